@@ -1,0 +1,9 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Symbol visibility: everything is hidden unless it is marked here.
+#pragma once
+
+#define SUCL_CORE_API __attribute__((visibility("default")))  ///< exported by libsucl_core
+#define SUCL_API __attribute__((visibility("default")))       ///< exported by libsucl
