@@ -1,0 +1,134 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Communicators: an ordered set of ranks, each with a SYCL queue or without.
+#pragma once
+
+#include <sucl/error.hpp>
+#include <sucl/export.hpp>
+#include <sucl/member.hpp>
+#include <sucl/operations.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sucl {
+
+namespace glue {
+class communicator_state;
+/// Entry points of libsucl; not part of the API.
+SUCL_API ::sycl::event submit(communicator_state& state, detail::request& request,
+                              const std::vector<::sycl::event>& deps);
+SUCL_API void run(communicator_state& state, detail::request& request,
+                  const std::vector<::sycl::event>& deps);
+SUCL_API std::size_t share(communicator_state& state, kind k, std::size_t elements);
+}  // namespace glue
+
+class communicator;
+class group;
+
+/// The blocking form of a communicator's calls: each returns when its operation is done. Costs no
+/// SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
+class SUCL_API blocking_communicator
+    : public detail::operations<blocking_communicator, void> {
+ public:
+  /// @cond internal
+  void submit(detail::request& request, const events& deps) {
+    glue::run(*m_state, request, deps);
+  }
+  std::size_t share(kind k, std::size_t elements) { return glue::share(*m_state, k, elements); }
+  /// @endcond
+
+ private:
+  friend class communicator;
+  explicit blocking_communicator(std::shared_ptr<glue::communicator_state> state)
+      : m_state(std::move(state)) {}
+  std::shared_ptr<glue::communicator_state> m_state;
+};
+
+/// An ordered set of ranks that communicate, each through its own SYCL queue or, for host memory
+/// only, without one. Every method of detail::operations is a call on it; see there for the rules.
+///
+/// A handle: copies refer to the same communicator, which ends with the last copy or with the
+/// runtime, whichever is first; afterwards every call is errc::shut_down. May be used from several
+/// threads, which then must agree on an order themselves; threads that communicate independently
+/// want a communicator each (dup).
+class SUCL_API communicator : public detail::operations<communicator, ::sycl::event> {
+ public:
+  /// Refers to nothing: every call is errc::shut_down.
+  communicator() = default;
+
+  int rank() const;  ///< of this process, from 0
+  int size() const;  ///< number of ranks
+
+  /// Every rank, with its node, device and what its backends reach: the same on every rank.
+  const std::vector<member>& members() const;
+
+  /// Whether this rank has a queue.
+  bool has_queue() const;
+  /// The queue; errc::invalid_argument without one.
+  ::sycl::queue queue() const;
+
+  /// The blocking form of all operations.
+  blocking_communicator blocking() const;
+
+  /// Splits: ranks with the same `colour` form a communicator, ordered by `key`, then rank.
+  /// Collective. A negative colour gets an empty communicator. The queue stays the same.
+  communicator split(int colour, int key = 0) const;
+
+  /// The same ranks, with an order of operations of its own. Collective.
+  communicator dup() const;
+
+  /// Which backend would carry an operation of `bytes` bytes (for gathers and alltoall: of one
+  /// block), and why. Local.
+  std::string explain(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
+
+  /// Returns when every operation issued so far is done, and throws what failed. Local.
+  void wait() const;
+
+  /// Throws the first error of an asynchronous operation that has not been thrown yet. Local.
+  void check() const;
+
+  explicit operator bool() const noexcept { return m_state != nullptr; }
+
+  /// @cond internal
+  ::sycl::event submit(detail::request& request, const events& deps) {
+    return glue::submit(state(), request, deps);
+  }
+  std::size_t share(kind k, std::size_t elements) { return glue::share(state(), k, elements); }
+  explicit communicator(std::shared_ptr<glue::communicator_state> state)
+      : m_state(std::move(state)) {}
+  /// @endcond
+
+ private:
+  friend class group;
+  glue::communicator_state& state() const;
+  std::shared_ptr<glue::communicator_state> m_state;
+};
+
+/// Sends and receives that are issued together, so that none waits for another: like MPI's
+/// MPI_Waitall over non-blocking calls, or ncclGroupStart and ncclGroupEnd. Collect with send(),
+/// recv() and sendrecv(), then submit() or run() once; the group is empty again afterwards.
+class SUCL_API group : public detail::point_to_point<group, void> {
+ public:
+  explicit group(communicator comm) : m_communicator(std::move(comm)) {}
+
+  /// Starts everything collected, as one operation. The event means that all of it is done.
+  ::sycl::event submit(const events& deps = {});
+  /// The blocking form.
+  void run(const events& deps = {});
+
+  /// @cond internal
+  void submit(detail::request& request, const events& deps);
+  /// @endcond
+
+ private:
+  detail::request collected();
+  communicator m_communicator;
+  std::vector<detail::request> m_parts;
+  std::vector<::sycl::event> m_deps;
+};
+
+}  // namespace sucl

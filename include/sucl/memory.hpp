@@ -1,0 +1,106 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What an operation reads and writes: buffers, parts of buffers, USM pointers.
+#pragma once
+
+#include <sucl/sycl.hpp>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+
+namespace sucl {
+
+/// A part of a buffer: the elements of `range` from `offset` on, in row-major order. It is a view:
+/// it shares the buffer, and copying it copies no data. A part that is not contiguous in memory is
+/// packed on its way.
+template <class T, int Dimensions = 1>
+class block {
+ public:
+  /// The whole of `buffer`.
+  explicit block(const ::sycl::buffer<T, Dimensions>& buffer)
+      : m_buffer(buffer), m_range(buffer.get_range()) {}
+
+  /// `range` elements from `offset` on. Whether they lie inside the buffer is checked when an
+  /// operation uses the block (errc::invalid_count).
+  block(const ::sycl::buffer<T, Dimensions>& buffer, ::sycl::id<Dimensions> offset,
+        ::sycl::range<Dimensions> range)
+      : m_buffer(buffer), m_offset(offset), m_range(range) {}
+
+  const ::sycl::buffer<T, Dimensions>& buffer() const { return m_buffer; }
+  ::sycl::id<Dimensions> offset() const { return m_offset; }
+  ::sycl::range<Dimensions> range() const { return m_range; }
+  std::size_t size() const { return m_range.size(); }  ///< in elements
+
+ private:
+  ::sycl::buffer<T, Dimensions> m_buffer;
+  ::sycl::id<Dimensions> m_offset;
+  ::sycl::range<Dimensions> m_range;
+};
+
+namespace detail {
+
+/// Memory of an operation after its types are erased.
+struct operand {
+  void* pointer = nullptr;                              ///< USM or system memory
+  std::optional<::sycl::buffer<std::byte, 1>> buffer;   ///< or a buffer, seen as bytes
+  std::array<std::size_t, 3> extent{1, 1, 1};           ///< of the buffer, in elements
+  std::array<std::size_t, 3> offset{0, 0, 0};           ///< of the block in it
+  std::array<std::size_t, 3> range{1, 1, 1};
+  std::size_t elements() const { return range[0] * range[1] * range[2]; }
+};
+
+template <class M>
+struct memory_traits {
+  static constexpr bool is_memory = false;
+};
+
+template <class T, int D>
+struct memory_traits<::sycl::buffer<T, D>> {
+  static constexpr bool is_memory = true;
+  using element = T;
+  static operand erase(const ::sycl::buffer<T, D>& b) { return memory_traits<block<T, D>>::erase(block<T, D>(b)); }
+};
+
+template <class T, int D>
+struct memory_traits<block<T, D>> {
+  static constexpr bool is_memory = true;
+  using element = T;
+  static operand erase(const block<T, D>& b) {
+    operand o;
+    const ::sycl::range<1> bytes{b.buffer().size() * sizeof(T)};
+    if (bytes.size() > 0) o.buffer.emplace(b.buffer().template reinterpret<std::byte, 1>(bytes));
+    for (int d = 0; d < D; ++d) {
+      // The last dimension varies fastest; missing ones in front have extent 1.
+      const auto at = static_cast<std::size_t>(3 - D + d);
+      o.extent[at] = b.buffer().get_range()[d];
+      o.offset[at] = b.offset()[d];
+      o.range[at] = b.range()[d];
+    }
+    return o;
+  }
+};
+
+template <class M>
+inline constexpr bool is_memory = memory_traits<std::decay_t<M>>::is_memory;
+
+template <class M>
+using element_of = typename memory_traits<std::decay_t<M>>::element;
+
+template <class M>
+operand erase(const M& memory) {
+  return memory_traits<M>::erase(memory);
+}
+
+template <class T>
+operand erase_pointer(const T* pointer) {
+  operand o;
+  o.pointer = const_cast<void*>(static_cast<const void*>(pointer));
+  return o;
+}
+
+}  // namespace detail
+}  // namespace sucl

@@ -1,0 +1,71 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The start and the end of SuCL in a process.
+#pragma once
+
+#include <sucl/communicator.hpp>
+
+#include <memory>
+#include <type_traits>
+
+namespace sucl {
+
+namespace glue {
+class runtime_state;
+}
+
+/// Starts SuCL: reads the configuration, loads the control plane (an MPI library, unless the
+/// process was not started as part of a job) and the backends. One at a time in a process.
+///
+/// MPI: initialised here with MPI_THREAD_MULTIPLE, and finalised at the end, if the program has
+/// not done so before; a program that did keeps it. MPI_Finalize by the program shuts the runtime
+/// down first.
+///
+/// The destructor, or shut_down(), waits for what is in flight, then ends every communicator that
+/// is still there. Communicators and runtimes may be destroyed in any order.
+class SUCL_API runtime {
+ public:
+  /// Collective over the job. Removes `--sucl-config FILE` from the arguments. Throws
+  /// errc::configuration, errc::unavailable.
+  runtime(int& argc, char**& argv);
+  runtime();
+  ~runtime();
+  runtime(runtime&&) noexcept;
+  runtime& operator=(runtime&&) noexcept;
+
+  int rank() const;  ///< in the job
+  int size() const;  ///< of the job
+
+  /// All processes of the job, for host memory only. Collective.
+  communicator world();
+  /// All processes of the job, each with its queue. Collective. Operations use the queue's context,
+  /// device and order; ranks may use different devices and even different SYCL platforms.
+  communicator world(const ::sycl::queue& queue);
+
+  /// The processes of an MPI communicator, which stays the caller's. Collective over it.
+  /// `NativeComm` is MPI_Comm of the MPI library in use.
+  template <class NativeComm>
+  communicator adopt(const NativeComm& comm, const ::sycl::queue& queue) {
+    static_assert(std::is_trivially_copyable_v<NativeComm>, "pass an MPI_Comm");
+    return adopt_native(&comm, sizeof(NativeComm), &queue);
+  }
+  template <class NativeComm>
+  communicator adopt(const NativeComm& comm) {
+    static_assert(std::is_trivially_copyable_v<NativeComm>, "pass an MPI_Comm");
+    return adopt_native(&comm, sizeof(NativeComm), nullptr);
+  }
+
+  /// Name and version of the MPI library, or "none".
+  std::string control_plane() const;
+
+  /// Ends the runtime now. Idempotent.
+  void shut_down();
+
+ private:
+  communicator adopt_native(const void* comm, std::size_t bytes, const ::sycl::queue* queue);
+  std::shared_ptr<glue::runtime_state> m_state;
+};
+
+}  // namespace sucl

@@ -1,0 +1,13 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// All of SuCL's API but the MPI-shaped wrapper (<sucl/mpi.hpp>).
+#pragma once
+
+#include <sucl/communicator.hpp>
+#include <sucl/error.hpp>
+#include <sucl/memory.hpp>
+#include <sucl/runtime.hpp>
+#include <sucl/types.hpp>
+#include <sucl/version.hpp>

@@ -1,0 +1,49 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What an operation record means on one rank: its extents, its name, and whether it is right.
+#pragma once
+
+#include <sucl/abi/backend.h>
+#include <sucl/export.hpp>
+#include <sucl/types.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace sucl::core {
+
+/// Elements that an operation touches on this rank, from the start of each memory.
+struct extents {
+  std::uint64_t send = 0;
+  std::uint64_t recv = 0;
+};
+
+/// The extents of a record whose arrays are complete. In place, send is 0.
+SUCL_CORE_API extents extents_of(const sucl_operation& record, int rank, int size);
+
+/// Bytes that selection looks at, equal on every rank: the message, or one block of it for gathers,
+/// scatters, alltoall and reduce_scatter_block; the total for allgatherv and reduce_scatter.
+/// `known` is false where ranks cannot know it of each other (gatherv, scatterv, alltoallv).
+struct message_size {
+  std::uint64_t bytes = 0;
+  bool known = true;
+};
+SUCL_CORE_API message_size message_size_of(const sucl_operation& record, int size);
+
+/// "allreduce #17" or "send to rank 3 (tag 0)".
+SUCL_CORE_API std::string describe(const sucl_operation& record);
+
+/// Throws if the record is wrong in a way that this rank can see by itself: kind, type, op, root,
+/// peer, tag, arrays, sizes beyond the address space, null or overlapping memory. Turns an
+/// allreduce and the like whose send and receive memory is the same into one in place, and an
+/// allgather or gather whose send memory is its own block of the receive memory.
+SUCL_CORE_API void normalise(sucl_operation& record, int rank, int size);
+
+/// True for send, recv, sendrecv and groups of them.
+constexpr bool is_point_to_point(sucl_kind kind) {
+  return kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP;
+}
+
+}  // namespace sucl::core
