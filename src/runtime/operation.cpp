@@ -170,7 +170,7 @@ void need_array(const sucl_operation& o, const std::uint64_t* array, const char*
              "Pass a vector with as many entries as the communicator has ranks");
 }
 
-void check_arrays(const sucl_operation& o, int rank, int size) {
+void check_arrays(const sucl_operation& o, int rank) {
   const bool at_root = rank == o.root;
   switch (o.kind) {
     case SUCL_KIND_REDUCE_SCATTER:
@@ -204,7 +204,6 @@ void check_arrays(const sucl_operation& o, int rank, int size) {
     default:
       break;
   }
-  (void)size;
 }
 
 // Sizes must not wrap: every product and sum below is of numbers checked here.
@@ -251,7 +250,10 @@ void make_in_place(sucl_operation& o, int rank) {
   o.send = nullptr;
 }
 
-void check_memory(const sucl_operation& o, const extents& e) {
+}  // namespace
+
+void check_memory(const sucl_operation& o, int rank, int size) {
+  const extents e = extents_of(o, rank, size);
   const auto null = [&](const void* p, std::uint64_t elements, const char* side) {
     if (p || elements == 0) return;
     base::fail(errc::invalid_memory,
@@ -268,8 +270,6 @@ void check_memory(const sucl_operation& o, const extents& e) {
                "Use separate memory, or the in-place form, which takes one pointer");
 }
 
-}  // namespace
-
 void normalise(sucl_operation& o, int rank, int size) {
   if (o.kind < 0 || o.kind >= SUCL_KIND_COUNT)
     base::fail(errc::invalid_argument, "kind " + std::to_string(o.kind) + " is unknown",
@@ -278,10 +278,9 @@ void normalise(sucl_operation& o, int rank, int size) {
   check_element(o);
   check_op(o);
   check_ranks(o, size);
-  check_arrays(o, rank, size);
+  check_arrays(o, rank);
   check_sizes(o, size);
   make_in_place(o, rank);
-  check_memory(o, extents_of(o, rank, size));
 }
 
 }  // namespace sucl::core

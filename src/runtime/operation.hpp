@@ -36,10 +36,13 @@ SUCL_CORE_API message_size message_size_of(const sucl_operation& record, int siz
 SUCL_CORE_API std::string describe(const sucl_operation& record);
 
 /// Throws if the record is wrong in a way that this rank can see by itself: kind, type, op, root,
-/// peer, tag, arrays, sizes beyond the address space, null or overlapping memory. Turns an
+/// peer, tag, arrays, sizes beyond the address space. Turns an
 /// allreduce and the like whose send and receive memory is the same into one in place, and an
 /// allgather or gather whose send memory is its own block of the receive memory.
 SUCL_CORE_API void normalise(sucl_operation& record, int rank, int size);
+
+/// Throws if memory that the operation touches is null, or overlaps where it must not.
+SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size);
 
 /// True for send, recv, sendrecv and groups of them.
 constexpr bool is_point_to_point(sucl_kind kind) {

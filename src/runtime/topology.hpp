@@ -1,0 +1,48 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Who the ranks of a communicator are and where they run.
+#pragma once
+
+#include "runtime/core_services.hpp"
+
+#include <sucl/member.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+/// What a rank tells of itself when a communicator is created.
+struct self_description {
+  std::string platform = "host";
+  std::string implementation;
+  std::string sycl_backend;
+  std::string device;
+  bool device_memory_on_host = true;
+  std::uint64_t config_digest = 0;
+};
+
+/// The ranks of a communicator.
+struct topology {
+  std::vector<member> members;
+  std::vector<int> node_of;  ///< one entry a rank
+  int rank = 0;
+  int nodes = 1;
+  int local_size = 1;
+  bool device_memory_everywhere_on_host = true;
+  std::vector<int> same_host;  ///< ranks whose process this one can watch
+};
+
+/// Exchanges descriptions. Ranks of one host and process namespace form a node, or, if `node_size`
+/// is not 0, every `node_size` consecutive ranks do. Collective; the same error on every rank if
+/// configurations differ.
+topology discover(const sucl_oob& oob, int rank, int size, const self_description& self,
+                  std::uint64_t node_size);
+
+/// Exchanges one text of each rank. Collective.
+std::vector<std::string> exchange(const sucl_oob& oob, int rank, int size, const std::string& mine);
+
+}  // namespace sucl::core
