@@ -44,14 +44,15 @@ std::vector<std::byte> elements(const std::byte* first, std::uint64_t count, con
   return result;
 }
 
-// With the in-place flag, a rank's part of a gather already lies at its place in recv.
+// With the in-place flag, a rank's part of a gather already lies at its place in recv. Only the
+// root of a gatherv has an array of places: elsewhere recv starts with the own part.
 std::vector<std::byte> own_part(const view& v) {
   const sucl_operation& op = *v.op;
   if (!in_place(v)) return elements(input(v), op.count, v);
-  const bool variable = op.kind == SUCL_KIND_GATHERV || op.kind == SUCL_KIND_ALLGATHERV;
-  const std::uint64_t place = variable ? op.recv_displs[v.rank] : v.rank * op.count;
-  return elements(input(v) + place * op.element_size, variable ? op.recv_counts[v.rank] : op.count,
-                  v);
+  if (op.kind == SUCL_KIND_ALLGATHERV || (op.kind == SUCL_KIND_GATHERV && is_root(v)))
+    return elements(input(v) + op.recv_displs[v.rank] * op.element_size, op.recv_counts[v.rank], v);
+  const std::uint64_t place = op.kind == SUCL_KIND_GATHERV ? 0 : v.rank * op.count;
+  return elements(input(v) + place * op.element_size, op.count, v);
 }
 
 // Writes into recv, and remembers the last element.

@@ -238,9 +238,9 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation,
     auto result = std::make_unique<sucl_request>();
     result->operation = *operation;
     result->ready = clock_type::now() + std::chrono::microseconds(std::min(comm->state->config.delay_us, longest_delay_us));
-    *request = result.get();
-    comm->turns.push_back(result.get());
     comm->live.push_back(std::move(result));
+    comm->turns.push_back(comm->live.back().get());
+    *request = comm->turns.back();
     return SUCL_SUCCESS;
   });
 }
