@@ -8,9 +8,10 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <string_view>
@@ -26,27 +27,52 @@ struct complaint {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-// What the file itself says; the linker reports a library of another machine as a missing file.
+const complaint no_library{
+    "it is not a shared library (no ELF header)",
+    "Give the path of the shared library itself, not of a text file, script or archive."};
+
+template <class Header>
+bool read_header(std::ifstream& file, std::uint64_t offset, Header& header) {
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  return static_cast<bool>(file);
+}
+
+// Whether every segment lies inside the file. The linker maps them unseen and crashes otherwise.
+bool complete(std::ifstream& file, const ElfW(Ehdr) & about, std::uint64_t size) {
+  for (unsigned i = 0; i < about.e_phnum; ++i) {
+    ElfW(Phdr) segment{};
+    if (!read_header(file, about.e_phoff + i * sizeof segment, segment)) return false;
+    if (segment.p_filesz > size || segment.p_offset > size - segment.p_filesz) return false;
+  }
+  return true;
+}
+
+// What is wrong with the file itself; an empty message if nothing is. Asked first, because the
+// linker reports a library for another machine as missing, and crashes on one cut short.
 complaint look_at_file(const std::string& path) {
   struct stat about {};
   if (::stat(path.c_str(), &about) != 0)
     return {std::string(std::strerror(errno)), "Correct the path, or build or install the file."};
   if (S_ISDIR(about.st_mode)) return {"it is a directory", "Give the path of the library in it."};
-  if (::access(path.c_str(), R_OK) != 0)
-    return {std::string(std::strerror(errno)), "Make the file readable for this user."};
-  ElfW(Ehdr) found{};
   std::ifstream file(path, std::ios::binary);
-  file.read(reinterpret_cast<char*>(&found), sizeof found);
-  if (file.gcount() < EI_NIDENT || std::memcmp(found.e_ident, ELFMAG, SELFMAG) != 0)
-    return {"it is not a shared library (no ELF header)",
-            "Give the path of the shared library itself, not of a text file, script or archive."};
+  if (!file) return {std::string(std::strerror(errno)), "Make the file readable for this user."};
+  std::array<char, EI_NIDENT> mark{};
+  if (!read_header(file, 0, mark) || std::memcmp(mark.data(), ELFMAG, SELFMAG) != 0)
+    return no_library;
+  ElfW(Ehdr) found{};
   ElfW(Ehdr) own{};
   std::ifstream self("/proc/self/exe", std::ios::binary);
-  self.read(reinterpret_cast<char*>(&own), sizeof own);
-  if (self && (found.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || found.e_machine != own.e_machine))
-    return {"it was built for another machine (ELF machine " + std::to_string(found.e_machine) +
-                ", this process is " + std::to_string(own.e_machine) + ")",
+  if (!read_header(file, 0, found)) return no_library;
+  if (read_header(self, 0, own) && (found.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] ||
+                                    found.e_machine != own.e_machine))
+    return {"it was built for another machine (ELF class " +
+                std::to_string(found.e_ident[EI_CLASS]) + ", machine " +
+                std::to_string(found.e_machine) + "; this process has " +
+                std::to_string(own.e_ident[EI_CLASS]) + ", " + std::to_string(own.e_machine) + ")",
             "Install or build the library for this machine."};
+  if (!complete(file, found, static_cast<std::uint64_t>(about.st_size)))
+    return {"the file is cut short", "Copy, install or build it again."};
   return {};
 }
 
@@ -64,11 +90,9 @@ complaint explain_open(const std::string& path, const std::string& linker) {
   if (missing && culprit != path)
     return {"it needs the library " + quoted(culprit) + ", which was not found",
             "Install " + quoted(culprit) + ", or add its directory to LD_LIBRARY_PATH."};
-  if (missing && path.find('/') == std::string::npos)
+  if (missing)
     return {"no library of this name is on the linker's search path",
             "Install it, add its directory to LD_LIBRARY_PATH, or give a full path."};
-  if (const complaint file = look_at_file(path); culprit == path && !file.message.empty())
-    return file;
   if (const std::string symbol = after(linker, "undefined symbol: "); !symbol.empty())
     return {"it needs the symbol " + quoted(symbol) + ", which no library offers",
             "It was built against another version of a library it uses: rebuild it, or put the "
@@ -99,13 +123,15 @@ library library::open(const std::string& path) {
     fail(errc::unavailable, "cannot load a library: its path is empty", "Give a path.");
   library result;
   result.m_path = path;
-  result.m_handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (result.m_handle == nullptr) {
+  complaint why;
+  if (path.find('/') != std::string::npos) why = look_at_file(path);
+  if (why.message.empty()) {
+    result.m_handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (result.m_handle != nullptr) return result;
     const char* said = ::dlerror();
-    const complaint why = explain_open(path, said ? said : "no reason given");
-    fail(errc::unavailable, "cannot load " + quoted(path) + ": " + why.message, why.hint);
+    why = explain_open(path, said != nullptr ? said : "no reason given");
   }
-  return result;
+  fail(errc::unavailable, "cannot load " + quoted(path) + ": " + why.message, why.hint);
 }
 
 void* library::symbol(const char* name) const {

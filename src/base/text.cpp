@@ -86,8 +86,8 @@ std::string print_number(std::uint64_t value) { return std::to_string(value); }
 
 void append_sequence(std::vector<std::uint64_t>& sizes, const std::string& text) {
   const std::vector<std::string> parts = split(text, ':');
-  if (parts.size() == 1) {
-    sizes.push_back(parse_bytes(parts[0]));
+  if (parts.size() < 2) {
+    sizes.push_back(parse_bytes(text));
     return;
   }
   if (parts.size() > 3)
