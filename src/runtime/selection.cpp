@@ -98,7 +98,7 @@ struct compiler {
 std::string source_of(const selection_table& table, const candidate& c) {
   switch (c.stage) {
     case selection_stage::rule:
-      return "rule " + std::to_string(c.rule + 1) + " (" +
+      return "rules[" + std::to_string(c.rule) + "] (" +
              table.rule_origins[static_cast<std::size_t>(c.rule)] + ")";
     case selection_stage::threshold: return "threshold";
     case selection_stage::platform: return "platform";
