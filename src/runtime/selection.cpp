@@ -37,9 +37,9 @@ std::string mismatch(const base::rule& r, const char* kind_name, const selection
   if (!lists(r.platforms, scope.platform))
     return "it is for platform " + base::join(r.platforms, ", ");
   if (!r.ranks.contains(static_cast<std::uint64_t>(scope.ranks)))
-    return "it is for " + base::print_range(r.ranks) + " ranks";
+    return "it is for ranks " + base::print_range(r.ranks) + ", not " + std::to_string(scope.ranks);
   if (!r.nodes.contains(static_cast<std::uint64_t>(scope.nodes)))
-    return "it is for " + base::print_range(r.nodes) + " nodes";
+    return "it is for nodes " + base::print_range(r.nodes) + ", not " + std::to_string(scope.nodes);
   return {};
 }
 
