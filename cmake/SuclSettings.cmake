@@ -6,7 +6,7 @@
 # sucl_setting(NAME TYPE DEFAULT DOC): the cache variable NAME, first taken from the environment.
 function(sucl_setting name type default doc)
   set(value "${default}")
-  if(DEFINED ENV{${name}} AND NOT "$ENV{${name}}" STREQUAL "")
+  if(NOT "$ENV{${name}}" STREQUAL "")
     set(value "$ENV{${name}}")
   endif()
   set(${name} "${value}" CACHE ${type} "${doc}")
