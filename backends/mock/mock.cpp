@@ -17,6 +17,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <new>
 
 namespace {
@@ -270,10 +271,13 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   return comm->state->core->fail(owned->status, 0, owned->error.c_str(), hint_for(owned->status));
 }
 
-// The memory of an exchange under way may still be written to, so it outlives the communicator.
+// The memory of an exchange under way may still be written to, so it is kept for good.
 void abort(sucl_backend_comm* comm) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<sucl_request>>;
+  const std::lock_guard lock(mutex);
   if (!comm->turns.empty() && comm->turns.front()->exchange != nullptr)
-    (void)take(*comm, comm->turns.front()).release();
+    kept.push_back(take(*comm, comm->turns.front()));
   comm->turns.clear();
 }
 
