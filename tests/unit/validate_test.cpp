@@ -156,9 +156,9 @@ TEST(validate, fails_everywhere_for_arguments_one_rank_sees_to_be_wrong) {
 TEST(validate, compares_the_counts_of_each_pair) {
   const auto vary = [](kind k, std::uint64_t bad, bool expect_good, const std::string& part) {
     static const counts good{1, 2, 3}, displs{0, 4, 8};
-    static thread_local counts altered;
     const auto v = validate(3, operation(k, type::int32, 0, op::sum),
                             [&](int r, sucl_operation& o) {
+                              static thread_local counts altered;
                               altered = good;
                               if (r == 1) altered[2] = bad;
                               o.count = good[static_cast<std::size_t>(r)];
