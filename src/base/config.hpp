@@ -21,8 +21,8 @@ namespace sucl::base {
 /// The names that the SYCL implementations give to one platform; what SuCL calls it is `name`.
 struct platform_entry {
   std::string name;
-  std::vector<std::string> dpcpp;         ///< enumerators of sycl::backend in DPC++
-  std::vector<std::string> adaptivecpp;   ///< enumerators of sycl::backend in AdaptiveCpp
+  std::vector<std::string> dpcpp;        ///< enumerators of sycl::backend in DPC++
+  std::vector<std::string> adaptivecpp;  ///< enumerators of sycl::backend in AdaptiveCpp
 };
 
 /// A backend that may be loaded.
