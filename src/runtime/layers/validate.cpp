@@ -58,8 +58,7 @@ void settle(pending& p, error_info error) {
 }
 
 void start(validator& v, pending& p, stage next, const void* mine, void* all, std::uint64_t bytes) {
-  const sucl_status status =
-      services().oob_allgather_start(&v.oob, mine, all, bytes, &p.exchange);
+  const sucl_status status = services().oob_allgather_start(&v.oob, mine, all, bytes, &p.exchange);
   p.at = next;
   if (status != SUCL_SUCCESS) settle(p, take_last(status));
 }
@@ -141,8 +140,7 @@ sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability
   return status;
 }
 
-sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation,
-                 sucl_request** request) {
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
   validator& v = self(comm);
   try {
     auto p = std::make_unique<pending>();
