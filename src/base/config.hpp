@@ -94,7 +94,7 @@ struct config {
   std::vector<setting_row> rows;      ///< every value, in the order of the table of keys
   std::vector<std::string> warnings;  ///< for the log, once a job: suspicious, not wrong
 
-  const backend_entry* find_backend(std::string_view name) const noexcept;
+  SUCL_CORE_API const backend_entry* find_backend(std::string_view name) const noexcept;
 };
 
 /// Environment variables as names and values.

@@ -291,10 +291,10 @@ std::vector<backend_entry> built_in_backends() {
 
 bool foreign_variable(std::string_view name) {
   // A star at the end stands for any rest. SUCL_MPI is the compiler wrapper of the build.
-  constexpr std::array<std::string_view, 13> others{
-      "SUCL_CONFIG", "SUCL_SYCL*",   "SUCL_VENV*",   "SUCL_MPI",  "SUCL_ACPP*",
-      "SUCL_BENCH*", "SUCL_BUILD*",  "SUCL_TEST*",   "SUCL_RUN*", "SUCL_INSTALL*",
-      "SUCL_CI*",    "SUCL_PYTHON*", "SUCL_EXAMPLE*"};
+  constexpr std::array<std::string_view, 15> others{
+      "SUCL_CONFIG", "SUCL_MODULE_PATH", "SUCL_SYCL*",  "SUCL_VENV*",   "SUCL_MPI",
+      "SUCL_ACPP*",  "SUCL_ICPX*",       "SUCL_BENCH*", "SUCL_BUILD*",  "SUCL_TEST*",
+      "SUCL_RUN*",   "SUCL_INSTALL*",    "SUCL_CI*",    "SUCL_PYTHON*", "SUCL_EXAMPLE*"};
   return std::any_of(others.begin(), others.end(), [&](std::string_view other) {
     if (other.back() != '*') return name == other;
     other.remove_suffix(1);
