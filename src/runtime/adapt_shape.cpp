@@ -119,6 +119,8 @@ task make_message(const sucl_operation& op, const adaptation& how, const side& e
   t.operation.root = t.operation.source = peer;
   t.operation.tag = how.message_tag;
   t.operation.count = count;
+  t.operation.send_counts = t.operation.send_displs = nullptr;
+  t.operation.recv_counts = t.operation.recv_displs = nullptr;
   t.how = &how;
   side& s = sends ? t.source : t.sink;
   s = end;
