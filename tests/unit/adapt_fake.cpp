@@ -161,7 +161,10 @@ sucl_status fake_world::post(sucl_backend_comm& comm, const sucl_operation& op,
       r->parts.push_back(std::make_unique<sucl_request>());
       sucl_operation& part = r->parts.back()->op = op;
       part.kind = half;
-      if (half == SUCL_KIND_SEND && in_place(op)) part.send = op.recv;
+      if (half == SUCL_KIND_SEND && in_place(op)) {
+        part.send = op.recv;
+        part.send_memory = op.recv_memory;
+      }
       part.flags &= ~static_cast<std::uint32_t>(SUCL_FLAG_IN_PLACE);
       if (half == SUCL_KIND_RECV) part.count = op.recv_count;
       start(comm.rank, *r->parts.back());
@@ -262,6 +265,9 @@ void fake_world::ready(sucl_request& request) {
 
 bool fake_world::test(sucl_request& request) {
   bool done = request.matched && request.delay-- <= 0;
+  // A sendrecv in place must not receive before its own elements are gone.
+  for (const auto& part : request.parts) done = done && part->matched;
+  if (!done) return false;
   for (const auto& part : request.parts) done = test(*part) && done;
   if (!done) return false;
   for (const auto& [to, from] : request.results) std::copy(from.begin(), from.end(), to);
