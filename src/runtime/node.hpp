@@ -5,9 +5,7 @@
 /// An operation that has been issued: everything about it from the call to its completion.
 #pragma once
 
-#include "base/strided.hpp"
 #include "runtime/adapt.hpp"
-#include "runtime/channel.hpp"
 
 #include <sucl/abi/backend.h>
 #include <sucl/error.hpp>
@@ -23,12 +21,6 @@ namespace sucl::core {
 
 using clock = std::chrono::steady_clock;
 
-/// Memory of one record that is not contiguous.
-struct layouts {
-  std::optional<base::strided> send;
-  std::optional<base::strided> recv;
-};
-
 /// What the issuer wants to hear of an operation. Functions may be null; they are called without
 /// any lock held, by whichever thread makes progress.
 struct observer {
@@ -39,15 +31,7 @@ struct observer {
   void (*done)(void* context, const error_info* error) = nullptr;
 };
 
-/// Part of an operation that one backend carries: all of it, or a part of a group.
-struct task {
-  sucl_operation record{};
-  channel via;
-  const char* backend = "";
-  sucl_request* request = nullptr;    ///< as it is
-  std::unique_ptr<adapted> pipeline;  ///< or adapted
-  bool done = false;
-};
+struct carrier;
 
 /// One issued operation. Owned by its communicator and by tickets; recycled, never freed before
 /// the communicator, so that the steady path allocates nothing.
@@ -57,8 +41,10 @@ struct node {
   sucl_operation record{};
   std::vector<std::uint64_t> arrays;  ///< copies of the caller's counts and displacements
   std::vector<sucl_operation> parts;
-  std::vector<layouts> shape;  ///< one for each part, or one; empty: all contiguous
-  std::vector<task> tasks;
+  layouts shape;                      ///< where memory is not contiguous
+  const carrier* via = nullptr;       ///< who carries it, once posted: as it is, or adapted
+  sucl_request* request = nullptr;
+  std::unique_ptr<adapted> pipeline;
   observer watch;
   clock::time_point issued;
   clock::time_point posted;

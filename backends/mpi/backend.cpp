@@ -1,0 +1,314 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The backend "mpi": every kind of collective and point-to-point operation over an MPI library.
+#include "communicator.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace sucl::mpi_module {
+namespace {
+
+struct kind_row {
+  issuer issue;
+  bool reduces;
+  bool rooted;
+};
+
+constexpr kind_row kinds[] = {
+    {issue_barrier, false, false},     {issue_broadcast, false, true},
+    {issue_reduce, true, true},        {issue_allreduce, true, false},
+    {issue_reduce_scatter, true, false}, {issue_reduce_scatter_block, true, false},
+    {issue_allgather, false, false},   {issue_allgatherv, false, false},
+    {issue_alltoall, false, false},    {issue_alltoallv, false, false},
+    {issue_gather, false, true},       {issue_gatherv, false, true},
+    {issue_scatter, false, true},      {issue_scatterv, false, true},
+    {issue_scan, true, false},         {issue_exscan, true, false},
+    {issue_send, false, false},        {issue_recv, false, false},
+    {issue_sendrecv, false, false},    {issue_group, false, false},
+};
+constexpr sucl_kind kind_count = sizeof kinds / sizeof *kinds;
+static_assert(kind_count == SUCL_KIND_GROUP + 1);
+
+#if defined(I_MPI_VERSION)
+
+// Intel MPI takes device memory where offload is switched on.
+bool library_takes_device_memory() {
+  const char* offload = std::getenv("I_MPI_OFFLOAD");
+  return offload != nullptr && std::string_view(offload) != "0";
+}
+
+#else
+
+// What the library says about itself. Which of these functions exist depends on the library, hence
+// dlsym; none of them touches memory.
+bool library_takes_device_memory() {
+  for (const char* name : {"MPIX_Query_cuda_support", "MPIX_Query_rocm_support",
+                           "MPIX_Query_hip_support", "MPIX_Query_ze_support"}) {
+    const auto ask = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));
+    if (ask != nullptr && ask() == 1) return true;
+  }
+  return false;
+}
+
+#endif
+
+sucl_status apply(sucl_state& state, const sucl_setting& setting) {
+  const std::string_view key = setting.key;
+  const std::string_view value = setting.value;
+  if (key == "device_memory") {
+    if (value == "direct" || value == "stage") {
+      state.direct_device_memory = value == "direct";
+      return SUCL_SUCCESS;
+    }
+    if (value == "probe") return SUCL_SUCCESS;
+    return fail(state.core, SUCL_ERROR_CONFIGURATION,
+                "device_memory = \"" + std::string(value) + "\" is not a value of the backend mpi",
+                "Use probe, direct or stage.");
+  }
+  if (key == "max_count") {
+    char* end = nullptr;
+    const auto count = std::strtoull(setting.value, &end, 10);
+    if (value.empty() || *end != '\0' || value[0] == '-' || count == 0)
+      return fail(state.core, SUCL_ERROR_CONFIGURATION,
+                  "max_count = \"" + std::string(value) + "\" is not a positive number",
+                  "Leave it out: the backend mpi knows the limit of its library.");
+    if (count < state.limit) {
+      state.limit = count;
+      state.limited = true;
+    }
+    return SUCL_SUCCESS;
+  }
+  return fail(state.core, SUCL_ERROR_CONFIGURATION,
+              "the backend mpi has no setting \"" + std::string(key) + "\"",
+              "It knows device_memory and max_count.");
+}
+
+sucl_status open(const sucl_core* core, const sucl_setting* settings, uint64_t setting_count,
+                 sucl_state** state) {
+  return guarded(core, [&] {
+    *state = nullptr;
+    auto made = std::make_unique<sucl_state>();
+    made->core = core;
+    made->direct_device_memory = library_takes_device_memory();
+    made->limit = native_limit;
+    made->limited = native_limit <= INT_MAX;
+    for (uint64_t i = 0; i < setting_count; ++i) {
+      const sucl_status status = apply(*made, settings[i]);
+      if (status != SUCL_SUCCESS) return status;
+    }
+    core->log(SUCL_LOG_INFO, "mpi",
+              made->direct_device_memory ? "device memory goes to MPI directly"
+                                         : "device memory is staged: MPI does not take it");
+    *state = made.release();
+    return sucl_status{SUCL_SUCCESS};
+  });
+}
+
+void close(sucl_state* state) { delete state; }
+
+sucl_status query(sucl_state* state, const sucl_query* query, sucl_capability* answer) {
+  answer->supported = 0;
+  answer->flags = 0;
+  answer->max_count = state->limited ? state->limit : 0;
+  if (query->kind < 0 || query->kind >= kind_count) return SUCL_SUCCESS;
+  if (kinds[query->kind].reduces && !reducible(query->op, query->type)) return SUCL_SUCCESS;
+  answer->supported = query->memory != SUCL_MEMORY_DEVICE || state->direct_device_memory;
+  return SUCL_SUCCESS;
+}
+
+int read_tag_limit() {
+  int* limit = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+  return found ? *limit : 32767;  // what the standard promises
+}
+
+void free_communicators(sucl_backend_comm& comm) {
+  comm.blocks.free_all();
+  if (comm.messages != MPI_COMM_NULL) MPI_Comm_free(&comm.messages);
+  if (comm.collective != MPI_COMM_NULL) MPI_Comm_free(&comm.collective);
+}
+
+sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** comm) {
+  return guarded(state->core, [&] {
+    *comm = nullptr;
+    if (!alive())
+      return fail(state->core, SUCL_ERROR_SHUT_DOWN,
+                  "MPI is not initialised, or finalised already",
+                  "Create communicators between the start and the end of MPI.");
+    if (info->native_comm == nullptr)
+      return fail(state->core, SUCL_ERROR_UNAVAILABLE,
+                  "the control plane has no MPI communicator for the backend mpi",
+                  "Use the control plane of the same MPI module.");
+    auto made = std::make_unique<sucl_backend_comm>();
+    made->core = state->core;
+    made->limit = state->limit;
+    made->limited = state->limited;
+    made->rank = info->rank;
+    made->size = info->size;
+    made->tag_limit = read_tag_limit();
+    MPI_Comm parent;
+    std::memcpy(&parent, info->native_comm, sizeof parent);
+    int code = duplicate(parent, &made->collective);
+    if (code == MPI_SUCCESS) code = duplicate(parent, &made->messages);
+    if (code != MPI_SUCCESS) {
+      free_communicators(*made);
+      return fail_native(state->core, code, "MPI_Comm_dup");
+    }
+    *comm = made.release();
+    return sucl_status{SUCL_SUCCESS};
+  });
+}
+
+void comm_destroy(sucl_backend_comm* comm) {
+  // What may still be in flight writes into the requests: then they and the communicators stay.
+  if (comm->broken) return;
+  if (alive()) free_communicators(*comm);
+  delete comm;
+}
+
+sucl_status check_usable(const sucl_backend_comm& comm) {
+  if (comm.broken)
+    return fail(comm.core, SUCL_ERROR_SHUT_DOWN,
+                "the communicator was given up after an earlier error", "Create a new one.");
+  if (!alive())
+    return fail(comm.core, SUCL_ERROR_SHUT_DOWN, "MPI is finalised",
+                "Finish all communication before MPI_Finalize.");
+  return SUCL_SUCCESS;
+}
+
+sucl_status check_operation(const sucl_backend_comm& comm, const sucl_operation& o) {
+  if (o.kind < 0 || o.kind >= kind_count)
+    return fail(comm.core, SUCL_ERROR_UNSUPPORTED,
+                "the backend mpi cannot carry kind " + std::to_string(o.kind), nullptr);
+  const kind_row& row = kinds[o.kind];
+  if (row.reduces && !reducible(o.op, o.type))
+    return fail(comm.core, SUCL_ERROR_UNSUPPORTED,
+                "MPI has no op " + std::to_string(o.op) + " for type " + std::to_string(o.type),
+                nullptr);
+  if (row.rooted && (o.root < 0 || o.root >= comm.size))
+    return fail(comm.core, SUCL_ERROR_INVALID_RANK,
+                "root " + std::to_string(o.root) + " is not in the communicator of " +
+                    std::to_string(comm.size) + " ranks",
+                "Ranks count from 0.");
+  if (o.count > comm.limit)
+    return fail(comm.core, SUCL_ERROR_INVALID_COUNT,
+                std::to_string(o.count) + " elements are more than the " +
+                    std::to_string(comm.limit) + " that one MPI call can say",
+                "Do the operation in pieces.");
+  return SUCL_SUCCESS;
+}
+
+sucl_status find_type(sucl_backend_comm& comm, const sucl_operation& o, MPI_Datatype* type) {
+  *type = MPI_BYTE;
+  if (o.kind == SUCL_KIND_BARRIER || o.kind == SUCL_KIND_GROUP) return SUCL_SUCCESS;
+  if (kinds[o.kind].reduces) {
+    *type = reduced_type(o.type);
+    return SUCL_SUCCESS;
+  }
+  if (o.element_size == 0)
+    return fail(comm.core, SUCL_ERROR_INVALID_TYPE, "elements of 0 bytes", nullptr);
+  const int code = comm.blocks.find(o.element_size, type);
+  return code == MPI_SUCCESS ? SUCL_SUCCESS : fail_native(comm.core, code, "MPI_Type_commit");
+}
+
+// Gives the request of an operation that failed while it was posted back to the pool. If parts of it
+// are in flight already they can be neither waited for nor taken back: then the communicator is lost.
+class posting {
+ public:
+  posting(sucl_backend_comm& comm, sucl_request& request) : m_comm(comm), m_request(&request) {}
+  posting(const posting&) = delete;
+  posting& operator=(const posting&) = delete;
+  ~posting() {
+    if (m_request == nullptr) return;
+    for (MPI_Request handle : m_request->handles)
+      if (handle != MPI_REQUEST_NULL) m_comm.broken = true;
+    if (!m_comm.broken) m_comm.idle.push_back(m_request);
+  }
+  void succeeded() { m_request = nullptr; }
+
+ private:
+  sucl_backend_comm& m_comm;
+  sucl_request* m_request;
+};
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
+  return guarded(comm->core, [&] {
+    *request = nullptr;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    sucl_status status = check_usable(*comm);
+    if (status == SUCL_SUCCESS) status = check_operation(*comm, *operation);
+    if (status == SUCL_SUCCESS) status = find_type(*comm, *operation, &type);
+    if (status != SUCL_SUCCESS) return status;
+
+    const kind_row& row = kinds[operation->kind];
+    sucl_request& own = acquire(*comm);
+    posting attempt(*comm, own);
+    call c{*comm,
+           *operation,
+           own,
+           (operation->flags & SUCL_FLAG_MAY_BLOCK) != 0,
+           type,
+           row.reduces ? native_op(operation->op) : MPI_OP_NULL};
+    status = row.issue(c);
+    if (status != SUCL_SUCCESS) return status;
+    attempt.succeeded();
+    if (own.handles.empty()) return complete(*comm, own);
+    *request = &own;
+    return status;
+  });
+}
+
+sucl_status test(sucl_backend_comm* comm, sucl_request* request, int32_t* done) {
+  return guarded(comm->core, [&] {
+    *done = 0;
+    const sucl_status status = check_usable(*comm);
+    if (status != SUCL_SUCCESS) return status;
+    if (!progress(*request)) return status;
+    *done = 1;
+    return complete(*comm, *request);
+  });
+}
+
+void abort(sucl_backend_comm* comm) {
+  comm->broken = true;
+  if (!alive()) return;
+  // Receives can be taken back, so that nothing is written into memory that the caller frees.
+  for (const auto& request : comm->requests)
+    for (std::size_t i = 0; i < request->handles.size(); ++i)
+      if (request->handles[i] != MPI_REQUEST_NULL &&
+          request->expected[i].count != sucl_request::expectation::nothing)
+        MPI_Cancel(&request->handles[i]);
+}
+
+const char* description() {
+  static const std::string text = [] {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    MPI_Get_library_version(version, &length);
+    std::string line(version, static_cast<std::size_t>(length));
+    return "MPI, host and MPI-aware device memory: " + line.substr(0, line.find_first_of("\n,"));
+  }();
+  return text.c_str();
+}
+
+}  // namespace
+}  // namespace sucl::mpi_module
+
+extern "C" SUCL_ABI_EXPORT const sucl_backend* sucl_backend_entry(uint32_t core_major, uint32_t) {
+  namespace module = sucl::mpi_module;
+  static const sucl_backend table = {
+      sizeof(sucl_backend), SUCL_ABI_MAJOR,       SUCL_ABI_MINOR,
+      0,                    "mpi",                module::description(),
+      module::open,         module::close,        module::query,
+      module::comm_create,  module::comm_destroy, module::post,
+      module::test,         module::abort};
+  return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
+}

@@ -1,0 +1,407 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The control plane over MPI: processes, groups, out-of-band exchange, the watchdog's mail.
+#include "native.hpp"
+#include "types.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#ifndef SUCL_MPI_FLAVOUR
+#if defined(OPEN_MPI)
+#define SUCL_MPI_FLAVOUR "openmpi"
+#elif defined(I_MPI_VERSION)
+#define SUCL_MPI_FLAVOUR "impi"
+#else
+#define SUCL_MPI_FLAVOUR "mpich"
+#endif
+#endif
+
+namespace {
+constexpr std::size_t letter_limit = 4096;
+
+struct letter {
+  MPI_Request handle = MPI_REQUEST_NULL;
+  std::size_t bytes = 0;
+  std::array<char, letter_limit> text;
+};
+
+using letters = std::list<std::unique_ptr<letter>>;
+}  // namespace
+
+struct sucl_oob_request {
+  MPI_Request handle = MPI_REQUEST_NULL;
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+};
+
+struct sucl_group {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm mail = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 0;
+  int in_flight = 0;  ///< started exchanges that are not tested to their end
+  std::mutex mail_lock;
+  letters sent;       ///< letters that MPI still reads
+  std::unique_ptr<letter> incoming;
+  int incoming_from = -1;
+};
+
+namespace sucl::mpi_module {
+namespace {
+
+const sucl_core* g_core = nullptr;
+bool g_initialised_here = false;
+
+sucl_status check(int code, const char* function) {
+  return code == MPI_SUCCESS ? SUCL_SUCCESS : fail_native(g_core, code, function);
+}
+
+sucl_status check_alive() {
+  if (alive()) return SUCL_SUCCESS;
+  return fail(g_core, SUCL_ERROR_SHUT_DOWN, "MPI is not initialised, or finalised already",
+              "Use SuCL between the start and the end of MPI.");
+}
+
+// Another library's launcher starts the processes, but this library sees each of them alone: every
+// one would compute as rank 0 of 1.
+sucl_status check_launcher() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size > 1) return SUCL_SUCCESS;
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || std::atoi(value) <= 1) continue;
+    return fail(g_core, SUCL_ERROR_UNAVAILABLE,
+                std::string("the launcher started ") + value + " processes (" + name +
+                    "), but " SUCL_MPI_FLAVOUR " sees this one alone",
+                "Start the program with the launcher of that MPI library, or choose the library of "
+                "the launcher.");
+  }
+  return SUCL_SUCCESS;
+}
+
+void read_library(char (&line)[256]) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  char* end = std::find(version, version + length, '\n');
+  std::replace(version, end, '\t', ' ');
+  *end = '\0';
+  std::snprintf(line, sizeof line, "%.255s", version);
+}
+
+sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_info* info) {
+  g_core = core;
+  return guarded(core, [&] {
+    int initialised = 0;
+    int finalised = 0;
+    MPI_Initialized(&initialised);
+    MPI_Finalized(&finalised);
+    if (finalised)
+      return fail(core, SUCL_ERROR_SHUT_DOWN, "MPI is finalised already: it cannot start again",
+                  "Start SuCL before MPI_Finalize, and only once if SuCL starts MPI.");
+    int provided = MPI_THREAD_SINGLE;
+    if (initialised) {
+      MPI_Query_thread(&provided);
+    } else {
+      const int code = MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+      if (code != MPI_SUCCESS) return fail_native(core, code, "MPI_Init_thread");
+      g_initialised_here = true;
+      const sucl_status status = check_launcher();
+      if (status != SUCL_SUCCESS) return status;
+    }
+    info->initialised_here = g_initialised_here ? 1 : 0;
+    info->thread_multiple = provided == MPI_THREAD_MULTIPLE ? 1 : 0;
+    read_library(info->library);
+    return sucl_status{SUCL_SUCCESS};
+  });
+}
+
+void finalize() {
+  if (!g_initialised_here || !alive()) return;
+  g_initialised_here = false;
+  MPI_Finalize();
+}
+
+int32_t is_alive() { return alive() ? 1 : 0; }
+
+struct finalize_hook {
+  void (*function)(void*);
+  void* arg;
+};
+
+int run_hook(MPI_Comm, int, void* value, void*) {
+  const std::unique_ptr<finalize_hook> hook(static_cast<finalize_hook*>(value));
+  hook->function(hook->arg);
+  return MPI_SUCCESS;
+}
+
+// MPI deletes the attributes of MPI_COMM_SELF first of all when it is finalised.
+sucl_status at_finalize(void (*function)(void*), void* arg) {
+  return guarded(g_core, [&] {
+    sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS) return status;
+    auto hook = std::make_unique<finalize_hook>(finalize_hook{function, arg});
+    int key = MPI_KEYVAL_INVALID;
+    status = check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, run_hook, &key, nullptr),
+                   "MPI_Comm_create_keyval");
+    if (status != SUCL_SUCCESS) return status;
+    status = check(MPI_Comm_set_attr(MPI_COMM_SELF, key, hook.get()), "MPI_Comm_set_attr");
+    if (status == SUCL_SUCCESS) hook.release();
+    MPI_Comm_free_keyval(&key);  // MPI keeps it until the attribute is gone
+    return status;
+  });
+}
+
+// Takes over `comm`, which is free of anybody else's use.
+sucl_status make_group(MPI_Comm comm, sucl_group** group) {
+  auto made = std::make_unique<sucl_group>();
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const sucl_status status = check(duplicate(comm, &made->mail), "MPI_Comm_dup");
+  if (status != SUCL_SUCCESS) {
+    MPI_Comm_free(&comm);
+    return status;
+  }
+  made->comm = comm;
+  MPI_Comm_rank(comm, &made->rank);
+  MPI_Comm_size(comm, &made->size);
+  *group = made.release();
+  return SUCL_SUCCESS;
+}
+
+sucl_status group_of(MPI_Comm from, sucl_group** group) {
+  MPI_Comm own = MPI_COMM_NULL;
+  const sucl_status status = check(duplicate(from, &own), "MPI_Comm_dup");
+  return status == SUCL_SUCCESS ? make_group(own, group) : status;
+}
+
+sucl_status group_world(sucl_group** group) {
+  return guarded(g_core, [&] {
+    *group = nullptr;
+    const sucl_status status = check_alive();
+    return status == SUCL_SUCCESS ? group_of(MPI_COMM_WORLD, group) : status;
+  });
+}
+
+sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) {
+  return guarded(g_core, [&] {
+    *group = nullptr;
+    const sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS) return status;
+    if (native == nullptr || bytes != sizeof(MPI_Comm))
+      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
+                  "the communicator handle has " + std::to_string(bytes) + " bytes, those of " +
+                      SUCL_MPI_FLAVOUR " have " + std::to_string(sizeof(MPI_Comm)),
+                  "Compile the program with the MPI library that SuCL uses.");
+    MPI_Comm comm;
+    std::memcpy(&comm, native, sizeof comm);
+    if (comm == MPI_COMM_NULL)
+      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the communicator is MPI_COMM_NULL",
+                  "Only its members may make a communicator from it.");
+    int between_groups = 0;
+    MPI_Comm_test_inter(comm, &between_groups);
+    if (between_groups)
+      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
+                  "the communicator is an inter-communicator", "Merge it: MPI_Intercomm_merge.");
+    return group_of(comm, group);
+  });
+}
+
+sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_group** result) {
+  return guarded(g_core, [&] {
+    *result = nullptr;
+    sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS) return status;
+    MPI_Comm part = MPI_COMM_NULL;
+    status = check(MPI_Comm_split(group->comm, colour < 0 ? MPI_UNDEFINED : colour, key, &part),
+                   "MPI_Comm_split");
+    if (status != SUCL_SUCCESS || part == MPI_COMM_NULL) return status;
+    return make_group(part, result);
+  });
+}
+
+// Lets go of the letters that MPI has sent.
+void reap(sucl_group& group) {
+  group.sent.remove_if([](const std::unique_ptr<letter>& l) {
+    int sent = 0;
+    return MPI_Test(&l->handle, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent != 0;
+  });
+}
+
+void group_free(sucl_group* group) {
+  if (group == nullptr) return;
+  if (!alive()) {
+    delete group;
+    return;
+  }
+  reap(*group);
+  // Letters nobody has read yet are MPI's from here on: their memory stays.
+  for (auto& l : group->sent) {
+    MPI_Request_free(&l->handle);
+    l.release();
+  }
+  if (group->incoming) {
+    MPI_Request_free(&group->incoming->handle);
+    group->incoming.release();
+  }
+  MPI_Comm_free(&group->mail);
+  if (group->in_flight == 0) MPI_Comm_free(&group->comm);
+  delete group;
+}
+
+int32_t group_rank(const sucl_group* group) { return group->rank; }
+int32_t group_size(const sucl_group* group) { return group->size; }
+const void* group_native(const sucl_group* group) { return &group->comm; }
+
+// Each contribution travels as one element, so that no count can overflow.
+
+sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t bytes) {
+  return guarded(g_core, [&] {
+    sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS || bytes == 0) return status;
+    if (bytes <= INT_MAX) {
+      const int n = static_cast<int>(bytes);
+      return check(MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, group->comm),
+                   "MPI_Allgather");
+    }
+    MPI_Datatype block;
+    status = check(make_block(bytes, &block), "MPI_Type_commit");
+    if (status != SUCL_SUCCESS) return status;
+    status = check(MPI_Allgather(mine, 1, block, all, 1, block, group->comm), "MPI_Allgather");
+    MPI_Type_free(&block);
+    return status;
+  });
+}
+
+sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint64_t bytes,
+                            sucl_oob_request** request) {
+  return guarded(g_core, [&] {
+    *request = nullptr;
+    sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS) return status;
+    auto made = std::make_unique<sucl_oob_request>();
+    status = check(make_block(bytes, &made->block), "MPI_Type_commit");
+    if (status != SUCL_SUCCESS) return status;
+    status = check(MPI_Iallgather(mine, 1, made->block, all, 1, made->block, group->comm,
+                                  &made->handle),
+                   "MPI_Iallgather");
+    MPI_Type_free(&made->block);  // MPI keeps it while the exchange runs
+    if (status != SUCL_SUCCESS) return status;
+    ++group->in_flight;
+    *request = made.release();
+    return status;
+  });
+}
+
+sucl_status test(sucl_group* group, sucl_oob_request* request, int32_t* done) {
+  return guarded(g_core, [&] {
+    *done = 0;
+    sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS) return status;
+    int complete = 0;
+    status = check(MPI_Test(&request->handle, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+    if (status == SUCL_SUCCESS && !complete) return status;
+    *done = 1;
+    --group->in_flight;
+    delete request;
+    return status;
+  });
+}
+
+sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t bytes) {
+  return guarded(g_core, [&] {
+    sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS) return status;
+    if (rank < 0 || rank >= group->size || bytes > letter_limit)
+      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
+                  "mail of " + std::to_string(bytes) + " bytes to rank " + std::to_string(rank) +
+                      " of " + std::to_string(group->size),
+                  "At most 4096 bytes, to a rank of the group.");
+    auto l = std::make_unique<letter>();
+    l->bytes = bytes;
+    std::memcpy(l->text.data(), data, bytes);
+    const std::lock_guard<std::mutex> lock(group->mail_lock);
+    reap(*group);
+    status = check(MPI_Isend(l->text.data(), static_cast<int>(bytes), MPI_BYTE, rank, 0,
+                             group->mail, &l->handle),
+                   "MPI_Isend");
+    if (status == SUCL_SUCCESS) group->sent.push_back(std::move(l));
+    return status;
+  });
+}
+
+// Starts to receive the next letter, if one is there. Not to its end: its sender may be stalled.
+sucl_status open_letter(sucl_group& group) {
+  int found = 0;
+  MPI_Message message;
+  MPI_Status probed;
+  sucl_status status = check(
+      MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, group.mail, &found, &message, &probed), "MPI_Improbe");
+  if (status != SUCL_SUCCESS || !found) return status;
+  auto l = std::make_unique<letter>();
+  int bytes = 0;
+  MPI_Get_count(&probed, MPI_BYTE, &bytes);
+  l->bytes = static_cast<std::size_t>(bytes);
+  status = check(MPI_Imrecv(l->text.data(), bytes, MPI_BYTE, &message, &l->handle), "MPI_Imrecv");
+  if (status != SUCL_SUCCESS) return status;
+  group.incoming = std::move(l);
+  group.incoming_from = probed.MPI_SOURCE;
+  return status;
+}
+
+sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capacity,
+                 uint64_t* bytes) {
+  return guarded(g_core, [&] {
+    *source = -1;
+    *bytes = 0;
+    sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS) return status;
+    const std::lock_guard<std::mutex> lock(group->mail_lock);
+    reap(*group);
+    if (!group->incoming) status = open_letter(*group);
+    if (status != SUCL_SUCCESS || !group->incoming) return status;
+    if (group->incoming->bytes > capacity)
+      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
+                  "mail of " + std::to_string(group->incoming->bytes) + " bytes does not fit into " +
+                      std::to_string(capacity),
+                  "Give poll room for 4096 bytes.");
+    int complete = 0;
+    status = check(MPI_Test(&group->incoming->handle, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+    if (status != SUCL_SUCCESS || !complete) return status;
+    std::memcpy(data, group->incoming->text.data(), group->incoming->bytes);
+    *bytes = group->incoming->bytes;
+    *source = group->incoming_from;
+    group->incoming.reset();
+    return status;
+  });
+}
+
+void abort_job(int32_t exit_code) {
+  if (alive()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+}  // namespace
+}  // namespace sucl::mpi_module
+
+extern "C" SUCL_ABI_EXPORT const sucl_bootstrap* sucl_bootstrap_entry(uint32_t core_major,
+                                                                      uint32_t) {
+  namespace module = sucl::mpi_module;
+  static const sucl_bootstrap table = {
+      sizeof(sucl_bootstrap),  SUCL_ABI_MAJOR,       SUCL_ABI_MINOR,      0,
+      SUCL_MPI_FLAVOUR,        module::init,         module::finalize,    module::is_alive,
+      module::at_finalize,     module::group_world,  module::group_adopt, module::group_split,
+      module::group_free,      module::group_rank,   module::group_size,  module::group_native,
+      module::allgather,       module::allgather_start, module::test,     module::notify,
+      module::poll,            module::abort_job};
+  return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
+}

@@ -1,0 +1,201 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// State of the MPI backend: process, communicator, request, and the operation being posted.
+#pragma once
+
+#include "native.hpp"
+#include "types.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+/// Process-wide state, read-only after open.
+struct sucl_state {
+  const sucl_core* core;
+  bool direct_device_memory;
+  std::uint64_t limit;  ///< most elements one MPI call may be told of; native_limit at most
+  bool limited;         ///< whether `limit` can be met: 32-bit counts, or lowered by a setting
+};
+
+/// One operation in flight. Pooled by its communicator, so that its arrays keep their storage.
+struct sucl_request {
+  /// What a receive has to bring. Collectives and sends expect nothing.
+  struct expectation {
+    static constexpr std::uint64_t nothing = ~std::uint64_t{0};
+    std::uint64_t count = nothing;
+    std::int32_t source = 0;
+    std::int32_t tag = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+  };
+
+  /// The first error of a part; it is reported once all parts are done.
+  struct failure {
+    sucl_status status = SUCL_SUCCESS;
+    std::int64_t native_code = 0;
+    std::string message;
+    const char* hint = nullptr;
+  };
+
+  std::vector<MPI_Request> handles;
+  std::vector<expectation> expected;  ///< one for each handle
+  int done = 0;                       ///< of the handles
+  std::vector<int> indices;           ///< for MPI_Testsome
+  std::vector<MPI_Status> statuses;
+  std::vector<sucl::mpi_module::count_type> counts[2];  ///< of what is sent and received
+  std::vector<sucl::mpi_module::displ_type> displs[2];
+  std::unique_ptr<std::byte[]> scratch;
+  std::size_t scratch_bytes = 0;
+  failure error;
+  /// What is left to do when all handles are done, with a copy of the operation; or null.
+  int (*finish)(sucl_backend_comm&, sucl_request&) = nullptr;
+  sucl_operation operation{};
+
+  /// Room for one more handle; valid until the next call.
+  MPI_Request* add();
+  MPI_Request* add_receive(const expectation& what);
+  std::byte* reserve_scratch(std::uint64_t bytes);
+};
+
+struct sucl_backend_comm {
+  const sucl_core* core = nullptr;
+  std::uint64_t limit = 0;
+  bool limited = false;
+  bool broken = false;  ///< after abort, or when parts of a failed operation may still be in flight
+  int rank = 0;
+  int size = 0;
+  int tag_limit = 0;
+  MPI_Comm collective = MPI_COMM_NULL;  ///< collectives, and the messages they are made of
+  MPI_Comm messages = MPI_COMM_NULL;    ///< the user's point-to-point
+  sucl::mpi_module::block_types blocks;
+  std::vector<std::unique_ptr<sucl_request>> requests;  ///< all there are
+  std::vector<sucl_request*> idle;                      ///< those not in flight
+};
+
+namespace sucl::mpi_module {
+
+/// One operation on its way into MPI.
+struct call {
+  sucl_backend_comm& comm;
+  const sucl_operation& operation;
+  sucl_request& request;
+  bool blocking;
+  MPI_Datatype type;
+  MPI_Op op;
+
+  bool in_place() const { return (operation.flags & SUCL_FLAG_IN_PLACE) != 0; }
+  bool at_root() const { return comm.rank == operation.root; }
+  /// The input, where every rank may say MPI_IN_PLACE.
+  const void* input() const { return in_place() ? MPI_IN_PLACE : operation.send; }
+  /// The input at its place in recv, `elements` from the start.
+  std::byte* received(std::uint64_t elements = 0) const {
+    return static_cast<std::byte*>(operation.recv) + elements * operation.element_size;
+  }
+  /// Whether MPI can be told of that many elements.
+  bool fits(std::uint64_t elements) const { return elements <= comm.limit; }
+  count_type count() const { return static_cast<count_type>(operation.count); }
+
+  sucl_status check(int code, const char* function) const {
+    return code == MPI_SUCCESS ? SUCL_SUCCESS : fail_native(comm.core, code, function);
+  }
+};
+
+/// Issues the blocking function or its non-blocking twin, with the same arguments.
+template <class Blocking, class Starting, class... Args>
+sucl_status issue(call& c, const char* function, Blocking blocking, Starting starting,
+                  Args... args) {
+  return c.check(c.blocking ? blocking(args...) : starting(args..., c.request.add()), function);
+}
+#define SUCL_MPI_ISSUE(call, name, starting_name, ...)                                    \
+  ::sucl::mpi_module::issue(call, "MPI_" #name, SUCL_MPI_CALL(name),                      \
+                            SUCL_MPI_CALL(starting_name), __VA_ARGS__)
+
+using issuer = sucl_status (*)(call&);
+
+// collectives.cpp, one function a kind
+sucl_status issue_barrier(call& c);
+sucl_status issue_broadcast(call& c);
+sucl_status issue_reduce(call& c);
+sucl_status issue_allreduce(call& c);
+sucl_status issue_reduce_scatter(call& c);
+sucl_status issue_reduce_scatter_block(call& c);
+sucl_status issue_allgather(call& c);
+sucl_status issue_allgatherv(call& c);
+sucl_status issue_alltoall(call& c);
+sucl_status issue_alltoallv(call& c);
+sucl_status issue_gather(call& c);
+sucl_status issue_gatherv(call& c);
+sucl_status issue_scatter(call& c);
+sucl_status issue_scatterv(call& c);
+sucl_status issue_scan(call& c);
+sucl_status issue_exscan(call& c);
+
+// messages.cpp
+sucl_status issue_send(call& c);
+sucl_status issue_recv(call& c);
+sucl_status issue_sendrecv(call& c);
+sucl_status issue_group(call& c);
+
+/// Tags of the messages on the collective communicator.
+inline constexpr int copy_tag = 0;
+inline constexpr int exchange_tag = 1;
+
+/// Where the blocks of an exchange lie: block of rank r is counts[r] elements at displs[r], or
+/// `uniform` elements at r * stride where there are no arrays.
+struct layout {
+  std::byte* base = nullptr;
+  const std::uint64_t* counts = nullptr;
+  const std::uint64_t* displs = nullptr;
+  std::uint64_t uniform = 0;
+  std::uint64_t stride = 0;
+  int only = -1;  ///< if not -1, the only rank that has a block
+  sucl_memory memory = SUCL_MEMORY_SYSTEM;
+
+  std::uint64_t count(int r) const {
+    if (only >= 0 && r != only) return 0;
+    return counts ? counts[r] : uniform;
+  }
+  std::uint64_t at(int r) const {
+    return displs ? displs[r] : static_cast<std::uint64_t>(r) * stride;
+  }
+};
+
+// exchange.cpp: collectives made of messages, where counts or displacements do not fit
+
+/// Sends block r of `from` to each rank r and receives block r of `to` from it. `to` may be the
+/// memory of `from` if `in_place`.
+sucl_status exchange(call& c, const layout& from, const layout& to, bool in_place);
+
+/// A reduce-scatter as one reduction for each rank.
+sucl_status reduce_each(call& c, const layout& blocks);
+
+/// An allgatherv whose counts fit and whose displacements on this rank do not: MPI gathers it
+/// densely, and it is spread when it is there.
+sucl_status gather_densely(call& c);
+
+/// Copies within this rank, by MPI where the host cannot; the ranges may overlap on the host.
+int copy_block(sucl_backend_comm& comm, void* to, const void* from, std::uint64_t bytes,
+               bool through_mpi);
+
+// request.cpp
+
+/// Compares what came with what was expected and notes an error.
+void check_received(sucl_request& request, const sucl_request::expectation& what,
+                    const MPI_Status& status);
+
+/// Notes the error of an MPI call on one part, unless there is one already.
+void note(sucl_request& request, int code, const char* function,
+          const sucl_request::expectation& what);
+
+/// Tests all handles; true once none is left. Errors are noted, not reported.
+bool progress(sucl_request& request);
+
+/// Finishes what is left, reports the noted error and gives the request back to the pool.
+sucl_status complete(sucl_backend_comm& comm, sucl_request& request);
+
+/// A request from the pool, empty.
+sucl_request& acquire(sucl_backend_comm& comm);
+
+}  // namespace sucl::mpi_module

@@ -1,0 +1,69 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "native.hpp"
+
+namespace sucl::mpi_module {
+
+bool alive() {
+  int initialised = 0;
+  int finalised = 0;
+  MPI_Initialized(&initialised);
+  if (initialised) MPI_Finalized(&finalised);
+  return initialised && !finalised;
+}
+
+std::string error_text(int code) {
+  char text[MPI_MAX_ERROR_STRING + 1] = {};
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "unknown MPI error";
+  std::string line(text, static_cast<std::size_t>(length));
+  for (char& c : line)
+    if (c == '\n') c = ' ';
+  return line;
+}
+
+namespace {
+
+sucl_status status_of(int code) {
+  int error_class = MPI_ERR_UNKNOWN;
+  MPI_Error_class(code, &error_class);
+#ifdef MPIX_ERR_PROC_FAILED
+  if (error_class == (MPIX_ERR_PROC_FAILED)) return SUCL_ERROR_PEER_LOST;
+#endif
+  if (error_class == MPI_ERR_TRUNCATE) return SUCL_ERROR_INVALID_COUNT;
+  if (error_class == MPI_ERR_NO_MEM) return SUCL_ERROR_OUT_OF_MEMORY;
+  return SUCL_ERROR_NATIVE;
+}
+
+const char* hint_for(sucl_status status) {
+  switch (status) {
+    case SUCL_ERROR_PEER_LOST:
+      return "A process of the communicator is gone: look for its own message first.";
+    case SUCL_ERROR_INVALID_COUNT:
+      return "Give every rank of the operation the same count and type.";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+sucl_status fail_native(const sucl_core* core, int code, const char* function) {
+  const sucl_status status = status_of(code);
+  const std::string message = std::string(function) + " failed: " + error_text(code);
+  return core->fail(status, code, message.c_str(), hint_for(status));
+}
+
+sucl_status fail(const sucl_core* core, sucl_status status, const std::string& message,
+                 const char* hint) {
+  return core->fail(status, 0, message.c_str(), hint);
+}
+
+int duplicate(MPI_Comm from, MPI_Comm* to) {
+  *to = MPI_COMM_NULL;
+  const int code = MPI_Comm_dup(from, to);
+  if (code == MPI_SUCCESS) MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
+  return code;
+}
+
+}  // namespace sucl::mpi_module

@@ -1,0 +1,71 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What differs between MPI libraries, in one place, and how their errors become SuCL's.
+#pragma once
+
+#include <sucl/abi/bootstrap.h>
+
+// The C++ bindings of old headers would add a library to link.
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
+
+#include <climits>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <new>
+#include <string>
+
+namespace sucl::mpi_module {
+
+// MPI 4 has every function twice; the one with suffix _c takes 64-bit counts. The build defines
+// SUCL_MPI_WITHOUT_LARGE_COUNTS for a library that claims MPI 4 but lacks them.
+#if MPI_VERSION >= 4 && !defined(SUCL_MPI_WITHOUT_LARGE_COUNTS)
+#define SUCL_MPI_CALL(name) MPI_##name##_c
+using count_type = MPI_Count;
+using displ_type = MPI_Aint;
+#else
+#define SUCL_MPI_CALL(name) MPI_##name
+using count_type = int;
+using displ_type = int;
+#endif
+
+/// Most elements that one count or displacement of this library can say.
+inline constexpr std::uint64_t native_limit =
+    static_cast<std::uint64_t>(std::numeric_limits<count_type>::max());
+
+/// Whether MPI may be called: initialised and not finalised.
+bool alive();
+
+/// MPI_Error_string of a code.
+std::string error_text(int code);
+
+/// Tells the core that `function` returned `code`; returns the status to pass on.
+sucl_status fail_native(const sucl_core* core, int code, const char* function);
+
+/// Tells the core about an error that MPI did not find. `hint` may be null.
+sucl_status fail(const sucl_core* core, sucl_status status, const std::string& message,
+                 const char* hint);
+
+/// Every entry of the tables runs inside this: no exception may leave through C.
+template <class Function>
+sucl_status guarded(const sucl_core* core, Function&& function) noexcept {
+  try {
+    return function();
+  } catch (const std::bad_alloc&) {
+    return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "the MPI module ran out of host memory", nullptr);
+  } catch (const std::exception& error) {
+    return core->fail(SUCL_ERROR_INTERNAL, 0, error.what(), nullptr);
+  }
+}
+
+/// Own communicators report errors instead of ending the program.
+int duplicate(MPI_Comm from, MPI_Comm* to);
+
+}  // namespace sucl::mpi_module

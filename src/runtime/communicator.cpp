@@ -1,0 +1,432 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/communicator.hpp"
+
+#include "base/error.hpp"
+#include "runtime/process.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace sucl::core {
+namespace {
+
+using phase = node::phase;
+
+}  // namespace
+
+communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
+                           device_services device)
+    : m_process(std::move(owner)), m_group(group), m_device(std::move(device)) {
+  const auto* control = m_process->control();
+  const int rank = control ? control->group_rank(group) : 0;
+  const int size = control ? control->group_size(group) : 1;
+  const sucl_oob oob{control, group};
+  m_device.self.config_digest = base::digest(m_process->settings());
+  m_topology = discover(oob, rank, size, m_device.self, m_process->settings().nodes.size);
+  m_id = m_process->agree_on_id(oob, size);
+  m_label = "communicator " + std::to_string(m_id);
+  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology, m_id,
+                    control ? control->group_native(group) : nullptr, m_device.native_device,
+                    m_device.native_context);
+  m_staging.rank = rank;
+  m_staging.size = size;
+  m_staging.comm_stages =
+      !m_topology.device_memory_everywhere_on_host || m_process->stages_everything();
+  m_staging.chunk_bytes = m_process->settings().staging.chunk;
+  m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
+  const auto reached = exchange(oob, rank, size, m_carriers.reach());
+  for (std::size_t r = 0; r < reached.size(); ++r) m_topology.members[r].reach = reached[r];
+}
+
+communicator::~communicator() {
+  try {
+    shut_down(true);
+  } catch (const error&) {
+    // A destructor has nobody to tell; what failed was logged where it failed.
+  }
+}
+
+node* communicator::take_node() {
+  const auto unused = std::find_if(m_free.begin(), m_free.end(), [](node* n) {
+    return n->references.load(std::memory_order_acquire) == 0;
+  });
+  if (unused != m_free.end()) {
+    node* n = *unused;
+    *unused = m_free.back();
+    m_free.pop_back();
+    n->request = nullptr;
+    n->pipeline.reset();
+    n->failure.reset();
+    n->watch = {};
+    n->at.store(phase::waiting, std::memory_order_relaxed);
+    return n;
+  }
+  m_nodes.push_back(std::make_unique<node>());
+  return m_nodes.back().get();
+}
+
+void communicator::fill(node& n, const sucl_operation& record, const layouts& shape) {
+  n.record = record;
+  n.record.struct_size = sizeof(sucl_operation);
+  n.record.sequence = number(record.kind);
+  n.shape = shape;
+  n.parts.assign(record.parts, record.parts + record.part_count);
+  n.record.parts = n.parts.data();
+  const auto p = static_cast<std::size_t>(size());
+  n.arrays.clear();
+  n.arrays.reserve(4 * p);  // pointers into it must stay
+  for (const std::uint64_t** array : {&n.record.send_counts, &n.record.send_displs,
+                                      &n.record.recv_counts, &n.record.recv_displs}) {
+    if (!*array) continue;
+    const auto at = n.arrays.size();
+    n.arrays.insert(n.arrays.end(), *array, *array + p);
+    *array = n.arrays.data() + at;
+  }
+}
+
+std::uint64_t communicator::number(sucl_kind kind) {
+  return is_point_to_point(kind) ? 0 : ++m_collectives;
+}
+
+void communicator::throw_if_ended() {
+  if (m_ended.load(std::memory_order_acquire))
+    base::fail(errc::shut_down, "the communicator has ended",
+               "Keep the runtime alive, and MPI initialised, while communicators are used");
+  if (m_broken) throw error(*m_broken);
+  if (m_untold) {
+    const error_info info = *m_untold;
+    m_untold.reset();
+    throw error(info);
+  }
+}
+
+ticket communicator::issue(const sucl_operation& record, const layouts& shape,
+                           bool ready, const observer& watch) {
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  node* n = take_node();
+  fill(*n, record, shape);
+  n->issued = clock::now();
+  n->ready.store(ready, std::memory_order_relaxed);
+  n->references.store(1, std::memory_order_relaxed);  // the communicator's own
+  ticket t(n);
+  m_waiting.push_back(n);
+  if (ready && !m_direct) {
+    const auto until =
+        n->issued + std::chrono::microseconds(m_process->settings().progress.poll_us);
+    do {
+      pump();
+      for (std::size_t i = 0; i < m_flight.size();)
+        if (!test(*m_flight[i])) ++i;
+    } while (!t.done() && clock::now() < until);
+  }
+  const bool done = t.done();
+  if (!done) n->watch = watch;
+  while (!m_done.empty()) {
+    std::vector<node*> finished;
+    finished.swap(m_done);
+    lock.unlock();
+    deliver(finished);
+    lock.lock();
+  }
+  lock.unlock();
+  if (!done) m_process->wake(*this);
+  return t;
+}
+
+void communicator::mark_ready(const ticket& t, const void* send, void* recv) {
+  node* n = t.get();
+  if (send) n->record.send = send;
+  if (recv) n->record.recv = recv;
+  mark_ready(t);
+}
+
+void communicator::mark_ready(const ticket& t) {
+  t.get()->ready.store(true, std::memory_order_release);
+  m_process->wake(*this);
+}
+
+bool communicator::may_post(const sucl_operation& next) const {
+  return std::all_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
+    return !n->pipeline || n->pipeline->may_follow(next);
+  });
+}
+
+// Posts what may be posted, in order.
+void communicator::pump() {
+  while (!m_waiting.empty()) {
+    node& n = *m_waiting.front();
+    if (!n.ready.load(std::memory_order_acquire)) {
+      if (!n.watch.is_ready || !n.watch.is_ready(n.watch.context)) return;
+      n.ready.store(true, std::memory_order_relaxed);
+    }
+    if (!may_post(n.record)) return;
+    m_waiting.pop_front();
+    m_flight.push_back(&n);
+    if (!is_point_to_point(n.record.kind)) m_collectives_posted = n.record.sequence;
+    n.posted = clock::now();
+    n.at.store(phase::posted, std::memory_order_relaxed);
+    post(n);
+  }
+}
+
+void communicator::post(node& n) {
+  try {
+    n.via = &m_carriers.choose(n.record);
+    adaptation how = plan_adaptation(n.record, n.shape, *n.via->wires, m_staging);
+    if (how.needed) {
+      n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via,
+                                             m_device.copier, m_scratch);
+      if (n.pipeline->step()) finish(n, nullptr);
+      return;
+    }
+    const channel& below = n.via->via;
+    if (const auto status = below.table->post(below.comm, &n.record, &n.request))
+      throw_last(status, n.via->name, describe(n.record), rank());
+    if (!n.request) finish(n, nullptr);
+  } catch (const error& e) {
+    const auto info = as_info(e, n.record);
+    finish(n, &info);
+  }
+}
+
+// Progresses one operation; true if that ended it.
+bool communicator::test(node& n) {
+  try {
+    bool done = false;
+    if (n.pipeline) {
+      done = n.pipeline->step();
+    } else {
+      std::int32_t flag = 0;
+      if (const auto status = n.via->via.table->test(n.via->via.comm, n.request, &flag))
+        throw_last(status, n.via->name, describe(n.record), rank());
+      done = flag != 0;
+    }
+    if (done) finish(n, nullptr);
+    return done;
+  } catch (const error& e) {
+    const auto info = as_info(e, n.record);
+    finish(n, &info);
+    return true;
+  }
+}
+
+error_info communicator::as_info(const error& e, const sucl_operation& record) const {
+  error_info info = e.info();
+  if (info.operation.empty()) info.operation = describe(record);
+  if (info.rank < 0) info.rank = m_topology.rank;
+  return info;
+}
+
+void communicator::finish(node& n, const error_info* failure) {
+  m_flight.erase(std::find(m_flight.begin(), m_flight.end(), &n));
+  if (failure) {
+    n.failure = *failure;
+    base::log(base::log_level::info, "runtime", describe(n.record), " failed: ",
+              failure->message);
+    // Who waits is told; an asynchronous failure is kept for the next call.
+    if (n.watch.done && !m_untold && !m_broken) m_untold = *failure;
+  }
+  n.at.store(phase::done, std::memory_order_release);
+  m_done.push_back(&n);
+}
+
+// Tells observers. Without the lock: they call into SYCL, or issue operations.
+void communicator::deliver(std::vector<node*>& done) {
+  for (node* n : done) {
+    if (n->watch.done) n->watch.done(n->watch.context, n->failure ? &*n->failure : nullptr);
+  }
+  std::lock_guard lock(m_mutex);
+  for (node* n : done) {
+    m_free.push_back(n);
+    n->references.fetch_sub(1, std::memory_order_release);
+  }
+  done.clear();
+  if (m_done.empty()) m_done.swap(done);  // keeps the capacity
+}
+
+bool communicator::progress(int* finished) {
+  std::unique_lock lock(m_mutex, std::try_to_lock);
+  if (!lock) return true;  // somebody else makes progress
+  if (!m_direct) {
+    pump();
+    for (std::size_t i = 0; i < m_flight.size();)
+      if (!test(*m_flight[i])) ++i;
+    pump();
+  }
+  const bool more = !m_flight.empty() ||
+                    (!m_waiting.empty() &&
+                     (m_waiting.front()->ready.load(std::memory_order_acquire) ||
+                      m_waiting.front()->watch.is_ready != nullptr));
+  if (!m_done.empty()) {
+    std::vector<node*> done;
+    done.swap(m_done);
+    lock.unlock();
+    if (finished) *finished += static_cast<int>(done.size());
+    deliver(done);
+  }
+  return more;
+}
+
+bool communicator::may_run_directly(const sucl_operation& record) const {
+  // Every rank must come to the same answer. Point-to-point takes the other way so that what other
+  // threads issue meanwhile can overtake a wait.
+  return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
+         !is_point_to_point(record.kind);
+}
+
+void communicator::run(const sucl_operation& record, const layouts& shape) {
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  if (may_run_directly(record) && !shape.send && !shape.recv) {
+    const carrier& c = m_carriers.choose(record);
+    if (!plan_adaptation(record, shape, *c.wires, m_staging).needed) {
+      // Everything before must be posted first; it need not be done.
+      while (!m_waiting.empty() || m_direct || !may_post(record)) {
+        lock.unlock();
+        progress();
+        sched_yield();
+        lock.lock();
+        throw_if_ended();
+      }
+      run_directly(record, c, lock);
+      return;
+    }
+  }
+  lock.unlock();
+  wait(issue(record, shape, true, {}));
+}
+
+// Lets the backend block in this thread, which is the fastest way through an MPI library.
+void communicator::run_directly(const sucl_operation& record, const carrier& c,
+                                std::unique_lock<std::mutex>& lock) {
+  sucl_operation direct = record;
+  direct.flags |= SUCL_FLAG_MAY_BLOCK;
+  direct.sequence = number(record.kind);
+  m_collectives_posted = direct.sequence;
+  m_direct = true;
+  lock.unlock();
+  sucl_request* request = nullptr;
+  auto status = c.via.table->post(c.via.comm, &direct, &request);
+  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
+    status = c.via.table->test(c.via.comm, request, &done);
+  std::optional<error_info> failure;
+  if (status) {
+    failure = take_last(status);
+    failure->backend = c.name;
+    failure->operation = describe(direct);
+    failure->rank = rank();
+  }
+  lock.lock();
+  m_direct = false;
+  const bool others = !m_waiting.empty() || !m_flight.empty();
+  lock.unlock();
+  if (others) m_process->wake(*this);
+  if (failure) throw error(*failure);
+}
+
+void communicator::wait(const ticket& t) {
+  const auto spin = std::chrono::microseconds(m_process->settings().progress.spin_us);
+  auto yield_from = clock::now() + spin;
+  while (!t.done()) {
+    progress();
+    if (clock::now() > yield_from) sched_yield();
+  }
+  if (t.failure()) throw error(*t.failure());
+}
+
+void communicator::wait_all() {
+  for (;;) {
+    {
+      std::lock_guard lock(m_mutex);
+      if (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct) break;
+    }
+    progress();
+    sched_yield();
+  }
+  check();
+}
+
+void communicator::check() {
+  std::lock_guard lock(m_mutex);
+  throw_if_ended();
+}
+
+std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) const {
+  std::lock_guard lock(m_mutex);
+  return m_carriers.explain(k, bytes, t, o);
+}
+
+std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
+  check();
+  const auto* control = m_process->control();
+  sucl_group* group = nullptr;
+  if (control) {
+    if (const auto status = control->group_split(m_group, colour, key, &group))
+      throw_last(status, control->name, "split", rank());
+  }
+  if (colour < 0) return nullptr;
+  return m_process->make_communicator(group, std::move(device));
+}
+
+void communicator::fail_all(const error_info& info) {
+  std::unique_lock lock(m_mutex);
+  if (m_broken || m_ended) return;
+  m_broken = info;
+  m_carriers.abort();
+  while (!m_waiting.empty()) {
+    m_flight.push_back(m_waiting.front());
+    m_waiting.pop_front();
+  }
+  while (!m_flight.empty()) {
+    node* n = m_flight.back();
+    n->pipeline.reset();
+    error_info own = info;
+    own.rank = rank();
+    finish(*n, &own);
+  }
+  std::vector<node*> done;
+  done.swap(m_done);
+  lock.unlock();
+  deliver(done);
+}
+
+communicator::status communicator::snapshot() {
+  std::lock_guard lock(m_mutex);
+  status s;
+  s.posted = m_collectives_posted;
+  s.issued = m_collectives;
+  const node* oldest = nullptr;
+  if (!m_flight.empty())
+    oldest = m_flight.front();
+  else if (!m_waiting.empty() && m_waiting.front()->ready.load(std::memory_order_acquire))
+    oldest = m_waiting.front();
+  if (oldest) {
+    s.busy = true;
+    s.oldest = oldest->record;
+    s.since = oldest->at.load() == phase::posted ? oldest->posted : oldest->issued;
+  }
+  return s;
+}
+
+void communicator::shut_down(bool drain) {
+  if (m_ended.load(std::memory_order_acquire)) return;
+  while (drain) {
+    {
+      std::lock_guard lock(m_mutex);
+      if (m_broken || (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct))
+        break;
+    }
+    progress();
+    sched_yield();
+  }
+  std::lock_guard lock(m_mutex);
+  if (m_ended.exchange(true)) return;
+  m_carriers.destroy();
+  if (const auto* control = m_process->control(); control && control->alive())
+    control->group_free(m_group);
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,170 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A communicator without SYCL: issue order, progress, completion.
+#pragma once
+
+#include "runtime/carriers.hpp"
+#include "runtime/node.hpp"
+#include "runtime/operation.hpp"
+#include "runtime/topology.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+class process;
+
+/// A counted reference to an issued operation.
+class ticket {
+ public:
+  ticket() = default;
+  explicit ticket(node* n) : m_node(n) {
+    if (m_node) m_node->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  ticket(const ticket& other) : ticket(other.m_node) {}
+  ticket(ticket&& other) noexcept : m_node(std::exchange(other.m_node, nullptr)) {}
+  ticket& operator=(ticket other) noexcept {
+    std::swap(m_node, other.m_node);
+    return *this;
+  }
+  ~ticket() {
+    if (m_node) m_node->references.fetch_sub(1, std::memory_order_release);
+  }
+  /// Whether the operation is done or has failed.
+  bool done() const { return m_node->at.load(std::memory_order_acquire) == node::phase::done; }
+  /// How it failed, once it is done.
+  const std::optional<error_info>& failure() const { return m_node->failure; }
+  node* get() const { return m_node; }
+
+ private:
+  node* m_node = nullptr;
+};
+
+/// What the device side of a communicator lends to it.
+struct device_services {
+  self_description self;
+  device_copier* copier = nullptr;  ///< null if the host reads all device memory
+  void* native_device = nullptr;
+  void* native_context = nullptr;
+};
+
+/// The issue queue of one communicator.
+///
+/// Operations are posted to backends in issue order, each as soon as it is ready and the one before
+/// it is posted completely; once posted they progress side by side. Progress is made by whoever
+/// calls progress(): the engine's thread, a caller that waits, or one that polls for a moment after
+/// issuing.
+class SUCL_CORE_API communicator : public std::enable_shared_from_this<communicator> {
+ public:
+  /// Takes over `group`. Collective.
+  communicator(std::shared_ptr<process> owner, sucl_group* group, device_services device);
+  ~communicator();
+  communicator(const communicator&) = delete;
+  communicator& operator=(const communicator&) = delete;
+
+  int rank() const { return m_topology.rank; }
+  int size() const { return static_cast<int>(m_topology.members.size()); }
+  const topology& where() const { return m_topology; }
+  const std::string& label() const { return m_label; }
+
+  /// Issues an operation whose record is normalised. Copies its arrays and parts. `ready`: nothing
+  /// has to be waited for; such an operation is posted, and polled for a moment, before the
+  /// function returns. The observer is not told if it returns a ticket that is done already.
+  ticket issue(const sucl_operation& record, const layouts& shape, bool ready,
+               const observer& watch);
+
+  /// The operation may start. `send` and `recv`, unless null, replace the record's memory.
+  void mark_ready(const ticket& t, const void* send, void* recv);
+  /// The same where the memory is in the record already, or was written into node::parts.
+  void mark_ready(const ticket& t);
+
+  /// Issues an operation that is ready and returns when it is done. Throws what fails.
+  void run(const sucl_operation& record, const layouts& shape);
+
+  /// Helps until the ticket is done, then throws its failure, if any.
+  void wait(const ticket& t);
+  /// Helps until everything issued is done, then check().
+  void wait_all();
+  /// Throws the first failure of an operation that nobody has been told of.
+  void check();
+
+  /// Makes progress without waiting. False if nothing is to be done until something is issued or
+  /// becomes ready. `finished`, unless null, counts operations that this call completed.
+  bool progress(int* finished = nullptr);
+
+  /// Which backend would carry this, and why.
+  std::string explain(kind k, std::uint64_t bytes, type t, op o);
+
+  /// Collective.
+  std::shared_ptr<communicator> split(int colour, int key, device_services device);
+
+  /// Ends the communicator: everything still in flight is waited for, or, if it failed, given up.
+  /// Afterwards each call is errc::shut_down.
+  void shut_down(bool drain);
+
+  /// Gives up everything with this error; later calls throw it. From the watchdog.
+  void fail_all(const error_info& info);
+
+  // For the watchdog: what is known of this rank's progress.
+  struct status {
+    std::uint64_t posted = 0;  ///< number of the last collective that was posted
+    std::uint64_t issued = 0;
+    bool busy = false;
+    sucl_operation oldest{};  ///< of those ready or posted, while busy
+    clock::time_point since;
+  };
+  status snapshot();
+  sucl_group* mail_group() const { return m_group; }
+  std::uint64_t id() const { return m_id; }
+  bool alive() const { return !m_ended.load(std::memory_order_acquire); }
+
+ private:
+  node* take_node();
+  void fill(node& n, const sucl_operation& record, const layouts& shape);
+  void pump();
+  void post(node& n);
+  bool test(node& n);
+  void finish(node& n, const error_info* error);
+  bool may_post(const sucl_operation& next) const;
+  void throw_if_ended();
+  bool may_run_directly(const sucl_operation& record) const;
+  void run_directly(const sucl_operation& record, const carrier& c,
+                    std::unique_lock<std::mutex>& lock);
+  void deliver(std::vector<node*>& done);
+  std::uint64_t number(sucl_kind kind);
+  error_info as_info(const error& e, const sucl_operation& record) const;
+
+  std::shared_ptr<process> m_process;
+  sucl_group* m_group;
+  topology m_topology;
+  std::uint64_t m_id = 0;
+  std::string m_label;
+  device_services m_device;
+  scratch_pool m_scratch;
+  carriers m_carriers;
+  staging m_staging;
+
+  std::mutex m_mutex;                ///< guards what follows, and every call into backends
+  std::vector<std::unique_ptr<node>> m_nodes;
+  std::vector<node*> m_free;
+  std::deque<node*> m_waiting;       ///< issued, not posted; in order
+  std::vector<node*> m_flight;       ///< posted, not done; in order
+  std::vector<node*> m_done;         ///< finished, observer not told yet
+  bool m_direct = false;             ///< a caller is inside a blocking backend call
+  std::uint64_t m_collectives = 0;   ///< issued so far
+  std::uint64_t m_collectives_posted = 0;
+  std::optional<error_info> m_broken;    ///< why nothing works any more
+  std::optional<error_info> m_untold;    ///< failure that no caller has seen
+  std::atomic<bool> m_ended{false};
+  std::atomic<bool> m_queued{false};     ///< known to the engine
+  friend class engine;
+};
+
+}  // namespace sucl::core

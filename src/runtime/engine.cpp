@@ -1,0 +1,109 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/engine.hpp"
+
+#include "base/log.hpp"
+#include "runtime/process.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+
+namespace sucl::core {
+namespace {
+
+using namespace std::chrono_literals;
+
+// After this long without a completion peers are far behind, and polling hard only takes their
+// processor away.
+constexpr auto patience = 100ms;
+constexpr auto nap = 50us;
+constexpr auto watch_period = 20ms;
+
+}  // namespace
+
+void engine::start_locked() {
+  if (m_thread.joinable() || m_stop) return;
+  m_thread = std::thread([this] { loop(); });
+  pthread_setname_np(m_thread.native_handle(), "sucl-progress");
+}
+
+void engine::wake(communicator& c) {
+  if (c.m_queued.exchange(true, std::memory_order_acq_rel)) return;
+  {
+    std::lock_guard lock(m_mutex);
+    start_locked();
+    m_woken.push_back(c.shared_from_this());
+  }
+  m_work.notify_one();
+}
+
+void engine::watch() {
+  std::lock_guard lock(m_mutex);
+  m_watchdog = std::make_unique<watchdog>(m_process);
+  start_locked();
+}
+
+void engine::stop() {
+  {
+    std::lock_guard lock(m_mutex);
+    m_stop = true;
+  }
+  m_work.notify_one();
+  if (m_thread.joinable() && m_thread.get_id() != std::this_thread::get_id()) m_thread.join();
+}
+
+// Collects newly woken communicators, sleeping if there is nothing at all to do. False to end.
+bool engine::take_work(std::vector<std::shared_ptr<communicator>>& active) {
+  std::unique_lock lock(m_mutex);
+  const auto called = [this] { return m_stop || !m_woken.empty(); };
+  if (active.empty()) {
+    if (m_watchdog)
+      m_work.wait_for(lock, watch_period, called);
+    else
+      m_work.wait(lock, called);
+  }
+  active.insert(active.end(), std::make_move_iterator(m_woken.begin()),
+                std::make_move_iterator(m_woken.end()));
+  m_woken.clear();
+  return !m_stop;
+}
+
+void engine::loop() {
+  std::vector<std::shared_ptr<communicator>> active;
+  const auto spin = std::chrono::microseconds(m_process.settings().progress.spin_us);
+  auto last_completion = clock::now();
+  auto last_watch = last_completion;
+  while (take_work(active)) {
+    int finished = 0;
+    for (std::size_t i = 0; i < active.size();) {
+      if (active[i]->progress(&finished)) {
+        ++i;
+        continue;
+      }
+      // Whoever issues from here on wakes it again; whatever came before is seen by this look.
+      active[i]->m_queued.store(false, std::memory_order_release);
+      if (active[i]->progress(&finished) &&
+          !active[i]->m_queued.exchange(true, std::memory_order_acq_rel)) {
+        ++i;
+        continue;
+      }
+      active[i] = std::move(active.back());
+      active.pop_back();
+    }
+    const auto now = clock::now();
+    if (finished > 0 || active.empty()) last_completion = now;
+    if (m_watchdog && now - last_watch >= watch_period) {
+      m_watchdog->look(now);
+      last_watch = now;
+    }
+    const auto waited = now - last_completion;
+    if (waited > patience)
+      std::this_thread::sleep_for(nap);
+    else if (waited > spin)
+      sched_yield();
+  }
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,153 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/process.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/control_plane.hpp"
+
+#include <algorithm>
+
+namespace sucl::core {
+namespace {
+
+std::atomic<bool> one_runs{false};
+
+void log_of_backends(std::int32_t level, const char* component, const char* text) {
+  base::log_text(static_cast<base::log_level>(level), component, text);
+}
+
+}  // namespace
+
+std::shared_ptr<process> process::start(int* argc, char*** argv) {
+  if (one_runs.exchange(true))
+    base::fail(errc::invalid_argument, "SuCL is running in this process already",
+               "Keep one sucl::runtime and pass it on");
+  try {
+    std::shared_ptr<process> p(new process);
+    p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
+    base::set_log_level(base::parse_log_level(p->m_settings.log.level));
+    set_log_sink(log_of_backends);
+    p->m_registry = std::make_unique<registry>(p->m_settings);
+    p->start_control_plane(argc, argv);
+    base::set_rank(p->m_rank);
+    if (p->m_rank == 0)
+      for (const auto& warning : p->m_settings.warnings)
+        base::log(base::log_level::warn, "config", warning);
+    p->m_registry->open_all();
+    if (p->m_settings.watchdog.timeout.count() > 0 && p->m_size > 1) p->m_engine.watch();
+    return p;
+  } catch (...) {
+    one_runs = false;
+    throw;
+  }
+}
+
+void process::start_control_plane(int* argc, char*** argv) {
+  flavour found{m_settings.mpi.flavour, "set in the configuration"};
+  if (!m_settings.mpi.module.empty())
+    found = {"configured", "module " + m_settings.mpi.module};
+  else if (found.name == "auto")
+    found = detect_flavour();
+  if (found.name.empty()) {
+    base::log(base::log_level::info, "runtime",
+              "not part of an MPI job: running as a single process");
+    return;
+  }
+  m_control = m_registry->load_control_plane(found.name, m_settings.mpi.module);
+  sucl_bootstrap_info info{};
+  info.struct_size = sizeof info;
+  if (const auto status = m_control->init(&services(), argc, argv, &info))
+    throw_last(status, m_control->name, "initialisation");
+  m_finalise = info.initialised_here != 0;
+  m_control_description = std::string(info.library) + " (" + found.why + ")";
+  if (!info.thread_multiple)
+    base::fail(errc::unavailable,
+               std::string(info.library) + " was initialised without MPI_THREAD_MULTIPLE",
+               "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
+  sucl_group* group = nullptr;
+  if (const auto status = m_control->group_world(&group))
+    throw_last(status, m_control->name, "initialisation");
+  m_rank = m_control->group_rank(group);
+  m_size = m_control->group_size(group);
+  m_control->group_free(group);
+  // If the program finalises MPI itself, what is left of SuCL has to end before.
+  m_control->at_finalize([](void* self) { static_cast<process*>(self)->shut_down(); }, this);
+}
+
+process::~process() { shut_down(); }
+
+std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
+                                                         device_services device) {
+  auto c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
+  std::lock_guard lock(m_mutex);
+  std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });
+  m_communicators.push_back(c);
+  return c;
+}
+
+std::shared_ptr<communicator> process::world(device_services device) {
+  if (m_ended)
+    base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
+  sucl_group* group = nullptr;
+  if (m_control)
+    if (const auto status = m_control->group_world(&group))
+      throw_last(status, m_control->name, "world", m_rank);
+  return make_communicator(group, std::move(device));
+}
+
+std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t bytes,
+                                             device_services device) {
+  if (m_ended)
+    base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
+  if (!m_control)
+    base::fail(errc::unavailable,
+               "an MPI communicator was passed, but SuCL runs without MPI in this process",
+               "Start the program with `sucl run` or mpiexec, or set SUCL_MPI_FLAVOUR");
+  sucl_group* group = nullptr;
+  if (const auto status = m_control->group_adopt(native, bytes, &group))
+    throw_last(status, m_control->name, "adopt", m_rank);
+  return make_communicator(group, std::move(device));
+}
+
+std::uint64_t process::agree_on_id(const sucl_oob& oob, int size) {
+  std::uint64_t mine = 0;
+  {
+    std::lock_guard lock(m_mutex);
+    mine = m_next_id;
+  }
+  // The highest of the ranks' next numbers is new to all of them.
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size), mine);
+  sucl_oob channel = oob;
+  if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))
+    throw_last(status, "", "communicator creation", m_rank);
+  const auto id = *std::max_element(all.begin(), all.end());
+  std::lock_guard lock(m_mutex);
+  m_next_id = std::max(m_next_id, id + 1);
+  return id;
+}
+
+std::vector<std::shared_ptr<communicator>> process::communicators() {
+  std::lock_guard lock(m_mutex);
+  std::vector<std::shared_ptr<communicator>> alive;
+  for (const auto& w : m_communicators)
+    if (auto c = w.lock()) alive.push_back(std::move(c));
+  return alive;
+}
+
+void process::shut_down() {
+  if (m_ended.exchange(true)) return;
+  for (const auto& c : communicators()) {
+    try {
+      c->shut_down(true);
+    } catch (const error& e) {
+      base::log(base::log_level::error, "runtime", e.what());
+    }
+  }
+  m_engine.stop();
+  if (m_registry) m_registry->close_all();
+  if (m_control && m_finalise && m_control->alive()) m_control->finalize();
+  one_runs = false;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,79 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What exists once in a process: configuration, control plane, backends, the progress thread.
+#pragma once
+
+#include "base/config.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/engine.hpp"
+#include "runtime/registry.hpp"
+
+#include <sucl/abi/bootstrap.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+/// SuCL in this process, from start() to shut_down(). Communicators keep the object alive, so they
+/// can find out that it has ended.
+class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
+ public:
+  /// Reads the configuration and starts the control plane and the backends. Collective over the
+  /// job. Arguments may be null. errc::invalid_argument while another process object is running.
+  static std::shared_ptr<process> start(int* argc, char*** argv);
+  ~process();
+
+  /// All processes of the job, or those of an MPI communicator. Collective.
+  std::shared_ptr<communicator> world(device_services device);
+  std::shared_ptr<communicator> adopt(const void* native, std::uint64_t bytes,
+                                      device_services device);
+  /// A communicator on a group, which it takes over. Collective over the group.
+  std::shared_ptr<communicator> make_communicator(sucl_group* group, device_services device);
+
+  int rank() const { return m_rank; }
+  int size() const { return m_size; }
+  const base::config& settings() const { return m_settings; }
+  registry& backends() { return *m_registry; }
+  /// Null without an MPI library: a single process.
+  const sucl_bootstrap* control() const { return m_control; }
+  /// Library of the control plane, in one line, and why it was chosen.
+  const std::string& control_description() const { return m_control_description; }
+  /// Device memory is to be staged even where the host could read it.
+  bool stages_everything() const { return m_settings.mpi.device_memory == "stage"; }
+
+  /// A number for a new communicator, the same on all its ranks. Collective.
+  std::uint64_t agree_on_id(const sucl_oob& oob, int size);
+
+  /// Tells the engine that a communicator has work.
+  void wake(communicator& c) { m_engine.wake(c); }
+  /// The communicators that exist.
+  std::vector<std::shared_ptr<communicator>> communicators();
+
+  /// Waits for what is in flight and ends everything. Idempotent.
+  void shut_down();
+  bool alive() const { return !m_ended; }
+
+ private:
+  process() = default;
+  void start_control_plane(int* argc, char*** argv);
+
+  base::config m_settings;
+  std::unique_ptr<registry> m_registry;
+  const sucl_bootstrap* m_control = nullptr;
+  bool m_finalise = false;
+  std::string m_control_description = "none";
+  int m_rank = 0;
+  int m_size = 1;
+  engine m_engine{*this};
+  std::mutex m_mutex;  ///< guards what follows
+  std::vector<std::weak_ptr<communicator>> m_communicators;
+  std::uint64_t m_next_id = 1;
+  std::atomic<bool> m_ended{false};
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,247 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/watchdog.hpp"
+
+#include "base/log.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/process.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+namespace sucl::core {
+namespace {
+
+using namespace std::chrono_literals;
+using time_point = std::chrono::steady_clock::time_point;
+
+constexpr auto longest_grace = 2s;
+
+enum class mail_kind : std::uint32_t { query = 1, answer = 2, verdict = 3 };
+
+struct mail {
+  mail_kind what;
+  std::int32_t code;       // verdict: errc
+  std::uint64_t sequence;  // query: of the operation; answer: of the last one posted
+  char text[1024];         // verdict
+};
+
+// "0, 2-4"
+std::string list(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t j = i;
+    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
+    text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
+    if (j > i) text += (j > i + 1 ? "-" : ", ") + std::to_string(ranks[j]);
+    i = j + 1;
+  }
+  return text;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return (ranks.size() == 1 ? "rank " : "ranks ") + list(ranks);
+}
+
+// State letter of a process of this host: 'T' stopped, 'Z' dead, 0 unknown or gone.
+char process_state(std::int64_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const auto end = line.rfind(')');
+  return end == std::string::npos || end + 2 >= line.size() ? '\0' : line[end + 2];
+}
+
+void notify(const sucl_bootstrap& control, communicator& c, int rank, const mail& m) {
+  const std::size_t bytes =
+      m.what == mail_kind::verdict ? sizeof m : offsetof(mail, text);
+  control.notify(c.mail_group(), rank, &m, bytes);
+}
+
+}  // namespace
+
+watchdog::~watchdog() {
+  for (auto& [id, w] : m_watched)
+    for (const auto& p : w.peers) close(p.descriptor);
+}
+
+void watchdog::look(time_point now) {
+  if (!m_process.control()) return;
+  forget_ended();
+  for (const auto& c : m_process.communicators()) {
+    if (!c->alive()) continue;
+    look_at(*c, watched_of(c), now);
+  }
+}
+
+void watchdog::forget_ended() {
+  for (auto it = m_watched.begin(); it != m_watched.end();) {
+    const auto c = it->second.who.lock();
+    if (c && c->alive()) {
+      ++it;
+      continue;
+    }
+    for (const auto& p : it->second.peers) close(p.descriptor);
+    it = m_watched.erase(it);
+  }
+}
+
+watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) {
+  const auto [it, made] = m_watched.try_emplace(c->id());
+  if (made) {
+    it->second.who = c;
+    for (int r : c->where().same_host) {
+      const auto pid = c->where().members[static_cast<std::size_t>(r)].process;
+      const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+      if (fd >= 0) it->second.peers.push_back({r, fd});
+    }
+  }
+  return it->second;
+}
+
+void watchdog::look_at(communicator& c, watched& w, time_point now) {
+  read_mail(c, w);
+  if (w.failed) return;
+  const auto state = c.snapshot();
+  if (!state.busy) {
+    w.open.reset();
+    return;
+  }
+  check_processes(c, w);
+  if (w.failed) return;
+  if (w.open) {
+    const auto& a = w.open->answers;
+    const bool all = std::all_of(a.begin(), a.end(), [](const answer& x) { return x.given; });
+    if (all || now >= w.open->deadline) conclude(c, w);
+  } else if (now - state.since > m_process.settings().watchdog.timeout) {
+    start_inquiry(c, w, now);
+  }
+}
+
+void watchdog::read_mail(communicator& c, watched& w) {
+  const auto& control = *m_process.control();
+  for (;;) {
+    mail m{};
+    std::int32_t source = -1;
+    std::uint64_t bytes = 0;
+    if (control.poll(c.mail_group(), &source, &m, sizeof m, &bytes) || source < 0) return;
+    switch (m.what) {
+      case mail_kind::query: {
+        mail reply{};
+        reply.what = mail_kind::answer;
+        reply.sequence = c.snapshot().posted;
+        notify(control, c, source, reply);
+        break;
+      }
+      case mail_kind::answer:
+        if (w.open) w.open->answers[static_cast<std::size_t>(source)] = {m.sequence, true};
+        break;
+      case mail_kind::verdict: {
+        if (w.failed) break;
+        w.failed = true;
+        error_info info;
+        info.code = static_cast<errc>(m.code);
+        m.text[sizeof m.text - 1] = '\0';
+        info.message = m.text;
+        c.fail_all(info);
+        break;
+      }
+    }
+  }
+}
+
+void watchdog::check_processes(communicator& c, watched& w) {
+  std::vector<int> dead;
+  for (const auto& p : w.peers) {
+    pollfd query{p.descriptor, POLLIN, 0};
+    if (::poll(&query, 1, 0) > 0) dead.push_back(p.rank);
+  }
+  if (dead.empty()) return;
+  // A process that ended in good order has nothing in flight with others that wait for it.
+  const auto state = c.snapshot();
+  if (!state.busy) return;
+  send_verdict(c, w, errc::peer_lost,
+               describe(state.oldest) + " of " + c.label() + " cannot finish: " +
+                   ranks_text(dead) + " of " + std::to_string(c.size()) +
+                   (dead.size() == 1 ? " has died" : " have died"));
+}
+
+void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
+  const auto state = c.snapshot();
+  w.open = std::make_unique<inquiry>();
+  w.open->operation = describe(state.oldest);
+  w.open->sequence = state.oldest.sequence;
+  if (is_point_to_point(state.oldest.kind) && state.oldest.kind != SUCL_KIND_GROUP)
+    w.open->peer =
+        state.oldest.kind == SUCL_KIND_SEND ? state.oldest.root : state.oldest.source;
+  const auto timeout = m_process.settings().watchdog.timeout;
+  w.open->deadline =
+      now + std::min<std::chrono::nanoseconds>(longest_grace, timeout + std::chrono::milliseconds(200));
+  w.open->answers.resize(static_cast<std::size_t>(c.size()));
+  w.open->answers[static_cast<std::size_t>(c.rank())] = {state.posted, true};
+  mail query{};
+  query.what = mail_kind::query;
+  query.sequence = w.open->sequence;
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank()) notify(*m_process.control(), c, r, query);
+}
+
+void watchdog::conclude(communicator& c, watched& w) {
+  const inquiry asked = *w.open;
+  w.open.reset();
+  std::vector<int> late, silent, stopped;
+  for (int r = 0; r < c.size(); ++r) {
+    const auto& a = asked.answers[static_cast<std::size_t>(r)];
+    if (!a.given) {
+      const bool here = std::find(c.where().same_host.begin(), c.where().same_host.end(), r) !=
+                        c.where().same_host.end();
+      const char state =
+          here ? process_state(c.where().members[static_cast<std::size_t>(r)].process) : '\0';
+      (state == 'T' || state == 't' ? stopped : silent).push_back(r);
+    } else if (asked.sequence > 0 && a.posted < asked.sequence) {
+      late.push_back(r);
+    }
+  }
+  const auto seconds =
+      std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
+  std::string text = asked.operation + " of " + c.label() + " did not finish within " +
+                     std::to_string(seconds).substr(0, 5) + " s: ";
+  std::string reasons;
+  const auto add = [&](const std::vector<int>& ranks, const char* what) {
+    if (!ranks.empty()) reasons += (reasons.empty() ? "" : "; ") + ranks_text(ranks) + what;
+  };
+  add(late, late.size() == 1 ? " has not arrived" : " have not arrived");
+  add(stopped, stopped.size() == 1 ? " is stopped and has not arrived"
+                                   : " are stopped and have not arrived");
+  add(silent, silent.size() == 1 ? " does not answer and has not arrived"
+                                 : " do not answer and have not arrived");
+  if (reasons.empty() && asked.peer >= 0)
+    reasons = "rank " + std::to_string(asked.peer) + " has not issued the matching operation";
+  if (reasons.empty()) reasons = "every rank has arrived, but the data did not move on";
+  send_verdict(c, w, errc::timeout, text + reasons);
+}
+
+void watchdog::send_verdict(communicator& c, watched& w, errc code, const std::string& text) {
+  w.failed = true;
+  mail verdict{};
+  verdict.what = mail_kind::verdict;
+  verdict.code = static_cast<std::int32_t>(code);
+  std::strncpy(verdict.text, text.c_str(), sizeof verdict.text - 1);
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank()) notify(*m_process.control(), c, r, verdict);
+  base::log(base::log_level::error, "watchdog", text);
+  error_info info;
+  info.code = code;
+  info.message = text;
+  info.hint = code == errc::timeout
+                  ? "Look at what the named ranks do; a larger SUCL_TIMEOUT waits longer"
+                  : "Look for the reason in the output of the named ranks";
+  c.fail_all(info);
+}
+
+}  // namespace sucl::core
