@@ -98,6 +98,7 @@ void define(CLI::App& app, run_options& o) {
   app.add_flag("--validate", o.validate, "Compare the arguments of every operation across ranks");
   app.add_option("--config", o.config, "Configuration file of SuCL")->type_name("FILE");
   app.add_flag("--print", o.print, "Print the environment and the command instead of running");
+  app.add_option("PROGRAM", "What to run, and its arguments");  // for the help only
   app.footer(examples);
 }
 
@@ -129,7 +130,6 @@ int run_command(const words& arguments) {
   run_options o;
   CLI::App app{"Starts a program as N ranks, with the environment that SYCL and MPI need.",
                "sucl run"};
-  app.usage("Usage: sucl run [options] [--] PROGRAM [ARGUMENTS...]");
   define(app, o);
   words own = arguments;
   words program = take_program(app, own);
