@@ -9,8 +9,8 @@ JOBS ?= $(shell nproc)
 BUILD = build/$(PRESET)
 
 # The same settings for the set-up and for CMake, from the command line or the environment.
-SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_WERROR
-export $(SETTINGS)
+SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_BUILD_WERROR
+$(foreach s,$(SETTINGS),$(if $($(s)),$(eval export $(s))))
 comma = ,
 given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))'))
 
@@ -44,7 +44,8 @@ configure: setup
 
 build: configure  ## build everything
 	@cmake --build --preset $(PRESET) -j $(JOBS)
-	@if [ -x $(BUILD)/bin/sucl ]; then ln -sfn $(BUILD)/bin/sucl sucl; fi
+	@if [ -x $(BUILD)/bin/sucl ] && { [ $(PRESET) = default ] || [ ! -e sucl ]; }; then \
+	  ln -sfn $(BUILD)/bin/sucl sucl; fi
 
 bench: build  ## run collectives on the CPU device, check and compare them
 	@mkdir -p build/bench
@@ -67,10 +68,10 @@ install: build  ## install to PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 asan:  ## test the core under AddressSanitizer and UndefinedBehaviorSanitizer
-	@env -u SUCL_SYCL -u SUCL_MPI $(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL= SUCL_MPI=
+	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=none
 
 tsan:  ## test the core under ThreadSanitizer
-	@env -u SUCL_SYCL -u SUCL_MPI $(MAKE) --no-print-directory test PRESET=tsan SUCL_SYCL= SUCL_MPI=
+	@$(MAKE) --no-print-directory test PRESET=tsan SUCL_SYCL=none SUCL_MPI=none
 
 adaptivecpp:  ## build and test with AdaptiveCpp
 	@$(MAKE) --no-print-directory test PRESET=adaptivecpp SUCL_SYCL=adaptivecpp

@@ -38,6 +38,7 @@ install(FILES
 
 # The way from the folder of sucl.pc back to the prefix, so that the installation can be moved.
 file(RELATIVE_PATH sucl_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" sucl_pc_prefix "${sucl_pc_prefix}")
 set(sucl_pc_cflags "")
 set(sucl_pc_libs "")
 if(SUCL_SYCL STREQUAL "pip")

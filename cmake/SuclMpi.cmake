@@ -8,7 +8,8 @@
 #   SUCL_MPI_F_WRAPPER    its C++ compiler wrapper
 #   SUCL_MPI_F_LAUNCHER   its mpiexec
 #   SUCL_MPI_F_ARGUMENTS  arguments that the launcher always gets
-#   SUCL_MPI_F_SURVIVE    arguments that keep the others alive when a rank dies
+#   SUCL_MPI_F_SURVIVE    arguments that keep the others alive when a rank dies; NOTFOUND if
+#                         the launcher cannot
 #   SUCL_MPI_F_SET        environment, as NAME=value
 #   SUCL_MPI_F_PREPEND    environment, as NAME=folder, to be put in front of a path list
 
@@ -142,9 +143,14 @@ function(sucl_add_mpi_flavour name wrapper)
     if(version VERSION_LESS 5)
       set(survive -mca orte_enable_recovery 1)
     endif()
-  else()
+  elseif(family STREQUAL "impi")
     set(arguments)
     set(survive -disable-auto-cleanup)
+  else()
+    # MPICH's launcher has that option too, but sends SIGUSR1 to the others and kills them when
+    # the output of the dead rank ends.
+    set(arguments)
+    set(survive NOTFOUND)
   endif()
   if(family STREQUAL "impi")
     foreach(dir "${prefix}/lib/libfabric" "${prefix}/libfabric/lib"

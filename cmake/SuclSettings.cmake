@@ -6,7 +6,7 @@
 # sucl_setting(NAME TYPE DEFAULT DOC): the cache variable NAME, first taken from the environment.
 function(sucl_setting name type default doc)
   set(value "${default}")
-  if(DEFINED ENV{${name}} AND NOT "$ENV{${name}}" STREQUAL "")
+  if(NOT "$ENV{${name}}" STREQUAL "")
     set(value "$ENV{${name}}")
   endif()
   set(${name} "${value}" CACHE ${type} "${doc}")
@@ -20,8 +20,8 @@ sucl_setting(SUCL_ACPP FILEPATH "" "AdaptiveCpp's compiler driver; empty: acpp o
 sucl_setting(SUCL_ACPP_TARGETS STRING omp "Targets to compile for with AdaptiveCpp")
 sucl_setting(SUCL_MPI STRING ""
   "MPIs to build modules for: flavour, flavour=wrapper or wrapper; empty: those of 'make setup'")
-sucl_setting(SUCL_WERROR BOOL OFF "Treat warnings as errors")
-sucl_setting(SUCL_SANITIZE STRING "" "Sanitizers, as for -fsanitize=")
+sucl_setting(SUCL_BUILD_WERROR BOOL OFF "Treat warnings as errors")
+sucl_setting(SUCL_BUILD_SANITIZE STRING "" "Sanitizers, as for -fsanitize=")
 string(COMPARE EQUAL "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}" sucl_is_top_level)
 option(SUCL_BUILD_TESTS "Build the tests" ${sucl_is_top_level})
 option(SUCL_BUILD_EXAMPLES "Build the examples" ${sucl_is_top_level})

@@ -75,7 +75,8 @@ endfunction()
 #                    [ENVIRONMENT NAME=value...] [TIMEOUT s] [LABELS ...] [SURVIVE] [WILL_FAIL]
 #                    [OUTPUT regex])
 # Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
-# RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies.
+# RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
+# not registered for an MPI whose launcher cannot do that.
 # OUTPUT: the test passes if its output has a match, whatever its exit status is.
 function(sucl_add_rank_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WILL_FAIL" "NAME;TARGET;TIMEOUT;OUTPUT"
@@ -102,7 +103,9 @@ function(sucl_add_rank_test)
     sucl_environment_modifications("${SUCL_MPI_${flavour}_SET}" "${SUCL_MPI_${flavour}_PREPEND}"
       modifications)
     set(survive)
-    if(arg_SURVIVE)
+    if(arg_SURVIVE AND NOT SUCL_MPI_${flavour}_SURVIVE)
+      continue()  # its launcher cannot do that
+    elseif(arg_SURVIVE)
       set(survive ${SUCL_MPI_${flavour}_SURVIVE})
     endif()
     foreach(ranks IN LISTS arg_RANKS)

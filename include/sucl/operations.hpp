@@ -32,15 +32,15 @@ namespace sucl::detail {
 ///   async_handler where the SYCL implementation has host tasks.
 template <class Derived, class Result>
 class operations : public point_to_point<Derived, Result> {
-  using base = point_to_point<Derived, Result>;
-  using base::go;
+  using messages = point_to_point<Derived, Result>;
+  using messages::go;
   template <class M>
   using if_memory = std::enable_if_t<is_memory<M>>;
   template <class A, class B>
   using if_memories = std::enable_if_t<is_memory<A> && is_memory<B>>;
 
  public:
-  using events = typename base::events;
+  using events = typename messages::events;
 
   /// Done when every rank has called it. Orders nothing but itself and its `deps`.
   Result barrier(const events& deps = {}) {

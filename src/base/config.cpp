@@ -5,12 +5,19 @@
 #include "base/config_draft.hpp"
 #include "base/error.hpp"
 
-#define TOML_HEADER_ONLY 1
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-
 #include <array>
 #include <charconv>
+
+// Without NDEBUG the parser asserts on some malformed files that it otherwise reports.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define NDEBUG
+#ifndef TOML_HEADER_ONLY
+#define TOML_HEADER_ONLY 1
+#endif
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 namespace sucl::base {
 namespace {
@@ -71,7 +78,7 @@ found_value value_of(const toml::node& node, const toml_place& place, const std:
   value.origin = origin_of(place, node.source());
   const type_row& type = type_of(node);
   if ((type.accepted & accepted) == 0)
-    refuse(value.origin, key + ": this is " + type.name, "Write " + wanted + ".");
+    refuse(value.origin, key + " is " + type.name, "Write " + wanted + ".");
   const toml::array* list = node.as_array();
   if (list == nullptr) {
     value.texts.push_back(text_of(node));
@@ -88,17 +95,16 @@ found_value value_of(const toml::node& node, const toml_place& place, const std:
 
 found_value value_of(const toml::node& node, const toml_place& place, const std::string& key,
                      const key_row& row) {
+  const std::string last = key.substr(key.rfind('.') + 1);
   return value_of(node, place, key, row.accepted,
-                  "a " + std::string(row.form) + ", as in " + key.substr(key.rfind('.') + 1) +
-                      " = " + row.example);
+                  last + " = " + row.example + " (" + row.form + ")");
 }
 
 const toml::table& table_of(const toml::node& node, const toml_place& place,
                             const std::string& key) {
   const toml::table* table = node.as_table();
   if (table == nullptr)
-    refuse(origin_of(place, node.source()), key + ": this is " + type_of(node).name,
-           "Write a table.");
+    refuse(origin_of(place, node.source()), key + " is " + type_of(node).name, "Write a table.");
   return *table;
 }
 
@@ -125,7 +131,7 @@ void refuse_key(const toml_entry& entry, const std::string& prefix, const std::s
   const std::string full = prefix + entry.key;
   words candidates = keys_below(pattern);
   std::string hint = did_you_mean(entry.key, candidates);
-  if (nearest(entry.key, candidates).empty()) {
+  if (nearest(entry.key, candidates).empty() && pattern.find('*') == std::string::npos) {
     // Perhaps the key is right and the table is not.
     for (const auto& row : config_keys()) {
       const std::string_view name = row.name;
@@ -187,7 +193,7 @@ void fill_backends(draft& d, const toml::node& node, const toml_place& place) {
 void fill_rules(draft& d, const toml::node& node, const toml_place& place) {
   const toml::array* list = node.as_array();
   if (list == nullptr)
-    refuse(origin_of(place, node.source()), std::string("rules: this is ") + type_of(node).name,
+    refuse(origin_of(place, node.source()), std::string("rules is ") + type_of(node).name,
            "Write each rule as a table [[rules]].");
   for (auto it = d.pending.lower_bound("rules["); it != d.pending.end() &&
                                                   it->first.compare(0, 6, "rules[") == 0;)

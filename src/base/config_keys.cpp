@@ -37,7 +37,7 @@ std::optional<std::int64_t> parse_threshold(std::string_view text) {
   return parse_signed_bytes(text);
 }
 
-const form<std::string> text_form{"text", "\"text\"", accept_string, only<same>,
+const form<std::string> text_form{"text", "\"...\"", accept_string, only<same>,
                                   [](const std::string& s) { return s; }};
 const form<words> list_form{
     "word or list", "[\"one\", \"two\"]", accept_string | accept_array,

@@ -20,11 +20,13 @@
 
 namespace sucl::core {
 
+/// The file of the MPI module that is the control plane.
+std::string control_plane_file(const base::config& settings, const std::string& flavour);
+
 /// One backend that every rank of the communicator has, with the layers above it.
 struct carrier {
   std::string name;
   channel via;
-  sucl_oob oob;                       ///< lent to the backend, freed after it
   std::unique_ptr<wire_table> wires;  ///< what it carries, and how the rest travels
 };
 
@@ -35,11 +37,19 @@ class carriers {
   carriers(const carriers&) = delete;
   carriers& operator=(const carriers&) = delete;
 
-  /// Creates each enabled backend that serves a platform of the communicator and can be used on
-  /// all its ranks, wrapped in the configured layers. Collective.
+  /// What a communicator gives to its backends besides its topology.
+  struct environment {
+    std::uint64_t id = 0;
+    int world_rank = 0;
+    const void* native_comm = nullptr;
+    void* native_device = nullptr;
+    void* native_context = nullptr;
+  };
+
+  /// Creates each enabled backend that serves the communicator's platform and can be used on all
+  /// its ranks, under the configured layers. Collective; throws on every rank if there is none.
   void create(const base::config& settings, registry& backends, const sucl_oob& oob,
-              const topology& where, std::uint64_t id, const void* native_comm,
-              void* native_device, void* native_context);
+              const topology& where, const environment& around);
 
   /// The carrier for a record; errc::unsupported if there is none.
   const carrier& choose(const sucl_operation& record);
@@ -51,13 +61,24 @@ class carriers {
 
   /// Gives up everything in flight.
   void abort();
-  /// Destroys the channels. `collective_end` false: the control plane is gone already.
+  /// Destroys the channels, and what was lent to them.
   void destroy();
 
  private:
+  static sucl_comm_info info_of(const topology& where, const environment& around, sucl_oob* oob);
+  static backend_source source_of(const base::config& settings, const base::backend_entry& entry,
+                                  const sucl_bootstrap* control);
+  bool agree(const sucl_oob& oob, bool mine) const;
+  std::string try_create(const backend_source& source, const base::config& settings,
+                         registry& backends, const sucl_oob& oob, const topology& where,
+                         const environment& around);
+  void add_layers(carrier& made, const base::config& settings, const topology& where,
+                  const environment& around);
+  std::string obstacles(const base::config& settings) const;
   bool usable(int backend, const sucl_operation& record);
 
   std::vector<carrier> m_all;
+  std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
   selection_table m_table;

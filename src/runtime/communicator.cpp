@@ -3,6 +3,7 @@
 #include "runtime/communicator.hpp"
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "runtime/process.hpp"
 
 #include <sched.h>
@@ -27,9 +28,9 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   m_topology = discover(oob, rank, size, m_device.self, m_process->settings().nodes.size);
   m_id = m_process->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);
-  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology, m_id,
-                    control ? control->group_native(group) : nullptr, m_device.native_device,
-                    m_device.native_context);
+  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology,
+                    {m_id, m_process->rank(), control ? control->group_native(group) : nullptr,
+                     m_device.native_device, m_device.native_context});
   m_staging.rank = rank;
   m_staging.size = size;
   m_staging.comm_stages =
@@ -102,7 +103,7 @@ void communicator::throw_if_ended() {
   }
 }
 
-ticket communicator::issue(const sucl_operation& record, const layouts& shape,
+issue_result communicator::issue(const sucl_operation& record, const layouts& shape,
                            bool ready, const observer& watch) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
@@ -133,7 +134,7 @@ ticket communicator::issue(const sucl_operation& record, const layouts& shape,
   }
   lock.unlock();
   if (!done) m_process->wake(*this);
-  return t;
+  return {std::move(t), done};
 }
 
 void communicator::mark_ready(const ticket& t, const void* send, void* recv) {
@@ -296,7 +297,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
     }
   }
   lock.unlock();
-  wait(issue(record, shape, true, {}));
+  wait(issue(record, shape, true, {}).operation);
 }
 
 // Lets the backend block in this thread, which is the fastest way through an MPI library.
@@ -354,7 +355,7 @@ void communicator::check() {
   throw_if_ended();
 }
 
-std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) const {
+std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::lock_guard lock(m_mutex);
   return m_carriers.explain(k, bytes, t, o);
 }

@@ -47,6 +47,12 @@ class ticket {
   node* m_node = nullptr;
 };
 
+/// What issue() did.
+struct issue_result {
+  ticket operation;
+  bool done = false;  ///< it is done or has failed, and the observer will not be told
+};
+
 /// What the device side of a communicator lends to it.
 struct device_services {
   self_description self;
@@ -76,8 +82,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Issues an operation whose record is normalised. Copies its arrays and parts. `ready`: nothing
   /// has to be waited for; such an operation is posted, and polled for a moment, before the
-  /// function returns. The observer is not told if it returns a ticket that is done already.
-  ticket issue(const sucl_operation& record, const layouts& shape, bool ready,
+  /// function returns.
+  issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                const observer& watch);
 
   /// The operation may start. `send` and `recv`, unless null, replace the record's memory.

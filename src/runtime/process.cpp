@@ -13,11 +13,11 @@ namespace {
 
 std::atomic<bool> one_runs{false};
 
-void log_of_backends(std::int32_t level, const char* component, const char* text) {
-  base::log_text(static_cast<base::log_level>(level), component, text);
-}
-
 }  // namespace
+
+std::string control_plane_file(const base::config& settings, const std::string& flavour) {
+  return settings.mpi.module.empty() ? "libsucl_mpi_" + flavour + ".so" : settings.mpi.module;
+}
 
 std::shared_ptr<process> process::start(int* argc, char*** argv) {
   if (one_runs.exchange(true))
@@ -27,14 +27,12 @@ std::shared_ptr<process> process::start(int* argc, char*** argv) {
     std::shared_ptr<process> p(new process);
     p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
     base::set_log_level(base::parse_log_level(p->m_settings.log.level));
-    set_log_sink(log_of_backends);
-    p->m_registry = std::make_unique<registry>(p->m_settings);
+    p->m_registry = std::make_unique<registry>();
     p->start_control_plane(argc, argv);
     base::set_rank(p->m_rank);
     if (p->m_rank == 0)
       for (const auto& warning : p->m_settings.warnings)
         base::log(base::log_level::warn, "config", warning);
-    p->m_registry->open_all();
     if (p->m_settings.watchdog.timeout.count() > 0 && p->m_size > 1) p->m_engine.watch();
     return p;
   } catch (...) {
@@ -54,7 +52,7 @@ void process::start_control_plane(int* argc, char*** argv) {
               "not part of an MPI job: running as a single process");
     return;
   }
-  m_control = m_registry->load_control_plane(found.name, m_settings.mpi.module);
+  m_control = &load_bootstrap(control_plane_file(m_settings, found.name));
   sucl_bootstrap_info info{};
   info.struct_size = sizeof info;
   if (const auto status = m_control->init(&services(), argc, argv, &info))
@@ -145,7 +143,7 @@ void process::shut_down() {
     }
   }
   m_engine.stop();
-  if (m_registry) m_registry->close_all();
+  if (m_registry) m_registry->close();
   if (m_control && m_finalise && m_control->alive()) m_control->finalize();
   one_runs = false;
 }

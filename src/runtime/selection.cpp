@@ -37,9 +37,9 @@ std::string mismatch(const base::rule& r, const char* kind_name, const selection
   if (!lists(r.platforms, scope.platform))
     return "it is for platform " + base::join(r.platforms, ", ");
   if (!r.ranks.contains(static_cast<std::uint64_t>(scope.ranks)))
-    return "it is for " + base::print_range(r.ranks) + " ranks";
+    return "it is for ranks " + base::print_range(r.ranks) + ", not " + std::to_string(scope.ranks);
   if (!r.nodes.contains(static_cast<std::uint64_t>(scope.nodes)))
-    return "it is for " + base::print_range(r.nodes) + " nodes";
+    return "it is for nodes " + base::print_range(r.nodes) + ", not " + std::to_string(scope.nodes);
   return {};
 }
 
@@ -98,7 +98,7 @@ struct compiler {
 std::string source_of(const selection_table& table, const candidate& c) {
   switch (c.stage) {
     case selection_stage::rule:
-      return "rule " + std::to_string(c.rule + 1) + " (" +
+      return "rules[" + std::to_string(c.rule) + "] (" +
              table.rule_origins[static_cast<std::size_t>(c.rule)] + ")";
     case selection_stage::threshold: return "threshold";
     case selection_stage::platform: return "platform";

@@ -91,7 +91,7 @@ int choose(const selection_table& table, const selection_query& q, const Usable&
 
 /// A candidate that was looked at, and what came of it.
 struct consideration {
-  std::string source;   ///< as in "rule 1 (file sucl.toml:12:1)" or "threshold"
+  std::string source;   ///< as in "rules[0] (file sucl.toml:12:1)" or "threshold"
   std::string backend;  ///< its name
   bool taken = false;
   std::string why;

@@ -1,0 +1,175 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/adapt.hpp"
+#include "runtime/adapt_shape.hpp"
+
+#include "base/error.hpp"
+
+#include <sucl/types.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+const char* memory_name(sucl_memory memory) {
+  constexpr std::array<const char*, SUCL_MEMORY_COUNT> names{"system", "host", "shared", "device"};
+  const auto index = static_cast<std::size_t>(memory);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+[[noreturn]] void fail_unsupported(const sucl_operation& op, const wire_table& wires,
+                                   const std::string& why) {
+  std::string what = name(static_cast<kind>(op.kind));
+  what += " of " + std::string(name(static_cast<type>(op.type)));
+  if (op.op != SUCL_OP_NONE) what += " with " + std::string(name(static_cast<sucl::op>(op.op)));
+  error_info info;
+  info.code = errc::unsupported;
+  info.backend = wires.name();
+  info.message = "backend '" + wires.name() + "' cannot carry " + what + " " + why;
+  info.hint =
+      "Select another backend for it in the configuration; `sucl info` lists what each carries.";
+  throw error(std::move(info));
+}
+
+bool is_scan(sucl_kind kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN; }
+
+// Values that only ranks of the same communicator share: the wire, the settings, the counts.
+std::uint64_t slice_elements(const sucl_operation& op, const wire& w, const staging& s) {
+  if (has_private_counts(op.kind)) return unlimited;
+  const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
+  std::uint64_t result = unlimited;
+  if (w.max_count != 0) result = std::max<std::uint64_t>(1, w.max_count / lanes);
+  if (s.comm_stages || (w.convert && w.convert->load)) {
+    const bool blocks = has_source_blocks(op.kind) || has_sink_blocks(op.kind);
+    const std::uint64_t bytes =
+        blocks ? std::max(s.chunk_bytes / static_cast<std::uint64_t>(s.size), s.min_block_bytes)
+               : s.chunk_bytes;
+    const std::uint64_t element = std::max<std::uint64_t>(1, w.element_size * lanes);
+    result = std::min(result, std::max<std::uint64_t>(1, bytes / element));
+  }
+  return result;
+}
+
+bool scattered(const std::optional<base::strided>& layout) {
+  return layout && !layout->contiguous();
+}
+
+bool displaced(const std::optional<base::strided>& layout) {
+  return layout && layout->count() != 0 && layout->place(0) != 0;
+}
+
+void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires,
+                    const wire& w, bool sliced) {
+  const roles r = roles_of(op, a.rank);
+  const bool converts = w.convert && w.convert->load;
+  const auto needs = [&](sucl_memory memory, const std::optional<base::strided>& layout,
+                         bool blocks) {
+    return converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks);
+  };
+  // Messages of one operation overtake each other: what they replace must have been copied before.
+  const bool replaces = r.from_recv && r.sink && a.as_messages;
+  const bool source_blocks = has_source_blocks(op.kind);
+  const bool sink_blocks = has_sink_blocks(op.kind);
+  if (r.source && !r.from_recv) a.scratch_send = needs(op.send_memory, a.send_layout, source_blocks);
+  if (r.sink || r.from_recv)
+    a.scratch_recv = needs(op.recv_memory, a.recv_layout, source_blocks || sink_blocks) ||
+                     replaces;
+  a.stage_send = a.scratch_send && op.send_memory == SUCL_MEMORY_DEVICE;
+  a.stage_recv = a.scratch_recv && op.recv_memory == SUCL_MEMORY_DEVICE;
+  if ((a.scratch_send || a.scratch_recv) && !w.reaches(SUCL_MEMORY_SYSTEM)) {
+    const sucl_memory memory = a.scratch_send ? op.send_memory : op.recv_memory;
+    fail_unsupported(op, wires, "in " + std::string(memory_name(memory)) +
+                                    " memory: it would have to go through system memory, which "
+                                    "that backend does not reach");
+  }
+}
+
+adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& wires,
+                    const staging& s) {
+  if (op.op == SUCL_OP_AVG && is_scan(op.kind))
+    fail_unsupported(op, wires, "at all: an average is not defined for prefixes");
+  const wire* w = &wires.of(op.kind, op.type, op.op, op.element_size);
+  adaptation a;
+  if (has_private_counts(op.kind) && (!w->carried || w->max_count != 0)) {
+    a.as_messages = true;
+    w = &wires.of(SUCL_KIND_SEND, op.type, SUCL_OP_NONE, op.element_size);
+  }
+  if (!w->carried) fail_unsupported(op, wires, "in any memory, and no conversion helps");
+  a.type = w->type;
+  a.op = w->op;
+  a.element_size = w->element_size;
+  a.convert = w->convert;
+  a.groups = w->groups;
+  a.send_layout = where.send;
+  a.recv_layout = where.recv;
+  a.rank = s.rank;
+  a.size = s.size;
+  a.message_tag = s.message_tag;
+  a.slice_elements = slice_elements(op, *w, s);
+  if (a.as_messages) {  // the pairs cut each message alike: both know its count
+    sucl_operation message = op;
+    message.kind = SUCL_KIND_SEND;
+    a.slice_elements = slice_elements(message, *w, s);
+  }
+  const bool sliced = longest_block(op, s.size) > a.slice_elements;
+  if (op.kind == SUCL_KIND_SENDRECV) a.as_messages = sliced || !w->pairs;
+  decide_scratch(a, op, wires, *w, sliced);
+  a.depth = sliced || a.as_messages ? std::max(1, s.depth) : 1;
+  a.needed = sliced || a.as_messages || a.scratch_send || a.scratch_recv || a.convert ||
+             a.type != op.type || displaced(a.send_layout) || displaced(a.recv_layout);
+  return a;
+}
+
+adaptation plan_group(const sucl_operation& op, const layouts& where, wire_table& wires,
+                      const staging& s) {
+  static const layouts dense;
+  adaptation a;
+  a.as_messages = true;
+  a.groups = true;
+  a.rank = s.rank;
+  a.size = s.size;
+  a.depth = std::max(1, s.depth);
+  for (std::uint64_t i = 0; i < op.part_count; ++i) {
+    const layouts& of_part = i < where.parts.size() ? where.parts[i] : dense;
+    a.parts.push_back(plan_one(op.parts[i], of_part, wires, s));
+    a.groups = a.groups && a.parts.back().groups;
+    a.needed = a.needed || a.parts.back().needed;
+  }
+  a.needed = a.needed || !a.groups;
+  return a;
+}
+
+// Kinds without elements, and one-sided ones, whose memory the backend has registered itself.
+adaptation plan_as_it_is(const sucl_operation& op, wire_table& wires) {
+  const wire& w = wires.of(op.kind, op.type, op.op, op.element_size);
+  if (!w.carried || w.type != op.type) fail_unsupported(op, wires, "in any memory");
+  const bool reads = op.kind == SUCL_KIND_PUT;
+  const bool writes = op.kind == SUCL_KIND_GET;
+  const sucl_memory memory = reads ? op.send_memory : op.recv_memory;
+  if ((reads || writes) && !w.reaches(memory))
+    fail_unsupported(op, wires, "in " + std::string(memory_name(memory)) + " memory");
+  if ((reads || writes) && w.max_count != 0 && op.count > w.max_count)
+    fail_unsupported(op, wires, "of more than " + std::to_string(w.max_count) + " elements");
+  return {};
+}
+
+bool has_elements(sucl_kind kind) {
+  return kind > SUCL_KIND_BARRIER && kind <= SUCL_KIND_SENDRECV;
+}
+
+}  // namespace
+
+adaptation plan_adaptation(const sucl_operation& operation, const layouts& where,
+                           wire_table& wires, const staging& settings) {
+  if (operation.kind == SUCL_KIND_GROUP) return plan_group(operation, where, wires, settings);
+  if (!has_elements(operation.kind)) return plan_as_it_is(operation, wires);
+  return plan_one(operation, where, wires, settings);
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,98 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/adapt_wire.hpp"
+
+#include "runtime/core_services.hpp"
+
+#include <sucl/types.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+// The smaller of two limits, where 0 is none.
+std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
+  return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+}
+
+}  // namespace
+
+wire_table::wire_table(std::string name, query_function query)
+    : m_name(std::move(name)), m_query(std::move(query)) {}
+
+wire_table::wire_table(const channel& below)
+    : wire_table(below.table->name ? below.table->name : "", [below](const sucl_query& question) {
+        sucl_capability answer{};
+        answer.struct_size = sizeof(answer);
+        const sucl_status status = below.table->query(below.state, &question, &answer);
+        if (status != SUCL_SUCCESS) throw_last(status, below.table->name);
+        return answer;
+      }) {}
+
+const wire& wire_table::of(sucl_kind kind, sucl_type type, sucl_op op,
+                           std::uint64_t element_size) {
+  if (is_message(kind)) kind = SUCL_KIND_SEND;
+  for (const entry& e : m_entries)
+    if (e.kind == kind && e.type == type && e.op == op && e.element_size == element_size)
+      return e.found;
+  m_entries.push_back({kind, type, op, element_size, find(kind, type, op, element_size)});
+  return m_entries.back().found;
+}
+
+wire wire_table::find(sucl_kind kind, sucl_type type, sucl_op op,
+                      std::uint64_t element_size) const {
+  const auto question = [&](sucl_type t, sucl_op o, std::uint64_t size) {
+    return kind == SUCL_KIND_SEND ? ask_messages(t, size) : ask(kind, t, o, size);
+  };
+  wire found = question(type, op, element_size);
+  if (found.carried) return found;
+  if (!reduces(static_cast<sucl::kind>(kind)))
+    return type == SUCL_TYPE_BYTES ? found : question(SUCL_TYPE_BYTES, SUCL_OP_NONE, element_size);
+  const conversion* convert = conversion_for(type, op);
+  if (!convert) return found;
+  found = question(convert->type, convert->op, size_of(static_cast<sucl::type>(convert->type)));
+  found.convert = convert;
+  return found;
+}
+
+wire wire_table::ask(sucl_kind kind, sucl_type type, sucl_op op,
+                     std::uint64_t element_size) const {
+  wire result;
+  result.type = type;
+  result.op = op;
+  result.element_size = element_size;
+  for (sucl_memory memory = 0; memory < SUCL_MEMORY_COUNT; ++memory) {
+    sucl_query question{};
+    question.struct_size = sizeof(question);
+    question.kind = kind;
+    question.type = type;
+    question.op = op;
+    question.memory = memory;
+    question.element_size = element_size;
+    const sucl_capability answer = m_query(question);
+    if (!answer.supported) continue;
+    result.memories |= 1u << memory;
+    result.max_count = tighter(result.max_count, answer.max_count);
+  }
+  result.carried = result.memories != 0;
+  return result;
+}
+
+// Both ends of a message must cut it alike whatever they call it, so the limits are combined.
+wire wire_table::ask_messages(sucl_type type, std::uint64_t element_size) const {
+  wire result = ask(SUCL_KIND_SEND, type, SUCL_OP_NONE, element_size);
+  const auto include = [&](sucl_kind kind) {
+    const wire other = ask(kind, type, SUCL_OP_NONE, element_size);
+    if (other.carried) result.max_count = tighter(result.max_count, other.max_count);
+    return other.memories;
+  };
+  result.memories &= include(SUCL_KIND_RECV);
+  result.carried = result.memories != 0;
+  result.groups = (include(SUCL_KIND_GROUP) & result.memories) == result.memories;
+  result.pairs = (include(SUCL_KIND_SENDRECV) & result.memories) == result.memories;
+  return result;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,243 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/carriers.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/layers/trace.hpp"
+#include "runtime/layers/validate.hpp"
+#include "runtime/operation.hpp"
+#include "runtime/self_backend.hpp"
+
+#include <algorithm>
+
+namespace sucl::core {
+namespace {
+
+std::string platform_of(const topology& where) {
+  const auto& first = where.members.front().platform;
+  const bool same = std::all_of(where.members.begin(), where.members.end(),
+                                [&](const member& m) { return m.platform == first; });
+  return same ? first : mixed_platforms;
+}
+
+bool serves(const base::backend_entry& entry, const std::string& platform) {
+  return std::any_of(entry.platforms.begin(), entry.platforms.end(),
+                     [&](const std::string& p) { return p == "*" || p == platform; });
+}
+
+selection_query query_of(const sucl_operation& record, int size) {
+  selection_query q;
+  q.what = static_cast<kind>(record.kind);
+  q.element = static_cast<type>(record.type);
+  q.reduction = static_cast<op>(record.op);
+  q.memory = std::max(record.send_memory, record.recv_memory);
+  const auto message = message_size_of(record, size);
+  q.bytes = message.bytes;
+  q.bytes_known = message.known;
+  return q;
+}
+
+}  // namespace
+
+sucl_comm_info carriers::info_of(const topology& where, const environment& around, sucl_oob* oob) {
+  const auto& me = where.members[static_cast<std::size_t>(where.rank)];
+  sucl_comm_info info{};
+  info.struct_size = sizeof info;
+  info.rank = where.rank;
+  info.size = static_cast<std::int32_t>(where.members.size());
+  info.local_rank = me.local_rank;
+  info.local_size = where.local_size;
+  info.node = me.node;
+  info.nodes = where.nodes;
+  info.id = around.id;
+  info.node_of = where.node_of.data();
+  info.oob = oob;
+  info.native_comm = around.native_comm;
+  info.platform = me.platform.c_str();
+  info.native_device = around.native_device;
+  info.native_context = around.native_context;
+  return info;
+}
+
+// True if every rank says so.
+bool carriers::agree(const sucl_oob& oob, bool mine) const {
+  const char vote = mine ? 1 : 0;
+  std::vector<char> votes(static_cast<std::size_t>(m_size));
+  sucl_oob channel = oob;
+  if (const auto status = services().oob_allgather(&channel, &vote, votes.data(), 1))
+    throw_last(status);
+  return std::all_of(votes.begin(), votes.end(), [](char v) { return v == 1; });
+}
+
+void carriers::create(const base::config& settings, registry& backends, const sucl_oob& oob,
+                      const topology& where, const environment& around) {
+  m_size = static_cast<int>(where.members.size());
+  const auto platform = platform_of(where);
+  m_table = compile(settings, {platform, m_size, where.nodes});
+  m_by_index.assign(settings.backends.size(), -1);
+  m_obstacles.assign(settings.backends.size(), "");
+  m_all.reserve(settings.backends.size() + 1);
+  for (std::size_t i = 0; i < settings.backends.size(); ++i) {
+    const auto& entry = settings.backends[i];
+    if (!entry.enabled) {
+      m_obstacles[i] = "not enabled";
+    } else if (!serves(entry, platform)) {
+      m_obstacles[i] = "not for platform " + platform;
+    } else if (entry.name == reference_backend && !oob.bootstrap) {
+      m_obstacles[i] = "this process is not part of an MPI job";
+    } else {
+      m_obstacles[i] = try_create(source_of(settings, entry, oob.bootstrap), settings, backends,
+                                  oob, where, around);
+      if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
+    }
+  }
+  if (!oob.bootstrap) {
+    carrier self;
+    self.name = self_backend().name;
+    self.via = self_channel();
+    self.wires = std::make_unique<wire_table>(self.via);
+    m_all.push_back(std::move(self));
+  }
+  if (m_all.empty())
+    base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
+               "`sucl info` lists every backend and why it cannot be used");
+}
+
+backend_source carriers::source_of(const base::config& settings, const base::backend_entry& entry,
+                                   const sucl_bootstrap* control) {
+  backend_source source{entry.name, entry.path, entry.settings};
+  if (entry.name == reference_backend && control) {
+    if (source.file.empty()) source.file = control_plane_file(settings, control->name);
+    source.settings.emplace_back("device_memory", settings.mpi.device_memory);
+  }
+  return source;
+}
+
+std::string carriers::obstacles(const base::config& settings) const {
+  std::string text;
+  for (std::size_t i = 0; i < settings.backends.size(); ++i)
+    text += (text.empty() ? "" : "; ") + settings.backends[i].name + ": " + m_obstacles[i];
+  return text;
+}
+
+// Creates one backend on every rank, or on none. Returns why not.
+std::string carriers::try_create(const backend_source& source, const base::config& settings,
+                                 registry& backends, const sucl_oob& oob, const topology& where,
+                                 const environment& around) {
+  const backend_handle* handle = backends.try_open(source);
+  if (!agree(oob, handle != nullptr)) {
+    if (handle) return "it cannot be used on every rank";
+    for (const auto& report : backends.reports())
+      if (report.name == source.name && report.problem) return report.problem->message;
+    return "it cannot be opened";
+  }
+  carrier made;
+  made.name = source.name;
+  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
+  const auto info = info_of(where, around, m_oobs.back().get());
+  made.via = {handle->table, handle->state, nullptr};
+  const auto status = handle->table->comm_create(handle->state, &info, &made.via.comm);
+  const error_info problem = status ? take_last(status) : error_info{};
+  if (!agree(oob, status == SUCL_SUCCESS)) {
+    if (!status) handle->table->comm_destroy(made.via.comm);
+    oob_free(*m_oobs.back());
+    m_oobs.pop_back();
+    return status ? problem.message : "its communicator cannot be made on every rank";
+  }
+  add_layers(made, settings, where, around);
+  made.wires = std::make_unique<wire_table>(made.via);
+  m_all.push_back(std::move(made));
+  return {};
+}
+
+void carriers::add_layers(carrier& made, const base::config& settings, const topology& where,
+                          const environment& around) {
+  if (settings.layers.validate) {
+    m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(*m_oobs.back(), where.rank)));
+    made.via = wrap_validate(made.via, info_of(where, around, m_oobs.back().get()));
+  }
+  if (!settings.layers.trace.empty()) {
+    m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(*m_oobs.back(), where.rank)));
+    made.via = wrap_trace(made.via, info_of(where, around, m_oobs.back().get()),
+                          {settings.layers.trace, around.world_rank, made.name});
+  }
+}
+
+bool carriers::usable(int backend, const sucl_operation& record) {
+  const int index = m_by_index[static_cast<std::size_t>(backend)];
+  if (index < 0) return false;
+  auto& wires = *m_all[static_cast<std::size_t>(index)].wires;
+  return wires.of(record.kind, record.type, record.op, record.element_size).carried;
+}
+
+const carrier& carriers::choose(const sucl_operation& record) {
+  const int backend = sucl::core::choose(m_table, query_of(record, m_size),
+                                         [&](int b) { return usable(b, record); });
+  if (backend >= 0)
+    return m_all[static_cast<std::size_t>(m_by_index[static_cast<std::size_t>(backend)])];
+  if (!m_all.empty() && m_all.back().via.table == &self_backend()) return m_all.back();
+  base::fail(errc::unsupported,
+             "no backend carries " + std::string(name(static_cast<kind>(record.kind))) + " of " +
+                 name(static_cast<type>(record.type)) + " with op " +
+                 name(static_cast<op>(record.op)),
+             "communicator.explain() says why each backend was passed over");
+}
+
+std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
+  sucl_operation record{};
+  record.kind = static_cast<sucl_kind>(k);
+  record.type = static_cast<sucl_type>(t);
+  record.op = reduces(k) ? static_cast<sucl_op>(o) : SUCL_OP_NONE;
+  record.element_size = std::max<std::size_t>(1, size_of(t));
+  record.count = bytes / record.element_size;
+  auto q = query_of(record, m_size);
+  q.bytes = bytes;
+  auto e = sucl::core::explain(m_table, q, [&](int b) -> std::string {
+    if (usable(b, record)) return {};
+    const auto i = static_cast<std::size_t>(b);
+    return m_obstacles[i].empty() ? "it cannot carry this" : m_obstacles[i];
+  });
+  std::string text = render(e);
+  if (e.backend.empty() && !m_all.empty() && m_all.back().via.table == &self_backend())
+    text += "\nself carries it: a single process without MPI\n";
+  return text;
+}
+
+std::string carriers::reach() const {
+  static constexpr const char* names[] = {"system", "host", "shared", "device"};
+  std::string text;
+  for (const auto& c : m_all) {
+    text += (text.empty() ? "" : "; ") + c.name + ":";
+    for (sucl_memory m = 0; m < SUCL_MEMORY_COUNT; ++m) {
+      sucl_query q{};
+      q.struct_size = sizeof q;
+      q.kind = SUCL_KIND_BROADCAST;
+      q.type = SUCL_TYPE_UINT8;
+      q.element_size = 1;
+      q.memory = m;
+      sucl_capability a{};
+      a.struct_size = sizeof a;
+      if (!c.via.table->query(c.via.state, &q, &a) && a.supported)
+        text += " " + std::string(names[m]);
+    }
+  }
+  return text;
+}
+
+void carriers::abort() {
+  for (auto& c : m_all) c.via.table->abort(c.via.comm);
+}
+
+void carriers::destroy() {
+  for (auto it = m_all.rbegin(); it != m_all.rend(); ++it) {
+    if (it->via.comm) it->via.table->comm_destroy(it->via.comm);
+    it->via.comm = nullptr;
+  }
+  m_all.clear();
+  m_by_index.assign(m_by_index.size(), -1);
+  for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) oob_free(**it);
+  m_oobs.clear();
+}
+
+}  // namespace sucl::core

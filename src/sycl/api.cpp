@@ -1,0 +1,232 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// The entry points of the API: a call is resolved, then started or run.
+#include "base/error.hpp"
+#include "sycl/resolve.hpp"
+#include "sycl/state.hpp"
+
+#include <sucl/runtime.hpp>
+
+namespace sucl {
+namespace glue {
+namespace {
+
+// The queue of a call: its own, the communicator's, or for host memory one that only orders.
+::sycl::queue queue_of(communicator_state& state, const resolved& call) {
+  if (call.queue) return *call.queue;
+  if (state.queue()) return *state.queue();
+  static ::sycl::queue host_only;
+  return host_only;
+}
+
+void check_alive(communicator_state& state) {
+  if (!state.has_core() || !state.process()->alive())
+    base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
+               "Keep sucl::runtime alive while its communicators are used");
+}
+
+}  // namespace
+
+communicator_state::communicator_state(std::shared_ptr<core::process> owner,
+                                       std::optional<::sycl::queue> queue)
+    : m_process(std::move(owner)), m_queue(std::move(queue)) {
+  if (m_queue) m_device = std::make_unique<device>(*m_queue, m_process->settings());
+}
+
+core::device_services communicator_state::services() {
+  core::device_services s;
+  if (!m_device) return s;
+  s.self = m_device->self();
+  s.copier = m_device->copier();
+  return s;
+}
+
+::sycl::event submit(communicator_state& state, detail::request& request,
+                     const std::vector<::sycl::event>& deps) {
+  check_alive(state);
+  resolved call;
+  resolve(state, request, call);
+  auto queue = queue_of(state, call);
+  return start(state, queue, call.record, call.shape, call.buffers, deps);
+}
+
+void run(communicator_state& state, detail::request& request,
+         const std::vector<::sycl::event>& deps) {
+  check_alive(state);
+  resolved call;
+  resolve(state, request, call);
+  for (auto e : deps) e.wait();
+  const auto* queue = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
+  if (queue && queue->is_in_order() && !idle(*queue)) ::sycl::queue(*queue).wait();
+  run_now(state, call.record, call.parts, call.shape, call.buffers);
+}
+
+void run_now(communicator_state& state, sucl_operation& record,
+             std::vector<sucl_operation>& parts, const core::layouts& shape,
+             const std::vector<buffer_use>& buffers) {
+  using reader = ::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read>;
+  using writer = ::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read_write>;
+  std::vector<reader> reads;
+  std::vector<writer> writes;
+  for (buffer_use use : buffers) {
+    void* address = nullptr;
+    if (!use.writes) {
+      reads.emplace_back(use.buffer);
+      address = const_cast<std::byte*>(&reads.back()[0]);
+    } else {
+      if (use.discards)
+        writes.emplace_back(use.buffer, ::sycl::property_list{::sycl::property::no_init{}});
+      else
+        writes.emplace_back(use.buffer);
+      address = &writes.back()[0];
+    }
+    set_addresses(record, parts, use, address);
+  }
+  state.core().run(record, shape);
+}
+
+std::size_t share(communicator_state& state, kind k, std::size_t elements) {
+  check_alive(state);
+  const auto ranks = static_cast<std::size_t>(state.core().size());
+  if (elements % ranks != 0)
+    base::fail(errc::invalid_count,
+               std::string(name(k)) + ": " + std::to_string(elements) +
+                   " elements cannot be divided into one block for each of " +
+                   std::to_string(ranks) + " ranks",
+               "Pass a buffer or block whose size is a multiple of the number of ranks");
+  return elements / ranks;
+}
+
+template <class Make>
+communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
+  auto state = std::make_shared<communicator_state>(
+      m_process, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt);
+  state->set_core(make(state->services()));
+  return communicator(std::move(state));
+}
+
+communicator runtime_state::world(const ::sycl::queue* queue) {
+  return make(queue, [&](core::device_services s) { return m_process->world(std::move(s)); });
+}
+
+communicator runtime_state::adopt(const void* native, std::size_t bytes,
+                                  const ::sycl::queue* queue) {
+  return make(queue,
+              [&](core::device_services s) { return m_process->adopt(native, bytes, std::move(s)); });
+}
+
+}  // namespace glue
+
+glue::communicator_state& communicator::state() const {
+  if (!m_state)
+    base::fail(errc::shut_down, "the communicator is empty",
+               "Get one from sucl::runtime, or from split() with a colour of at least 0");
+  return *m_state;
+}
+
+int communicator::rank() const { return state().core().rank(); }
+int communicator::size() const { return state().core().size(); }
+
+const std::vector<member>& communicator::members() const {
+  return state().core().where().members;
+}
+
+bool communicator::has_queue() const { return state().queue().has_value(); }
+
+::sycl::queue communicator::queue() const {
+  if (!state().queue())
+    base::fail(errc::invalid_argument, "the communicator was made without a queue",
+               "Pass a sycl::queue to runtime::world or runtime::adopt");
+  return *state().queue();
+}
+
+blocking_communicator communicator::blocking() const {
+  state();
+  return blocking_communicator(m_state);
+}
+
+communicator communicator::split(int colour, int key) const {
+  auto& old = state();
+  auto made = std::make_shared<glue::communicator_state>(old.process(), old.queue());
+  auto core = old.core().split(colour, key, made->services());
+  if (!core) return {};
+  made->set_core(std::move(core));
+  return communicator(std::move(made));
+}
+
+communicator communicator::dup() const { return split(0, rank()); }
+
+std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const {
+  return state().core().explain(k, bytes, t, o);
+}
+
+void communicator::wait() const { state().core().wait_all(); }
+void communicator::check() const { state().core().check(); }
+
+void group::submit(detail::request& request, const events& deps) {
+  m_parts.push_back(request);
+  m_deps.insert(m_deps.end(), deps.begin(), deps.end());
+}
+
+detail::request group::collected() {
+  auto r = detail::make_request<std::byte>(kind::group, 0);
+  r.parts = &m_parts;
+  return r;
+}
+
+::sycl::event group::submit(const events& deps) {
+  auto all = m_deps;
+  all.insert(all.end(), deps.begin(), deps.end());
+  auto r = collected();
+  auto done = glue::submit(m_communicator.state(), r, all);
+  m_parts.clear();
+  m_deps.clear();
+  return done;
+}
+
+void group::run(const events& deps) {
+  auto all = m_deps;
+  all.insert(all.end(), deps.begin(), deps.end());
+  auto r = collected();
+  glue::run(m_communicator.state(), r, all);
+  m_parts.clear();
+  m_deps.clear();
+}
+
+runtime::runtime(int& argc, char**& argv)
+    : m_state(std::make_shared<glue::runtime_state>(&argc, &argv)) {}
+runtime::runtime() : m_state(std::make_shared<glue::runtime_state>(nullptr, nullptr)) {}
+runtime::~runtime() = default;
+runtime::runtime(runtime&&) noexcept = default;
+runtime& runtime::operator=(runtime&&) noexcept = default;
+
+namespace {
+
+glue::runtime_state& alive(const std::shared_ptr<glue::runtime_state>& state) {
+  if (!state)
+    base::fail(errc::shut_down, "the runtime was moved from or shut down", "Use the one it went to");
+  return *state;
+}
+
+}  // namespace
+
+int runtime::rank() const { return alive(m_state).process().rank(); }
+int runtime::size() const { return alive(m_state).process().size(); }
+communicator runtime::world() { return alive(m_state).world(nullptr); }
+communicator runtime::world(const ::sycl::queue& queue) { return alive(m_state).world(&queue); }
+
+communicator runtime::adopt_native(const void* comm, std::size_t bytes,
+                                   const ::sycl::queue* queue) {
+  return alive(m_state).adopt(comm, bytes, queue);
+}
+
+std::string runtime::control_plane() const {
+  return alive(m_state).process().control_description();
+}
+
+void runtime::shut_down() {
+  if (m_state) m_state->process().shut_down();
+}
+
+}  // namespace sucl

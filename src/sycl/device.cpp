@@ -1,0 +1,146 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
+#include "sycl/implementation.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <sstream>
+
+namespace sucl::glue {
+namespace {
+
+// Whether the host can read through a pointer, found out without a fault: a system call that is
+// given a bad address fails instead.
+bool readable_by_host(const void* pointer) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  const bool readable = ::write(ends[1], pointer, 1) == 1;
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return readable;
+}
+
+bool host_reads_device_memory(const ::sycl::queue& queue) {
+  if (queue.get_device().is_cpu()) return true;
+  void* probe = ::sycl::malloc_device(64, queue);
+  if (!probe) return false;
+  const bool readable = readable_by_host(probe);
+  ::sycl::free(probe, queue);
+  return readable;
+}
+
+std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
+  std::vector<::sycl::context> others;
+#ifndef SYCL_IMPLEMENTATION_ACPP  // where a pointer's kind does not tell of its context
+  for (const auto& platform : ::sycl::platform::get_platforms()) {
+    if (platform.get_devices().empty()) continue;
+#ifdef SYCL_KHR_DEFAULT_CONTEXT
+    const auto context = platform.khr_get_default_context();
+#else
+    const auto context = platform.ext_oneapi_get_default_context();
+#endif
+    if (context != own) others.push_back(context);
+  }
+#else
+  (void)own;
+#endif
+  return others;
+}
+
+}  // namespace
+
+const char* implementation_name() {
+  return this_implementation == base::sycl_implementation::adaptivecpp ? "adaptivecpp" : "dpcpp";
+}
+
+std::string backend_name(const ::sycl::device& d) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  switch (d.get_backend()) {
+    case ::sycl::backend::omp: return "omp";
+    case ::sycl::backend::cuda: return "cuda";
+    case ::sycl::backend::hip: return "hip";
+    case ::sycl::backend::level_zero: return "level_zero";
+    case ::sycl::backend::ocl: return "ocl";
+  }
+  return "unknown";
+#else
+  std::ostringstream text;
+  text << d.get_backend();
+  return text.str();
+#endif
+}
+
+device::device(const ::sycl::queue& queue, const base::config& settings)
+    : m_context(queue.get_context()),
+      m_copies(queue.get_context(), queue.get_device()),
+      m_other_contexts(contexts_besides(queue.get_context())),
+      m_stages(settings.mpi.device_memory == "stage") {
+  const auto d = queue.get_device();
+  m_self.implementation = implementation_name();
+  m_self.sycl_backend = backend_name(d);
+  m_self.platform = base::platform_name(settings, this_implementation, m_self.sycl_backend);
+  if (m_self.platform.empty()) m_self.platform = m_self.sycl_backend;
+  m_self.device = d.get_info<::sycl::info::device::name>();
+  m_self.device_memory_on_host = host_reads_device_memory(queue);
+  m_copier = {this, start_copy, test_copy};
+}
+
+device::~device() = default;
+
+sucl_memory device::classify(const void* pointer) const {
+  if (!pointer) return SUCL_MEMORY_SYSTEM;
+  switch (::sycl::get_pointer_type(pointer, m_context)) {
+    case ::sycl::usm::alloc::host:
+      return SUCL_MEMORY_HOST;
+    case ::sycl::usm::alloc::shared:
+      return SUCL_MEMORY_SHARED;
+    case ::sycl::usm::alloc::device:
+      return m_self.device_memory_on_host && !m_stages ? SUCL_MEMORY_HOST : SUCL_MEMORY_DEVICE;
+    default:
+      break;
+  }
+  for (const auto& context : m_other_contexts)
+    if (::sycl::get_pointer_type(pointer, context) != ::sycl::usm::alloc::unknown)
+      base::fail(errc::invalid_memory,
+                 "the pointer belongs to a context of platform " +
+                     context.get_platform().get_info<::sycl::info::platform::name>() +
+                     ", not to that of the communicator's queue",
+                 "Allocate with the queue that the communicator was made with");
+  return SUCL_MEMORY_SYSTEM;
+}
+
+void* device::start_copy(void* self, void* to, const void* from, std::size_t bytes) {
+  auto& d = *static_cast<device*>(self);
+  return new ::sycl::event(d.m_copies.memcpy(to, from, bytes));
+}
+
+bool device::test_copy(void*, void* token) {
+  auto* event = static_cast<::sycl::event*>(token);
+  if (event->get_info<::sycl::info::event::command_execution_status>() !=
+      ::sycl::info::event_command_status::complete)
+    return false;
+  delete event;
+  return true;
+}
+
+bool complete(const std::vector<::sycl::event>& events) {
+  for (const auto& e : events)
+    if (e.get_info<::sycl::info::event::command_execution_status>() !=
+        ::sycl::info::event_command_status::complete)
+      return false;
+  return true;
+}
+
+void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
+                   const buffer_use& use, void* address) {
+  sucl_operation& target = parts.empty() ? record : parts[use.part];
+  void* start = static_cast<std::byte*>(address) + use.start;
+  if (use.is_send)
+    target.send = start;
+  else
+    target.recv = start;
+}
+
+}  // namespace sucl::glue

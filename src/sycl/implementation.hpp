@@ -1,0 +1,93 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What differs between SYCL implementations, in one place. Two of them are told apart: those with
+/// host tasks (DPC++ and the standard), in with_host_task.cpp, and AdaptiveCpp, whose custom
+/// operations take their place, in with_custom_operation.cpp.
+#pragma once
+
+#include "base/config.hpp"
+#include "runtime/communicator.hpp"
+
+#include <sucl/detail/request.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sucl::glue {
+
+class communicator_state;
+
+/// The implementation this library was built with.
+inline constexpr base::sycl_implementation this_implementation =
+#ifdef SYCL_IMPLEMENTATION_ACPP
+    base::sycl_implementation::adaptivecpp;
+#else
+    base::sycl_implementation::dpcpp;
+#endif
+const char* implementation_name();
+
+/// The name of a device's sycl::backend as this implementation spells it, without the scope.
+std::string backend_name(const ::sycl::device& d);
+
+/// One queue's device: where pointers point, and copies for staging.
+class device {
+ public:
+  device(const ::sycl::queue& queue, const base::config& settings);
+  ~device();
+
+  const core::self_description& self() const { return m_self; }
+  core::device_copier* copier() { return m_self.device_memory_on_host && !m_stages ? nullptr : &m_copier; }
+
+  /// The kind of memory that a pointer refers to, for a backend: memory that the host can read is
+  /// never "device". Throws invalid_memory for memory of another context.
+  sucl_memory classify(const void* pointer) const;
+
+ private:
+  static void* start_copy(void* self, void* to, const void* from, std::size_t bytes);
+  static bool test_copy(void* self, void* token);
+
+  ::sycl::context m_context;
+  ::sycl::queue m_copies;  ///< a queue of its own: the user's may wait for the operation
+  std::vector<::sycl::context> m_other_contexts;
+  core::self_description m_self;
+  bool m_stages = false;
+  core::device_copier m_copier;
+};
+
+/// A buffer that an operation uses, and what for.
+struct buffer_use {
+  ::sycl::buffer<std::byte, 1> buffer;
+  bool writes = false;
+  bool discards = false;  ///< all of it is overwritten
+  std::size_t part = 0;     ///< of a group
+  bool is_send = false;
+  std::size_t start = 0;    ///< bytes from the start of the buffer to what the record points at
+};
+
+/// Starts an operation asynchronously: after `deps`, after earlier work of an in-order queue, and
+/// after earlier commands on its buffers. The returned event means done, and later commands on the
+/// queue, if in order, and on the buffers wait for it.
+::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
+                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                    const std::vector<::sycl::event>& deps);
+
+/// Waits for earlier commands on the buffers, runs the operation in this thread, and gives the
+/// buffers back. What else it waits for has been waited for.
+void run_now(communicator_state& state, sucl_operation& record,
+             std::vector<sucl_operation>& parts, const core::layouts& shape,
+             const std::vector<buffer_use>& buffers);
+
+/// Whether nothing that was submitted to an in-order queue is still to be done.
+bool idle(const ::sycl::queue& queue);
+
+/// Whether all events are complete.
+bool complete(const std::vector<::sycl::event>& events);
+
+/// Writes the address of a buffer into the record, or the part of a group, that uses it.
+void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
+                   const buffer_use& use, void* address);
+
+}  // namespace sucl::glue

@@ -1,0 +1,58 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What libsucl adds to a communicator of the core: its queue and device.
+#pragma once
+
+#include "runtime/communicator.hpp"
+#include "runtime/process.hpp"
+#include "sycl/implementation.hpp"
+
+#include <sucl/communicator.hpp>
+
+#include <memory>
+#include <optional>
+
+namespace sucl::glue {
+
+/// One communicator of the API.
+class communicator_state : public std::enable_shared_from_this<communicator_state> {
+ public:
+  /// Without a queue, or with one.
+  communicator_state(std::shared_ptr<core::process> owner, std::optional<::sycl::queue> queue);
+
+  const std::shared_ptr<core::process>& process() const { return m_process; }
+  core::communicator& core() const { return *m_core; }
+  void set_core(std::shared_ptr<core::communicator> c) { m_core = std::move(c); }
+  bool has_core() const { return m_core != nullptr; }
+  /// What the core is told of the device.
+  core::device_services services();
+
+  const std::optional<::sycl::queue>& queue() const { return m_queue; }
+  device* on_device() { return m_device.get(); }
+
+ private:
+  std::shared_ptr<core::process> m_process;
+  std::optional<::sycl::queue> m_queue;
+  std::unique_ptr<device> m_device;  ///< null without a queue; outlives the core's communicator
+  std::shared_ptr<core::communicator> m_core;
+};
+
+/// The runtime of the API.
+class runtime_state {
+ public:
+  runtime_state(int* argc, char*** argv) : m_process(core::process::start(argc, argv)) {}
+  ~runtime_state() { m_process->shut_down(); }
+  core::process& process() const { return *m_process; }
+
+  communicator world(const ::sycl::queue* queue);
+  communicator adopt(const void* native, std::size_t bytes, const ::sycl::queue* queue);
+
+ private:
+  template <class Make>
+  communicator make(const ::sycl::queue* queue, Make&& make);
+  std::shared_ptr<core::process> m_process;
+};
+
+}  // namespace sucl::glue
