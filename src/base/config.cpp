@@ -195,9 +195,6 @@ void fill_rules(draft& d, const toml::node& node, const toml_place& place) {
   if (list == nullptr)
     refuse(origin_of(place, node.source()), std::string("rules is ") + type_of(node).name,
            "Write each rule as a table [[rules]].");
-  for (auto it = d.pending.lower_bound("rules[");
-       it != d.pending.end() && it->first.compare(0, 6, "rules[") == 0;)
-    it = d.pending.erase(it);
   d.c.rules.clear();
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string key = "rules[" + std::to_string(i) + "]";

@@ -72,11 +72,9 @@ void apply(draft& d, const key_row& row, const key_target& target, const std::st
     refuse(value.origin, key + ": " + e.message(), e.hint());
   }
   d.origins[key] = value.origin;
-  auto& pending = d.pending[key];
-  pending.clear();
   if (row.known == nullptr) return;
   for (std::size_t i = 0; i < value.texts.size(); ++i)
-    pending.push_back({&row, value.texts[i], value.origins[i]});
+    d.pending.push_back({&row, key, value.texts[i], value.origins[i]});
 }
 
 backend_entry& put_backend(draft& d, const std::string& name, std::size_t at) {

@@ -9,15 +9,14 @@ namespace {
 using words = std::vector<std::string>;
 
 void check_words(const draft& d) {
-  for (const auto& [key, list] : d.pending) {
-    for (const auto& word : list) {
-      const words known = word.row->known->words(d.c);
-      if (std::find(known.begin(), known.end(), word.text) != known.end()) continue;
-      std::string hint = did_you_mean(word.text, known);
-      if (*word.row->known->cure != '\0') hint += std::string(" ") + word.row->known->cure;
-      refuse(word.origin, key + ": there is no " + word.row->known->what + " '" + word.text + "'",
-             hint);
-    }
+  for (const auto& word : d.pending) {
+    const vocabulary& vocabulary = *word.row->known;
+    const words known = vocabulary.words(d.c);
+    if (std::find(known.begin(), known.end(), word.text) != known.end()) continue;
+    std::string hint = did_you_mean(word.text, known);
+    if (*vocabulary.cure != '\0') hint += std::string(" ") + vocabulary.cure;
+    refuse(word.origin, word.key + ": there is no " + vocabulary.what + " '" + word.text + "'",
+           hint);
   }
 }
 

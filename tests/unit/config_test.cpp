@@ -279,6 +279,13 @@ TEST(Config, PlatformNamesOfTheUserGoFirst) {
   EXPECT_EQ(row_of(c, "platforms.big").origin, "file sucl.toml:2:1");
 }
 
+TEST(Config, AWrongValueIsAnErrorEvenIfAVariableGoesBeforeIt) {
+  EXPECT_EQ(refused("default_backend = \"mip\"", {{"SUCL_DEFAULT_BACKEND", "mpi"}}),
+            refused("default_backend = \"mip\""));
+  EXPECT_NE(refused("[[rules]]\nbackend = \"mip\"", {{"SUCL_RULES", "[]"}}), "");
+  EXPECT_NE(refused("[watchdog]\ntimeout = true", {{"SUCL_TIMEOUT", "3"}}), "");
+}
+
 struct bad_file {
   const char* name;
   const char* text;
