@@ -87,7 +87,8 @@ namespace {
 bool progress_one(sucl_request& request) {
   int flag = 0;
   MPI_Status status;
-  const int code = MPI_Test(&request.handles[0], &flag, &status);
+  const errors_are_returned errors;
+  const int code = errors.result(MPI_Test(&request.handles[0], &flag, &status));
   if (code != MPI_SUCCESS) {
     note(request, code, "MPI_Test", request.expected[0]);
     return true;
@@ -102,8 +103,10 @@ bool progress_many(sucl_request& request) {
   request.indices.resize(request.handles.size());
   request.statuses.resize(request.handles.size());
   int found = 0;
-  const int code = MPI_Testsome(parts, request.handles.data(), &found, request.indices.data(),
-                                request.statuses.data());
+  const errors_are_returned errors;
+  const int code =
+      errors.result(MPI_Testsome(parts, request.handles.data(), &found, request.indices.data(),
+                                 request.statuses.data()));
   if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
     note(request, code, "MPI_Testsome", {});
     return true;
