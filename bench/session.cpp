@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
+#include "measure.hpp"
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
