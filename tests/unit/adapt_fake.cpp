@@ -18,7 +18,7 @@ sucl_status fake_post(sucl_backend_comm* comm, const sucl_operation* op, sucl_re
 
 sucl_status fake_test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
   *done = comm->world->test(*request);
-  if (*done) delete request;
+  if (*done) comm->world->end(request);
   return SUCL_SUCCESS;
 }
 
@@ -100,6 +100,15 @@ fake_world::fake_world(int ranks, fake_rules given, unsigned seed)
   for (int r = 0; r < p; ++r) comms.push_back({this, r});
 }
 
+fake_world::~fake_world() {
+  for (sucl_request* request : m_requests) delete request;
+}
+
+void fake_world::end(sucl_request* request) {
+  m_requests.erase(request);
+  delete request;
+}
+
 core::channel fake_world::channel_of(int rank) {
   return {&table(), reinterpret_cast<sucl_state*>(this), &comms[static_cast<std::size_t>(rank)]};
 }
@@ -147,6 +156,7 @@ sucl_status fake_world::post(sucl_backend_comm& comm, const sucl_operation& op,
   auto* r = new sucl_request;
   r->op = op;
   *request = r;
+  m_requests.insert(r);
   ++posts;
   if (op.kind == SUCL_KIND_GROUP) {
     ++groups;
