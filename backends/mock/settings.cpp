@@ -1,0 +1,103 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "settings.hpp"
+
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+namespace sucl::mock {
+namespace {
+
+using names = std::vector<std::string_view>;
+
+const names kinds{
+    "barrier",   "broadcast",  "reduce",   "allreduce", "reduce_scatter", "reduce_scatter_block",
+    "allgather", "allgatherv", "alltoall", "alltoallv", "gather",         "gatherv",
+    "scatter",   "scatterv",   "scan",     "exscan"};
+const names types{"bytes",     "int8",      "uint8",     "int16",        "uint16",
+                  "int32",     "uint32",    "int64",     "uint64",       "fp16",
+                  "bf16",      "fp32",      "fp64",      "complex_fp32", "complex_fp64",
+                  "int16_loc", "int32_loc", "int64_loc", "fp32_loc",     "fp64_loc"};
+const names ops{"none",   "sum",         "prod",       "min",         "max",
+                "avg",    "logical_and", "logical_or", "logical_xor", "bit_and",
+                "bit_or", "bit_xor",     "minloc",     "maxloc"};
+const names memories{"system", "host", "shared"};
+
+std::string listed(const names& known) {
+  std::string text;
+  for (const auto& name : known) text += (text.empty() ? "" : ", ") + std::string(name);
+  return text;
+}
+
+// "a,b" or "all" as bits.
+complaint read_set(std::string_view key, std::string_view value, const names& known,
+                   std::uint64_t& bits) {
+  bits = 0;
+  while (!value.empty()) {
+    const auto comma = value.find(',');
+    std::string_view word = value.substr(0, comma);
+    value.remove_prefix(comma == value.npos ? value.size() : comma + 1);
+    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
+    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
+    if (word == "all") bits = (std::uint64_t{1} << known.size()) - 1;
+    bool found = word == "all";
+    for (std::size_t i = 0; i < known.size() && !found; ++i) {
+      found = known[i] == word;
+      if (found) bits |= std::uint64_t{1} << i;
+    }
+    if (!found)
+      return {"setting '" + std::string(key) + "' of backend mock has the unknown entry '" +
+                  std::string(word) + "'",
+              "Use 'all' or a list of: " + listed(known) + "."};
+  }
+  return {};
+}
+
+template <class Number>
+complaint read_number(std::string_view key, std::string_view value, Number& number) {
+  const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (failed == std::errc() && end == value.data() + value.size()) return {};
+  return {"setting '" + std::string(key) + "' of backend mock is '" + std::string(value) +
+              "', which is not a whole number",
+          "Write it in decimal digits."};
+}
+
+complaint read_one(std::string_view key, std::string_view value, settings& s) {
+  if (key == "kinds") return read_set(key, value, kinds, s.kinds);
+  if (key == "types") return read_set(key, value, types, s.types);
+  if (key == "ops") return read_set(key, value, ops, s.ops);
+  if (key == "memory") return read_set(key, value, memories, s.memory);
+  if (key == "wrong") return read_set(key, value, kinds, s.wrong);
+  if (key == "max_count") return read_number(key, value, s.max_count);
+  if (key == "delay_us") return read_number(key, value, s.delay_us);
+  if (key == "fail_at") return read_number(key, value, s.fail_at);
+  if (key == "fail_rank") return read_number(key, value, s.fail_rank);
+  if (key == "fail_open") {
+    s.fail_open = value;
+    return {};
+  }
+  return {"backend mock has no setting '" + std::string(key) + "'",
+          "Its settings are: kinds, types, ops, memory, max_count, delay_us, fail_at, fail_rank, "
+          "fail_open, wrong."};
+}
+
+}  // namespace
+
+complaint read(const sucl_setting* list, std::uint64_t count, settings& result) {
+  for (auto [set, known] : {std::pair{&result.kinds, &kinds}, std::pair{&result.types, &types},
+                            std::pair{&result.ops, &ops}, std::pair{&result.memory, &memories}})
+    *set = (std::uint64_t{1} << known->size()) - 1;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    complaint found = read_one(list[i].key, list[i].value, result);
+    if (!found.message.empty()) return found;
+  }
+  return {};
+}
+
+const char* kind_name(sucl_kind kind) {
+  return kind >= 0 && static_cast<std::size_t>(kind) < kinds.size() ? kinds[kind].data()
+                                                                    : "unknown";
+}
+
+}  // namespace sucl::mock

@@ -1,0 +1,131 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The configuration: plain data, read once from a TOML file and environment variables.
+#pragma once
+
+#include "base/text.hpp"
+
+#include <sucl/export.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sucl::base {
+
+/// The names that the SYCL implementations give to one platform; what SuCL calls it is `name`.
+struct platform_entry {
+  std::string name;
+  std::vector<std::string> dpcpp;        ///< enumerators of sycl::backend in DPC++
+  std::vector<std::string> adaptivecpp;  ///< enumerators of sycl::backend in AdaptiveCpp
+};
+
+/// A backend that may be loaded.
+struct backend_entry {
+  std::string name;
+  std::string path;                    ///< of its module; "" for the one beside the core
+  std::vector<std::string> platforms;  ///< canonical names; "*" for every platform
+  bool enabled = true;
+  std::vector<std::pair<std::string, std::string>> settings;  ///< handed to the backend as they are
+};
+
+/// A selection rule: what it applies to, and the backends it wants, the best one first.
+struct rule {
+  std::vector<std::string> collectives{"*"};
+  std::vector<std::string> platforms{"*"};
+  std::vector<std::string> memories{"*"};
+  range ranks;
+  range nodes;
+  range bytes;
+  std::vector<std::string> backends;
+  std::string origin;  ///< as in "file sucl.toml:12:1"
+};
+
+/// One value for people: what it is, where it came from, and how to change it.
+struct setting_row {
+  std::string key;
+  std::string value;
+  std::string origin;       ///< "default", "environment SUCL_TIMEOUT", "file sucl.toml:12:3"
+  std::string environment;  ///< the variable that sets it
+  std::string help;
+  bool shared = false;  ///< must be the same on every rank
+};
+
+/// Every value, valid and complete. The meaning of each is in docs/configuration.md.
+struct config {
+  std::optional<std::int64_t> threshold;
+  std::string default_backend;
+  struct {
+    std::string flavour;
+    std::string module;
+    std::string device_memory;
+  } mpi;
+  struct {
+    std::uint64_t chunk = 0;
+    std::uint64_t depth = 0;
+  } staging;
+  struct {
+    std::uint64_t poll_us = 0;
+    std::uint64_t spin_us = 0;
+  } progress;
+  struct {
+    bool validate = false;
+    std::string trace;
+  } layers;
+  struct {
+    std::chrono::nanoseconds timeout{0};
+  } watchdog;
+  struct {
+    std::string level;
+  } log;
+  struct {
+    std::uint64_t size = 0;
+  } nodes;
+  std::vector<platform_entry> platforms;  ///< in the order in which names are looked up
+  std::vector<backend_entry> backends;    ///< in the order of the file, then the built-in ones
+  std::vector<rule> rules;
+
+  std::string file;                   ///< the file that was read; "" if there was none
+  std::vector<setting_row> rows;      ///< every value, in the order of the table of keys
+  std::vector<std::string> warnings;  ///< for the log, once a job: suspicious, not wrong
+
+  SUCL_CORE_API const backend_entry* find_backend(std::string_view name) const noexcept;
+};
+
+/// Environment variables as names and values.
+using variables = std::vector<std::pair<std::string, std::string>>;
+
+/// The variables of this process whose names begin with SUCL_.
+SUCL_CORE_API variables sucl_variables();
+
+/// Removes "--sucl-config PATH" or "--sucl-config=PATH" from the arguments of main and returns
+/// PATH, or "" if there is none. Both pointers may be null.
+SUCL_CORE_API std::string take_config_argument(int* argc, char** argv);
+
+/// Loads the configuration. A variable goes before the file, and the file before the defaults; the
+/// file is `path`, or else SUCL_CONFIG, or else sucl.toml in the working directory if it exists.
+/// Throws sucl::error (errc::configuration) with the place, the reason and the cure.
+SUCL_CORE_API config load_config(const std::string& path, const variables& environment);
+
+/// The same from the arguments of main and the environment of this process.
+SUCL_CORE_API config load_config(int* argc, char** argv);
+
+/// A hash of all values that must be the same on every rank.
+SUCL_CORE_API std::uint64_t digest(const config& c);
+
+/// SYCL implementations that the platform table knows.
+enum class sycl_implementation { dpcpp, adaptivecpp };
+
+/// The canonical name of a platform that `implementation` calls `backend`; "" if none has it.
+SUCL_CORE_API std::string platform_name(const config& c, sycl_implementation implementation,
+                                        std::string_view backend);
+
+/// The table of keys as a Markdown table, for the documentation.
+SUCL_CORE_API std::string keys_markdown();
+
+}  // namespace sucl::base

@@ -1,0 +1,147 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/config_draft.hpp"
+#include "base/error.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace sucl::base {
+namespace {
+
+std::string read_file(const std::string& path, const std::string& asked_by) {
+  std::error_code ignored;
+  std::ifstream file(path, std::ios::binary);
+  const bool directory = std::filesystem::is_directory(path, ignored);
+  if (!file || directory)
+    fail(errc::configuration,
+         "cannot read the configuration file '" + path + "' given by " + asked_by + ": " +
+             (directory ? "it is a directory" : std::strerror(errno)),
+         "Correct the path, or leave it out to use sucl.toml in the working directory.");
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void load_chosen_file(draft& d, const std::string& path, const variables& environment) {
+  std::string chosen = path;
+  std::string asked_by = "--sucl-config";
+  for (const auto& [name, value] : environment)
+    if (chosen.empty() && name == "SUCL_CONFIG" && !value.empty()) {
+      chosen = value;
+      asked_by = "SUCL_CONFIG";
+    }
+  std::error_code ignored;
+  if (chosen.empty() && std::filesystem::exists("sucl.toml", ignored)) {
+    chosen = "sucl.toml";
+    asked_by = "the working directory";
+  }
+  if (chosen.empty()) return;
+  d.c.file = chosen;
+  load_toml_file(d, read_file(chosen, asked_by), "file " + chosen);
+}
+
+void set_defaults(draft& d) {
+  d.c.platforms = built_in_platforms();
+  d.c.backends = built_in_backends();
+  for (const auto& row : config_keys())
+    if (!row.group() && !row.in_entry())
+      apply(d, row, {&d.c}, row.name, {{row.fallback}, {"default"}, "default"});
+}
+
+}  // namespace
+
+void refuse(const std::string& origin, const std::string& message, const std::string& hint) {
+  constexpr std::string_view file = "file ";
+  const bool in_file = origin.compare(0, file.size(), file) == 0;
+  fail(errc::configuration, (in_file ? origin.substr(file.size()) : origin) + ": " + message, hint);
+}
+
+void check_name(const std::string& name, const std::string& origin) {
+  constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+  if (!name.empty() && name.find_first_not_of(allowed) == std::string::npos) return;
+  refuse(origin, "'" + name + "' cannot be a name", "Use small letters, digits, '_' and '-' only.");
+}
+
+void apply(draft& d, const key_row& row, const key_target& target, const std::string& key,
+           const found_value& value) {
+  try {
+    row.set(target, value.texts);
+  } catch (const error& e) {
+    refuse(value.origin, key + ": " + e.message(), e.hint());
+  }
+  d.origins[key] = value.origin;
+  auto& pending = d.pending[key];
+  pending.clear();
+  if (row.known == nullptr) return;
+  for (std::size_t i = 0; i < value.texts.size(); ++i)
+    pending.push_back({&row, value.texts[i], value.origins[i]});
+}
+
+backend_entry& put_backend(draft& d, const std::string& name, std::size_t at) {
+  const bool known = find_entry(d.c.backends, name) != nullptr;
+  backend_entry& backend = entry_at(d.c.backends, name, at);
+  if (known) return backend;
+  for (const auto& row : config_keys())
+    if (std::string_view(row.name).substr(0, 11) == "backends.*.")
+      row.set({&d.c, nullptr, &backend, nullptr}, split(row.fallback, ','));
+  return backend;
+}
+
+void set_backend_setting(draft& d, backend_entry& backend, const std::string& key,
+                         const found_value& value) {
+  const auto same_key = [&](const auto& s) { return s.first == key; };
+  auto& settings = backend.settings;
+  settings.erase(std::remove_if(settings.begin(), settings.end(), same_key), settings.end());
+  settings.emplace_back(key, join(value.texts, ","));
+  const std::string full = "backends." + backend.name + "." + key;
+  d.origins[full] = value.origin;
+  const std::string near = key.size() < 5 ? "" : nearest(key, keys_below("backends.*."));
+  if (!near.empty())
+    d.c.warnings.push_back(value.origin + ": " + full + " is handed to the backend as it is; if '" +
+                           near + "' was meant, correct it");
+}
+
+std::string take_config_argument(int* argc, char** argv) {
+  constexpr std::string_view option = "--sucl-config";
+  std::string path;
+  if (argc == nullptr || argv == nullptr) return path;
+  int kept = 0;
+  bool ours = true;  // until "--", after which arguments belong to somebody else
+  for (int i = 0; i < *argc; ++i) {
+    const std::string_view argument = argv[i] == nullptr ? "" : argv[i];
+    ours = ours && argument != "--";
+    const bool alone = ours && i > 0 && argument == option;
+    const bool joined = ours && i > 0 && argument.substr(0, option.size() + 1) == "--sucl-config=";
+    if (!alone && !joined) {
+      argv[kept++] = argv[i];
+      continue;
+    }
+    if (alone && i + 1 < *argc && argv[i + 1] != nullptr)
+      path = argv[++i];
+    else
+      path = joined ? argument.substr(option.size() + 1) : "";
+    if (path.empty())
+      fail(errc::configuration, "--sucl-config has no path", "Write --sucl-config PATH.");
+  }
+  for (int i = kept; i < *argc; ++i) argv[i] = nullptr;
+  *argc = kept;
+  return path;
+}
+
+config load_config(const std::string& path, const variables& environment) {
+  draft d;
+  set_defaults(d);
+  load_chosen_file(d, path, environment);
+  load_environment(d, environment);
+  complete(d);
+  return std::move(d.c);
+}
+
+config load_config(int* argc, char** argv) {
+  const std::string path = take_config_argument(argc, argv);
+  return load_config(path, sucl_variables());
+}
+
+}  // namespace sucl::base

@@ -1,0 +1,47 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the core lends to backends: the log, error details, the out-of-band exchange.
+#pragma once
+
+#include <sucl/abi/bootstrap.h>
+#include <sucl/error.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// The out-of-band channel of one communicator, as lent to one backend. Null `bootstrap`: a single
+/// process without a control plane, where every exchange is a copy that is done at once.
+///
+/// Exchanges match between ranks by the order in which they are started, so a channel must have
+/// one user only: see oob_split().
+struct sucl_oob {
+  const sucl_bootstrap* bootstrap = nullptr;
+  sucl_group* group = nullptr;
+};
+
+namespace sucl::core {
+
+/// The table that is lent to every backend and bootstrap. Lives as long as libsucl_core.
+SUCL_CORE_API const sucl_core& services() noexcept;
+
+/// Details of a failure that a C function has just returned to this thread, and forgets them. If
+/// the function has kept none, or those of another status, the message says so.
+SUCL_CORE_API error_info take_last(sucl_status status);
+
+/// Turns a failed status into sucl::error: take_last(), completed with who failed and where.
+[[noreturn]] SUCL_CORE_API void throw_last(sucl_status status, std::string backend = {},
+                                           std::string operation = {}, int rank = -1);
+
+/// Keeps the details of a C++ error for the caller of the C function that now returns its status.
+SUCL_CORE_API sucl_status keep(const error_info& info) noexcept;
+
+/// A channel of its own over the same processes, for one more user. Collective.
+SUCL_CORE_API sucl_oob oob_split(const sucl_oob& oob, int rank);
+
+/// Frees the group of a channel made by oob_split(), unless the control plane has ended. Nothing
+/// may be in flight on it.
+SUCL_CORE_API void oob_free(sucl_oob& oob) noexcept;
+
+}  // namespace sucl::core

@@ -1,0 +1,65 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Whether the ranks of a communicator mean the same collective: plain data and pure functions.
+#pragma once
+
+#include <sucl/abi/backend.h>
+#include <sucl/error.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+/// The operation as one rank of `size` issued it.
+struct issued {
+  const sucl_operation* op = nullptr;
+  int rank = 0;
+  int size = 1;
+};
+
+/// Errors that the rank can see alone: ranks, types, sizes, null or overlapping memory. Memory and
+/// arrays are not read, except for the arrays of counts.
+std::optional<error_info> check_arguments(const issued& call);
+
+/// What each rank shows to the others, in its memory's form: one job, one kind of machine.
+struct digest {
+  std::uint64_t sequence;
+  std::uint64_t element_size;
+  std::uint64_t count;
+  std::int32_t kind;
+  std::int32_t type;
+  std::int32_t op;
+  std::int32_t root;
+  std::uint32_t flags;
+  std::int32_t status;  ///< of check_arguments()
+  char message[192];    ///< of check_arguments(), cut to fit
+};
+
+digest make_digest(const issued& call);
+
+/// What the ranks disagree about, or what is wrong with one rank's arguments: the same answer on
+/// every rank. `ordinal` counts the collectives of communicator `comm` from 1.
+std::optional<error_info> compare(const std::vector<digest>& all, std::uint64_t ordinal,
+                                  std::uint64_t comm);
+
+/// Whether ranks of this kind pass counts of their own, which compare_counts() has to see.
+bool has_counts(sucl_kind kind);
+
+/// What this rank sends to each rank, then what it expects from each: 2 * size numbers.
+std::vector<std::uint64_t> counts_of(const issued& call);
+
+/// Whether what i sends to j is what j expects from i, given every rank's counts_of(). Needs
+/// 16 * size * size bytes, so it is for debugging, as the layer that uses it is.
+std::optional<error_info> compare_counts(const std::vector<digest>& all,
+                                         const std::vector<std::uint64_t>& counts,
+                                         std::uint64_t ordinal, std::uint64_t comm);
+
+/// Ascending ranks for people: "rank 1", "ranks 0,2-5".
+std::string ranks_text(const std::vector<int>& ranks);
+
+}  // namespace sucl::core

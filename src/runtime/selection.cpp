@@ -1,0 +1,205 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/selection.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace sucl::core {
+namespace {
+
+using base::range;
+using names = std::vector<std::string>;
+
+constexpr std::array<const char*, SUCL_MEMORY_COUNT> memory_names{"system", "host", "shared",
+                                                                  "device"};
+constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
+
+bool lists(const names& list, std::string_view word) {
+  return std::any_of(list.begin(), list.end(),
+                     [&](const std::string& item) { return item == "*" || item == word; });
+}
+
+std::uint32_t memory_bits(const names& list) {
+  std::uint32_t bits = 0;
+  for (std::size_t m = 0; m < memory_names.size(); ++m)
+    if (lists(list, memory_names[m])) bits |= 1u << m;
+  return bits;
+}
+
+std::string plural(std::uint64_t count, const char* thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+// Why a rule never applies to operations of this kind on this communicator; "" if it may.
+std::string mismatch(const base::rule& r, const char* kind_name, const selection_scope& scope) {
+  if (!lists(r.collectives, kind_name)) return "it is for " + base::join(r.collectives, ", ");
+  if (!lists(r.platforms, scope.platform))
+    return "it is for platform " + base::join(r.platforms, ", ");
+  if (!r.ranks.contains(static_cast<std::uint64_t>(scope.ranks)))
+    return "it is for ranks " + base::print_range(r.ranks) + ", not " + std::to_string(scope.ranks);
+  if (!r.nodes.contains(static_cast<std::uint64_t>(scope.nodes)))
+    return "it is for nodes " + base::print_range(r.nodes) + ", not " + std::to_string(scope.nodes);
+  return {};
+}
+
+// Writes the candidates of one kind in order.
+struct compiler {
+  const base::config& c;
+  const selection_scope& scope;
+  std::vector<candidate> list;
+
+  int index_of(std::string_view name) const {
+    for (std::size_t i = 0; i < c.backends.size(); ++i)
+      if (c.backends[i].name == name) return static_cast<int>(i);
+    return -1;
+  }
+
+  void add(selection_stage stage, int rule, int backend, const range& bytes = {},
+           std::uint32_t memories = every_memory, std::string ruled_out = {}) {
+    if (backend < 0) return;
+    if (ruled_out.empty() && !c.backends[static_cast<std::size_t>(backend)].enabled)
+      ruled_out = "it is disabled";
+    list.push_back({stage, rule, backend, bytes, memories, std::move(ruled_out)});
+  }
+
+  void add_rules(const char* kind_name) {
+    for (std::size_t i = 0; i < c.rules.size(); ++i) {
+      const base::rule& r = c.rules[i];
+      for (const std::string& backend : r.backends)
+        add(selection_stage::rule, static_cast<int>(i), index_of(backend), r.bytes,
+            memory_bits(r.memories), mismatch(r, kind_name, scope));
+    }
+  }
+
+  void add_threshold() {
+    if (!c.threshold || *c.threshold == 0) return;
+    range below;
+    if (*c.threshold > 0) below.high = static_cast<std::uint64_t>(*c.threshold) - 1;
+    add(selection_stage::threshold, -1, index_of(reference_backend), below);
+  }
+
+  void add_platform_backends() {
+    for (std::size_t i = 0; i < c.backends.size(); ++i) {
+      const base::backend_entry& b = c.backends[i];
+      if (b.name == reference_backend || b.name == c.default_backend) continue;
+      if (!b.enabled && b.platforms.empty()) continue;
+      std::string ruled_out;
+      if (b.platforms.empty())
+        ruled_out = "it is for rules only";
+      else if (!lists(b.platforms, scope.platform))
+        ruled_out = "it is for platform " + base::join(b.platforms, ", ");
+      add(selection_stage::platform, -1, static_cast<int>(i), {}, every_memory,
+          std::move(ruled_out));
+    }
+  }
+};
+
+std::string source_of(const selection_table& table, const candidate& c) {
+  switch (c.stage) {
+    case selection_stage::rule:
+      return "rules[" + std::to_string(c.rule) + "] (" +
+             table.rule_origins[static_cast<std::size_t>(c.rule)] + ")";
+    case selection_stage::threshold: return "threshold";
+    case selection_stage::platform: return "platform";
+    case selection_stage::default_backend: return "default_backend";
+    case selection_stage::last_resort: return "last resort";
+  }
+  return {};
+}
+
+std::string misfit(const candidate& c, const selection_query& q) {
+  if ((c.memories >> q.memory & 1u) == 0) {
+    names list;
+    for (std::size_t m = 0; m < memory_names.size(); ++m)
+      if ((c.memories >> m & 1u) != 0) list.emplace_back(memory_names[m]);
+    return "it is for " + base::join(list, ", ") + " memory";
+  }
+  if (!q.bytes_known)
+    return "it is for " + base::print_byte_range(c.bytes) +
+           " bytes, and ranks may have different sizes";
+  if (c.stage == selection_stage::threshold)
+    return "the message is not below " + base::print_bytes(c.bytes.high + 1);
+  return "it is for " + base::print_byte_range(c.bytes) + " bytes";
+}
+
+std::string merit(const selection_table& table, const candidate& c) {
+  switch (c.stage) {
+    case selection_stage::rule: return "the first backend of the rule that can carry it";
+    case selection_stage::threshold:
+      return c.bytes.everything() ? "a negative threshold asks for MPI"
+                                  : "the message is below " + base::print_bytes(c.bytes.high + 1);
+    case selection_stage::platform:
+      return "the first backend for platform " + table.scope.platform + " that can carry it";
+    case selection_stage::default_backend: return "nothing before it applies";
+    case selection_stage::last_resort: return "nothing else can carry it";
+  }
+  return {};
+}
+
+const char* name_of(sucl_memory memory) {
+  const auto index = static_cast<std::size_t>(memory);
+  return index < memory_names.size() ? memory_names[index] : "unknown";
+}
+
+}  // namespace
+
+selection_table compile(const base::config& c, const selection_scope& scope) {
+  selection_table table;
+  table.scope = scope;
+  for (const auto& b : c.backends) table.backends.push_back(b.name);
+  for (const auto& r : c.rules) table.rule_origins.push_back(r.origin);
+  for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
+    compiler work{c, scope, {}};
+    work.add_rules(name(static_cast<kind>(k)));
+    work.add_threshold();
+    work.add_platform_backends();
+    work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));
+    if (c.default_backend != reference_backend)
+      work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));
+    std::copy_if(work.list.begin(), work.list.end(), std::back_inserter(table.live[k]),
+                 [](const candidate& entry) { return entry.ruled_out.empty(); });
+    table.all[k] = std::move(work.list);
+  }
+  return table;
+}
+
+explanation explain(const selection_table& table, const selection_query& q,
+                    const std::function<std::string(int)>& obstacle) {
+  explanation result;
+  result.scope = table.scope;
+  result.query = q;
+  for (const candidate& c : table.all[static_cast<std::size_t>(q.what)]) {
+    consideration one;
+    one.source = source_of(table, c);
+    one.backend = table.backends[static_cast<std::size_t>(c.backend)];
+    one.why = c.ruled_out;
+    if (one.why.empty() && !fits(c, q)) one.why = misfit(c, q);
+    if (one.why.empty()) one.why = obstacle(c.backend);
+    one.taken = one.why.empty();
+    if (one.taken) one.why = merit(table, c);
+    result.considered.push_back(std::move(one));
+    if (!result.considered.back().taken) continue;
+    result.backend = result.considered.back().backend;
+    break;
+  }
+  return result;
+}
+
+std::string render(const explanation& e) {
+  const selection_query& q = e.query;
+  std::string text = std::string(name(q.what)) + " of ";
+  text += q.bytes_known ? base::print_bytes(q.bytes) + " bytes" : std::string("any size");
+  text += std::string(" (") + name(q.element);
+  if (q.reduction != op::none) text += std::string(", ") + name(q.reduction);
+  text += std::string(", ") + name_of(q.memory) + " memory) on " + e.scope.platform + ", " +
+          plural(static_cast<std::uint64_t>(e.scope.ranks), "rank") + " on " +
+          plural(static_cast<std::uint64_t>(e.scope.nodes), "node") + ": ";
+  text += e.backend.empty() ? "no backend can carry it" : "carried by " + e.backend;
+  for (const auto& one : e.considered)
+    text += "\n  " + std::string(one.taken ? "taken  " : "passed ") + one.backend + ", " +
+            one.source + ": " + one.why;
+  return text + "\n";
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,658 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/config.hpp"
+
+#include "base/config_keys.hpp"
+
+#include "helpers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace sucl::base {
+namespace {
+
+using test::error_of;
+using test::working_directory;
+using names = std::vector<std::string>;
+using namespace std::chrono_literals;
+
+config loaded(const std::string& text, const variables& environment = {}) {
+  working_directory here;
+  here.write("sucl.toml", text);
+  return load_config("", environment);
+}
+
+// The message for a bad file or environment, which must be a configuration error.
+std::string refused(const std::string& text, const variables& environment = {}) {
+  errc code = errc::success;
+  const std::string message = error_of([&] { loaded(text, environment); }, &code);
+  EXPECT_EQ(code, errc::configuration) << message;
+  return message;
+}
+
+const setting_row& row_of(const config& c, const std::string& key) {
+  for (const auto& row : c.rows)
+    if (row.key == key) return row;
+  throw std::runtime_error("no row " + key);
+}
+
+names backend_order(const config& c) {
+  names order;
+  for (const auto& b : c.backends) order.push_back(b.name);
+  return order;
+}
+
+TEST(Config, IsCompleteWithoutAnySource) {
+  working_directory here;
+  const config c = load_config("", {});
+  EXPECT_EQ(c.file, "");
+  EXPECT_FALSE(c.threshold.has_value());
+  EXPECT_EQ(c.default_backend, "mpi");
+  EXPECT_EQ(c.mpi.flavour, "auto");
+  EXPECT_EQ(c.mpi.module, "");
+  EXPECT_EQ(c.mpi.device_memory, "probe");
+  EXPECT_EQ(c.staging.chunk, 1u << 20);
+  EXPECT_EQ(c.staging.depth, 3u);
+  EXPECT_EQ(c.progress.poll_us, 5u);
+  EXPECT_EQ(c.progress.spin_us, 50u);
+  EXPECT_FALSE(c.layers.validate);
+  EXPECT_EQ(c.layers.trace, "");
+  EXPECT_EQ(c.watchdog.timeout, 0s);
+  EXPECT_EQ(c.log.level, "warn");
+  EXPECT_EQ(c.nodes.size, 0u);
+  EXPECT_TRUE(c.rules.empty());
+  EXPECT_TRUE(c.warnings.empty());
+  EXPECT_EQ(backend_order(c), (names{"mpi", "mock"}));
+  EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
+  EXPECT_FALSE(c.find_backend("mock")->enabled);
+  EXPECT_EQ(c.find_backend("nccl"), nullptr);
+  for (const auto& row : c.rows) EXPECT_EQ(row.origin, "default") << row.key;
+}
+
+TEST(Config, ReadsEveryKeyOfAFile) {
+  const config c = loaded(R"(threshold = "16Ki"
+default_backend = "nccl"
+[mpi]
+flavour = "mpich"
+module = "/opt/m.so"
+device_memory = "stage"
+[staging]
+chunk = 65536
+depth = 2
+[progress]
+poll_us = 0
+spin_us = 7
+[layers]
+validate = true
+trace = "t.%r.json"
+[watchdog]
+timeout = 1.5
+[log]
+level = "debug"
+[nodes]
+size = 4
+[platforms]
+tpu = { dpcpp = "ext_tpu" }
+cuda = { adaptivecpp = ["cuda", "cuda2"] }
+[backends.nccl]
+path = "/opt/nccl.so"
+platforms = ["cuda"]
+channels = 8
+ratio = 0.25
+list = ["a", 1, true]
+[backends.mpi]
+fast = true
+[[rules]]
+collective = ["allreduce", "reduce"]
+platform = "cuda"
+ranks = "2..8"
+nodes = 1
+bytes = "64Ki.."
+memory = ["device", "shared"]
+backend = ["nccl", "mpi"]
+[[rules]]
+backend = "mpi"
+)");
+  EXPECT_EQ(c.file, "sucl.toml");
+  EXPECT_EQ(c.threshold, 16384);
+  EXPECT_EQ(c.default_backend, "nccl");
+  EXPECT_EQ(c.mpi.flavour, "mpich");
+  EXPECT_EQ(c.mpi.module, "/opt/m.so");
+  EXPECT_EQ(c.mpi.device_memory, "stage");
+  EXPECT_EQ(c.staging.chunk, 65536u);
+  EXPECT_EQ(c.staging.depth, 2u);
+  EXPECT_EQ(c.progress.poll_us, 0u);
+  EXPECT_EQ(c.progress.spin_us, 7u);
+  EXPECT_TRUE(c.layers.validate);
+  EXPECT_EQ(c.layers.trace, "t.%r.json");
+  EXPECT_EQ(c.watchdog.timeout, 1500ms);
+  EXPECT_EQ(c.log.level, "debug");
+  EXPECT_EQ(c.nodes.size, 4u);
+  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "mock"}));
+  const backend_entry& nccl = *c.find_backend("nccl");
+  EXPECT_EQ(nccl.path, "/opt/nccl.so");
+  EXPECT_EQ(nccl.platforms, names{"cuda"});
+  EXPECT_TRUE(nccl.enabled);
+  const std::vector<std::pair<std::string, std::string>> settings{
+      {"channels", "8"}, {"ratio", "0.25"}, {"list", "a,1,true"}};
+  EXPECT_EQ(nccl.settings, settings);
+  EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
+  ASSERT_EQ(c.rules.size(), 2u);
+  EXPECT_EQ(c.rules[0].collectives, (names{"allreduce", "reduce"}));
+  EXPECT_EQ(c.rules[0].platforms, names{"cuda"});
+  EXPECT_EQ(c.rules[0].ranks, (range{2, 8}));
+  EXPECT_EQ(c.rules[0].nodes, (range{1, 1}));
+  EXPECT_EQ(c.rules[0].bytes, (range{65536, range{}.high}));
+  EXPECT_EQ(c.rules[0].memories, (names{"device", "shared"}));
+  EXPECT_EQ(c.rules[0].backends, (names{"nccl", "mpi"}));
+  EXPECT_EQ(c.rules[1].collectives, names{"*"});
+  EXPECT_TRUE(c.rules[1].bytes.everything());
+}
+
+TEST(Config, EveryKeyHasAVariable) {
+  working_directory here;
+  const config c =
+      load_config("", {{"SUCL_THRESHOLD", "-1"},
+                       {"SUCL_DEFAULT_BACKEND", "mock"},
+                       {"SUCL_MPI_FLAVOUR", "impi"},
+                       {"SUCL_MPI_MODULE", "m.so"},
+                       {"SUCL_DEVICE_MEMORY", "direct"},
+                       {"SUCL_STAGING_CHUNK", "4Mi"},
+                       {"SUCL_STAGING_DEPTH", "5"},
+                       {"SUCL_POLL_US", "1"},
+                       {"SUCL_SPIN_US", "2"},
+                       {"SUCL_VALIDATE", "1"},
+                       {"SUCL_TRACE", "x.json"},
+                       {"SUCL_TIMEOUT", "250ms"},
+                       {"SUCL_LOG", "info"},
+                       {"SUCL_NODE_SIZE", "2"},
+                       {"SUCL_PLATFORMS", R"({ tpu = { dpcpp = "ext_tpu" } })"},
+                       {"SUCL_RULES", R"([{ collective = "allreduce", backend = "nccl" }])"},
+                       {"SUCL_BACKEND_NCCL_PATH", "n.so"},
+                       {"SUCL_BACKEND_NCCL_PLATFORMS", "cuda, tpu"},
+                       {"SUCL_BACKEND_NCCL_FAST_PATHS", "yes"}});
+  EXPECT_EQ(c.threshold, -1);
+  EXPECT_EQ(c.default_backend, "mock");
+  EXPECT_EQ(c.mpi.flavour, "impi");
+  EXPECT_EQ(c.mpi.module, "m.so");
+  EXPECT_EQ(c.mpi.device_memory, "direct");
+  EXPECT_EQ(c.staging.chunk, 4u << 20);
+  EXPECT_EQ(c.staging.depth, 5u);
+  EXPECT_EQ(c.progress.poll_us, 1u);
+  EXPECT_EQ(c.progress.spin_us, 2u);
+  EXPECT_TRUE(c.layers.validate);
+  EXPECT_EQ(c.layers.trace, "x.json");
+  EXPECT_EQ(c.watchdog.timeout, 250ms);
+  EXPECT_EQ(c.log.level, "info");
+  EXPECT_EQ(c.nodes.size, 2u);
+  EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
+  EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
+  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "mock"}));
+  EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
+  EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
+  EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");
+  EXPECT_TRUE(c.warnings.empty());
+  for (const auto& row : config_keys())
+    if (!row.group() && !row.in_entry()) {
+      EXPECT_EQ(row_of(c, row.name).origin, std::string("environment ") + row.environment);
+    }
+}
+
+TEST(Config, AVariableGoesBeforeTheFile) {
+  const std::string file =
+      "threshold = 4\n[backends.nccl]\nplatforms = \"cuda\"\nalgo = \"ring\"\n"
+      "[[rules]]\nbackend = \"nccl\"\n";
+  const config c = loaded(file, {{"SUCL_THRESHOLD", "8"},
+                                 {"SUCL_TIMEOUT", ""},
+                                 {"SUCL_BACKEND_NCCL_ALGO", "tree"},
+                                 {"SUCL_RULES", "[]"}});
+  EXPECT_EQ(c.threshold, 8);
+  EXPECT_EQ(row_of(c, "threshold").origin, "environment SUCL_THRESHOLD");
+  EXPECT_EQ(row_of(c, "watchdog.timeout").origin, "default");
+  EXPECT_EQ(c.find_backend("nccl")->settings.size(), 1u);
+  EXPECT_EQ(c.find_backend("nccl")->settings[0].second, "tree");
+  EXPECT_EQ(row_of(c, "backends.nccl.algo").origin, "environment SUCL_BACKEND_NCCL_ALGO");
+  EXPECT_EQ(row_of(c, "backends.nccl.platforms").origin, "file sucl.toml:3:13");
+  EXPECT_TRUE(c.rules.empty());
+}
+
+TEST(Config, OnlyTheFirstFileIsRead) {
+  working_directory here;
+  here.write("sucl.toml", "threshold = 1");
+  here.write("named.toml", "threshold = 2");
+  here.write("given.toml", "threshold = 3");
+  EXPECT_EQ(load_config("", {}).threshold, 1);
+  EXPECT_EQ(load_config("", {{"SUCL_CONFIG", "named.toml"}}).threshold, 2);
+  EXPECT_EQ(load_config("given.toml", {{"SUCL_CONFIG", "named.toml"}}).threshold, 3);
+  EXPECT_EQ(load_config("", {{"SUCL_CONFIG", ""}}).threshold, 1);
+  EXPECT_EQ(load_config("", {{"SUCL_CONFIG", "/dev/null"}}).threshold, std::nullopt);
+  EXPECT_EQ(row_of(load_config("given.toml", {}), "threshold").origin, "file given.toml:1:13");
+}
+
+TEST(Config, AFileThatIsAskedForMustBeThere) {
+  working_directory here;
+  EXPECT_EQ(
+      error_of([] { load_config("absent.toml", {}); }),
+      "sucl: cannot read the configuration file 'absent.toml' given by --sucl-config: No such "
+      "file or directory [configuration]. Correct the path, or leave it out to use sucl.toml "
+      "in the working directory.");
+  std::filesystem::create_directory("folder");
+  EXPECT_EQ(error_of([] { load_config("", {{"SUCL_CONFIG", "folder"}}); }),
+            "sucl: cannot read the configuration file 'folder' given by SUCL_CONFIG: it is a "
+            "directory [configuration]. Correct the path, or leave it out to use sucl.toml in the "
+            "working directory.");
+}
+
+TEST(Config, BuiltInBackendsAreOnWhenTheyAreNamed) {
+  EXPECT_FALSE(loaded("").find_backend("mock")->enabled);
+  EXPECT_TRUE(loaded("[backends.mock]\nenabled = true").find_backend("mock")->enabled);
+  EXPECT_TRUE(loaded("", {{"SUCL_BACKEND_MOCK_ENABLED", "on"}}).find_backend("mock")->enabled);
+  const config c = loaded("default_backend = \"mock\"");
+  EXPECT_TRUE(c.find_backend("mock")->enabled);
+  EXPECT_EQ(row_of(c, "backends.mock.enabled").origin, "named by default_backend");
+  EXPECT_TRUE(loaded("[[rules]]\nbackend = [\"mock\"]").find_backend("mock")->enabled);
+  EXPECT_FALSE(loaded("[backends.mock]\nenabled = false\n[[rules]]\nbackend = \"mock\"")
+                   .find_backend("mock")
+                   ->enabled);
+}
+
+TEST(Config, PlatformNamesOfTheUserGoFirst) {
+  const config plain = loaded("");
+  EXPECT_EQ(platform_name(plain, sycl_implementation::dpcpp, "ext_oneapi_cuda"), "cuda");
+  EXPECT_EQ(platform_name(plain, sycl_implementation::adaptivecpp, "cuda"), "cuda");
+  EXPECT_EQ(platform_name(plain, sycl_implementation::dpcpp, "cuda"), "");
+  EXPECT_EQ(platform_name(plain, sycl_implementation::dpcpp, "opencl"), "opencl");
+  EXPECT_EQ(platform_name(plain, sycl_implementation::adaptivecpp, "ocl"), "opencl");
+  EXPECT_EQ(platform_name(plain, sycl_implementation::adaptivecpp, "omp"), "cpu");
+  const config c = loaded(
+      "[platforms]\nbig = { dpcpp = \"ext_oneapi_cuda\" }\n"
+      "hip = { dpcpp = [\"hip9\"] }\n");
+  EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_oneapi_cuda"), "big");
+  EXPECT_EQ(platform_name(c, sycl_implementation::adaptivecpp, "cuda"), "cuda");
+  EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "hip9"), "hip");
+  EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_oneapi_hip"), "");
+  EXPECT_EQ(platform_name(c, sycl_implementation::adaptivecpp, "hip"), "hip");
+  EXPECT_EQ(row_of(c, "platforms.big").value, "dpcpp = ext_oneapi_cuda");
+  EXPECT_EQ(row_of(c, "platforms.big").origin, "file sucl.toml:2:1");
+}
+
+struct bad_file {
+  const char* name;
+  const char* text;
+  const char* message;
+};
+
+void PrintTo(const bad_file& f, std::ostream* out) { *out << f.name; }
+
+struct BadFile : testing::TestWithParam<bad_file> {};
+
+TEST_P(BadFile, IsRefusedWithPlaceCauseAndCure) {
+  EXPECT_EQ(refused(GetParam().text), GetParam().message);
+}
+
+const bad_file bad_files[] = {
+    {"Syntax", "threshold = 4\nstaging = [1, 2\nx = 3\n",
+     "sucl: sucl.toml:3:1: this is not TOML: Error while parsing array: expected comma or "
+     "closing ']', saw 'x' [configuration]. Correct it there or on the line before; strings "
+     "need quotes, and every key = value a line of its own."},
+    {"Unquoted", "default_backend = mpi\n",
+     "sucl: sucl.toml:1:19: this is not TOML: Error while parsing value: could not determine "
+     "value type [configuration]. Correct it there or on the line before; strings need "
+     "quotes, and every key = value a line of its own."},
+    {"Duplicate", "threshold = 1\nthreshold = 2\n",
+     "sucl: sucl.toml:2:13: this is not TOML: Error while parsing key-value pair: cannot "
+     "redefine existing integer 'threshold' [configuration]. Correct it there or on the line "
+     "before; strings need quotes, and every key = value a line of its own."},
+    {"UnknownKey", "# a comment\n\ntreshold = 4\n",
+     "sucl: sucl.toml:3:1: unknown key 'treshold' [configuration]. Did you mean 'threshold'?"},
+    {"UnknownTable", "[stagging]\nchunk = 1\n",
+     "sucl: sucl.toml:1:2: unknown key 'stagging' [configuration]. Did you mean 'staging'?"},
+    {"UnknownKeyInTable", "[staging]\ndepth = 2\n  chunck = \"1Mi\"\n",
+     "sucl: sucl.toml:3:3: unknown key 'staging.chunck' [configuration]. Did you mean 'chunk'?"},
+    {"KeyWithoutItsTable", "poll_us = 3\n",
+     "sucl: sucl.toml:1:1: unknown key 'poll_us' [configuration]. It belongs in [progress]."},
+    {"KeyInTheWrongTable", "[staging]\npoll_us = 3\n",
+     "sucl: sucl.toml:2:1: unknown key 'staging.poll_us' [configuration]. It belongs in "
+     "[progress]."},
+    {"WrongType", "[staging]\nchunk = true\n",
+     "sucl: sucl.toml:2:9: staging.chunk is a boolean [configuration]. Write chunk = \"64Ki\" "
+     "(size)."},
+    {"TextForANumber", "[staging]\ndepth = \"3\"\n",
+     "sucl: sucl.toml:2:9: staging.depth is a string [configuration]. Write depth = 3 (whole "
+     "number)."},
+    {"NumberForABoolean", "[layers]\nvalidate = 1\n",
+     "sucl: sucl.toml:2:12: layers.validate is an integer [configuration]. Write validate = "
+     "true (true or false)."},
+    {"TableForAValue", "[threshold]\nx = 1\n",
+     "sucl: sucl.toml:1:1: threshold is a table [configuration]. Write threshold = \"16Ki\" "
+     "(size, 0 or negative)."},
+    {"ValueForATable", "staging = 3\n",
+     "sucl: sucl.toml:1:11: staging is an integer [configuration]. Write a table."},
+    {"ArrayForAValue", "default_backend = [\"mpi\"]\n",
+     "sucl: sucl.toml:1:19: default_backend is an array [configuration]. Write "
+     "default_backend = \"...\" (text)."},
+    {"BadSize", "[staging]\nchunk = \"1Mo\"\n",
+     "sucl: sucl.toml:2:9: staging.chunk: '1Mo' is not a size [configuration]. Write a whole "
+     "number of bytes, alone or with Ki, Mi, Gi or Ti: 64Ki."},
+    {"ZeroChunk", "[staging]\nchunk = 0\n",
+     "sucl: sucl.toml:2:9: staging.chunk: 0 is too small [configuration]. Write a number "
+     "greater than 0."},
+    {"NegativeDepth", "[staging]\ndepth = -3\n",
+     "sucl: sucl.toml:2:9: staging.depth: '-3' is not a whole number [configuration]. Write "
+     "digits only; it must not be negative."},
+    {"BadTime", "[watchdog]\ntimeout = \"soon\"\n",
+     "sucl: sucl.toml:2:11: watchdog.timeout: 'soon' is not a time [configuration]. Write "
+     "seconds, or a number with ns, us, ms, s, min or h: 30, 1.5s, 500ms."},
+    {"BadChoice", "[mpi]\nflavour = \"openmp\"\n",
+     "sucl: sucl.toml:2:11: mpi.flavour: there is no MPI flavour 'openmp' [configuration]. "
+     "Did you mean 'openmpi'?"},
+    {"BadLevel", "[log]\nlevel = \"verbose\"\n",
+     "sucl: sucl.toml:2:9: log.level: there is no log level 'verbose' [configuration]. Known "
+     "names: error, warn, info, debug."},
+    {"UnknownDefaultBackend", "default_backend = \"mip\"\n",
+     "sucl: sucl.toml:1:19: default_backend: there is no backend 'mip' [configuration]. Did "
+     "you mean 'mpi'? A backend of your own needs its table [backends.NAME]."},
+    {"UnknownBackendInRule", "[[rules]]\nbackend = [\"mpi\", \"nccl\"]\n",
+     "sucl: sucl.toml:2:19: rules[0].backend: there is no backend 'nccl' [configuration]. "
+     "Known names: mpi, mock. A backend of your own needs its table [backends.NAME]."},
+    {"UnknownCollective", "[[rules]]\ncollective = \"alreduce\"\nbackend = \"mpi\"\n",
+     "sucl: sucl.toml:2:14: rules[0].collective: there is no collective 'alreduce' "
+     "[configuration]. Did you mean 'allreduce'?"},
+    {"UnknownPlatform", "[[rules]]\nplatform = \"cudda\"\nbackend = \"mpi\"\n",
+     "sucl: sucl.toml:2:12: rules[0].platform: there is no platform 'cudda' [configuration]. "
+     "Did you mean 'cuda'? A platform of your own needs its line in [platforms]."},
+    {"UnknownPlatformOfBackend", "[backends.nccl]\nplatforms = [\"cuda\", \"rocm\"]\n",
+     "sucl: sucl.toml:2:22: backends.nccl.platforms: there is no platform 'rocm' "
+     "[configuration]. Known names: *, mixed, cuda, hip, level_zero, opencl, cpu, host. A "
+     "platform of your own needs its line in [platforms]."},
+    {"UnknownMemory", "[[rules]]\nmemory = \"gpu\"\nbackend = \"mpi\"\n",
+     "sucl: sucl.toml:2:10: rules[0].memory: there is no memory 'gpu' [configuration]. Known "
+     "names: *, system, host, shared, device."},
+    {"UnknownKeyInRule", "[[rules]]\nbackend = \"mpi\"\nsize = \"4..\"\n",
+     "sucl: sucl.toml:3:1: unknown key 'rules[0].size' [configuration]. Known names: "
+     "collective, platform, ranks, nodes, bytes, memory, backend."},
+    {"UnknownImplementation", "[platforms]\ncuda = { dpc = \"x\" }\n",
+     "sucl: sucl.toml:2:10: unknown key 'platforms.cuda.dpc' [configuration]. Did you mean "
+     "'dpcpp'?"},
+    {"RuleWithoutBackend", "[[rules]]\nbackend = \"mpi\"\n[[rules]]\ncollective = \"reduce\"\n",
+     "sucl: sucl.toml:3:1: rules[1] names no backend [configuration]. Add backend = \"NAME\" "
+     "to it."},
+    {"EmptyRange", "[[rules]]\nbytes = \"64Ki..4Ki\"\nbackend = \"mpi\"\n",
+     "sucl: sucl.toml:2:9: rules[0].bytes: the range '64Ki..4Ki' is empty [configuration]. "
+     "Write the smaller end first."},
+    {"RulesAsATable", "[rules]\nbackend = \"mpi\"\n",
+     "sucl: sucl.toml:1:1: rules is a table [configuration]. Write each rule as a table "
+     "[[rules]]."},
+    {"NumberInAList", "[[rules]]\nbackend = [\"mpi\", [1]]\n",
+     "sucl: sucl.toml:2:19: rules[0].backend is an array [configuration]. Write backend = "
+     "[\"one\", \"two\"] (word or list)."},
+    {"BackendName", "[backends.\"My CCL\"]\npath = \"x\"\n",
+     "sucl: sucl.toml:1:11: 'My CCL' cannot be a name [configuration]. Use small letters, "
+     "digits, '_' and '-' only."},
+    {"BackendAsAValue", "[backends]\nnccl = \"x.so\"\n",
+     "sucl: sucl.toml:2:8: backends.nccl is a string [configuration]. Write a table."},
+    {"TableAsASetting", "[backends.mpi.deep]\nx = 1\n",
+     "sucl: sucl.toml:1:1: backends.mpi.deep is a table [configuration]. Write a plain value "
+     "or a list of them for the backend."},
+    {"DateAsASetting", "[backends.mpi]\nwhen = 2020-01-01\n",
+     "sucl: sucl.toml:2:8: backends.mpi.when is a date [configuration]. Write a plain value "
+     "or a list of them for the backend."},
+    {"DisabledDefault", "[backends.mpi]\nenabled = false\n",
+     "sucl: sucl.toml:2:11: backends.mpi.enabled: the default backend cannot be disabled "
+     "[configuration]. Enable it, or set default_backend to another one."},
+    {"PlatformTwice", "[platforms]\na = { dpcpp = \"x\" }\nb = { dpcpp = \"x\" }\n",
+     "sucl: sucl.toml:3:1: platforms.b and platforms.a both list 'x' [configuration]. A SYCL "
+     "backend belongs to one platform: remove it from one of them."},
+};
+
+INSTANTIATE_TEST_SUITE_P(Golden, BadFile, testing::ValuesIn(bad_files),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+struct bad_variable {
+  const char* name;
+  const char* value;
+  const char* message;
+};
+
+void PrintTo(const bad_variable& v, std::ostream* out) { *out << v.name; }
+
+struct BadVariable : testing::TestWithParam<bad_variable> {};
+
+TEST_P(BadVariable, IsRefusedWithNameCauseAndCure) {
+  EXPECT_EQ(refused("", {{GetParam().name, GetParam().value}}), GetParam().message);
+}
+
+const bad_variable bad_variables[] = {
+    {"SUCL_TIMEOUT", "soon",
+     "sucl: environment SUCL_TIMEOUT: watchdog.timeout: 'soon' is not a time [configuration]. "
+     "Write seconds, or a number with ns, us, ms, s, min or h: 30, 1.5s, 500ms."},
+    {"SUCL_VALIDATE", "maybe",
+     "sucl: environment SUCL_VALIDATE: layers.validate: 'maybe' is not true or false "
+     "[configuration]. Write true or false."},
+    {"SUCL_MPI_FLAVOUR", "mpch",
+     "sucl: environment SUCL_MPI_FLAVOUR: mpi.flavour: there is no MPI flavour 'mpch' "
+     "[configuration]. Did you mean 'mpich'?"},
+    {"SUCL_LOG", "2",
+     "sucl: environment SUCL_LOG: log.level: there is no log level '2' [configuration]. Known "
+     "names: error, warn, info, debug."},
+    {"SUCL_BACKEND_MPY_TUNED", "1",
+     "sucl: environment SUCL_BACKEND_MPY_TUNED: there is no backend 'mpy' [configuration]. "
+     "Did you mean 'mpi'? Or give it a module with SUCL_BACKEND_<NAME>_PATH."},
+    {"SUCL_BACKEND_MPI_ENABLED", "perhaps",
+     "sucl: environment SUCL_BACKEND_MPI_ENABLED: backends.mpi.enabled: 'perhaps' is not true "
+     "or false [configuration]. Write true or false."},
+    {"SUCL_RULES", "[{ backend = \"mpi\", sise = 3 }]",
+     "sucl: environment SUCL_RULES:1:21: unknown key 'rules[0].sise' [configuration]. Known "
+     "names: collective, platform, ranks, nodes, bytes, memory, backend."},
+    {"SUCL_RULES", "[{ backend = ]",
+     "sucl: environment SUCL_RULES:1:14: this is not TOML: Error while parsing key-value "
+     "pair: expected value, saw ']' [configuration]. Correct it there or on the line before; "
+     "strings need quotes, and every key = value a line of its own."},
+    {"SUCL_RULES", "[]\nthreshold = 4",
+     "sucl: environment SUCL_RULES: this is more than one TOML value [configuration]. Write "
+     "one value, as after rules = in a file."},
+    {"SUCL_PLATFORMS", "4",
+     "sucl: environment SUCL_PLATFORMS:1:1: platforms is an integer [configuration]. Write a "
+     "table."},
+};
+
+INSTANTIATE_TEST_SUITE_P(Golden, BadVariable, testing::ValuesIn(bad_variables),
+                         [](const auto& info) {
+                           return std::string(info.param.name) + "_" + std::to_string(info.index);
+                         });
+
+TEST(Config, UnknownVariablesAreWarnedOf) {
+  const config c = loaded("", {{"SUCL_TIMEOT", "3"},
+                               {"SUCL_ZZZZZZZZZZZZZZZ", "3"},
+                               {"SUCL_VENV", "x"},
+                               {"SUCL_MPI", "mpicc"},
+                               {"SUCL_SYCL", "pip"},
+                               {"SUCL_BENCH_SIZES", "4"},
+                               {"PATH", "/bin"}});
+  EXPECT_EQ(c.warnings,
+            (names{"environment SUCL_TIMEOT: no such variable, it is ignored; did you mean "
+                   "'SUCL_TIMEOUT'?",
+                   "environment SUCL_ZZZZZZZZZZZZZZZ: no such variable; it is ignored"}));
+}
+
+TEST(Config, ASettingLikeAKeyIsWarnedOf) {
+  const config c = loaded("[backends.nccl]\nplatform = \"cuda\"\nport = 3\n");
+  EXPECT_EQ(c.warnings,
+            names{"file sucl.toml:2:12: backends.nccl.platform is handed to the backend "
+                  "as it is; if 'platforms' was meant, correct it"});
+  EXPECT_EQ(c.find_backend("nccl")->settings.size(), 2u);
+}
+
+TEST(Config, RowsSayWhereEveryValueCameFrom) {
+  const config c = loaded(
+      "[staging]\n  chunk = \"64Ki\"\n[[rules]]\nbytes = \"4..8\"\n"
+      "collective = \"reduce\"\nbackend = [\"mpi\", \"mock\"]\n");
+  const setting_row& chunk = row_of(c, "staging.chunk");
+  EXPECT_EQ(chunk.value, "64Ki");
+  EXPECT_EQ(chunk.origin, "file sucl.toml:2:11");
+  EXPECT_EQ(chunk.environment, "SUCL_STAGING_CHUNK");
+  EXPECT_FALSE(chunk.help.empty());
+  EXPECT_TRUE(chunk.shared);
+  const setting_row& rule_row = row_of(c, "rules[0]");
+  EXPECT_EQ(rule_row.value, "collective = reduce; bytes = 4..8; backend = mpi, mock");
+  EXPECT_EQ(rule_row.origin, "file sucl.toml:3:1");
+  EXPECT_EQ(rule_row.environment, "SUCL_RULES");
+  EXPECT_EQ(row_of(c, "threshold").value, "unset");
+  EXPECT_EQ(row_of(c, "backends.mpi.platforms").environment, "SUCL_BACKEND_MPI_PLATFORMS");
+}
+
+TEST(Config, TheDigestSeesWhatMustBeTheSameEverywhere) {
+  const std::uint64_t plain = digest(loaded(""));
+  EXPECT_EQ(plain, digest(loaded("threshold = \"\"")));
+  EXPECT_EQ(plain, digest(loaded("", {{"SUCL_TRACE", "x"},
+                                      {"SUCL_LOG", "info"},
+                                      {"SUCL_POLL_US", "9"},
+                                      {"SUCL_BACKEND_MPI_PATH", "x.so"},
+                                      {"SUCL_BACKEND_MPI_OTHER", "y"}})));
+  EXPECT_EQ(digest(loaded("threshold = 1024")), digest(loaded("", {{"SUCL_THRESHOLD", "1Ki"}})));
+  for (const char* different :
+       {"threshold = 4", "threshold = 0", "[staging]\nchunk = 4", "[watchdog]\ntimeout = 3",
+        "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.nccl]",
+        "[backends.mpi]\nplatforms = \"cuda\"", "[[rules]]\nbackend = \"mpi\"",
+        "[platforms]\ncuda = { dpcpp = \"x\" }", "[backends.mock]\n[backends.mpi]"})
+    EXPECT_NE(digest(loaded(different)), plain) << different;
+  EXPECT_NE(digest(loaded("[[rules]]\nbackend = \"mpi\"")),
+            digest(loaded("[[rules]]\nbackend = \"mpi\"\nranks = 2")));
+}
+
+struct arguments {
+  explicit arguments(names given) : texts(std::move(given)) {
+    for (auto& t : texts) pointers.push_back(t.data());
+    pointers.push_back(nullptr);
+    count = static_cast<int>(texts.size());
+  }
+  names left() const { return {pointers.begin(), pointers.begin() + count}; }
+  names texts;
+  std::vector<char*> pointers;
+  int count;
+};
+
+TEST(ConfigArgument, IsTakenOutOfTheArguments) {
+  arguments a({"prog", "-n", "--sucl-config", "x.toml", "rest"});
+  EXPECT_EQ(take_config_argument(&a.count, a.pointers.data()), "x.toml");
+  EXPECT_EQ(a.left(), (names{"prog", "-n", "rest"}));
+  EXPECT_EQ(a.pointers[3], nullptr);
+  arguments b({"prog", "--sucl-config=y.toml"});
+  EXPECT_EQ(take_config_argument(&b.count, b.pointers.data()), "y.toml");
+  EXPECT_EQ(b.left(), names{"prog"});
+  arguments c({"prog", "--sucl-configure", "--", "--sucl-config", "z"});
+  EXPECT_EQ(take_config_argument(&c.count, c.pointers.data()), "");
+  EXPECT_EQ(c.left().size(), 5u);
+  EXPECT_EQ(take_config_argument(nullptr, nullptr), "");
+  for (const names& bad : {names{"prog", "--sucl-config"}, names{"prog", "--sucl-config="}}) {
+    arguments d(bad);
+    EXPECT_EQ(error_of([&] { take_config_argument(&d.count, d.pointers.data()); }),
+              "sucl: --sucl-config has no path [configuration]. Write --sucl-config PATH.");
+  }
+}
+
+TEST(ConfigArgument, AndTheEnvironmentOfTheProcessAreUsed) {
+  working_directory here;
+  here.write("given.toml", "threshold = 3\n");
+  arguments a({"prog", "--sucl-config", "given.toml"});
+  ::setenv("SUCL_NODE_SIZE", "6", 1);
+  const config c = load_config(&a.count, a.pointers.data());
+  ::unsetenv("SUCL_NODE_SIZE");
+  EXPECT_EQ(c.threshold, 3);
+  EXPECT_EQ(c.nodes.size, 6u);
+}
+
+TEST(ConfigKeys, AreCompleteAndUnique) {
+  names seen;
+  for (const auto& row : config_keys()) {
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), row.name), 0) << row.name;
+    seen.emplace_back(row.name);
+    EXPECT_STRNE(row.help, "") << row.name;
+    EXPECT_EQ(std::string(row.help).find('|'), std::string::npos) << row.name;
+    if (!row.in_entry() && std::string(row.name) != "backends") {
+      EXPECT_EQ(std::string(row.environment).substr(0, 5), "SUCL_") << row.name;
+    }
+    EXPECT_FALSE(foreign_variable(row.environment)) << row.name;
+  }
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// SUCL_TEST_UPDATE=1 in the environment writes the table into the page instead.
+TEST(ConfigKeys, AreListedInTheDocumentation) {
+  const std::string path = SUCL_TEST_SOURCE_DIR "/docs/configuration.md";
+  const std::string page = file_text(path);
+  const std::string begin = "<!-- keys: begin -->\n";
+  const auto first = page.find(begin);
+  const auto last = page.find("<!-- keys: end -->");
+  ASSERT_NE(first, std::string::npos) << path;
+  ASSERT_NE(last, std::string::npos) << path;
+  const auto start = first + begin.size();
+  if (std::getenv("SUCL_TEST_UPDATE") != nullptr) {
+    std::ofstream(path) << page.substr(0, start) << keys_markdown() << page.substr(last);
+    GTEST_SKIP() << "wrote the table of keys into " << path;
+  }
+  EXPECT_EQ(page.substr(start, last - start), keys_markdown())
+      << "run this test with SUCL_TEST_UPDATE=1 to bring " << path << " up to date";
+}
+
+TEST(ConfigKeys, AreAllInTheExample) {
+  const std::string path = SUCL_TEST_SOURCE_DIR "/examples/sucl.toml";
+  const config c = load_config(path, {});
+  EXPECT_TRUE(c.warnings.empty());
+  const std::string text = file_text(path);
+  for (const auto& row : config_keys()) {
+    const std::string name = row.name;
+    const std::string last = name.substr(name.rfind('.') + 1);
+    EXPECT_NE(text.find(last), std::string::npos) << name;
+  }
+}
+
+// The example shows the defaults where it sets a plain key, so that copying it changes nothing.
+TEST(ConfigKeys, HaveTheirDefaultsInTheExample) {
+  working_directory here;
+  const config example = load_config(SUCL_TEST_SOURCE_DIR "/examples/sucl.toml", {});
+  const config plain = load_config("", {});
+  for (const auto& row : config_keys())
+    if (!row.group() && !row.in_entry() && std::string(row.name) != "threshold") {
+      EXPECT_EQ(row_of(example, row.name).value, row_of(plain, row.name).value) << row.name;
+    }
+}
+
+// Whatever stands in a file, loading it returns or throws sucl::error.
+TEST(Config, SurvivesDamagedFiles) {
+  working_directory here;
+  const std::string good = file_text(SUCL_TEST_SOURCE_DIR "/examples/sucl.toml");
+  std::uint64_t state = 1;
+  const auto random = [&state] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 33;
+  };
+  int refusals = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string text = good;
+    for (int n = 0; n < 4; ++n) {
+      const std::size_t at = random() % text.size();
+      if (random() % 2 == 0)
+        text.erase(at, 1 + random() % 20);
+      else
+        text[at] = static_cast<char>(random() % 256);
+    }
+    here.write("damaged.toml", text);
+    errc code = errc::configuration;
+    if (!error_of([] { load_config("damaged.toml", {}); }, &code).empty()) ++refusals;
+    EXPECT_EQ(code, errc::configuration);
+  }
+  EXPECT_GT(refusals, 20);
+}
+
+}  // namespace
+}  // namespace sucl::base

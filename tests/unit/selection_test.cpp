@@ -1,0 +1,304 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/selection.hpp"
+
+#include "allocation_counter.hpp"
+#include "helpers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace sucl::core {
+namespace {
+
+using names = std::vector<std::string>;
+
+const selection_scope eight_gpus{"cuda", 8, 2};
+const char* const vendors = R"(
+[backends.nccl]
+platforms = ["cuda"]
+[backends.rccl]
+platforms = ["hip"]
+[backends.ipc]
+)";
+
+base::config loaded(const std::string& text) {
+  test::working_directory here;
+  here.write("sucl.toml", text);
+  return base::load_config("", {});
+}
+
+selection_query query(kind what, std::uint64_t bytes, sucl_memory memory = SUCL_MEMORY_DEVICE) {
+  selection_query q;
+  q.what = what;
+  q.element = type::fp32;
+  q.reduction = reduces(what) ? op::sum : op::none;
+  q.memory = memory;
+  q.bytes = bytes;
+  return q;
+}
+
+selection_query of_unknown_size(kind what) {
+  selection_query q = query(what, 0);
+  q.bytes_known = false;
+  return q;
+}
+
+// The name of the backend that is chosen when those in `broken` cannot be used. choose() and
+// explain() must agree on it.
+std::string chosen(const std::string& text, const selection_query& q,
+                   const selection_scope& scope = eight_gpus,
+                   const std::set<std::string>& broken = {}) {
+  const selection_table table = compile(loaded(text), scope);
+  const auto name_of = [&](int b) { return table.backends.at(static_cast<std::size_t>(b)); };
+  const int backend = choose(table, q, [&](int b) { return broken.count(name_of(b)) == 0; });
+  const explanation e = explain(
+      table, q, [&](int b) { return std::string(broken.count(name_of(b)) == 0 ? "" : "broken"); });
+  const std::string result = backend < 0 ? "" : name_of(backend);
+  EXPECT_EQ(e.backend, result) << render(e);
+  return result;
+}
+
+TEST(Selection, WithoutConfigurationEverythingGoesThroughMpi) {
+  for (int k = 0; k < SUCL_KIND_COUNT; ++k)
+    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4)), "mpi");
+}
+
+TEST(Selection, TakesTheFirstBackendOfThePlatform) {
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4)), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"hip", 2, 1}), "rccl");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"host", 2, 1}), "ipc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ipc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ipc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ipc"}), "mpi");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ipc", "mpi"}), "");
+}
+
+TEST(Selection, ThresholdSplitsBySize) {
+  const std::string text = "threshold = \"16Ki\"\n" + std::string(vendors);
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 0)), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 16383)), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 16384)), "nccl");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, ~std::uint64_t{0})), "nccl");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"mpi"}), "nccl");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1 << 20), {"host", 2, 1}, {"ipc"}), "mpi");
+  EXPECT_EQ(chosen(text, of_unknown_size(kind::allgatherv)), "nccl");
+}
+
+TEST(Selection, ThresholdOfZeroAlwaysAsksTheVendor) {
+  const std::string text = "threshold = 0\n" + std::string(vendors);
+  for (const std::uint64_t bytes : {0, 1, 1 << 30})
+    EXPECT_EQ(chosen(text, query(kind::allreduce, bytes)), "nccl");
+}
+
+TEST(Selection, NegativeThresholdAlwaysAsksMpi) {
+  const std::string text = "threshold = -1\n" + std::string(vendors);
+  for (const std::uint64_t bytes : {0, 1, 1 << 30})
+    EXPECT_EQ(chosen(text, query(kind::allreduce, bytes)), "mpi");
+  EXPECT_EQ(chosen(text, of_unknown_size(kind::alltoallv)), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"mpi"}), "nccl");
+}
+
+TEST(Selection, RulesGoBeforeTheThreshold) {
+  const std::string text = "threshold = -1\n" + std::string(vendors) + R"(
+[[rules]]
+collective = "allreduce"
+backend = ["rccl", "ipc"]
+)";
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4)), "rccl");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl"}), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl", "ipc"}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 4)), "mpi");
+}
+
+TEST(Selection, TheFirstMatchingRuleWins) {
+  const std::string text = std::string(vendors) + R"(
+[[rules]]
+bytes = "..4Ki"
+backend = "ipc"
+[[rules]]
+bytes = "4Ki..64Ki"
+backend = "nccl"
+[[rules]]
+backend = "mpi"
+)";
+  EXPECT_EQ(chosen(text, query(kind::reduce, 4096)), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 4097)), "nccl");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 65536)), "nccl");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 65537)), "mpi");
+  EXPECT_EQ(chosen(text, of_unknown_size(kind::gatherv)), "mpi");
+}
+
+TEST(Selection, EveryConditionOfARuleCounts) {
+  const std::string text = std::string(vendors) + R"(
+[[rules]]
+collective = ["allreduce", "reduce"]
+platform = ["cuda", "hip"]
+ranks = "4..8"
+nodes = 2
+bytes = "1Ki.."
+memory = ["device", "shared"]
+backend = "ipc"
+[[rules]]
+backend = "mpi"
+)";
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024)), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 1024, SUCL_MEMORY_SHARED)), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"hip", 4, 2}), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::broadcast, 1024)), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1023)), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024, SUCL_MEMORY_HOST)), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024, SUCL_MEMORY_SYSTEM)), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"cuda", 3, 2}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"cuda", 9, 2}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"cuda", 8, 1}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"host", 8, 2}), "mpi");
+}
+
+TEST(Selection, DisabledBackendsAreNeverTaken) {
+  const std::string off = "[backends.nccl]\nplatforms = \"cuda\"\nenabled = false\n";
+  EXPECT_EQ(chosen(off, query(kind::allreduce, 4)), "mpi");
+  EXPECT_EQ(chosen(off + "[[rules]]\nbackend = \"nccl\"\n", query(kind::allreduce, 4)), "mpi");
+}
+
+TEST(Selection, BackendsWithoutPlatformsAreForRules) {
+  EXPECT_EQ(chosen("[backends.mock]\nenabled = true\n", query(kind::allreduce, 4)), "mpi");
+  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\n", query(kind::allreduce, 4)), "mock");
+  EXPECT_EQ(
+      chosen("[[rules]]\nbackend = \"mock\"\ncollective = \"reduce\"\n", query(kind::allreduce, 4)),
+      "mpi");
+}
+
+TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
+  const std::string text = "default_backend = \"mock\"\n";
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4)), "mock");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"mock"}), "mpi");
+  EXPECT_EQ(chosen(text + vendors, query(kind::allreduce, 4)), "nccl");
+  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", query(kind::allreduce, 4),
+                   eight_gpus, {"mock"}),
+            "");
+}
+
+TEST(Selection, ExplainsWhatItTookAndPassedOver) {
+  const selection_table table = compile(loaded("threshold = 4096\n" + std::string(vendors) + R"(
+[[rules]]
+collective = "broadcast"
+backend = "mpi"
+[[rules]]
+platform = "hip"
+backend = "rccl"
+[[rules]]
+ranks = "2..4"
+backend = "rccl"
+[[rules]]
+nodes = 1
+backend = "rccl"
+[[rules]]
+memory = ["host", "system"]
+backend = "mpi"
+[[rules]]
+bytes = "..4Ki"
+backend = "mpi"
+[[rules]]
+backend = "mock"
+)"),
+                                        eight_gpus);
+  const auto obstacle = [&](int b) {
+    const std::string& name = table.backends[static_cast<std::size_t>(b)];
+    if (name == "mock") return "not loaded: no such file";
+    return name == "nccl" ? "it has no allreduce of fp32" : "";
+  };
+  EXPECT_EQ(
+      render(explain(table, query(kind::allreduce, 1 << 20), obstacle)),
+      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ipc
+  passed mpi, rules[0] (file sucl.toml:9:1): it is for broadcast
+  passed rccl, rules[1] (file sucl.toml:12:1): it is for platform hip
+  passed rccl, rules[2] (file sucl.toml:15:1): it is for ranks 2..4, not 8
+  passed rccl, rules[3] (file sucl.toml:18:1): it is for nodes 1, not 2
+  passed mpi, rules[4] (file sucl.toml:21:1): it is for system, host memory
+  passed mpi, rules[5] (file sucl.toml:24:1): it is for ..4Ki bytes
+  passed mock, rules[6] (file sucl.toml:27:1): not loaded: no such file
+  passed mpi, threshold: the message is not below 4Ki
+  passed nccl, platform: it has no allreduce of fp32
+  passed rccl, platform: it is for platform hip
+  taken  ipc, platform: the first backend for platform cuda that can carry it
+)");
+}
+
+TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
+  const auto fine = [](int) { return std::string(); };
+  const auto broken = [](int) { return std::string("it is broken"); };
+  const selection_scope one{"host", 1, 1};
+  const selection_table split = compile(loaded("threshold = 64\ndefault_backend = \"mock\""), one);
+  selection_query q = of_unknown_size(kind::allgatherv);
+  q.memory = SUCL_MEMORY_SYSTEM;
+  EXPECT_EQ(
+      render(explain(split, q, broken)),
+      R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can carry it
+  passed mpi, threshold: it is for ..63 bytes, and ranks may have different sizes
+  passed mock, default_backend: it is broken
+  passed mpi, last resort: it is broken
+)");
+  const selection_query small = query(kind::reduce, 63);
+  EXPECT_EQ(explain(split, small, fine).considered.at(0).why, "the message is below 64");
+  const selection_table never = compile(loaded("threshold = -1"), one);
+  EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
+  const selection_table plain = compile(loaded(""), one);
+  const explanation e = explain(plain, small, fine);
+  ASSERT_EQ(e.considered.size(), 1u);
+  EXPECT_EQ(e.considered[0].source, "default_backend");
+  EXPECT_TRUE(e.considered[0].taken);
+  EXPECT_EQ(e.considered[0].why, "nothing before it applies");
+}
+
+TEST(Selection, ChoosingAllocatesNothing) {
+  const selection_table table = compile(loaded(std::string(vendors) + R"(
+[[rules]]
+bytes = "..4Ki"
+backend = ["mock", "rccl", "mpi"]
+)"),
+                                        eight_gpus);
+  const selection_query q = query(kind::allreduce, 64);
+  int found = 0;
+  const long before = test::allocations();
+  for (int i = 0; i < 100; ++i) found += choose(table, q, [](int b) { return b == 1; });
+  EXPECT_EQ(test::allocations(), before);
+  EXPECT_EQ(table.backends[1], "rccl");
+  EXPECT_EQ(found, 100);
+}
+
+// choose() and explain() agree on every question, whatever can be used.
+TEST(Selection, TheReasonsAgreeWithTheChoice) {
+  const selection_table table = compile(loaded("threshold = 512\n" + std::string(vendors) + R"(
+[[rules]]
+bytes = "128..2Ki"
+memory = "device"
+backend = ["ipc", "nccl"]
+[[rules]]
+collective = "reduce"
+backend = ["mock", "mpi"]
+)"),
+                                        eight_gpus);
+  const unsigned backends = static_cast<unsigned>(table.backends.size());
+  for (unsigned usable = 0; usable < 1u << backends; ++usable) {
+    for (const kind k : {kind::allreduce, kind::reduce, kind::send}) {
+      for (const std::uint64_t bytes : {0, 127, 128, 511, 512, 2048, 2049}) {
+        for (int m = 0; m < SUCL_MEMORY_COUNT; ++m) {
+          selection_query q = query(k, bytes, m);
+          q.bytes_known = bytes != 511;
+          const int backend = choose(table, q, [&](int b) { return (usable >> b & 1u) != 0; });
+          const explanation e = explain(table, q, [&](int b) {
+            return std::string((usable >> b & 1u) != 0 ? "" : "unusable");
+          });
+          EXPECT_EQ(e.backend,
+                    backend < 0 ? "" : table.backends[static_cast<std::size_t>(backend)]);
+          EXPECT_EQ(e.backend.empty(), e.considered.empty() || !e.considered.back().taken);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sucl::core
