@@ -16,9 +16,11 @@ struct element {
 };
 
 // Every way to travel: as it is, as bytes, converted, widened, scaled, in two lanes.
-const std::vector<element> reduced{
-    {SUCL_TYPE_INT32, SUCL_OP_SUM}, {SUCL_TYPE_FP16, SUCL_OP_SUM}, {SUCL_TYPE_INT16, SUCL_OP_AVG},
-    {SUCL_TYPE_FP32, SUCL_OP_AVG},  {SUCL_TYPE_INT64, SUCL_OP_AVG}};
+const std::vector<element> reduced{{SUCL_TYPE_INT32, SUCL_OP_SUM},
+                                   {SUCL_TYPE_FP16, SUCL_OP_SUM},
+                                   {SUCL_TYPE_INT16, SUCL_OP_AVG},
+                                   {SUCL_TYPE_FP32, SUCL_OP_AVG},
+                                   {SUCL_TYPE_INT64, SUCL_OP_AVG}};
 const std::vector<element> moved{{SUCL_TYPE_BYTES, SUCL_OP_NONE}, {SUCL_TYPE_FP16, SUCL_OP_NONE}};
 
 // Scatters choices that follow from the number of a case, so that they do not go in step.
@@ -60,10 +62,11 @@ TEST_P(adapted_collective, gives_what_it_means) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    every_kind, adapted_collective,
-    testing::Range<sucl_kind>(SUCL_KIND_BROADCAST, SUCL_KIND_EXSCAN + 1),
-    [](const auto& info) { return std::string(name(static_cast<kind>(info.param))); });
+INSTANTIATE_TEST_SUITE_P(every_kind, adapted_collective,
+                         testing::Range<sucl_kind>(SUCL_KIND_BROADCAST, SUCL_KIND_EXSCAN + 1),
+                         [](const auto& info) {
+                           return std::string(name(static_cast<kind>(info.param)));
+                         });
 
 TEST(adapted_reduction, holds_for_every_type_and_op) {
   collective_case c;

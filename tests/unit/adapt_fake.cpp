@@ -61,9 +61,9 @@ core::device_copier fake_copier::table() {
           [](void* self, void* to, const void* from, std::size_t size) -> void* {
             auto& copier = *static_cast<fake_copier*>(self);
             ++copier.started;
-            auto* t = new token{static_cast<unsigned char*>(to),
-                                static_cast<const unsigned char*>(from), size,
-                                static_cast<int>(copier.m_random() % 3)};
+            auto* t =
+                new token{static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from),
+                          size, static_cast<int>(copier.m_random() % 3)};
             if (copier.m_random() % 8 != 0) {
               ++copier.pending;
               return t;
@@ -134,8 +134,8 @@ void fake_world::check(int rank, const sucl_operation& op) {
   const auto asked = [&](sucl_memory memory) {
     return answer({sizeof(sucl_query), op.kind, op.type, op.op, memory, 0, op.element_size});
   };
-  const std::string which = std::string(name(static_cast<kind>(op.kind))) + " of rank " +
-                            std::to_string(rank) + ": ";
+  const std::string which =
+      std::string(name(static_cast<kind>(op.kind))) + " of rank " + std::to_string(rank) + ": ";
   if (op.struct_size != sizeof(op)) complain(which + "struct_size");
   if (op.stream) complain(which + "has a stream");
   const bool inside = in_place(op);
@@ -145,7 +145,8 @@ void fake_world::check(int rank, const sucl_operation& op) {
     complain(which + "writes what it was not said to carry");
   const std::uint64_t most = rules.max_count ? rules.max_count : ~std::uint64_t{0};
   bool fits = true;
-  if (op.kind != SUCL_KIND_REDUCE_SCATTER && op.kind != SUCL_KIND_ALLTOALLV) fits = op.count <= most;
+  if (op.kind != SUCL_KIND_REDUCE_SCATTER && op.kind != SUCL_KIND_ALLTOALLV)
+    fits = op.count <= most;
   for (const std::uint64_t* counts : {op.send_counts, op.recv_counts})
     for (int i = 0; counts && i < p; ++i) fits = fits && counts[i] <= most;
   if (!fits) complain(which + "exceeds max_count");
