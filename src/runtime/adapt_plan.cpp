@@ -68,18 +68,21 @@ void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& w
                     bool sliced) {
   const roles r = roles_of(op, a.rank);
   const bool converts = w.convert && w.convert->load;
-  const auto needs = [&](sucl_memory memory, const std::optional<base::strided>& layout,
-                         bool blocks) {
-    return converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks);
+  // A null pointer has no elements. The host cannot divide where it cannot read.
+  const auto needs = [&](const void* at, sucl_memory memory,
+                         const std::optional<base::strided>& layout, bool blocks) {
+    return at && (converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks));
   };
+  const bool divides = w.convert && r.sink && op.recv_memory == SUCL_MEMORY_DEVICE;
   // What messages replace must have been copied before they come.
   const bool replaces = r.from_recv && r.sink && a.as_messages;
   const bool source_blocks = has_source_blocks(op.kind);
   const bool sink_blocks = has_sink_blocks(op.kind);
   if (r.source && !r.from_recv)
-    a.scratch_send = needs(op.send_memory, a.send_layout, source_blocks);
+    a.scratch_send = needs(op.send, op.send_memory, a.send_layout, source_blocks);
   if (r.sink || r.from_recv)
-    a.scratch_recv = needs(op.recv_memory, a.recv_layout, source_blocks || sink_blocks) || replaces;
+    a.scratch_recv = needs(op.recv, op.recv_memory, a.recv_layout, source_blocks || sink_blocks) ||
+                     replaces || divides;
   a.stage_send = a.scratch_send && op.send_memory == SUCL_MEMORY_DEVICE;
   a.stage_recv = a.scratch_recv && op.recv_memory == SUCL_MEMORY_DEVICE;
   if ((a.scratch_send || a.scratch_recv) && !w.reaches(SUCL_MEMORY_SYSTEM)) {

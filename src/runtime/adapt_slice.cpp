@@ -19,7 +19,7 @@ std::uint64_t wire_count(const slice& s, const side& end) {
 const side& recv_side(const task& t) { return t.sink.present ? t.sink : t.source; }
 
 unsigned char* direct(const side& end, std::uint64_t first) {
-  return end.user + (end.origin + first) * end.element_size;
+  return end.user ? end.user + (end.origin + first) * end.element_size : nullptr;
 }
 
 // Clips a side's counts to the slice and lays the blocks one after the other, in wire elements.

@@ -133,6 +133,26 @@ TEST(plan_adaptation, stages_memory_out_of_reach) {
   EXPECT_TRUE(a.scratch_recv);
 }
 
+TEST(plan_adaptation, divides_on_the_host_only_what_the_host_reads) {
+  wire_table wires = mpi_table(everywhere);
+  for (const sucl_memory memory : {SUCL_MEMORY_SHARED, SUCL_MEMORY_DEVICE}) {
+    const adaptation a = plan_adaptation(
+        operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_AVG, 10, memory), {}, wires, {});
+    EXPECT_FALSE(a.scratch_send);
+    EXPECT_EQ(a.stage_recv, memory == SUCL_MEMORY_DEVICE);
+  }
+}
+
+TEST(plan_adaptation, asks_nothing_of_memory_that_is_not_there) {
+  wire_table wires = mpi_table(device_only);
+  const std::vector<std::uint64_t> counts{0};
+  sucl_operation o = operation(SUCL_KIND_ALLTOALLV, SUCL_TYPE_FP32, 0, 0, SUCL_MEMORY_DEVICE);
+  o.send_counts = o.send_displs = o.recv_counts = o.recv_displs = counts.data();
+  o.send = nullptr;
+  o.send_memory = SUCL_MEMORY_SYSTEM;
+  EXPECT_FALSE(plan_adaptation(o, {}, wires, {}).needed);
+}
+
 TEST(plan_adaptation, gives_no_scratch_to_a_side_that_a_rank_does_not_have) {
   wire_table wires = mpi_table();
   staging s;
