@@ -118,15 +118,15 @@ sucl_status issue(call& c, const char* function, Blocking blocking, Starting sta
                   Args... args) {
   return c.check(c.blocking ? blocking(args...) : starting(args..., c.request.add()), function);
 }
-#define SUCL_MPI_ISSUE(call, name, starting_name, ...)                                    \
-  ::sucl::mpi_module::issue(call, "MPI_" #name, SUCL_MPI_CALL(name),                      \
-                            SUCL_MPI_CALL(starting_name), __VA_ARGS__)
+#define SUCL_MPI_ISSUE(call, name, starting_name, ...)                                             \
+  ::sucl::mpi_module::issue(call, "MPI_" #name, SUCL_MPI_CALL(name), SUCL_MPI_CALL(starting_name), \
+                            __VA_ARGS__)
 
 using issuer = sucl_status (*)(call&);
 
-// Open MPI writes past the end of a receive whose message is longer and sent by rendezvous, before it
-// reports the truncation. With it a user's receive is given to MPI only when its message is there
-// and has the right length; a message of another length goes into memory of our own.
+// Open MPI writes past the end of a receive whose message is longer and sent by rendezvous, before
+// it reports the truncation. With it a user's receive is given to MPI only when its message is
+// there and has the right length; a message of another length goes into memory of our own.
 #if defined(OPEN_MPI)
 inline constexpr bool match_first = true;
 #else

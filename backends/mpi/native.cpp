@@ -43,8 +43,7 @@ const char* hint_for(sucl_status status) {
       return "A process of the communicator is gone: look for its own message first.";
     case SUCL_ERROR_INVALID_COUNT:
       return "Give every rank of the operation the same count and type.";
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 

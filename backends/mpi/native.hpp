@@ -59,7 +59,8 @@ sucl_status guarded(const sucl_core* core, Function&& function) noexcept {
   try {
     return function();
   } catch (const std::bad_alloc&) {
-    return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "the MPI module ran out of host memory", nullptr);
+    return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "the MPI module ran out of host memory",
+                      nullptr);
   } catch (const std::exception& error) {
     return core->fail(SUCL_ERROR_INTERNAL, 0, error.what(), nullptr);
   }

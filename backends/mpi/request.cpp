@@ -76,11 +76,11 @@ bool check_received(sucl_request& request, const sucl_request::expectation& what
     return true;
   if (request.error.status != SUCL_SUCCESS) return false;
   request.error.status = SUCL_ERROR_INVALID_COUNT;
-  request.error.message = "the message" + sender_text(what) + " has " +
-                          (elements == MPI_UNDEFINED
-                               ? std::string("no whole number of elements")
-                               : count_text(static_cast<std::uint64_t>(elements))) +
-                          ", this rank receives " + std::to_string(what.count);
+  request.error.message =
+      "the message" + sender_text(what) + " has " +
+      (elements == MPI_UNDEFINED ? std::string("no whole number of elements")
+                                 : count_text(static_cast<std::uint64_t>(elements))) +
+      ", this rank receives " + std::to_string(what.count);
   request.error.hint = count_hint;
   return false;
 }
@@ -107,9 +107,8 @@ bool progress_many(sucl_request& request) {
   request.statuses.resize(request.handles.size());
   int found = 0;
   const errors_are_returned errors;
-  const int code =
-      errors.result(MPI_Testsome(parts, request.handles.data(), &found, request.indices.data(),
-                                 request.statuses.data()));
+  const int code = errors.result(MPI_Testsome(parts, request.handles.data(), &found,
+                                              request.indices.data(), request.statuses.data()));
   if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
     note(request, code, "MPI_Testsome", {});
     return true;

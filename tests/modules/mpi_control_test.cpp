@@ -164,8 +164,9 @@ TEST(mail, arrives_in_order_without_anybody_waiting) {
   const int to = (module().rank + 1) % module().size;
   const int from = (module().rank + module().size - 1) % module().size;
   for (int i = 0; i < letters; ++i)
-    ASSERT_EQ(notify(module().world, to, std::string(i % 3 == 0 ? 4096u : 10u, static_cast<char>(i))),
-              SUCL_SUCCESS);
+    ASSERT_EQ(
+        notify(module().world, to, std::string(i % 3 == 0 ? 4096u : 10u, static_cast<char>(i))),
+        SUCL_SUCCESS);
   module().meet();  // all are sent, none is read
   for (int i = 0; i < letters; ++i) {
     int source = -1;

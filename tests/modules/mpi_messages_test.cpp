@@ -212,8 +212,8 @@ TEST(lengths, of_parts_are_compared_and_the_other_parts_arrive) {
   for (const bool longer : {false, true}) {
     numbers in_first(longer ? 2 : 4), in_second(many.size());
     std::vector<sucl_operation> parts{recv_into(in_first, previous(), 1),
-                                      recv_into(in_second, previous(), 2),
-                                      send_of(few, next(), 1), send_of(many, next(), 2)};
+                                      recv_into(in_second, previous(), 2), send_of(few, next(), 1),
+                                      send_of(many, next(), 2)};
     sucl_operation group = make_operation(SUCL_KIND_GROUP);
     group.parts = parts.data();
     group.part_count = parts.size();
