@@ -282,12 +282,20 @@ int work(const bench::options& o, const environment& env, const std::string& fla
   }
 }
 
-// The MPI library that this process is a rank of; "" if it is none.
+// The name of the MPI library whose rank this process is, as in the names of its modules; "" if it
+// is none.
 std::string job_flavour() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
   const std::string found = core::detect_flavour().name;
-  const char* set = std::getenv("SUCL_MPI_FLAVOUR");
-  if (found.empty() || !set || std::string(set) == "auto" || !*set) return found;
-  return set;
+  if (found.empty()) return found;
+  const std::string prefix = "libsucl_mpi_";
+  const std::string module = std::filesystem::path(variable("SUCL_MPI_MODULE")).stem().string();
+  if (module.rfind(prefix, 0) == 0) return module.substr(prefix.size());
+  const std::string set = variable("SUCL_MPI_FLAVOUR");
+  return set.empty() || set == "auto" ? found : set;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -38,6 +39,14 @@ constexpr const char* examples =
 
 json as_problem(const std::string& message, const std::string& hint = "") {
   return {{"message", message}, {"hint", hint}};
+}
+
+json as_json(const variable_changes& changes) {
+  json set = json::object();
+  json prepend = json::object();
+  for (const auto& [name, value] : changes.set) set[name] = value;
+  for (const auto& [name, folders] : changes.prepend) prepend[name] = folders;
+  return {{"set", set}, {"prepend", prepend}};
 }
 
 // What the probe of one module says: see probe.cpp.
@@ -70,6 +79,7 @@ json describe_mpi(const environment& env, const mpi_flavour& flavour) {
   result["library"] = answer.value("library", "");
   result["problem"] = answer.value("problem", json());
   result["carries"] = answer.value("carries", json());
+  result["environment"] = as_json(flavour.variables);
   return result;
 }
 
@@ -156,6 +166,7 @@ json collect(const std::string& config_file) {
   json sycl = describe_devices(settings);
   sycl["provider"] = env.sycl_provider;
   sycl["root"] = env.sycl_root;
+  sycl["environment"] = as_json(env.sycl);
   result["sycl"] = sycl;
   const core::flavour job = core::detect_flavour();
   result["job"] = {{"mpi", job.name}, {"why", job.why}};
@@ -179,11 +190,20 @@ void print_problem(const json& problem) {
   if (!text(problem["hint"]).empty()) std::printf("      %s\n", text(problem["hint"]).c_str());
 }
 
+// The variables that `sucl run` sets, for those who start programs by other means.
+void print_environment(const json& changes, const char* indent) {
+  for (const auto& [name, value] : changes["set"].items())
+    std::printf("%sneeds %s=%s\n", indent, name.c_str(), text(value).c_str());
+  for (const auto& [name, folders] : changes["prepend"].items())
+    std::printf("%sneeds in %s: %s\n", indent, name.c_str(), joined(folders).c_str());
+}
+
 void print_devices(const json& sycl) {
   std::printf("\nSYCL: %s %s (%s, %s)\n", text(sycl["implementation"]).c_str(),
               text(sycl["version"]).c_str(), text(sycl["provider"]).c_str(),
               text(sycl["root"]).c_str());
   if (!text(sycl["problem"]).empty()) std::printf("  %s\n", text(sycl["problem"]).c_str());
+  print_environment(sycl["environment"], "  ");
   for (const json& platform : sycl["platforms"]) {
     std::printf("  platform %s: %s, backend %s, %s\n",
                 text(platform["canonical"]).empty() ? "(no canonical name)"
@@ -211,6 +231,7 @@ void print_mpis(const json& info) {
                 mpi["default"].get<bool>() ? " (default)" : "", text(mpi["module"]).c_str(),
                 loads ? "loads" : "does not load", text(mpi["launcher"]).c_str(),
                 mpi["launcher_found"].get<bool>() ? "" : " is missing: run 'make setup'");
+    print_environment(mpi["environment"], "      ");
     print_problem(mpi["problem"]);
   }
   if (!text(info["job"]["mpi"]).empty())
@@ -255,17 +276,23 @@ void print_settings(const json& configuration) {
   const std::string file = text(configuration["file"]);
   std::printf("\nConfiguration: %s\n", file.empty() ? "no file" : file.c_str());
   print_problem(configuration["problem"]);
-  std::size_t widest_key = 0;
-  std::size_t widest_value = 0;
-  for (const json& row : configuration["values"]) {
-    widest_key = std::max(widest_key, text(row["key"]).size());
-    widest_value = std::max(widest_value, std::min<std::size_t>(text(row["value"]).size(), 24));
-  }
+  const std::array<const char*, 4> columns{"key", "value", "origin", "environment"};
+  std::array<std::size_t, 4> widths{};
+  const auto cell = [](const json& row, const char* column) {
+    return text(row[column]).empty() ? std::string("-") : text(row[column]);
+  };
+  constexpr std::size_t widest = 24;  // a longer value pushes its own line only
   for (const json& row : configuration["values"])
-    std::printf("  %-*s  %-*s  %s\n", static_cast<int>(widest_key), text(row["key"]).c_str(),
-                static_cast<int>(widest_value),
-                text(row["value"]).empty() ? "-" : text(row["value"]).c_str(),
-                text(row["origin"]).c_str());
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      widths[i] = std::max(widths[i], std::min(cell(row, columns[i]).size(), widest));
+  for (const json& row : configuration["values"]) {
+    std::string line;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string word = cell(row, columns[i]);
+      line += "  " + word + std::string(widths[i] - std::min(widths[i], word.size()), ' ');
+    }
+    std::puts(line.substr(0, line.find_last_not_of(' ') + 1).c_str());
+  }
   for (const json& warning : configuration["warnings"])
     std::printf("  warning: %s\n", text(warning).c_str());
 }
