@@ -42,7 +42,10 @@ bool parse(CLI::App& app, const words& arguments) {
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    std::string text = app.help();
+    // A group that is not shown leaves its empty line behind.
+    if (const auto gap = text.find("\n\n\n"); gap != std::string::npos) text.erase(gap, 1);
+    std::fputs(text.c_str(), stdout);
     return false;
   } catch (const CLI::ParseError& e) {
     // A slip in an option can make another one seem to lack its value; the slip is the cause.

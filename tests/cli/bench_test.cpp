@@ -107,7 +107,9 @@ TEST(Reference, HalfPrecisionAveragesAreRoundedOnce) {
     const auto up = static_cast<std::uint16_t>(bits + 1);
     const auto down = static_cast<std::uint16_t>(bits - 1);
     EXPECT_LE(error, std::abs(value(up) - exact));
-    if ((bits & 0x7fff) != 0) EXPECT_LE(error, std::abs(value(down) - exact));
+    if ((bits & 0x7fff) != 0) {
+      EXPECT_LE(error, std::abs(value(down) - exact));
+    }
   }
 }
 
