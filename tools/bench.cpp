@@ -103,11 +103,17 @@ handles define(CLI::App& app, written& w) {
 // Other spellings of names, on the left.
 using aliases = std::vector<std::pair<std::string, std::string>>;
 
-const aliases type_aliases{
-    {"float", "fp32"},     {"float32", "fp32"},  {"double", "fp64"},
-    {"float64", "fp64"},   {"half", "fp16"},     {"float16", "fp16"},
-    {"bfloat16", "bf16"},  {"int", "int32"},     {"unsigned", "uint32"},
-    {"complex64", "complex_fp32"}, {"complex128", "complex_fp64"}};
+const aliases type_aliases{{"float", "fp32"},
+                           {"float32", "fp32"},
+                           {"double", "fp64"},
+                           {"float64", "fp64"},
+                           {"half", "fp16"},
+                           {"float16", "fp16"},
+                           {"bfloat16", "bf16"},
+                           {"int", "int32"},
+                           {"unsigned", "uint32"},
+                           {"complex64", "complex_fp32"},
+                           {"complex128", "complex_fp64"}};
 
 // The enumerators named in a list.
 template <class Enum>
@@ -302,9 +308,10 @@ std::string job_flavour() {
 
 int bench_command(const words& arguments) {
   written w;
-  CLI::App app{"Measures collectives in the style of the OSU benchmarks, checks every result and "
-               "compares with raw MPI.",
-               "sucl bench"};
+  CLI::App app{
+      "Measures collectives in the style of the OSU benchmarks, checks every result and "
+      "compares with raw MPI.",
+      "sucl bench"};
   const handles h = define(app, w);
   if (!parse(app, arguments)) return exit_code::success;
   bench::options o = read(w, h);

@@ -27,7 +27,8 @@ words option_names(const CLI::App& app) {
   const auto option = std::find_if(extras.begin(), extras.end(),
                                    [](const std::string& word) { return word.rfind('-', 0) == 0; });
   if (option == extras.end())
-    wrong_usage("'" + extras.front() + "' is one word too many. See " + app.get_name() + " --help.");
+    wrong_usage("'" + extras.front() + "' is one word too many. See " + app.get_name() +
+                " --help.");
   const std::string name = option->substr(0, option->find('='));
   wrong_usage("there is no option " + name + ". " + base::did_you_mean(name, option_names(app)));
 }

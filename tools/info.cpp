@@ -34,7 +34,8 @@ constexpr const char* examples =
     "Examples:\n"
     "  sucl info\n"
     "  sucl info --json | python3 -m json.tool\n"
-    "  SUCL_TIMEOUT=30 sucl info          shows where each value of the configuration comes from\n\n"
+    "  SUCL_TIMEOUT=30 sucl info          shows where each value of the configuration comes "
+    "from\n\n"
     "Exit code: 1 if the configuration is wrong, else 0.";
 
 json as_problem(const std::string& message, const std::string& hint = "") {
@@ -56,14 +57,15 @@ json probe(const words& arguments, const variable_changes& variables) {
   const child_result child = run_child(command, variables, probe_limit);
   if (child.timed_out)
     return {{"found", false},
-            {"problem", as_problem("it did not answer within " +
-                                   std::to_string(probe_limit.count()) + " s")}};
+            {"problem",
+             as_problem("it did not answer within " + std::to_string(probe_limit.count()) + " s")}};
   const json answer = json::parse(child.output, nullptr, false);
   if (child.code == 0 && answer.is_object()) return answer;
   const std::string words = child.errors.substr(0, child.errors.find('\n'));
-  return {{"found", false},
-          {"problem", as_problem("loading it ended the process with code " +
-                                 std::to_string(child.code) + (words.empty() ? "" : ": " + words))}};
+  return {
+      {"found", false},
+      {"problem", as_problem("loading it ended the process with code " +
+                             std::to_string(child.code) + (words.empty() ? "" : ": " + words))}};
 }
 
 json describe_mpi(const environment& env, const mpi_flavour& flavour) {
@@ -155,14 +157,13 @@ json collect(const std::string& config_file) {
                      {"problem", as_problem(e.message(), e.hint())}};
     settings = base::load_config("/dev/null", {});
   }
-  json result{{"sucl", {{"version", SUCL_VERSION_STRING}, {"modules", env.module_folder}}},
-              {"environment",
-               {{"file", env.file}, {"problem", env.problem}, {"python", env.python}}}};
+  json result{
+      {"sucl", {{"version", SUCL_VERSION_STRING}, {"modules", env.module_folder}}},
+      {"environment", {{"file", env.file}, {"problem", env.problem}, {"python", env.python}}}};
   // The probes come first: they fork, which is best done before SYCL starts its threads.
   const json mpis = describe_mpis(env);
   json backends = json::array();
-  for (const auto& backend : settings.backends)
-    backends.push_back(describe_backend(backend, mpis));
+  for (const auto& backend : settings.backends) backends.push_back(describe_backend(backend, mpis));
   json sycl = describe_devices(settings);
   sycl["provider"] = env.sycl_provider;
   sycl["root"] = env.sycl_root;
@@ -214,8 +215,8 @@ void print_devices(const json& sycl) {
       std::printf("    %s: %s, %d compute units, %.1f GiB, driver %s\n      %s\n",
                   text(device["type"]).c_str(), text(device["name"]).c_str(),
                   device["compute_units"].get<int>(),
-                  device["memory_bytes"].get<double>() / (1 << 30),
-                  text(device["driver"]).c_str(), joined(device["aspects"]).c_str());
+                  device["memory_bytes"].get<double>() / (1 << 30), text(device["driver"]).c_str(),
+                  joined(device["aspects"]).c_str());
   }
 }
 
@@ -224,7 +225,8 @@ void print_mpis(const json& info) {
   if (info["mpi"].empty()) std::puts("  none");
   for (const json& mpi : info["mpi"]) {
     const bool loads = mpi["loads"].get<bool>();
-    std::printf("  %-8s %s%s\n      module %s: %s\n      launcher %s%s\n", text(mpi["name"]).c_str(),
+    std::printf("  %-8s %s%s\n      module %s: %s\n      launcher %s%s\n",
+                text(mpi["name"]).c_str(),
                 loads && !text(mpi["library"]).empty()
                     ? text(mpi["library"]).c_str()
                     : (text(mpi["family"]) + " " + text(mpi["version"])).c_str(),

@@ -93,8 +93,8 @@ TEST(Reference, HalfPrecisionAveragesAreRoundedOnce) {
   const auto value = [](std::uint16_t bits) {
     const int exponent = bits >> 10 & 31;
     const double fraction = bits & 1023;
-    const double size = exponent == 0 ? std::ldexp(fraction, -24)
-                                      : std::ldexp(fraction + 1024, exponent - 25);
+    const double size =
+        exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
     return bits >> 15 ? -size : size;
   };
   for (std::size_t i = 0; i < 200; ++i) {
@@ -120,9 +120,9 @@ TEST(Reference, DifferencesAreFoundAndNamed) {
   auto wrong = expected;
   const int seven = at<int>(expected, 2) + 7;
   std::memcpy(&wrong[8], &seven, 4);
-  EXPECT_EQ(find_difference(p, expected, wrong),
-            "element 2 is " + std::to_string(seven) + ", should be " +
-                std::to_string(at<int>(expected, 2)));
+  EXPECT_EQ(find_difference(p, expected, wrong), "element 2 is " + std::to_string(seven) +
+                                                     ", should be " +
+                                                     std::to_string(at<int>(expected, 2)));
 }
 
 TEST(Reference, PaddingOfPairsDoesNotCount) {
@@ -156,11 +156,12 @@ TEST(Report, TablesHaveALineForEachSizeAndRatios) {
 
 TEST(Report, JsonRowsHaveTheirKeysInOrder) {
   const auto json = as_json({{"sucl", "1"}}, {make_row("sucl", "event", 8, 1.5, true)});
-  EXPECT_EQ(json.dump(),
-            "{\"header\":{\"sucl\":\"1\"},\"rows\":[{\"collective\":\"allreduce\",\"impl\":\"sucl\","
-            "\"form\":\"event\",\"memory\":\"usm\",\"type\":\"fp32\",\"op\":\"sum\",\"ranks\":2,"
-            "\"bytes\":8,\"median_us\":1.5,\"p95_us\":1.5,\"min_us\":1.5,\"iterations\":10,"
-            "\"valid\":true}]}");
+  EXPECT_EQ(
+      json.dump(),
+      "{\"header\":{\"sucl\":\"1\"},\"rows\":[{\"collective\":\"allreduce\",\"impl\":\"sucl\","
+      "\"form\":\"event\",\"memory\":\"usm\",\"type\":\"fp32\",\"op\":\"sum\",\"ranks\":2,"
+      "\"bytes\":8,\"median_us\":1.5,\"p95_us\":1.5,\"min_us\":1.5,\"iterations\":10,"
+      "\"valid\":true}]}");
 }
 
 }  // namespace

@@ -79,13 +79,14 @@ class Errors(Case):
         (["run", "-n", "0", "--", "true"], "--ranks: Value 0 not in range"),
         (["run", "--timeout", "soon", "--", "true"], "--timeout: .*'soon'"),
         (["run", "--config", "none.toml", "--", "true"], "no file 'none.toml'"),
-        (["run", "--mpi", "opnempi", "--", "true"], "not built for an MPI 'opnempi'. Did you mean 'openmpi'"),
+        (["run", "--mpi", FLAVOURS[0] + "i", "--", "true"], f"Did you mean '{FLAVOURS[0]}'"),
         (["run", "-n", "2"], "no program to run"),
         (["info", "--jsn"], "no option --jsn. Did you mean '--json'"),
         (["info", "more"], "'more' is one word too many"),
         (["bench"], "no collective to measure"),
         (["bench", "allredcue"], "no collective 'allredcue'. Did you mean 'allreduce'"),
-        (["bench", "scan", "--types", "flaot32"], "no element type 'flaot32'. Did you mean 'float32'"),
+        (["bench", "scan", "--types", "flaot32"],
+         "no element type 'flaot32'. Did you mean 'float32'"),
         (["bench", "scan", "--ops", "smu"], "no reduction operator 'smu'. Did you mean 'sum'"),
         (["bench", "scan", "--ops", "bit_and"], "bit_and is not defined for any of the --types"),
         (["bench", "scan", "--memory", "bufer"], "no memory 'bufer'. Did you mean 'buffer'"),
@@ -93,7 +94,8 @@ class Errors(Case):
         (["bench", "scan", "--against", "mpl"], "no implementation 'mpl'. Did you mean 'mpi'"),
         (["bench", "scan", "--sizes", "4:64Mu"], "--sizes: .*64Mu"),
         (["bench", "scan", "--iterations", "0"], "--iterations: Value 0 not in range"),
-        (["bench", "scan", "--json", "/no/such/folder/f"], "cannot write to the folder '/no/such/folder'"),
+        (["bench", "scan", "--json", "/no/such/folder/f"],
+         "cannot write to the folder '/no/such/folder'"),
         (["bench", "reduce", "-n", "2", "--root", "2"], "--root 2, but the 2 ranks"),
     )
 
@@ -117,7 +119,8 @@ class Errors(Case):
         environment = self.path("environment.toml", 'format = 1\n[mpi]\ndefault = "mine"\n'
                                 '[mpi.mine]\nfamily = "mpich"\nlauncher = "/nowhere/mpiexec"\n')
         done = self.sucl("run", "--", "true", code=1, SUCL_ENVIRONMENT=str(environment))
-        self.assertRegex(done.stderr, "launcher of mine, '/nowhere/mpiexec', cannot be run: .*setup")
+        self.assertRegex(done.stderr,
+                         "launcher of mine, '/nowhere/mpiexec', cannot be run: .*setup")
 
     def test_environment_file(self):
         for text, message in (("format = 7", "has format 7"), ("format = ", "environment.toml:1"),
@@ -232,8 +235,8 @@ class Bench(Case):
         done, results = self.bench("allreduce", "barrier", "-n", 2, "--sizes", "4,6,1Ki",
                                    "--types", "float32,int32")
         rows = results["rows"]
-        found = {tuple(row[key] for key in ("collective", "impl", "form", "memory", "type", "bytes"))
-                 for row in rows}
+        keys = ("collective", "impl", "form", "memory", "type", "bytes")
+        found = {tuple(row[key] for key in keys) for row in rows}
         wanted = {("allreduce", impl, form, memory, kind, size)
                   for kind in ("fp32", "int32") for size in (4, 1024)
                   for memory, impl, form in (
@@ -292,7 +295,8 @@ class Bench(Case):
         self.assertIn("<svg", plot.read_text()[:1000])
 
     def test_missing_matplotlib_loses_nothing(self):
-        python = self.path("python", "#!/bin/sh\necho 'python lacks matplotlib: do this' >&2\nexit 1\n")
+        python = self.path(
+            "python", "#!/bin/sh\necho 'python lacks matplotlib: do this' >&2\nexit 1\n")
         python.chmod(0o755)
         done, results = self.bench("allreduce", "-n", 2, "--sizes", "4", "--plot",
                                    self.path("plot.svg"), code=1, SUCL_PYTHON=str(python))
