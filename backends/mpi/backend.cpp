@@ -228,6 +228,7 @@ class posting {
   posting& operator=(const posting&) = delete;
   ~posting() {
     if (m_request == nullptr) return;
+    if (m_request->unmatched > 0) m_comm.broken = true;
     for (MPI_Request handle : m_request->handles)
       if (handle != MPI_REQUEST_NULL) m_comm.broken = true;
     if (!m_comm.broken) m_comm.idle.push_back(m_request);
@@ -271,7 +272,7 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, int32_t* done) 
     *done = 0;
     const sucl_status status = check_usable(*comm);
     if (status != SUCL_SUCCESS) return status;
-    if (!progress(*request)) return status;
+    if (!progress(*comm, *request)) return status;
     *done = 1;
     return complete(*comm, *request);
   });

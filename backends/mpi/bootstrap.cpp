@@ -119,6 +119,7 @@ sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_
       const sucl_status status = check_launcher();
       if (status != SUCL_SUCCESS) return status;
     }
+    replace_default_handler();
     info->initialised_here = g_initialised_here ? 1 : 0;
     info->thread_multiple = provided == MPI_THREAD_MULTIPLE ? 1 : 0;
     read_library(info->library);
@@ -231,8 +232,10 @@ sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_gro
 
 // Lets go of the letters that MPI has sent.
 void reap(sucl_group& group) {
+  const errors_are_returned errors;
   group.sent.remove_if([](const std::unique_ptr<letter>& l) {
     int sent = 0;
+    // One that cannot be sent any more is as good as sent.
     return MPI_Test(&l->handle, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent != 0;
   });
 }
@@ -291,7 +294,8 @@ sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint
     auto made = std::make_unique<sucl_oob_request>();
     status = check(make_block(bytes, &made->block), "MPI_Type_commit");
     if (status != SUCL_SUCCESS) return status;
-    status = check(MPI_Iallgather(mine, 1, made->block, all, 1, made->block, group->comm,
+    const int n = bytes == 0 ? 0 : 1;
+    status = check(MPI_Iallgather(mine, n, made->block, all, n, made->block, group->comm,
                                   &made->handle),
                    "MPI_Iallgather");
     MPI_Type_free(&made->block);  // MPI keeps it while the exchange runs
@@ -307,8 +311,10 @@ sucl_status test(sucl_group* group, sucl_oob_request* request, int32_t* done) {
     *done = 0;
     sucl_status status = check_alive();
     if (status != SUCL_SUCCESS) return status;
+    const errors_are_returned errors;
     int complete = 0;
-    status = check(MPI_Test(&request->handle, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+    status = check(errors.result(MPI_Test(&request->handle, &complete, MPI_STATUS_IGNORE)),
+                   "MPI_Test");
     if (status == SUCL_SUCCESS && !complete) return status;
     *done = 1;
     --group->in_flight;
@@ -374,8 +380,11 @@ sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capaci
                   "mail of " + std::to_string(group->incoming->bytes) + " bytes does not fit into " +
                       std::to_string(capacity),
                   "Give poll room for 4096 bytes.");
+    const errors_are_returned errors;
     int complete = 0;
-    status = check(MPI_Test(&group->incoming->handle, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+    status = check(
+        errors.result(MPI_Test(&group->incoming->handle, &complete, MPI_STATUS_IGNORE)),
+        "MPI_Test");
     if (status != SUCL_SUCCESS || !complete) return status;
     std::memcpy(data, group->incoming->text.data(), group->incoming->bytes);
     *bytes = group->incoming->bytes;

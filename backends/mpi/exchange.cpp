@@ -52,7 +52,7 @@ sucl_status receive_blocks(call& c, const layout& to) {
     const int peer = (c.comm.rank + c.comm.size - step) % c.comm.size;
     const std::uint64_t n = to.count(peer);
     if (n == 0) continue;
-    MPI_Request* handle = c.request.add_receive({n, peer, -1, c.type});
+    MPI_Request* handle = c.request.add_receive({n, peer, -1, c.type, nullptr});
     const int code = SUCL_MPI_CALL(Irecv)(to.base + to.at(peer) * c.operation.element_size,
                                           static_cast<count_type>(n), c.type, peer, exchange_tag,
                                           c.comm.collective, handle);

@@ -13,7 +13,12 @@ struct message {
 
 sucl_status start_receive(call& c, const message& m, std::uint64_t count) {
   const sucl_operation& o = *m.operation;
-  MPI_Request* handle = c.request.add_receive({count, o.source, o.tag, m.type});
+  MPI_Request* handle = c.request.add_receive({count, o.source, o.tag, m.type, o.recv});
+  if (match_first) {
+    c.comm.unmatched.push_back({&c.request, c.request.handles.size() - 1});
+    ++c.request.unmatched;
+    return SUCL_SUCCESS;
+  }
   return c.check(SUCL_MPI_CALL(Irecv)(o.recv, static_cast<count_type>(count), m.type, o.source,
                                       o.tag, c.comm.messages, handle),
                  "MPI_Irecv");
@@ -58,6 +63,10 @@ sucl_status check_message(const call& c, const sucl_operation& o) {
 // A blocking call that names the own rank could never be answered by this thread.
 bool may_block(const call& c, int peer) { return c.blocking && peer != c.comm.rank; }
 
+bool may_block_in_receive(const call& c) {
+  return !match_first && may_block(c, c.operation.source);
+}
+
 std::uint64_t expected_count(const sucl_operation& o) {
   return o.kind == SUCL_KIND_SENDRECV ? o.recv_count : o.count;
 }
@@ -77,8 +86,8 @@ sucl_status issue_recv(call& c) {
   const sucl_operation& o = c.operation;
   sucl_status status = check_message(c, o);
   if (status != SUCL_SUCCESS) return status;
-  if (!may_block(c, o.source)) return start_receive(c, {&o, c.type}, o.count);
-  const sucl_request::expectation what{o.count, o.source, o.tag, c.type};
+  if (!may_block_in_receive(c)) return start_receive(c, {&o, c.type}, o.count);
+  const sucl_request::expectation what{o.count, o.source, o.tag, c.type, o.recv};
   MPI_Status received;
   const int code = SUCL_MPI_CALL(Recv)(o.recv, c.count(), c.type, o.source, o.tag,
                                        c.comm.messages, &received);
@@ -102,11 +111,11 @@ sucl_status issue_sendrecv(call& c) {
     if (code != MPI_SUCCESS) return c.check(code, "MPI_Sendrecv");
   }
   const message m{&o, c.type};
-  if (!may_block(c, o.root) || !may_block(c, o.source)) {
+  if (!may_block(c, o.root) || !may_block_in_receive(c)) {
     status = start_receive(c, m, o.recv_count);
     return status == SUCL_SUCCESS ? start_send(c, m, data) : status;
   }
-  const sucl_request::expectation what{o.recv_count, o.source, o.tag, c.type};
+  const sucl_request::expectation what{o.recv_count, o.source, o.tag, c.type, o.recv};
   MPI_Status received;
   const int code = SUCL_MPI_CALL(Sendrecv)(
       data, c.count(), c.type, o.root, o.tag, o.recv, static_cast<count_type>(o.recv_count), c.type,

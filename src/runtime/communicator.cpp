@@ -111,6 +111,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   node* n = take_node();
   fill(*n, record, shape);
   n->issued = clock::now();
+  if (n->record.sequence) m_carriers.note_issue(n->record.sequence);
   n->ready.store(ready, std::memory_order_relaxed);
   n->references.store(1, std::memory_order_relaxed);  // the communicator's own
   ticket t(n);
