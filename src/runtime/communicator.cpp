@@ -119,8 +119,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   ticket t(n);
   m_waiting.push_back(n);
   if (ready && !m_direct) {
-    const auto until =
-        n->issued + std::chrono::microseconds(m_process->settings().progress.poll_us);
+    const auto until = n->issued + patience_for(n->record);
     do {
       pump();
       for (std::size_t i = 0; i < m_flight.size();)
@@ -139,6 +138,19 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   lock.unlock();
   if (!done && !watch.assisted) m_process->wake(*this);
   return {std::move(t), done};
+}
+
+// How long a call that could post its operation polls for it before it returns: long enough for the
+// data to move if the peers are there, since some processor has to move it anyway, and short beside
+// the commands that completion by an event costs.
+std::chrono::nanoseconds communicator::patience_for(const sucl_operation& record) const {
+  const auto poll = std::chrono::microseconds(m_process->settings().progress.poll_us);
+  if (poll.count() == 0) return poll;
+  constexpr std::uint64_t bytes_per_ns = 5;
+  constexpr std::chrono::nanoseconds most = std::chrono::microseconds(100);
+  const auto bytes = record.count * record.element_size;
+  return std::min<std::chrono::nanoseconds>(
+      most, poll + std::chrono::nanoseconds(std::min<std::uint64_t>(bytes / bytes_per_ns, 1000000)));
 }
 
 void communicator::mark_ready(const ticket& t, const void* send, void* recv) {

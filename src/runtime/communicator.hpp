@@ -149,6 +149,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void run_directly(const sucl_operation& record, const carrier& c,
                     std::unique_lock<std::mutex>& lock);
   void deliver(std::vector<node*>& done);
+  std::chrono::nanoseconds patience_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind);
   error_info as_info(const error& e, const sucl_operation& record) const;
 
