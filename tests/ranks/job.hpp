@@ -9,8 +9,11 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <cstddef>
-#include <optional>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 namespace sucl::testing {
@@ -28,22 +31,34 @@ job& the_job();
 /// Runs every test on each rank of the job. Rank 0 prints, the others only failures.
 int run_tests(int argc, char** argv, runtime& rt, job& j);
 
-/// A dependency that becomes ready when the test says so.
+/// A dependency that becomes ready when the test says so: a host task that waits for it.
 class latch {
  public:
   explicit latch(sycl::queue& q) {
-    m_held.emplace(m_buffer);
     m_event = q.submit([&](sycl::handler& h) {
-      sycl::accessor<char, 1, sycl::access_mode::read, sycl::target::host_task> held(m_buffer, h);
-      h.host_task([held] { (void)held; });
+      h.host_task([shared = m_shared] {
+        std::unique_lock lock(shared->mutex);
+        shared->changed.wait(lock, [&] { return shared->open; });
+      });
     });
   }
+  ~latch() { release(); }
   const sycl::event& event() const { return m_event; }
-  void release() { m_held.reset(); }
+  void release() {
+    {
+      std::lock_guard lock(m_shared->mutex);
+      m_shared->open = true;
+    }
+    m_shared->changed.notify_all();
+  }
 
  private:
-  sycl::buffer<char, 1> m_buffer{sycl::range<1>(1)};
-  std::optional<sycl::host_accessor<char, 1, sycl::access_mode::read_write>> m_held;
+  struct state {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool open = false;
+  };
+  std::shared_ptr<state> m_shared = std::make_shared<state>();
   sycl::event m_event;
 };
 
