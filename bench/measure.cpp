@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <numeric>
 
 namespace sucl::bench {
 namespace {
@@ -117,15 +115,6 @@ class point {
 };
 
 }  // namespace
-
-statistics summarise(std::vector<double> times) {
-  if (times.empty()) return {};
-  std::sort(times.begin(), times.end());
-  const std::size_t n = times.size();
-  const auto nearest_rank = static_cast<std::size_t>(std::ceil(0.95 * static_cast<double>(n)));
-  return {n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2, times[nearest_rank - 1],
-          times.front()};
-}
 
 void together::barrier() {
   if (m_raw) {

@@ -8,6 +8,7 @@
 #include "baseline.hpp"
 #include "options.hpp"
 #include "problem.hpp"
+#include "statistics.hpp"
 #include "testbed.hpp"
 
 #include <functional>
@@ -15,25 +16,6 @@
 #include <vector>
 
 namespace sucl::bench {
-
-/// Microseconds.
-struct statistics {
-  double median = 0;
-  double p95 = 0;
-  double min = 0;
-};
-
-/// Of numbers in any order; of none, all zero.
-statistics summarise(std::vector<double> times);
-
-/// What came of one implementation.
-struct outcome {
-  std::string name;
-  std::string form;
-  int iterations = 0;
-  statistics time;    ///< of the slowest rank in each iteration
-  bool valid = true;  ///< on every rank
-};
 
 /// What ranks do together outside of what is measured.
 class together {

@@ -96,17 +96,13 @@ int scatterv(const call* c) {
                       c->root, comm(c));
 }
 
-int scan(const call* c) {
-  return MPI_Scan(c->input, c->recv, c->count, type(c), op(c), comm(c));
-}
+int scan(const call* c) { return MPI_Scan(c->input, c->recv, c->count, type(c), op(c), comm(c)); }
 
 int exscan(const call* c) {
   return MPI_Exscan(c->input, c->recv, c->count, type(c), op(c), comm(c));
 }
 
-int send(const call* c) {
-  return MPI_Send(c->send, c->count, type(c), c->root, c->tag, comm(c));
-}
+int send(const call* c) { return MPI_Send(c->send, c->count, type(c), c->root, c->tag, comm(c)); }
 
 int recv(const call* c) {
   return MPI_Recv(c->recv, c->count, type(c), c->source, c->tag, comm(c), MPI_STATUS_IGNORE);
@@ -124,10 +120,8 @@ bool reduces(sucl_kind kind) {
     case SUCL_KIND_REDUCE_SCATTER:
     case SUCL_KIND_REDUCE_SCATTER_BLOCK:
     case SUCL_KIND_SCAN:
-    case SUCL_KIND_EXSCAN:
-      return true;
-    default:
-      return false;
+    case SUCL_KIND_EXSCAN: return true;
+    default: return false;
   }
 }
 
@@ -189,8 +183,8 @@ const void* input(const call& c, MPI_Comm comm) {
   if (c.send != nullptr) return c.send;
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
-  const bool rooted = c.kind == SUCL_KIND_REDUCE || c.kind == SUCL_KIND_GATHER ||
-                      c.kind == SUCL_KIND_GATHERV;
+  const bool rooted =
+      c.kind == SUCL_KIND_REDUCE || c.kind == SUCL_KIND_GATHER || c.kind == SUCL_KIND_GATHERV;
   return rooted && rank != c.root ? c.recv : MPI_IN_PLACE;
 }
 
@@ -222,8 +216,8 @@ extern "C" SUCL_ABI_EXPORT const sucl_raw_mpi* sucl_raw_mpi_entry() {
       sizeof(sucl_raw_mpi),
       resolve,
       {barrier, broadcast, reduce, allreduce, reduce_scatter, reduce_scatter_block, allgather,
-       allgatherv, alltoall, alltoallv, gather, gatherv, scatter, scatterv, scan, exscan, send, recv,
-       sendrecv},
+       allgatherv, alltoall, alltoallv, gather, gatherv, scatter, scatterv, scan, exscan, send,
+       recv, sendrecv},
       barrier_of,
       max_reduce};
   return &table;

@@ -28,7 +28,7 @@ typedef struct sucl_raw_call {
   int32_t source; /**< the rank that is received from */
   int32_t tag;
   int32_t count;
-  int32_t recv_count; /**< of a sendrecv */
+  int32_t recv_count;    /**< of a sendrecv */
   uint64_t element_size; /**< of SUCL_TYPE_BYTES; other types know theirs */
   const void* send;      /**< null: in place */
   void* recv;

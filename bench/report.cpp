@@ -82,10 +82,10 @@ std::string print(const std::vector<column>& columns) {
   std::string text;
   for (std::size_t line = 0; line <= columns[0].cells.size(); ++line) {
     for (const column& c : columns) {
-      std::size_t width = c.title.size();
+      std::size_t width = std::max<std::size_t>(8, c.title.size());
       for (const auto& cell : c.cells) width = std::max(width, cell.size());
       const std::string& cell = line == 0 ? c.title : c.cells[line - 1];
-      text += "  " + std::string(std::max<std::size_t>(width, 8) - std::min(cell.size(), std::max<std::size_t>(width, 8)), ' ') + cell;
+      text += "  " + std::string(width - cell.size(), ' ') + cell;
     }
     text += "\n";
   }

@@ -5,10 +5,11 @@
 /// Results for people and for programs.
 #pragma once
 
-#include "measure.hpp"
+#include "statistics.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
+#include "measure.hpp"
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
@@ -184,7 +186,7 @@ void print_header(const json& h) {
                h["cpu"].get<std::string>().c_str(), h["sycl"].get<std::string>().c_str(),
                h["platform"].get<std::string>().c_str(),
                h["devices"].front().get<std::string>().c_str(),
-               h["mpi"].get<std::string>().c_str());
+               base::split(h["mpi"].get<std::string>(), ',').front().c_str());
 }
 
 // Tells on standard error what is going on: on a terminal in one line that changes.

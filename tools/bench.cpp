@@ -20,6 +20,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <utility>
 
 namespace sucl::tools {
 namespace {
@@ -64,32 +66,36 @@ struct handles {
   CLI::Option* warmup;
 };
 
+// Checks whose own description would make the help unreadable.
+CLI::Validator between(int low, int high) { return CLI::Range(low, high).description(""); }
+
 handles define(CLI::App& app, written& w) {
   handles h{};
-  app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'");
-  h.ranks = app.add_option("-n,--ranks", w.ranks, "Number of ranks (2)")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--memory", w.memory,
-                 "Any of usm (which is device), device, shared, host, system, buffer (usm,buffer)");
-  app.add_option("--form", w.form, "Forms of SuCL's calls: blocking, event (both)");
-  app.add_option("--against", w.against, "Compare with: mpi, host-accessor, or none (both)");
-  app.add_option("--sizes", w.sizes, "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples, 0,8,1Ki (4:1Mi)");
-  app.add_option("--types", w.types, "Element types, as in fp32 or float32 (fp32)");
-  app.add_option("--ops", w.ops, "Reduction operators (sum)");
-  app.add_option("--root", w.root, "Root of rooted collectives (0)")->check(CLI::NonNegativeNumber);
-  h.iterations = app.add_option("--iterations", w.iterations,
-                                "Iterations of each point (by size and --seconds, at most 1000)")
-                     ->check(CLI::Range(1, 1 << 30));
-  h.warmup = app.add_option("--warmup", w.warmup, "Iterations before (a tenth of --iterations)")
-                 ->check(CLI::Range(0, 1 << 30));
-  app.add_option("--seconds", w.seconds, "Most time for one point's iterations (0.3)")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--device", w.device, "cpu or gpu (a GPU for each rank if there is one)");
-  app.add_option("--mpi", w.mpi, "MPI to start ranks with, as 'sucl info' lists them");
-  app.add_option("--json", w.json, "Write the results to this file");
-  app.add_option("--plot", w.plot, "Draw the results into this SVG file");
+  const auto add = [&app](const char* name, auto& value, const char* shape, const char* help) {
+    return app.add_option(name, value, help)->type_name(shape);
+  };
+  app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'")->type_name("");
+  h.ranks = add("-n,--ranks", w.ranks, "N", "Number of ranks (2)")->check(between(1, 1 << 20));
+  add("--memory", w.memory, "LIST",
+      "Any of usm (which is device), device, shared, host, system, buffer (usm,buffer)");
+  add("--form", w.form, "LIST", "Forms of SuCL's calls: blocking, event (both)");
+  add("--against", w.against, "LIST", "Compare with mpi, host-accessor, or none (both)");
+  add("--sizes", w.sizes, "LIST", "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples, 0,8,1Ki (4:1Mi)");
+  add("--types", w.types, "LIST", "Element types, as in fp32 or float32 (fp32)");
+  add("--ops", w.ops, "LIST", "Reduction operators (sum)");
+  add("--root", w.root, "RANK", "Root of rooted collectives (0)")->check(between(0, 1 << 30));
+  h.iterations = add("--iterations", w.iterations, "N",
+                     "Iterations of each point (by size and --seconds, at most 1000)")
+                     ->check(between(1, 1 << 30));
+  h.warmup = add("--warmup", w.warmup, "N", "Iterations before (a tenth of --iterations)")
+                 ->check(between(0, 1 << 30));
+  add("--seconds", w.seconds, "S", "Most time for one point's iterations (0.3)")
+      ->check(CLI::Range(1e-6, 1e6).description(""));
+  add("--device", w.device, "KIND", "cpu or gpu (a GPU for each rank if there is one)");
+  add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
+  add("--json", w.json, "FILE", "Write the results to this file");
+  add("--plot", w.plot, "FILE", "Draw the results into this SVG file");
   app.add_flag("--terminal", w.terminal)->group("");  // from the first process to its ranks
-  for (CLI::Option* option : app.get_options())
-    if (option->get_type_size() != 0 && option->get_name() != "COLLECTIVE") option->type_name(" ");
   app.footer(examples);
   return h;
 }
@@ -135,18 +141,17 @@ bool contains(const words& list, const char* word) {
 }
 
 std::vector<kind> read_collectives(const words& list) {
-  std::vector<kind> all;
   std::vector<kind> known;
-  for (const auto& row : bench::collectives()) {
-    known.push_back(row.of);
-    if (row.in_all) all.push_back(row.of);
-  }
-  words rest;
+  words chosen;
+  for (const auto& row : bench::collectives()) known.push_back(row.of);
   for (const std::string& word : list)
-    for (const std::string& part : base::split(word, ',')) rest.push_back(part);
-  if (rest.empty()) wrong_usage("no collective to measure. Try: sucl bench allreduce");
-  if (rest == words{"all"}) return all;
-  return read_names(rest, known, "collective");
+    for (const std::string& part : base::split(word, ',')) {
+      if (part != "all") chosen.push_back(part);
+      for (const auto& row : bench::collectives())
+        if (part == "all" && row.in_all) chosen.emplace_back(name(row.of));
+    }
+  if (chosen.empty()) wrong_usage("no collective to measure. Try: sucl bench allreduce");
+  return read_names(chosen, known, "collective");
 }
 
 std::vector<type> all_types() {
@@ -271,7 +276,7 @@ int work(const bench::options& o, const environment& env, const std::string& fla
     return result.rank == 0 ? finish(o, result, env) : exit_code::success;
   } catch (const std::exception& e) {
     // Without the usual end of MPI, so that the launcher ends the other ranks.
-    std::fprintf(stderr, "sucl bench: %s\n", e.what());
+    std::fprintf(stderr, "%s\n", e.what());
     std::fflush(nullptr);
     std::_Exit(exit_code::failure);
   }
@@ -302,6 +307,9 @@ int bench_command(const words& arguments) {
     prepare_sycl(env);
     return work(o, env, flavour, h.ranks->count() > 0 ? std::optional(w.ranks) : std::nullopt);
   }
+  if (o.root >= w.ranks)
+    wrong_usage("--root " + std::to_string(o.root) + ", but the " + std::to_string(w.ranks) +
+                " ranks are counted from 0. Choose a smaller root or more ranks.");
   job what;
   what.flavour = &choose_flavour(env, w.mpi);
   what.ranks = w.ranks;

@@ -93,6 +93,9 @@ void read(environment& env, const toml::table& file) {
       if (value.is_table())
         env.flavours.push_back(read_flavour(
             std::string(name.str()), toml::node_view<const toml::node>(value), env.module_folder));
+  std::stable_partition(env.flavours.begin(), env.flavours.end(), [&](const mpi_flavour& flavour) {
+    return flavour.name == env.default_flavour;
+  });
 }
 
 bool lists(const std::string& path_list, const std::string& folder) {

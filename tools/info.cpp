@@ -18,7 +18,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
+#include <utility>
+#include <vector>
 
 namespace sucl::tools {
 namespace {
@@ -217,6 +218,21 @@ void print_mpis(const json& info) {
                 text(info["job"]["why"]).c_str());
 }
 
+// Operators with the same types together, in order of appearance: pairs of types and operators.
+std::vector<std::pair<std::string, std::string>> by_types(const json& reductions) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const auto& [op, list] : reductions.items()) {
+    const std::string types = joined(list);
+    const auto same = std::find_if(lines.begin(), lines.end(),
+                                   [&](const auto& line) { return line.first == types; });
+    if (same == lines.end())
+      lines.emplace_back(types, op);
+    else
+      same->second += " " + op;
+  }
+  return lines;
+}
+
 void print_backends(const json& backends) {
   std::puts("\nBackends:");
   for (const json& backend : backends) {
@@ -230,8 +246,8 @@ void print_backends(const json& backends) {
     std::printf("      platforms: %s\n      carries: %s\n      memory: %s\n",
                 joined(backend["platforms"]).c_str(), joined(carries["kinds"]).c_str(),
                 joined(carries["memory"]).c_str());
-    for (const auto& [op, types] : carries["reductions"].items())
-      std::printf("      %s: %s\n", op.c_str(), joined(types).c_str());
+    for (const auto& [types, ops] : by_types(carries["reductions"]))
+      std::printf("      %s: %s\n", ops.c_str(), types.c_str());
   }
 }
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
-#include "base/error.hpp"
+#include "runtime/control_plane.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/registry.hpp"
 
@@ -14,6 +14,9 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <string>
 #include <vector>
 
 // `sucl info` looks into each module in a process of its own: MPI libraries do not live together,
@@ -36,7 +39,10 @@ std::string mpi_library(const std::string& file) {
   int length = 0;
   if (function(text.data(), &length) != 0) return {};
   const std::string version(text.data());
-  return version.substr(0, version.find_first_of(",\n"));
+  std::istringstream words(version.substr(0, version.find_first_of(",\n")));
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
 }
 
 bool carries(const core::backend_handle& backend, kind k, type t, op o, sucl_memory memory) {
@@ -90,6 +96,32 @@ json problem(const error_info& info) {
   return {{"message", info.message}, {"hint", info.hint}};
 }
 
+json describe(core::registry& registry, const core::backend_source& source) {
+  const core::backend_handle& backend = registry.open(source);
+  return {{"found", true},
+          {"path", std::filesystem::weakly_canonical(backend.path).string()},
+          {"description", backend.description},
+          {"carries", capabilities(backend)}};
+}
+
+// An MPI module: its library can always be asked for its version, but what it carries only while it
+// is initialised. Inside a job it is not: this process is no rank of it.
+json describe_mpi(const core::backend_source& source) {
+  const sucl_bootstrap& control = core::load_bootstrap(source.file);
+  json result{{"found", true}, {"path", source.file}, {"library", mpi_library(source.file)}};
+  if (!core::detect_flavour().name.empty()) return result;
+  sucl_bootstrap_info info{};
+  info.struct_size = sizeof info;
+  const sucl_status status = control.init(&core::services(), nullptr, nullptr, &info);
+  if (status != SUCL_SUCCESS) core::throw_last(status, control.name, "initialisation");
+  {
+    core::registry registry;
+    result.update(describe(registry, source));
+  }
+  control.finalize();
+  return result;
+}
+
 }  // namespace
 
 // Arguments: name, file, then key=value for each setting.
@@ -100,15 +132,10 @@ int probe_command(const words& arguments) {
     const auto equals = arguments[i].find('=');
     source.settings.emplace_back(arguments[i].substr(0, equals), arguments[i].substr(equals + 1));
   }
-  core::registry registry;
   json result;
   try {
-    const core::backend_handle& backend = registry.open(source);
-    result = {{"found", true},
-              {"path", backend.path},
-              {"description", backend.description},
-              {"library", mpi_library(backend.path)},
-              {"carries", capabilities(backend)}};
+    core::registry registry;
+    result = source.name == "mpi" ? describe_mpi(source) : describe(registry, source);
   } catch (const error& e) {
     result = {{"found", false}, {"problem", problem(e.info())}};
   }

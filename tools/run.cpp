@@ -86,7 +86,7 @@ words take_program(CLI::App& app, words& arguments) {
 
 void define(CLI::App& app, run_options& o) {
   app.add_option("-n,--ranks", o.ranks, "Number of ranks (default 1)")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(CLI::Range(1, 1 << 20).description(""))
       ->type_name("N");
   app.add_option("--mpi", o.mpi, "MPI to use, as 'sucl info' lists them")->type_name("FLAVOUR");
   app.add_option("--timeout", o.timeout,

@@ -22,16 +22,16 @@ struct kind_row {
 };
 
 constexpr kind_row kinds[] = {
-    {issue_barrier, false, false},     {issue_broadcast, false, true},
-    {issue_reduce, true, true},        {issue_allreduce, true, false},
+    {issue_barrier, false, false},       {issue_broadcast, false, true},
+    {issue_reduce, true, true},          {issue_allreduce, true, false},
     {issue_reduce_scatter, true, false}, {issue_reduce_scatter_block, true, false},
-    {issue_allgather, false, false},   {issue_allgatherv, false, false},
-    {issue_alltoall, false, false},    {issue_alltoallv, false, false},
-    {issue_gather, false, true},       {issue_gatherv, false, true},
-    {issue_scatter, false, true},      {issue_scatterv, false, true},
-    {issue_scan, true, false},         {issue_exscan, true, false},
-    {issue_send, false, false},        {issue_recv, false, false},
-    {issue_sendrecv, false, false},    {issue_group, false, false},
+    {issue_allgather, false, false},     {issue_allgatherv, false, false},
+    {issue_alltoall, false, false},      {issue_alltoallv, false, false},
+    {issue_gather, false, true},         {issue_gatherv, false, true},
+    {issue_scatter, false, true},        {issue_scatterv, false, true},
+    {issue_scan, true, false},           {issue_exscan, true, false},
+    {issue_send, false, false},          {issue_recv, false, false},
+    {issue_sendrecv, false, false},      {issue_group, false, false},
 };
 constexpr sucl_kind kind_count = sizeof kinds / sizeof *kinds;
 static_assert(kind_count == SUCL_KIND_GROUP + 1);
@@ -140,8 +140,7 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
   return guarded(state->core, [&] {
     *comm = nullptr;
     if (!alive())
-      return fail(state->core, SUCL_ERROR_SHUT_DOWN,
-                  "MPI is not initialised, or finalised already",
+      return fail(state->core, SUCL_ERROR_SHUT_DOWN, "MPI is not initialised, or finalised already",
                   "Create communicators between the start and the end of MPI.");
     if (info->native_comm == nullptr)
       return fail(state->core, SUCL_ERROR_UNAVAILABLE,
@@ -219,8 +218,9 @@ sucl_status find_type(sucl_backend_comm& comm, const sucl_operation& o, MPI_Data
   return code == MPI_SUCCESS ? SUCL_SUCCESS : fail_native(comm.core, code, "MPI_Type_commit");
 }
 
-// Gives the request of an operation that failed while it was posted back to the pool. If parts of it
-// are in flight already they can be neither waited for nor taken back: then the communicator is lost.
+// Gives the request of an operation that failed while it was posted back to the pool. If parts of
+// it are in flight already they can be neither waited for nor taken back: then the communicator is
+// lost.
 class posting {
  public:
   posting(sucl_backend_comm& comm, sucl_request& request) : m_comm(comm), m_request(&request) {}
@@ -228,6 +228,7 @@ class posting {
   posting& operator=(const posting&) = delete;
   ~posting() {
     if (m_request == nullptr) return;
+    if (m_request->unmatched > 0) m_comm.broken = true;
     for (MPI_Request handle : m_request->handles)
       if (handle != MPI_REQUEST_NULL) m_comm.broken = true;
     if (!m_comm.broken) m_comm.idle.push_back(m_request);
@@ -251,12 +252,9 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_
     const kind_row& row = kinds[operation->kind];
     sucl_request& own = acquire(*comm);
     posting attempt(*comm, own);
-    call c{*comm,
-           *operation,
-           own,
-           (operation->flags & SUCL_FLAG_MAY_BLOCK) != 0,
-           type,
-           row.reduces ? native_op(operation->op) : MPI_OP_NULL};
+    call c{*comm, *operation,
+           own,   (operation->flags & SUCL_FLAG_MAY_BLOCK) != 0,
+           type,  row.reduces ? native_op(operation->op) : MPI_OP_NULL};
     status = row.issue(c);
     if (status != SUCL_SUCCESS) return status;
     attempt.succeeded();
@@ -271,7 +269,7 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, int32_t* done) 
     *done = 0;
     const sucl_status status = check_usable(*comm);
     if (status != SUCL_SUCCESS) return status;
-    if (!progress(*request)) return status;
+    if (!progress(*comm, *request)) return status;
     *done = 1;
     return complete(*comm, *request);
   });
@@ -304,11 +302,19 @@ const char* description() {
 
 extern "C" SUCL_ABI_EXPORT const sucl_backend* sucl_backend_entry(uint32_t core_major, uint32_t) {
   namespace module = sucl::mpi_module;
-  static const sucl_backend table = {
-      sizeof(sucl_backend), SUCL_ABI_MAJOR,       SUCL_ABI_MINOR,
-      0,                    "mpi",                module::description(),
-      module::open,         module::close,        module::query,
-      module::comm_create,  module::comm_destroy, module::post,
-      module::test,         module::abort};
+  static const sucl_backend table = {sizeof(sucl_backend),
+                                     SUCL_ABI_MAJOR,
+                                     SUCL_ABI_MINOR,
+                                     0,
+                                     "mpi",
+                                     module::description(),
+                                     module::open,
+                                     module::close,
+                                     module::query,
+                                     module::comm_create,
+                                     module::comm_destroy,
+                                     module::post,
+                                     module::test,
+                                     module::abort};
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -50,7 +50,7 @@ struct sucl_group {
   int size = 0;
   int in_flight = 0;  ///< started exchanges that are not tested to their end
   std::mutex mail_lock;
-  letters sent;       ///< letters that MPI still reads
+  letters sent;  ///< letters that MPI still reads
   std::unique_ptr<letter> incoming;
   int incoming_from = -1;
 };
@@ -119,6 +119,7 @@ sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_
       const sucl_status status = check_launcher();
       if (status != SUCL_SUCCESS) return status;
     }
+    replace_default_handler();
     info->initialised_here = g_initialised_here ? 1 : 0;
     info->thread_multiple = provided == MPI_THREAD_MULTIPLE ? 1 : 0;
     read_library(info->library);
@@ -210,8 +211,8 @@ sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) 
     int between_groups = 0;
     MPI_Comm_test_inter(comm, &between_groups);
     if (between_groups)
-      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
-                  "the communicator is an inter-communicator", "Merge it: MPI_Intercomm_merge.");
+      return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the communicator is an inter-communicator",
+                  "Merge it: MPI_Intercomm_merge.");
     return group_of(comm, group);
   });
 }
@@ -231,8 +232,10 @@ sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_gro
 
 // Lets go of the letters that MPI has sent.
 void reap(sucl_group& group) {
+  const errors_are_returned errors;
   group.sent.remove_if([](const std::unique_ptr<letter>& l) {
     int sent = 0;
+    // One that cannot be sent any more is as good as sent.
     return MPI_Test(&l->handle, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent != 0;
   });
 }
@@ -291,9 +294,10 @@ sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint
     auto made = std::make_unique<sucl_oob_request>();
     status = check(make_block(bytes, &made->block), "MPI_Type_commit");
     if (status != SUCL_SUCCESS) return status;
-    status = check(MPI_Iallgather(mine, 1, made->block, all, 1, made->block, group->comm,
-                                  &made->handle),
-                   "MPI_Iallgather");
+    const int n = bytes == 0 ? 0 : 1;
+    status =
+        check(MPI_Iallgather(mine, n, made->block, all, n, made->block, group->comm, &made->handle),
+              "MPI_Iallgather");
     MPI_Type_free(&made->block);  // MPI keeps it while the exchange runs
     if (status != SUCL_SUCCESS) return status;
     ++group->in_flight;
@@ -307,8 +311,10 @@ sucl_status test(sucl_group* group, sucl_oob_request* request, int32_t* done) {
     *done = 0;
     sucl_status status = check_alive();
     if (status != SUCL_SUCCESS) return status;
+    const errors_are_returned errors;
     int complete = 0;
-    status = check(MPI_Test(&request->handle, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+    status =
+        check(errors.result(MPI_Test(&request->handle, &complete, MPI_STATUS_IGNORE)), "MPI_Test");
     if (status == SUCL_SUCCESS && !complete) return status;
     *done = 1;
     --group->in_flight;
@@ -344,8 +350,9 @@ sucl_status open_letter(sucl_group& group) {
   int found = 0;
   MPI_Message message;
   MPI_Status probed;
-  sucl_status status = check(
-      MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, group.mail, &found, &message, &probed), "MPI_Improbe");
+  sucl_status status =
+      check(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, group.mail, &found, &message, &probed),
+            "MPI_Improbe");
   if (status != SUCL_SUCCESS || !found) return status;
   auto l = std::make_unique<letter>();
   int bytes = 0;
@@ -371,11 +378,13 @@ sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capaci
     if (status != SUCL_SUCCESS || !group->incoming) return status;
     if (group->incoming->bytes > capacity)
       return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
-                  "mail of " + std::to_string(group->incoming->bytes) + " bytes does not fit into " +
-                      std::to_string(capacity),
+                  "mail of " + std::to_string(group->incoming->bytes) +
+                      " bytes does not fit into " + std::to_string(capacity),
                   "Give poll room for 4096 bytes.");
+    const errors_are_returned errors;
     int complete = 0;
-    status = check(MPI_Test(&group->incoming->handle, &complete, MPI_STATUS_IGNORE), "MPI_Test");
+    status = check(errors.result(MPI_Test(&group->incoming->handle, &complete, MPI_STATUS_IGNORE)),
+                   "MPI_Test");
     if (status != SUCL_SUCCESS || !complete) return status;
     std::memcpy(data, group->incoming->text.data(), group->incoming->bytes);
     *bytes = group->incoming->bytes;
@@ -396,12 +405,16 @@ void abort_job(int32_t exit_code) {
 extern "C" SUCL_ABI_EXPORT const sucl_bootstrap* sucl_bootstrap_entry(uint32_t core_major,
                                                                       uint32_t) {
   namespace module = sucl::mpi_module;
-  static const sucl_bootstrap table = {
-      sizeof(sucl_bootstrap),  SUCL_ABI_MAJOR,       SUCL_ABI_MINOR,      0,
-      SUCL_MPI_FLAVOUR,        module::init,         module::finalize,    module::is_alive,
-      module::at_finalize,     module::group_world,  module::group_adopt, module::group_split,
-      module::group_free,      module::group_rank,   module::group_size,  module::group_native,
-      module::allgather,       module::allgather_start, module::test,     module::notify,
-      module::poll,            module::abort_job};
+  static const sucl_bootstrap table = {sizeof(sucl_bootstrap), SUCL_ABI_MAJOR,
+                                       SUCL_ABI_MINOR,         0,
+                                       SUCL_MPI_FLAVOUR,       module::init,
+                                       module::finalize,       module::is_alive,
+                                       module::at_finalize,    module::group_world,
+                                       module::group_adopt,    module::group_split,
+                                       module::group_free,     module::group_rank,
+                                       module::group_size,     module::group_native,
+                                       module::allgather,      module::allgather_start,
+                                       module::test,           module::notify,
+                                       module::poll,           module::abort_job};
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -125,16 +125,16 @@ sucl_status issue_allreduce(call& c) {
 sucl_status issue_reduce_scatter(call& c) {
   // Every rank has the same counts, so every rank decides the same.
   if (!c.fits(total(c.operation.recv_counts, c.comm.size)))
-    return reduce_each(c, varied_blocks(nullptr, c.operation.recv_counts, nullptr,
-                                        c.operation.recv_memory));
+    return reduce_each(
+        c, varied_blocks(nullptr, c.operation.recv_counts, nullptr, c.operation.recv_memory));
   return SUCL_MPI_ISSUE(c, Reduce_scatter, Ireduce_scatter, c.input(), c.operation.recv,
                         counts(c, received), c.type, c.op, c.comm.collective);
 }
 
 sucl_status issue_reduce_scatter_block(call& c) {
   if (!all_fit(c)) return reduce_each(c, uniform_blocks(c, nullptr, c.operation.recv_memory));
-  return SUCL_MPI_ISSUE(c, Reduce_scatter_block, Ireduce_scatter_block, c.input(),
-                        c.operation.recv, c.count(), c.type, c.op, c.comm.collective);
+  return SUCL_MPI_ISSUE(c, Reduce_scatter_block, Ireduce_scatter_block, c.input(), c.operation.recv,
+                        c.count(), c.type, c.op, c.comm.collective);
 }
 
 sucl_status issue_allgather(call& c) {
@@ -162,9 +162,8 @@ sucl_status issue_allgatherv(call& c) {
 sucl_status issue_alltoall(call& c) {
   const sucl_operation& o = c.operation;
   if (!all_fit(c))
-    return exchange(
-        c, uniform_blocks(c, c.in_place() ? o.recv : o.send, own_memory(c)),
-        uniform_blocks(c, o.recv, o.recv_memory), c.in_place());
+    return exchange(c, uniform_blocks(c, c.in_place() ? o.recv : o.send, own_memory(c)),
+                    uniform_blocks(c, o.recv, o.recv_memory), c.in_place());
   return SUCL_MPI_ISSUE(c, Alltoall, Ialltoall, c.input(), c.count(), c.type, o.recv, c.count(),
                         c.type, c.comm.collective);
 }
@@ -208,9 +207,8 @@ sucl_status issue_gatherv(call& c) {
                                 : no_blocks(),
                     false);
   const void* input = c.at_root() ? c.input() : own;
-  return SUCL_MPI_ISSUE(c, Gatherv, Igatherv, input, c.count(), c.type, o.recv,
-                        counts(c, received), displs(c, received), c.type, o.root,
-                        c.comm.collective);
+  return SUCL_MPI_ISSUE(c, Gatherv, Igatherv, input, c.count(), c.type, o.recv, counts(c, received),
+                        displs(c, received), c.type, o.root, c.comm.collective);
 }
 
 // In place, the root of a scatter keeps its block where it lies: all blocks are in recv.
@@ -223,9 +221,8 @@ sucl_status issue_scatter(call& c) {
   if (!all_fit(c))
     return exchange(c, c.at_root() ? uniform_blocks(c, all, own_memory(c)) : no_blocks(),
                     only_for(same_block(c, own, o.count, o.recv_memory), o.root), false);
-  return SUCL_MPI_ISSUE(c, Scatter, Iscatter, all, c.count(), c.type,
-                        keeps ? MPI_IN_PLACE : o.recv, c.count(), c.type, o.root,
-                        c.comm.collective);
+  return SUCL_MPI_ISSUE(c, Scatter, Iscatter, all, c.count(), c.type, keeps ? MPI_IN_PLACE : o.recv,
+                        c.count(), c.type, o.root, c.comm.collective);
 }
 
 sucl_status issue_scatterv(call& c) {

@@ -29,6 +29,7 @@ struct sucl_request {
     std::int32_t source = 0;
     std::int32_t tag = 0;
     MPI_Datatype type = MPI_DATATYPE_NULL;
+    void* recv = nullptr;  ///< set while the receive waits for its message (see match_receives)
   };
 
   /// The first error of a part; it is reported once all parts are done.
@@ -42,12 +43,14 @@ struct sucl_request {
   std::vector<MPI_Request> handles;
   std::vector<expectation> expected;  ///< one for each handle
   int done = 0;                       ///< of the handles
+  int unmatched = 0;                  ///< receives that wait for their message
   std::vector<int> indices;           ///< for MPI_Testsome
   std::vector<MPI_Status> statuses;
   std::vector<sucl::mpi_module::count_type> counts[2];  ///< of what is sent and received
   std::vector<sucl::mpi_module::displ_type> displs[2];
   std::unique_ptr<std::byte[]> scratch;
   std::size_t scratch_bytes = 0;
+  std::vector<std::unique_ptr<std::byte[]>> aside;  ///< messages of a wrong length
   failure error;
   /// What is left to do when all handles are done, with a copy of the operation; or null.
   int (*finish)(sucl_backend_comm&, sucl_request&) = nullptr;
@@ -57,6 +60,12 @@ struct sucl_request {
   MPI_Request* add();
   MPI_Request* add_receive(const expectation& what);
   std::byte* reserve_scratch(std::uint64_t bytes);
+};
+
+/// A receive that waits for its message.
+struct unmatched_receive {
+  sucl_request* request;
+  std::size_t part;
 };
 
 struct sucl_backend_comm {
@@ -72,6 +81,7 @@ struct sucl_backend_comm {
   sucl::mpi_module::block_types blocks;
   std::vector<std::unique_ptr<sucl_request>> requests;  ///< all there are
   std::vector<sucl_request*> idle;                      ///< those not in flight
+  std::vector<unmatched_receive> unmatched;             ///< in the order they were posted
 };
 
 namespace sucl::mpi_module {
@@ -108,11 +118,20 @@ sucl_status issue(call& c, const char* function, Blocking blocking, Starting sta
                   Args... args) {
   return c.check(c.blocking ? blocking(args...) : starting(args..., c.request.add()), function);
 }
-#define SUCL_MPI_ISSUE(call, name, starting_name, ...)                                    \
-  ::sucl::mpi_module::issue(call, "MPI_" #name, SUCL_MPI_CALL(name),                      \
-                            SUCL_MPI_CALL(starting_name), __VA_ARGS__)
+#define SUCL_MPI_ISSUE(call, name, starting_name, ...)                                             \
+  ::sucl::mpi_module::issue(call, "MPI_" #name, SUCL_MPI_CALL(name), SUCL_MPI_CALL(starting_name), \
+                            __VA_ARGS__)
 
 using issuer = sucl_status (*)(call&);
+
+// Open MPI writes past the end of a receive whose message is longer and sent by rendezvous, before
+// it reports the truncation. With it a user's receive is given to MPI only when its message is
+// there and has the right length; a message of another length goes into memory of our own.
+#if defined(OPEN_MPI)
+inline constexpr bool match_first = true;
+#else
+inline constexpr bool match_first = false;
+#endif
 
 // collectives.cpp, one function a kind
 sucl_status issue_barrier(call& c);
@@ -182,15 +201,18 @@ int copy_block(sucl_backend_comm& comm, void* to, const void* from, std::uint64_
 // request.cpp
 
 /// Compares what came with what was expected and notes an error.
-void check_received(sucl_request& request, const sucl_request::expectation& what,
-                    const MPI_Status& status);
+bool check_received(sucl_request& request, const sucl_request::expectation& what,
+                    const MPI_Status& status);  // false if they differ
 
 /// Notes the error of an MPI call on one part, unless there is one already.
 void note(sucl_request& request, int code, const char* function,
           const sucl_request::expectation& what);
 
+/// Where match_first: gives MPI those receives whose message is there.
+void match_receives(sucl_backend_comm& comm);
+
 /// Tests all handles; true once none is left. Errors are noted, not reported.
-bool progress(sucl_request& request);
+bool progress(sucl_backend_comm& comm, sucl_request& request);
 
 /// Finishes what is left, reports the noted error and gives the request back to the pool.
 sucl_status complete(sucl_backend_comm& comm, sucl_request& request);

@@ -17,10 +17,10 @@ int copy_block(sucl_backend_comm& comm, void* to, const void* from, std::uint64_
   constexpr std::uint64_t chunk = std::uint64_t{1} << 30;
   for (std::uint64_t done = 0; done < bytes; done += chunk) {
     const int n = static_cast<int>(std::min(chunk, bytes - done));
-    const int code = MPI_Sendrecv(static_cast<const std::byte*>(from) + done, n, MPI_BYTE,
-                                  comm.rank, copy_tag, static_cast<std::byte*>(to) + done, n,
-                                  MPI_BYTE, comm.rank, copy_tag, comm.collective,
-                                  MPI_STATUS_IGNORE);
+    const int code =
+        MPI_Sendrecv(static_cast<const std::byte*>(from) + done, n, MPI_BYTE, comm.rank, copy_tag,
+                     static_cast<std::byte*>(to) + done, n, MPI_BYTE, comm.rank, copy_tag,
+                     comm.collective, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
@@ -40,7 +40,8 @@ int save_blocks(call& c, const layout& from) {
   for (int r = 0; r < c.comm.size; ++r) {
     if (r == c.comm.rank) continue;
     const std::uint64_t n = from.count(r) * element;
-    const int code = copy_block(c.comm, place, from.base + from.at(r) * element, n, on_device(from));
+    const int code =
+        copy_block(c.comm, place, from.base + from.at(r) * element, n, on_device(from));
     if (code != MPI_SUCCESS) return code;
     place += n;
   }
@@ -52,7 +53,7 @@ sucl_status receive_blocks(call& c, const layout& to) {
     const int peer = (c.comm.rank + c.comm.size - step) % c.comm.size;
     const std::uint64_t n = to.count(peer);
     if (n == 0) continue;
-    MPI_Request* handle = c.request.add_receive({n, peer, -1, c.type});
+    MPI_Request* handle = c.request.add_receive({n, peer, -1, c.type, nullptr});
     const int code = SUCL_MPI_CALL(Irecv)(to.base + to.at(peer) * c.operation.element_size,
                                           static_cast<count_type>(n), c.type, peer, exchange_tag,
                                           c.comm.collective, handle);
@@ -103,9 +104,9 @@ sucl_status exchange(call& c, const layout& from, const layout& to, bool in_plac
                     " elements and receives " + std::to_string(to.count(own)),
                 "Give the own rank the same count on both sides.");
   } else if (from.count(own) > 0) {
-    const int code = copy_block(c.comm, to.base + to.at(own) * element,
-                                from.base + from.at(own) * element, from.count(own) * element,
-                                on_device(from) || on_device(to));
+    const int code =
+        copy_block(c.comm, to.base + to.at(own) * element, from.base + from.at(own) * element,
+                   from.count(own) * element, on_device(from) || on_device(to));
     if (code != MPI_SUCCESS) return c.check(code, "MPI_Sendrecv");
   }
   const sucl_status status = receive_blocks(c, to);
@@ -147,9 +148,8 @@ sucl_status reduce_each(call& c, const layout& blocks) {
     const bool mine = root == c.comm.rank;
     const void* from = mine && c.in_place() ? MPI_IN_PLACE : input;
     void* to = !mine ? nullptr : c.in_place() ? const_cast<std::byte*>(input) : o.recv;
-    const int code =
-        SUCL_MPI_CALL(Ireduce)(from, to, static_cast<count_type>(n), c.type, c.op, root,
-                               c.comm.collective, c.request.add());
+    const int code = SUCL_MPI_CALL(Ireduce)(from, to, static_cast<count_type>(n), c.type, c.op,
+                                            root, c.comm.collective, c.request.add());
     if (code != MPI_SUCCESS) return c.check(code, "MPI_Ireduce");
     input += n * o.element_size;
   }
@@ -195,8 +195,8 @@ sucl_status gather_densely(call& c) {
   const std::uint64_t own_count = c.in_place() ? o.recv_counts[c.comm.rank] : o.count;
   c.request.operation = o;
   c.request.finish = spread;
-  return SUCL_MPI_ISSUE(c, Allgatherv, Iallgatherv, own, static_cast<count_type>(own_count), c.type, dense, counts.data(),
-                        displs.data(), c.type, c.comm.collective);
+  return SUCL_MPI_ISSUE(c, Allgatherv, Iallgatherv, own, static_cast<count_type>(own_count), c.type,
+                        dense, counts.data(), displs.data(), c.type, c.comm.collective);
 }
 
 }  // namespace sucl::mpi_module

@@ -13,7 +13,12 @@ struct message {
 
 sucl_status start_receive(call& c, const message& m, std::uint64_t count) {
   const sucl_operation& o = *m.operation;
-  MPI_Request* handle = c.request.add_receive({count, o.source, o.tag, m.type});
+  MPI_Request* handle = c.request.add_receive({count, o.source, o.tag, m.type, o.recv});
+  if (match_first) {
+    c.comm.unmatched.push_back({&c.request, c.request.handles.size() - 1});
+    ++c.request.unmatched;
+    return SUCL_SUCCESS;
+  }
   return c.check(SUCL_MPI_CALL(Irecv)(o.recv, static_cast<count_type>(count), m.type, o.source,
                                       o.tag, c.comm.messages, handle),
                  "MPI_Irecv");
@@ -43,10 +48,12 @@ sucl_status check_message(const call& c, const sucl_operation& o) {
   if (receives(o.kind) && (o.source < 0 || o.source >= c.comm.size))
     return invalid_peer(c, "source", o.source);
   if (o.tag < 0 || o.tag > c.comm.tag_limit)
-    return fail(c.comm.core, SUCL_ERROR_INVALID_ARGUMENT,
-                "tag " + std::to_string(o.tag) + " is outside 0 to " +
-                    std::to_string(c.comm.tag_limit),
-                "Choose a tag that this MPI library can carry.");
+    return fail(
+        c.comm.core, SUCL_ERROR_INVALID_ARGUMENT,
+        "tag " + std::to_string(o.tag) + " is outside 0 to " + std::to_string(c.comm.tag_limit),
+        "Choose a tag that this MPI library can carry.");
+  if (o.element_size == 0)
+    return fail(c.comm.core, SUCL_ERROR_INVALID_TYPE, "elements of 0 bytes", nullptr);
   if (!c.fits(o.count) || !c.fits(o.recv_count))
     return fail(c.comm.core, SUCL_ERROR_INVALID_COUNT,
                 "a message has more elements than the " + std::to_string(c.comm.limit) +
@@ -57,6 +64,10 @@ sucl_status check_message(const call& c, const sucl_operation& o) {
 
 // A blocking call that names the own rank could never be answered by this thread.
 bool may_block(const call& c, int peer) { return c.blocking && peer != c.comm.rank; }
+
+bool may_block_in_receive(const call& c) {
+  return !match_first && may_block(c, c.operation.source);
+}
 
 std::uint64_t expected_count(const sucl_operation& o) {
   return o.kind == SUCL_KIND_SENDRECV ? o.recv_count : o.count;
@@ -69,19 +80,19 @@ sucl_status issue_send(call& c) {
   const sucl_status status = check_message(c, o);
   if (status != SUCL_SUCCESS) return status;
   if (!may_block(c, o.root)) return start_send(c, {&o, c.type}, o.send);
-  return c.check(
-      SUCL_MPI_CALL(Send)(o.send, c.count(), c.type, o.root, o.tag, c.comm.messages), "MPI_Send");
+  return c.check(SUCL_MPI_CALL(Send)(o.send, c.count(), c.type, o.root, o.tag, c.comm.messages),
+                 "MPI_Send");
 }
 
 sucl_status issue_recv(call& c) {
   const sucl_operation& o = c.operation;
   sucl_status status = check_message(c, o);
   if (status != SUCL_SUCCESS) return status;
-  if (!may_block(c, o.source)) return start_receive(c, {&o, c.type}, o.count);
-  const sucl_request::expectation what{o.count, o.source, o.tag, c.type};
+  if (!may_block_in_receive(c)) return start_receive(c, {&o, c.type}, o.count);
+  const sucl_request::expectation what{o.count, o.source, o.tag, c.type, o.recv};
   MPI_Status received;
-  const int code = SUCL_MPI_CALL(Recv)(o.recv, c.count(), c.type, o.source, o.tag,
-                                       c.comm.messages, &received);
+  const int code =
+      SUCL_MPI_CALL(Recv)(o.recv, c.count(), c.type, o.source, o.tag, c.comm.messages, &received);
   if (code != MPI_SUCCESS)
     note(c.request, code, "MPI_Recv", what);
   else
@@ -102,15 +113,15 @@ sucl_status issue_sendrecv(call& c) {
     if (code != MPI_SUCCESS) return c.check(code, "MPI_Sendrecv");
   }
   const message m{&o, c.type};
-  if (!may_block(c, o.root) || !may_block(c, o.source)) {
+  if (!may_block(c, o.root) || !may_block_in_receive(c)) {
     status = start_receive(c, m, o.recv_count);
     return status == SUCL_SUCCESS ? start_send(c, m, data) : status;
   }
-  const sucl_request::expectation what{o.recv_count, o.source, o.tag, c.type};
+  const sucl_request::expectation what{o.recv_count, o.source, o.tag, c.type, o.recv};
   MPI_Status received;
-  const int code = SUCL_MPI_CALL(Sendrecv)(
-      data, c.count(), c.type, o.root, o.tag, o.recv, static_cast<count_type>(o.recv_count), c.type,
-      o.source, o.tag, c.comm.messages, &received);
+  const int code = SUCL_MPI_CALL(Sendrecv)(data, c.count(), c.type, o.root, o.tag, o.recv,
+                                           static_cast<count_type>(o.recv_count), c.type, o.source,
+                                           o.tag, c.comm.messages, &received);
   if (code != MPI_SUCCESS)
     note(c.request, code, "MPI_Sendrecv", what);
   else
@@ -139,10 +150,11 @@ sucl_status issue_group(call& c) {
       const sucl_operation& part = parts[i];
       if (!(receiving ? receives(part.kind) : sends(part.kind))) continue;
       message m{&part, MPI_DATATYPE_NULL};
-      sucl_status status = c.check(c.comm.blocks.find(part.element_size, &m.type), "MPI_Type_commit");
+      sucl_status status =
+          c.check(c.comm.blocks.find(part.element_size, &m.type), "MPI_Type_commit");
       if (status == SUCL_SUCCESS)
-        status = receiving ? start_receive(c, m, expected_count(part))
-                           : start_send(c, m, part.send);
+        status =
+            receiving ? start_receive(c, m, expected_count(part)) : start_send(c, m, part.send);
       if (status != SUCL_SUCCESS) return status;
     }
   }

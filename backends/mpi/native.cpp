@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "native.hpp"
 
+#include <cstdio>
+
 namespace sucl::mpi_module {
 
 bool alive() {
@@ -41,8 +43,7 @@ const char* hint_for(sucl_status status) {
       return "A process of the communicator is gone: look for its own message first.";
     case SUCL_ERROR_INVALID_COUNT:
       return "Give every rank of the operation the same count and type.";
-    default:
-      return nullptr;
+    default: return nullptr;
   }
 }
 
@@ -57,6 +58,31 @@ sucl_status fail_native(const sucl_core* core, int code, const char* function) {
 sucl_status fail(const sucl_core* core, sucl_status status, const std::string& message,
                  const char* hint) {
   return core->fail(status, 0, message.c_str(), hint);
+}
+
+static thread_local errors_are_returned* t_returned = nullptr;
+
+void handle_error(MPI_Comm* comm, int* code, ...) {
+  if (t_returned != nullptr) {
+    t_returned->m_handled = *code;
+    return;
+  }
+  std::fprintf(stderr, "MPI error: %s\n", error_text(*code).c_str());
+  MPI_Abort(*comm, *code);
+}
+
+errors_are_returned::errors_are_returned() { t_returned = this; }
+errors_are_returned::~errors_are_returned() { t_returned = nullptr; }
+
+void replace_default_handler() {
+  MPI_Errhandler current = MPI_ERRHANDLER_NULL;
+  if (MPI_Comm_get_errhandler(MPI_COMM_WORLD, &current) != MPI_SUCCESS) return;
+  const bool is_default = current == MPI_ERRORS_ARE_FATAL;
+  MPI_Errhandler_free(&current);
+  MPI_Errhandler own = MPI_ERRHANDLER_NULL;
+  if (!is_default || MPI_Comm_create_errhandler(handle_error, &own) != MPI_SUCCESS) return;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+  MPI_Errhandler_free(&own);  // MPI keeps it while it is set
 }
 
 int duplicate(MPI_Comm from, MPI_Comm* to) {

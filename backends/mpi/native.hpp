@@ -59,11 +59,32 @@ sucl_status guarded(const sucl_core* core, Function&& function) noexcept {
   try {
     return function();
   } catch (const std::bad_alloc&) {
-    return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "the MPI module ran out of host memory", nullptr);
+    return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "the MPI module ran out of host memory",
+                      nullptr);
   } catch (const std::exception& error) {
     return core->fail(SUCL_ERROR_INTERNAL, 0, error.what(), nullptr);
   }
 }
+
+/// Some libraries hand errors of a test to the handler of MPI_COMM_WORLD, whatever communicator the
+/// request belongs to, and the default one ends the program. This replaces a default handler, and
+/// only that, with one that does the same except where errors_are_returned lives on the thread.
+void replace_default_handler();
+
+/// While it lives, errors of this thread are returned to the caller.
+class errors_are_returned {
+ public:
+  errors_are_returned();
+  errors_are_returned(const errors_are_returned&) = delete;
+  errors_are_returned& operator=(const errors_are_returned&) = delete;
+  ~errors_are_returned();
+  /// What a call came to that returned `code`: MPICH returns success after its handler has run.
+  int result(int code) const { return code != MPI_SUCCESS ? code : m_handled; }
+
+ private:
+  friend void handle_error(MPI_Comm* comm, int* code, ...);
+  int m_handled = MPI_SUCCESS;
+};
 
 /// Own communicators report errors instead of ending the program.
 int duplicate(MPI_Comm from, MPI_Comm* to);

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "communicator.hpp"
 
+#include <algorithm>
+
 namespace {
 
 // Scratch beyond this is given back after each operation.
@@ -65,21 +67,22 @@ void note(sucl_request& request, int code, const char* function,
   request.error.message = std::string(function) + " failed: " + error_text(code);
 }
 
-void check_received(sucl_request& request, const sucl_request::expectation& what,
+bool check_received(sucl_request& request, const sucl_request::expectation& what,
                     const MPI_Status& status) {
-  if (what.count == sucl_request::expectation::nothing) return;
+  if (what.count == sucl_request::expectation::nothing) return true;
   count_type elements = 0;
   const int code = SUCL_MPI_CALL(Get_count)(&status, what.type, &elements);
   if (code == MPI_SUCCESS && elements >= 0 && static_cast<std::uint64_t>(elements) == what.count)
-    return;
-  if (request.error.status != SUCL_SUCCESS) return;
+    return true;
+  if (request.error.status != SUCL_SUCCESS) return false;
   request.error.status = SUCL_ERROR_INVALID_COUNT;
-  request.error.message = "the message" + sender_text(what) + " has " +
-                          (elements == MPI_UNDEFINED
-                               ? std::string("no whole number of elements")
-                               : count_text(static_cast<std::uint64_t>(elements))) +
-                          ", this rank receives " + std::to_string(what.count);
+  request.error.message =
+      "the message" + sender_text(what) + " has " +
+      (elements == MPI_UNDEFINED ? std::string("no whole number of elements")
+                                 : count_text(static_cast<std::uint64_t>(elements))) +
+      ", this rank receives " + std::to_string(what.count);
   request.error.hint = count_hint;
+  return false;
 }
 
 namespace {
@@ -87,7 +90,8 @@ namespace {
 bool progress_one(sucl_request& request) {
   int flag = 0;
   MPI_Status status;
-  const int code = MPI_Test(&request.handles[0], &flag, &status);
+  const errors_are_returned errors;
+  const int code = errors.result(MPI_Test(&request.handles[0], &flag, &status));
   if (code != MPI_SUCCESS) {
     note(request, code, "MPI_Test", request.expected[0]);
     return true;
@@ -102,13 +106,14 @@ bool progress_many(sucl_request& request) {
   request.indices.resize(request.handles.size());
   request.statuses.resize(request.handles.size());
   int found = 0;
-  const int code = MPI_Testsome(parts, request.handles.data(), &found, request.indices.data(),
-                                request.statuses.data());
+  const errors_are_returned errors;
+  const int code = errors.result(MPI_Testsome(parts, request.handles.data(), &found,
+                                              request.indices.data(), request.statuses.data()));
   if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
     note(request, code, "MPI_Testsome", {});
     return true;
   }
-  if (found == MPI_UNDEFINED) return true;
+  if (found == MPI_UNDEFINED) return request.unmatched == 0;
   for (int i = 0; i < found; ++i) {
     const MPI_Status& status = request.statuses[static_cast<std::size_t>(i)];
     const auto& what =
@@ -124,8 +129,71 @@ bool progress_many(sucl_request& request) {
 
 }  // namespace
 
-bool progress(sucl_request& request) {
+namespace {
+
+bool same_sender(const unmatched_receive& a, const unmatched_receive& b) {
+  const auto& x = a.request->expected[a.part];
+  const auto& y = b.request->expected[b.part];
+  return x.source == y.source && x.tag == y.tag;
+}
+
+// Receives a message that does not fit into memory of its own, so that its sender is done with it.
+int receive_aside(sucl_request& request, MPI_Message& message, const MPI_Status& status,
+                  MPI_Request* handle) {
+  MPI_Count bytes = 0;
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+  int code = MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+  if (code != MPI_SUCCESS) return code;
+  request.aside.emplace_back(new std::byte[static_cast<std::size_t>(bytes)]);
+  code = make_block(static_cast<std::uint64_t>(bytes), &block);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Imrecv(request.aside.back().get(), 1, block, &message, handle);
+  MPI_Type_free(&block);
+  return code;
+}
+
+// Whether the message was there; if so it is being received.
+bool match(sucl_backend_comm& comm, const unmatched_receive& receive) {
+  sucl_request& request = *receive.request;
+  const sucl_request::expectation& what = request.expected[receive.part];
+  MPI_Request* handle = &request.handles[receive.part];
+  int found = 0;
+  MPI_Message message;
+  MPI_Status status;
+  int code = MPI_Improbe(what.source, what.tag, comm.messages, &found, &message, &status);
+  if (code == MPI_SUCCESS && !found) return false;
+  if (code == MPI_SUCCESS) {
+    code = check_received(request, what, status)
+               ? SUCL_MPI_CALL(Imrecv)(what.recv, static_cast<count_type>(what.count), what.type,
+                                       &message, handle)
+               : receive_aside(request, message, status, handle);
+  }
+  if (code != MPI_SUCCESS) note(request, code, "MPI_Imrecv", what);
+  return true;
+}
+
+}  // namespace
+
+void match_receives(sucl_backend_comm& comm) {
+  auto& waiting = comm.unmatched;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    const unmatched_receive receive = waiting[i];
+    // A message belongs to the first receive from its sender, even if it comes in just now.
+    const bool behind = std::any_of(waiting.begin(), waiting.begin() + static_cast<long>(kept),
+                                    [&](const auto& w) { return same_sender(w, receive); });
+    if (behind || !match(comm, receive))
+      waiting[kept++] = receive;
+    else
+      --receive.request->unmatched;
+  }
+  waiting.resize(kept);
+}
+
+bool progress(sucl_backend_comm& comm, sucl_request& request) {
+  if (!comm.unmatched.empty()) match_receives(comm);
   if (request.handles.empty()) return true;
+  if (request.handles.size() == 1 && request.unmatched > 0) return false;
   return request.handles.size() == 1 ? progress_one(request) : progress_many(request);
 }
 
@@ -139,6 +207,7 @@ sucl_status complete(sucl_backend_comm& comm, sucl_request& request) {
     comm.core->fail(status, request.error.native_code, request.error.message.c_str(),
                     request.error.hint);
   }
+  request.aside.clear();
   if (request.scratch_bytes > kept_scratch) {
     request.scratch.reset();
     request.scratch_bytes = 0;
@@ -158,6 +227,7 @@ sucl_request& acquire(sucl_backend_comm& comm) {
   request.handles.clear();
   request.expected.clear();
   request.done = 0;
+  request.unmatched = 0;
   request.finish = nullptr;
   if (request.error.status != SUCL_SUCCESS) request.error = {};
   return request;

@@ -48,20 +48,20 @@ struct op_row {
 
 const op_row& row_of_op(sucl_op op) {
   static const op_row rows[SUCL_OP_COUNT] = {
-      {MPI_OP_NULL, 0},                           // none
-      {MPI_SUM, integer | real | complex},        // sum
-      {MPI_PROD, integer | real | complex},       // prod
-      {MPI_MIN, integer | real},                  // min
-      {MPI_MAX, integer | real},                  // max
-      {MPI_OP_NULL, 0},                           // avg
-      {MPI_LAND, integer},                        // logical_and
-      {MPI_LOR, integer},                         // logical_or
-      {MPI_LXOR, integer},                        // logical_xor
-      {MPI_BAND, integer},                        // bit_and
-      {MPI_BOR, integer},                         // bit_or
-      {MPI_BXOR, integer},                        // bit_xor
-      {MPI_MINLOC, pair},                         // minloc
-      {MPI_MAXLOC, pair},                         // maxloc
+      {MPI_OP_NULL, 0},                      // none
+      {MPI_SUM, integer | real | complex},   // sum
+      {MPI_PROD, integer | real | complex},  // prod
+      {MPI_MIN, integer | real},             // min
+      {MPI_MAX, integer | real},             // max
+      {MPI_OP_NULL, 0},                      // avg
+      {MPI_LAND, integer},                   // logical_and
+      {MPI_LOR, integer},                    // logical_or
+      {MPI_LXOR, integer},                   // logical_xor
+      {MPI_BAND, integer},                   // bit_and
+      {MPI_BOR, integer},                    // bit_or
+      {MPI_BXOR, integer},                   // bit_xor
+      {MPI_MINLOC, pair},                    // minloc
+      {MPI_MAXLOC, pair},                    // maxloc
   };
   return rows[op];
 }

@@ -15,7 +15,7 @@ namespace sucl::detail {
 ///
 /// A message matches the first receive of its communicator that names its source and tag and is
 /// not matched yet; both sides name the same element type and exactly the same count
-/// (errc::invalid_count otherwise). Tags are 0 to 32767.
+/// (errc::invalid_count otherwise). Tags are 0 to 32766.
 template <class Derived, class Result>
 class point_to_point {
  public:

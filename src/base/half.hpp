@@ -61,13 +61,15 @@ inline bf16 to_bf16(float f) noexcept {
 /// 16 bits gives what rounding `d` once would give.
 inline float to_odd_float(double d) noexcept {
   const float nearest = static_cast<float>(d);
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
   const double back = nearest;
-  // NaN compares as neither, so it is returned as it is.
-  const bool too_large = d > 0 ? back > d : back < d;
-  const bool too_small = d > 0 ? back < d : back > d;
-  const std::uint32_t even = (bits & 1u) ^ 1u;
-  return std::bit_cast<float>(bits + (too_small ? even : 0u) - (too_large ? even : 0u));
+  // Without their signs, bits compare as magnitudes; near ones differ by less than half the range.
+  const std::uint64_t mine = std::bit_cast<std::uint64_t>(d) << 1;
+  const std::uint64_t theirs = std::bit_cast<std::uint64_t>(back) << 1;
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+  const std::uint32_t even = ~bits & 1u;
+  const std::uint32_t up = static_cast<std::uint32_t>((theirs - mine) >> 63);
+  const std::uint32_t down = static_cast<std::uint32_t>((mine - theirs) >> 63);
+  return std::bit_cast<float>(bits + (even & up) - (even & down));
 }
 
 }  // namespace sucl::base

@@ -60,7 +60,7 @@ SUCL_CORE_API void pack(const strided& block, void* dense, const void* array, st
                         std::uint64_t n);
 
 /// Copies dense memory to the block's elements [first, first + n); touches nothing else.
-SUCL_CORE_API void unpack(const strided& block, void* array, const void* dense,
-                          std::uint64_t first, std::uint64_t n);
+SUCL_CORE_API void unpack(const strided& block, void* array, const void* dense, std::uint64_t first,
+                          std::uint64_t n);
 
 }  // namespace sucl::base

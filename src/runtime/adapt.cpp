@@ -64,8 +64,10 @@ struct adapted::state {
 };
 
 void adapted::state::make_tasks() {
-  if (how.as_messages) tasks = make_messages(operation, how);
-  else tasks.push_back(make_task(operation, how));
+  if (how.as_messages)
+    tasks = make_messages(operation, how);
+  else
+    tasks.push_back(make_task(operation, how));
   bool single = true;
   for (const task& t : tasks) {
     total += t.slices;
@@ -76,7 +78,8 @@ void adapted::state::make_tasks() {
   // Slices of a collective wait for its other ranks, who are there or will come. Messages must
   // all be posted without waiting for anybody: two ranks may both send before they receive.
   const bool wait = !is_message(operation.kind) && !how.as_messages;
-  slots.resize(wait ? std::min<std::uint64_t>(static_cast<std::uint64_t>(how.depth), total) : total);
+  slots.resize(wait ? std::min<std::uint64_t>(static_cast<std::uint64_t>(how.depth), total)
+                    : total);
 }
 
 void adapted::state::check(sucl_status status) const {

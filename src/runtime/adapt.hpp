@@ -57,9 +57,9 @@ struct staging {
 
 /// How one operation is adapted; made by plan_adaptation().
 struct adaptation {
-  bool needed = false;       ///< false: post the operation as it is
-  bool as_messages = false;  ///< travels as sends and receives
-  bool groups = false;       ///< and these may be posted as one group
+  bool needed = false;               ///< false: post the operation as it is
+  bool as_messages = false;          ///< travels as sends and receives
+  bool groups = false;               ///< and these may be posted as one group
   sucl_type type = SUCL_TYPE_BYTES;  ///< on the wire, as are op and element_size
   sucl_op op = SUCL_OP_NONE;
   std::uint64_t element_size = 0;

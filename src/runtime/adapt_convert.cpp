@@ -6,6 +6,15 @@
 
 #include <array>
 
+// Loops that gain from wide registers are compiled for them too, and chosen when the library is
+// loaded, which the sanitizers do not stand.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SUCL_WIDE __attribute__((target_clones("default", "avx2")))
+#else
+#define SUCL_WIDE
+#endif
+
 namespace sucl::core {
 namespace {
 
@@ -19,19 +28,21 @@ __extension__ using uint128 = unsigned __int128;
 
 template <class Half>
 Half narrow(float f) noexcept {
-  if constexpr (std::is_same_v<Half, fp16>) return to_fp16(f);
-  else return to_bf16(f);
+  if constexpr (std::is_same_v<Half, fp16>)
+    return to_fp16(f);
+  else
+    return to_bf16(f);
 }
 
 template <class Half>
-void load_half(void* wire, const void* user, std::size_t n) {
+SUCL_WIDE void load_half(void* wire, const void* user, std::size_t n) {
   auto* __restrict to = static_cast<float*>(wire);
   const auto* __restrict from = static_cast<const Half*>(user);
   for (std::size_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
 }
 
 template <class Half>
-void store_half(void* user, const void* wire, std::size_t n, int) {
+SUCL_WIDE void store_half(void* user, const void* wire, std::size_t n, int) {
   auto* __restrict to = static_cast<Half*>(user);
   const auto* __restrict from = static_cast<const float*>(wire);
   for (std::size_t i = 0; i < n; ++i) to[i] = narrow<Half>(from[i]);
@@ -39,7 +50,7 @@ void store_half(void* user, const void* wire, std::size_t n, int) {
 
 // A quotient of doubles is never so near to a tie of a 16-bit float that it hides on which side.
 template <class Half>
-void store_half_average(void* user, const void* wire, std::size_t n, int ranks) {
+SUCL_WIDE void store_half_average(void* user, const void* wire, std::size_t n, int ranks) {
   auto* __restrict to = static_cast<Half*>(user);
   const auto* __restrict from = static_cast<const float*>(wire);
   const double divisor = ranks;

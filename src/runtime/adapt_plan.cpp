@@ -64,29 +64,33 @@ bool displaced(const std::optional<base::strided>& layout) {
   return layout && layout->count() != 0 && layout->place(0) != 0;
 }
 
-void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires,
-                    const wire& w, bool sliced) {
+void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires, const wire& w,
+                    bool sliced) {
   const roles r = roles_of(op, a.rank);
   const bool converts = w.convert && w.convert->load;
-  const auto needs = [&](sucl_memory memory, const std::optional<base::strided>& layout,
-                         bool blocks) {
-    return converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks);
+  // A null pointer has no elements. The host cannot divide where it cannot read.
+  const auto needs = [&](const void* at, sucl_memory memory,
+                         const std::optional<base::strided>& layout, bool blocks) {
+    return at && (converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks));
   };
+  const bool divides = w.convert && r.sink && op.recv_memory == SUCL_MEMORY_DEVICE;
   // What messages replace must have been copied before they come.
   const bool replaces = r.from_recv && r.sink && a.as_messages;
   const bool source_blocks = has_source_blocks(op.kind);
   const bool sink_blocks = has_sink_blocks(op.kind);
-  if (r.source && !r.from_recv) a.scratch_send = needs(op.send_memory, a.send_layout, source_blocks);
+  if (r.source && !r.from_recv)
+    a.scratch_send = needs(op.send, op.send_memory, a.send_layout, source_blocks);
   if (r.sink || r.from_recv)
-    a.scratch_recv = needs(op.recv_memory, a.recv_layout, source_blocks || sink_blocks) ||
-                     replaces;
+    a.scratch_recv = needs(op.recv, op.recv_memory, a.recv_layout, source_blocks || sink_blocks) ||
+                     replaces || divides;
   a.stage_send = a.scratch_send && op.send_memory == SUCL_MEMORY_DEVICE;
   a.stage_recv = a.scratch_recv && op.recv_memory == SUCL_MEMORY_DEVICE;
   if ((a.scratch_send || a.scratch_recv) && !w.reaches(SUCL_MEMORY_SYSTEM)) {
     const sucl_memory memory = a.scratch_send ? op.send_memory : op.recv_memory;
-    fail_unsupported(op, wires, "in " + std::string(memory_name(memory)) +
-                                    " memory: it would have to go through system memory, which "
-                                    "that backend does not reach");
+    fail_unsupported(op, wires,
+                     "in " + std::string(memory_name(memory)) +
+                         " memory: it would have to go through system memory, which "
+                         "that backend does not reach");
   }
 }
 
@@ -158,14 +162,12 @@ adaptation plan_as_it_is(const sucl_operation& op, wire_table& wires) {
   return {};
 }
 
-bool has_elements(sucl_kind kind) {
-  return kind > SUCL_KIND_BARRIER && kind <= SUCL_KIND_SENDRECV;
-}
+bool has_elements(sucl_kind kind) { return kind > SUCL_KIND_BARRIER && kind <= SUCL_KIND_SENDRECV; }
 
 }  // namespace
 
-adaptation plan_adaptation(const sucl_operation& operation, const layouts& where,
-                           wire_table& wires, const staging& settings) {
+adaptation plan_adaptation(const sucl_operation& operation, const layouts& where, wire_table& wires,
+                           const staging& settings) {
   if (operation.kind == SUCL_KIND_GROUP) return plan_group(operation, where, wires, settings);
   if (!has_elements(operation.kind)) return plan_as_it_is(operation, wires);
   return plan_one(operation, where, wires, settings);

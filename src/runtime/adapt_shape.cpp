@@ -150,16 +150,21 @@ void split_collective(const sucl_operation& op, const adaptation& how, std::vect
     const bool own = whole.in_place && peer == how.rank;
     const std::uint64_t count = end.block_count(block);
     if (!own && count > 0)
-      to.push_back(make_message(op, how, end, sends, peer, end.displs ? end.displs[block] : 0, count));
+      to.push_back(
+          make_message(op, how, end, sends, peer, end.displs ? end.displs[block] : 0, count));
   };
   // Each rank starts with another peer, so that they do not all load the same one.
   for (int i = 0; i < how.size; ++i) {
     const int peer = (how.rank + i) % how.size;
     const auto block = static_cast<std::uint64_t>(peer);
-    if (many_from) exchange(whole.source, true, peer, block);
-    else if (whole.source.present && peer == op.root) exchange(whole.source, true, peer, 0);
-    if (many_to) exchange(whole.sink, false, peer, block);
-    else if (whole.sink.present && peer == op.root) exchange(whole.sink, false, peer, 0);
+    if (many_from)
+      exchange(whole.source, true, peer, block);
+    else if (whole.source.present && peer == op.root)
+      exchange(whole.source, true, peer, 0);
+    if (many_to)
+      exchange(whole.sink, false, peer, block);
+    else if (whole.sink.present && peer == op.root)
+      exchange(whole.sink, false, peer, 0);
   }
 }
 
@@ -189,12 +194,16 @@ task make_task(const sucl_operation& op, const adaptation& how) {
 
 std::vector<task> make_messages(const sucl_operation& operation, const adaptation& how) {
   std::vector<task> result;
-  if (has_private_counts(operation.kind)) split_collective(operation, how, result);
-  else if (operation.kind == SUCL_KIND_SENDRECV) split_sendrecv(operation, how, result);
+  if (has_private_counts(operation.kind))
+    split_collective(operation, how, result);
+  else if (operation.kind == SUCL_KIND_SENDRECV)
+    split_sendrecv(operation, how, result);
   for (std::size_t i = 0; i < how.parts.size(); ++i) {
     const sucl_operation& part = operation.parts[i];
-    if (part.kind == SUCL_KIND_SENDRECV) split_sendrecv(part, how.parts[i], result);
-    else result.push_back(make_task(part, how.parts[i]));
+    if (part.kind == SUCL_KIND_SENDRECV)
+      split_sendrecv(part, how.parts[i], result);
+    else
+      result.push_back(make_task(part, how.parts[i]));
   }
   return result;
 }

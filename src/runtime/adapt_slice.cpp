@@ -19,7 +19,7 @@ std::uint64_t wire_count(const slice& s, const side& end) {
 const side& recv_side(const task& t) { return t.sink.present ? t.sink : t.source; }
 
 unsigned char* direct(const side& end, std::uint64_t first) {
-  return end.user + (end.origin + first) * end.element_size;
+  return end.user ? end.user + (end.origin + first) * end.element_size : nullptr;
 }
 
 // Clips a side's counts to the slice and lays the blocks one after the other, in wire elements.
@@ -48,10 +48,12 @@ void set_arrays(slice& s, sucl_operation& op, scratch_pool& pool) {
   };
   // What a reduce_scatter reads is described by the counts of what its ranks get, and so is what
   // an operation in place reads from recv; a scatter's root reads by its own counts even there.
-  const bool by_recv = op.kind == SUCL_KIND_REDUCE_SCATTER ||
-                       (t.in_place && op.kind != SUCL_KIND_SCATTERV);
-  if (source && by_recv) set(t.source, arrays + 2 * size, op.recv_counts, op.recv_displs);
-  else if (source) set(t.source, arrays, op.send_counts, op.send_displs);
+  const bool by_recv =
+      op.kind == SUCL_KIND_REDUCE_SCATTER || (t.in_place && op.kind != SUCL_KIND_SCATTERV);
+  if (source && by_recv)
+    set(t.source, arrays + 2 * size, op.recv_counts, op.recv_displs);
+  else if (source)
+    set(t.source, arrays, op.send_counts, op.send_displs);
   if (sink) set(t.sink, arrays + 2 * size, op.recv_counts, op.recv_displs);
 }
 
@@ -146,8 +148,10 @@ void begin_store(slice& s, const device_copier* copier, scratch_pool& pool, copi
 
 void end(slice& s, bool reuse) noexcept {
   for (scratch* memory : {&s.send_wire, &s.recv_wire, &s.staged, &s.arrays}) {
-    if (reuse) memory->release();
-    else memory->abandon();
+    if (reuse)
+      memory->release();
+    else
+      memory->abandon();
   }
 }
 

@@ -31,8 +31,7 @@ wire_table::wire_table(const channel& below)
         return answer;
       }) {}
 
-const wire& wire_table::of(sucl_kind kind, sucl_type type, sucl_op op,
-                           std::uint64_t element_size) {
+const wire& wire_table::of(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) {
   if (is_message(kind)) kind = SUCL_KIND_SEND;
   for (const entry& e : m_entries)
     if (e.kind == kind && e.type == type && e.op == op && e.element_size == element_size)
@@ -57,8 +56,7 @@ wire wire_table::find(sucl_kind kind, sucl_type type, sucl_op op,
   return found;
 }
 
-wire wire_table::ask(sucl_kind kind, sucl_type type, sucl_op op,
-                     std::uint64_t element_size) const {
+wire wire_table::ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const {
   wire result;
   result.type = type;
   result.op = op;

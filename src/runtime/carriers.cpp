@@ -31,7 +31,8 @@ selection_query query_of(const sucl_operation& record, int size) {
   q.what = static_cast<kind>(record.kind);
   q.element = static_cast<type>(record.type);
   q.reduction = static_cast<op>(record.op);
-  q.memory = std::max(record.send_memory, record.recv_memory);
+  // The two ends of a message may have different memory, and must choose alike.
+  if (!is_point_to_point(record.kind)) q.memory = std::max(record.send_memory, record.recv_memory);
   const auto message = message_size_of(record, size);
   q.bytes = message.bytes;
   q.bytes_known = message.known;
@@ -202,6 +203,10 @@ std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
   if (e.backend.empty() && !m_all.empty() && m_all.back().via.table == &self_backend())
     text += "\nself carries it: a single process without MPI\n";
   return text;
+}
+
+void carriers::note_issue(std::uint64_t sequence) const noexcept {
+  for (const auto& c : m_all) trace_issue(c.via, sequence);
 }
 
 std::string carriers::reach() const {

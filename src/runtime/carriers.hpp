@@ -56,6 +56,9 @@ class carriers {
 
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
 
+  /// Notes for the trace layer that a collective was issued.
+  void note_issue(std::uint64_t sequence) const noexcept;
+
   /// As in member::reach, for this rank.
   std::string reach() const;
 

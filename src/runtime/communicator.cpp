@@ -69,10 +69,12 @@ node* communicator::take_node() {
   return m_nodes.back().get();
 }
 
-void communicator::fill(node& n, const sucl_operation& record, const layouts& shape) {
+void communicator::fill(node& n, const sucl_operation& record, const layouts& shape,
+                        bool blocking) {
   n.record = record;
   n.record.struct_size = sizeof(sucl_operation);
   n.record.sequence = number(record.kind);
+  if (!is_point_to_point(record.kind)) n.record.tag = encode({record.type, record.op, blocking});
   n.shape = shape;
   n.parts.assign(record.parts, record.parts + record.part_count);
   n.record.parts = n.parts.data();
@@ -105,12 +107,13 @@ void communicator::throw_if_ended() {
 }
 
 issue_result communicator::issue(const sucl_operation& record, const layouts& shape,
-                           bool ready, const observer& watch) {
+                           bool ready, const observer& watch, bool blocking) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   node* n = take_node();
-  fill(*n, record, shape);
+  fill(*n, record, shape, blocking);
   n->issued = clock::now();
+  if (n->record.sequence) m_carriers.note_issue(n->record.sequence);
   n->ready.store(ready, std::memory_order_relaxed);
   n->references.store(1, std::memory_order_relaxed);  // the communicator's own
   ticket t(n);
@@ -300,7 +303,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
     }
   }
   lock.unlock();
-  wait(issue(record, shape, true, {}).operation);
+  wait(issue(record, shape, true, {}, true).operation);
 }
 
 // Lets the backend block in this thread, which is the fastest way through an MPI library.
@@ -309,6 +312,7 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
   sucl_operation direct = record;
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
   direct.sequence = number(record.kind);
+  direct.tag = encode({record.type, record.op, true});
   m_collectives_posted = direct.sequence;
   m_direct = true;
   lock.unlock();

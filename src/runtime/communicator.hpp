@@ -84,7 +84,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// has to be waited for; such an operation is posted, and polled for a moment, before the
   /// function returns.
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
-               const observer& watch);
+                     const observer& watch, bool blocking = false);
 
   /// The operation may start. `send` and `recv`, unless null, replace the record's memory.
   void mark_ready(const ticket& t, const void* send, void* recv);
@@ -138,7 +138,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
  private:
   node* take_node();
-  void fill(node& n, const sucl_operation& record, const layouts& shape);
+  void fill(node& n, const sucl_operation& record, const layouts& shape, bool blocking);
   void pump();
   void post(node& n);
   bool test(node& n);

@@ -111,8 +111,8 @@ std::string describe(const sucl_operation& o) {
 
 namespace {
 
-// Highest tag that every MPI library offers.
-constexpr int max_tag = 32767;
+// The highest tag that every MPI library offers is kept for collectives that travel as messages.
+constexpr int max_tag = 32766;
 
 void check_rank(const char* role, int value, int size) {
   if (value >= 0 && value < size) return;

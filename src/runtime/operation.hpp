@@ -44,6 +44,22 @@ SUCL_CORE_API void normalise(sucl_operation& record, int rank, int size);
 /// Throws if memory that the operation touches is null, or overlaps where it must not.
 SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size);
 
+/// What the caller of a collective asked for, which its record on the way through adaptation no
+/// longer shows. Travels in the record's tag, so that the validate layer can compare it.
+struct intent {
+  sucl_type type;
+  sucl_op op;
+  bool blocking;
+};
+constexpr std::int32_t encode(const intent& i) {
+  return 1 << 24 | (i.blocking ? 1 << 16 : 0) | i.op << 8 | i.type;
+}
+/// The record's own type and op where nothing was encoded.
+constexpr intent intent_of(const sucl_operation& o) {
+  if (!(o.tag >> 24 & 1)) return {o.type, o.op, false};
+  return {o.tag & 0xff, o.tag >> 8 & 0xff, (o.tag >> 16 & 1) != 0};
+}
+
 /// True for send, recv, sendrecv and groups of them.
 constexpr bool is_point_to_point(sucl_kind kind) {
   return kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP;

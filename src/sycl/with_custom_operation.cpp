@@ -46,6 +46,27 @@ void flush() {
   runtime.get()->dag().flush_async();
 }
 
+/// Accessors of one command. AdaptiveCpp looks for them in the bytes of the command's function
+/// object, so they have to lie in it; it warns of those that do not, as those of large groups.
+struct held_buffers {
+  std::optional<reader> reads[2];
+  std::optional<writer> writes[2];
+
+  held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
+    std::size_t r = 0, w = 0;
+    for (buffer_use use : buffers) {
+      if (use.writes && w < 2)
+        writes[w++].emplace(use.buffer, h);
+      else if (use.writes)
+        writer(use.buffer, h);
+      else if (r < 2)
+        reads[r++].emplace(use.buffer, h);
+      else
+        reader(use.buffer, h);
+    }
+  }
+};
+
 // Address of a buffer on a device. Valid in a command that has an accessor to it.
 void* address_on(const buffer_use& use, const ::sycl::device& where) {
   return const_cast<::sycl::buffer<std::byte, 1>&>(use.buffer).get_pointer(where);
@@ -58,14 +79,9 @@ void* address_on(const buffer_use& use, const ::sycl::device& where) {
   const auto where = queue.get_device();
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
-    for (buffer_use use : buffers) {
-      if (use.writes)
-        writer(use.buffer, h);
-      else
-        reader(use.buffer, h);
-    }
     h.AdaptiveCpp_enqueue_custom_operation(
-        [state = state.shared_from_this(), t, p, buffers, where](::sycl::interop_handle&) {
+        [state = state.shared_from_this(), t, p, buffers, where,
+         memory = held_buffers(buffers, h)](::sycl::interop_handle&) {
           auto& n = *t.get();
           for (const auto& use : buffers)
             set_addresses(n.record, n.parts, use.place, address_on(use, where));

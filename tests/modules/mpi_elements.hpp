@@ -155,7 +155,8 @@ struct handle_bytes {
 template <class Handle>
 element_kind element(std::string name, sucl_type type, std::size_t size,
                      std::vector<sucl_op> ops = {}) {
-  return {std::move(name), type, size, std::move(ops), Handle::make, Handle::combine, Handle::equal};
+  return {std::move(name), type,         size, std::move(ops), Handle::make,
+          Handle::combine, Handle::equal};
 }
 
 inline std::vector<element_kind> all_elements() {

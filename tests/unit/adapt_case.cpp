@@ -62,8 +62,10 @@ void set_counts(rank_case& r, const collective_case& c, int rank) {
       break;
     default: return;
   }
-  if (c.kind == SUCL_KIND_REDUCE_SCATTER || c.kind == SUCL_KIND_ALLTOALLV) op.count = 0;
-  else op.count = own(rank);
+  if (c.kind == SUCL_KIND_REDUCE_SCATTER || c.kind == SUCL_KIND_ALLTOALLV)
+    op.count = 0;
+  else
+    op.count = own(rank);
   r.send_displs = displacements(r.send_counts);
   r.recv_displs = displacements(r.recv_counts);
   if (!r.send_counts.empty()) op.send_counts = r.send_counts.data();
@@ -101,10 +103,10 @@ void make_rank(rank_case& r, const collective_case& c, int rank, std::mt19937& r
   const bool strided = c.strided && rank % 2 == 0;
   if (!in.empty() && !inside)
     r.send = std::make_unique<user_array>(end_of(in), op.element_size, strided, device, random);
-  if (!out.empty() || (inside && !in.empty()) || c.kind == SUCL_KIND_EXSCAN)
-    r.recv = std::make_unique<user_array>(std::max(end_of(out), inside ? end_of(in) : 0),
-                                          op.element_size, strided && c.seed % 3 != 0, device,
-                                          random);
+  if (!out.empty() || (inside && !in.empty()) || (c.kind == SUCL_KIND_EXSCAN && c.seed % 3 != 0))
+    r.recv =
+        std::make_unique<user_array>(std::max(end_of(out), inside ? end_of(in) : 0),
+                                     op.element_size, strided && c.seed % 3 != 0, device, random);
   op.send_memory = op.recv_memory = device ? SUCL_MEMORY_DEVICE : SUCL_MEMORY_SYSTEM;
   if (r.send) op.send = r.send->data();
   if (r.recv) op.recv = r.recv->data();
@@ -246,7 +248,8 @@ bytes make_element(sucl_type type, sucl_op op, std::mt19937& random) {
     case SUCL_TYPE_BF16: return copy(encode(real, 7));
     case SUCL_TYPE_FP32: return copy(static_cast<float>(real));
     case SUCL_TYPE_FP64: return copy(real);
-    case SUCL_TYPE_COMPLEX_FP32: return copy(std::complex<float>(std::complex<double>(real, whole)));
+    case SUCL_TYPE_COMPLEX_FP32:
+      return copy(std::complex<float>(std::complex<double>(real, whole)));
     case SUCL_TYPE_COMPLEX_FP64: return copy(std::complex<double>(real, whole));
     case SUCL_TYPE_INT32_LOC:
       return copy(loc<std::int32_t>{static_cast<std::int32_t>(whole),

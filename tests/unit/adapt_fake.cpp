@@ -18,7 +18,7 @@ sucl_status fake_post(sucl_backend_comm* comm, const sucl_operation* op, sucl_re
 
 sucl_status fake_test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
   *done = comm->world->test(*request);
-  if (*done) delete request;
+  if (*done) comm->world->end(request);
   return SUCL_SUCCESS;
 }
 
@@ -61,9 +61,9 @@ core::device_copier fake_copier::table() {
           [](void* self, void* to, const void* from, std::size_t size) -> void* {
             auto& copier = *static_cast<fake_copier*>(self);
             ++copier.started;
-            auto* t = new token{static_cast<unsigned char*>(to),
-                                static_cast<const unsigned char*>(from), size,
-                                static_cast<int>(copier.m_random() % 3)};
+            auto* t =
+                new token{static_cast<unsigned char*>(to), static_cast<const unsigned char*>(from),
+                          size, static_cast<int>(copier.m_random() % 3)};
             if (copier.m_random() % 8 != 0) {
               ++copier.pending;
               return t;
@@ -100,6 +100,15 @@ fake_world::fake_world(int ranks, fake_rules given, unsigned seed)
   for (int r = 0; r < p; ++r) comms.push_back({this, r});
 }
 
+fake_world::~fake_world() {
+  for (sucl_request* request : m_requests) delete request;
+}
+
+void fake_world::end(sucl_request* request) {
+  m_requests.erase(request);
+  delete request;
+}
+
 core::channel fake_world::channel_of(int rank) {
   return {&table(), reinterpret_cast<sucl_state*>(this), &comms[static_cast<std::size_t>(rank)]};
 }
@@ -125,8 +134,8 @@ void fake_world::check(int rank, const sucl_operation& op) {
   const auto asked = [&](sucl_memory memory) {
     return answer({sizeof(sucl_query), op.kind, op.type, op.op, memory, 0, op.element_size});
   };
-  const std::string which = std::string(name(static_cast<kind>(op.kind))) + " of rank " +
-                            std::to_string(rank) + ": ";
+  const std::string which =
+      std::string(name(static_cast<kind>(op.kind))) + " of rank " + std::to_string(rank) + ": ";
   if (op.struct_size != sizeof(op)) complain(which + "struct_size");
   if (op.stream) complain(which + "has a stream");
   const bool inside = in_place(op);
@@ -136,7 +145,8 @@ void fake_world::check(int rank, const sucl_operation& op) {
     complain(which + "writes what it was not said to carry");
   const std::uint64_t most = rules.max_count ? rules.max_count : ~std::uint64_t{0};
   bool fits = true;
-  if (op.kind != SUCL_KIND_REDUCE_SCATTER && op.kind != SUCL_KIND_ALLTOALLV) fits = op.count <= most;
+  if (op.kind != SUCL_KIND_REDUCE_SCATTER && op.kind != SUCL_KIND_ALLTOALLV)
+    fits = op.count <= most;
   for (const std::uint64_t* counts : {op.send_counts, op.recv_counts})
     for (int i = 0; counts && i < p; ++i) fits = fits && counts[i] <= most;
   if (!fits) complain(which + "exceeds max_count");
@@ -147,6 +157,7 @@ sucl_status fake_world::post(sucl_backend_comm& comm, const sucl_operation& op,
   auto* r = new sucl_request;
   r->op = op;
   *request = r;
+  m_requests.insert(r);
   ++posts;
   if (op.kind == SUCL_KIND_GROUP) {
     ++groups;

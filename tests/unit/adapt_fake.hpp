@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -86,6 +87,9 @@ namespace sucl::test {
 /// what does not match is kept in `error`.
 struct fake_world {
   fake_world(int ranks, fake_rules given, unsigned seed);
+  fake_world(const fake_world&) = delete;
+  fake_world& operator=(const fake_world&) = delete;
+  ~fake_world();
 
   core::channel channel_of(int rank);
   sucl_capability answer(const sucl_query& question) const;
@@ -103,6 +107,7 @@ struct fake_world {
 
   sucl_status post(sucl_backend_comm& comm, const sucl_operation& op, sucl_request** request);
   bool test(sucl_request& request);
+  void end(sucl_request* request);
 
  private:
   using message_key = std::tuple<int, int, int>;  // from, to, tag
@@ -114,6 +119,7 @@ struct fake_world {
   void ready(sucl_request& request);
   void complain(const std::string& what);
 
+  std::set<sucl_request*> m_requests;
   std::deque<std::vector<sucl_request*>> m_collectives;
   std::map<message_key, std::pair<std::deque<sucl_request*>, std::deque<sucl_request*>>> m_messages;
 };

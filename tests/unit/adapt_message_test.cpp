@@ -38,8 +38,11 @@ struct world_case {
 class ranks {
  public:
   explicit ranks(const world_case& c)
-      : programs(static_cast<std::size_t>(c.p)), m_case(c), m_random(c.seed),
-        m_copier(c.seed), world(c.p, c.rules, c.seed) {}
+      : programs(static_cast<std::size_t>(c.p)),
+        m_case(c),
+        m_random(c.seed),
+        m_copier(c.seed),
+        world(c.p, c.rules, c.seed) {}
 
   user_array& array(int rank, std::uint64_t elements) {
     auto& arrays = programs[static_cast<std::size_t>(rank)].arrays;
@@ -225,8 +228,10 @@ TEST(adapted_message, group_of_many) {
         e.op.kind = kind;
         e.op.tag = number % 2;
         user_array& memory = all.array(r, count);
-        if (kind == SUCL_KIND_SEND) all.send(e, memory, count, peer, number);
-        else all.receive(e, memory, count, peer, number);
+        if (kind == SUCL_KIND_SEND)
+          all.send(e, memory, count, peer, number);
+        else
+          all.receive(e, memory, count, peer, number);
         group.parts.push_back(e.op);
         group.where.parts.push_back({e.where.send, e.where.recv, {}});
       };
@@ -272,8 +277,10 @@ TEST(adapted_message, collectives_keep_their_order_among_messages) {
     const auto broadcast = [&](int r, int number, std::uint64_t count) {
       program::entry& e = all.add(r, SUCL_KIND_BROADCAST);
       user_array& memory = all.array(r, count);
-      if (r == 0) all.send(e, memory, count, 0, number);
-      else all.receive(e, memory, count, 0, number);
+      if (r == 0)
+        all.send(e, memory, count, 0, number);
+      else
+        all.receive(e, memory, count, 0, number);
       e.op.root = 0;
     };
     for (int r = 0; r < c.p; ++r) {
@@ -297,8 +304,10 @@ TEST(adapted_message, overtakes_a_collective_that_waits_for_it) {
       const auto broadcast = [&] {
         program::entry& e = all.add(r, SUCL_KIND_BROADCAST);
         user_array& memory = all.array(r, 100);
-        if (r == 0) all.send(e, memory, 100, 0, 1);
-        else all.receive(e, memory, 100, 0, 1);
+        if (r == 0)
+          all.send(e, memory, 100, 0, 1);
+        else
+          all.receive(e, memory, 100, 0, 1);
         e.op.root = 0;
       };
       if (r == 0) broadcast();
@@ -328,8 +337,8 @@ TEST(adapted_message, says_what_may_follow) {
   op.element_size = 4;
   op.count = 4;
   op.send = data;
-  core::adapted broadcast(op, core::plan_adaptation(op, {}, wires, s), world.channel_of(0),
-                          nullptr, pool);
+  core::adapted broadcast(op, core::plan_adaptation(op, {}, wires, s), world.channel_of(0), nullptr,
+                          pool);
   broadcast.step();
   EXPECT_EQ(world.posts, 2);
   EXPECT_FALSE(broadcast.all_posted());

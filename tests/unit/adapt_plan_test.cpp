@@ -23,8 +23,8 @@ using core::plan_adaptation;
 using core::staging;
 using core::wire_table;
 
-constexpr std::uint32_t host_only = 1u << SUCL_MEMORY_SYSTEM | 1u << SUCL_MEMORY_HOST |
-                                    1u << SUCL_MEMORY_SHARED;
+constexpr std::uint32_t host_only =
+    1u << SUCL_MEMORY_SYSTEM | 1u << SUCL_MEMORY_HOST | 1u << SUCL_MEMORY_SHARED;
 constexpr std::uint32_t device_only = 1u << SUCL_MEMORY_DEVICE;
 constexpr std::uint32_t everywhere = host_only | device_only;
 
@@ -74,23 +74,23 @@ TEST(plan_adaptation, leaves_alone_what_is_native) {
   wire_table wires = mpi_table(everywhere);
   for (const sucl_memory memory : {SUCL_MEMORY_SYSTEM, SUCL_MEMORY_DEVICE}) {
     for (const sucl_kind kind : {SUCL_KIND_ALLREDUCE, SUCL_KIND_SCAN})
-      EXPECT_FALSE(plan_adaptation(operation(kind, SUCL_TYPE_FP32, SUCL_OP_SUM, 10, memory), {},
-                                   wires, {})
-                       .needed);
+      EXPECT_FALSE(
+          plan_adaptation(operation(kind, SUCL_TYPE_FP32, SUCL_OP_SUM, 10, memory), {}, wires, {})
+              .needed);
     for (const sucl_kind kind : {SUCL_KIND_BROADCAST, SUCL_KIND_ALLTOALL, SUCL_KIND_SENDRECV,
                                  SUCL_KIND_BARRIER, SUCL_KIND_PUT})
-      EXPECT_FALSE(plan_adaptation(operation(kind, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, memory), {},
-                                   wires, {})
-                       .needed);
+      EXPECT_FALSE(
+          plan_adaptation(operation(kind, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, memory), {}, wires, {})
+              .needed);
   }
 }
 
 TEST(plan_adaptation, knows_a_wire_for_each_average) {
   const std::vector<std::array<sucl_type, 3>> rows{
-      {SUCL_TYPE_INT8, SUCL_TYPE_INT64, 1},   {SUCL_TYPE_UINT32, SUCL_TYPE_INT64, 1},
-      {SUCL_TYPE_INT64, SUCL_TYPE_INT64, 2},  {SUCL_TYPE_UINT64, SUCL_TYPE_UINT64, 2},
-      {SUCL_TYPE_FP16, SUCL_TYPE_FP32, 1},    {SUCL_TYPE_BF16, SUCL_TYPE_FP32, 1},
-      {SUCL_TYPE_FP64, SUCL_TYPE_FP64, 1},    {SUCL_TYPE_COMPLEX_FP32, SUCL_TYPE_COMPLEX_FP32, 1}};
+      {SUCL_TYPE_INT8, SUCL_TYPE_INT64, 1},  {SUCL_TYPE_UINT32, SUCL_TYPE_INT64, 1},
+      {SUCL_TYPE_INT64, SUCL_TYPE_INT64, 2}, {SUCL_TYPE_UINT64, SUCL_TYPE_UINT64, 2},
+      {SUCL_TYPE_FP16, SUCL_TYPE_FP32, 1},   {SUCL_TYPE_BF16, SUCL_TYPE_FP32, 1},
+      {SUCL_TYPE_FP64, SUCL_TYPE_FP64, 1},   {SUCL_TYPE_COMPLEX_FP32, SUCL_TYPE_COMPLEX_FP32, 1}};
   wire_table wires = mpi_table();
   for (const auto& [type, on_wire, lanes] : rows) {
     const adaptation a =
@@ -133,6 +133,26 @@ TEST(plan_adaptation, stages_memory_out_of_reach) {
   EXPECT_TRUE(a.scratch_recv);
 }
 
+TEST(plan_adaptation, divides_on_the_host_only_what_the_host_reads) {
+  wire_table wires = mpi_table(everywhere);
+  for (const sucl_memory memory : {SUCL_MEMORY_SHARED, SUCL_MEMORY_DEVICE}) {
+    const adaptation a = plan_adaptation(
+        operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_AVG, 10, memory), {}, wires, {});
+    EXPECT_FALSE(a.scratch_send);
+    EXPECT_EQ(a.stage_recv, memory == SUCL_MEMORY_DEVICE);
+  }
+}
+
+TEST(plan_adaptation, asks_nothing_of_memory_that_is_not_there) {
+  wire_table wires = mpi_table(device_only);
+  const std::vector<std::uint64_t> counts{0};
+  sucl_operation o = operation(SUCL_KIND_ALLTOALLV, SUCL_TYPE_FP32, 0, 0, SUCL_MEMORY_DEVICE);
+  o.send_counts = o.send_displs = o.recv_counts = o.recv_displs = counts.data();
+  o.send = nullptr;
+  o.send_memory = SUCL_MEMORY_SYSTEM;
+  EXPECT_FALSE(plan_adaptation(o, {}, wires, {}).needed);
+}
+
 TEST(plan_adaptation, gives_no_scratch_to_a_side_that_a_rank_does_not_have) {
   wire_table wires = mpi_table();
   staging s;
@@ -155,9 +175,9 @@ TEST(plan_adaptation, cuts_alike_whatever_a_rank_has) {
       for (const bool strided : {false, true})
         for (int rank = 0; rank < 2; ++rank)
           for (const std::uint32_t flags : {0u, std::uint32_t{SUCL_FLAG_IN_PLACE}}) {
-            sucl_operation o = operation(
-                kind, SUCL_TYPE_FP32, reduces(static_cast<sucl::kind>(kind)) ? SUCL_OP_SUM : 0,
-                1000, memory);
+            sucl_operation o =
+                operation(kind, SUCL_TYPE_FP32,
+                          reduces(static_cast<sucl::kind>(kind)) ? SUCL_OP_SUM : 0, 1000, memory);
             o.flags = flags;
             o.recv_count = 1000;
             o.send_counts = o.send_displs = o.recv_counts = o.recv_displs = counts.data();
@@ -172,8 +192,8 @@ TEST(plan_adaptation, cuts_alike_whatever_a_rank_has) {
             slices.insert(plan_adaptation(o, where, wires, s).slice_elements);
           }
     EXPECT_EQ(slices.size(), 1u) << name(static_cast<sucl::kind>(kind));
-    const bool whole = kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV ||
-                       kind == SUCL_KIND_SCATTERV;
+    const bool whole =
+        kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV || kind == SUCL_KIND_SCATTERV;
     EXPECT_EQ(*slices.begin() > 1000, whole) << name(static_cast<sucl::kind>(kind));
   }
 }
@@ -187,9 +207,8 @@ TEST(plan_adaptation, keeps_to_the_tightest_limit_of_any_memory) {
         .slice_elements;
   };
   EXPECT_EQ(slice(SUCL_TYPE_FP32, SUCL_OP_SUM), 100u);
-  wire_table lanes = table_of([](const sucl_query& q) {
-    return answer{mpi_lacks(q) ? 0 : host_only, 101};
-  });
+  wire_table lanes =
+      table_of([](const sucl_query& q) { return answer{mpi_lacks(q) ? 0 : host_only, 101}; });
   EXPECT_EQ(plan_adaptation(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_INT64, SUCL_OP_AVG, 1000), {},
                             lanes, {})
                 .slice_elements,
@@ -197,9 +216,8 @@ TEST(plan_adaptation, keeps_to_the_tightest_limit_of_any_memory) {
 }
 
 TEST(plan_adaptation, cuts_both_ends_of_a_message_alike) {
-  wire_table wires = table_of([](const sucl_query& q) {
-    return answer{host_only, q.kind == SUCL_KIND_RECV ? 7u : 0u};
-  });
+  wire_table wires = table_of(
+      [](const sucl_query& q) { return answer{host_only, q.kind == SUCL_KIND_RECV ? 7u : 0u}; });
   for (const sucl_kind kind : {SUCL_KIND_SEND, SUCL_KIND_RECV, SUCL_KIND_SENDRECV})
     EXPECT_EQ(plan_adaptation(operation(kind, SUCL_TYPE_FP32, 0), {}, wires, {}).slice_elements,
               7u);
@@ -209,9 +227,8 @@ TEST(plan_adaptation, turns_private_counts_into_messages_under_a_limit) {
   wire_table limited =
       table_of([](const sucl_query&) { return answer{host_only, std::uint64_t{1} << 31}; });
   wire_table unlimited = mpi_table();
-  wire_table without = table_of([](const sucl_query& q) {
-    return answer{q.kind == SUCL_KIND_GATHERV ? 0 : host_only};
-  });
+  wire_table without = table_of(
+      [](const sucl_query& q) { return answer{q.kind == SUCL_KIND_GATHERV ? 0 : host_only}; });
   const std::vector<std::uint64_t> counts{1};
   sucl_operation o = operation(SUCL_KIND_GATHERV, SUCL_TYPE_FP32, 0);
   o.recv_counts = o.recv_displs = counts.data();
@@ -222,9 +239,8 @@ TEST(plan_adaptation, turns_private_counts_into_messages_under_a_limit) {
 }
 
 TEST(plan_adaptation, moves_unknown_types_as_bytes) {
-  wire_table wires = table_of([](const sucl_query& q) {
-    return answer{q.type == SUCL_TYPE_BYTES ? host_only : 0};
-  });
+  wire_table wires = table_of(
+      [](const sucl_query& q) { return answer{q.type == SUCL_TYPE_BYTES ? host_only : 0}; });
   const adaptation a =
       plan_adaptation(operation(SUCL_KIND_BROADCAST, SUCL_TYPE_FP64_LOC, 0), {}, wires, {});
   EXPECT_TRUE(a.needed);
@@ -250,9 +266,8 @@ TEST(plan_adaptation, packs_only_what_is_scattered) {
 }
 
 TEST(plan_adaptation, says_what_it_cannot_bridge) {
-  wire_table wires = table_of([](const sucl_query& q) {
-    return answer{q.op == SUCL_OP_BIT_AND ? 0 : device_only};
-  });
+  wire_table wires = table_of(
+      [](const sucl_query& q) { return answer{q.op == SUCL_OP_BIT_AND ? 0 : device_only}; });
   const auto text = [&](sucl_kind kind, sucl_type type, sucl_op op) -> std::string {
     try {
       plan_adaptation(operation(kind, type, op), {}, wires, {});

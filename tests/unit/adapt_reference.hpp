@@ -42,7 +42,8 @@ inline std::vector<block> input_blocks(const sucl_operation& op, int r, int p) {
   const bool root = op.root == r;
   switch (op.kind) {
     case SUCL_KIND_BARRIER: return {};
-    case SUCL_KIND_BROADCAST: return root ? std::vector<block>{{0, op.count}} : std::vector<block>{};
+    case SUCL_KIND_BROADCAST:
+      return root ? std::vector<block>{{0, op.count}} : std::vector<block>{};
     case SUCL_KIND_REDUCE_SCATTER: {
       std::uint64_t sum = 0;
       for (int i = 0; i < p; ++i) sum += op.recv_counts[i];
@@ -140,7 +141,8 @@ inline double combine(sucl_op op, double a, double b) {
 
 inline int128 combine(sucl_op op, int128 a, int128 b) {
   switch (op) {
-    case SUCL_OP_PROD: return static_cast<int128>(static_cast<uint128>(a) * static_cast<uint128>(b));
+    case SUCL_OP_PROD:
+      return static_cast<int128>(static_cast<uint128>(a) * static_cast<uint128>(b));
     case SUCL_OP_MIN: return std::min(a, b);
     case SUCL_OP_MAX: return std::max(a, b);
     case SUCL_OP_LOGICAL_AND: return a && b;

@@ -66,10 +66,10 @@ TYPED_TEST(half, rounds_to_nearest_even) {
     const double value = decode(here, TypeParam::mantissa);
     if (!std::isfinite(value)) continue;
     const double next = decode(static_cast<std::uint16_t>(here + 1), TypeParam::mantissa);
-    const double after = std::isfinite(next)
-                             ? next
-                             : value + (value - decode(static_cast<std::uint16_t>(here - 1),
-                                                       TypeParam::mantissa));
+    const double after =
+        std::isfinite(next)
+            ? next
+            : value + (value - decode(static_cast<std::uint16_t>(here - 1), TypeParam::mantissa));
     for (const double point : {value, (value + after) / 2}) {
       const float f = static_cast<float>(point);
       for (const float g : {f, std::nextafterf(f, INFINITY), std::nextafterf(f, -INFINITY)})

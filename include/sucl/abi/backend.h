@@ -163,7 +163,7 @@ typedef struct sucl_operation {
   uint32_t flags;
   int32_t root;   /**< root, or the peer that is sent to or addressed */
   int32_t source; /**< the peer that is received from */
-  int32_t tag;
+  int32_t tag;           /**< of a message; of a collective the core's own, not to be looked at */
   uint64_t element_size; /**< bytes of one element, for every type */
   uint64_t sequence;     /**< number of the operation on its communicator, from 1 */
   const void* send;

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/layers/agreement.hpp"
 
+#include "runtime/operation.hpp"
+
 #include <sucl/types.hpp>
 
 #include <algorithm>
@@ -43,6 +45,8 @@ const std::vector<field>& fields() {
       {"element size", moves_data,
        [](const digest& d) { return std::to_string(d.element_size) + " bytes"; }},
       {"op", has_op, [](const digest& d) { return std::string(name(static_cast<op>(d.op))); }},
+      {"form", always,
+       [](const digest& d) { return std::string(d.blocking ? "blocking" : "asynchronous"); }},
       {"root", has_root, [](const digest& d) { return std::to_string(d.root); }},
       {"in place", same_place,
        [](const digest& d) { return std::string(d.flags & SUCL_FLAG_IN_PLACE ? "yes" : "no"); }},
@@ -123,8 +127,10 @@ digest make_digest(const issued& call) {
   result.element_size = op.element_size;
   result.count = op.count;
   result.kind = op.kind;
-  result.type = op.type;
-  result.op = op.op;
+  const intent asked = intent_of(op);
+  result.type = asked.type;
+  result.op = asked.op;
+  result.blocking = asked.blocking;
   result.root = op.root;
   result.flags = op.flags;
   if (const auto wrong = check_arguments(call)) {

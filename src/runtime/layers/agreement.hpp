@@ -36,6 +36,7 @@ struct digest {
   std::int32_t op;
   std::int32_t root;
   std::uint32_t flags;
+  std::uint32_t blocking;
   std::int32_t status;  ///< of check_arguments()
   char message[192];    ///< of check_arguments(), cut to fit
 };
