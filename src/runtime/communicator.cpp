@@ -298,9 +298,10 @@ bool communicator::may_run_directly(const sucl_operation& record) const {
 void communicator::run(const sucl_operation& record, const layouts& shape) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
-  if (may_run_directly(record) && !shape.send && !shape.recv) {
+  if (may_run_directly(record)) {
     const carrier& c = m_carriers.choose(record);
-    if (!plan_adaptation(record, shape, *c.wires, m_staging).needed) {
+    // Without the layout, which a rank has for itself: all ranks take the same way.
+    if (!plan_adaptation(record, {}, *c.wires, m_staging).needed) {
       // Everything before must be posted first; it need not be done.
       while (!m_waiting.empty() || m_direct || !may_post(record)) {
         lock.unlock();
@@ -309,7 +310,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
         lock.lock();
         throw_if_ended();
       }
-      run_directly(record, c, lock);
+      run_directly(record, shape, c, lock);
       return;
     }
   }
@@ -318,8 +319,8 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
 }
 
 // Lets the backend block in this thread, which is the fastest way through an MPI library.
-void communicator::run_directly(const sucl_operation& record, const carrier& c,
-                                std::unique_lock<std::mutex>& lock) {
+void communicator::run_directly(const sucl_operation& record, const layouts& shape,
+                                const carrier& c, std::unique_lock<std::mutex>& lock) {
   sucl_operation direct = record;
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
   direct.sequence = number(record.kind);
@@ -327,16 +328,14 @@ void communicator::run_directly(const sucl_operation& record, const carrier& c,
   m_collectives_posted = direct.sequence;
   m_direct = true;
   lock.unlock();
-  sucl_request* request = nullptr;
-  auto status = c.via.table->post(c.via.comm, &direct, &request);
-  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
-    status = c.via.table->test(c.via.comm, request, &done);
   std::optional<error_info> failure;
-  if (status) {
-    failure = take_last(status);
-    failure->backend = c.name;
-    failure->operation = describe(direct);
-    failure->rank = rank();
+  try {
+    if (shape.send || shape.recv)
+      run_packed(direct, shape, c);
+    else
+      run_as_it_is(direct, c);
+  } catch (const error& e) {
+    failure = as_info(e, direct);
   }
   lock.lock();
   m_direct = false;
@@ -344,6 +343,22 @@ void communicator::run_directly(const sucl_operation& record, const carrier& c,
   lock.unlock();
   if (others) m_process->wake(*this);
   if (failure) throw error(*failure);
+}
+
+void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
+  sucl_request* request = nullptr;
+  auto status = c.via.table->post(c.via.comm, &direct, &request);
+  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
+    status = c.via.table->test(c.via.comm, request, &done);
+  if (status) throw_last(status, c.name, describe(direct), rank());
+}
+
+void communicator::run_packed(const sucl_operation& direct, const layouts& shape,
+                              const carrier& c) {
+  adaptation how = plan_adaptation(direct, shape, *c.wires, m_staging);
+  if (!how.needed) return run_as_it_is(direct, c);
+  adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
+  while (!pipeline.step()) sched_yield();
 }
 
 void communicator::wait(const ticket& t) {

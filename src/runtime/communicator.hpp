@@ -146,8 +146,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool may_post(const sucl_operation& next) const;
   void throw_if_ended();
   bool may_run_directly(const sucl_operation& record) const;
-  void run_directly(const sucl_operation& record, const carrier& c,
+  void run_directly(const sucl_operation& record, const layouts& shape, const carrier& c,
                     std::unique_lock<std::mutex>& lock);
+  void run_as_it_is(const sucl_operation& direct, const carrier& c);
+  void run_packed(const sucl_operation& direct, const layouts& shape, const carrier& c);
   void deliver(std::vector<node*>& done);
   std::chrono::nanoseconds patience_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind);

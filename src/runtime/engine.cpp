@@ -29,6 +29,7 @@ void engine::wake(communicator& c) {
   if (c.m_queued.exchange(true, std::memory_order_acq_rel)) return;
   {
     std::lock_guard lock(m_mutex);
+    if (m_stop) return;  // whom it kept would keep this
     start_locked();
     m_woken.push_back(c.shared_from_this());
   }
@@ -70,15 +71,20 @@ void engine::loop() {
   std::vector<std::shared_ptr<communicator>> active;
   idling rest(m_process.settings().progress.spin_us);
   auto last_watch = clock::now();
-  while (take_work(active)) {
+  for (;;) {
+    const bool idle = active.empty();
+    if (!take_work(active)) return;
+    if (idle) rest = idling(m_process.settings().progress.spin_us);  // that was no waiting for peers
     int finished = 0;
     for (std::size_t i = 0; i < active.size();) {
       if (!active[i]->assisted() && active[i]->progress(&finished)) {
         ++i;
         continue;
       }
-      // Whoever issues from here on wakes it again; whatever came before is seen by this look.
-      active[i]->m_queued.store(false, std::memory_order_release);
+      // Whoever issues from here on wakes it again; whatever came before is seen by this look. For
+      // that it must read what the last one wrote who found the communicator queued already: a
+      // store alone could pass the look.
+      active[i]->m_queued.exchange(false, std::memory_order_acq_rel);
       if (!active[i]->assisted() && active[i]->progress(&finished) &&
           !active[i]->m_queued.exchange(true, std::memory_order_acq_rel)) {
         ++i;

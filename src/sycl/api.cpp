@@ -81,7 +81,7 @@ void run_now(communicator_state& state, sucl_operation& record,
         writes.emplace_back(use.buffer);
       address = &writes.back()[0];
     }
-    set_addresses(record, parts, use, address);
+    set_addresses(record, parts, use.place, address);
   }
   state.core().run(record, shape);
 }

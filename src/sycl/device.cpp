@@ -134,10 +134,10 @@ bool complete(const std::vector<::sycl::event>& events) {
 }
 
 void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
-                   const buffer_use& use, void* address) {
-  sucl_operation& target = parts.empty() ? record : parts[use.part];
-  void* start = static_cast<std::byte*>(address) + use.start;
-  if (use.is_send)
+                   const buffer_place& place, void* address) {
+  sucl_operation& target = parts.empty() ? record : parts[place.part];
+  void* start = static_cast<std::byte*>(address) + place.start;
+  if (place.is_send)
     target.send = start;
   else
     target.recv = start;

@@ -57,14 +57,21 @@ class device {
   core::device_copier m_copier;
 };
 
-/// A buffer that an operation uses, and what for.
+/// Where a record refers to a buffer.
+struct buffer_place {
+  std::size_t part = 0;  ///< of a group
+  bool is_send = false;
+  std::size_t start = 0;  ///< bytes from the start of the buffer to what the record points at
+};
+
+/// A buffer that an operation uses, and what for. Not to be kept until the operation is done: the
+/// user's last handle of a buffer must be the last one, because its destructor waits and writes
+/// back.
 struct buffer_use {
   ::sycl::buffer<std::byte, 1> buffer;
   bool writes = false;
   bool discards = false;  ///< all of it is overwritten
-  std::size_t part = 0;     ///< of a group
-  bool is_send = false;
-  std::size_t start = 0;    ///< bytes from the start of the buffer to what the record points at
+  buffer_place place;
 };
 
 /// Starts an operation asynchronously: after `deps`, after earlier work of an in-order queue, and
@@ -88,6 +95,6 @@ bool complete(const std::vector<::sycl::event>& events);
 
 /// Writes the address of a buffer into the record, or the part of a group, that uses it.
 void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
-                   const buffer_use& use, void* address);
+                   const buffer_place& place, void* address);
 
 }  // namespace sucl::glue

@@ -78,9 +78,9 @@ void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_sen
                       {memory.offset[0], memory.offset[1], memory.offset[2]},
                       {memory.range[0], memory.range[1], memory.range[2]},
                       o.element_size};
-  buffer_use use{*memory.buffer, how.writes, false, part, is_send, 0};
+  buffer_use use{*memory.buffer, how.writes, false, {part, is_send, 0}};
   if (block.contiguous()) {
-    use.start = block.place(0) * o.element_size;
+    use.place.start = block.place(0) * o.element_size;
     use.discards = how.writes && !how.reads && writes_densely(o) &&
                    needed * o.element_size == memory.buffer->size();
   } else if (is_send) {

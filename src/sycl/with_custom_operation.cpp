@@ -84,7 +84,7 @@ void* address_on(const buffer_use& use, const ::sycl::device& where) {
          memory = held_buffers(buffers, h)](::sycl::interop_handle&) {
           auto& n = *t.get();
           for (const auto& use : buffers)
-            set_addresses(n.record, n.parts, use, address_on(use, where));
+            set_addresses(n.record, n.parts, use.place, address_on(use, where));
           state->core().mark_ready(t);
           p->wait();
         });

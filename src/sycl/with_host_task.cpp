@@ -34,26 +34,26 @@ using reader = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read, ::sycl:
 using writer =
     ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read_write, ::sycl::target::host_task>;
 
-/// Access to the buffers of an operation while its host task runs.
+/// Access to the buffers of an operation while its host task runs, without handles of them.
 struct held_buffers {
-  std::vector<std::pair<buffer_use, reader>> reads;
-  std::vector<std::pair<buffer_use, writer>> writes;
+  std::vector<std::pair<buffer_place, reader>> reads;
+  std::vector<std::pair<buffer_place, writer>> writes;
 
   held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
     for (buffer_use use : buffers) {
       if (!use.writes)
-        reads.emplace_back(use, reader(use.buffer, h));
+        reads.emplace_back(use.place, reader(use.buffer, h));
       else if (use.discards)
-        writes.emplace_back(use, writer(use.buffer, h, {::sycl::property::no_init{}}));
+        writes.emplace_back(use.place, writer(use.buffer, h, {::sycl::property::no_init{}}));
       else
-        writes.emplace_back(use, writer(use.buffer, h));
+        writes.emplace_back(use.place, writer(use.buffer, h));
     }
   }
 
   void set(core::node& n) const {
-    for (const auto& [use, memory] : reads)
-      set_addresses(n.record, n.parts, use, const_cast<std::byte*>(&memory[0]));
-    for (const auto& [use, memory] : writes) set_addresses(n.record, n.parts, use, &memory[0]);
+    for (const auto& [place, memory] : reads)
+      set_addresses(n.record, n.parts, place, const_cast<std::byte*>(&memory[0]));
+    for (const auto& [place, memory] : writes) set_addresses(n.record, n.parts, place, &memory[0]);
   }
 };
 

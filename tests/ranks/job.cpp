@@ -1,0 +1,45 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "job.hpp"
+
+#include <cstdio>
+#include <string>
+
+namespace sucl::testing {
+namespace {
+
+job* g_job = nullptr;
+
+// For the ranks that do not print: what failed, and where.
+class failures_only : public ::testing::EmptyTestEventListener {
+ public:
+  explicit failures_only(int rank) : m_rank(rank) {}
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    std::fprintf(stderr, "rank %d: %s:%d: %s\n", m_rank,
+                 result.file_name() ? result.file_name() : "?", result.line_number(),
+                 result.message());
+  }
+
+ private:
+  int m_rank;
+};
+
+}  // namespace
+
+job& the_job() { return *g_job; }
+
+int run_tests(int argc, char** argv, runtime& rt, job& j) {
+  ::testing::InitGoogleTest(&argc, argv);
+  auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+  if (rt.rank() != 0) {
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new failures_only(rt.rank()));
+  }
+  g_job = &j;
+  const int result = RUN_ALL_TESTS();
+  g_job = nullptr;
+  return result;
+}
+
+}  // namespace sucl::testing
