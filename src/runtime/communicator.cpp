@@ -300,8 +300,10 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
   throw_if_ended();
   if (may_run_directly(record)) {
     const carrier& c = m_carriers.choose(record);
+    const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
     // Without the layout, which a rank has for itself: all ranks take the same way.
-    if (!plan_adaptation(record, {}, *c.wires, m_staging).needed) {
+    if (travels_as_it_is(record, w, m_staging) ||
+        !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
       // Everything before must be posted first; it need not be done.
       while (!m_waiting.empty() || m_direct || !may_post(record)) {
         lock.unlock();
@@ -326,7 +328,7 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
   direct.sequence = number(record.kind);
   direct.tag = encode({record.type, record.op, true});
   m_collectives_posted = direct.sequence;
-  m_direct = true;
+  m_direct.store(true, std::memory_order_relaxed);
   lock.unlock();
   std::optional<error_info> failure;
   try {
@@ -337,11 +339,8 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
   } catch (const error& e) {
     failure = as_info(e, direct);
   }
-  lock.lock();
-  m_direct = false;
-  const bool others = !m_waiting.empty() || !m_flight.empty();
-  lock.unlock();
-  if (others) m_process->wake(*this);
+  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
+  m_direct.store(false, std::memory_order_release);
   if (failure) throw error(*failure);
 }
 

@@ -171,7 +171,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::deque<node*> m_waiting;       ///< issued, not posted; in order
   std::vector<node*> m_flight;       ///< posted, not done; in order
   std::vector<node*> m_done;         ///< finished, observer not told yet
-  bool m_direct = false;             ///< a caller is inside a blocking backend call
+  std::atomic<bool> m_direct{false}; ///< a caller is inside a blocking backend call; set locked
   std::uint64_t m_collectives = 0;   ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;    ///< why nothing works any more

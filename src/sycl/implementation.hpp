@@ -12,6 +12,8 @@
 
 #include <sucl/detail/request.hpp>
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,12 +48,17 @@ class device {
   sucl_memory classify(const void* pointer) const;
 
  private:
+  sucl_memory ask(const void* pointer) const;
   static void* start_copy(void* self, void* to, const void* from, std::size_t bytes);
   static bool test_copy(void* self, void* token);
 
   ::sycl::context m_context;
   ::sycl::queue m_copies;  ///< a queue of its own: the user's may wait for the operation
   std::vector<::sycl::context> m_other_contexts;
+  /// Answers of classify(), by a hash of the pointer: the pointer above its kind plus one. Kept only
+  /// where a stale one does no harm: the host reads everything, and no rule looks at kinds.
+  bool m_remembers = false;
+  mutable std::array<std::atomic<std::uint64_t>, 64> m_known{};
   core::self_description m_self;
   bool m_stages = false;
   core::device_copier m_copier;
