@@ -27,6 +27,8 @@ OPTIMIZE_OUTPUT_FOR_C  = NO
 MACRO_EXPANSION        = YES
 EXPAND_ONLY_PREDEF     = YES
 PREDEFINED             = SUCL_API= SUCL_CORE_API= __cplusplus
+HAVE_DOT               = NO
+CLASS_GRAPH            = NO
 QUIET                  = YES
 WARN_IF_UNDOCUMENTED   = NO
 END

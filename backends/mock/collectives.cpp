@@ -77,8 +77,8 @@ class writer {
 };
 
 std::string misfit(int from, std::uint64_t bytes, std::uint64_t expected) {
-  return "rank " + std::to_string(from) + " contributed " + std::to_string(bytes) + " bytes where " +
-         std::to_string(expected) + " were expected";
+  return "rank " + std::to_string(from) + " contributed " + std::to_string(bytes) +
+         " bytes where " + std::to_string(expected) + " were expected";
 }
 
 // Whether each of the first `ranks` contributions has `expected` bytes.
@@ -199,18 +199,14 @@ std::vector<std::byte> contribution(const view& v) {
     case SUCL_KIND_REDUCE:
     case SUCL_KIND_ALLREDUCE:
     case SUCL_KIND_SCAN:
-    case SUCL_KIND_EXSCAN:
-      return elements(input(v), op.count, v);
-    case SUCL_KIND_REDUCE_SCATTER:
-      return elements(input(v), total(op.recv_counts, v.size), v);
+    case SUCL_KIND_EXSCAN: return elements(input(v), op.count, v);
+    case SUCL_KIND_REDUCE_SCATTER: return elements(input(v), total(op.recv_counts, v.size), v);
     case SUCL_KIND_REDUCE_SCATTER_BLOCK:
-    case SUCL_KIND_ALLTOALL:
-      return elements(input(v), v.size * op.count, v);
+    case SUCL_KIND_ALLTOALL: return elements(input(v), v.size * op.count, v);
     case SUCL_KIND_ALLGATHER:
     case SUCL_KIND_ALLGATHERV:
     case SUCL_KIND_GATHER:
-    case SUCL_KIND_GATHERV:
-      return own_part(v);
+    case SUCL_KIND_GATHERV: return own_part(v);
     case SUCL_KIND_SCATTER:
       return is_root(v) ? elements(input(v), v.size * op.count, v) : std::vector<std::byte>{};
     case SUCL_KIND_SCATTERV:

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <new>
 
 namespace {
@@ -85,8 +86,8 @@ void set_error(sucl_request& request, sucl_status status, std::string text) {
 
 void exchange(sucl_backend_comm& comm, sucl_request& request, stage next, const void* mine,
               void* all, std::uint64_t bytes) {
-  const sucl_status status = comm.state->core->oob_allgather_start(comm.oob, mine, all, bytes,
-                                                                   &request.exchange);
+  const sucl_status status =
+      comm.state->core->oob_allgather_start(comm.oob, mine, all, bytes, &request.exchange);
   request.at = next;
   if (status != SUCL_SUCCESS) set_error(request, status, "the out-of-band exchange did not start");
 }
@@ -110,7 +111,7 @@ void exchange_data(sucl_backend_comm& comm, sucl_request& request) {
 void conclude(sucl_backend_comm& comm, sucl_request& request) {
   const sucl_operation& op = request.operation;
   const auto result = sucl::mock::finish({&op, comm.rank, comm.size},
-                             {request.all.data(), request.mine.size(), request.bytes});
+                                         {request.all.data(), request.mine.size(), request.bytes});
   request.at = stage::done;
   if (!result.error.empty()) set_error(request, SUCL_ERROR_MISMATCH, result.error);
   if (result.last && (comm.state->config.wrong >> op.kind & 1))
@@ -231,13 +232,13 @@ sucl_status refuse(const sucl_backend_comm& comm, const sucl_operation& op) {
   return SUCL_SUCCESS;
 }
 
-sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation,
-                 sucl_request** request) {
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
   return guarded(comm->state->core, [&]() -> sucl_status {
     if (const sucl_status status = refuse(*comm, *operation)) return status;
     auto result = std::make_unique<sucl_request>();
     result->operation = *operation;
-    result->ready = clock_type::now() + std::chrono::microseconds(std::min(comm->state->config.delay_us, longest_delay_us));
+    result->ready = clock_type::now() + std::chrono::microseconds(std::min(
+                                            comm->state->config.delay_us, longest_delay_us));
     comm->live.push_back(std::move(result));
     comm->turns.push_back(comm->live.back().get());
     *request = comm->turns.back();
@@ -256,7 +257,8 @@ std::unique_ptr<sucl_request> take(sucl_backend_comm& comm, const sucl_request* 
 
 const char* hint_for(sucl_status status) {
   if (status == SUCL_ERROR_OUT_OF_MEMORY) return memory_hint;
-  return "Check that every rank passes the same operation; the validate layer names the difference.";
+  return "Check that every rank passes the same operation; the validate layer names the "
+         "difference.";
 }
 
 sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
@@ -270,28 +272,30 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   return comm->state->core->fail(owned->status, 0, owned->error.c_str(), hint_for(owned->status));
 }
 
-// The memory of an exchange under way may still be written to, so it outlives the communicator.
+// The memory of an exchange under way may still be written to, so it is kept for good.
 void abort(sucl_backend_comm* comm) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::unique_ptr<sucl_request>>;
+  const std::lock_guard lock(mutex);
   if (!comm->turns.empty() && comm->turns.front()->exchange != nullptr)
-    (void)take(*comm, comm->turns.front()).release();
+    kept.push_back(take(*comm, comm->turns.front()));
   comm->turns.clear();
 }
 
-constexpr sucl_backend table{
-    sizeof(sucl_backend),
-    SUCL_ABI_MAJOR,
-    SUCL_ABI_MINOR,
-    0,
-    "mock",
-    "reference implementation over the out-of-band exchange, for tests",
-    open,
-    close,
-    query,
-    comm_create,
-    comm_destroy,
-    post,
-    test,
-    abort};
+constexpr sucl_backend table{sizeof(sucl_backend),
+                             SUCL_ABI_MAJOR,
+                             SUCL_ABI_MINOR,
+                             0,
+                             "mock",
+                             "reference implementation over the out-of-band exchange, for tests",
+                             open,
+                             close,
+                             query,
+                             comm_create,
+                             comm_destroy,
+                             post,
+                             test,
+                             abort};
 
 }  // namespace
 

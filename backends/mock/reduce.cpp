@@ -120,8 +120,7 @@ void arithmetic(const task& t) {
   using wide = typename Element::wide;
   const auto add = [](wide a, wide b) { return static_cast<wide>(a + b); };
   if (t.op == SUCL_OP_SUM) t.run<Element>(add);
-  if (t.op == SUCL_OP_PROD)
-    t.run<Element>([](wide a, wide b) { return static_cast<wide>(a * b); });
+  if (t.op == SUCL_OP_PROD) t.run<Element>([](wide a, wide b) { return static_cast<wide>(a * b); });
   if (t.op == SUCL_OP_AVG) t.run<Element>(add, t.ranks);
 }
 

@@ -43,8 +43,9 @@ layout uniform_blocks(const call& c, const void* base, sucl_memory memory) {
   return l;
 }
 
-layout same_block(const call& c, const void* base, sucl_memory memory) {
+layout same_block(const call& c, const void* base, std::uint64_t count, sucl_memory memory) {
   layout l = uniform_blocks(c, base, memory);
+  l.uniform = count;
   l.stride = 0;
   return l;
 }
@@ -73,6 +74,12 @@ const void* own_block(const call& c, std::uint64_t place) {
 
 sucl_memory own_memory(const call& c) {
   return c.in_place() ? c.operation.recv_memory : c.operation.send_memory;
+}
+
+// What this rank contributes to a gather: in place, where it knows them, the counts of recv say it.
+std::uint64_t own_count(const call& c) {
+  return c.in_place() && c.operation.recv_counts ? c.operation.recv_counts[c.comm.rank]
+                                                 : c.operation.count;
 }
 
 std::uint64_t uniform_place(const call& c) {
@@ -133,7 +140,7 @@ sucl_status issue_reduce_scatter_block(call& c) {
 sucl_status issue_allgather(call& c) {
   const sucl_operation& o = c.operation;
   if (!all_fit(c))
-    return exchange(c, same_block(c, own_block(c, uniform_place(c)), own_memory(c)),
+    return exchange(c, same_block(c, own_block(c, uniform_place(c)), own_count(c), own_memory(c)),
                     uniform_blocks(c, o.recv, o.recv_memory), false);
   return SUCL_MPI_ISSUE(c, Allgather, Iallgather, c.input(), c.count(), c.type, o.recv, c.count(),
                         c.type, c.comm.collective);
@@ -144,7 +151,7 @@ sucl_status issue_allgatherv(call& c) {
   // The counts are the same on every rank, the displacements need not be: the first decides which
   // messages travel, the second only what this rank does with them.
   if (!c.fits(total(o.recv_counts, c.comm.size)))
-    return exchange(c, same_block(c, own_block(c, varied_place(c)), own_memory(c)),
+    return exchange(c, same_block(c, own_block(c, varied_place(c)), own_count(c), own_memory(c)),
                     varied_blocks(o.recv, o.recv_counts, o.recv_displs, o.recv_memory), false);
   if (!c.fits(*std::max_element(o.recv_displs, o.recv_displs + c.comm.size)))
     return gather_densely(c);
@@ -185,7 +192,7 @@ sucl_status issue_gather(call& c) {
   const sucl_operation& o = c.operation;
   const void* own = own_block(c, uniform_place(c));
   if (!all_fit(c))
-    return exchange(c, only_for(same_block(c, own, own_memory(c)), o.root),
+    return exchange(c, only_for(same_block(c, own, own_count(c), own_memory(c)), o.root),
                     c.at_root() ? uniform_blocks(c, o.recv, o.recv_memory) : no_blocks(), false);
   const void* input = c.at_root() ? c.input() : own;
   return SUCL_MPI_ISSUE(c, Gather, Igather, input, c.count(), c.type, o.recv, c.count(), c.type,
@@ -196,7 +203,7 @@ sucl_status issue_gatherv(call& c) {
   const sucl_operation& o = c.operation;
   const void* own = own_block(c, varied_place(c));
   if (c.comm.limited)
-    return exchange(c, only_for(same_block(c, own, own_memory(c)), o.root),
+    return exchange(c, only_for(same_block(c, own, own_count(c), own_memory(c)), o.root),
                     c.at_root() ? varied_blocks(o.recv, o.recv_counts, o.recv_displs, o.recv_memory)
                                 : no_blocks(),
                     false);
@@ -215,7 +222,7 @@ sucl_status issue_scatter(call& c) {
   void* own = keeps ? c.received(uniform_place(c)) : o.recv;
   if (!all_fit(c))
     return exchange(c, c.at_root() ? uniform_blocks(c, all, own_memory(c)) : no_blocks(),
-                    only_for(same_block(c, own, o.recv_memory), o.root), false);
+                    only_for(same_block(c, own, o.count, o.recv_memory), o.root), false);
   return SUCL_MPI_ISSUE(c, Scatter, Iscatter, all, c.count(), c.type,
                         keeps ? MPI_IN_PLACE : o.recv, c.count(), c.type, o.root,
                         c.comm.collective);
@@ -228,8 +235,11 @@ sucl_status issue_scatterv(call& c) {
   void* own = keeps ? c.received(o.send_displs[c.comm.rank]) : o.recv;
   if (c.comm.limited)
     return exchange(
-        c, c.at_root() ? varied_blocks(all, o.send_counts, o.send_displs, own_memory(c)) : no_blocks(),
-        only_for(same_block(c, own, o.recv_memory), o.root), false);
+        c,
+        c.at_root() ? varied_blocks(all, o.send_counts, o.send_displs, own_memory(c)) : no_blocks(),
+        only_for(same_block(c, own, keeps ? o.send_counts[c.comm.rank] : o.count, o.recv_memory),
+                 o.root),
+        false);
   return SUCL_MPI_ISSUE(c, Scatterv, Iscatterv, all, counts(c, sent), displs(c, sent), c.type,
                         keeps ? MPI_IN_PLACE : o.recv, c.count(), c.type, o.root,
                         c.comm.collective);

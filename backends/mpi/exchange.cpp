@@ -192,9 +192,10 @@ sucl_status gather_densely(call& c) {
   }
   std::byte* dense = c.request.reserve_scratch(elements * o.element_size);
   const void* own = c.in_place() ? c.received(o.recv_displs[c.comm.rank]) : o.send;
+  const std::uint64_t own_count = c.in_place() ? o.recv_counts[c.comm.rank] : o.count;
   c.request.operation = o;
   c.request.finish = spread;
-  return SUCL_MPI_ISSUE(c, Allgatherv, Iallgatherv, own, c.count(), c.type, dense, counts.data(),
+  return SUCL_MPI_ISSUE(c, Allgatherv, Iallgatherv, own, static_cast<count_type>(own_count), c.type, dense, counts.data(),
                         displs.data(), c.type, c.comm.collective);
 }
 

@@ -66,8 +66,8 @@ std::string text_of(const toml::node& node) {
   if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
   std::array<char, 512> digits{};
   const double number = node.as_floating_point()->get();
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number,
-                                 std::chars_format::fixed);
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), number, std::chars_format::fixed);
   return std::string(digits.data(), end.ptr);
 }
 
@@ -118,8 +118,8 @@ struct toml_entry {
 std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place) {
   std::vector<std::pair<toml::source_position, toml_entry>> entries;
   for (auto&& [key, node] : table)
-    entries.push_back({key.source().begin,
-                       {std::string(key.str()), origin_of(place, key.source()), &node}});
+    entries.push_back(
+        {key.source().begin, {std::string(key.str()), origin_of(place, key.source()), &node}});
   std::stable_sort(entries.begin(), entries.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<toml_entry> result;
@@ -195,9 +195,6 @@ void fill_rules(draft& d, const toml::node& node, const toml_place& place) {
   if (list == nullptr)
     refuse(origin_of(place, node.source()), std::string("rules is ") + type_of(node).name,
            "Write each rule as a table [[rules]].");
-  for (auto it = d.pending.lower_bound("rules["); it != d.pending.end() &&
-                                                  it->first.compare(0, 6, "rules[") == 0;)
-    it = d.pending.erase(it);
   d.c.rules.clear();
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string key = "rules[" + std::to_string(i) + "]";

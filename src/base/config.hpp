@@ -21,8 +21,8 @@ namespace sucl::base {
 /// The names that the SYCL implementations give to one platform; what SuCL calls it is `name`.
 struct platform_entry {
   std::string name;
-  std::vector<std::string> dpcpp;         ///< enumerators of sycl::backend in DPC++
-  std::vector<std::string> adaptivecpp;   ///< enumerators of sycl::backend in AdaptiveCpp
+  std::vector<std::string> dpcpp;        ///< enumerators of sycl::backend in DPC++
+  std::vector<std::string> adaptivecpp;  ///< enumerators of sycl::backend in AdaptiveCpp
 };
 
 /// A backend that may be loaded.
@@ -94,7 +94,7 @@ struct config {
   std::vector<setting_row> rows;      ///< every value, in the order of the table of keys
   std::vector<std::string> warnings;  ///< for the log, once a job: suspicious, not wrong
 
-  const backend_entry* find_backend(std::string_view name) const noexcept;
+  SUCL_CORE_API const backend_entry* find_backend(std::string_view name) const noexcept;
 };
 
 /// Environment variables as names and values.

@@ -24,6 +24,7 @@ struct found_value {
 /// A word that must be in a vocabulary, which is complete only at the end.
 struct pending_word {
   const key_row* row;
+  std::string key;
   std::string text;
   std::string origin;
 };
@@ -31,8 +32,8 @@ struct pending_word {
 /// The configuration, and what is needed only until it is complete.
 struct draft {
   config c;
-  std::map<std::string, std::string> origins;                ///< by key
-  std::map<std::string, std::vector<pending_word>> pending;  ///< by key
+  std::map<std::string, std::string> origins;  ///< by key
+  std::vector<pending_word> pending;  ///< of every source, even where another one goes before it
 };
 
 /// Throws the error that something at `origin` is wrong.

@@ -47,8 +47,7 @@ void make_backend_of_variable(draft& d, const std::string& name) {
     const std::string backend = lower(rest.substr(0, rest.size() - end.size()));
     check_name(backend, "environment " + name);
     std::size_t at = 0;
-    while (at < d.c.backends.size() &&
-           d.origins.count("backends." + d.c.backends[at].name) != 0)
+    while (at < d.c.backends.size() && d.origins.count("backends." + d.c.backends[at].name) != 0)
       ++at;
     put_backend(d, backend, at);
     d.origins["backends." + backend] = "environment " + name;
@@ -86,9 +85,9 @@ void warn_unknown_variable(draft& d, const std::string& name) {
   for (const auto& row : config_keys())
     if (*row.environment != '\0') known.emplace_back(row.environment);
   const std::string near = nearest(name, known);
-  d.c.warnings.push_back("environment " + name + ": no such variable" +
-                         (near.empty() ? "; it is ignored" : ", it is ignored; did you mean '" +
-                                                                 near + "'?"));
+  d.c.warnings.push_back(
+      "environment " + name + ": no such variable" +
+      (near.empty() ? "; it is ignored" : ", it is ignored; did you mean '" + near + "'?"));
 }
 
 }  // namespace

@@ -39,12 +39,12 @@ std::optional<std::int64_t> parse_threshold(std::string_view text) {
 
 const form<std::string> text_form{"text", "\"...\"", accept_string, only<same>,
                                   [](const std::string& s) { return s; }};
-const form<words> list_form{
-    "word or list", "[\"one\", \"two\"]", accept_string | accept_array,
-    [](const words& given) { return given; }, [](const words& list) { return join(list, ", "); }};
-const form<std::uint64_t> size_form{
-    "size", "\"64Ki\"", accept_string | accept_integer, only<parse_bytes>,
-    [](const std::uint64_t& bytes) { return print_bytes(bytes); }};
+const form<words> list_form{"word or list", "[\"one\", \"two\"]", accept_string | accept_array,
+                            [](const words& given) { return given; },
+                            [](const words& list) { return join(list, ", "); }};
+const form<std::uint64_t> size_form{"size", "\"64Ki\"", accept_string | accept_integer,
+                                    only<parse_bytes>,
+                                    [](const std::uint64_t& bytes) { return print_bytes(bytes); }};
 const form<std::optional<std::int64_t>> threshold_form{
     "size, 0 or negative", "\"16Ki\"", accept_string | accept_integer, only<parse_threshold>,
     [](const std::optional<std::int64_t>& value) {
@@ -53,11 +53,10 @@ const form<std::optional<std::int64_t>> threshold_form{
 const form<std::uint64_t> number_form{
     "whole number", "3", accept_integer, only<parse_number>,
     [](const std::uint64_t& number) { return std::to_string(number); }};
-const form<range> range_form{"range", "\"2..8\"", accept_string | accept_integer,
-                             only<parse_range>, print_range};
-const form<range> size_range_form{"range of sizes", "\"4Ki..64Ki\"",
-                                  accept_string | accept_integer, only<parse_byte_range>,
-                                  print_byte_range};
+const form<range> range_form{"range", "\"2..8\"", accept_string | accept_integer, only<parse_range>,
+                             print_range};
+const form<range> size_range_form{"range of sizes", "\"4Ki..64Ki\"", accept_string | accept_integer,
+                                  only<parse_byte_range>, print_byte_range};
 const form<std::chrono::nanoseconds> time_form{
     "time", "\"30s\"", accept_string | accept_integer | accept_float, only<parse_duration>,
     [](const std::chrono::nanoseconds& time) { return print_duration(time); }};
@@ -118,8 +117,8 @@ key_row row(const about& a, const form<T>& f, Place place) {
     place(t) = parse(given);
   };
   const auto get = [place, print = f.print](const key_target& t) { return print(place(t)); };
-  return {a.name, f.name,     f.example, a.fallback, a.environment, a.help,
-          a.shared, f.accepted, a.known,   set,        get};
+  return {a.name,     f.name,  f.example, a.fallback, a.environment, a.help, a.shared,
+          f.accepted, a.known, set,       get};
 }
 
 // The same for a number that must not be zero.
@@ -147,10 +146,10 @@ void add_scalars(std::vector<key_row>& t) {
                    "always MPI; unset: rules and platforms decide alone.",
                    shared},
                   threshold_form, [](auto& k) -> auto& { return k.all->threshold; }));
-  t.push_back(row({"default_backend", "mpi", "SUCL_DEFAULT_BACKEND",
-                   "Carries what no rule and no backend of the platform carries.", shared,
-                   &backends},
-                  text_form, [](auto& k) -> auto& { return k.all->default_backend; }));
+  t.push_back(
+      row({"default_backend", "mpi", "SUCL_DEFAULT_BACKEND",
+           "Carries what no rule and no backend of the platform carries.", shared, &backends},
+          text_form, [](auto& k) -> auto& { return k.all->default_backend; }));
   t.push_back(row({"mpi.flavour", "auto", "SUCL_MPI_FLAVOUR",
                    "The MPI library to use: auto (the one that is loaded or that started the "
                    "process), openmpi, mpich or impi.",
@@ -167,9 +166,9 @@ void add_scalars(std::vector<key_row>& t) {
   t.push_back(positive_row({"staging.chunk", "1Mi", "SUCL_STAGING_CHUNK",
                             "Size of the pieces in which device memory is staged.", shared},
                            size_form, [](auto& k) -> auto& { return k.all->staging.chunk; }));
-  t.push_back(positive_row({"staging.depth", "3", "SUCL_STAGING_DEPTH",
-                            "Pieces that are under way at once.", shared},
-                           number_form, [](auto& k) -> auto& { return k.all->staging.depth; }));
+  t.push_back(positive_row(
+      {"staging.depth", "3", "SUCL_STAGING_DEPTH", "Pieces that are under way at once.", shared},
+      number_form, [](auto& k) -> auto& { return k.all->staging.depth; }));
   t.push_back(row({"progress.poll_us", "5", "SUCL_POLL_US",
                    "Microseconds for which a call may wait for its own completion before the "
                    "progress thread takes over."},
@@ -183,27 +182,27 @@ void add_scalars(std::vector<key_row>& t) {
   t.push_back(row({"layers.trace", "", "SUCL_TRACE",
                    "File for a timeline of all operations; %r stands for the rank. Empty: none."},
                   text_form, [](auto& k) -> auto& { return k.all->layers.trace; }));
-  t.push_back(row({"watchdog.timeout", "0", "SUCL_TIMEOUT",
-                   "An operation that takes longer becomes an error on every rank. 0: wait forever.",
-                   shared},
-                  time_form, [](auto& k) -> auto& { return k.all->watchdog.timeout; }));
+  t.push_back(row(
+      {"watchdog.timeout", "0", "SUCL_TIMEOUT",
+       "An operation that takes longer becomes an error on every rank. 0: wait forever.", shared},
+      time_form, [](auto& k) -> auto& { return k.all->watchdog.timeout; }));
   t.push_back(row({"log.level", "warn", "SUCL_LOG",
                    "Lines to write to standard error: error, warn, info or debug.", false, &levels},
                   text_form, [](auto& k) -> auto& { return k.all->log.level; }));
-  t.push_back(row({"nodes.size", "0", "SUCL_NODE_SIZE",
-                   "Treat every so many consecutive ranks as one node. 0: nodes as they are found.",
-                   shared},
-                  number_form, [](auto& k) -> auto& { return k.all->nodes.size; }));
+  t.push_back(row(
+      {"nodes.size", "0", "SUCL_NODE_SIZE",
+       "Treat every so many consecutive ranks as one node. 0: nodes as they are found.", shared},
+      number_form, [](auto& k) -> auto& { return k.all->nodes.size; }));
 }
 
 void add_platforms_and_backends(std::vector<key_row>& t) {
-  t.push_back(group("platforms", "SUCL_PLATFORMS",
-                    "What each SYCL implementation calls the platforms."));
+  t.push_back(
+      group("platforms", "SUCL_PLATFORMS", "What each SYCL implementation calls the platforms."));
   t.push_back(row({"platforms.*.dpcpp", "", "", "Names of sycl::backend in DPC++.", shared},
                   list_form, [](auto& k) -> auto& { return k.platform->dpcpp; }));
-  t.push_back(row({"platforms.*.adaptivecpp", "", "", "Names of sycl::backend in AdaptiveCpp.",
-                   shared},
-                  list_form, [](auto& k) -> auto& { return k.platform->adaptivecpp; }));
+  t.push_back(
+      row({"platforms.*.adaptivecpp", "", "", "Names of sycl::backend in AdaptiveCpp.", shared},
+          list_form, [](auto& k) -> auto& { return k.platform->adaptivecpp; }));
   t.push_back(group("backends", "", "The backends that may be loaded; the first ones go first."));
   t.push_back(row({"backends.*.path", "", "SUCL_BACKEND_<NAME>_PATH",
                    "Path of its module. Empty: libsucl_backend_NAME.so beside the core."},
@@ -220,9 +219,9 @@ void add_rules(std::vector<key_row>& t) {
   t.push_back(group("rules", "SUCL_RULES", "Which backend carries what; the first match wins."));
   t.push_back(row({"rules.*.collective", "*", "", "Kinds of operation.", shared, &collectives},
                   list_form, [](auto& k) -> auto& { return k.selection->collectives; }));
-  t.push_back(row({"rules.*.platform", "*", "", "Platforms, by canonical name.", shared,
-                   &platforms},
-                  list_form, [](auto& k) -> auto& { return k.selection->platforms; }));
+  t.push_back(
+      row({"rules.*.platform", "*", "", "Platforms, by canonical name.", shared, &platforms},
+          list_form, [](auto& k) -> auto& { return k.selection->platforms; }));
   t.push_back(row({"rules.*.ranks", "*", "", "Ranks of the communicator.", shared}, range_form,
                   [](auto& k) -> auto& { return k.selection->ranks; }));
   t.push_back(row({"rules.*.nodes", "*", "", "Nodes of the communicator.", shared}, range_form,
@@ -232,12 +231,12 @@ void add_rules(std::vector<key_row>& t) {
                    "different sizes, as in allgatherv.",
                    shared},
                   size_range_form, [](auto& k) -> auto& { return k.selection->bytes; }));
-  t.push_back(row({"rules.*.memory", "*", "", "Memory: system, host, shared or device.", shared,
-                   &memories},
-                  list_form, [](auto& k) -> auto& { return k.selection->memories; }));
-  t.push_back(row({"rules.*.backend", "", "", "Backends, the best one first. Required.", shared,
-                   &backends},
-                  list_form, [](auto& k) -> auto& { return k.selection->backends; }));
+  t.push_back(
+      row({"rules.*.memory", "*", "", "Memory: system, host, shared or device.", shared, &memories},
+          list_form, [](auto& k) -> auto& { return k.selection->memories; }));
+  t.push_back(
+      row({"rules.*.backend", "", "", "Backends, the best one first. Required.", shared, &backends},
+          list_form, [](auto& k) -> auto& { return k.selection->backends; }));
 }
 
 std::vector<key_row> build_keys() {
@@ -292,10 +291,10 @@ std::vector<backend_entry> built_in_backends() {
 
 bool foreign_variable(std::string_view name) {
   // A star at the end stands for any rest. SUCL_MPI is the compiler wrapper of the build.
-  constexpr std::array<std::string_view, 13> others{
-      "SUCL_CONFIG", "SUCL_SYCL*",  "SUCL_VENV*", "SUCL_MPI",   "SUCL_ACPP*",
-      "SUCL_BENCH*", "SUCL_BUILD*", "SUCL_TEST*", "SUCL_RUN*",  "SUCL_INSTALL*",
-      "SUCL_CI*",    "SUCL_PYTHON*", "SUCL_EXAMPLE*"};
+  constexpr std::array<std::string_view, 15> others{
+      "SUCL_CONFIG", "SUCL_MODULE_PATH", "SUCL_SYCL*",  "SUCL_VENV*",   "SUCL_MPI",
+      "SUCL_ACPP*",  "SUCL_ICPX*",       "SUCL_BENCH*", "SUCL_BUILD*",  "SUCL_TEST*",
+      "SUCL_RUN*",   "SUCL_INSTALL*",    "SUCL_CI*",    "SUCL_PYTHON*", "SUCL_EXAMPLE*"};
   return std::any_of(others.begin(), others.end(), [&](std::string_view other) {
     if (other.back() != '*') return name == other;
     other.remove_suffix(1);

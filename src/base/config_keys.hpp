@@ -34,9 +34,9 @@ enum : unsigned {
 
 /// Words that a value may use.
 struct vocabulary {
-  const char* what;                              ///< as in "backend"
+  const char* what;  ///< as in "backend"
   std::vector<std::string> (*words)(const config&);
-  const char* cure;                              ///< what else could be done; may be ""
+  const char* cure;  ///< what else could be done; may be ""
 };
 
 /// A key. In names a star stands for the name of an entry, or for the number of a rule.

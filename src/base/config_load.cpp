@@ -52,8 +52,7 @@ void set_defaults(draft& d) {
 
 }  // namespace
 
-void refuse(const std::string& origin, const std::string& message,
-                         const std::string& hint) {
+void refuse(const std::string& origin, const std::string& message, const std::string& hint) {
   constexpr std::string_view file = "file ";
   const bool in_file = origin.compare(0, file.size(), file) == 0;
   fail(errc::configuration, (in_file ? origin.substr(file.size()) : origin) + ": " + message, hint);
@@ -62,8 +61,7 @@ void refuse(const std::string& origin, const std::string& message,
 void check_name(const std::string& name, const std::string& origin) {
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-";
   if (!name.empty() && name.find_first_not_of(allowed) == std::string::npos) return;
-  refuse(origin, "'" + name + "' cannot be a name",
-         "Use small letters, digits, '_' and '-' only.");
+  refuse(origin, "'" + name + "' cannot be a name", "Use small letters, digits, '_' and '-' only.");
 }
 
 void apply(draft& d, const key_row& row, const key_target& target, const std::string& key,
@@ -74,11 +72,9 @@ void apply(draft& d, const key_row& row, const key_target& target, const std::st
     refuse(value.origin, key + ": " + e.message(), e.hint());
   }
   d.origins[key] = value.origin;
-  auto& pending = d.pending[key];
-  pending.clear();
   if (row.known == nullptr) return;
   for (std::size_t i = 0; i < value.texts.size(); ++i)
-    pending.push_back({&row, value.texts[i], value.origins[i]});
+    d.pending.push_back({&row, key, value.texts[i], value.origins[i]});
 }
 
 backend_entry& put_backend(draft& d, const std::string& name, std::size_t at) {

@@ -9,15 +9,14 @@ namespace {
 using words = std::vector<std::string>;
 
 void check_words(const draft& d) {
-  for (const auto& [key, list] : d.pending) {
-    for (const auto& word : list) {
-      const words known = word.row->known->words(d.c);
-      if (std::find(known.begin(), known.end(), word.text) != known.end()) continue;
-      std::string hint = did_you_mean(word.text, known);
-      if (*word.row->known->cure != '\0') hint += std::string(" ") + word.row->known->cure;
-      refuse(word.origin,
-             key + ": there is no " + word.row->known->what + " '" + word.text + "'", hint);
-    }
+  for (const auto& word : d.pending) {
+    const vocabulary& vocabulary = *word.row->known;
+    const words known = vocabulary.words(d.c);
+    if (std::find(known.begin(), known.end(), word.text) != known.end()) continue;
+    std::string hint = did_you_mean(word.text, known);
+    if (*vocabulary.cure != '\0') hint += std::string(" ") + vocabulary.cure;
+    refuse(word.origin, word.key + ": there is no " + vocabulary.what + " '" + word.text + "'",
+           hint);
   }
 }
 
@@ -84,8 +83,8 @@ void add_backend_rows(draft& d, backend_entry& b) {
   for (const std::string& part : keys_below("backends.*.")) {
     const key_row& row = *find_key("backends.*." + part);
     d.c.rows.push_back({prefix + part, row.get({&d.c, nullptr, &b, nullptr}),
-                        origin_or_default(d, prefix + part), variable + variable_part(part), row.help,
-                        row.shared});
+                        origin_or_default(d, prefix + part), variable + variable_part(part),
+                        row.help, row.shared});
   }
   for (const auto& [key, value] : b.settings)
     d.c.rows.push_back({prefix + key, value, origin_or_default(d, prefix + key),
@@ -97,10 +96,9 @@ void add_group_rows(draft& d, const key_row& row) {
   const std::string group = row.name;
   if (group == "platforms")
     for (auto& p : c.platforms)
-      c.rows.push_back({"platforms." + p.name,
-                        entry_text({&c, &p, nullptr, nullptr}, "platforms.*."),
-                        origin_or_default(d, "platforms." + p.name), row.environment, row.help,
-                        row.shared});
+      c.rows.push_back(
+          {"platforms." + p.name, entry_text({&c, &p, nullptr, nullptr}, "platforms.*."),
+           origin_or_default(d, "platforms." + p.name), row.environment, row.help, row.shared});
   if (group == "backends")
     for (auto& b : c.backends) add_backend_rows(d, b);
   if (group == "rules")
@@ -150,8 +148,7 @@ std::uint64_t digest(const config& c) {
 std::string platform_name(const config& c, sycl_implementation implementation,
                           std::string_view backend) {
   for (const auto& p : c.platforms) {
-    const auto& names =
-        implementation == sycl_implementation::dpcpp ? p.dpcpp : p.adaptivecpp;
+    const auto& names = implementation == sycl_implementation::dpcpp ? p.dpcpp : p.adaptivecpp;
     if (std::find(names.begin(), names.end(), backend) != names.end()) return p.name;
   }
   return {};

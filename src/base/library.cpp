@@ -51,7 +51,7 @@ bool complete(std::ifstream& file, const ElfW(Ehdr) & about, std::uint64_t size)
 // What is wrong with the file itself; an empty message if nothing is. Asked first, because the
 // linker reports a library for another machine as missing, and crashes on one cut short.
 complaint look_at_file(const std::string& path) {
-  struct stat about {};
+  struct stat about{};
   if (::stat(path.c_str(), &about) != 0)
     return {std::string(std::strerror(errno)), "Correct the path, or build or install the file."};
   if (S_ISDIR(about.st_mode)) return {"it is a directory", "Give the path of the library in it."};
@@ -64,8 +64,8 @@ complaint look_at_file(const std::string& path) {
   ElfW(Ehdr) own{};
   std::ifstream self("/proc/self/exe", std::ios::binary);
   if (!read_header(file, 0, found)) return no_library;
-  if (read_header(self, 0, own) && (found.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] ||
-                                    found.e_machine != own.e_machine))
+  if (read_header(self, 0, own) &&
+      (found.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || found.e_machine != own.e_machine))
     return {"it was built for another machine (ELF class " +
                 std::to_string(found.e_ident[EI_CLASS]) + ", machine " +
                 std::to_string(found.e_machine) + "; this process has " +

@@ -4,10 +4,10 @@
 
 #include "base/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
-#include <utility>
 
 namespace sucl::base {
 namespace {

@@ -51,7 +51,7 @@ struct staging {
   bool comm_stages = false;
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  ///< scratch of one slice, a side
   std::uint64_t min_block_bytes = 4096;  ///< least per rank, where a slice has a block a rank
-  int depth = 4;                         ///< slices in progress at once
+  int depth = 4;                         ///< slices of a collective in progress at once
   std::int32_t message_tag = 32767;      ///< for collectives that travel as messages; kept free
 };
 
@@ -101,14 +101,14 @@ class SUCL_CORE_API adapted {
   /// can only be destroyed.
   bool step();
 
-  /// Whether every slice has been posted.
+  /// Whether every slice has been posted. Messages get there without their peers; a collective of
+  /// several slices does as the other ranks join.
   bool all_posted() const noexcept;
 
-  /// Whether `next` may be posted to the same communicator now. Collectives and slices of
-  /// collectives must come in one order on every rank, so a collective waits for all_posted() of
-  /// the one before it. A message waits only for messages of the same direction, peer and tag:
-  /// were it to wait for others, two ranks that each send before they receive would wait for
-  /// each other.
+  /// Whether `next` may be posted to the same communicator now: once all is posted, so that
+  /// collectives and their slices come in one order on every rank, and messages in the order that
+  /// tells them apart. Messages need not wait for a collective: a rank may have to get one before
+  /// it joins.
   bool may_follow(const sucl_operation& next) const noexcept;
 
  private:

@@ -72,7 +72,7 @@ void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& w
                          bool blocks) {
     return converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks);
   };
-  // Messages of one operation overtake each other: what they replace must have been copied before.
+  // What messages replace must have been copied before they come.
   const bool replaces = r.from_recv && r.sink && a.as_messages;
   const bool source_blocks = has_source_blocks(op.kind);
   const bool sink_blocks = has_sink_blocks(op.kind);
@@ -120,7 +120,7 @@ adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& 
   const bool sliced = longest_block(op, s.size) > a.slice_elements;
   if (op.kind == SUCL_KIND_SENDRECV) a.as_messages = sliced || !w->pairs;
   decide_scratch(a, op, wires, *w, sliced);
-  a.depth = sliced || a.as_messages ? std::max(1, s.depth) : 1;
+  a.depth = std::max(1, s.depth);
   a.needed = sliced || a.as_messages || a.scratch_send || a.scratch_recv || a.convert ||
              a.type != op.type || displaced(a.send_layout) || displaced(a.recv_layout);
   return a;
@@ -134,7 +134,6 @@ adaptation plan_group(const sucl_operation& op, const layouts& where, wire_table
   a.groups = true;
   a.rank = s.rank;
   a.size = s.size;
-  a.depth = std::max(1, s.depth);
   for (std::uint64_t i = 0; i < op.part_count; ++i) {
     const layouts& of_part = i < where.parts.size() ? where.parts[i] : dense;
     a.parts.push_back(plan_one(op.parts[i], of_part, wires, s));

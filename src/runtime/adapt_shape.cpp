@@ -119,6 +119,8 @@ task make_message(const sucl_operation& op, const adaptation& how, const side& e
   t.operation.root = t.operation.source = peer;
   t.operation.tag = how.message_tag;
   t.operation.count = count;
+  t.operation.send_counts = t.operation.send_displs = nullptr;
+  t.operation.recv_counts = t.operation.recv_displs = nullptr;
   t.how = &how;
   side& s = sends ? t.source : t.sink;
   s = end;
@@ -138,20 +140,17 @@ void split_sendrecv(const sucl_operation& op, const adaptation& how, std::vector
   to.back().operation.tag = op.tag;
   to.push_back(make_message(op, how, make_side(op, how, true), false, op.source, 0, op.recv_count));
   to.back().operation.tag = op.tag;
-  if (r.from_recv) to.back().after = to.size() - 2;
 }
 
 void split_collective(const sucl_operation& op, const adaptation& how, std::vector<task>& to) {
   const task whole = make_task(op, how);
   const bool many_from = whole.source.present && has_source_blocks(op.kind);
   const bool many_to = whole.sink.present && has_sink_blocks(op.kind);
-  const bool replaces = whole.in_place && many_from && many_to;
   const auto exchange = [&](const side& end, bool sends, int peer, std::uint64_t block) {
     const bool own = whole.in_place && peer == how.rank;
     const std::uint64_t count = end.block_count(block);
-    if (own || count == 0) return;
-    to.push_back(make_message(op, how, end, sends, peer, end.displs ? end.displs[block] : 0, count));
-    if (!sends && replaces) to.back().after = to.size() - 2;
+    if (!own && count > 0)
+      to.push_back(make_message(op, how, end, sends, peer, end.displs ? end.displs[block] : 0, count));
   };
   // Each rank starts with another peer, so that they do not all load the same one.
   for (int i = 0; i < how.size; ++i) {

@@ -104,19 +104,14 @@ struct task {
   side sink;
   bool in_place = false;  ///< on the wire: the source's elements lie where the sink's will
   std::uint64_t slices = 1;
-  std::uint64_t posted = 0;  ///< slices posted so far
-  /// A message that takes away what this one replaces, by its number among the messages: no slice
-  /// is stored before the same slice of that one was posted.
-  std::size_t after = nothing;
-  static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
 };
 
 /// The task of an operation that travels as itself.
 task make_task(const sucl_operation& operation, const adaptation& how);
 
 /// The messages that an operation travels as: those of a group, the two halves of a sendrecv, or
-/// one for each pair of a collective. Where a collective is in place, a message to a peer comes
-/// right before the one from it, and goes through scratch memory.
+/// one for each pair of a collective. Where they replace what they send, each message to a peer
+/// comes before the one from it.
 std::vector<task> make_messages(const sucl_operation& operation, const adaptation& how);
 
 }  // namespace sucl::core

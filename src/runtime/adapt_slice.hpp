@@ -26,8 +26,7 @@ struct copies {
 
 /// The elements [first, last) of each block of a task, and the scratch memory they go through.
 struct slice {
-  task* of = nullptr;
-  std::uint64_t index = 0;
+  const task* of = nullptr;
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   scratch send_wire;

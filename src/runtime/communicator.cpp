@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/idling.hpp"
 #include "runtime/process.hpp"
 
 #include <sched.h>
@@ -133,7 +134,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
     lock.lock();
   }
   lock.unlock();
-  if (!done) m_process->wake(*this);
+  if (!done && !watch.assisted) m_process->wake(*this);
   return {std::move(t), done};
 }
 
@@ -146,7 +147,7 @@ void communicator::mark_ready(const ticket& t, const void* send, void* recv) {
 
 void communicator::mark_ready(const ticket& t) {
   t.get()->ready.store(true, std::memory_order_release);
-  m_process->wake(*this);
+  if (!t.get()->watch.assisted) m_process->wake(*this);
 }
 
 bool communicator::may_post(const sucl_operation& next) const {
@@ -228,7 +229,8 @@ void communicator::finish(node& n, const error_info* failure) {
     base::log(base::log_level::info, "runtime", describe(n.record), " failed: ",
               failure->message);
     // Who waits is told; an asynchronous failure is kept for the next call.
-    if (n.watch.done && !m_untold && !m_broken) m_untold = *failure;
+    const bool asynchronous = n.watch.done || n.watch.assisted;
+    if (asynchronous && !m_untold && !m_broken) m_untold = *failure;
   }
   n.at.store(phase::done, std::memory_order_release);
   m_done.push_back(&n);
@@ -329,13 +331,22 @@ void communicator::run_directly(const sucl_operation& record, const carrier& c,
 }
 
 void communicator::wait(const ticket& t) {
-  const auto spin = std::chrono::microseconds(m_process->settings().progress.spin_us);
-  auto yield_from = clock::now() + spin;
-  while (!t.done()) {
-    progress();
-    if (clock::now() > yield_from) sched_yield();
-  }
+  assist(t);
   if (t.failure()) throw error(*t.failure());
+}
+
+void communicator::assist(const ticket& t) {
+  m_assistants.fetch_add(1, std::memory_order_acq_rel);
+  idling rest(m_process->settings().progress.spin_us);
+  while (!t.done()) {
+    int finished = 0;
+    progress(&finished);
+    if (t.done()) break;
+    rest.after(finished);
+  }
+  // What is still in flight has only the progress thread now.
+  if (m_assistants.fetch_sub(1, std::memory_order_acq_rel) == 1 && progress())
+    m_process->wake(*this);
 }
 
 void communicator::wait_all() {

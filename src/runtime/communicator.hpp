@@ -96,10 +96,15 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Helps until the ticket is done, then throws its failure, if any.
   void wait(const ticket& t);
+  /// Helps until the ticket is done. While somebody does, the progress thread rests.
+  void assist(const ticket& t);
   /// Helps until everything issued is done, then check().
   void wait_all();
   /// Throws the first failure of an operation that nobody has been told of.
   void check();
+
+  /// Whether a thread is inside assist() and makes progress.
+  bool assisted() const { return m_assistants.load(std::memory_order_acquire) > 0; }
 
   /// Makes progress without waiting. False if nothing is to be done until something is issued or
   /// becomes ready. `finished`, unless null, counts operations that this call completed.
@@ -170,6 +175,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::optional<error_info> m_untold;    ///< failure that no caller has seen
   std::atomic<bool> m_ended{false};
   std::atomic<bool> m_queued{false};     ///< known to the engine
+  std::atomic<int> m_assistants{0};      ///< threads inside assist()
   friend class engine;
 };
 

@@ -67,8 +67,7 @@ sucl_status oob_allgather(sucl_oob* oob, const void* mine, void* all, std::uint6
 sucl_status oob_allgather_start(sucl_oob* oob, const void* mine, void* all, std::uint64_t bytes,
                                 sucl_oob_request** request) {
   if (const sucl_status status = check(oob)) return status;
-  if (oob->bootstrap)
-    return oob->bootstrap->allgather_start(oob->group, mine, all, bytes, request);
+  if (oob->bootstrap) return oob->bootstrap->allgather_start(oob->group, mine, all, bytes, request);
   if (bytes > 0) std::memmove(all, mine, bytes);
   *request = done_at_once();
   return SUCL_SUCCESS;
@@ -89,9 +88,9 @@ errc code_of(sucl_status status) {
 }  // namespace
 
 const sucl_core& services() noexcept {
-  static constexpr sucl_core table{sizeof(sucl_core), SUCL_ABI_MAJOR,      SUCL_ABI_MINOR, 0, log,
-                                   fail,              oob_allgather,       oob_allgather_start,
-                                   oob_test};
+  static constexpr sucl_core table{
+      sizeof(sucl_core), SUCL_ABI_MAJOR,      SUCL_ABI_MINOR, 0, log, fail,
+      oob_allgather,     oob_allgather_start, oob_test};
   return table;
 }
 
@@ -106,7 +105,8 @@ error_info take_last(sucl_status status) {
   } else {
     info.message = "failed with status " + std::to_string(status) + " (" + name(info.code) +
                    ") and gave no details";
-    info.hint = "A backend should `return core->fail(...)` with fact, cause and cure: tell its author.";
+    info.hint =
+        "A backend should `return core->fail(...)` with fact, cause and cure: tell its author.";
   }
   return info;
 }

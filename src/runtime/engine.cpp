@@ -3,10 +3,10 @@
 #include "runtime/engine.hpp"
 
 #include "base/log.hpp"
+#include "runtime/idling.hpp"
 #include "runtime/process.hpp"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 
@@ -15,10 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// After this long without a completion peers are far behind, and polling hard only takes their
-// processor away.
-constexpr auto patience = 100ms;
-constexpr auto nap = 50us;
 constexpr auto watch_period = 20ms;
 
 }  // namespace
@@ -72,19 +68,18 @@ bool engine::take_work(std::vector<std::shared_ptr<communicator>>& active) {
 
 void engine::loop() {
   std::vector<std::shared_ptr<communicator>> active;
-  const auto spin = std::chrono::microseconds(m_process.settings().progress.spin_us);
-  auto last_completion = clock::now();
-  auto last_watch = last_completion;
+  idling rest(m_process.settings().progress.spin_us);
+  auto last_watch = clock::now();
   while (take_work(active)) {
     int finished = 0;
     for (std::size_t i = 0; i < active.size();) {
-      if (active[i]->progress(&finished)) {
+      if (!active[i]->assisted() && active[i]->progress(&finished)) {
         ++i;
         continue;
       }
       // Whoever issues from here on wakes it again; whatever came before is seen by this look.
       active[i]->m_queued.store(false, std::memory_order_release);
-      if (active[i]->progress(&finished) &&
+      if (!active[i]->assisted() && active[i]->progress(&finished) &&
           !active[i]->m_queued.exchange(true, std::memory_order_acq_rel)) {
         ++i;
         continue;
@@ -92,17 +87,11 @@ void engine::loop() {
       active[i] = std::move(active.back());
       active.pop_back();
     }
-    const auto now = clock::now();
-    if (finished > 0 || active.empty()) last_completion = now;
-    if (m_watchdog && now - last_watch >= watch_period) {
+    if (const auto now = clock::now(); m_watchdog && now - last_watch >= watch_period) {
       m_watchdog->look(now);
       last_watch = now;
     }
-    const auto waited = now - last_completion;
-    if (waited > patience)
-      std::this_thread::sleep_for(nap);
-    else if (waited > spin)
-      sched_yield();
+    rest.after(finished + (active.empty() ? 1 : 0));
   }
 }
 

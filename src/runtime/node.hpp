@@ -27,6 +27,9 @@ struct observer {
   void* context = nullptr;
   /// Whether what the operation waits for is done; asked until it is. Null: mark_ready() is called.
   bool (*is_ready)(void* context) = nullptr;
+  /// Somebody calls communicator::assist() for the operation soon, so the progress thread is not
+  /// needed for it. Failures are kept for communicator::check().
+  bool assisted = false;
   /// The operation is done, or failed with `error`. Called exactly once, and last.
   void (*done)(void* context, const error_info* error) = nullptr;
 };

@@ -33,7 +33,8 @@ struct needed_field {
   std::size_t offset;
 };
 
-#define SUCL_NEEDED(Table, field) needed_field{#field, offsetof(Table, field)}
+#define SUCL_NEEDED(Table, field) \
+  needed_field { #field, offsetof(Table, field) }
 
 constexpr needed_field backend_fields[] = {
     SUCL_NEEDED(sucl_backend, name),        SUCL_NEEDED(sucl_backend, open),
@@ -193,16 +194,15 @@ registry::~registry() { close(); }
 // Fills the entry's handle; throws if the backend cannot be used.
 void registry::try_now(entry& e, const backend_source& source) const {
   backend_handle& handle = e.handle;
-  const auto* table = load_table<sucl_backend_entry_function>(backend_contract, handle.path,
-                                                              m_directories);
+  const auto* table =
+      load_table<sucl_backend_entry_function>(backend_contract, handle.path, m_directories);
   if (source.name != table->name)
     base::fail(errc::configuration,
                quoted(handle.path) + " holds the backend " + quoted(table->name) + ", not " +
                    quoted(source.name),
                "Configure it as " + quoted(table->name) + ", or correct its path.");
   std::vector<sucl_setting> settings;
-  for (const auto& [key, value] : source.settings)
-    settings.push_back({key.c_str(), value.c_str()});
+  for (const auto& [key, value] : source.settings) settings.push_back({key.c_str(), value.c_str()});
   const sucl_status status =
       table->open(&services(), settings.data(), settings.size(), &handle.state);
   if (status != SUCL_SUCCESS) throw_last(status, source.name);
@@ -219,8 +219,7 @@ registry::entry& registry::tried(const backend_source& source) {
       source.file.empty() ? "libsucl_backend_" + source.name + ".so" : source.file, m_directories);
   try {
     try_now(e, source);
-    base::log(base::log_level::info, "registry", "backend ", source.name, " from ",
-              e.handle.path);
+    base::log(base::log_level::info, "registry", "backend ", source.name, " from ", e.handle.path);
   } catch (const error& failed) {
     e.problem = failed.info();
     e.problem->backend = source.name;

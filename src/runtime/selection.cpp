@@ -127,9 +127,8 @@ std::string merit(const selection_table& table, const candidate& c) {
   switch (c.stage) {
     case selection_stage::rule: return "the first backend of the rule that can carry it";
     case selection_stage::threshold:
-      return c.bytes.everything()
-                 ? "a negative threshold asks for MPI"
-                 : "the message is below " + base::print_bytes(c.bytes.high + 1);
+      return c.bytes.everything() ? "a negative threshold asks for MPI"
+                                  : "the message is below " + base::print_bytes(c.bytes.high + 1);
     case selection_stage::platform:
       return "the first backend for platform " + table.scope.platform + " that can carry it";
     case selection_stage::default_backend: return "nothing before it applies";

@@ -9,8 +9,8 @@
 ///   2. MPI for messages below the threshold (for all of them if it is negative);
 ///   3. the enabled backends of the communicator's platform, in the order of the configuration;
 ///   4. the default backend, and last MPI.
-/// choose() takes the first candidate that fits the message and can carry it. The answer is the same on
-/// every rank as long as the questions and the capabilities are.
+/// choose() takes the first candidate that fits the message and can carry it. The answer is the
+/// same on every rank as long as the questions and the capabilities are.
 #pragma once
 
 #include "base/config.hpp"

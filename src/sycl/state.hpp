@@ -32,11 +32,17 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   const std::optional<::sycl::queue>& queue() const { return m_queue; }
   device* on_device() { return m_device.get(); }
 
+  /// The events of the operations that were issued last; used under the issuer's own order.
+  ::sycl::event& last_collective() { return m_last_collective; }
+  ::sycl::event& last_message() { return m_last_message; }
+
  private:
   std::shared_ptr<core::process> m_process;
   std::optional<::sycl::queue> m_queue;
   std::unique_ptr<device> m_device;  ///< null without a queue; outlives the core's communicator
   std::shared_ptr<core::communicator> m_core;
+  ::sycl::event m_last_collective;
+  ::sycl::event m_last_message;
 };
 
 /// The runtime of the API.

@@ -3,82 +3,43 @@
 
 // Events for SYCL implementations with host tasks.
 //
-// A host task must not wait for an operation: implementations run host tasks on few threads (DPC++
-// on one), so two that wait could wait for each other across ranks. Instead the command that means
-// "done" is held back by a gate, a one-byte buffer whose host accessor SuCL owns until the
-// operation is done; SYCL starts the command when the accessor is destroyed. A design record has
-// the alternatives: docs/design/completion.md.
+// Each asynchronous operation is one host task: it starts when SYCL has resolved the operation's
+// dependencies, fetches the addresses of buffers, lets the operation go, makes progress until it is
+// done, and its event is the operation's. Host tasks that wait need threads to wait in; DPC++ has
+// one by default, so the library asks for more before the SYCL runtime starts. docs/design/
+// completion.md has what else was tried.
 #include "base/error.hpp"
 #include "sycl/state.hpp"
 
 #ifndef SYCL_IMPLEMENTATION_ACPP
 
-#include <mutex>
+#include <cstdlib>
 
 namespace sucl::glue {
 namespace {
+
+// Host tasks that may wait at once: enough for a communicator each, and their messages.
+constexpr int host_task_threads = 32;
+// Of these, some stay free for host tasks that are not ours, and for operations that must start.
+constexpr int waiting_at_once = host_task_threads - 8;
+
+std::atomic<int> waiting_messages{0};
+
+// DPC++ reads the variable when the first host task is submitted; what the user set stays.
+[[gnu::constructor]] void ask_for_threads() {
+  setenv("SYCL_QUEUE_THREAD_POOL_SIZE", std::to_string(host_task_threads).c_str(), 0);
+}
 
 using reader = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read, ::sycl::target::host_task>;
 using writer =
     ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read_write, ::sycl::target::host_task>;
 
-}  // namespace
+/// Access to the buffers of an operation while its host task runs.
+struct held_buffers {
+  std::vector<std::pair<buffer_use, reader>> reads;
+  std::vector<std::pair<buffer_use, writer>> writes;
 
-/// Holds back the command that means "done".
-struct gate {
-  ::sycl::buffer<std::byte, 1> lock{::sycl::range<1>(1)};
-  std::optional<::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read_write>> closed;
-  std::optional<error_info> failure;
-  std::atomic<bool> in_use{false};
-
-  void close() {
-    if (!closed) closed.emplace(lock);
-  }
-  void open(const error_info* error) {
-    if (error) failure = *error;
-    closed.reset();
-  }
-};
-
-/// The gates of one communicator, reused.
-class gates {
- public:
-  /// A closed gate that nobody uses.
-  gate& take() {
-    std::lock_guard lock(m_mutex);
-    for (auto& g : m_all)
-      if (!g->in_use.load(std::memory_order_acquire)) return prepare(*g);
-    m_all.push_back(std::make_unique<gate>());
-    return prepare(*m_all.back());
-  }
-
- private:
-  static gate& prepare(gate& g) {
-    g.in_use.store(true, std::memory_order_relaxed);
-    g.failure.reset();
-    g.close();
-    return g;
-  }
-  std::mutex m_mutex;
-  std::vector<std::unique_ptr<gate>> m_all;
-};
-
-namespace {
-
-// Gates belong to a process, not to a communicator: one may still be held by a command that SYCL
-// has not finished when its communicator is gone.
-gates& all_gates() {
-  static auto* shared = new gates;  // never destroyed: SYCL's runtime may end before us
-  return *shared;
-}
-
-// The command that fetches the addresses of buffers, or only waits, and then lets the operation go.
-void submit_start(communicator_state& state, ::sycl::queue& queue, const core::ticket& t,
-                  const std::vector<buffer_use>& buffers, const std::vector<::sycl::event>& deps) {
-  queue.submit([&](::sycl::handler& h) {
-    h.depends_on(deps);
-    std::vector<std::pair<buffer_use, reader>> reads;
-    std::vector<std::pair<buffer_use, writer>> writes;
+  held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
     for (buffer_use use : buffers) {
       if (!use.writes)
         reads.emplace_back(use, reader(use.buffer, h));
@@ -87,36 +48,14 @@ void submit_start(communicator_state& state, ::sycl::queue& queue, const core::t
       else
         writes.emplace_back(use, writer(use.buffer, h));
     }
-    h.host_task([state = state.shared_from_this(), t, reads, writes] {
-      auto& n = *t.get();
-      for (const auto& [use, memory] : reads)
-        set_addresses(n.record, n.parts, use, const_cast<std::byte*>(&memory[0]));
-      for (const auto& [use, memory] : writes)
-        set_addresses(n.record, n.parts, use, &memory[0]);
-      state->core().mark_ready(t);
-    });
-  });
-}
+  }
 
-// The command that means "done".
-::sycl::event submit_done(communicator_state& state, ::sycl::queue& queue, gate& g,
-                          const std::vector<buffer_use>& buffers) {
-  return queue.submit([&](::sycl::handler& h) {
-    for (buffer_use use : buffers) {
-      // Orders what follows on the buffer behind the operation.
-      if (use.writes)
-        writer(use.buffer, h);
-      else
-        reader(use.buffer, h);
-    }
-    reader(g.lock, h);
-    h.host_task([state = state.shared_from_this(), &g] {
-      const auto failure = g.failure;
-      g.in_use.store(false, std::memory_order_release);
-      if (failure) throw error(*failure);
-    });
-  });
-}
+  void set(core::node& n) const {
+    for (const auto& [use, memory] : reads)
+      set_addresses(n.record, n.parts, use, const_cast<std::byte*>(&memory[0]));
+    for (const auto& [use, memory] : writes) set_addresses(n.record, n.parts, use, &memory[0]);
+  }
+};
 
 }  // namespace
 
@@ -127,29 +66,36 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
                     const std::vector<::sycl::event>& deps) {
   const bool ready =
       buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
-  gate& g = all_gates().take();
   core::observer watch;
-  watch.context = &g;
-  watch.done = [](void* context, const error_info* failure) {
-    static_cast<gate*>(context)->open(failure);
-  };
-  core::issue_result issued;
-  try {
-    issued = state.core().issue(record, shape, ready, watch);
-  } catch (...) {
-    g.in_use.store(false, std::memory_order_release);
-    throw;
-  }
+  watch.assisted = true;
+  auto issued = state.core().issue(record, shape, ready, watch);
   const core::ticket& t = issued.operation;
   if (issued.done) {
-    g.in_use.store(false, std::memory_order_release);  // never opened: closed for the next one
     if (t.failure()) throw error(*t.failure());
     return {};
   }
+  // Collectives of a communicator wait one after the other, in one thread; messages, which may be
+  // done in any order, side by side while there are threads.
+  const bool message = core::is_point_to_point(record.kind);
+  const bool free_thread = message && waiting_messages.fetch_add(1) < waiting_at_once;
+  auto& chain = message ? state.last_message() : state.last_collective();
   try {
-    if (!ready) submit_start(state, queue, t, buffers, deps);
-    return submit_done(state, queue, g, buffers);
+    ::sycl::event done = queue.submit([&](::sycl::handler& h) {
+      h.depends_on(deps);
+      if (!free_thread) h.depends_on(chain);
+      h.host_task([state = state.shared_from_this(), t, message,
+                   memory = held_buffers(buffers, h)] {
+        memory.set(*t.get());
+        state->core().mark_ready(t);
+        state->core().assist(t);
+        if (message) waiting_messages.fetch_sub(1);
+        if (t.failure()) throw error(*t.failure());
+      });
+    });
+    chain = done;
+    return done;
   } catch (const ::sycl::exception& e) {
+    if (message) waiting_messages.fetch_sub(1);
     // The operation is issued and can be neither started nor taken back.
     error_info info;
     info.code = errc::native;

@@ -154,26 +154,26 @@ backend = "mpi"
 
 TEST(Config, EveryKeyHasAVariable) {
   working_directory here;
-  const config c = load_config(
-      "", {{"SUCL_THRESHOLD", "-1"},
-           {"SUCL_DEFAULT_BACKEND", "mock"},
-           {"SUCL_MPI_FLAVOUR", "impi"},
-           {"SUCL_MPI_MODULE", "m.so"},
-           {"SUCL_DEVICE_MEMORY", "direct"},
-           {"SUCL_STAGING_CHUNK", "4Mi"},
-           {"SUCL_STAGING_DEPTH", "5"},
-           {"SUCL_POLL_US", "1"},
-           {"SUCL_SPIN_US", "2"},
-           {"SUCL_VALIDATE", "1"},
-           {"SUCL_TRACE", "x.json"},
-           {"SUCL_TIMEOUT", "250ms"},
-           {"SUCL_LOG", "info"},
-           {"SUCL_NODE_SIZE", "2"},
-           {"SUCL_PLATFORMS", R"({ tpu = { dpcpp = "ext_tpu" } })"},
-           {"SUCL_RULES", R"([{ collective = "allreduce", backend = "nccl" }])"},
-           {"SUCL_BACKEND_NCCL_PATH", "n.so"},
-           {"SUCL_BACKEND_NCCL_PLATFORMS", "cuda, tpu"},
-           {"SUCL_BACKEND_NCCL_FAST_PATHS", "yes"}});
+  const config c =
+      load_config("", {{"SUCL_THRESHOLD", "-1"},
+                       {"SUCL_DEFAULT_BACKEND", "mock"},
+                       {"SUCL_MPI_FLAVOUR", "impi"},
+                       {"SUCL_MPI_MODULE", "m.so"},
+                       {"SUCL_DEVICE_MEMORY", "direct"},
+                       {"SUCL_STAGING_CHUNK", "4Mi"},
+                       {"SUCL_STAGING_DEPTH", "5"},
+                       {"SUCL_POLL_US", "1"},
+                       {"SUCL_SPIN_US", "2"},
+                       {"SUCL_VALIDATE", "1"},
+                       {"SUCL_TRACE", "x.json"},
+                       {"SUCL_TIMEOUT", "250ms"},
+                       {"SUCL_LOG", "info"},
+                       {"SUCL_NODE_SIZE", "2"},
+                       {"SUCL_PLATFORMS", R"({ tpu = { dpcpp = "ext_tpu" } })"},
+                       {"SUCL_RULES", R"([{ collective = "allreduce", backend = "nccl" }])"},
+                       {"SUCL_BACKEND_NCCL_PATH", "n.so"},
+                       {"SUCL_BACKEND_NCCL_PLATFORMS", "cuda, tpu"},
+                       {"SUCL_BACKEND_NCCL_FAST_PATHS", "yes"}});
   EXPECT_EQ(c.threshold, -1);
   EXPECT_EQ(c.default_backend, "mock");
   EXPECT_EQ(c.mpi.flavour, "impi");
@@ -202,8 +202,9 @@ TEST(Config, EveryKeyHasAVariable) {
 }
 
 TEST(Config, AVariableGoesBeforeTheFile) {
-  const std::string file = "threshold = 4\n[backends.nccl]\nplatforms = \"cuda\"\nalgo = \"ring\"\n"
-                           "[[rules]]\nbackend = \"nccl\"\n";
+  const std::string file =
+      "threshold = 4\n[backends.nccl]\nplatforms = \"cuda\"\nalgo = \"ring\"\n"
+      "[[rules]]\nbackend = \"nccl\"\n";
   const config c = loaded(file, {{"SUCL_THRESHOLD", "8"},
                                  {"SUCL_TIMEOUT", ""},
                                  {"SUCL_BACKEND_NCCL_ALGO", "tree"},
@@ -233,10 +234,11 @@ TEST(Config, OnlyTheFirstFileIsRead) {
 
 TEST(Config, AFileThatIsAskedForMustBeThere) {
   working_directory here;
-  EXPECT_EQ(error_of([] { load_config("absent.toml", {}); }),
-            "sucl: cannot read the configuration file 'absent.toml' given by --sucl-config: No such "
-            "file or directory [configuration]. Correct the path, or leave it out to use sucl.toml "
-            "in the working directory.");
+  EXPECT_EQ(
+      error_of([] { load_config("absent.toml", {}); }),
+      "sucl: cannot read the configuration file 'absent.toml' given by --sucl-config: No such "
+      "file or directory [configuration]. Correct the path, or leave it out to use sucl.toml "
+      "in the working directory.");
   std::filesystem::create_directory("folder");
   EXPECT_EQ(error_of([] { load_config("", {{"SUCL_CONFIG", "folder"}}); }),
             "sucl: cannot read the configuration file 'folder' given by SUCL_CONFIG: it is a "
@@ -265,8 +267,9 @@ TEST(Config, PlatformNamesOfTheUserGoFirst) {
   EXPECT_EQ(platform_name(plain, sycl_implementation::dpcpp, "opencl"), "opencl");
   EXPECT_EQ(platform_name(plain, sycl_implementation::adaptivecpp, "ocl"), "opencl");
   EXPECT_EQ(platform_name(plain, sycl_implementation::adaptivecpp, "omp"), "cpu");
-  const config c = loaded("[platforms]\nbig = { dpcpp = \"ext_oneapi_cuda\" }\n"
-                          "hip = { dpcpp = [\"hip9\"] }\n");
+  const config c = loaded(
+      "[platforms]\nbig = { dpcpp = \"ext_oneapi_cuda\" }\n"
+      "hip = { dpcpp = [\"hip9\"] }\n");
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_oneapi_cuda"), "big");
   EXPECT_EQ(platform_name(c, sycl_implementation::adaptivecpp, "cuda"), "cuda");
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "hip9"), "hip");
@@ -274,6 +277,13 @@ TEST(Config, PlatformNamesOfTheUserGoFirst) {
   EXPECT_EQ(platform_name(c, sycl_implementation::adaptivecpp, "hip"), "hip");
   EXPECT_EQ(row_of(c, "platforms.big").value, "dpcpp = ext_oneapi_cuda");
   EXPECT_EQ(row_of(c, "platforms.big").origin, "file sucl.toml:2:1");
+}
+
+TEST(Config, AWrongValueIsAnErrorEvenIfAVariableGoesBeforeIt) {
+  EXPECT_EQ(refused("default_backend = \"mip\"", {{"SUCL_DEFAULT_BACKEND", "mpi"}}),
+            refused("default_backend = \"mip\""));
+  EXPECT_NE(refused("[[rules]]\nbackend = \"mip\"", {{"SUCL_RULES", "[]"}}), "");
+  EXPECT_NE(refused("[watchdog]\ntimeout = true", {{"SUCL_TIMEOUT", "3"}}), "");
 }
 
 struct bad_file {
@@ -477,14 +487,16 @@ TEST(Config, UnknownVariablesAreWarnedOf) {
 
 TEST(Config, ASettingLikeAKeyIsWarnedOf) {
   const config c = loaded("[backends.nccl]\nplatform = \"cuda\"\nport = 3\n");
-  EXPECT_EQ(c.warnings, names{"file sucl.toml:2:12: backends.nccl.platform is handed to the backend "
-                              "as it is; if 'platforms' was meant, correct it"});
+  EXPECT_EQ(c.warnings,
+            names{"file sucl.toml:2:12: backends.nccl.platform is handed to the backend "
+                  "as it is; if 'platforms' was meant, correct it"});
   EXPECT_EQ(c.find_backend("nccl")->settings.size(), 2u);
 }
 
 TEST(Config, RowsSayWhereEveryValueCameFrom) {
-  const config c = loaded("[staging]\n  chunk = \"64Ki\"\n[[rules]]\nbytes = \"4..8\"\n"
-                          "collective = \"reduce\"\nbackend = [\"mpi\", \"mock\"]\n");
+  const config c = loaded(
+      "[staging]\n  chunk = \"64Ki\"\n[[rules]]\nbytes = \"4..8\"\n"
+      "collective = \"reduce\"\nbackend = [\"mpi\", \"mock\"]\n");
   const setting_row& chunk = row_of(c, "staging.chunk");
   EXPECT_EQ(chunk.value, "64Ki");
   EXPECT_EQ(chunk.origin, "file sucl.toml:2:11");
@@ -636,8 +648,10 @@ TEST(Config, SurvivesDamagedFiles) {
     std::string text = good;
     for (int n = 0; n < 4; ++n) {
       const std::size_t at = random() % text.size();
-      if (random() % 2 == 0) text.erase(at, 1 + random() % 20);
-      else text[at] = static_cast<char>(random() % 256);
+      if (random() % 2 == 0)
+        text.erase(at, 1 + random() % 20);
+      else
+        text[at] = static_cast<char>(random() % 256);
     }
     here.write("damaged.toml", text);
     errc code = errc::configuration;

@@ -110,11 +110,11 @@ TEST(Library, SaysThatItIsForAnotherMachine) {
   std::memcpy(image.data(), &header, sizeof header);
   test::working_directory here;
   here.write("sparc.so", image);
-  EXPECT_EQ(refusal("./sparc.so"),
-            "sucl: cannot load './sparc.so': it was built for another machine (ELF class 2, machine "
-            "43; this process has 2, " +
-                std::to_string(own) +
-                ") [unavailable]. Install or build the library for this machine.");
+  EXPECT_EQ(
+      refusal("./sparc.so"),
+      "sucl: cannot load './sparc.so': it was built for another machine (ELF class 2, machine "
+      "43; this process has 2, " +
+          std::to_string(own) + ") [unavailable]. Install or build the library for this machine.");
 }
 
 // The dynamic linker itself would crash on this one.

@@ -62,9 +62,8 @@ TEST_F(Log, WritesALineInOneWrite) {
   log(log_level::warn, "registry", "no ", 3, " of ", 4.5);
   set_rank(12);
   log(log_level::debug, "order", "two\nlines\n");
-  EXPECT_EQ(captured.lines(),
-            (std::vector<std::string>{"sucl[-] warn registry: no 3 of 4.5\n",
-                                      "sucl[12] debug order: two lines\n"}));
+  EXPECT_EQ(captured.lines(), (std::vector<std::string>{"sucl[-] warn registry: no 3 of 4.5\n",
+                                                        "sucl[12] debug order: two lines\n"}));
 }
 
 TEST_F(Log, LeavesOutWhatIsBelowItsLevel) {
@@ -102,8 +101,10 @@ TEST(LogLevel, NamesAndBack) {
 TEST(LogLevelDeathTest, ComesFromTheEnvironment) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto say = [](const char* level) {
-    if (level != nullptr) ::setenv("SUCL_LOG", level, 1);
-    else ::unsetenv("SUCL_LOG");
+    if (level != nullptr)
+      ::setenv("SUCL_LOG", level, 1);
+    else
+      ::unsetenv("SUCL_LOG");
     log(log_level::warn, "a", "warning");
     log(log_level::info, "a", "information");
     std::_Exit(0);

@@ -296,8 +296,8 @@ void reduces_to(type t, op o, std::vector<T> in, T want, const char* what) {
   });
 }
 
-#define REDUCES(type_name, op_name, CppType, want, ...)                               \
-  reduces_to<CppType>(type::type_name, op::op_name, std::vector<CppType>__VA_ARGS__, want, \
+#define REDUCES(type_name, op_name, CppType, want, ...)                                     \
+  reduces_to<CppType>(type::type_name, op::op_name, std::vector<CppType> __VA_ARGS__, want, \
                       #type_name " " #op_name " " #__VA_ARGS__)
 
 TEST(mock_arithmetic, integers_wrap_and_average_exactly) {

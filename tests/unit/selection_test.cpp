@@ -2,27 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/selection.hpp"
 
+#include "allocation_counter.hpp"
 #include "helpers.hpp"
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <set>
-
-namespace {
-std::atomic<long> allocations{0};
-}  // namespace
-
-// Counted, to show that choose() allocates nothing.
-void* operator new(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace sucl::core {
 namespace {
@@ -180,9 +165,9 @@ TEST(Selection, DisabledBackendsAreNeverTaken) {
 TEST(Selection, BackendsWithoutPlatformsAreForRules) {
   EXPECT_EQ(chosen("[backends.mock]\nenabled = true\n", query(kind::allreduce, 4)), "mpi");
   EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\n", query(kind::allreduce, 4)), "mock");
-  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\ncollective = \"reduce\"\n",
-                   query(kind::allreduce, 4)),
-            "mpi");
+  EXPECT_EQ(
+      chosen("[[rules]]\nbackend = \"mock\"\ncollective = \"reduce\"\n", query(kind::allreduce, 4)),
+      "mpi");
 }
 
 TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
@@ -224,8 +209,9 @@ backend = "mock"
     if (name == "mock") return "not loaded: no such file";
     return name == "nccl" ? "it has no allreduce of fp32" : "";
   };
-  EXPECT_EQ(render(explain(table, query(kind::allreduce, 1 << 20), obstacle)),
-            R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ipc
+  EXPECT_EQ(
+      render(explain(table, query(kind::allreduce, 1 << 20), obstacle)),
+      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ipc
   passed mpi, rules[0] (file sucl.toml:9:1): it is for broadcast
   passed rccl, rules[1] (file sucl.toml:12:1): it is for platform hip
   passed rccl, rules[2] (file sucl.toml:15:1): it is for ranks 2..4, not 8
@@ -247,8 +233,9 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   const selection_table split = compile(loaded("threshold = 64\ndefault_backend = \"mock\""), one);
   selection_query q = of_unknown_size(kind::allgatherv);
   q.memory = SUCL_MEMORY_SYSTEM;
-  EXPECT_EQ(render(explain(split, q, broken)),
-            R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can carry it
+  EXPECT_EQ(
+      render(explain(split, q, broken)),
+      R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can carry it
   passed mpi, threshold: it is for ..63 bytes, and ranks may have different sizes
   passed mock, default_backend: it is broken
   passed mpi, last resort: it is broken
@@ -274,9 +261,9 @@ backend = ["mock", "rccl", "mpi"]
                                         eight_gpus);
   const selection_query q = query(kind::allreduce, 64);
   int found = 0;
-  const long before = allocations;
+  const long before = test::allocations();
   for (int i = 0; i < 100; ++i) found += choose(table, q, [](int b) { return b == 1; });
-  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(test::allocations(), before);
   EXPECT_EQ(table.backends[1], "rccl");
   EXPECT_EQ(found, 100);
 }
@@ -300,8 +287,7 @@ backend = ["mock", "mpi"]
         for (int m = 0; m < SUCL_MEMORY_COUNT; ++m) {
           selection_query q = query(k, bytes, m);
           q.bytes_known = bytes != 511;
-          const int backend =
-              choose(table, q, [&](int b) { return (usable >> b & 1u) != 0; });
+          const int backend = choose(table, q, [&](int b) { return (usable >> b & 1u) != 0; });
           const explanation e = explain(table, q, [&](int b) {
             return std::string((usable >> b & 1u) != 0 ? "" : "unusable");
           });

@@ -29,13 +29,14 @@ TEST(Bytes, EveryUnitIsAPowerOfTwo) {
 }
 
 TEST(Bytes, WhatIsNotASizeIsRefused) {
-  for (const char* text : {"", " ", "Ki", "-1", "+1", "1.5Mi", "64Kx", "64Kii", "4 5", "1e3", "0x10",
-                           "18446744073709551616"})
+  for (const char* text : {"", " ", "Ki", "-1", "+1", "1.5Mi", "64Kx", "64Kii", "4 5", "1e3",
+                           "0x10", "18446744073709551616"})
     EXPECT_NE(error_of([&] { parse_bytes(text); }).find("is not a size"), std::string::npos)
         << text;
-  EXPECT_EQ(error_of([] { parse_bytes("64Kx"); }),
-            "sucl: '64Kx' is not a size [invalid_argument]. Write a whole number of bytes, alone or "
-            "with Ki, Mi, Gi or Ti: 64Ki.");
+  EXPECT_EQ(
+      error_of([] { parse_bytes("64Kx"); }),
+      "sucl: '64Kx' is not a size [invalid_argument]. Write a whole number of bytes, alone or "
+      "with Ki, Mi, Gi or Ti: 64Ki.");
   for (const char* text : {"18446744073709551615Ki", "16777216Ti"})
     EXPECT_NE(error_of([&] { parse_bytes(text); }).find("does not fit"), std::string::npos) << text;
   EXPECT_EQ(parse_bytes("16777215Ti"), std::uint64_t{16777215} << 40);
@@ -81,8 +82,9 @@ TEST(Range, BothEndsBelongToIt) {
 TEST(Range, WhatIsNotARangeIsRefused) {
   for (const char* text : {"", "..", "2...8", "2..8..9", "a..b", "-1..4", "8..2", "2-8", "4Ki"})
     EXPECT_NE(error_of([&] { parse_range(text); }), "") << text;
-  EXPECT_EQ(error_of([] { parse_byte_range("64Ki..4Ki"); }),
-            "sucl: the range '64Ki..4Ki' is empty [invalid_argument]. Write the smaller end first.");
+  EXPECT_EQ(
+      error_of([] { parse_byte_range("64Ki..4Ki"); }),
+      "sucl: the range '64Ki..4Ki' is empty [invalid_argument]. Write the smaller end first.");
 }
 
 TEST(Range, PrintedRangesReadBackExactly) {
@@ -145,7 +147,8 @@ TEST(Duration, PrintedTimesReadBackExactly) {
 }
 
 TEST(Boolean, HasFourWordsForEach) {
-  for (const char* yes : {"true", "on", "yes", "1", "TRUE", " On "}) EXPECT_TRUE(parse_boolean(yes));
+  for (const char* yes : {"true", "on", "yes", "1", "TRUE", " On "})
+    EXPECT_TRUE(parse_boolean(yes));
   for (const char* no : {"false", "off", "no", "0", "False"}) EXPECT_FALSE(parse_boolean(no));
   for (const char* text : {"", "2", "truee", "y"})
     EXPECT_NE(error_of([&] { parse_boolean(text); }), "") << text;

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "runtime/layers/agreement.hpp"
 #include "runtime/layers/validate.hpp"
+#include "runtime/layers/agreement.hpp"
 #include "support/drive.hpp"
 #include "support/recorder.hpp"
 #include "support/thread_ranks.hpp"
@@ -83,37 +83,42 @@ TEST(validate, lets_matching_operations_through) {
 }
 
 TEST(validate, names_the_field_and_who_passed_what) {
-  expect_mismatch(kind::allreduce, op::sum,
-                  [](int r, sucl_operation& o) { o.count = r == 1 ? 5 : 4; },
-                  "collective 1 of communicator 1 (operation #1) differs between ranks: "
-                  "count: 4 on ranks 0,2-5; 5 on rank 1");
-  expect_mismatch(kind::allreduce, op::sum,
-                  [](int r, sucl_operation& o) { o.op = r < 2 ? SUCL_OP_MAX : SUCL_OP_SUM; },
-                  "op: max on ranks 0,1; sum on ranks 2-5");
-  expect_mismatch(kind::allreduce, op::sum,
-                  [](int r, sucl_operation& o) {
-                    if (r == 3) o.type = SUCL_TYPE_FP64, o.element_size = 8;
-                  },
-                  "type: int32 on ranks 0-2,4,5; fp64 on rank 3");
-  expect_mismatch(kind::broadcast, op::none,
-                  [](int r, sucl_operation& o) { o.root = r % 2; },
-                  "root: 0 on ranks 0,2,4; 1 on ranks 1,3,5");
-  expect_mismatch(kind::allreduce, op::sum,
-                  [](int r, sucl_operation& o) {
-                    if (r == 5) o.kind = SUCL_KIND_SCAN;
-                  },
-                  "kind: allreduce on ranks 0-4; scan on rank 5");
-  expect_mismatch(kind::alltoall, op::none,
-                  [](int r, sucl_operation& o) {
-                    if (r == 0) o.flags = SUCL_FLAG_IN_PLACE;
-                  },
-                  "in place: yes on rank 0; no on ranks 1-5");
-  expect_mismatch(kind::broadcast, op::none,
-                  [](int r, sucl_operation& o) {
-                    o.type = SUCL_TYPE_BYTES;
-                    o.element_size = r == 2 ? 12 : 16;
-                  },
-                  "element size: 16 bytes on ranks 0,1,3-5; 12 bytes on rank 2");
+  expect_mismatch(
+      kind::allreduce, op::sum, [](int r, sucl_operation& o) { o.count = r == 1 ? 5 : 4; },
+      "collective 1 of communicator 1 (operation #1) differs between ranks: "
+      "count: 4 on ranks 0,2-5; 5 on rank 1");
+  expect_mismatch(
+      kind::allreduce, op::sum,
+      [](int r, sucl_operation& o) { o.op = r < 2 ? SUCL_OP_MAX : SUCL_OP_SUM; },
+      "op: max on ranks 0,1; sum on ranks 2-5");
+  expect_mismatch(
+      kind::allreduce, op::sum,
+      [](int r, sucl_operation& o) {
+        if (r == 3) o.type = SUCL_TYPE_FP64, o.element_size = 8;
+      },
+      "type: int32 on ranks 0-2,4,5; fp64 on rank 3");
+  expect_mismatch(
+      kind::broadcast, op::none, [](int r, sucl_operation& o) { o.root = r % 2; },
+      "root: 0 on ranks 0,2,4; 1 on ranks 1,3,5");
+  expect_mismatch(
+      kind::allreduce, op::sum,
+      [](int r, sucl_operation& o) {
+        if (r == 5) o.kind = SUCL_KIND_SCAN;
+      },
+      "kind: allreduce on ranks 0-4; scan on rank 5");
+  expect_mismatch(
+      kind::alltoall, op::none,
+      [](int r, sucl_operation& o) {
+        if (r == 0) o.flags = SUCL_FLAG_IN_PLACE;
+      },
+      "in place: yes on rank 0; no on ranks 1-5");
+  expect_mismatch(
+      kind::broadcast, op::none,
+      [](int r, sucl_operation& o) {
+        o.type = SUCL_TYPE_BYTES;
+        o.element_size = r == 2 ? 12 : 16;
+      },
+      "element size: 16 bytes on ranks 0,1,3-5; 12 bytes on rank 2");
 }
 
 TEST(validate, ignores_what_may_differ) {
@@ -131,41 +136,48 @@ TEST(validate, fails_everywhere_for_arguments_one_rank_sees_to_be_wrong) {
                         const std::string& part) {
     expect_failure(validate(3, operation(k, type::int32, 4, o), alter), status, part);
   };
-  local(kind::broadcast, op::none, [](int, sucl_operation& o) { o.root = 3; },
-        SUCL_ERROR_INVALID_RANK, "on ranks 0-2: root 3 is outside 0..2");
-  local(kind::allreduce, op::sum,
-        [](int r, sucl_operation& o) {
-          if (r == 2) o.recv = nullptr;
-        },
-        SUCL_ERROR_INVALID_MEMORY, "on rank 2: the memory to receive into is null");
-  local(kind::allreduce, op::sum,
-        [](int r, sucl_operation& o) {
-          if (r == 1) o.recv = static_cast<char*>(const_cast<void*>(o.send)) + 4;
-        },
-        SUCL_ERROR_INVALID_MEMORY, "on rank 1: the memory to send from and");
-  local(kind::allreduce, op::minloc, [](int, sucl_operation&) {}, SUCL_ERROR_INVALID_TYPE,
-        "op minloc is not defined for type int32");
-  local(kind::allgather, op::none, [](int, sucl_operation& o) { o.element_size = 2; },
-        SUCL_ERROR_INVALID_TYPE, "elements of 2 bytes are not int32");
-  local(kind::alltoallv, op::none, [](int, sucl_operation&) {}, SUCL_ERROR_INVALID_ARGUMENT,
-        "needs one entry for each of the 3 ranks");
-  local(kind::allgather, op::none, [](int, sucl_operation& o) { o.count = UINT64_MAX / 4; },
-        SUCL_ERROR_INVALID_COUNT, "is more than there is memory");
+  local(
+      kind::broadcast, op::none, [](int, sucl_operation& o) { o.root = 3; },
+      SUCL_ERROR_INVALID_RANK, "on ranks 0-2: root 3 is outside 0..2");
+  local(
+      kind::allreduce, op::sum,
+      [](int r, sucl_operation& o) {
+        if (r == 2) o.recv = nullptr;
+      },
+      SUCL_ERROR_INVALID_MEMORY, "on rank 2: the memory to receive into is null");
+  local(
+      kind::allreduce, op::sum,
+      [](int r, sucl_operation& o) {
+        if (r == 1) o.recv = static_cast<char*>(const_cast<void*>(o.send)) + 4;
+      },
+      SUCL_ERROR_INVALID_MEMORY, "on rank 1: the memory to send from and");
+  local(
+      kind::allreduce, op::minloc, [](int, sucl_operation&) {}, SUCL_ERROR_INVALID_TYPE,
+      "op minloc is not defined for type int32");
+  local(
+      kind::allgather, op::none, [](int, sucl_operation& o) { o.element_size = 2; },
+      SUCL_ERROR_INVALID_TYPE, "elements of 2 bytes are not int32");
+  local(
+      kind::alltoallv, op::none, [](int, sucl_operation&) {}, SUCL_ERROR_INVALID_ARGUMENT,
+      "needs one entry for each of the 3 ranks");
+  local(
+      kind::allgather, op::none, [](int, sucl_operation& o) { o.count = UINT64_MAX / 4; },
+      SUCL_ERROR_INVALID_COUNT, "is more than there is memory");
 }
 
 TEST(validate, compares_the_counts_of_each_pair) {
   const auto vary = [](kind k, std::uint64_t bad, bool expect_good, const std::string& part) {
     static const counts good{1, 2, 3}, displs{0, 4, 8};
-    static thread_local counts altered;
-    const auto v = validate(3, operation(k, type::int32, 0, op::sum),
-                            [&](int r, sucl_operation& o) {
-                              altered = good;
-                              if (r == 1) altered[2] = bad;
-                              o.count = good[static_cast<std::size_t>(r)];
-                              o.root = 1;
-                              o.send_counts = o.recv_counts = altered.data();
-                              o.send_displs = o.recv_displs = displs.data();
-                            });
+    const auto v =
+        validate(3, operation(k, type::int32, 0, op::sum), [&](int r, sucl_operation& o) {
+          static thread_local counts altered;
+          altered = good;
+          if (r == 1) altered[2] = bad;
+          o.count = good[static_cast<std::size_t>(r)];
+          o.root = 1;
+          o.send_counts = o.recv_counts = altered.data();
+          o.send_displs = o.recv_displs = displs.data();
+        });
     if (expect_good) {
       EXPECT_EQ(v.statuses, std::set<sucl_status>{SUCL_SUCCESS}) << *v.messages.rbegin();
     } else {
@@ -182,20 +194,20 @@ TEST(validate, compares_the_counts_of_each_pair) {
 
 TEST(validate, compares_alltoallv) {
   for (const bool wrong : {false, true}) {
-    const auto v = validate(3, operation(kind::alltoallv, type::int32, 0), [&](int r,
-                                                                               sucl_operation& o) {
-      static thread_local counts to, from, displs;
-      to = from = displs = counts(3);
-      for (std::uint64_t j = 0; j < 3; ++j) {
-        to[j] = static_cast<std::uint64_t>(r) + 2 * j;
-        from[j] = j + 2 * static_cast<std::uint64_t>(r);
-        displs[j] = 8 * j;
-      }
-      if (wrong && r == 2) ++from[0];
-      o.send_counts = to.data();
-      o.recv_counts = from.data();
-      o.send_displs = o.recv_displs = displs.data();
-    });
+    const auto v =
+        validate(3, operation(kind::alltoallv, type::int32, 0), [&](int r, sucl_operation& o) {
+          static thread_local counts to, from, displs;
+          to = from = displs = counts(3);
+          for (std::uint64_t j = 0; j < 3; ++j) {
+            to[j] = static_cast<std::uint64_t>(r) + 2 * j;
+            from[j] = j + 2 * static_cast<std::uint64_t>(r);
+            displs[j] = 8 * j;
+          }
+          if (wrong && r == 2) ++from[0];
+          o.send_counts = to.data();
+          o.recv_counts = from.data();
+          o.send_displs = o.recv_displs = displs.data();
+        });
     if (wrong)
       expect_failure(v, SUCL_ERROR_MISMATCH, "rank 0 gives 4 elements to rank 2, which expects 5");
     else

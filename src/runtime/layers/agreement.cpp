@@ -36,7 +36,8 @@ bool same_place(sucl_kind k) { return moves_data(k) && !has_root(k); }
 // In the order in which a difference says most.
 const std::vector<field>& fields() {
   static const std::vector<field> table{
-      {"kind", always, [](const digest& d) { return std::string(name(static_cast<kind>(d.kind))); }},
+      {"kind", always,
+       [](const digest& d) { return std::string(name(static_cast<kind>(d.kind))); }},
       {"type", moves_data,
        [](const digest& d) { return std::string(name(static_cast<type>(d.type))); }},
       {"element size", moves_data,
@@ -71,9 +72,8 @@ std::string differences(const std::vector<digest>& all,
 
 // Sends and receives have sequence numbers too, so those of one collective may differ by rank.
 std::string title(const std::vector<digest>& all, std::uint64_t ordinal, std::uint64_t comm) {
-  const bool same = std::all_of(all.begin(), all.end(), [&](const digest& d) {
-    return d.sequence == all.front().sequence;
-  });
+  const bool same = std::all_of(
+      all.begin(), all.end(), [&](const digest& d) { return d.sequence == all.front().sequence; });
   return "collective " + std::to_string(ordinal) + " of communicator " + std::to_string(comm) +
          (same ? " (operation #" + std::to_string(all.front().sequence) + ")" : "");
 }
@@ -95,9 +95,9 @@ std::optional<error_info> local_problem(const std::vector<digest>& all, const st
   for (std::size_t r = 0; r < all.size(); ++r)
     if (all[r].status == first->status && std::strcmp(all[r].message, first->message) == 0)
       ranks.push_back(static_cast<int>(r));
-  error_info info = problem(static_cast<errc>(first->status),
-                            where + " has a wrong argument on " + ranks_text(ranks) + ": " +
-                                first->message);
+  error_info info =
+      problem(static_cast<errc>(first->status),
+              where + " has a wrong argument on " + ranks_text(ranks) + ": " + first->message);
   info.hint = "Correct the call on the ranks named.";
   return info;
 }
@@ -197,12 +197,12 @@ std::optional<error_info> compare_counts(const std::vector<digest>& all,
       const std::uint64_t sent = counts[from * 2 * size + to];
       const std::uint64_t expected = counts[to * 2 * size + size + from];
       if (sent == expected) continue;
-      return problem(errc::mismatch,
-                     title(all, ordinal, comm) + " differs between ranks: counts of " +
-                         name(static_cast<kind>(all.front().kind)) + ": rank " +
-                         std::to_string(from) + " gives " + std::to_string(sent) +
-                         " elements to rank " + std::to_string(to) + ", which expects " +
-                         std::to_string(expected));
+      return problem(errc::mismatch, title(all, ordinal, comm) +
+                                         " differs between ranks: counts of " +
+                                         name(static_cast<kind>(all.front().kind)) + ": rank " +
+                                         std::to_string(from) + " gives " + std::to_string(sent) +
+                                         " elements to rank " + std::to_string(to) +
+                                         ", which expects " + std::to_string(expected));
     }
   }
   return std::nullopt;

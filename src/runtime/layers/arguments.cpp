@@ -89,18 +89,17 @@ std::optional<error_info> check_arrays(const issued& call) {
   const bool in_place = op.flags & SUCL_FLAG_IN_PLACE;
   const bool receives = op.kind == SUCL_KIND_REDUCE_SCATTER || op.kind == SUCL_KIND_ALLGATHERV ||
                         op.kind == SUCL_KIND_ALLTOALLV || (op.kind == SUCL_KIND_GATHERV && root);
-  const bool sends = (op.kind == SUCL_KIND_ALLTOALLV && !in_place) ||
-                     (op.kind == SUCL_KIND_SCATTERV && root);
+  const bool sends =
+      (op.kind == SUCL_KIND_ALLTOALLV && !in_place) || (op.kind == SUCL_KIND_SCATTERV && root);
   const char* missing = nullptr;
   if (receives && !op.recv_counts) missing = "recv_counts";
   if (receives && !op.recv_displs && op.kind != SUCL_KIND_REDUCE_SCATTER) missing = "recv_displs";
   if (sends && !op.send_counts) missing = "send_counts";
   if (sends && !op.send_displs) missing = "send_displs";
   if (missing)
-    return wrong(errc::invalid_argument, std::string(missing) + " is null; " +
-                                             name(static_cast<kind>(op.kind)) +
-                                             " needs one entry for each of the " +
-                                             std::to_string(call.size) + " ranks");
+    return wrong(errc::invalid_argument,
+                 std::string(missing) + " is null; " + name(static_cast<kind>(op.kind)) +
+                     " needs one entry for each of the " + std::to_string(call.size) + " ranks");
   return std::nullopt;
 }
 
@@ -132,8 +131,7 @@ std::optional<error_info> check_memory(const issued& call) {
     return wrong(errc::invalid_count, "count " + std::to_string(op.count) + " of elements of " +
                                           std::to_string(op.element_size) +
                                           " bytes is more than there is memory");
-  if (sent > 0 && !op.send)
-    return wrong(errc::invalid_memory, "the memory to send from is null");
+  if (sent > 0 && !op.send) return wrong(errc::invalid_memory, "the memory to send from is null");
   if (received > 0 && !op.recv)
     return wrong(errc::invalid_memory, "the memory to receive into is null");
   if (sent > 0 && received > 0 && send < recv + received && recv < send + sent)

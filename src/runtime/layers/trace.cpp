@@ -42,7 +42,7 @@ struct tracer {
   int rank;
   int size;
   std::uint64_t id;
-  std::string backend;  // as a JSON string
+  std::string backend;        // as a JSON string
   std::vector<bool> lanes{};  // in use; a lane is a thread of the timeline
   std::size_t lanes_named = 0;
   std::mutex mutex{};  // of `issued`, which the threads that issue fill
@@ -107,9 +107,8 @@ void name_thread(const tracer& t, std::size_t lane) {
   std::string name = "communicator " + std::to_string(t.id) + " (rank " + std::to_string(t.rank) +
                      " of " + std::to_string(t.size) + ")";
   if (lane > 0) name += ", overlap " + std::to_string(lane);
-  t.file.add(R"({"name":"thread_name","ph":"M","pid":)" + std::to_string(t.process) +
-             R"(,"tid":)" + std::to_string(thread_of(t, lane)) + R"(,"args":{"name":)" +
-             json_string(name) + "}}");
+  t.file.add(R"({"name":"thread_name","ph":"M","pid":)" + std::to_string(t.process) + R"(,"tid":)" +
+             std::to_string(thread_of(t, lane)) + R"(,"args":{"name":)" + json_string(name) + "}}");
 }
 
 std::size_t take_lane(tracer& t) {
@@ -148,10 +147,10 @@ std::string event_of(const tracer& t, const traced& r, sucl_status status, std::
           sucl::name(static_cast<sucl::op>(op.op)) + R"(","count":)" + number(elements(t, op)) +
           R"(,"bytes":)" + number(bytes_of(t, op)) + R"(,"root":)" + number(op.root) +
           R"(,"in_place":)" + (op.flags & SUCL_FLAG_IN_PLACE ? "true" : "false") +
-          R"(,"backend":)" + t.backend + R"(,"communicator":)" + number(t.id) +
-          R"(,"status":")" + sucl::name(static_cast<errc>(status)) + R"(","issued_us":)" +
-          micro(r.issued + offset) + R"(,"posted_us":)" + micro(r.posted + offset) +
-          R"(,"done_us":)" + micro(done + offset) + "}}";
+          R"(,"backend":)" + t.backend + R"(,"communicator":)" + number(t.id) + R"(,"status":")" +
+          sucl::name(static_cast<errc>(status)) + R"(","issued_us":)" + micro(r.issued + offset) +
+          R"(,"posted_us":)" + micro(r.posted + offset) + R"(,"done_us":)" + micro(done + offset) +
+          "}}";
   return text;
 }
 
@@ -169,8 +168,7 @@ sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability
   return below.table->query(below.state, question, answer);
 }
 
-sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation,
-                 sucl_request** request) {
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
   tracer& t = self(comm);
   std::unique_ptr<traced> r;
   try {

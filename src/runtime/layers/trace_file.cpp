@@ -46,7 +46,9 @@ trace_file& trace_file::at(const std::string& path) {
 }
 
 trace_file::trace_file(std::string path, int descriptor)
-    : m_path(std::move(path)), m_descriptor(descriptor), m_pending("["),
+    : m_path(std::move(path)),
+      m_descriptor(descriptor),
+      m_pending("["),
       m_written_at(steady_now()) {}
 
 void trace_file::add(std::string_view event) noexcept {
@@ -76,14 +78,14 @@ void trace_file::write_locked() noexcept {
   m_pending += closing;
   std::size_t written = 0;
   while (written < m_pending.size()) {
-    const ssize_t bytes = ::pwrite(m_descriptor, m_pending.data() + written,
-                                   m_pending.size() - written,
-                                   m_end + static_cast<std::int64_t>(written));
+    const ssize_t bytes =
+        ::pwrite(m_descriptor, m_pending.data() + written, m_pending.size() - written,
+                 m_end + static_cast<std::int64_t>(written));
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes <= 0) {
       m_broken = true;
-      base::log(base::log_level::warn, "trace", "cannot write to '", m_path, "': ",
-                std::strerror(errno), "; the timeline ends here");
+      base::log(base::log_level::warn, "trace", "cannot write to '", m_path,
+                "': ", std::strerror(errno), "; the timeline ends here");
       return;
     }
     written += static_cast<std::size_t>(bytes);

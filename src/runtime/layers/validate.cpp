@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -38,14 +39,12 @@ struct validator {
   int size;
   std::uint64_t id;
   std::uint64_t collectives = 0;
-  bool aborted = false;
   std::vector<std::unique_ptr<pending>> live{};
   std::deque<pending*> turns{};
 
   ~validator() {
     below.table->comm_destroy(below.comm);
-    // After an abort a peer may be gone, and freeing a group can wait for it.
-    if (!aborted) oob_free(oob);
+    oob_free(oob);
   }
 };
 
@@ -59,8 +58,7 @@ void settle(pending& p, error_info error) {
 }
 
 void start(validator& v, pending& p, stage next, const void* mine, void* all, std::uint64_t bytes) {
-  const sucl_status status =
-      services().oob_allgather_start(&v.oob, mine, all, bytes, &p.exchange);
+  const sucl_status status = services().oob_allgather_start(&v.oob, mine, all, bytes, &p.exchange);
   p.at = next;
   if (status != SUCL_SUCCESS) settle(p, take_last(status));
 }
@@ -142,8 +140,7 @@ sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability
   return status;
 }
 
-sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation,
-                 sucl_request** request) {
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
   validator& v = self(comm);
   try {
     auto p = std::make_unique<pending>();
@@ -184,11 +181,23 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   return owned->error ? keep(*owned->error) : SUCL_SUCCESS;
 }
 
-// The memory of an exchange under way may still be written to, so it outlives the communicator.
+// What an abort leaves behind: an exchange under way may still write to its memory, and freeing a
+// group can wait for a peer that is gone. So both are kept for good.
+struct remains {
+  sucl_oob oob;
+  std::unique_ptr<pending> exchange;
+};
+
 void abort(sucl_backend_comm* comm) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<remains>;
   validator& v = self(comm);
-  v.aborted = true;
-  if (!v.turns.empty() && v.turns.front()->exchange) (void)take(v, *v.turns.front()).release();
+  const bool exchanging = !v.turns.empty() && v.turns.front()->exchange;
+  {
+    const std::lock_guard lock(mutex);
+    kept.push_back({v.oob, exchanging ? take(v, *v.turns.front()) : nullptr});
+  }
+  v.oob = {};
   v.turns.clear();
   v.below.table->abort(v.below.comm);
 }

@@ -1,0 +1,186 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "measure.hpp"
+
+#include "reference.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+namespace sucl::bench {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::byte untouched{0x5b};  // what receive memory holds before a result is checked
+constexpr int lead_in = 2;            // unmeasured iterations after each change of implementation
+constexpr int least_iterations = 5;
+constexpr int most_rounds = 10;
+
+double microseconds(clock::duration time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+// Iterations where nobody has said how many.
+int usual_iterations(std::uint64_t bytes) {
+  if (bytes <= 8 * 1024) return 1000;
+  if (bytes <= 128 * 1024) return 400;
+  return bytes <= 1024 * 1024 ? 150 : 50;
+}
+
+struct series {
+  const implementation* what = nullptr;
+  int iterations = 0;
+  std::vector<double> times;  // of this rank
+  bool valid = true;          // on this rank
+};
+
+// Turns that the implementations take. Each costs a lead-in, so few iterations make few.
+int rounds_for(const std::vector<series>& all) {
+  int least = most_rounds * least_iterations;
+  for (const series& s : all) least = std::min(least, s.iterations);
+  return std::max(1, least / least_iterations);
+}
+
+// One point's memory and answers.
+class point {
+ public:
+  point(const testbed& bed, const problem& p, const options& wanted, together& ranks,
+        const std::function<void(const std::string&)>& report)
+      : m_bed(bed), m_problem(p), m_wanted(wanted), m_ranks(ranks), m_report(report),
+        m_has_data(row_of(p.of).source != nullptr) {
+    if (!m_has_data) return;
+    m_expected = make_expected(p, untouched);
+    m_blank.assign(m_expected.size(), untouched);
+    if (in_place(p) && p.rank == p.root) m_blank = make_input(p, p.rank, p.count);
+    if (!in_place(p)) bed.write_send(make_input(p, p.rank, send_elements(p)));
+  }
+
+  // Removes earlier results, so that none can pass for a new one.
+  void blank() {
+    if (m_has_data) m_bed.write_recv(m_blank);
+    m_ranks.barrier();
+  }
+
+  void check(series& s) {
+    if (!m_has_data) return;
+    const std::string difference = find_difference(m_problem, m_expected, m_bed.read_recv());
+    if (difference.empty()) return;
+    if (s.valid) m_report(s.what->name + " (" + s.what->form + "): " + difference);
+    s.valid = false;
+  }
+
+  // First runs: checked, then timed to see how many iterations there is time for.
+  void prepare(series& s) {
+    blank();
+    s.what->run();
+    check(s);
+    constexpr int samples = 3;
+    m_ranks.barrier();
+    const auto begin = clock::now();
+    for (int i = 0; i < samples; ++i) s.what->run();
+    std::vector<double> each{microseconds(clock::now() - begin) / samples};
+    m_ranks.max(each);
+    const double fitting = m_wanted.seconds * 1e6 / std::max(each[0], 0.1);
+    const int usual = usual_iterations(m_problem.bytes());
+    s.iterations = m_wanted.iterations.value_or(static_cast<int>(
+        std::clamp<double>(fitting, least_iterations, usual)));
+    const int warmup = m_wanted.warmup.value_or(std::max(1, s.iterations / 10));
+    for (int i = 0; i < warmup; ++i) s.what->run();
+    s.times.reserve(static_cast<std::size_t>(s.iterations));
+  }
+
+  // Iterations until the series has `target` of them.
+  void run(series& s, int target, bool last) {
+    if (last) blank();
+    for (int i = 0; i < lead_in; ++i) s.what->run();
+    while (static_cast<int>(s.times.size()) < target) {
+      m_ranks.barrier();
+      const auto begin = clock::now();
+      s.what->run();
+      s.times.push_back(microseconds(clock::now() - begin));
+    }
+    if (last) check(s);
+  }
+
+ private:
+  const testbed& m_bed;
+  const problem& m_problem;
+  const options& m_wanted;
+  together& m_ranks;
+  const std::function<void(const std::string&)>& m_report;
+  bool m_has_data;
+  std::vector<std::byte> m_expected;
+  std::vector<std::byte> m_blank;
+};
+
+}  // namespace
+
+statistics summarise(std::vector<double> times) {
+  if (times.empty()) return {};
+  std::sort(times.begin(), times.end());
+  const std::size_t n = times.size();
+  const auto nearest_rank = static_cast<std::size_t>(std::ceil(0.95 * static_cast<double>(n)));
+  return {n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2, times[nearest_rank - 1],
+          times.front()};
+}
+
+void together::barrier() {
+  if (m_raw) {
+    m_raw->barrier();
+  } else {
+    m_comm.blocking().barrier();
+  }
+}
+
+void together::max(std::vector<double>& numbers) {
+  if (numbers.empty()) return;
+  if (m_raw) {
+    m_raw->max(numbers);
+  } else {
+    m_comm.blocking().allreduce(numbers.data(), numbers.size(), op::max);
+  }
+}
+
+bool together::anywhere(bool here) {
+  std::vector<double> flag{here ? 1.0 : 0.0};
+  max(flag);
+  return flag[0] > 0;
+}
+
+std::vector<outcome> measure(const testbed& bed, const problem& p, const options& wanted,
+                             together& ranks,
+                             const std::function<void(const std::string&)>& report) {
+  point here(bed, p, wanted, ranks, report);
+  std::vector<series> all;
+  for (const auto& one : bed.implementations) all.push_back({&one, 0, {}, true});
+  for (auto& s : all) here.prepare(s);
+  const int rounds = rounds_for(all);
+  for (int round = 1; round <= rounds; ++round)
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      series& s = all[(i + static_cast<std::size_t>(round)) % all.size()];
+      here.run(s, s.iterations * round / rounds, round == rounds);
+    }
+  std::vector<outcome> outcomes;
+  for (auto& s : all) {
+    ranks.max(s.times);
+    outcomes.push_back({s.what->name, s.what->form, s.iterations, summarise(s.times),
+                        !ranks.anywhere(!s.valid)});
+  }
+  return outcomes;
+}
+
+statistics time_alone(const std::function<void()>& run, int iterations) {
+  std::vector<double> times;
+  for (int i = 0; i < iterations / 10 + 1; ++i) run();
+  for (int i = 0; i < iterations; ++i) {
+    const auto begin = clock::now();
+    run();
+    times.push_back(microseconds(clock::now() - begin));
+  }
+  return summarise(std::move(times));
+}
+
+}  // namespace sucl::bench

@@ -1,0 +1,64 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Measuring the implementations of one testbed side by side.
+#pragma once
+
+#include "baseline.hpp"
+#include "options.hpp"
+#include "problem.hpp"
+#include "testbed.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sucl::bench {
+
+/// Microseconds.
+struct statistics {
+  double median = 0;
+  double p95 = 0;
+  double min = 0;
+};
+
+/// Of numbers in any order; of none, all zero.
+statistics summarise(std::vector<double> times);
+
+/// What came of one implementation.
+struct outcome {
+  std::string name;
+  std::string form;
+  int iterations = 0;
+  statistics time;    ///< of the slowest rank in each iteration
+  bool valid = true;  ///< on every rank
+};
+
+/// What ranks do together outside of what is measured.
+class together {
+ public:
+  /// Through raw MPI, or without it through a communicator of the library.
+  together(const baseline* raw, communicator comm) : m_raw(raw), m_comm(std::move(comm)) {}
+  void barrier();
+  /// The largest of each number over the ranks.
+  void max(std::vector<double>& numbers);
+  bool anywhere(bool here);  ///< whether it is so on some rank
+
+ private:
+  const baseline* m_raw;
+  communicator m_comm;
+};
+
+/// Measures all implementations of a testbed. Collective. Each iteration begins with a barrier and
+/// counts as long as the slowest rank took. Implementations take turns in rounds, so that whatever
+/// drifts hits all alike. Every result is compared with the reference before and after it is
+/// measured; `report` hears of differences on this rank.
+std::vector<outcome> measure(const testbed& bed, const problem& p, const options& wanted,
+                             together& ranks,
+                             const std::function<void(const std::string&)>& report);
+
+/// The median of one thing that needs no other rank, in microseconds.
+statistics time_alone(const std::function<void()>& run, int iterations);
+
+}  // namespace sucl::bench

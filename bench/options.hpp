@@ -1,0 +1,47 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What `sucl bench` is asked to do.
+#pragma once
+
+#include <sucl/types.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sucl::bench {
+
+/// Memory that collectives are measured on.
+enum class memory { system, host, shared, device, buffer };
+
+/// A memory as the user has named it: "usm" is device memory.
+struct memory_choice {
+  std::string label;
+  memory where = memory::device;
+};
+
+struct options {
+  std::vector<kind> collectives;
+  std::vector<memory_choice> memories;
+  bool blocking = true;  ///< forms of the library's calls
+  bool event = true;
+  bool against_mpi = true;
+  bool against_host_accessor = true;
+  std::vector<std::uint64_t> sizes;  ///< in bytes
+  std::vector<type> types;
+  std::vector<op> ops;
+  int root = 0;
+  std::optional<int> iterations;  ///< nothing: by size and time
+  std::optional<int> warmup;
+  double seconds = 0;  ///< most time for the iterations of one point
+  std::string device;  ///< "cpu", "gpu" or "" for the default
+  std::string json;    ///< files; empty: none
+  std::string plot;
+  bool terminal = false;  ///< standard error is seen by somebody
+  std::string command;    ///< for the header
+};
+
+}  // namespace sucl::bench

@@ -1,0 +1,46 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The memory of one measurement, and the implementations that work on it.
+#pragma once
+
+#include "baseline.hpp"
+#include "options.hpp"
+#include "problem.hpp"
+
+#include <sucl/communicator.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sucl::bench {
+
+/// One way to do it.
+struct implementation {
+  std::string name;  ///< sucl, mpi or host-accessor
+  std::string form;  ///< blocking or event
+  std::function<void()> run;  ///< returns when the result is there
+};
+
+/// Memory, and what works on it. Both are used by all implementations, so that they are measured on
+/// the same pages.
+struct testbed {
+  std::function<void(const std::vector<std::byte>&)> write_send;
+  std::function<void(const std::vector<std::byte>&)> write_recv;
+  std::function<std::vector<std::byte>()> read_recv;
+  std::vector<implementation> implementations;
+};
+
+/// What measurements need of the process.
+struct workplace {
+  communicator comm;
+  const baseline* raw = nullptr;  ///< null: no comparisons with MPI
+  const options* wanted = nullptr;
+};
+
+testbed make_usm_testbed(const workplace& at, const problem& p, memory where);
+testbed make_buffer_testbed(const workplace& at, const problem& p);
+
+}  // namespace sucl::bench

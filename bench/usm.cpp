@@ -1,0 +1,145 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "calls.hpp"
+#include "testbed.hpp"
+
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+namespace sucl::bench {
+namespace {
+
+constexpr std::size_t alignment = 4096;  // of all memory, so that no implementation is lucky
+
+std::string name_of(memory where) {
+  switch (where) {
+    case memory::host: return "host";
+    case memory::shared: return "shared";
+    case memory::device: return "device";
+    default: return "system";
+  }
+}
+
+void* allocate(memory where, std::size_t bytes, const sycl::queue& queue) {
+  const std::size_t size = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  switch (where) {
+    case memory::host: return sycl::aligned_alloc_host(alignment, size, queue);
+    case memory::shared: return sycl::aligned_alloc_shared(alignment, size, queue);
+    case memory::device: return sycl::aligned_alloc_device(alignment, size, queue);
+    default: return std::aligned_alloc(alignment, size);
+  }
+}
+
+// Memory of one kind, and copies from and to it.
+class region {
+ public:
+  region(memory where, std::size_t bytes, const sycl::queue& queue)
+      : m_where(where), m_bytes(bytes), m_queue(queue), m_data(allocate(where, bytes, queue)) {
+    if (!m_data)
+      base::fail(errc::out_of_memory,
+                 "there are no " + std::to_string(bytes) + " bytes of " + name_of(where) + " memory",
+                 "Measure smaller --sizes, or another --memory");
+  }
+  ~region() {
+    if (m_where == memory::system) {
+      std::free(m_data);
+    } else {
+      sycl::free(m_data, m_queue);
+    }
+  }
+  region(const region&) = delete;
+  region& operator=(const region&) = delete;
+
+  void* data() const { return m_data; }
+  std::size_t bytes() const { return m_bytes; }
+  void write(const std::vector<std::byte>& from) const {
+    if (!from.empty()) copy(m_data, from.data(), from.size());
+  }
+  std::vector<std::byte> read() const {
+    std::vector<std::byte> to(m_bytes);
+    if (!to.empty()) copy(to.data(), m_data, to.size());
+    return to;
+  }
+
+ private:
+  void copy(void* to, const void* from, std::size_t bytes) const {
+    sycl::queue queue = m_queue;
+    if (m_where == memory::system) {
+      std::copy_n(static_cast<const std::byte*>(from), bytes, static_cast<std::byte*>(to));
+    } else {
+      queue.memcpy(to, from, bytes).wait();
+    }
+  }
+
+  memory m_where;
+  std::size_t m_bytes;
+  sycl::queue m_queue;
+  void* m_data;
+};
+
+struct regions {
+  region send;
+  region recv;
+};
+
+template <class T>
+void add_library(testbed& bed, const workplace& at, const problem& p,
+                 const std::shared_ptr<regions>& memory) {
+  auto arrays = std::make_shared<blocks>(p);
+  if (at.wanted->blocking) {
+    auto comm = std::make_shared<typed_blocking>(at.comm.blocking(), p.element);
+    bed.implementations.push_back({"sucl", "blocking", [=] {
+      call(*comm, p, *arrays, static_cast<const T*>(memory->send.data()),
+           static_cast<T*>(memory->recv.data()));
+    }});
+  }
+  if (at.wanted->event) {
+    auto comm = std::make_shared<typed_asynchronous>(at.comm, p.element);
+    bed.implementations.push_back({"sucl", "event", [=] {
+      call(*comm, p, *arrays, static_cast<const T*>(memory->send.data()),
+           static_cast<T*>(memory->recv.data())).wait();
+    }});
+  }
+}
+
+// MPI must not be given memory that the host cannot read unless it says it takes it: it would
+// crash.
+bool mpi_reads(const workplace& at, memory where) {
+  if (where != memory::device) return true;
+  const auto& members = at.comm.members();
+  return std::all_of(members.begin(), members.end(), [](const member& m) {
+    const auto mpi = m.reach.find("mpi:");
+    const auto end = m.reach.find(';', mpi);
+    return m.device_memory_on_host ||
+           (mpi != std::string::npos &&
+            m.reach.substr(mpi, end - mpi).find("device") != std::string::npos);
+  });
+}
+
+}  // namespace
+
+testbed make_usm_testbed(const workplace& at, const problem& p, memory where) {
+  const sycl::queue queue = at.comm.queue();
+  const std::size_t size = p.element_size();
+  auto memory = std::shared_ptr<regions>(new regions{
+      {where, send_elements(p) * size, queue}, {where, recv_elements(p) * size, queue}});
+  testbed bed;
+  bed.write_send = [memory](const std::vector<std::byte>& bytes) { memory->send.write(bytes); };
+  bed.write_recv = [memory](const std::vector<std::byte>& bytes) { memory->recv.write(bytes); };
+  bed.read_recv = [memory] { return memory->recv.read(); };
+  with_carrier(size, [&](auto sample) { add_library<decltype(sample)>(bed, at, p, memory); });
+  if (at.raw && at.wanted->against_mpi && mpi_reads(at, where)) {
+    const void* send = in_place(p) ? nullptr : memory->send.data();
+    if (auto raw = at.raw->prepare(p, send, memory->recv.data())) {
+      auto shared = std::make_shared<raw_call>(std::move(*raw));
+      bed.implementations.push_back(
+          {"mpi", "blocking", [memory, shared] { baseline::run(*shared); }});
+    }
+  }
+  return bed;
+}
+
+}  // namespace sucl::bench

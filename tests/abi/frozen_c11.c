@@ -1,0 +1,3 @@
+/* Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+ * see LICENSE. SPDX-License-Identifier: Apache-2.0 */
+#include "frozen.h"

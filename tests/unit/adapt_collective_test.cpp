@@ -1,0 +1,93 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "adapt_case.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace sucl;
+using test::collective_case;
+using test::where;
+
+struct element {
+  sucl_type type;
+  sucl_op op;
+};
+
+// Every way to travel: as it is, as bytes, converted, widened, scaled, in two lanes.
+const std::vector<element> reduced{
+    {SUCL_TYPE_INT32, SUCL_OP_SUM}, {SUCL_TYPE_FP16, SUCL_OP_SUM}, {SUCL_TYPE_INT16, SUCL_OP_AVG},
+    {SUCL_TYPE_FP32, SUCL_OP_AVG},  {SUCL_TYPE_INT64, SUCL_OP_AVG}};
+const std::vector<element> moved{{SUCL_TYPE_BYTES, SUCL_OP_NONE}, {SUCL_TYPE_FP16, SUCL_OP_NONE}};
+
+class adapted_collective : public testing::TestWithParam<sucl_kind> {};
+
+bool prefixes(sucl_kind kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN; }
+
+TEST_P(adapted_collective, gives_what_it_means) {
+  collective_case c;
+  c.kind = GetParam();
+  unsigned cases = 0;
+  for (const element e : reduces(static_cast<kind>(c.kind)) ? reduced : moved) {
+    if (e.op == SUCL_OP_AVG && prefixes(c.kind)) continue;
+    c.type = e.type;
+    c.op = e.op;
+    for (c.p = 1; c.p <= 5; c.p += c.p == 3 ? 2 : 1)
+      for (const std::uint64_t count : {0, 1, 2, 17, 1000})
+        for (const std::uint64_t slice : {0, 1, 3, 64}) {
+          // A thousand slices of one element add minutes and nothing else.
+          if (count == 1000 && slice == 1) continue;
+          for (unsigned bits = 0; bits < 8; ++bits)
+            for (const where memory : {where::host, where::device, where::mixed}) {
+              c.count = count;
+              c.slice = slice;
+              c.by_limit = bits & 1;
+              c.in_place = bits & 2;
+              c.strided = bits & 4;
+              c.memory = memory;
+              c.seed = 1 + cases++ * 7;
+              if (c.by_limit && slice == 0) continue;
+              if (count == 1000 && c.p == 5 && cases % 4 != 0) continue;
+              ASSERT_EQ(test::run(c), "") << c;
+            }
+        }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    every_kind, adapted_collective,
+    testing::Range<sucl_kind>(SUCL_KIND_BROADCAST, SUCL_KIND_EXSCAN + 1),
+    [](const auto& info) { return std::string(name(static_cast<kind>(info.param))); });
+
+TEST(adapted_reduction, holds_for_every_type_and_op) {
+  collective_case c;
+  unsigned cases = 0;
+  for (c.type = SUCL_TYPE_INT8; c.type < SUCL_TYPE_COUNT; ++c.type)
+    for (c.op = SUCL_OP_SUM; c.op < SUCL_OP_COUNT; ++c.op) {
+      if (!defined(static_cast<op>(c.op), static_cast<type>(c.type))) continue;
+      // Pairs with padding have bytes without meaning, which this test would compare.
+      if (c.type == SUCL_TYPE_INT16_LOC || c.type == SUCL_TYPE_INT64_LOC ||
+          c.type == SUCL_TYPE_FP64_LOC)
+        continue;
+      for (const sucl_kind kind :
+           {SUCL_KIND_ALLREDUCE, SUCL_KIND_REDUCE, SUCL_KIND_REDUCE_SCATTER,
+            SUCL_KIND_REDUCE_SCATTER_BLOCK, SUCL_KIND_SCAN, SUCL_KIND_EXSCAN})
+        for (c.p = 1; c.p <= 5; ++c.p)
+          for (const where memory : {where::host, where::mixed})
+            for (c.native = false;; c.native = true) {
+              if (c.op == SUCL_OP_AVG && prefixes(kind)) break;
+              c.kind = kind;
+              c.memory = memory;
+              c.count = 100;
+              c.slice = 33;
+              c.in_place = cases % 2 != 0;
+              c.by_limit = cases % 3 == 0;
+              c.seed = ++cases;
+              ASSERT_EQ(test::run(c), "") << c;
+              if (c.native) break;
+            }
+    }
+}
+
+}  // namespace

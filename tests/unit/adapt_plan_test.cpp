@@ -1,0 +1,328 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/adapt.hpp"
+
+#include <sucl/error.hpp>
+#include <sucl/types.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace sucl;
+using core::adaptation;
+using core::layouts;
+using core::plan_adaptation;
+using core::staging;
+using core::wire_table;
+
+constexpr std::uint32_t host_only = 1u << SUCL_MEMORY_SYSTEM | 1u << SUCL_MEMORY_HOST |
+                                    1u << SUCL_MEMORY_SHARED;
+constexpr std::uint32_t device_only = 1u << SUCL_MEMORY_DEVICE;
+constexpr std::uint32_t everywhere = host_only | device_only;
+
+// Answers "in these memories, up to this count", or 0 memories for "no".
+struct answer {
+  std::uint32_t memories;
+  std::uint64_t max_count = 0;
+};
+
+wire_table table_of(std::function<answer(const sucl_query&)> rule) {
+  return wire_table("test", [rule = std::move(rule)](const sucl_query& q) {
+    const answer a = rule(q);
+    sucl_capability result{};
+    result.struct_size = sizeof(result);
+    result.supported = (a.memories >> q.memory & 1u) != 0;
+    result.max_count = a.max_count;
+    return result;
+  });
+}
+
+bool mpi_lacks(const sucl_query& q) {
+  return reduces(static_cast<kind>(q.kind)) &&
+         (q.type == SUCL_TYPE_FP16 || q.type == SUCL_TYPE_BF16 || q.op == SUCL_OP_AVG);
+}
+
+wire_table mpi_table(std::uint32_t memories = host_only) {
+  return table_of([=](const sucl_query& q) { return answer{mpi_lacks(q) ? 0 : memories}; });
+}
+
+sucl_operation operation(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t count = 10,
+                         sucl_memory memory = SUCL_MEMORY_SYSTEM) {
+  static char memory_of_all[64];
+  sucl_operation o{};
+  o.struct_size = sizeof(o);
+  o.kind = kind;
+  o.type = type;
+  o.op = op;
+  o.element_size = type == SUCL_TYPE_BYTES ? 12 : size_of(static_cast<sucl::type>(type));
+  o.count = count;
+  o.send = memory_of_all;
+  o.recv = memory_of_all + 32;
+  o.send_memory = o.recv_memory = memory;
+  return o;
+}
+
+TEST(plan_adaptation, leaves_alone_what_is_native) {
+  wire_table wires = mpi_table(everywhere);
+  for (const sucl_memory memory : {SUCL_MEMORY_SYSTEM, SUCL_MEMORY_DEVICE}) {
+    for (const sucl_kind kind : {SUCL_KIND_ALLREDUCE, SUCL_KIND_SCAN})
+      EXPECT_FALSE(plan_adaptation(operation(kind, SUCL_TYPE_FP32, SUCL_OP_SUM, 10, memory), {},
+                                   wires, {})
+                       .needed);
+    for (const sucl_kind kind : {SUCL_KIND_BROADCAST, SUCL_KIND_ALLTOALL, SUCL_KIND_SENDRECV,
+                                 SUCL_KIND_BARRIER, SUCL_KIND_PUT})
+      EXPECT_FALSE(plan_adaptation(operation(kind, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, memory), {},
+                                   wires, {})
+                       .needed);
+  }
+}
+
+TEST(plan_adaptation, knows_a_wire_for_each_average) {
+  const std::vector<std::array<sucl_type, 3>> rows{
+      {SUCL_TYPE_INT8, SUCL_TYPE_INT64, 1},   {SUCL_TYPE_UINT32, SUCL_TYPE_INT64, 1},
+      {SUCL_TYPE_INT64, SUCL_TYPE_INT64, 2},  {SUCL_TYPE_UINT64, SUCL_TYPE_UINT64, 2},
+      {SUCL_TYPE_FP16, SUCL_TYPE_FP32, 1},    {SUCL_TYPE_BF16, SUCL_TYPE_FP32, 1},
+      {SUCL_TYPE_FP64, SUCL_TYPE_FP64, 1},    {SUCL_TYPE_COMPLEX_FP32, SUCL_TYPE_COMPLEX_FP32, 1}};
+  wire_table wires = mpi_table();
+  for (const auto& [type, on_wire, lanes] : rows) {
+    const adaptation a =
+        plan_adaptation(operation(SUCL_KIND_ALLREDUCE, type, SUCL_OP_AVG), {}, wires, {});
+    EXPECT_TRUE(a.needed);
+    EXPECT_EQ(a.type, on_wire);
+    EXPECT_EQ(a.op, SUCL_OP_SUM);
+    ASSERT_NE(a.convert, nullptr);
+    EXPECT_EQ(a.convert->lanes, static_cast<std::uint32_t>(lanes));
+    EXPECT_EQ(a.element_size, size_of(static_cast<sucl::type>(on_wire)));
+    EXPECT_EQ(a.scratch_send, a.convert->load != nullptr);
+  }
+}
+
+TEST(plan_adaptation, does_not_convert_what_some_memory_carries_natively) {
+  // Whether elements are converted must not depend on where a rank's memory is.
+  wire_table wires = table_of([](const sucl_query& q) {
+    return answer{q.type == SUCL_TYPE_FP16 ? device_only : everywhere};
+  });
+  const auto on = [&](sucl_memory memory) {
+    return plan_adaptation(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP16, SUCL_OP_SUM, 10, memory),
+                           {}, wires, {});
+  };
+  EXPECT_FALSE(on(SUCL_MEMORY_DEVICE).needed);
+  EXPECT_THROW(on(SUCL_MEMORY_SYSTEM), error);
+}
+
+TEST(plan_adaptation, stages_memory_out_of_reach) {
+  wire_table wires = mpi_table();
+  sucl_operation o = operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_SUM);
+  o.recv_memory = SUCL_MEMORY_DEVICE;
+  adaptation a = plan_adaptation(o, {}, wires, {});
+  EXPECT_TRUE(a.needed);
+  EXPECT_FALSE(a.scratch_send);
+  EXPECT_TRUE(a.stage_recv);
+  o.flags = SUCL_FLAG_IN_PLACE;
+  o.send_memory = SUCL_MEMORY_DEVICE;
+  a = plan_adaptation(o, {}, wires, {});
+  EXPECT_FALSE(a.scratch_send);
+  EXPECT_TRUE(a.scratch_recv);
+}
+
+TEST(plan_adaptation, gives_no_scratch_to_a_side_that_a_rank_does_not_have) {
+  wire_table wires = mpi_table();
+  staging s;
+  s.size = 2;
+  sucl_operation o = operation(SUCL_KIND_REDUCE, SUCL_TYPE_FP16, SUCL_OP_SUM);
+  for (s.rank = 0; s.rank < 2; ++s.rank)
+    EXPECT_EQ(plan_adaptation(o, {}, wires, s).scratch_recv, s.rank == 0);
+  o = operation(SUCL_KIND_SCATTER, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, SUCL_MEMORY_DEVICE);
+  for (s.rank = 0; s.rank < 2; ++s.rank)
+    EXPECT_EQ(plan_adaptation(o, {}, wires, s).stage_send, s.rank == 0);
+}
+
+TEST(plan_adaptation, cuts_alike_whatever_a_rank_has) {
+  const base::strided block{{30, 30, 30}, {1, 1, 1}, {10, 10, 10}, 4};
+  const std::vector<std::uint64_t> counts{1000, 5};
+  wire_table wires = mpi_table();
+  for (sucl_kind kind = SUCL_KIND_BROADCAST; kind <= SUCL_KIND_SENDRECV; ++kind) {
+    std::set<std::uint64_t> slices;
+    for (const sucl_memory memory : {SUCL_MEMORY_SYSTEM, SUCL_MEMORY_DEVICE, SUCL_MEMORY_SHARED})
+      for (const bool strided : {false, true})
+        for (int rank = 0; rank < 2; ++rank)
+          for (const std::uint32_t flags : {0u, std::uint32_t{SUCL_FLAG_IN_PLACE}}) {
+            sucl_operation o = operation(
+                kind, SUCL_TYPE_FP32, reduces(static_cast<sucl::kind>(kind)) ? SUCL_OP_SUM : 0,
+                1000, memory);
+            o.flags = flags;
+            o.recv_count = 1000;
+            o.send_counts = o.send_displs = o.recv_counts = o.recv_displs = counts.data();
+            layouts where;
+            if (strided) where.send = where.recv = block;
+            staging s;
+            s.rank = rank;
+            s.size = 2;
+            s.comm_stages = true;
+            s.chunk_bytes = 400;
+            s.min_block_bytes = 4;
+            slices.insert(plan_adaptation(o, where, wires, s).slice_elements);
+          }
+    EXPECT_EQ(slices.size(), 1u) << name(static_cast<sucl::kind>(kind));
+    const bool whole = kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV ||
+                       kind == SUCL_KIND_SCATTERV;
+    EXPECT_EQ(*slices.begin() > 1000, whole) << name(static_cast<sucl::kind>(kind));
+  }
+}
+
+TEST(plan_adaptation, keeps_to_the_tightest_limit_of_any_memory) {
+  wire_table wires = table_of([](const sucl_query& q) {
+    return answer{everywhere, q.memory == SUCL_MEMORY_SHARED ? 100u : 0u};
+  });
+  const auto slice = [&](sucl_type type, sucl_op op) {
+    return plan_adaptation(operation(SUCL_KIND_ALLREDUCE, type, op, 1000), {}, wires, {})
+        .slice_elements;
+  };
+  EXPECT_EQ(slice(SUCL_TYPE_FP32, SUCL_OP_SUM), 100u);
+  wire_table lanes = table_of([](const sucl_query& q) {
+    return answer{mpi_lacks(q) ? 0 : host_only, 101};
+  });
+  EXPECT_EQ(plan_adaptation(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_INT64, SUCL_OP_AVG, 1000), {},
+                            lanes, {})
+                .slice_elements,
+            50u);
+}
+
+TEST(plan_adaptation, cuts_both_ends_of_a_message_alike) {
+  wire_table wires = table_of([](const sucl_query& q) {
+    return answer{host_only, q.kind == SUCL_KIND_RECV ? 7u : 0u};
+  });
+  for (const sucl_kind kind : {SUCL_KIND_SEND, SUCL_KIND_RECV, SUCL_KIND_SENDRECV})
+    EXPECT_EQ(plan_adaptation(operation(kind, SUCL_TYPE_FP32, 0), {}, wires, {}).slice_elements,
+              7u);
+}
+
+TEST(plan_adaptation, turns_private_counts_into_messages_under_a_limit) {
+  wire_table limited =
+      table_of([](const sucl_query&) { return answer{host_only, std::uint64_t{1} << 31}; });
+  wire_table unlimited = mpi_table();
+  wire_table without = table_of([](const sucl_query& q) {
+    return answer{q.kind == SUCL_KIND_GATHERV ? 0 : host_only};
+  });
+  const std::vector<std::uint64_t> counts{1};
+  sucl_operation o = operation(SUCL_KIND_GATHERV, SUCL_TYPE_FP32, 0);
+  o.recv_counts = o.recv_displs = counts.data();
+  // Under a limit even a small count: another rank may have a large one, and nobody else knows.
+  EXPECT_TRUE(plan_adaptation(o, {}, limited, {}).as_messages);
+  EXPECT_TRUE(plan_adaptation(o, {}, without, {}).as_messages);
+  EXPECT_FALSE(plan_adaptation(o, {}, unlimited, {}).needed);
+}
+
+TEST(plan_adaptation, moves_unknown_types_as_bytes) {
+  wire_table wires = table_of([](const sucl_query& q) {
+    return answer{q.type == SUCL_TYPE_BYTES ? host_only : 0};
+  });
+  const adaptation a =
+      plan_adaptation(operation(SUCL_KIND_BROADCAST, SUCL_TYPE_FP64_LOC, 0), {}, wires, {});
+  EXPECT_TRUE(a.needed);
+  EXPECT_EQ(a.type, SUCL_TYPE_BYTES);
+  EXPECT_EQ(a.element_size, sizeof(loc<double>));
+  EXPECT_FALSE(a.scratch_send);
+}
+
+TEST(plan_adaptation, packs_only_what_is_scattered) {
+  wire_table wires = mpi_table();
+  layouts where;
+  where.send = base::strided{{4, 4, 4}, {1, 0, 0}, {2, 4, 4}, 4};
+  const sucl_operation o = operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_SUM);
+  adaptation a = plan_adaptation(o, where, wires, {});
+  EXPECT_TRUE(a.needed);  // it does not start where the array does
+  EXPECT_FALSE(a.scratch_send);
+  where.send->offset = {0, 0, 0};
+  EXPECT_FALSE(plan_adaptation(o, where, wires, {}).needed);
+  where.send->range = {2, 2, 4};
+  a = plan_adaptation(o, where, wires, {});
+  EXPECT_TRUE(a.scratch_send);
+  EXPECT_FALSE(a.scratch_recv);
+}
+
+TEST(plan_adaptation, says_what_it_cannot_bridge) {
+  wire_table wires = table_of([](const sucl_query& q) {
+    return answer{q.op == SUCL_OP_BIT_AND ? 0 : device_only};
+  });
+  const auto text = [&](sucl_kind kind, sucl_type type, sucl_op op) -> std::string {
+    try {
+      plan_adaptation(operation(kind, type, op), {}, wires, {});
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::unsupported);
+      EXPECT_EQ(e.backend(), "test");
+      EXPECT_FALSE(e.hint().empty());
+      return e.what();
+    }
+    return {};
+  };
+  const auto has = [](const std::string& whole, const char* part) {
+    return whole.find(part) != std::string::npos;
+  };
+  std::string what = text(SUCL_KIND_ALLREDUCE, SUCL_TYPE_INT8, SUCL_OP_BIT_AND);
+  for (const char* part : {"test", "allreduce", "int8", "bit_and", "any memory"})
+    EXPECT_TRUE(has(what, part)) << what;
+  what = text(SUCL_KIND_BROADCAST, SUCL_TYPE_INT8, SUCL_OP_NONE);
+  for (const char* part : {"test", "broadcast", "int8", "system memory"})
+    EXPECT_TRUE(has(what, part)) << what;
+  what = text(SUCL_KIND_GET, SUCL_TYPE_INT8, SUCL_OP_NONE);
+  EXPECT_TRUE(has(what, "system memory")) << what;
+  for (const sucl_kind kind : {SUCL_KIND_SCAN, SUCL_KIND_EXSCAN}) {
+    what = text(kind, SUCL_TYPE_FP32, SUCL_OP_AVG);
+    EXPECT_TRUE(has(what, "not defined")) << what;
+  }
+}
+
+TEST(wire_table, asks_once) {
+  int asked = 0;
+  wire_table wires = table_of([&](const sucl_query&) {
+    ++asked;
+    return answer{host_only};
+  });
+  const sucl_operation o = operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_SUM);
+  plan_adaptation(o, {}, wires, {});
+  const int before = asked;
+  plan_adaptation(o, {}, wires, {});
+  EXPECT_EQ(asked, before);
+}
+
+template <class T>
+void expect_average(const std::vector<T>& values, T wanted) {
+  const auto* c = core::conversion_for(static_cast<sucl_type>(type_of_v<T>), SUCL_OP_AVG);
+  ASSERT_NE(c, nullptr);
+  std::vector<std::uint64_t> sum(c->lanes), one(c->lanes);
+  for (const T value : values) {
+    c->load(one.data(), &value, 1);
+    for (std::size_t lane = 0; lane < sum.size(); ++lane) sum[lane] += one[lane];
+  }
+  T got{};
+  c->store(&got, sum.data(), 1, static_cast<int>(values.size()));
+  EXPECT_EQ(got, wanted);
+}
+
+TEST(conversion, averages_integers_exactly_and_toward_zero) {
+  constexpr auto lowest = std::numeric_limits<std::int64_t>::min();
+  constexpr auto highest = std::numeric_limits<std::int64_t>::max();
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  expect_average<std::int64_t>(std::vector<std::int64_t>(1000, lowest), lowest);
+  expect_average<std::int64_t>(std::vector<std::int64_t>(1000, highest), highest);
+  expect_average<std::int64_t>({lowest, highest}, 0);
+  expect_average<std::int64_t>({-1, -2}, -1);
+  expect_average<std::int64_t>({-1, 0, 0}, 0);
+  expect_average<std::int64_t>({-(std::int64_t{1} << 32), 1}, -(std::int64_t{1} << 31) + 1);
+  expect_average<std::uint64_t>(std::vector<std::uint64_t>(1000, most), most);
+  expect_average<std::uint64_t>({most, most - 1}, most - 1);
+  expect_average<std::uint32_t>(std::vector<std::uint32_t>(3, 0xffffffffu), 0xffffffffu);
+  expect_average<std::int8_t>({-128, -127}, -127);
+  expect_average<std::int16_t>({3, 4}, 3);
+}
+
+}  // namespace

@@ -1,0 +1,314 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+#include "environment.hpp"
+#include "launch.hpp"
+#include "plot.hpp"
+
+#include "bench/problem.hpp"
+#include "bench/session.hpp"
+
+#include "base/text.hpp"
+#include "runtime/control_plane.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace sucl::tools {
+namespace {
+
+constexpr const char* examples =
+    "Starts its own ranks, or measures with those it is run in (mpiexec, srun, sucl run).\n"
+    "BYTES are those of one rank's message; for gathers, scatters, alltoalls and reduce_scatters\n"
+    "of one rank's block. 'mpi' is raw MPI on the same memory; 'host-accessor' is raw MPI on the\n"
+    "pointer of a sycl::host_accessor. Every result is compared with a reference on every rank.\n\n"
+    "Examples:\n"
+    "  sucl bench allreduce -n 2\n"
+    "  sucl bench allreduce broadcast -n 4 --memory usm,buffer --sizes 4:64Mi \\\n"
+    "    --json results.json --plot results.svg\n"
+    "  sucl bench all -n 3 --sizes 1Ki --types int32,float16 --ops max --iterations 20\n"
+    "  mpiexec -n 8 sucl bench alltoall --memory shared --form event --against mpi\n\n"
+    "Exit code: 1 if a result is wrong or a file could not be made, 2 for a wrong command line.";
+
+// The options as they are written.
+struct written {
+  words collectives;
+  int ranks = 2;
+  std::string memory = "usm,buffer";
+  std::string form = "blocking,event";
+  std::string against = "mpi,host-accessor";
+  std::string sizes = "4:1Mi";
+  std::string types = "fp32";
+  std::string ops = "sum";
+  int root = 0;
+  int iterations = 0;
+  int warmup = 0;
+  double seconds = 0.3;
+  std::string device;
+  std::string mpi;
+  std::string json;
+  std::string plot;
+  bool terminal = false;
+};
+
+struct handles {
+  CLI::Option* ranks;
+  CLI::Option* iterations;
+  CLI::Option* warmup;
+};
+
+handles define(CLI::App& app, written& w) {
+  handles h{};
+  app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'");
+  h.ranks = app.add_option("-n,--ranks", w.ranks, "Number of ranks (2)")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--memory", w.memory,
+                 "Any of usm (which is device), device, shared, host, system, buffer (usm,buffer)");
+  app.add_option("--form", w.form, "Forms of SuCL's calls: blocking, event (both)");
+  app.add_option("--against", w.against, "Compare with: mpi, host-accessor, or none (both)");
+  app.add_option("--sizes", w.sizes, "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples, 0,8,1Ki (4:1Mi)");
+  app.add_option("--types", w.types, "Element types, as in fp32 or float32 (fp32)");
+  app.add_option("--ops", w.ops, "Reduction operators (sum)");
+  app.add_option("--root", w.root, "Root of rooted collectives (0)")->check(CLI::NonNegativeNumber);
+  h.iterations = app.add_option("--iterations", w.iterations,
+                                "Iterations of each point (by size and --seconds, at most 1000)")
+                     ->check(CLI::Range(1, 1 << 30));
+  h.warmup = app.add_option("--warmup", w.warmup, "Iterations before (a tenth of --iterations)")
+                 ->check(CLI::Range(0, 1 << 30));
+  app.add_option("--seconds", w.seconds, "Most time for one point's iterations (0.3)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--device", w.device, "cpu or gpu (a GPU for each rank if there is one)");
+  app.add_option("--mpi", w.mpi, "MPI to start ranks with, as 'sucl info' lists them");
+  app.add_option("--json", w.json, "Write the results to this file");
+  app.add_option("--plot", w.plot, "Draw the results into this SVG file");
+  app.add_flag("--terminal", w.terminal)->group("");  // from the first process to its ranks
+  for (CLI::Option* option : app.get_options())
+    if (option->get_type_size() != 0 && option->get_name() != "COLLECTIVE") option->type_name(" ");
+  app.footer(examples);
+  return h;
+}
+
+// Other spellings of names, on the left.
+using aliases = std::vector<std::pair<std::string, std::string>>;
+
+const aliases type_aliases{
+    {"float", "fp32"},     {"float32", "fp32"},  {"double", "fp64"},
+    {"float64", "fp64"},   {"half", "fp16"},     {"float16", "fp16"},
+    {"bfloat16", "bf16"},  {"int", "int32"},     {"unsigned", "uint32"},
+    {"complex64", "complex_fp32"}, {"complex128", "complex_fp64"}};
+
+// The enumerators named in a list.
+template <class Enum>
+std::vector<Enum> read_names(const words& list, const std::vector<Enum>& all, const char* what,
+                             const aliases& others = {}) {
+  words known;
+  for (const Enum value : all) known.emplace_back(name(value));
+  for (const auto& other : others) known.push_back(other.first);
+  std::vector<Enum> result;
+  for (std::string word : list) {
+    check_word(word, known, what);
+    for (const auto& [other, meaning] : others)
+      if (word == other) word = meaning;
+    for (const Enum value : all)
+      if (word == name(value) && std::find(result.begin(), result.end(), value) == result.end())
+        result.push_back(value);
+  }
+  return result;
+}
+
+words read_words(const std::string& text, const words& known, const char* option,
+                 const char* what) {
+  const words list = base::split(text, ',');
+  if (list.empty()) wrong_usage(std::string(option) + " is empty.");
+  for (const std::string& word : list) check_word(word, known, what);
+  return list;
+}
+
+bool contains(const words& list, const char* word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::vector<kind> read_collectives(const words& list) {
+  std::vector<kind> all;
+  std::vector<kind> known;
+  for (const auto& row : bench::collectives()) {
+    known.push_back(row.of);
+    if (row.in_all) all.push_back(row.of);
+  }
+  words rest;
+  for (const std::string& word : list)
+    for (const std::string& part : base::split(word, ',')) rest.push_back(part);
+  if (rest.empty()) wrong_usage("no collective to measure. Try: sucl bench allreduce");
+  if (rest == words{"all"}) return all;
+  return read_names(rest, known, "collective");
+}
+
+std::vector<type> all_types() {
+  std::vector<type> list;
+  for (int t = SUCL_TYPE_INT8; t < SUCL_TYPE_COUNT; ++t) list.push_back(static_cast<type>(t));
+  return list;
+}
+
+std::vector<op> all_ops() {
+  std::vector<op> list;
+  for (int o = SUCL_OP_SUM; o < SUCL_OP_COUNT; ++o) list.push_back(static_cast<op>(o));
+  return list;
+}
+
+std::vector<bench::memory_choice> read_memories(const std::string& text) {
+  using bench::memory;
+  const std::vector<bench::memory_choice> known{
+      {"usm", memory::device}, {"device", memory::device}, {"shared", memory::shared},
+      {"host", memory::host},  {"system", memory::system}, {"buffer", memory::buffer}};
+  words names;
+  for (const auto& choice : known) names.push_back(choice.label);
+  std::vector<bench::memory_choice> result;
+  for (const std::string& word : read_words(text, names, "--memory", "memory"))
+    for (const auto& choice : known)
+      if (choice.label == word) result.push_back(choice);
+  return result;
+}
+
+// Files can only be made in folders that exist; better known before than after.
+void check_file(const std::string& option, const std::string& file) {
+  if (file.empty()) return;
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  if (access(folder.c_str(), W_OK) != 0)
+    wrong_usage(option + ": cannot write to the folder '" + folder.string() +
+                "'. Make it, or choose another file.");
+}
+
+// An operator that none of the types has would silently measure nothing.
+void check_reductions(const bench::options& o) {
+  if (std::none_of(o.collectives.begin(), o.collectives.end(), [](kind k) { return reduces(k); }))
+    return;
+  for (const op one : o.ops)
+    if (std::none_of(o.types.begin(), o.types.end(), [one](type t) { return defined(one, t); }))
+      wrong_usage(std::string("--ops: ") + name(one) + " is not defined for any of the --types.");
+}
+
+bench::options read(const written& w, const handles& h) {
+  bench::options o;
+  o.collectives = read_collectives(w.collectives);
+  o.memories = read_memories(w.memory);
+  const words forms = read_words(w.form, {"blocking", "event"}, "--form", "form");
+  o.blocking = contains(forms, "blocking");
+  o.event = contains(forms, "event");
+  const words others =
+      read_words(w.against, {"mpi", "host-accessor", "none"}, "--against", "implementation");
+  o.against_mpi = contains(others, "mpi");
+  o.against_host_accessor = contains(others, "host-accessor");
+  o.sizes = read_option("--sizes", [&] { return base::parse_byte_sequence(w.sizes); });
+  o.types = read_names(base::split(w.types, ','), all_types(), "element type", type_aliases);
+  o.ops = read_names(base::split(w.ops, ','), all_ops(), "reduction operator");
+  if (o.types.empty()) wrong_usage("--types is empty.");
+  if (o.ops.empty()) wrong_usage("--ops is empty.");
+  check_reductions(o);
+  o.root = w.root;
+  if (h.iterations->count() > 0) o.iterations = w.iterations;
+  if (h.warmup->count() > 0) o.warmup = w.warmup;
+  o.seconds = w.seconds;
+  if (!w.device.empty()) check_word(w.device, {"cpu", "gpu"}, "device");
+  o.device = w.device;
+  check_file("--json", w.json);
+  check_file("--plot", w.plot);
+  // A plot is made from the file with the results.
+  o.json = w.json.empty() && !w.plot.empty() ? w.plot + ".json" : w.json;
+  o.plot = w.plot;
+  o.terminal = w.terminal;
+  return o;
+}
+
+void print_time(const char* what, const nlohmann::ordered_json& time) {
+  if (!time.is_null()) std::printf("  %-36s %8.1f us\n", what, time["median_us"].get<double>());
+}
+
+// What rank 0 does with the results; returns the exit code.
+int finish(const bench::options& o, const bench::session_result& result, const environment& env) {
+  int code = bench::all_valid(result.rows) ? exit_code::success : exit_code::failure;
+  if (!o.json.empty()) {
+    std::ofstream file(o.json);
+    file << bench::as_json(result.header, result.rows).dump(1) << "\n";
+    file.close();
+    if (!file) code = exit_code::failure;
+    if (!file) std::fprintf(stderr, "sucl: cannot write %s. Is the disk full?\n", o.json.c_str());
+  }
+  std::fputs(bench::as_tables(result.rows).c_str(), stdout);
+  std::puts("\nFor comparison:");
+  print_time("an empty host task", result.header["empty_host_task"]);
+  print_time("an empty host task with an accessor", result.header["empty_host_task_with_accessor"]);
+  print_time("making a communicator", result.header["communicator_creation"]);
+  std::puts("");
+  if (!o.json.empty()) std::printf("results: %s\n", o.json.c_str());
+  if (!o.plot.empty()) {
+    const std::string problem = draw(env, o.json, o.plot);
+    if (problem.empty()) {
+      std::printf("plot: %s\n", o.plot.c_str());
+    } else {
+      std::printf("no plot: %s\n", problem.c_str());
+      code = exit_code::failure;
+    }
+  }
+  std::printf("%s\n", bench::verdict(result.rows).c_str());
+  return code;
+}
+
+// The part of a rank.
+int work(const bench::options& o, const environment& env, const std::string& flavour,
+         std::optional<int> ranks) {
+  try {
+    const bench::session_result result = bench::run_session(o, flavour);
+    const int there = result.header["ranks"].get<int>();
+    if (result.rank == 0 && ranks && *ranks != there)
+      std::fprintf(stderr, "sucl bench: -n %d is ignored: the job has %d ranks.\n", *ranks, there);
+    // The exit code is that of rank 0: another rank's would make the launcher end it too early.
+    return result.rank == 0 ? finish(o, result, env) : exit_code::success;
+  } catch (const std::exception& e) {
+    // Without the usual end of MPI, so that the launcher ends the other ranks.
+    std::fprintf(stderr, "sucl bench: %s\n", e.what());
+    std::fflush(nullptr);
+    std::_Exit(exit_code::failure);
+  }
+}
+
+// The MPI library that this process is a rank of; "" if it is none.
+std::string job_flavour() {
+  const std::string found = core::detect_flavour().name;
+  const char* set = std::getenv("SUCL_MPI_FLAVOUR");
+  if (found.empty() || !set || std::string(set) == "auto" || !*set) return found;
+  return set;
+}
+
+}  // namespace
+
+int bench_command(const words& arguments) {
+  written w;
+  CLI::App app{"Measures collectives in the style of the OSU benchmarks, checks every result and "
+               "compares with raw MPI.",
+               "sucl bench"};
+  const handles h = define(app, w);
+  if (!parse(app, arguments)) return exit_code::success;
+  bench::options o = read(w, h);
+  o.command = shell_quoted(process_arguments());
+  const environment env = load_environment();
+  const std::string flavour = job_flavour();
+  if (!flavour.empty()) {
+    prepare_sycl(env);
+    return work(o, env, flavour, h.ranks->count() > 0 ? std::optional(w.ranks) : std::nullopt);
+  }
+  job what;
+  what.flavour = &choose_flavour(env, w.mpi);
+  what.ranks = w.ranks;
+  what.program = {own_path(), "bench"};
+  what.program.insert(what.program.end(), arguments.begin(), arguments.end());
+  if (isatty(STDERR_FILENO)) what.program.emplace_back("--terminal");
+  launch(env, what);
+}
+
+}  // namespace sucl::tools

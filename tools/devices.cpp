@@ -1,0 +1,127 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "devices.hpp"
+
+#include <sycl/sycl.hpp>
+
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sucl::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+constexpr auto implementation = base::sycl_implementation::adaptivecpp;
+constexpr const char* implementation_name = "adaptivecpp";
+
+std::string backend_name(sycl::backend backend) {
+  switch (backend) {
+    case sycl::backend::cuda: return "cuda";
+    case sycl::backend::hip: return "hip";
+    case sycl::backend::level_zero: return "level_zero";
+    case sycl::backend::ocl: return "ocl";
+    case sycl::backend::omp: return "omp";
+    default: return "unknown";
+  }
+}
+
+std::string implementation_version() {
+#ifdef ACPP_VERSION_MAJOR
+  return std::to_string(ACPP_VERSION_MAJOR) + "." + std::to_string(ACPP_VERSION_MINOR) + "." +
+         std::to_string(ACPP_VERSION_PATCH);
+#else
+  return "";
+#endif
+}
+#else
+constexpr auto implementation = base::sycl_implementation::dpcpp;
+constexpr const char* implementation_name = "dpcpp";
+
+std::string backend_name(sycl::backend backend) {
+  std::ostringstream text;
+  text << backend;
+  return text.str();
+}
+
+std::string implementation_version() {
+#ifdef __LIBSYCL_MAJOR_VERSION
+  return "libsycl " + std::to_string(__LIBSYCL_MAJOR_VERSION) + "." +
+         std::to_string(__LIBSYCL_MINOR_VERSION) + "." + std::to_string(__LIBSYCL_PATCH_VERSION);
+#else
+  return "";
+#endif
+}
+#endif
+
+const char* kind_of(const sycl::device& d) {
+  if (d.is_gpu()) return "gpu";
+  if (d.is_cpu()) return "cpu";
+  if (d.is_accelerator()) return "accelerator";
+  return "custom";
+}
+
+json capabilities(const sycl::device& d) {
+  const std::pair<const char*, sycl::aspect> wanted[] = {
+      {"fp16", sycl::aspect::fp16},
+      {"fp64", sycl::aspect::fp64},
+      {"atomic64", sycl::aspect::atomic64},
+      {"usm_device", sycl::aspect::usm_device_allocations},
+      {"usm_host", sycl::aspect::usm_host_allocations},
+      {"usm_shared", sycl::aspect::usm_shared_allocations},
+      {"usm_system", sycl::aspect::usm_system_allocations}};
+  json names = json::array();
+  for (const auto& [name, aspect] : wanted)
+    if (d.has(aspect)) names.push_back(name);
+  return names;
+}
+
+json describe(const sycl::device& d) {
+  return {{"name", d.get_info<sycl::info::device::name>()},
+          {"type", kind_of(d)},
+          {"vendor", d.get_info<sycl::info::device::vendor>()},
+          {"driver", d.get_info<sycl::info::device::driver_version>()},
+          {"compute_units", d.get_info<sycl::info::device::max_compute_units>()},
+          {"memory_bytes", d.get_info<sycl::info::device::global_mem_size>()},
+          {"aspects", capabilities(d)}};
+}
+
+json describe(const sycl::platform& p, const base::config& settings) {
+  json devices = json::array();
+  std::string backend;
+  for (const sycl::device& d : p.get_devices()) {
+    backend = backend_name(d.get_backend());
+    devices.push_back(describe(d));
+  }
+  return {{"name", p.get_info<sycl::info::platform::name>()},
+          {"vendor", p.get_info<sycl::info::platform::vendor>()},
+          {"version", p.get_info<sycl::info::platform::version>()},
+          {"sycl_backend", backend},
+          {"canonical", base::platform_name(settings, implementation, backend)},
+          {"devices", devices}};
+}
+
+}  // namespace
+
+json describe_devices(const base::config& settings) {
+  json result{{"implementation", implementation_name},
+              {"version", implementation_version()},
+              {"platforms", json::array()},
+              {"problem", ""}};
+  try {
+    for (const sycl::platform& p : sycl::platform::get_platforms())
+      result["platforms"].push_back(describe(p, settings));
+    if (result["platforms"].empty())
+      result["problem"] = "the SYCL runtime finds no device: a driver is missing, or a variable "
+                          "that filters devices (ONEAPI_DEVICE_SELECTOR, ACPP_VISIBILITY_MASK) "
+                          "hides it";
+  } catch (const sycl::exception& e) {
+    result["problem"] = e.what();
+  }
+  return result;
+}
+
+}  // namespace sucl::tools

@@ -1,0 +1,290 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "child.hpp"
+#include "command.hpp"
+#include "devices.hpp"
+#include "environment.hpp"
+
+#include "base/config.hpp"
+#include "runtime/control_plane.hpp"
+#include "runtime/registry.hpp"
+
+#include <sucl/version.hpp>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+namespace sucl::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::chrono::seconds probe_limit{30};
+
+constexpr const char* examples =
+    "A module that cannot be loaded, or a device that is not found, is shown with the reason.\n\n"
+    "Examples:\n"
+    "  sucl info\n"
+    "  sucl info --json | python3 -m json.tool\n"
+    "  SUCL_TIMEOUT=30 sucl info          shows where each value of the configuration comes from\n\n"
+    "Exit code: 1 if the configuration is wrong, else 0.";
+
+json as_problem(const std::string& message, const std::string& hint = "") {
+  return {{"message", message}, {"hint", hint}};
+}
+
+// What the probe of one module says: see probe.cpp.
+json probe(const words& arguments, const variable_changes& variables) {
+  words command{own_path(), "probe"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const child_result child = run_child(command, variables, probe_limit);
+  if (child.timed_out)
+    return {{"found", false},
+            {"problem", as_problem("it did not answer within " +
+                                   std::to_string(probe_limit.count()) + " s")}};
+  const json answer = json::parse(child.output, nullptr, false);
+  if (child.code == 0 && answer.is_object()) return answer;
+  const std::string words = child.errors.substr(0, child.errors.find('\n'));
+  return {{"found", false},
+          {"problem", as_problem("loading it ended the process with code " +
+                                 std::to_string(child.code) + (words.empty() ? "" : ": " + words))}};
+}
+
+json describe_mpi(const environment& env, const mpi_flavour& flavour) {
+  json result{{"name", flavour.name},
+              {"family", flavour.family},
+              {"version", flavour.version},
+              {"default", flavour.name == env.default_flavour},
+              {"launcher", flavour.launcher},
+              {"launcher_found", access(flavour.launcher.c_str(), X_OK) == 0},
+              {"module", flavour.module}};
+  const json answer = probe({"mpi", flavour.module}, flavour.variables);
+  result["loads"] = answer.at("found");
+  result["library"] = answer.value("library", "");
+  result["problem"] = answer.value("problem", json());
+  result["carries"] = answer.value("carries", json());
+  return result;
+}
+
+json describe_mpis(const environment& env) {
+  json result = json::array();
+  for (const auto& flavour : env.flavours) result.push_back(describe_mpi(env, flavour));
+  return result;
+}
+
+words probe_arguments(const base::backend_entry& backend) {
+  words arguments{backend.name, backend.path};
+  for (const auto& [key, value] : backend.settings) arguments.push_back(key + "=" + value);
+  return arguments;
+}
+
+json describe_backend(const base::backend_entry& backend, const json& mpis) {
+  json result{{"name", backend.name},
+              {"enabled", backend.enabled},
+              {"platforms", backend.platforms},
+              {"path", backend.path}};
+  json answer;
+  if (backend.name == "mpi" && backend.path.empty()) {
+    // It is the module of whichever MPI a job uses; the default one speaks for it here.
+    const auto used = std::find_if(mpis.begin(), mpis.end(),
+                                   [](const json& mpi) { return mpi["default"].get<bool>(); });
+    if (used != mpis.end()) {
+      result["path"] = (*used)["module"];
+      answer = {{"found", (*used)["loads"]},
+                {"description", (*used)["library"]},
+                {"problem", (*used)["problem"]},
+                {"carries", (*used)["carries"]}};
+    } else {
+      answer = {{"found", false}, {"problem", as_problem("SuCL was built without an MPI library")}};
+    }
+  } else {
+    answer = probe(probe_arguments(backend), {});
+    if (answer.contains("path")) result["path"] = answer["path"];
+  }
+  result["found"] = answer["found"];
+  result["description"] = answer.value("description", "");
+  result["problem"] = answer.value("problem", json());
+  result["carries"] = answer.value("carries", json());
+  return result;
+}
+
+json describe_settings(const base::config& settings) {
+  json values = json::array();
+  for (const auto& row : settings.rows)
+    values.push_back({{"key", row.key},
+                      {"value", row.value},
+                      {"origin", row.origin},
+                      {"environment", row.environment},
+                      {"shared", row.shared},
+                      {"help", row.help}});
+  return {{"file", settings.file},
+          {"values", values},
+          {"warnings", settings.warnings},
+          {"problem", json()}};
+}
+
+json collect(const std::string& config_file) {
+  const environment env = load_environment();
+  prepare_sycl(env);
+  base::config settings;
+  json configuration;
+  try {
+    settings = base::load_config(config_file, base::sucl_variables());
+    configuration = describe_settings(settings);
+  } catch (const error& e) {
+    configuration = {{"file", config_file},
+                     {"values", json::array()},
+                     {"warnings", json::array()},
+                     {"problem", as_problem(e.message(), e.hint())}};
+    settings = base::load_config("/dev/null", {});
+  }
+  json result{{"sucl", {{"version", SUCL_VERSION_STRING}, {"modules", env.module_folder}}},
+              {"environment",
+               {{"file", env.file}, {"problem", env.problem}, {"python", env.python}}}};
+  // The probes come first: they fork, which is best done before SYCL starts its threads.
+  const json mpis = describe_mpis(env);
+  json backends = json::array();
+  for (const auto& backend : settings.backends)
+    backends.push_back(describe_backend(backend, mpis));
+  json sycl = describe_devices(settings);
+  sycl["provider"] = env.sycl_provider;
+  sycl["root"] = env.sycl_root;
+  result["sycl"] = sycl;
+  const core::flavour job = core::detect_flavour();
+  result["job"] = {{"mpi", job.name}, {"why", job.why}};
+  result["mpi"] = mpis;
+  result["backends"] = backends;
+  result["configuration"] = configuration;
+  return result;
+}
+
+std::string text(const json& value) { return value.get<std::string>(); }
+
+std::string joined(const json& list) {
+  std::string result;
+  for (const json& entry : list) result += (result.empty() ? "" : " ") + text(entry);
+  return result;
+}
+
+void print_problem(const json& problem) {
+  if (problem.is_null()) return;
+  std::printf("      %s\n", text(problem["message"]).c_str());
+  if (!text(problem["hint"]).empty()) std::printf("      %s\n", text(problem["hint"]).c_str());
+}
+
+void print_devices(const json& sycl) {
+  std::printf("\nSYCL: %s %s (%s, %s)\n", text(sycl["implementation"]).c_str(),
+              text(sycl["version"]).c_str(), text(sycl["provider"]).c_str(),
+              text(sycl["root"]).c_str());
+  if (!text(sycl["problem"]).empty()) std::printf("  %s\n", text(sycl["problem"]).c_str());
+  for (const json& platform : sycl["platforms"]) {
+    std::printf("  platform %s: %s, backend %s, %s\n",
+                text(platform["canonical"]).empty() ? "(no canonical name)"
+                                                    : text(platform["canonical"]).c_str(),
+                text(platform["name"]).c_str(), text(platform["sycl_backend"]).c_str(),
+                text(platform["version"]).c_str());
+    for (const json& device : platform["devices"])
+      std::printf("    %s: %s, %d compute units, %.1f GiB, driver %s\n      %s\n",
+                  text(device["type"]).c_str(), text(device["name"]).c_str(),
+                  device["compute_units"].get<int>(),
+                  device["memory_bytes"].get<double>() / (1 << 30),
+                  text(device["driver"]).c_str(), joined(device["aspects"]).c_str());
+  }
+}
+
+void print_mpis(const json& info) {
+  std::puts("\nMPI:");
+  if (info["mpi"].empty()) std::puts("  none");
+  for (const json& mpi : info["mpi"]) {
+    const bool loads = mpi["loads"].get<bool>();
+    std::printf("  %-8s %s%s\n      module %s: %s\n      launcher %s%s\n", text(mpi["name"]).c_str(),
+                loads && !text(mpi["library"]).empty()
+                    ? text(mpi["library"]).c_str()
+                    : (text(mpi["family"]) + " " + text(mpi["version"])).c_str(),
+                mpi["default"].get<bool>() ? " (default)" : "", text(mpi["module"]).c_str(),
+                loads ? "loads" : "does not load", text(mpi["launcher"]).c_str(),
+                mpi["launcher_found"].get<bool>() ? "" : " is missing: run 'make setup'");
+    print_problem(mpi["problem"]);
+  }
+  if (!text(info["job"]["mpi"]).empty())
+    std::printf("  this process belongs to a job of %s: %s\n", text(info["job"]["mpi"]).c_str(),
+                text(info["job"]["why"]).c_str());
+}
+
+void print_backends(const json& backends) {
+  std::puts("\nBackends:");
+  for (const json& backend : backends) {
+    std::printf("  %-8s %s%s\n      module %s\n", text(backend["name"]).c_str(),
+                backend["found"].get<bool>() ? text(backend["description"]).c_str() : "not found",
+                backend["enabled"].get<bool>() ? "" : " (not enabled)",
+                text(backend["path"]).empty() ? "-" : text(backend["path"]).c_str());
+    print_problem(backend["problem"]);
+    const json& carries = backend["carries"];
+    if (carries.is_null()) continue;
+    std::printf("      platforms: %s\n      carries: %s\n      memory: %s\n",
+                joined(backend["platforms"]).c_str(), joined(carries["kinds"]).c_str(),
+                joined(carries["memory"]).c_str());
+    for (const auto& [op, types] : carries["reductions"].items())
+      std::printf("      %s: %s\n", op.c_str(), joined(types).c_str());
+  }
+}
+
+void print_settings(const json& configuration) {
+  const std::string file = text(configuration["file"]);
+  std::printf("\nConfiguration: %s\n", file.empty() ? "no file" : file.c_str());
+  print_problem(configuration["problem"]);
+  std::size_t widest_key = 0;
+  std::size_t widest_value = 0;
+  for (const json& row : configuration["values"]) {
+    widest_key = std::max(widest_key, text(row["key"]).size());
+    widest_value = std::max(widest_value, std::min<std::size_t>(text(row["value"]).size(), 24));
+  }
+  for (const json& row : configuration["values"])
+    std::printf("  %-*s  %-*s  %s\n", static_cast<int>(widest_key), text(row["key"]).c_str(),
+                static_cast<int>(widest_value),
+                text(row["value"]).empty() ? "-" : text(row["value"]).c_str(),
+                text(row["origin"]).c_str());
+  for (const json& warning : configuration["warnings"])
+    std::printf("  warning: %s\n", text(warning).c_str());
+}
+
+void print(const json& info) {
+  std::printf("SuCL %s, modules in %s\n", text(info["sucl"]["version"]).c_str(),
+              text(info["sucl"]["modules"]).c_str());
+  const json& env = info["environment"];
+  if (text(env["problem"]).empty())
+    std::printf("Environment from %s\n", text(env["file"]).c_str());
+  else
+    std::printf("No environment: %s\n", text(env["problem"]).c_str());
+  print_devices(info["sycl"]);
+  print_mpis(info);
+  print_backends(info["backends"]);
+  print_settings(info["configuration"]);
+}
+
+}  // namespace
+
+int info_command(const words& arguments) {
+  bool as_json = false;
+  std::string config_file;
+  CLI::App app{"Shows what SuCL finds here: SYCL devices, MPI libraries, backends, configuration.",
+               "sucl info"};
+  app.add_flag("--json", as_json, "Write JSON");
+  app.add_option("--config", config_file, "Configuration file to look at")->type_name("FILE");
+  app.footer(examples);
+  if (!parse(app, arguments)) return exit_code::success;
+  const json info = collect(config_file);
+  if (as_json)
+    std::puts(info.dump(2, ' ', false, json::error_handler_t::replace).c_str());
+  else
+    print(info);
+  return info["configuration"]["problem"].is_null() ? exit_code::success : exit_code::failure;
+}
+
+}  // namespace sucl::tools
