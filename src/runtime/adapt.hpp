@@ -58,6 +58,7 @@ struct staging {
 /// How one operation is adapted; made by plan_adaptation().
 struct adaptation {
   bool needed = false;       ///< false: post the operation as it is
+  bool local = false;        ///< the wire carries the same operation on every rank, adapted or not
   bool as_messages = false;  ///< travels as sends and receives
   bool groups = false;       ///< and these may be posted as one group
   sucl_type type = SUCL_TYPE_BYTES;  ///< on the wire, as are op and element_size

@@ -121,6 +121,7 @@ adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& 
   if (op.kind == SUCL_KIND_SENDRECV) a.as_messages = sliced || !w->pairs;
   decide_scratch(a, op, wires, *w, sliced);
   a.depth = std::max(1, s.depth);
+  a.local = !sliced && !a.as_messages && !a.convert && a.type == op.type;
   a.needed = sliced || a.as_messages || a.scratch_send || a.scratch_recv || a.convert ||
              a.type != op.type || displaced(a.send_layout) || displaced(a.recv_layout);
   return a;

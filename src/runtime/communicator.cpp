@@ -283,9 +283,11 @@ bool communicator::may_run_directly(const sucl_operation& record) const {
 void communicator::run(const sucl_operation& record, const layouts& shape) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
-  if (may_run_directly(record) && !shape.send && !shape.recv) {
+  if (may_run_directly(record)) {
     const carrier& c = m_carriers.choose(record);
-    if (!plan_adaptation(record, shape, *c.wires, m_staging).needed) {
+    adaptation how = plan_adaptation(record, shape, *c.wires, m_staging);
+    // Where only some ranks have to pack, all must come to the same answer still.
+    if (!how.needed || how.local) {
       // Everything before must be posted first; it need not be done.
       while (!m_waiting.empty() || m_direct || !may_post(record)) {
         lock.unlock();
@@ -294,7 +296,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
         lock.lock();
         throw_if_ended();
       }
-      run_directly(record, c, lock);
+      run_directly(record, std::move(how), c, lock);
       return;
     }
   }
@@ -303,7 +305,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
 }
 
 // Lets the backend block in this thread, which is the fastest way through an MPI library.
-void communicator::run_directly(const sucl_operation& record, const carrier& c,
+void communicator::run_directly(const sucl_operation& record, adaptation how, const carrier& c,
                                 std::unique_lock<std::mutex>& lock) {
   sucl_operation direct = record;
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
@@ -311,16 +313,20 @@ void communicator::run_directly(const sucl_operation& record, const carrier& c,
   m_collectives_posted = direct.sequence;
   m_direct = true;
   lock.unlock();
-  sucl_request* request = nullptr;
-  auto status = c.via.table->post(c.via.comm, &direct, &request);
-  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
-    status = c.via.table->test(c.via.comm, request, &done);
   std::optional<error_info> failure;
-  if (status) {
-    failure = take_last(status);
-    failure->backend = c.name;
-    failure->operation = describe(direct);
-    failure->rank = rank();
+  try {
+    if (how.needed) {
+      adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
+      while (!pipeline.step()) sched_yield();
+    } else {
+      sucl_request* request = nullptr;
+      auto status = c.via.table->post(c.via.comm, &direct, &request);
+      for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
+        status = c.via.table->test(c.via.comm, request, &done);
+      if (status) throw_last(status, c.name, describe(direct), rank());
+    }
+  } catch (const error& e) {
+    failure = as_info(e, direct);
   }
   lock.lock();
   m_direct = false;

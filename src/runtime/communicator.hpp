@@ -146,7 +146,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool may_post(const sucl_operation& next) const;
   void throw_if_ended();
   bool may_run_directly(const sucl_operation& record) const;
-  void run_directly(const sucl_operation& record, const carrier& c,
+  void run_directly(const sucl_operation& record, adaptation how, const carrier& c,
                     std::unique_lock<std::mutex>& lock);
   void deliver(std::vector<node*>& done);
   std::uint64_t number(sucl_kind kind);
