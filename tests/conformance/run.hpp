@@ -191,12 +191,16 @@ inline void finish(group& g, const test_case& c, events& done, const events& dep
     done.push_back(g.submit(deps));
 }
 
-// A ring: with blocking calls even ranks send first.
+// Whether a call starts only when the one before it is done.
+inline bool one_by_one(const test_case& c) {
+  return c.at[f_form] == blocking_form || c.at[f_comm] == in_order_comm;
+}
+
+// A ring: where calls go one by one, even ranks send first.
 template <class Facade, class Send, class Recv>
-void ring(Facade& comm, const test_case& c, int rank, events& done, Send&& send, Recv&& recv) {
-  (void)comm;
+void ring(Facade&, const test_case& c, int rank, events& done, Send&& send, Recv&& recv) {
   bool send_first = c.kind() == kind::send;
-  if (c.at[f_form] == blocking_form) send_first = rank % 2 == 0;
+  if (one_by_one(c)) send_first = rank % 2 == 0;
   if (send_first) keep(done, send);
   keep(done, recv);
   if (!send_first) keep(done, send);
@@ -213,7 +217,7 @@ void messages(Facade& comm, communicator& whole, const test_case& c, const flow&
   }
   const message& to = f.sends[0];
   const message& from = f.recvs[0];
-  const bool alone = c.at[f_form] == blocking_form && whole.size() == 1;
+  const bool alone = one_by_one(c) && whole.size() == 1;
   if (c.kind() == kind::sendrecv || alone)
     return keep(done, [&] {
       return comm.sendrecv(s, to.count, to.peer, r, from.count, from.peer, tag, deps);
@@ -227,7 +231,7 @@ void messages_of_blocks(Facade& comm, communicator& whole, const test_case& c, c
                         const Block& s, const Block& r, events& done, const events& deps) {
   const int to = f.sends[0].peer;
   const int from = f.recvs[0].peer;
-  const bool alone = c.at[f_form] == blocking_form && whole.size() == 1;
+  const bool alone = one_by_one(c) && whole.size() == 1;
   if (c.kind() == kind::sendrecv || (alone && c.kind() != kind::group))
     return keep(done, [&] { return comm.sendrecv(s, to, r, from, tag, deps); });
   if constexpr (in_buffers(kind::send, Element)) {
