@@ -25,6 +25,13 @@ class runtime_state;
 ///
 /// The destructor, or shut_down(), waits for what is in flight, then ends every communicator that
 /// is still there. Communicators and runtimes may be destroyed in any order.
+///
+/// After errc::timeout or errc::peer_lost, or when the destructor runs because of an exception,
+/// nothing is waited for and MPI is not finalised, because it would wait for the ranks that are
+/// gone or stuck; the process should then end with a status other than 0, so that its launcher ends
+/// the job. With SUCL_TIMEOUT set the other ranks are told, and do the same instead of waiting for
+/// this one. Where the program initialised MPI it should end by MPI_Abort or std::_Exit in these
+/// cases. Memory of operations that were given up may be written to until the process ends.
 class SUCL_API runtime {
  public:
   /// Collective over the job. Removes `--sucl-config FILE` from the arguments. Throws

@@ -234,14 +234,14 @@ void carriers::abort() {
   for (auto& c : m_all) c.via.table->abort(c.via.comm);
 }
 
-void carriers::destroy() {
+void carriers::destroy(bool keep) {
   for (auto it = m_all.rbegin(); it != m_all.rend(); ++it) {
     if (it->via.comm) it->via.table->comm_destroy(it->via.comm);
     it->via.comm = nullptr;
   }
   m_all.clear();
   m_by_index.assign(m_by_index.size(), -1);
-  for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) oob_free(**it);
+  for (auto it = m_oobs.rbegin(); it != m_oobs.rend() && !keep; ++it) oob_free(**it);
   m_oobs.clear();
 }
 

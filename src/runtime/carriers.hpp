@@ -64,8 +64,8 @@ class carriers {
 
   /// Gives up everything in flight.
   void abort();
-  /// Destroys the channels, and what was lent to them.
-  void destroy();
+  /// Destroys the channels, and what was lent to them, unless `keep`: after abort().
+  void destroy(bool keep);
 
  private:
   static sucl_comm_info info_of(const topology& where, const environment& around, sucl_oob* oob);

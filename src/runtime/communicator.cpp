@@ -10,6 +10,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 
 namespace sucl::core {
 namespace {
@@ -203,8 +205,8 @@ void communicator::post(node& n) {
     if (const auto status = below.table->post(below.comm, &n.record, &n.request))
       throw_last(status, n.via->name, describe(n.record), rank());
     if (!n.request) finish(n, nullptr);
-  } catch (const error& e) {
-    const auto info = as_info(e, n.record);
+  } catch (...) {
+    const auto info = caught(n.record);
     finish(n, &info);
   }
 }
@@ -223,15 +225,28 @@ bool communicator::test(node& n) {
     }
     if (done) finish(n, nullptr);
     return done;
-  } catch (const error& e) {
-    const auto info = as_info(e, n.record);
+  } catch (...) {
+    const auto info = caught(n.record);
     finish(n, &info);
     return true;
   }
 }
 
-error_info communicator::as_info(const error& e, const sucl_operation& record) const {
-  error_info info = e.info();
+// The exception that is being handled, whichever it is: none may end the progress thread.
+error_info communicator::caught(const sucl_operation& record) const {
+  error_info info;
+  try {
+    throw;
+  } catch (const error& e) {
+    info = e.info();
+  } catch (const std::bad_alloc&) {
+    info.code = errc::out_of_memory;
+    info.message = "no memory for the operation";
+    info.hint = "Use smaller counts, or a smaller staging.chunk";
+  } catch (const std::exception& e) {
+    info.code = errc::internal;
+    info.message = e.what();
+  }
   if (info.operation.empty()) info.operation = describe(record);
   if (info.rank < 0) info.rank = m_topology.rank;
   return info;
@@ -336,8 +351,8 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
       run_packed(direct, shape, c);
     else
       run_as_it_is(direct, c);
-  } catch (const error& e) {
-    failure = as_info(e, direct);
+  } catch (...) {
+    failure = caught(direct);
   }
   // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
   m_direct.store(false, std::memory_order_release);
@@ -380,13 +395,15 @@ void communicator::assist(const ticket& t) {
 }
 
 void communicator::wait_all() {
+  idling rest(m_process->settings().progress.spin_us);
   for (;;) {
     {
       std::lock_guard lock(m_mutex);
       if (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct) break;
     }
-    progress();
-    sched_yield();
+    int finished = 0;
+    progress(&finished);
+    rest.after(finished);
   }
   check();
 }
@@ -403,6 +420,13 @@ std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
   check();
+  // The calls below block, but before them everybody has arrived, or the watchdog says who has not.
+  if (m_process->settings().watchdog.timeout.count() > 0) {
+    sucl_operation arrival{};
+    arrival.struct_size = sizeof arrival;
+    arrival.kind = SUCL_KIND_BARRIER;
+    run(arrival, {});
+  }
   const auto* control = m_process->control();
   sucl_group* group = nullptr;
   if (control) {
@@ -417,6 +441,7 @@ void communicator::fail_all(const error_info& info) {
   std::unique_lock lock(m_mutex);
   if (m_broken || m_ended) return;
   m_broken = info;
+  m_process->note_broken();
   m_carriers.abort();
   while (!m_waiting.empty()) {
     m_flight.push_back(m_waiting.front());
@@ -455,19 +480,25 @@ communicator::status communicator::snapshot() {
 
 void communicator::shut_down(bool drain) {
   if (m_ended.load(std::memory_order_acquire)) return;
+  idling rest(m_process->settings().progress.spin_us);
   while (drain) {
     {
       std::lock_guard lock(m_mutex);
       if (m_broken || (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct))
         break;
     }
-    progress();
-    sched_yield();
+    int finished = 0;
+    progress(&finished);
+    rest.after(finished);
   }
-  std::lock_guard lock(m_mutex);
+  std::unique_lock lock(m_mutex);
   if (m_ended.exchange(true)) return;
-  m_carriers.destroy();
-  if (const auto* control = m_process->control(); control && control->alive())
+  // What was given up is left to MPI: freeing it could wait for a peer that is gone.
+  const bool keep = m_broken.has_value();
+  m_carriers.destroy(keep);
+  lock.unlock();
+  const std::lock_guard mail(m_mail);
+  if (const auto* control = m_process->control(); control && control->alive() && !keep)
     control->group_free(m_group);
 }
 

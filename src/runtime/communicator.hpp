@@ -132,6 +132,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
     clock::time_point since;
   };
   status snapshot();
+  /// Keeps the mail group, and with it the communicator, from ending meanwhile.
+  std::unique_lock<std::mutex> hold_mail() { return std::unique_lock(m_mail); }
   sucl_group* mail_group() const { return m_group; }
   std::uint64_t id() const { return m_id; }
   bool alive() const { return !m_ended.load(std::memory_order_acquire); }
@@ -153,7 +155,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void deliver(std::vector<node*>& done);
   std::chrono::nanoseconds patience_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind);
-  error_info as_info(const error& e, const sucl_operation& record) const;
+  error_info caught(const sucl_operation& record) const;
 
   std::shared_ptr<process> m_process;
   sucl_group* m_group;
@@ -165,6 +167,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   carriers m_carriers;
   staging m_staging;
 
+  std::mutex m_mail;                 ///< taken before m_mutex, never after it
   std::mutex m_mutex;                ///< guards what follows, and every call into backends
   std::vector<std::unique_ptr<node>> m_nodes;
   std::vector<node*> m_free;

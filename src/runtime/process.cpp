@@ -23,25 +23,34 @@ std::shared_ptr<process> process::start(int* argc, char*** argv) {
   if (one_runs.exchange(true))
     base::fail(errc::invalid_argument, "SuCL is running in this process already",
                "Keep one sucl::runtime and pass it on");
-  try {
-    std::shared_ptr<process> p(new process);
-    p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
-    base::set_log_level(base::parse_log_level(p->m_settings.log.level));
-    p->m_registry = std::make_unique<registry>();
-    p->start_control_plane(argc, argv);
-    base::set_rank(p->m_rank);
-    if (p->m_rank == 0)
-      for (const auto& warning : p->m_settings.warnings)
-        base::log(base::log_level::warn, "config", warning);
-    if (p->m_settings.watchdog.timeout.count() > 0 && p->m_size > 1) p->m_engine.watch();
-    return p;
-  } catch (...) {
-    one_runs = false;
-    throw;
-  }
+  std::shared_ptr<process> p(new process);
+  p->m_only = true;
+  p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
+  base::set_log_level(base::parse_log_level(p->m_settings.log.level));
+  p->find_control_plane();
+  p->begin(argc, argv);
+  base::set_rank(p->m_rank);
+  if (p->m_rank == 0)
+    for (const auto& warning : p->m_settings.warnings)
+      base::log(base::log_level::warn, "config", warning);
+  return p;
 }
 
-void process::start_control_plane(int* argc, char*** argv) {
+std::shared_ptr<process> process::start(base::config settings, const sucl_bootstrap* control) {
+  std::shared_ptr<process> p(new process);
+  p->m_settings = std::move(settings);
+  p->m_control = control;
+  p->begin(nullptr, nullptr);
+  return p;
+}
+
+void process::begin(int* argc, char*** argv) {
+  m_registry = std::make_unique<registry>();
+  if (m_control) start_control_plane(argc, argv);
+  if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_engine.watch();
+}
+
+void process::find_control_plane() {
   flavour found{m_settings.mpi.flavour, "set in the configuration"};
   if (!m_settings.mpi.module.empty())
     found = {"configured", "module " + m_settings.mpi.module};
@@ -53,12 +62,16 @@ void process::start_control_plane(int* argc, char*** argv) {
     return;
   }
   m_control = &load_bootstrap(control_plane_file(m_settings, found.name));
+  m_control_reason = found.why;
+}
+
+void process::start_control_plane(int* argc, char*** argv) {
   sucl_bootstrap_info info{};
   info.struct_size = sizeof info;
   if (const auto status = m_control->init(&services(), argc, argv, &info))
     throw_last(status, m_control->name, "initialisation");
   m_finalise = info.initialised_here != 0;
-  m_control_description = std::string(info.library) + " (" + found.why + ")";
+  m_control_description = std::string(info.library) + " (" + m_control_reason + ")";
   if (!info.thread_multiple)
     base::fail(errc::unavailable,
                std::string(info.library) + " was initialised without MPI_THREAD_MULTIPLE",
@@ -68,9 +81,18 @@ void process::start_control_plane(int* argc, char*** argv) {
     throw_last(status, m_control->name, "initialisation");
   m_rank = m_control->group_rank(group);
   m_size = m_control->group_size(group);
-  m_control->group_free(group);
-  // If the program finalises MPI itself, what is left of SuCL has to end before.
-  m_control->at_finalize([](void* self) { static_cast<process*>(self)->shut_down(); }, this);
+  if (m_finalise && m_size > 1 && m_settings.watchdog.timeout.count() > 0)
+    m_farewell = std::make_unique<farewell>(*m_control, group);
+  else
+    m_control->group_free(group);
+  // If the program finalises MPI itself, what is left of SuCL has to end before. It may do so long
+  // after this object has gone.
+  const auto hook = [](void* self) {
+    const std::unique_ptr<std::weak_ptr<process>> owner(static_cast<std::weak_ptr<process>*>(self));
+    if (const auto p = owner->lock()) p->shut_down();
+  };
+  auto self = std::make_unique<std::weak_ptr<process>>(weak_from_this());
+  if (m_control->at_finalize(hook, self.get()) == SUCL_SUCCESS) self.release();
 }
 
 process::~process() { shut_down(); }
@@ -109,20 +131,14 @@ std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t b
 }
 
 std::uint64_t process::agree_on_id(const sucl_oob& oob, int size) {
-  std::uint64_t mine = 0;
-  {
-    std::lock_guard lock(m_mutex);
-    mine = m_next_id;
-  }
-  // The highest of the ranks' next numbers is new to all of them.
+  // Rank 0 chooses, among the numbers that are its own: unique in the job, whoever else chooses now.
+  const std::uint64_t mine =
+      m_ids.fetch_add(1) * static_cast<std::uint64_t>(m_size) + static_cast<std::uint64_t>(m_rank) + 1;
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size), mine);
   sucl_oob channel = oob;
   if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))
     throw_last(status, "", "communicator creation", m_rank);
-  const auto id = *std::max_element(all.begin(), all.end());
-  std::lock_guard lock(m_mutex);
-  m_next_id = std::max(m_next_id, id + 1);
-  return id;
+  return all.front();
 }
 
 std::vector<std::shared_ptr<communicator>> process::communicators() {
@@ -144,8 +160,30 @@ void process::shut_down() {
   }
   m_engine.stop();
   if (m_registry) m_registry->close();
-  if (m_control && m_finalise && m_control->alive()) m_control->finalize();
-  one_runs = false;
+  if (m_control && m_finalise && m_control->alive()) finalise();
+  if (m_only) one_runs = false;
+}
+
+void process::finalise() {
+  std::string obstacle;
+  if (m_broken) {
+    obstacle = "an operation was given up";
+    if (m_farewell) m_farewell->leave();
+  } else if (m_farewell) {
+    obstacle = m_farewell->wait();
+  }
+  if (obstacle.empty()) return m_control->finalize();
+  base::log(base::log_level::warn, "runtime", m_control->name, " is not finalised: ", obstacle);
+}
+
+void process::abandon(const std::string& why) {
+  error_info info;
+  info.code = errc::shut_down;
+  info.message = "the runtime has ended: " + why;
+  info.hint = "Look for what was thrown first";
+  m_broken = true;
+  for (const auto& c : communicators()) c->fail_all(info);
+  shut_down();
 }
 
 }  // namespace sucl::core

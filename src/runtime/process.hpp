@@ -8,6 +8,7 @@
 #include "base/config.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/farewell.hpp"
 #include "runtime/registry.hpp"
 
 #include <sucl/abi/bootstrap.h>
@@ -26,6 +27,9 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   /// Reads the configuration and starts the control plane and the backends. Collective over the
   /// job. Arguments may be null. errc::invalid_argument while another process object is running.
   static std::shared_ptr<process> start(int* argc, char*** argv);
+  /// The same with everything at hand. Any number of these may run in a process: threads that play
+  /// ranks have one each. `control` may be null.
+  static std::shared_ptr<process> start(base::config settings, const sucl_bootstrap* control);
   ~process();
 
   /// All processes of the job, or those of an MPI communicator. Collective.
@@ -54,25 +58,38 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   /// The communicators that exist.
   std::vector<std::shared_ptr<communicator>> communicators();
 
-  /// Waits for what is in flight and ends everything. Idempotent.
+  /// Waits for what is in flight and ends everything. Idempotent. Does not finalise MPI if an
+  /// operation of this process was given up, or, with the watchdog, if another process has left
+  /// that way or died: MPI would wait for ever.
   void shut_down();
+  /// The same without waiting for anybody: everything in flight is given up.
+  void abandon(const std::string& why);
+  /// Something was given up that MPI may still be busy with.
+  void note_broken() { m_broken = true; }
   bool alive() const { return !m_ended; }
 
  private:
   process() = default;
+  void begin(int* argc, char*** argv);
+  void find_control_plane();
   void start_control_plane(int* argc, char*** argv);
+  void finalise();
 
   base::config m_settings;
   std::unique_ptr<registry> m_registry;
   const sucl_bootstrap* m_control = nullptr;
+  bool m_only = false;  ///< the one that a program may have
   bool m_finalise = false;
+  std::string m_control_reason = "given";
   std::string m_control_description = "none";
+  std::unique_ptr<farewell> m_farewell;
   int m_rank = 0;
   int m_size = 1;
   engine m_engine{*this};
   std::mutex m_mutex;  ///< guards what follows
   std::vector<std::weak_ptr<communicator>> m_communicators;
-  std::uint64_t m_next_id = 1;
+  std::atomic<std::uint64_t> m_ids{0};  ///< communicators numbered by this rank
+  std::atomic<bool> m_broken{false};
   std::atomic<bool> m_ended{false};
 };
 

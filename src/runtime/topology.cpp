@@ -21,17 +21,6 @@ std::string host_name() {
   return gethostname(text.data(), text.size() - 1) == 0 ? std::string(text.data()) : "unknown";
 }
 
-// Equal for processes that see the same kernel and the same process ids.
-std::string host_identity() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
-  struct stat space{};
-  if (stat("/proc/self/ns/pid", &space) == 0) boot += "/" + std::to_string(space.st_ino);
-  // Containers of one machine may share the kernel but not the network, nor memory.
-  return boot + "/" + host_name();
-}
-
 void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t bytes) {
   sucl_oob channel = oob;
   if (const auto status = services().oob_allgather(&channel, mine, all, bytes)) throw_last(status);
@@ -67,6 +56,16 @@ void check_configurations(const std::vector<std::uint64_t>& digests) {
 }
 
 }  // namespace
+
+std::string host_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  struct stat space{};
+  if (stat("/proc/self/ns/pid", &space) == 0) boot += "/" + std::to_string(space.st_ino);
+  // Containers of one machine may share the kernel but not the network, nor memory.
+  return boot + "/" + host_name();
+}
 
 std::vector<std::string> exchange(const sucl_oob& oob, int rank, int size,
                                   const std::string& mine) {

@@ -42,6 +42,9 @@ struct topology {
 topology discover(const sucl_oob& oob, int rank, int size, const self_description& self,
                   std::uint64_t node_size);
 
+/// Equal for processes that see the same kernel and the same process ids.
+std::string host_identity();
+
 /// Exchanges one text of each rank. Collective.
 std::vector<std::string> exchange(const sucl_oob& oob, int rank, int size, const std::string& mine);
 

@@ -6,10 +6,6 @@
 #include "runtime/communicator.hpp"
 #include "runtime/process.hpp"
 
-#include <poll.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -63,43 +59,40 @@ void notify(const sucl_bootstrap& control, communicator& c, int rank, const mail
   control.notify(c.mail_group(), rank, &m, bytes);
 }
 
-}  // namespace
-
-watchdog::~watchdog() {
-  for (auto& [id, w] : m_watched)
-    for (const auto& p : w.peers) close(p.descriptor);
+error_info verdict_info(errc code, const std::string& text) {
+  error_info info;
+  info.code = code;
+  info.message = text;
+  info.hint = code == errc::timeout
+                  ? "Look at what the named ranks do; a larger SUCL_TIMEOUT waits longer"
+                  : "Look for the reason in the output of the named ranks";
+  return info;
 }
+
+}  // namespace
 
 void watchdog::look(time_point now) {
   if (!m_process.control()) return;
   forget_ended();
   for (const auto& c : m_process.communicators()) {
-    if (!c->alive()) continue;
-    look_at(*c, watched_of(c), now);
+    const auto mail = c->hold_mail();
+    if (c->alive()) look_at(*c, watched_of(c), now);
   }
 }
 
 void watchdog::forget_ended() {
-  for (auto it = m_watched.begin(); it != m_watched.end();) {
-    const auto c = it->second.who.lock();
-    if (c && c->alive()) {
-      ++it;
-      continue;
-    }
-    for (const auto& p : it->second.peers) close(p.descriptor);
-    it = m_watched.erase(it);
-  }
+  std::erase_if(m_watched, [](const auto& entry) {
+    const auto c = entry.second.who.lock();
+    return !c || !c->alive();
+  });
 }
 
 watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) {
   const auto [it, made] = m_watched.try_emplace(c->id());
   if (made) {
     it->second.who = c;
-    for (int r : c->where().same_host) {
-      const auto pid = c->where().members[static_cast<std::size_t>(r)].process;
-      const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
-      if (fd >= 0) it->second.peers.push_back({r, fd});
-    }
+    for (int r : c->where().same_host)
+      it->second.peers.add(r, c->where().members[static_cast<std::size_t>(r)].process);
   }
   return it->second;
 }
@@ -144,11 +137,8 @@ void watchdog::read_mail(communicator& c, watched& w) {
       case mail_kind::verdict: {
         if (w.failed) break;
         w.failed = true;
-        error_info info;
-        info.code = static_cast<errc>(m.code);
         m.text[sizeof m.text - 1] = '\0';
-        info.message = m.text;
-        c.fail_all(info);
+        c.fail_all(verdict_info(static_cast<errc>(m.code), m.text));
         break;
       }
     }
@@ -156,11 +146,7 @@ void watchdog::read_mail(communicator& c, watched& w) {
 }
 
 void watchdog::check_processes(communicator& c, watched& w) {
-  std::vector<int> dead;
-  for (const auto& p : w.peers) {
-    pollfd query{p.descriptor, POLLIN, 0};
-    if (::poll(&query, 1, 0) > 0) dead.push_back(p.rank);
-  }
+  const auto dead = w.peers.ended();
   if (dead.empty()) return;
   // A process that ended in good order has nothing in flight with others that wait for it.
   const auto state = c.snapshot();
@@ -235,13 +221,7 @@ void watchdog::send_verdict(communicator& c, watched& w, errc code, const std::s
   for (int r = 0; r < c.size(); ++r)
     if (r != c.rank()) notify(*m_process.control(), c, r, verdict);
   base::log(base::log_level::error, "watchdog", text);
-  error_info info;
-  info.code = code;
-  info.message = text;
-  info.hint = code == errc::timeout
-                  ? "Look at what the named ranks do; a larger SUCL_TIMEOUT waits longer"
-                  : "Look for the reason in the output of the named ranks";
-  c.fail_all(info);
+  c.fail_all(verdict_info(code, text));
 }
 
 }  // namespace sucl::core

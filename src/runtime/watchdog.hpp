@@ -5,6 +5,8 @@
 /// Turns a hang or a death into an error on every rank that names the operation and the culprits.
 #pragma once
 
+#include "runtime/peers.hpp"
+
 #include <sucl/abi/bootstrap.h>
 #include <sucl/error.hpp>
 
@@ -30,7 +32,6 @@ class process;
 class watchdog {
  public:
   explicit watchdog(process& owner) : m_process(owner) {}
-  ~watchdog();
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
 
@@ -38,10 +39,6 @@ class watchdog {
   void look(std::chrono::steady_clock::time_point now);
 
  private:
-  struct peer_process {
-    int rank;
-    int descriptor;  ///< from pidfd_open, readable once the process has ended
-  };
   struct answer {
     std::uint64_t posted = 0;
     bool given = false;
@@ -55,7 +52,7 @@ class watchdog {
   };
   struct watched {
     std::weak_ptr<communicator> who;
-    std::vector<peer_process> peers;
+    peer_processes peers;
     std::unique_ptr<inquiry> open;
     bool failed = false;
   };

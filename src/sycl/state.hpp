@@ -11,6 +11,7 @@
 
 #include <sucl/communicator.hpp>
 
+#include <exception>
 #include <memory>
 #include <optional>
 
@@ -49,7 +50,13 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
 class runtime_state {
  public:
   runtime_state(int* argc, char*** argv) : m_process(core::process::start(argc, argv)) {}
-  ~runtime_state() { m_process->shut_down(); }
+  ~runtime_state() {
+    // While an exception ends the program others may wait for this rank, and it for them.
+    if (std::uncaught_exceptions() > m_exceptions)
+      m_process->abandon("an exception has passed it");
+    else
+      m_process->shut_down();
+  }
   core::process& process() const { return *m_process; }
 
   communicator world(const ::sycl::queue* queue);
@@ -59,6 +66,7 @@ class runtime_state {
   template <class Make>
   communicator make(const ::sycl::queue* queue, Make&& make);
   std::shared_ptr<core::process> m_process;
+  int m_exceptions = std::uncaught_exceptions();  ///< when it began
 };
 
 }  // namespace sucl::glue
