@@ -336,6 +336,8 @@ schedule from_text(std::string_view text) {
     read_line(in, s);
     if (!in.at_end()) in.fail("the end of the line");
   }
+  if (s.what.kind == kind::group && s.what.ranks > 0)
+    s.what.outcome.resize(static_cast<std::size_t>(s.what.ranks));
   check(s.what);
   return s;
 }
