@@ -1,0 +1,188 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "plan/symbolic.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace sucl::plan {
+namespace {
+
+bool before(const share& a, const share& b) {
+  return std::tie(a.first, a.shift) < std::tie(b.first, b.shift);
+}
+
+// Appends to a sorted list, joining with the share before it.
+void append(std::vector<share>& list, const share& s) {
+  if (!list.empty()) {
+    share& last = list.back();
+    if (last.shift == s.shift && last.first + last.count == s.first) {
+      last.count += s.count;
+      return;
+    }
+  }
+  list.push_back(s);
+}
+
+// Whether some rank contributes the same place through two shares of a list sorted by first rank.
+bool repeats(const std::vector<share>& list) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    for (std::size_t j = i + 1; j < list.size() && list[j].first < list[i].first + list[i].count;
+         ++j)
+      if (list[j].shift == list[i].shift) return true;
+  return false;
+}
+
+}  // namespace
+
+bool normalise(std::vector<share>& shares) {
+  std::sort(shares.begin(), shares.end(), before);
+  if (repeats(shares)) return false;
+  std::vector<share> joined;
+  for (const share& s : shares) append(joined, s);
+  shares = std::move(joined);
+  return true;
+}
+
+value_table::value_table(int ranks, ordering order) : m_order(order) {
+  m_values.resize(1);
+  for (std::int32_t r = 0; r < ranks; ++r) {
+    m_values.push_back({static_cast<std::uint32_t>(m_shares.size()), 1});
+    m_shares.push_back({r, 1, 0});
+  }
+  m_memos.resize(1024);
+}
+
+value_table::memo& value_table::slot(std::uint32_t a, std::uint32_t b, std::int64_t delta) {
+  std::uint64_t h = (static_cast<std::uint64_t>(a) << 32 | b) * 0x9fb21c651e98df25ull;
+  h = (h ^ (h >> 32) ^ static_cast<std::uint64_t>(delta)) * 0xbf58476d1ce4e5b9ull;
+  const std::size_t mask = m_memos.size() - 1;
+  for (std::size_t i = (h >> 20) & mask;; i = (i + 1) & mask) {
+    memo& m = m_memos[i];
+    if (m.a == 0 || (m.a == a && m.b == b && m.delta == delta)) return m;
+  }
+}
+
+void value_table::grow() {
+  std::vector<memo> old = std::move(m_memos);
+  m_memos.assign(old.size() * 2, {});
+  for (const memo& m : old)
+    if (m.a != 0) slot(m.a, m.b, m.delta) = m;
+}
+
+// Merges two sorted lists into m_merged, the second shifted. False if they share a contribution.
+bool value_table::merge(std::span<const share> a, std::span<const share> b, std::int64_t delta) {
+  m_merged.clear();
+  std::size_t i = 0, j = 0;
+  bool simple = true;  // no two shares seen so far overlap in ranks
+  std::int32_t end = 0;
+  const auto take = [&](share s) {
+    simple = simple && s.first >= end;
+    end = std::max(end, s.first + s.count);
+    append(m_merged, s);
+  };
+  while (i < a.size() || j < b.size()) {
+    if (j == b.size()) {
+      take(a[i++]);
+      continue;
+    }
+    const share other{b[j].first, b[j].count, b[j].shift + delta};
+    if (i < a.size() && before(a[i], other)) {
+      take(a[i++]);
+    } else {
+      take(other);
+      ++j;
+    }
+  }
+  return simple || !repeats(m_merged);
+}
+
+value_table::outcome value_table::combine(symbol a, symbol b, symbol& result) {
+  if (a.id > b.id || (a.id == b.id && a.shift > b.shift)) std::swap(a, b);
+  const std::int64_t delta = b.shift - a.shift;
+  {
+    const memo& known = slot(a.id, b.id, delta);
+    if (known.a != 0) {
+      result = {known.result.id, a.shift + known.result.shift};
+      return outcome::good;
+    }
+  }
+  if (!merge(shares(a.id), shares(b.id), delta)) return outcome::twice;
+  if (m_order == ordering::ranked) {
+    const bool runs = shares(a.id).size() == 1 && shares(b.id).size() == 1;
+    if (!runs || m_merged.size() != 1) return outcome::order;
+  }
+  const std::int64_t base = m_merged[0].shift;
+  for (share& s : m_merged) s.shift -= base;
+  const auto id = static_cast<std::uint32_t>(m_values.size());
+  m_values.push_back({static_cast<std::uint32_t>(m_shares.size()),
+                      static_cast<std::uint32_t>(m_merged.size())});
+  m_shares.insert(m_shares.end(), m_merged.begin(), m_merged.end());
+  if (++m_used * 2 > m_memos.size()) grow();
+  slot(a.id, b.id, delta) = {a.id, b.id, delta, {id, base}};
+  result = {id, a.shift + base};
+  return outcome::good;
+}
+
+void memory::reset(std::uint64_t bytes, access start) {
+  m_bytes = bytes;
+  m_segments.clear();
+  if (bytes == 0) return;
+  m_segments.emplace_back();
+  m_segments.back().write = start;
+}
+
+std::size_t memory::find(std::uint64_t offset) const {
+  std::size_t low = 0, high = m_segments.size();
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (m_segments[middle].begin <= offset ? low : high) = middle;
+  }
+  return low;
+}
+
+void memory::cut_at(std::uint64_t offset, std::vector<std::vector<access>>& lists) {
+  if (offset >= m_bytes) return;
+  const std::size_t i = find(offset);
+  if (m_segments[i].begin == offset) return;
+  segment upper = m_segments[i];
+  upper.begin = offset;
+  if (upper.more_reads != 0) {
+    auto copy = lists[upper.more_reads - 1];
+    lists.push_back(std::move(copy));
+    upper.more_reads = static_cast<std::uint32_t>(lists.size());
+  }
+  m_segments.insert(m_segments.begin() + static_cast<std::ptrdiff_t>(i) + 1, upper);
+}
+
+memory::range memory::cut(std::uint64_t offset, std::uint64_t bytes,
+                          std::vector<std::vector<access>>& lists) {
+  cut_at(offset, lists);
+  cut_at(offset + bytes, lists);
+  const std::size_t first = find(offset);
+  std::size_t last = first;
+  if (end_of(first) == offset + bytes) {
+    last = first + 1;
+  } else {
+    last = offset + bytes == m_bytes ? m_segments.size() : find(offset + bytes);
+  }
+  return {first, last};
+}
+
+void memory::replace(range r, std::span<const segment> segments) {
+  const std::size_t old = r.last - r.first;
+  const auto at = m_segments.begin() + static_cast<std::ptrdiff_t>(r.first);
+  if (segments.size() <= old) {
+    std::copy(segments.begin(), segments.end(), at);
+    if (segments.size() < old)
+      m_segments.erase(at + static_cast<std::ptrdiff_t>(segments.size()),
+                       at + static_cast<std::ptrdiff_t>(old));
+    return;
+  }
+  std::copy_n(segments.begin(), old, at);
+  m_segments.insert(at + static_cast<std::ptrdiff_t>(old),
+                    segments.begin() + static_cast<std::ptrdiff_t>(old), segments.end());
+}
+
+}  // namespace sucl::plan

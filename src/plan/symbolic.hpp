@@ -1,0 +1,130 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the verifier computes with: symbolic values and memories that hold them by runs of bytes.
+#pragma once
+
+#include "plan/problem.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sucl::plan {
+
+/// The value of a run of bytes: byte x of the memory holds, of every term of value `id`, input byte
+/// x + shift + term.shift.
+struct symbol {
+  std::uint32_t id = 0;  ///< 0: never written
+  std::int64_t shift = 0;
+
+  friend bool operator==(const symbol&, const symbol&) = default;
+};
+
+/// A run of ranks that contribute the same place of their inputs.
+struct share {
+  std::int32_t first = 0;
+  std::int32_t count = 0;
+  std::int64_t shift = 0;
+
+  friend bool operator==(const share&, const share&) = default;
+};
+
+/// All values of one verification. Two values are the same number exactly if they are the same
+/// expression up to commutativity. The shares of a value are sorted, merged, and start with shift 0.
+class value_table {
+ public:
+  enum class outcome { good, twice, order };
+
+  explicit value_table(int ranks, ordering order);
+
+  symbol input_of(int rank, std::int64_t shift) const {
+    return {static_cast<std::uint32_t>(rank) + 1, shift};
+  }
+
+  /// Combines two values that were written. On a fault `result` is untouched.
+  outcome combine(symbol a, symbol b, symbol& result);
+
+  std::span<const share> shares(std::uint32_t id) const {
+    return {m_shares.data() + m_values[id].begin, m_values[id].count};
+  }
+  std::uint64_t size() const { return m_values.size(); }
+
+ private:
+  struct extent_of_shares {
+    std::uint32_t begin = 0;
+    std::uint32_t count = 0;
+  };
+  struct memo {
+    std::uint32_t a = 0, b = 0;  // a == 0: empty
+    std::int64_t delta = 0;
+    symbol result;               // shift relative to a's
+  };
+
+  memo& slot(std::uint32_t a, std::uint32_t b, std::int64_t delta);
+  void grow();
+  bool merge(std::span<const share> a, std::span<const share> b, std::int64_t delta);
+
+  ordering m_order;
+  std::vector<extent_of_shares> m_values;
+  std::vector<share> m_shares;
+  std::vector<memo> m_memos;
+  std::size_t m_used = 0;
+  std::vector<share> m_merged;
+};
+
+/// Sorts shares by rank and shift and joins neighbours. False if a contribution is there twice.
+bool normalise(std::vector<share>& shares);
+
+/// Who accessed a run of bytes, and when on that one's clock. The top bit of `stamp` says that a
+/// posted transfer did, in which case the rest is its ticket.
+struct access {
+  static constexpr std::uint32_t nobody = 0xffffffff;
+  static constexpr std::uint32_t posted = 0x80000000;
+  std::uint32_t thread = nobody;
+  std::uint32_t stamp = 0;
+};
+
+/// A run of bytes of equal value and history; it ends where the next begins.
+struct segment {
+  std::uint64_t begin = 0;
+  symbol value;
+  access write;
+  access read;
+  std::uint32_t more_reads = 0;  ///< 1 + index of a list of further reads; 0: none
+};
+
+/// One space of one rank, as segments in order of address.
+class memory {
+ public:
+  void reset(std::uint64_t bytes, access start);
+  std::uint64_t bytes() const { return m_bytes; }
+
+  /// Index of the segment that holds byte `offset`.
+  std::size_t find(std::uint64_t offset) const;
+
+  /// Cuts segments so that one begins at each end of the range; the segments of the range.
+  struct range {
+    std::size_t first, last;
+  };
+  range cut(std::uint64_t offset, std::uint64_t bytes, std::vector<std::vector<access>>& lists);
+
+  /// Replaces the segments of `r` with these, which cover the same bytes.
+  void replace(range r, std::span<const segment> segments);
+
+  segment& operator[](std::size_t i) { return m_segments[i]; }
+  const segment& operator[](std::size_t i) const { return m_segments[i]; }
+  std::size_t size() const { return m_segments.size(); }
+  std::uint64_t end_of(std::size_t i) const {
+    return i + 1 < m_segments.size() ? m_segments[i + 1].begin : m_bytes;
+  }
+
+ private:
+  void cut_at(std::uint64_t offset, std::vector<std::vector<access>>& lists);
+
+  std::uint64_t m_bytes = 0;
+  std::vector<segment> m_segments;
+};
+
+}  // namespace sucl::plan
