@@ -19,6 +19,12 @@ builder::builder(problem what, std::vector<level> levels) {
   m_progress.resize(ranks);
 }
 
+void builder::set_channel(int c) {
+  if (m_channel == static_cast<std::size_t>(c)) return;
+  m_channel = static_cast<std::size_t>(c);
+  for (std::size_t r = 0; r < m_top.size(); ++r) m_top[r] = m_schedule.ranks[r].scratch_bytes;
+}
+
 channel& builder::code(int rank) {
   auto& channels = m_schedule.ranks[static_cast<std::size_t>(rank)].channels;
   if (channels.size() <= m_channel) channels.resize(m_channel + 1);

@@ -37,7 +37,8 @@ class builder {
   int ranks() const { return m_schedule.what.ranks; }
   std::uint64_t element() const { return m_schedule.what.element_bytes; }
 
-  void set_channel(int c) { m_channel = static_cast<std::size_t>(c); }
+  /// Goes on in another channel, whose scratch is its own: what was released is not taken again.
+  void set_channel(int c);
   void set_level(int l) { m_level = static_cast<std::uint8_t>(l); }
 
   void copy(int rank, place dst, place src, std::uint64_t bytes, int peer = -1);
@@ -55,7 +56,7 @@ class builder {
   place scratch(int rank, std::uint64_t bytes);
 
   /// Marks and returns to a point of the scratch allocation of a rank, so that what was taken in
-  /// between is taken again. Only right where one channel uses all of it.
+  /// between is taken again.
   std::uint64_t scratch_mark(int rank) const;
   void scratch_release(int rank, std::uint64_t mark);
 

@@ -24,21 +24,37 @@ std::uint64_t longest(const ends& cuts) {
 
 }  // namespace
 
-void ring_reduce_scatter(builder& b, const team& t, const ends& cuts) {
+std::vector<place> own_chunks(const team& t, const ends& cuts) {
+  std::vector<place> out;
+  for (std::size_t m = 0; m < t.base.size(); ++m) out.push_back(t.base[m] + cuts[m]);
+  return out;
+}
+
+void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+                         const ends& cuts) {
   const int n = t.size();
   for (int m = 0; m < n; ++m) {
     const auto self = static_cast<std::size_t>(m);
     const int rank = t.ranks[self];
     const int next = t.ranks[static_cast<std::size_t>((m + 1) % n)];
     const int previous = t.ranks[static_cast<std::size_t>((m + n - 1) % n)];
+    const chunk mine = chunk_of(cuts, m, n);
+    b.copy(rank, out[self], t.base[self] + mine.offset, mine.bytes);
     const std::uint64_t mark = b.scratch_mark(rank);
-    const place landing = b.scratch(rank, n > 1 ? longest(cuts) : 0);
+    const place landing[2] = {b.scratch(rank, n > 1 ? longest(cuts) : 0),
+                              b.scratch(rank, n > 2 ? longest(cuts) : 0)};
     for (int step = 1; step < n; ++step) {
-      const chunk out = chunk_of(cuts, m - step, n), in = chunk_of(cuts, m - step - 1, n);
-      b.send(rank, next, t.base[self] + out.offset, out.bytes);
-      b.receive(rank, previous, landing, in.bytes);
+      const chunk sent = chunk_of(cuts, m - step, n), taken = chunk_of(cuts, m - step - 1, n);
+      const place in = landing[step % 2];
+      b.send(rank, next, step == 1 ? t.base[self] + sent.offset : landing[(step + 1) % 2],
+             sent.bytes);
+      b.receive(rank, previous, in, taken.bytes);
       b.fence(rank);
-      b.reduce(rank, t.base[self] + in.offset, landing, in.bytes);
+      if (step + 1 < n) {
+        b.reduce(rank, in, t.base[self] + taken.offset, taken.bytes);
+      } else {
+        b.reduce(rank, out[self], in, taken.bytes);
+      }
     }
     b.scratch_release(rank, mark);
   }
@@ -60,7 +76,8 @@ void ring_allgather(builder& b, const team& t, const ends& cuts) {
   }
 }
 
-void direct_reduce_scatter(builder& b, const team& t, const ends& cuts, int ports) {
+void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+                           const ends& cuts, int ports) {
   const int n = t.size();
   const int batch = ports > 0 ? std::min(ports, n - 1) : n - 1;
   for (int m = 0; m < n; ++m) {
@@ -68,6 +85,7 @@ void direct_reduce_scatter(builder& b, const team& t, const ends& cuts, int port
     const int rank = t.ranks[self];
     const chunk mine = chunk_of(cuts, m, n);
     const std::uint64_t mark = b.scratch_mark(rank);
+    b.copy(rank, out[self], t.base[self] + mine.offset, mine.bytes);
     std::vector<place> landing;
     for (int k = 0; k < batch; ++k) landing.push_back(b.scratch(rank, mine.bytes));
     for (int begin = 1; begin < n; begin += batch) {
@@ -82,8 +100,7 @@ void direct_reduce_scatter(builder& b, const team& t, const ends& cuts, int port
       }
       b.fence(rank);
       for (int k = begin; k < last; ++k)
-        b.reduce(rank, t.base[self] + mine.offset, landing[static_cast<std::size_t>(k - begin)],
-                 mine.bytes);
+        b.reduce(rank, out[self], landing[static_cast<std::size_t>(k - begin)], mine.bytes);
     }
     b.scratch_release(rank, mark);
   }

@@ -35,12 +35,18 @@ std::vector<int> powers_below(int n, int radix);
 
 // ---- chunks: member i ends with chunk i reduced, or starts with it
 
-/// Ring (as in Patarasuk and Yuan 2009): members - 1 steps to the next neighbour.
-void ring_reduce_scatter(builder& b, const team& t, const ends& cuts);
+/// The places of the members' own chunks in their own vectors.
+std::vector<place> own_chunks(const team& t, const ends& cuts);
+
+/// Ring (as in Patarasuk and Yuan 2009): members - 1 steps to the next neighbour. The result goes
+/// to `out`; the vectors are only read, but for an `out` that lies in them.
+void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+                         const ends& cuts);
 void ring_allgather(builder& b, const team& t, const ends& cuts);
 
-/// All messages at once, every member with every other; `ports` at a time (0: all).
-void direct_reduce_scatter(builder& b, const team& t, const ends& cuts, int ports);
+/// All messages at once, every member with every other; `ports` at a time (0: all). Out as above.
+void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+                           const ends& cuts, int ports);
 void direct_allgather(builder& b, const team& t, const ends& cuts, int ports);
 
 /// Recursive halving and doubling with any radices whose product is the number of members
@@ -76,16 +82,22 @@ void chain_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int 
 
 // ---- through each other's memory, ordered by flags
 
-/// Every member reads all others' chunk and reduces it into its own place in `out`, beginning with
-/// its own and going round. Inputs lie at t.base. Ends with all members knowing that all are done
-/// reading. Flags of numbers `flag` and above are used; the next free number is returned.
-std::uint64_t peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
-                                  const ends& cuts, std::uint64_t flag);
+/// Tells all other members that this one has come here, and waits for them, by flags of this
+/// number. Different channels need different flags.
+void peer_barrier(builder& b, const team& t, std::uint64_t flag);
 
-/// Every member reads all others' chunks into its own vector.
-std::uint64_t peer_allgather(builder& b, const team& t, const ends& cuts, std::uint64_t flag);
+/// After a barrier, every member reads its chunk of all others' vectors, beginning with its own and
+/// going round, and reduces it into `out`. The vectors must stay until the caller's next barrier.
+void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+                         const ends& cuts, std::uint64_t flag);
 
-/// Tells all other members that this one has come here, and waits for them.
-std::uint64_t peer_barrier(builder& b, const team& t, std::uint64_t flag);
+/// Between two barriers, every member reads all others' chunks into its own vector.
+void peer_allgather(builder& b, const team& t, const ends& cuts, std::uint64_t flag);
+
+/// Recursive exchange with any radices whose product is the number of members, the nearest members
+/// first, each phase ordered by flags among those that meet in it: the node stage of Jocksch and
+/// others (2021). An allreduce: reduces and scatters, then gathers. Ends with a barrier.
+void peer_exchange(builder& b, const team& t, std::uint64_t bytes,
+                   const std::vector<int>& radices, std::uint64_t flag);
 
 }  // namespace sucl::plan
