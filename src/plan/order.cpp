@@ -65,6 +65,7 @@ void clocks::make_groups(const schedule& s) {
   }
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::uint32_t group = joined.find(static_cast<std::uint32_t>(r));
+    m_group.push_back(group);
     for (std::uint32_t c = 0; c < channels_of(r); ++c) {
       thread& t = m_threads[m_first[r] + c];
       t.group = group;

@@ -35,8 +35,9 @@ class clocks {
   bool alone(std::uint32_t t) const { return m_threads[t].width == 1; }
   /// Whether only channels of this rank ever touch its memory.
   bool is_private(int rank) const { return !m_shared[static_cast<std::size_t>(rank)]; }
-  bool same_group(std::uint32_t a, std::uint32_t b) const {
-    return m_threads[a].group == m_threads[b].group;
+  /// Whether channels of `rank` keep what thread `t` publishes: they share memory.
+  bool learns(int rank, std::uint32_t t) const {
+    return m_threads[t].width > 1 && m_threads[t].group == m_group[static_cast<std::size_t>(rank)];
   }
 
   /// The write that the start of a rank makes to all its memory; nobody's where it is private.
@@ -84,6 +85,7 @@ class clocks {
 
   std::vector<thread> m_threads;
   std::vector<std::uint32_t> m_first;  // thread of channel 0 of each rank
+  std::vector<std::uint32_t> m_group;  // of each rank
   std::vector<std::uint32_t> m_start;  // index of a rank's start in its group
   std::vector<bool> m_shared;
 };

@@ -3,6 +3,7 @@
 #include "plan/symbolic.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -125,64 +126,121 @@ value_table::outcome value_table::combine(symbol a, symbol b, symbol& result) {
   return outcome::good;
 }
 
+namespace {
+
+// Segments of a block before it is split, and in the parts that it is split into.
+constexpr std::size_t most_in_block = 96;
+constexpr std::size_t split_into = 48;
+
+std::ptrdiff_t distance(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
+
+}  // namespace
+
 void memory::reset(std::uint64_t bytes, access start) {
   m_bytes = bytes;
-  m_segments.clear();
+  m_blocks.clear();
+  m_first.clear();
   if (bytes == 0) return;
-  m_segments.emplace_back();
-  m_segments.back().write = start;
+  m_first.push_back(0);
+  m_blocks.emplace_back(1);
+  m_blocks[0][0].write = start;
 }
 
-std::size_t memory::find(std::uint64_t offset) const {
-  std::size_t low = 0, high = m_segments.size();
+memory::cursor memory::find(std::uint64_t offset) const {
+  std::size_t low = 0, high = m_blocks.size();
   while (high - low > 1) {
     const std::size_t middle = (low + high) / 2;
-    (m_segments[middle].begin <= offset ? low : high) = middle;
+    (m_first[middle] <= offset ? low : high) = middle;
   }
-  return low;
+  cursor c{static_cast<std::uint32_t>(low), 0};
+  if (m_blocks.empty()) return c;
+  const block& in = m_blocks[low];
+  low = 0;
+  high = in.size();
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (in[middle].begin <= offset ? low : high) = middle;
+  }
+  c.index = static_cast<std::uint32_t>(low);
+  return c;
+}
+
+void memory::split(std::uint32_t b) {
+  if (m_blocks[b].size() <= most_in_block) return;
+  const block whole = std::move(m_blocks[b]);
+  std::vector<block> parts;
+  for (std::size_t i = 0; i < whole.size(); i += split_into)
+    parts.emplace_back(whole.begin() + distance(i),
+                       whole.begin() + distance(std::min(i + split_into, whole.size())));
+  std::vector<std::uint64_t> first;
+  for (std::size_t i = 1; i < parts.size(); ++i) first.push_back(parts[i].front().begin);
+  m_first.insert(m_first.begin() + distance(b) + 1, first.begin(), first.end());
+  m_blocks[b] = std::move(parts[0]);
+  m_blocks.insert(m_blocks.begin() + distance(b) + 1, std::make_move_iterator(parts.begin() + 1),
+                  std::make_move_iterator(parts.end()));
 }
 
 void memory::cut_at(std::uint64_t offset, std::vector<std::vector<access>>& lists) {
   if (offset >= m_bytes) return;
-  const std::size_t i = find(offset);
-  if (m_segments[i].begin == offset) return;
-  segment upper = m_segments[i];
+  const cursor c = find(offset);
+  segment upper = (*this)[c];
+  if (upper.begin == offset) return;
   upper.begin = offset;
   if (upper.more_reads != 0) {
     auto copy = lists[upper.more_reads - 1];
     lists.push_back(std::move(copy));
     upper.more_reads = static_cast<std::uint32_t>(lists.size());
   }
-  m_segments.insert(m_segments.begin() + static_cast<std::ptrdiff_t>(i) + 1, upper);
+  block& in = m_blocks[c.block];
+  in.insert(in.begin() + distance(c.index) + 1, upper);
+  split(c.block);
 }
 
-memory::range memory::cut(std::uint64_t offset, std::uint64_t bytes,
-                          std::vector<std::vector<access>>& lists) {
-  cut_at(offset, lists);
+memory::cursor memory::cut(std::uint64_t offset, std::uint64_t bytes,
+                           std::vector<std::vector<access>>& lists) {
+  cursor first = find(offset);
+  if ((*this)[first].begin != offset) {
+    cut_at(offset, lists);
+    first = find(offset);
+  }
+  if (end_of(first) == offset + bytes) return first;
   cut_at(offset + bytes, lists);
-  const std::size_t first = find(offset);
-  std::size_t last = first;
-  if (end_of(first) == offset + bytes) {
-    last = first + 1;
-  } else {
-    last = offset + bytes == m_bytes ? m_segments.size() : find(offset + bytes);
-  }
-  return {first, last};
+  return find(offset);
 }
 
-void memory::replace(range r, std::span<const segment> segments) {
-  const std::size_t old = r.last - r.first;
-  const auto at = m_segments.begin() + static_cast<std::ptrdiff_t>(r.first);
-  if (segments.size() <= old) {
-    std::copy(segments.begin(), segments.end(), at);
-    if (segments.size() < old)
-      m_segments.erase(at + static_cast<std::ptrdiff_t>(segments.size()),
-                       at + static_cast<std::ptrdiff_t>(old));
-    return;
+// Takes out the segments from a place to a byte.
+void memory::erase(cursor from, std::uint64_t end) {
+  std::uint32_t b = from.block, begin = from.index;
+  for (bool more = true; more && b < m_blocks.size(); begin = 0) {
+    block& in = m_blocks[b];
+    std::size_t to = begin;
+    while (to < in.size() && in[to].begin < end) ++to;
+    more = to == in.size();
+    in.erase(in.begin() + distance(begin), in.begin() + distance(to));
+    if (in.empty()) {
+      m_blocks.erase(m_blocks.begin() + distance(b));
+      m_first.erase(m_first.begin() + distance(b));
+    } else {
+      m_first[b] = in.front().begin;
+      ++b;
+    }
   }
-  std::copy_n(segments.begin(), old, at);
-  m_segments.insert(at + static_cast<std::ptrdiff_t>(old),
-                    segments.begin() + static_cast<std::ptrdiff_t>(old), segments.end());
+}
+
+void memory::replace(cursor first, std::uint64_t bytes, std::span<const segment> segments) {
+  const std::uint64_t end = (*this)[first].begin + bytes;
+  cursor walk = first, last = first;
+  std::size_t done = 0;
+  for (; done < segments.size() && !past(walk, end); next(walk)) {
+    (*this)[walk] = segments[done++];
+    last = walk;
+  }
+  if (!past(walk, end)) return erase(walk, end);  // fewer than there were
+  if (done == segments.size()) return;
+  block& in = m_blocks[last.block];
+  in.insert(in.begin() + distance(last.index) + 1, segments.begin() + distance(done),
+            segments.end());
+  split(last.block);
 }
 
 }  // namespace sucl::plan

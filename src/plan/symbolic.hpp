@@ -95,36 +95,53 @@ struct segment {
   std::uint32_t more_reads = 0;  ///< 1 + index of a list of further reads; 0: none
 };
 
-/// One space of one rank, as segments in order of address.
+/// One space of one rank, as segments in order of address. They are kept in blocks of bounded
+/// size, so that cutting one costs the same however many there are.
 class memory {
  public:
+  /// A segment; valid until the next cut() or replace().
+  struct cursor {
+    std::uint32_t block = 0;
+    std::uint32_t index = 0;
+  };
+
   void reset(std::uint64_t bytes, access start);
   std::uint64_t bytes() const { return m_bytes; }
 
-  /// Index of the segment that holds byte `offset`.
-  std::size_t find(std::uint64_t offset) const;
-
-  /// Cuts segments so that one begins at each end of the range; the segments of the range.
-  struct range {
-    std::size_t first, last;
-  };
-  range cut(std::uint64_t offset, std::uint64_t bytes, std::vector<std::vector<access>>& lists);
-
-  /// Replaces the segments of `r` with these, which cover the same bytes.
-  void replace(range r, std::span<const segment> segments);
-
-  segment& operator[](std::size_t i) { return m_segments[i]; }
-  const segment& operator[](std::size_t i) const { return m_segments[i]; }
-  std::size_t size() const { return m_segments.size(); }
-  std::uint64_t end_of(std::size_t i) const {
-    return i + 1 < m_segments.size() ? m_segments[i + 1].begin : m_bytes;
+  /// The segment that holds byte `offset`.
+  cursor find(std::uint64_t offset) const;
+  /// Whether the segment begins at `end` or later, or there is none.
+  bool past(cursor c, std::uint64_t end) const {
+    return c.block == m_blocks.size() || m_blocks[c.block][c.index].begin >= end;
+  }
+  void next(cursor& c) const {
+    if (++c.index < m_blocks[c.block].size()) return;
+    ++c.block;
+    c.index = 0;
+  }
+  segment& operator[](cursor c) { return m_blocks[c.block][c.index]; }
+  const segment& operator[](cursor c) const { return m_blocks[c.block][c.index]; }
+  std::uint64_t end_of(cursor c) const {
+    next(c);
+    return c.block == m_blocks.size() ? m_bytes : (*this)[c].begin;
   }
 
+  /// Cuts segments so that one begins at each end of the range; returns the first of the range.
+  cursor cut(std::uint64_t offset, std::uint64_t bytes, std::vector<std::vector<access>>& lists);
+
+  /// Replaces the segments of a range, which cut() returned, by these, which cover the same bytes.
+  void replace(cursor first, std::uint64_t bytes, std::span<const segment> segments);
+
  private:
+  using block = std::vector<segment>;
+
   void cut_at(std::uint64_t offset, std::vector<std::vector<access>>& lists);
+  void split(std::uint32_t b);
+  void erase(cursor from, std::uint64_t end);
 
   std::uint64_t m_bytes = 0;
-  std::vector<segment> m_segments;
+  std::vector<block> m_blocks;         // none empty
+  std::vector<std::uint64_t> m_first;  // first byte of each block
 };
 
 }  // namespace sucl::plan

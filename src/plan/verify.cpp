@@ -5,12 +5,13 @@
 #include "base/error.hpp"
 #include "plan/check_form.hpp"
 #include "plan/order.hpp"
+#include "plan/queues.hpp"
 #include "plan/symbolic.hpp"
 #include "plan/text.hpp"
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
+#include <tuple>
 
 namespace sucl::plan {
 namespace {
@@ -19,35 +20,6 @@ std::string range_text(space s, std::uint64_t offset, std::uint64_t bytes) {
   return std::string(name(s)) + " bytes " + std::to_string(offset) + " to " +
          std::to_string(offset + bytes - 1);
 }
-
-// A FIFO of things that were posted and not yet matched: sends or receives of one pair of
-// channels, or signals of one flag.
-struct parcel {
-  std::uint32_t thread = 0;
-  std::uint32_t ticket = 0;
-  std::uint32_t pc = 0;
-  clocks::snapshot published;
-  std::uint32_t next = 0;  // 1 + index; 0: the last
-};
-
-struct queue {
-  std::uint32_t first = 0, last = 0;  // 1 + index of parcels; 0: empty
-  bool sends = false;                 // what lies in it: sends (signals) or receives (waits)
-  std::uint32_t sender = access::nobody, receiver = access::nobody;  // of signals: one each
-};
-
-struct queue_key {
-  std::uint64_t pair, slot;
-  friend bool operator==(const queue_key&, const queue_key&) = default;
-};
-
-struct queue_key_hash {
-  std::size_t operator()(const queue_key& k) const {
-    std::uint64_t h = k.pair * 0x9fb21c651e98df25ull ^ k.slot * 0xbf58476d1ce4e5b9ull;
-    h = (h ^ (h >> 29)) * 0x94d049bb133111ebull;
-    return h ^ (h >> 32);
-  }
-};
 
 struct started {
   std::uint32_t pc = 0;
@@ -88,11 +60,11 @@ class checker {
   }
   void prepare();
   void read(std::uint32_t t, std::uint32_t pc, bool source, access as, bool keep);
-  void check_write(std::uint32_t t, std::uint32_t pc, memory& m, memory::range r);
+  void check_write(std::uint32_t t, std::uint32_t pc, memory& m, memory::cursor first);
   void write(std::uint32_t t, std::uint32_t pc, access as);
   void mark_write(std::uint32_t t, std::uint32_t pc, access as);
-  void check_order(std::uint32_t t, std::uint32_t pc, space s, const memory& m, std::size_t i,
-                   access past, const char* act, const char* pastact);
+  void check_order(std::uint32_t t, std::uint32_t pc, space s, const memory& m, memory::cursor at,
+                   access past, const char* act, const char* past_act);
   void note_read(segment& g, access as);
   void combine(std::uint32_t t, std::uint32_t pc);
 
@@ -106,8 +78,6 @@ class checker {
   void deliver(const parcel& send, const parcel& receive);
   void one_sided(std::uint32_t t, const instruction& i);
   void wake(std::uint32_t t);
-  void push(queue& q, parcel p);
-  parcel pop(queue& q);
   void claim(std::uint32_t t, const instruction& i, std::uint32_t& owner, const char* act);
 
   // --- the end
@@ -131,9 +101,7 @@ class checker {
   std::vector<std::vector<access>> m_lists;
   std::vector<thread_state> m_threads;
   std::vector<std::uint32_t> m_ready;
-  std::unordered_map<queue_key, queue, queue_key_hash> m_messages, m_signals;
-  std::vector<parcel> m_parcels;
-  std::uint32_t m_free_parcel = 0;
+  queues m_messages, m_signals;
   std::vector<segment> m_run, m_other, m_merged;  // runs of bytes on their way
   std::vector<share> m_shares;
 };
@@ -195,8 +163,7 @@ void checker::prepare() {
     const extent in = input_extent(m_schedule.what, r);
     if (in.bytes > 0) {
       memory& m = at(r, m_schedule.what.in_place ? space::recv : space::send);
-      const memory::range all = m.cut(in.offset, in.bytes, m_lists);
-      m[all.first].value = m_values.input_of(r, -static_cast<std::int64_t>(in.offset));
+      m[m.cut(in.offset, in.bytes, m_lists)].value = m_values.input_of(r, -static_cast<std::int64_t>(in.offset));
     }
     for (std::size_t c = 0; c < p.channels.size(); ++c) {
       thread_state t;
@@ -209,9 +176,9 @@ void checker::prepare() {
 }
 
 void checker::check_order(std::uint32_t t, std::uint32_t pc, space s, const memory& m,
-                          std::size_t i, access past, const char* act, const char* past_act) {
+                          memory::cursor at, access past, const char* act, const char* past_act) {
   if (m_clocks.ordered(t, past)) return;
-  stop(fault::race, t, pc, s, m[i].begin, m.end_of(i) - m[i].begin,
+  stop(fault::race, t, pc, s, m[at].begin, m.end_of(at) - m[at].begin,
        std::string(act) + " what " + who(past) + " " + past_act +
            " and nothing orders the two");
 }
@@ -244,15 +211,9 @@ void checker::read(std::uint32_t t, std::uint32_t pc, bool source, access as, bo
   const space s = source ? i.src : i.dst;
   const std::uint64_t offset = source ? i.src_offset : i.dst_offset;
   memory& m = of(state(t), i, s);
-  memory::range r;
-  if (keep) {
-    r = m.cut(offset, i.bytes, m_lists);
-  } else {
-    r.first = r.last = m.find(offset);
-    while (r.last < m.size() && m[r.last].begin < offset + i.bytes) ++r.last;
-  }
   m_run.clear();
-  for (std::size_t k = r.first; k < r.last; ++k) {
+  for (auto k = keep ? m.cut(offset, i.bytes, m_lists) : m.find(offset);
+       !m.past(k, offset + i.bytes); m.next(k)) {
     check_order(t, pc, s, m, k, m[k].write, "reads", "writes");
     if (m[k].value.id == 0) {
       const std::uint64_t begin = std::max(m[k].begin, offset);
@@ -268,9 +229,10 @@ void checker::read(std::uint32_t t, std::uint32_t pc, bool source, access as, bo
   }
 }
 
-void checker::check_write(std::uint32_t t, std::uint32_t pc, memory& m, memory::range r) {
-  const space s = code(t, pc).dst;
-  for (std::size_t k = r.first; k < r.last; ++k) {
+void checker::check_write(std::uint32_t t, std::uint32_t pc, memory& m, memory::cursor first) {
+  const instruction& i = code(t, pc);
+  const space s = i.dst;
+  for (memory::cursor k = first; !m.past(k, i.dst_offset + i.bytes); m.next(k)) {
     check_order(t, pc, s, m, k, m[k].write, "writes", "writes");
     check_order(t, pc, s, m, k, m[k].read, "writes", "reads");
     if (m[k].more_reads == 0) continue;
@@ -283,10 +245,10 @@ void checker::check_write(std::uint32_t t, std::uint32_t pc, memory& m, memory::
 void checker::write(std::uint32_t t, std::uint32_t pc, access as) {
   const instruction& i = code(t, pc);
   memory& m = of(state(t), i, i.dst);
-  const memory::range r = m.cut(i.dst_offset, i.bytes, m_lists);
-  check_write(t, pc, m, r);
+  const memory::cursor first = m.cut(i.dst_offset, i.bytes, m_lists);
+  check_write(t, pc, m, first);
   for (segment& g : m_run) g.write = as;
-  m.replace(r, m_run);
+  m.replace(first, i.bytes, m_run);
 }
 
 // Takes the destination of a posted receive: until it is fenced nobody else may touch it.
@@ -338,33 +300,6 @@ void checker::wake(std::uint32_t t) {
   m_ready.push_back(t);
 }
 
-void checker::push(queue& q, parcel p) {
-  std::uint32_t at = m_free_parcel;
-  if (at != 0) {
-    m_free_parcel = m_parcels[at - 1].next;
-  } else {
-    m_parcels.emplace_back();
-    at = static_cast<std::uint32_t>(m_parcels.size());
-  }
-  p.next = 0;
-  m_parcels[at - 1] = std::move(p);
-  if (q.first == 0) {
-    q.first = at;
-  } else {
-    m_parcels[q.last - 1].next = at;
-  }
-  q.last = at;
-}
-
-parcel checker::pop(queue& q) {
-  const std::uint32_t at = q.first;
-  parcel p = std::move(m_parcels[at - 1]);
-  q.first = p.next;
-  m_parcels[at - 1].next = m_free_parcel;
-  m_free_parcel = at;
-  return p;
-}
-
 // Moves a message whose send and receive are both posted.
 void checker::deliver(const parcel& send, const parcel& receive) {
   const instruction& out = code(send.thread, send.pc);
@@ -376,8 +311,8 @@ void checker::deliver(const parcel& send, const parcel& receive) {
              std::to_string(send.pc) + " sends " + std::to_string(out.bytes) + " bytes");
   const memory& from = of(state(send.thread), out, out.src);
   m_run.clear();
-  for (std::size_t k = from.find(out.src_offset);
-       k < from.size() && from[k].begin < out.src_offset + out.bytes; ++k) {
+  for (auto k = from.find(out.src_offset); !from.past(k, out.src_offset + out.bytes);
+       from.next(k)) {
     segment g;
     g.begin = std::max(from[k].begin, out.src_offset) - out.src_offset + in.dst_offset;
     g.value = {from[k].value.id,
@@ -386,7 +321,7 @@ void checker::deliver(const parcel& send, const parcel& receive) {
     m_run.push_back(g);
   }
   memory& to = of(state(receive.thread), in, in.dst);
-  to.replace(to.cut(in.dst_offset, in.bytes, m_lists), m_run);
+  to.replace(to.cut(in.dst_offset, in.bytes, m_lists), in.bytes, m_run);
   m_threads[send.thread].transfers[send.ticket].done = true;
   m_threads[receive.thread].transfers[receive.ticket].done = true;
   m_threads[receive.thread].transfers[receive.ticket].published = send.published;
@@ -405,17 +340,16 @@ void checker::message(std::uint32_t t, const instruction& i) {
   } else {
     mark_write(t, me.pc, as);
   }
-  const auto from = static_cast<std::uint64_t>(sending ? me.rank : i.peer);
-  const auto to = static_cast<std::uint64_t>(sending ? i.peer : me.rank);
-  queue& q = m_messages[{from << 32 | to,
-                         static_cast<std::uint64_t>(me.channel) << 8 | std::uint64_t{i.level}}];
-  parcel mine{t, ticket, me.pc, sending ? m_clocks.release(t) : nullptr, 0};
+  queue& q = m_messages.find(sending ? me.rank : i.peer, sending ? i.peer : me.rank,
+                             static_cast<std::uint64_t>(me.channel) << 8 | i.level);
+  parcel mine{t, ticket, me.pc, 0, nullptr};
+  if (sending && m_clocks.learns(i.peer, t)) mine.published = m_clocks.release(t);
   if (q.first == 0 || q.sends == sending) {
     q.sends = sending;
-    push(q, std::move(mine));
+    m_messages.push(q, std::move(mine));
     return;
   }
-  const parcel other = pop(q);
+  const parcel other = m_messages.pop(q);
   sending ? deliver(mine, other) : deliver(other, mine);
 }
 
@@ -439,8 +373,7 @@ bool checker::fence(std::uint32_t t, const instruction& i) {
   for (; me.finished < until; ++me.finished) {
     started& s = me.transfers[me.finished];
     if (!s.published) continue;
-    if (m_clocks.same_group(t, m_clocks.thread_of(code(t, s.pc).peer, me.channel)))
-      m_clocks.acquire(t, s.published);
+    m_clocks.acquire(t, s.published);
     s.published.reset();
   }
   m_clocks.finish(t, me.finished);
@@ -459,21 +392,18 @@ void checker::claim(std::uint32_t t, const instruction& i, std::uint32_t& owner,
 
 void checker::signal(std::uint32_t t, const instruction& i) {
   const thread_state& me = state(t);
-  const auto from = static_cast<std::uint64_t>(me.rank), to = static_cast<std::uint64_t>(i.peer);
-  queue& q = m_signals[{from << 32 | to, i.dst_offset}];
+  queue& q = m_signals.find(me.rank, i.peer, i.dst_offset);
   claim(t, i, q.sender, "raised");
-  push(q, {t, 0, me.pc, m_clocks.release(t), 0});
+  m_signals.push(q, {t, 0, me.pc, 0, m_clocks.learns(i.peer, t) ? m_clocks.release(t) : nullptr});
   if (q.receiver != access::nobody) wake(q.receiver);
 }
 
 bool checker::wait(std::uint32_t t, const instruction& i) {
   const thread_state& me = state(t);
-  const auto from = static_cast<std::uint64_t>(i.peer), to = static_cast<std::uint64_t>(me.rank);
-  queue& q = m_signals[{from << 32 | to, i.dst_offset}];
+  queue& q = m_signals.find(i.peer, me.rank, i.dst_offset);
   claim(t, i, q.receiver, "waited for");
   if (q.first == 0) return false;
-  const parcel p = pop(q);
-  if (m_clocks.same_group(t, p.thread)) m_clocks.acquire(t, p.published);
+  m_clocks.acquire(t, m_signals.pop(q).published);
   return true;
 }
 
@@ -527,11 +457,10 @@ void checker::check_ends() {
 // Signals that nobody waited for would be taken by the next run.
 void checker::check_left_over() {
   const parcel* first = nullptr;
-  for (const auto& [key, q] : m_signals) {
-    if (q.first == 0) continue;
-    const parcel& p = m_parcels[q.first - 1];
+  m_signals.for_each_waiting([&](const queue& q) {
+    const parcel& p = m_signals.front(q);
     if (!first || std::tie(p.thread, p.pc) < std::tie(first->thread, first->pc)) first = &p;
-  }
+  });
   if (first)
     stop(fault::unmatched, first->thread, first->pc, space::none, 0, 0,
          "its peer never waits for it");
@@ -567,7 +496,7 @@ void checker::check_last_accesses() {
     if (runs) m_clocks.join(r);
     for (const space s : {space::send, space::recv, space::scratch}) {
       const memory& m = at(r, s);
-      for (std::size_t k = 0; k < m.size(); ++k) {
+      for (memory::cursor k = m.find(0); !m.past(k, m.bytes()); m.next(k)) {
         std::vector<access> all{m[k].write, m[k].read};
         if (m[k].more_reads != 0)
           for (const access& a : m_lists[m[k].more_reads - 1]) all.push_back(a);
@@ -594,8 +523,7 @@ void checker::check_piece(int rank, const piece& part) {
                                               static_cast<std::int64_t>(part.offset)});
   if (m_shares.size() > 1) normalise(m_shares);
   const memory& m = at(rank, space::recv);
-  for (std::size_t k = m.find(part.offset);
-       k < m.size() && m[k].begin < part.offset + part.bytes; ++k) {
+  for (auto k = m.find(part.offset); !m.past(k, part.offset + part.bytes); m.next(k)) {
     const auto found = m_values.shares(m[k].value.id);
     bool good = m[k].value.id != 0 && found.size() == m_shares.size();
     for (std::size_t i = 0; good && i < found.size(); ++i)
@@ -632,11 +560,12 @@ bool checker::identical() {
   const memory& first = at(0, space::recv);
   for (int r = 1; r < p.ranks; ++r) {
     const memory& m = at(r, space::recv);
-    for (std::size_t a = 0, b = 0; a < first.size() && b < m.size();) {
+    memory::cursor a = first.find(0), b = m.find(0);
+    while (!first.past(a, first.bytes()) && !m.past(b, m.bytes())) {
       if (first[a].value != m[b].value) return false;
       const std::uint64_t end_a = first.end_of(a), end_b = m.end_of(b);
-      if (end_a <= end_b) ++a;
-      if (end_b <= end_a) ++b;
+      if (end_a <= end_b) first.next(a);
+      if (end_b <= end_a) m.next(b);
     }
   }
   return true;
