@@ -140,6 +140,7 @@ void memory::reset(std::uint64_t bytes, access start) {
   m_bytes = bytes;
   m_blocks.clear();
   m_first.clear();
+  m_last = {};
   if (bytes == 0) return;
   m_first.push_back(0);
   m_blocks.emplace_back(1);
@@ -147,6 +148,14 @@ void memory::reset(std::uint64_t bytes, access start) {
 }
 
 memory::cursor memory::find(std::uint64_t offset) const {
+  if (holds(m_last, offset)) return m_last;
+  const cursor after{m_last.block, m_last.index + 1}, before{m_last.block, m_last.index - 1};
+  if (holds(after, offset)) return m_last = after;
+  if (holds(before, offset)) return m_last = before;
+  return m_last = search(offset);
+}
+
+memory::cursor memory::search(std::uint64_t offset) const {
   std::size_t low = 0, high = m_blocks.size();
   while (high - low > 1) {
     const std::size_t middle = (low + high) / 2;

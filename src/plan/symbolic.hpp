@@ -135,6 +135,11 @@ class memory {
  private:
   using block = std::vector<segment>;
 
+  bool holds(cursor c, std::uint64_t offset) const {
+    if (c.block >= m_blocks.size() || c.index >= m_blocks[c.block].size()) return false;
+    return m_blocks[c.block][c.index].begin <= offset && offset < end_of(c);
+  }
+  cursor search(std::uint64_t offset) const;
   void cut_at(std::uint64_t offset, std::vector<std::vector<access>>& lists);
   void split(std::uint32_t b);
   void erase(cursor from, std::uint64_t end);
@@ -142,6 +147,7 @@ class memory {
   std::uint64_t m_bytes = 0;
   std::vector<block> m_blocks;         // none empty
   std::vector<std::uint64_t> m_first;  // first byte of each block
+  mutable cursor m_last;               // found last: the next is often it or beside it
 };
 
 }  // namespace sucl::plan
