@@ -4,13 +4,11 @@
 
 #include "base/error.hpp"
 #include "plan/collectives.hpp"
+#include "plan/composition.hpp"
 #include "plan/passes.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
-#include <functional>
-#include <numeric>
 
 namespace sucl::plan {
 namespace {
@@ -63,6 +61,10 @@ std::vector<algorithm_info> make_algorithms() {
       {"hierarchical", "groups reduce, their leaders do so across, the groups gather",
        reductions_to_all,
        {"hierarchy", "via", "inner", "outer", "leaders", "ports", "pipeline"}},
+      {"composed", "multicasts and reductions, factorised along the machine (HiCCL)",
+       join({vectors, halves, {kind::gather, kind::gatherv, kind::scatter, kind::scatterv,
+                               kind::alltoall, kind::alltoallv}}),
+       {"steps", "hierarchy", "via", "stripe", "ring", "pipeline"}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
 }
@@ -125,7 +127,7 @@ recipe complete(const problem& p, recipe r) {
   }
   const auto most = static_cast<int>(r.radices.size());
   if (r.split < 0) r.split = most;
-  if (r.inner.empty()) r.inner = r.algorithm == "hierarchical" ? "direct" : "ring";
+  if (r.inner.empty()) r.inner = r.algorithm.starts_with("scatter_") ? "ring" : "direct";
   if (r.outer.empty()) r.outer = "ring";
   if (r.hierarchy.empty()) r.hierarchy = {p.ranks};
   return r;
@@ -133,7 +135,7 @@ recipe complete(const problem& p, recipe r) {
 
 std::vector<level> levels_of(const recipe& r) {
   std::vector<level> levels;
-  if (r.algorithm != "hierarchical") return levels;
+  if (r.algorithm != "hierarchical" && r.algorithm != "composed") return levels;
   for (std::size_t i = 0; i < r.hierarchy.size(); ++i)
     levels.push_back({"level" + std::to_string(i), r.via.empty() ? "any" : r.via[i]});
   return levels;
@@ -192,6 +194,38 @@ std::string refuse_hierarchy(const problem& p, const recipe& r) {
   return {};
 }
 
+// The ranks of a node for striping: the smallest groups of the hierarchy that have as many.
+int stripe_group(const recipe& r) {
+  std::int64_t width = 1;
+  for (std::size_t i = r.hierarchy.size(); i-- > 0 && width < r.stripe;)
+    width = std::min<std::int64_t>(width * r.hierarchy[i], 1 << 30);
+  return static_cast<int>(width);
+}
+
+std::string refuse_composed(const problem& p, const recipe& r) {
+  if (r.stripe < 1 || stripe_group(r) < r.stripe)
+    return std::to_string(r.stripe) + " stripes: give from 1 to as many as there are ranks";
+  if (r.ring < 1 || (r.ring > 1 && r.ring != r.hierarchy[0]))
+    return "a ring of " + std::to_string(r.ring) +
+           " nodes: it is 1 (none) or the first factor of the hierarchy";
+  const bool two = p.kind == kind::broadcast || p.kind == kind::reduce ||
+                   p.kind == kind::allgather || p.kind == kind::allgatherv ||
+                   p.kind == kind::reduce_scatter || p.kind == kind::reduce_scatter_block ||
+                   p.kind == kind::allreduce;
+  if (r.steps < 1 || r.steps > (p.kind == kind::allreduce ? 3 : two ? 2 : 1))
+    return "there is no form of " + std::to_string(r.steps) + " steps";
+  return {};
+}
+
+schedule build_composed(const problem& p, const recipe& r) {
+  composition c = pipeline(compose(p, r.steps), r.pipeline);
+  c.levels = levels_of(r);
+  if (r.stripe > 1) c = stripe(std::move(c), stripe_group(r), r.stripe);
+  const std::int64_t rest = product({r.hierarchy.begin() + 1, r.hierarchy.end()});
+  if (r.ring > 1) c = ring(std::move(c), static_cast<int>(std::min<std::int64_t>(rest, 1 << 30)));
+  return pack_scratch(lower(factorise(std::move(c), r.hierarchy), to_text(r)));
+}
+
 // Which algorithms combine runs of neighbouring ranks only.
 bool keeps_order(const problem& p, const recipe& r) {
   if (!reduces(p.kind)) return true;
@@ -210,7 +244,7 @@ std::string refuse_numbers(const problem& p, const recipe& r) {
   if (r.ports < 0) return "a negative number of ports";
   if (r.segments < 1 || r.pipeline < 1 || r.segments > 65536 || r.pipeline > 1024)
     return "segments are 1 to 65536 and channels 1 to 1024";
-  if (r.pipeline > 1 && !pipelines(p.kind))
+  if (r.pipeline > 1 && !pipelines(p.kind) && r.algorithm != "composed")
     return std::string(sucl::name(p.kind)) + " of this algorithm has one channel";
   if (r.split < 0 || r.split > static_cast<int>(r.radices.size()))
     return "it splits by " + std::to_string(r.split) + " of " +
@@ -223,7 +257,9 @@ std::string refuse_numbers(const problem& p, const recipe& r) {
 std::string refuse_complete(const problem& p, const recipe& r) {
   std::string why = refuse_radices(p, r);
   if (why.empty()) why = refuse_numbers(p, r);
-  if (why.empty() && r.algorithm == "hierarchical") why = refuse_hierarchy(p, r);
+  const bool composed = r.algorithm == "composed";
+  if (why.empty() && (r.algorithm == "hierarchical" || composed)) why = refuse_hierarchy(p, r);
+  if (why.empty() && composed) why = refuse_composed(p, r);
   if (why.empty() && r.algorithm.starts_with("scatter_") &&
       !one_of(r.inner, {"direct", "ring", "exchange", "cyclic"}))
     why = "inner pattern '" + r.inner + "': it is direct, ring, exchange or cyclic";
@@ -276,6 +312,7 @@ schedule build(const problem& p, const recipe& r) {
     return make_in_place(build(apart, r));
   }
   const recipe whole = complete(p, r);
+  if (r.algorithm == "composed") return build_composed(p, whole);
   builder b(p, levels_of(whole));
   function_for(p.kind)(b, whole);
   return b.finish(to_text(r));

@@ -65,6 +65,20 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
   with([&](recipe& r) { r.leaders = 1; r.hierarchy = {nodes(4), 4}; });
   with([&](recipe& r) { r.leaders = 2; r.hierarchy = {nodes(8), 8}; r.pipeline = 2; });
   with([&](recipe& r) { r.hierarchy = {nodes(12), 2, 6}; r.via = {"mpi", "ipc", "ipc"}; });
+  for (const int steps : {1, 2, 3}) {
+    with([&](recipe& r) { r.steps = steps; });
+    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(4), 4}; });
+    with([&](recipe& r) { r.steps = steps; r.hierarchy = {2, nodes(12), 3, 2}; r.pipeline = 2; });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(6), 3, 2};
+      r.stripe = n > 4 ? 4 : 2;
+      r.ring = nodes(6);
+      r.pipeline = 3;
+    });
+    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(4), 4}; r.stripe = 4; });
+    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(2), 2}; r.ring = nodes(2); });
+  }
   std::erase_if(list, [&](const recipe& r) { return !refusal(p, r).empty(); });
   for (auto i = list.begin(); i != list.end(); ++i)
     list.erase(std::remove(i + 1, list.end(), *i), list.end());
