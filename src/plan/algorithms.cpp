@@ -217,13 +217,13 @@ std::string refuse_composed(const problem& p, const recipe& r) {
   return {};
 }
 
-schedule build_composed(const problem& p, const recipe& r) {
+schedule build_composed(const problem& p, const recipe& r, std::string name) {
   composition c = pipeline(compose(p, r.steps), r.pipeline);
   c.levels = levels_of(r);
   if (r.stripe > 1) c = stripe(std::move(c), stripe_group(r), r.stripe);
   const std::int64_t rest = product({r.hierarchy.begin() + 1, r.hierarchy.end()});
   if (r.ring > 1) c = ring(std::move(c), static_cast<int>(std::min<std::int64_t>(rest, 1 << 30)));
-  return pack_scratch(lower(factorise(std::move(c), r.hierarchy), to_text(r)));
+  return pack_scratch(lower(factorise(std::move(c), r.hierarchy), std::move(name)));
 }
 
 // Which algorithms combine runs of neighbouring ranks only.
@@ -312,7 +312,7 @@ schedule build(const problem& p, const recipe& r) {
     return make_in_place(build(apart, r));
   }
   const recipe whole = complete(p, r);
-  if (r.algorithm == "composed") return build_composed(p, whole);
+  if (r.algorithm == "composed") return build_composed(p, whole, to_text(r));
   builder b(p, levels_of(whole));
   function_for(p.kind)(b, whole);
   return b.finish(to_text(r));
