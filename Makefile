@@ -1,0 +1,80 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# A thin layer over scripts/setup.sh, CMake and CTest; `make help` lists what there is.
+
+PRESET ?= default
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+BUILD = build/$(PRESET)
+
+# The same settings for the set-up and for CMake, from the command line or the environment.
+SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_BUILD_WERROR
+$(foreach s,$(SETTINGS),$(if $($(s)),$(eval export $(s))))
+comma = ,
+given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))'))
+
+BENCH_COLLECTIVES ?= allreduce broadcast reduce
+BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
+
+.PHONY: help setup configure build bench test check format docs install asan tsan adaptivecpp clean
+
+help:  ## list the targets
+	@echo 'SuCL: make TARGET [SETTING=value...]'
+	@echo
+	@sed -n 's/^\([a-z]*\):.*##\(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@echo
+	@echo 'Settings, also from the environment:'
+	@echo '  SUCL_SYCL=pip|adaptivecpp|icpx   SYCL implementation (pip)'
+	@echo '  SUCL_MPI="openmpi mpich impi"    MPIs: names, or paths of mpicxx (all three)'
+	@echo '  SUCL_VENV=.venv                  where Python packages go'
+	@echo '  SUCL_ACPP=path                   AdaptiveCpp compiler driver'
+	@echo '  PRESET=default                   one of: default ci debug asan tsan adaptivecpp'
+	@echo '  PREFIX=/usr/local                where "make install" installs to'
+	@echo '  JOBS=N                           parallel jobs'
+
+setup:  ## install what is needed (once)
+	@scripts/setup.sh
+
+configure: setup
+	@mkdir -p $(BUILD)
+	@cmake --preset $(PRESET) $(given) >$(BUILD)/configure.log 2>&1 || \
+	  { cat $(BUILD)/configure.log; exit 1; }
+	@grep '^-- SuCL' $(BUILD)/configure.log || true
+
+build: configure  ## build everything
+	@cmake --build --preset $(PRESET) -j $(JOBS)
+	@if [ -x $(BUILD)/bin/sucl ] && { [ $(PRESET) = default ] || [ ! -e sucl ]; }; then \
+	  ln -sfn $(BUILD)/bin/sucl sucl; fi
+
+bench: build  ## run collectives on the CPU device, check and compare them
+	@mkdir -p build/bench
+	$(BUILD)/bin/sucl bench $(BENCH_COLLECTIVES) $(BENCH_FLAGS) \
+	  --json build/bench/bench.json --plot build/bench/bench.svg
+
+test: build  ## run every test
+	@ctest --preset $(PRESET) -j $(JOBS)
+
+check: setup  ## check format, licence heads, scripts and the purity of the core
+	@scripts/check.sh
+
+format: setup  ## format the sources
+	@scripts/check.sh --format
+
+docs: setup  ## make the API reference with Doxygen
+	@scripts/docs.sh
+
+install: build  ## install to PREFIX
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+asan:  ## test the core under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=none
+
+tsan:  ## test the core under ThreadSanitizer
+	@$(MAKE) --no-print-directory test PRESET=tsan SUCL_SYCL=none SUCL_MPI=none
+
+adaptivecpp:  ## build and test with AdaptiveCpp
+	@$(MAKE) --no-print-directory test PRESET=adaptivecpp SUCL_SYCL=adaptivecpp
+
+clean:  ## remove build and ./sucl; .venv stays
+	@rm -rf build sucl

@@ -1,0 +1,62 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# How everything is compiled: standard, warnings, visibility, folders, sanitizers.
+include(GNUInstallDirs)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+# Modules lie beside libsucl_core.so in a folder of their own, built or installed.
+set(SUCL_MODULE_OUTPUT_DIR "${CMAKE_BINARY_DIR}/lib/sucl")
+set(SUCL_MODULE_INSTALL_DIR "${CMAKE_INSTALL_LIBDIR}/sucl")
+
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+file(RELATIVE_PATH sucl_bin_to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+set(SUCL_LIBRARY_RPATH "$ORIGIN")
+set(SUCL_PROGRAM_RPATH "$ORIGIN/${sucl_bin_to_lib}")
+set(CMAKE_INSTALL_RPATH "${SUCL_PROGRAM_RPATH}")
+
+find_program(SUCL_CCACHE ccache)
+mark_as_advanced(SUCL_CCACHE)
+if(SUCL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${SUCL_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${SUCL_CCACHE}")
+endif()
+
+find_package(Threads REQUIRED)
+
+# Linked by every target of the project, seen by none outside it.
+add_library(sucl_options INTERFACE)
+target_include_directories(sucl_options INTERFACE
+  "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
+target_compile_options(sucl_options INTERFACE -Wall -Wextra)
+if(SUCL_BUILD_WERROR)
+  target_compile_options(sucl_options INTERFACE -Werror)
+endif()
+target_link_libraries(sucl_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+if(SUCL_BUILD_SANITIZE)
+  set(sucl_sanitize "-fsanitize=${SUCL_BUILD_SANITIZE}")
+  target_compile_options(sucl_options INTERFACE
+    ${sucl_sanitize} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(sucl_options INTERFACE ${sucl_sanitize})
+else()
+  # A library that leaves a symbol undefined is found when it is linked, not by its first user.
+  add_link_options("LINKER:--no-undefined")
+endif()

@@ -1,0 +1,30 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# Header-only libraries that SuCL's own sources use; none shows in its public headers.
+
+# sucl_header_library(NAME HEADER PACKAGE): the target sucl::NAME, or an error with the cure.
+function(sucl_header_library name header package)
+  string(TOUPPER "SUCL_${name}_INCLUDE_DIR" variable)
+  find_path(${variable} "${header}")
+  mark_as_advanced(${variable})
+  if(NOT ${variable})
+    message(FATAL_ERROR "The header <${header}> was not found. Run 'make setup', or install it "
+      "(Debian: ${package}), or set ${variable} to the folder that holds it.")
+  endif()
+  add_library(sucl::${name} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(sucl::${name} SYSTEM INTERFACE "${${variable}}")
+endfunction()
+
+sucl_header_library(toml "toml++/toml.h" libtomlplusplus-dev)
+target_compile_definitions(sucl::toml INTERFACE TOML_HEADER_ONLY=1)
+sucl_header_library(cli "CLI/CLI.hpp" libcli11-dev)
+sucl_header_library(json "nlohmann/json.hpp" nlohmann-json3-dev)
+
+if(SUCL_BUILD_TESTS)
+  find_package(GTest QUIET)
+  if(NOT GTest_FOUND)
+    message(FATAL_ERROR "GoogleTest was not found. Run 'make setup', or install it "
+      "(Debian: libgtest-dev), or configure with -DSUCL_BUILD_TESTS=OFF.")
+  endif()
+endif()

@@ -1,0 +1,53 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# The installed package: headers, libraries, modules, the program, CMake and pkg-config files.
+include(CMakePackageConfigHelpers)
+
+set(sucl_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/sucl")
+
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+
+set(sucl_installed)
+foreach(target sucl_core sucl)
+  if(TARGET ${target})
+    list(APPEND sucl_installed ${target})
+  endif()
+endforeach()
+if(sucl_installed)
+  install(TARGETS ${sucl_installed} EXPORT sucl-targets
+    LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(EXPORT sucl-targets NAMESPACE sucl:: DESTINATION "${sucl_package_dir}")
+endif()
+if(TARGET sucl_tool)
+  install(TARGETS sucl_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/suclConfig.cmake.in"
+  "${CMAKE_BINARY_DIR}/suclConfig.cmake" INSTALL_DESTINATION "${sucl_package_dir}"
+  PATH_VARS CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/suclConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${CMAKE_BINARY_DIR}/suclConfig.cmake"
+  "${CMAKE_BINARY_DIR}/suclConfigVersion.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/FindSuclSycl.cmake"
+  DESTINATION "${sucl_package_dir}")
+
+# The way from the folder of sucl.pc back to the prefix, so that the installation can be moved.
+file(RELATIVE_PATH sucl_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" sucl_pc_prefix "${sucl_pc_prefix}")
+set(sucl_pc_cflags "")
+set(sucl_pc_libs "")
+if(SUCL_SYCL STREQUAL "pip")
+  set(sucl_pc_cflags "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING -isystem \${sycl_root}/include")
+  set(sucl_pc_libs "-L\${sycl_root}/lib -Wl,-rpath,\${sycl_root}/lib -lsycl")
+elseif(SUCL_SYCL STREQUAL "icpx")
+  set(sucl_pc_cflags "-fsycl")
+  set(sucl_pc_libs "-fsycl")
+endif()
+configure_file("${CMAKE_CURRENT_LIST_DIR}/sucl.pc.in" "${CMAKE_BINARY_DIR}/sucl.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/sucl.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

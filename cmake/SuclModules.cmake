@@ -1,0 +1,54 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# Helpers for the kinds of target there are.
+
+# sucl_add_part(NAME SOURCES... [LINK ...]): the static library sucl_NAME of one folder of src that
+# needs no SYCL and no MPI. All parts together make libsucl_core.so.
+function(sucl_add_part name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LINK")
+  add_library(sucl_${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(sucl_${name} PUBLIC sucl_options ${arg_LINK})
+  set_property(GLOBAL APPEND PROPERTY SUCL_PARTS sucl_${name})
+endfunction()
+
+# sucl_add_library(NAME SOURCES...): a shared library that is installed and exported.
+function(sucl_add_library name)
+  add_library(${name} SHARED ${ARGN})
+  target_link_libraries(${name} PRIVATE sucl_options)
+  string(REGEX REPLACE "^sucl_" "" alias "${name}")
+  add_library(sucl::${alias} ALIAS ${name})
+  set_target_properties(${name} PROPERTIES EXPORT_NAME "${alias}")
+  target_compile_features(${name} INTERFACE cxx_std_17)
+  target_include_directories(${name} INTERFACE
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
+  set_target_properties(${name} PROPERTIES
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}
+    INSTALL_RPATH "${SUCL_LIBRARY_RPATH}")
+endfunction()
+
+# sucl_add_module(NAME SOURCES... [LINK ...] [NO_INSTALL]): a module libNAME.so, loaded at run time.
+function(sucl_add_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_INSTALL" "" "LINK")
+  add_library(${name} MODULE ${arg_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE sucl_options ${arg_LINK})
+  # What a module links statically stays its own.
+  target_link_options(${name} PRIVATE "LINKER:--exclude-libs,ALL")
+  set_target_properties(${name} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY "${SUCL_MODULE_OUTPUT_DIR}"
+    INSTALL_RPATH "${SUCL_LIBRARY_RPATH}/..")
+  if(NOT arg_NO_INSTALL)
+    install(TARGETS ${name} LIBRARY DESTINATION "${SUCL_MODULE_INSTALL_DIR}")
+  endif()
+endfunction()
+
+# sucl_add_mpi_module(NAME SOURCES... [LINK ...]): a module NAME_<flavour> for every MPI flavour.
+# SUCL_MPI_FLAVOUR is defined as the flavour's name, a string.
+function(sucl_add_mpi_module name)
+  foreach(flavour IN LISTS SUCL_MPI_FLAVOURS)
+    sucl_add_module(${name}_${flavour} ${ARGN})
+    target_link_libraries(${name}_${flavour} PRIVATE sucl::mpi_${flavour})
+    target_compile_definitions(${name}_${flavour} PRIVATE SUCL_MPI_FLAVOUR="${flavour}")
+  endforeach()
+endfunction()

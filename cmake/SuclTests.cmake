@@ -1,0 +1,131 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# Helpers that register tests.
+
+# What the sanitizers are to do when they find something; third-party code is not their business.
+set(SUCL_TEST_ENVIRONMENT
+  "ASAN_OPTIONS=set:detect_leaks=1:halt_on_error=1"
+  "UBSAN_OPTIONS=set:print_stacktrace=1:halt_on_error=1"
+  "TSAN_OPTIONS=set:halt_on_error=1")
+
+# Turns NAME=value lists into ENVIRONMENT_MODIFICATION entries.
+function(sucl_environment_modifications set_list prepend_list result)
+  set(entries)
+  foreach(pair IN LISTS set_list)
+    string(REGEX REPLACE "^([^=]*)=" "\\1=set:" entry "${pair}")
+    list(APPEND entries "${entry}")
+  endforeach()
+  # The last one to be put in front comes first.
+  list(REVERSE prepend_list)
+  foreach(pair IN LISTS prepend_list)
+    string(REGEX REPLACE "^([^=]*)=" "\\1=path_list_prepend:" entry "${pair}")
+    list(APPEND entries "${entry}")
+  endforeach()
+  set(${result} "${entries}" PARENT_SCOPE)
+endfunction()
+
+sucl_environment_modifications("${SUCL_SYCL_SET}" "${SUCL_SYCL_PREPEND}" sucl_sycl_modifications)
+list(APPEND SUCL_TEST_ENVIRONMENT ${sucl_sycl_modifications})
+
+# sucl_add_test_program(NAME SOURCES... [LINK ...] [SYCL] [NO_MAIN]): a test program, not registered.
+# SYCL: its sources use SYCL; it links libsucl. NO_MAIN: it brings its own main.
+function(sucl_add_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN" "" "LINK")
+  add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  target_link_libraries(${name} PRIVATE sucl_options ${arg_LINK} GTest::gtest)
+  if(NOT arg_NO_MAIN)
+    target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
+  if(arg_SYCL)
+    target_link_libraries(${name} PRIVATE sucl)
+    sucl_enable_sycl(${name})
+  endif()
+endfunction()
+
+# sucl_add_unit_test(NAME SOURCES... [LINK ...] [SYCL] [NO_MAIN] [ARGS ...] [TIMEOUT s]
+#                    [ENVIRONMENT NAME=value...] [LABELS ...]): a program that is one test.
+function(sucl_add_unit_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN" "TIMEOUT"
+    "LINK;ARGS;ENVIRONMENT;LABELS")
+  set(flags)
+  foreach(flag SYCL NO_MAIN)
+    if(arg_${flag})
+      list(APPEND flags ${flag})
+    endif()
+  endforeach()
+  sucl_add_test_program(${name} ${arg_UNPARSED_ARGUMENTS} ${flags} LINK ${arg_LINK})
+  add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS unit)
+  endif()
+  set_tests_properties(${name} PROPERTIES
+    TIMEOUT ${arg_TIMEOUT}
+    LABELS "${arg_LABELS}"
+    ENVIRONMENT "${arg_ENVIRONMENT}"
+    ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
+endfunction()
+
+# sucl_add_rank_test(NAME name TARGET program [RANKS n...] [FLAVOURS all|name...] [ARGS ...]
+#                    [ENVIRONMENT NAME=value...] [TIMEOUT s] [LABELS ...] [SURVIVE] [WILL_FAIL]
+#                    [OUTPUT regex])
+# Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
+# RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
+# not registered for an MPI whose launcher cannot do that.
+# OUTPUT: the test passes if its output has a match, whatever its exit status is.
+function(sucl_add_rank_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WILL_FAIL" "NAME;TARGET;TIMEOUT;OUTPUT"
+    "RANKS;FLAVOURS;ARGS;ENVIRONMENT;LABELS")
+  if(NOT arg_NAME OR NOT TARGET "${arg_TARGET}" OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "sucl_add_rank_test needs NAME and an existing TARGET; got ${ARGV}.")
+  endif()
+  if(NOT arg_RANKS)
+    set(arg_RANKS 1 2 3 4 7)
+  endif()
+  if(NOT arg_FLAVOURS OR arg_FLAVOURS STREQUAL "all")
+    set(arg_FLAVOURS ${SUCL_MPI_FLAVOURS})
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 180)
+  endif()
+  if(NOT arg_LABELS)
+    set(arg_LABELS ranks)
+  endif()
+  foreach(flavour IN LISTS arg_FLAVOURS)
+    if(NOT flavour IN_LIST SUCL_MPI_FLAVOURS)
+      continue()  # this build has no such MPI
+    endif()
+    sucl_environment_modifications("${SUCL_MPI_${flavour}_SET}" "${SUCL_MPI_${flavour}_PREPEND}"
+      modifications)
+    set(survive)
+    if(arg_SURVIVE AND NOT SUCL_MPI_${flavour}_SURVIVE)
+      continue()  # its launcher cannot do that
+    elseif(arg_SURVIVE)
+      set(survive ${SUCL_MPI_${flavour}_SURVIVE})
+    endif()
+    foreach(ranks IN LISTS arg_RANKS)
+      set(test ${arg_NAME}.${flavour}.${ranks})
+      add_test(NAME ${test} COMMAND "${SUCL_MPI_${flavour}_LAUNCHER}"
+        ${SUCL_MPI_${flavour}_ARGUMENTS} ${survive} -n ${ranks}
+        $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
+      # As many processors as ranks: alone on a small machine, side by side on a large one.
+      set_tests_properties(${test} PROPERTIES
+        TIMEOUT ${arg_TIMEOUT}
+        PROCESSORS ${ranks}
+        LABELS "${arg_LABELS};${flavour}"
+        ENVIRONMENT "${arg_ENVIRONMENT}"
+        ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT};${modifications}")
+      if(arg_OUTPUT)
+        set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_OUTPUT}")
+      endif()
+      if(arg_WILL_FAIL)
+        set_tests_properties(${test} PROPERTIES WILL_FAIL TRUE)
+      endif()
+    endforeach()
+  endforeach()
+endfunction()

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# Format, licence heads, length of files, shell scripts, purity of the core.
+# With --format the sources are formatted instead.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=${SUCL_VENV:-.venv}/bin
+status=0
+
+complain() {
+  printf '%s\n' "$*" >&2
+  status=1
+}
+
+# What is tracked, and what is new and not ignored.
+mapfile -t files < <(git ls-files --cached --others --exclude-standard)
+sources=()
+heads=()
+scripts=()
+for file in "${files[@]}"; do
+  [[ -f $file ]] || continue
+  case $file in
+    *.cpp | *.hpp | *.h | *.c) sources+=("$file") heads+=("$file") ;;
+    *.cmake | *CMakeLists.txt | *.py | Makefile) heads+=("$file") ;;
+    *.sh | .ci/run) scripts+=("$file") heads+=("$file") ;;
+  esac
+done
+
+if [[ ${1:-} == --format ]]; then
+  "$bin/clang-format" -i "${sources[@]}"
+  exit 0
+fi
+
+"$bin/clang-format" --dry-run -Werror "${sources[@]}" ||
+  complain "The format differs from .clang-format. Run: make format"
+
+for file in "${heads[@]}"; do
+  head -n 4 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' ||
+    complain "$file: the two-line licence head is missing; copy it from src/base/error.cpp"
+done
+
+for file in "${sources[@]}"; do
+  lines=$(wc -l <"$file")
+  ((lines <= 600)) || complain "$file: $lines lines; split it below 600"
+done
+
+"$bin/shellcheck" "${scripts[@]}" || status=1
+scripts/check_purity.sh || status=1
+((status != 0)) || echo "Checked ${#heads[@]} files: all is well."
+exit "$status"

@@ -1,0 +1,27 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# The steps of the install test. The installation is moved after it was made, because a package
+# that has its first place written into it is broken in every other place.
+function(step)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    string(JOIN " " text ${ARGN})
+    message(FATAL_ERROR "failed (${status}): ${text}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE "${scratch}")
+set(ENV{DESTDIR} "")
+step("${CMAKE_COMMAND}" --install "${build}" --prefix "${scratch}/first")
+file(RENAME "${scratch}/first" "${scratch}/prefix")
+
+if(sanitize)
+  string(APPEND flags " -fsanitize=${sanitize}")
+endif()
+step("${CMAKE_COMMAND}" -S "${source}" -B "${scratch}/build" -G "${generator}"
+  "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_CXX_FLAGS=${flags}" -DCMAKE_BUILD_TYPE=Release
+  "-DCMAKE_PREFIX_PATH=${scratch}/prefix" "-DSUCL_EXAMPLES=${examples}")
+step("${CMAKE_COMMAND}" --build "${scratch}/build" -j 2)
+step("${scratch}/build/core")
+step("${CMAKE_COMMAND}" --build "${scratch}/build" --target run)
