@@ -102,7 +102,7 @@ composition ring(composition c, int group);
 /// Hierarchy: a tree with one level a factor, outermost first. Leaves that are alone in their group
 /// are reached directly, groups without leaves not at all. Groups may be uneven: the product of the
 /// factors must be at least the number of ranks (else invalid_argument). `first` is the number of the
-/// level that the first factor belongs to.
+/// level that the first factor belongs to; levels that are missing are added.
 composition factorise(composition c, const std::vector<int>& factors, int first = 0);
 
 /// Writes the schedule: sends, receives and local reductions, step by step and channel by channel.

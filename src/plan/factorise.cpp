@@ -328,6 +328,9 @@ composition factorise(composition c, const std::vector<int>& factors, int first)
                    std::to_string(c.what.ranks) + " ranks",
                "The product of the factors must be the number of ranks, or above it for groups of "
                "different sizes.");
+  const auto needed = static_cast<std::size_t>(first) + factors.size();
+  while (c.levels.size() < needed)
+    c.levels.push_back({"level" + std::to_string(c.levels.size()), "any"});
   return rewrite(std::move(c), [&](composition& out, const primitive& p, substeps& made) {
     tree_builder tree(out, widths, first, made);
     if (p.what == type::multicast) return tree.multicast(p);
