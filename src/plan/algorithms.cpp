@@ -64,7 +64,7 @@ std::vector<algorithm_info> make_algorithms() {
       {"composed", "multicasts and reductions, factorised along the machine (HiCCL)",
        join({vectors, halves, {kind::gather, kind::gatherv, kind::scatter, kind::scatterv,
                                kind::alltoall, kind::alltoallv}}),
-       {"steps", "hierarchy", "via", "stripe", "ring", "pipeline"}},
+       {"steps", "hierarchy", "via", "stripe", "ring", "pipeline", "fuse"}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
 }
@@ -155,7 +155,7 @@ std::string unused(const algorithm_info& a, const recipe& r) {
       {"via", r.via != none.via},                   {"inner", r.inner != none.inner},
       {"outer", r.outer != none.outer},             {"leaders", r.leaders != none.leaders},
       {"stripe", r.stripe != none.stripe},          {"ring", r.ring != none.ring},
-      {"steps", r.steps != none.steps}};
+      {"steps", r.steps != none.steps},             {"fuse", r.fuse != none.fuse}};
   for (const auto& [name, is_given] : given)
     if (is_given && !takes(a, name)) return name;
   return {};
@@ -223,7 +223,9 @@ schedule build_composed(const problem& p, const recipe& r, std::string name) {
   if (r.stripe > 1) c = stripe(std::move(c), stripe_group(r), r.stripe);
   const std::int64_t rest = product({r.hierarchy.begin() + 1, r.hierarchy.end()});
   if (r.ring > 1) c = ring(std::move(c), static_cast<int>(std::min<std::int64_t>(rest, 1 << 30)));
-  return pack_scratch(lower(factorise(std::move(c), r.hierarchy), std::move(name)));
+  schedule s = lower(factorise(std::move(c), r.hierarchy), std::move(name));
+  if (r.fuse > 0) s = fuse_messages(std::move(s), static_cast<std::uint64_t>(r.fuse));
+  return pack_scratch(std::move(s));
 }
 
 // Which algorithms combine runs of neighbouring ranks only.
@@ -241,7 +243,7 @@ bool keeps_order(const problem& p, const recipe& r) {
 }
 
 std::string refuse_numbers(const problem& p, const recipe& r) {
-  if (r.ports < 0) return "a negative number of ports";
+  if (r.ports < 0 || r.fuse < 0) return "a negative number";
   if (r.segments < 1 || r.pipeline < 1 || r.segments > 65536 || r.pipeline > 1024)
     return "segments are 1 to 65536 and channels 1 to 1024";
   if (r.pipeline > 1 && !pipelines(p.kind) && r.algorithm != "composed")

@@ -29,7 +29,8 @@ struct recipe {
   int leaders = 0;               ///< ranks of a group that go on to the next level; 0: all
   int stripe = 1;                ///< composed: parts that go through different ranks of a node
   int ring = 1;                  ///< composed: outermost groups that form a ring
-  int steps = 1;                 ///< composed: 1 single-step, 2 multi-step form
+  int steps = 1;                 ///< composed: form of the composition, as in compose()
+  int fuse = 0;                  ///< composed: messages of at most so many bytes are fused
 
   friend bool operator==(const recipe&, const recipe&) = default;
 };

@@ -251,9 +251,14 @@ piece block_piece(extent out, term t) { return {out.offset, out.bytes, {t}}; }
 std::vector<piece> gathered(const problem& p, int rank) {
   std::vector<piece> pieces;
   const bool pairs = p.kind == kind::alltoall || p.kind == kind::alltoallv;
+  const bool packed = gathers(p.kind) && p.recv_displs.empty();
+  std::uint64_t end = 0;
   for (int from = 0; from < p.ranks; ++from) {
     const std::uint64_t source = pairs ? input_block(p, from, rank).offset : 0;
-    pieces.push_back(block_piece(output_block(p, rank, from), {from, 1, source}));
+    const extent block = packed ? extent{end, input_elements(p, from) * p.element_bytes}
+                                : output_block(p, rank, from);
+    pieces.push_back(block_piece(block, {from, 1, source}));
+    end += block.bytes;
   }
   std::sort(pieces.begin(), pieces.end(),
             [](const piece& a, const piece& b) { return a.offset < b.offset; });

@@ -140,19 +140,18 @@ void memory::reset(std::uint64_t bytes, access start) {
   m_bytes = bytes;
   m_blocks.clear();
   m_first.clear();
-  m_last = {};
   if (bytes == 0) return;
   m_first.push_back(0);
   m_blocks.emplace_back(1);
   m_blocks[0][0].write = start;
 }
 
-memory::cursor memory::find(std::uint64_t offset) const {
-  if (holds(m_last, offset)) return m_last;
-  const cursor after{m_last.block, m_last.index + 1}, before{m_last.block, m_last.index - 1};
-  if (holds(after, offset)) return m_last = after;
-  if (holds(before, offset)) return m_last = before;
-  return m_last = search(offset);
+memory::cursor memory::find(std::uint64_t offset, cursor& hint) const {
+  if (holds(hint, offset)) return hint;
+  const cursor after{hint.block, hint.index + 1}, before{hint.block, hint.index - 1};
+  if (holds(after, offset)) return hint = after;
+  if (holds(before, offset)) return hint = before;
+  return hint = search(offset);
 }
 
 memory::cursor memory::search(std::uint64_t offset) const {
@@ -189,32 +188,33 @@ void memory::split(std::uint32_t b) {
                   std::make_move_iterator(parts.end()));
 }
 
-void memory::cut_at(std::uint64_t offset, std::vector<std::vector<access>>& lists) {
-  if (offset >= m_bytes) return;
-  const cursor c = find(offset);
-  segment upper = (*this)[c];
-  if (upper.begin == offset) return;
+// Cuts segment `at`, which holds the byte, so that one begins there.
+void memory::cut_at(cursor at, std::uint64_t offset, std::vector<std::vector<access>>& lists) {
+  segment upper = (*this)[at];
   upper.begin = offset;
   if (upper.more_reads != 0) {
     auto copy = lists[upper.more_reads - 1];
     lists.push_back(std::move(copy));
     upper.more_reads = static_cast<std::uint32_t>(lists.size());
   }
-  block& in = m_blocks[c.block];
-  in.insert(in.begin() + distance(c.index) + 1, upper);
-  split(c.block);
+  block& in = m_blocks[at.block];
+  in.insert(in.begin() + distance(at.index) + 1, upper);
+  split(at.block);
 }
 
 memory::cursor memory::cut(std::uint64_t offset, std::uint64_t bytes,
-                           std::vector<std::vector<access>>& lists) {
-  cursor first = find(offset);
+                           std::vector<std::vector<access>>& lists, cursor& hint) {
+  cursor first = find(offset, hint);
   if ((*this)[first].begin != offset) {
-    cut_at(offset, lists);
-    first = find(offset);
+    cut_at(first, offset, lists);
+    first = find(offset, hint);
   }
-  if (end_of(first) == offset + bytes) return first;
-  cut_at(offset + bytes, lists);
-  return find(offset);
+  const std::uint64_t end = offset + bytes, here = end_of(first);
+  if (here == end || end == m_bytes) return first;
+  cursor last = first;
+  if (here < end) last = find(end, last);
+  if ((*this)[last].begin != end) cut_at(last, end, lists);
+  return find(offset, hint);
 }
 
 // Takes out the segments from a place to a byte.

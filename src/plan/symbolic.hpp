@@ -108,8 +108,10 @@ class memory {
   void reset(std::uint64_t bytes, access start);
   std::uint64_t bytes() const { return m_bytes; }
 
-  /// The segment that holds byte `offset`.
-  cursor find(std::uint64_t offset) const;
+  /// The segment that holds byte `offset`. `hint` is where the caller found its last one, in any
+  /// state of the memory: the next is often it or beside it.
+  cursor find(std::uint64_t offset, cursor& hint) const;
+  cursor find(std::uint64_t offset) const { return search(offset); }
   /// Whether the segment begins at `end` or later, or there is none.
   bool past(cursor c, std::uint64_t end) const {
     return c.block == m_blocks.size() || m_blocks[c.block][c.index].begin >= end;
@@ -127,7 +129,12 @@ class memory {
   }
 
   /// Cuts segments so that one begins at each end of the range; returns the first of the range.
-  cursor cut(std::uint64_t offset, std::uint64_t bytes, std::vector<std::vector<access>>& lists);
+  cursor cut(std::uint64_t offset, std::uint64_t bytes, std::vector<std::vector<access>>& lists,
+             cursor& hint);
+  cursor cut(std::uint64_t offset, std::uint64_t bytes, std::vector<std::vector<access>>& lists) {
+    cursor none;
+    return cut(offset, bytes, lists, none);
+  }
 
   /// Replaces the segments of a range, which cut() returned, by these, which cover the same bytes.
   void replace(cursor first, std::uint64_t bytes, std::span<const segment> segments);
@@ -140,14 +147,13 @@ class memory {
     return m_blocks[c.block][c.index].begin <= offset && offset < end_of(c);
   }
   cursor search(std::uint64_t offset) const;
-  void cut_at(std::uint64_t offset, std::vector<std::vector<access>>& lists);
+  void cut_at(cursor at, std::uint64_t offset, std::vector<std::vector<access>>& lists);
   void split(std::uint32_t b);
   void erase(cursor from, std::uint64_t end);
 
   std::uint64_t m_bytes = 0;
   std::vector<block> m_blocks;         // none empty
   std::vector<std::uint64_t> m_first;  // first byte of each block
-  mutable cursor m_last;               // found last: the next is often it or beside it
 };
 
 }  // namespace sucl::plan

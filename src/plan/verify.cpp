@@ -2,7 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/verify.hpp"
 
-#include "base/error.hpp"
 #include "plan/check_form.hpp"
 #include "plan/order.hpp"
 #include "plan/queues.hpp"
@@ -10,7 +9,6 @@
 #include "plan/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 namespace sucl::plan {
@@ -35,6 +33,7 @@ struct thread_state {
   std::uint32_t done_until = 0;  // transfers before this are matched
   bool queued = true;
   std::vector<started> transfers;
+  memory::cursor hints[space_count];  // where it was last in each space
 };
 
 class checker {
@@ -212,7 +211,8 @@ void checker::read(std::uint32_t t, std::uint32_t pc, bool source, access as, bo
   const std::uint64_t offset = source ? i.src_offset : i.dst_offset;
   memory& m = of(state(t), i, s);
   m_run.clear();
-  for (auto k = keep ? m.cut(offset, i.bytes, m_lists) : m.find(offset);
+  memory::cursor& hint = m_threads[t].hints[static_cast<std::size_t>(s)];
+  for (auto k = keep ? m.cut(offset, i.bytes, m_lists, hint) : m.find(offset, hint);
        !m.past(k, offset + i.bytes); m.next(k)) {
     check_order(t, pc, s, m, k, m[k].write, "reads", "writes");
     if (m[k].value.id == 0) {
@@ -245,7 +245,8 @@ void checker::check_write(std::uint32_t t, std::uint32_t pc, memory& m, memory::
 void checker::write(std::uint32_t t, std::uint32_t pc, access as) {
   const instruction& i = code(t, pc);
   memory& m = of(state(t), i, i.dst);
-  const memory::cursor first = m.cut(i.dst_offset, i.bytes, m_lists);
+  memory::cursor& hint = m_threads[t].hints[static_cast<std::size_t>(i.dst)];
+  const memory::cursor first = m.cut(i.dst_offset, i.bytes, m_lists, hint);
   check_write(t, pc, m, first);
   for (segment& g : m_run) g.write = as;
   m.replace(first, i.bytes, m_run);
@@ -311,7 +312,9 @@ void checker::deliver(const parcel& send, const parcel& receive) {
              std::to_string(send.pc) + " sends " + std::to_string(out.bytes) + " bytes");
   const memory& from = of(state(send.thread), out, out.src);
   m_run.clear();
-  for (auto k = from.find(out.src_offset); !from.past(k, out.src_offset + out.bytes);
+  memory::cursor& source = m_threads[send.thread].hints[static_cast<std::size_t>(out.src)];
+  memory::cursor& target = m_threads[receive.thread].hints[static_cast<std::size_t>(in.dst)];
+  for (auto k = from.find(out.src_offset, source); !from.past(k, out.src_offset + out.bytes);
        from.next(k)) {
     segment g;
     g.begin = std::max(from[k].begin, out.src_offset) - out.src_offset + in.dst_offset;
@@ -321,7 +324,7 @@ void checker::deliver(const parcel& send, const parcel& receive) {
     m_run.push_back(g);
   }
   memory& to = of(state(receive.thread), in, in.dst);
-  to.replace(to.cut(in.dst_offset, in.bytes, m_lists), in.bytes, m_run);
+  to.replace(to.cut(in.dst_offset, in.bytes, m_lists, target), in.bytes, m_run);
   m_threads[send.thread].transfers[send.ticket].done = true;
   m_threads[receive.thread].transfers[receive.ticket].done = true;
   m_threads[receive.thread].transfers[receive.ticket].published = send.published;
@@ -596,25 +599,10 @@ verdict checker::run() {
 
 }  // namespace
 
-const char* name(fault f) noexcept {
-  static constexpr std::array<const char*, 13> names{
-      "none",   "malformed", "out_of_bounds", "read_only",  "unset_read", "race",  "length",
-      "unmatched", "deadlock",  "unfinished",  "twice", "order", "result"};
-  const auto i = static_cast<std::size_t>(f);
-  return i < names.size() ? names[i] : "unknown";
-}
-
 verdict verify(const schedule& s) {
   check(s.what);
   verdict v = check_form(s);
   return v ? checker(s).run() : v;
-}
-
-void verify_or_fail(const schedule& s) {
-  const verdict v = verify(s);
-  if (!v)
-    base::fail(errc::internal, "the plan '" + s.algorithm + "' is wrong: " + v.message,
-               "It was not executed. Please report the collective, ranks, sizes and algorithm.");
 }
 
 }  // namespace sucl::plan

@@ -67,7 +67,7 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
   with([&](recipe& r) { r.hierarchy = {nodes(12), 2, 6}; r.via = {"mpi", "ipc", "ipc"}; });
   for (const int steps : {1, 2, 3}) {
     with([&](recipe& r) { r.steps = steps; });
-    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(4), 4}; });
+    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(4), 4}; r.fuse = 1024; });
     with([&](recipe& r) { r.steps = steps; r.hierarchy = {2, nodes(12), 3, 2}; r.pipeline = 2; });
     with([&](recipe& r) {
       r.steps = steps;
