@@ -310,7 +310,10 @@ std::string to_text(const primitive& p) {
     return std::to_string(e.rank) + ":" + to_text(e.at);
   };
   std::string leaves;
-  for (const endpoint& l : p.leaves) leaves += (leaves.empty() ? "" : " ") + end(l);
+  for (const endpoint& l : p.leaves) {
+    if (!leaves.empty()) leaves += ' ';
+    leaves += end(l);
+  }
   text += cast ? end(p.root) + " -> " + leaves : leaves + " -> " + end(p.root);
   text += ", " + std::to_string(p.bytes) + " bytes";
   if (p.channel != 0) text += ", channel " + std::to_string(p.channel);

@@ -98,7 +98,10 @@ void check_radices(const std::vector<int>& radices, int members) {
   const bool positive = std::all_of(radices.begin(), radices.end(), [](int f) { return f > 1; });
   if (positive && product(radices) == members) return;
   std::string list;
-  for (const int f : radices) list += (list.empty() ? "" : ",") + std::to_string(f);
+  for (const int f : radices) {
+    if (!list.empty()) list += ',';
+    list += std::to_string(f);
+  }
   base::fail(errc::invalid_argument,
              "radices " + list + " do not multiply to " + std::to_string(members) + " members",
              "Give factors above 1 of that number, or take the cyclic shift, which needs none.");

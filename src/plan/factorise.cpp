@@ -30,10 +30,7 @@ class substeps {
 };
 
 primitive like(const primitive& p, endpoint root, std::vector<endpoint> leaves) {
-  primitive q = p;
-  q.root = root;
-  q.leaves = std::move(leaves);
-  return q;
+  return {p.what, p.level, p.channel, root, std::move(leaves), p.bytes};
 }
 
 // A transfer from one rank to another.
@@ -85,11 +82,9 @@ void stripe_multicast(composition& c, const primitive& p, const std::vector<int>
                       const std::vector<std::uint64_t>& cuts, substeps& made) {
   if (const endpoint* own = leaf_of(p, p.root.rank)) made.add(0, transfer(p, p.root, *own));
   for (std::size_t k = 0; k < rails.size(); ++k) {
-    primitive part = p;
+    primitive part = like(p, shifted(p.root, cuts[k]), {});
     part.bytes = cuts[k + 1] - cuts[k];
     if (part.bytes == 0) continue;
-    part.root = shifted(p.root, cuts[k]);
-    part.leaves.clear();
     for (const endpoint& l : p.leaves)
       if (l.rank != p.root.rank && l.rank != rails[k])
         part.leaves.push_back(shifted(l, cuts[k]));

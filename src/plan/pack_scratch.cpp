@@ -73,36 +73,32 @@ std::vector<object> objects_of(program& p) {
   return list;
 }
 
-bool together(const object& a, const object& b) {
-  if (a.shared || b.shared || a.channel != b.channel) return true;
-  return a.from <= b.until && b.from <= a.until;
-}
-
 // First fit in order of birth: each object goes to the lowest place where nothing lives with it.
+// Channels have no time in common, so each has its part of the scratch.
 std::uint64_t place_all(std::vector<object>& list, std::uint64_t unit) {
   std::vector<object*> order;
   for (object& o : list) order.push_back(&o);
   std::stable_sort(order.begin(), order.end(), [](const object* a, const object* b) {
-    return std::tie(a->channel, a->from) < std::tie(b->channel, b->from);
+    return std::tie(b->shared, a->channel, a->from) < std::tie(a->shared, b->channel, b->from);
   });
-  std::vector<object*> placed;  // by place
-  std::uint64_t size = 0;
+  std::vector<object*> alive;  // by place
+  std::uint64_t base = 0, size = 0;
+  const object* last = nullptr;
   for (object* o : order) {
-    const std::uint64_t bytes = o->end - o->begin;
-    std::uint64_t at = 0;
-    for (const object* other : placed) {
-      if (!together(*o, *other)) continue;
-      if (at + bytes <= other->packed) break;
-      const std::uint64_t end = other->packed + (other->end - other->begin);
-      at = std::max(at, (end + unit - 1) / unit * unit);
+    if (last && (o->shared != last->shared || o->channel != last->channel)) {
+      base = size;
+      alive.clear();
     }
+    last = o;
+    std::erase_if(alive, [&](const object* other) { return other->until < o->from; });
+    const std::uint64_t bytes = (o->end - o->begin + unit - 1) / unit * unit;
+    std::uint64_t at = base;
+    auto next = alive.begin();
+    for (; next != alive.end() && at + bytes > (*next)->packed; ++next)
+      at = (*next)->packed + ((*next)->end - (*next)->begin + unit - 1) / unit * unit;
     o->packed = at;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), o,
-                                   [](const object* a, const object* b) {
-                                     return a->packed < b->packed;
-                                   }),
-                  o);
-    size = std::max(size, at + (bytes + unit - 1) / unit * unit);
+    alive.insert(next, o);
+    size = std::max(size, at + bytes);
   }
   return size;
 }

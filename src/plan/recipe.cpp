@@ -46,6 +46,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::string join(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& w : words) {
+    if (!list.empty()) list += ',';
+    list += w;
+  }
+  return list;
+}
+
 int number(std::string_view word) {
   int n = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
@@ -83,23 +92,20 @@ std::string to_text(const recipe& r) {
   const recipe none;
   std::string inside;
   const auto add = [&](const char* key, const std::string& value) {
-    inside += (inside.empty() ? "" : ";") + std::string(key) + "=" + value;
+    if (!inside.empty()) inside += ';';
+    inside.append(key).append("=").append(value);
   };
   for (const auto& row : numbers_rows) {
     if (r.*row.field == none.*row.field) continue;
-    std::string list;
-    for (const int n : r.*row.field) list += (list.empty() ? "" : ",") + std::to_string(n);
-    add(row.name, list);
+    std::vector<std::string> words;
+    for (const int n : r.*row.field) words.push_back(std::to_string(n));
+    add(row.name, join(words));
   }
   for (const auto& row : number_rows)
     if (r.*row.field != none.*row.field) add(row.name, std::to_string(r.*row.field));
   for (const auto& row : word_rows)
     if (r.*row.field != none.*row.field) add(row.name, r.*row.field);
-  if (!r.via.empty()) {
-    std::string list;
-    for (const std::string& v : r.via) list += (list.empty() ? "" : ",") + v;
-    add("via", list);
-  }
+  if (!r.via.empty()) add("via", join(r.via));
   return inside.empty() ? r.algorithm : r.algorithm + "(" + inside + ")";
 }
 
@@ -109,13 +115,13 @@ recipe recipe_from_text(std::string_view text) {
   r.algorithm = std::string(text.substr(0, open));
   if (open == std::string_view::npos) return r;
   if (text.back() != ')')
-    base::fail(errc::invalid_argument, "the recipe '" + std::string(text) + "' has no ')' at its end",
+    base::fail(errc::invalid_argument, "a recipe has no ')' at its end: " + std::string(text),
                "Write it as in 'exchange(radices=4,2;ports=2)'.");
   for (const std::string_view part : split(text.substr(open + 1, text.size() - open - 2), ';')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos)
       base::fail(errc::invalid_argument,
-                 "'" + std::string(part) + "' in a recipe is no 'parameter=value'",
+                 "a recipe has a part that is no 'parameter=value': " + std::string(part),
                  "Write it as in 'exchange(radices=4,2;ports=2)'.");
     set(r, part.substr(0, equals), part.substr(equals + 1));
   }
