@@ -139,6 +139,26 @@ extent in_bytes(const problem& p, extent e) {
   return {e.offset * p.element_bytes, e.bytes * p.element_bytes};
 }
 
+// Results must not lie on each other.
+void check_overlap(const problem& p) {
+  if (p.recv_displs.empty()) return;
+  const bool pairs = shape_of(p.kind) == shape::per_pair;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks;
+  for (int r = 0; r < (pairs ? p.ranks : 1); ++r) {
+    blocks.clear();
+    for (int from = 0; from < p.ranks; ++from) {
+      const extent e = pairs ? pair_block(p, false, r, from) : block_of(p, p.recv_displs, from);
+      if (e.bytes > 0) blocks.emplace_back(e.offset, e.offset + e.bytes);
+    }
+    std::sort(blocks.begin(), blocks.end());
+    for (std::size_t i = 0; i + 1 < blocks.size(); ++i)
+      if (blocks[i].second > blocks[i + 1].first)
+        base::fail(errc::invalid_count,
+                   "blocks of the output overlap at element " + std::to_string(blocks[i + 1].first),
+                   "Give displacements that leave room for every count.");
+  }
+}
+
 void check_outcome(const problem& p) {
   if (p.kind != kind::group) {
     if (!p.outcome.empty())
@@ -205,6 +225,7 @@ void check(const problem& p) {
         base::fail(errc::invalid_count, "a count of " + std::to_string(n) + " elements of " +
                                             std::to_string(p.element_bytes) + " bytes",
                    "All blocks together must stay below 2^60 bytes.");
+  check_overlap(p);
   check_outcome(p);
 }
 

@@ -69,6 +69,29 @@ TEST_P(every_collective, is_right_from_every_root) {
     }
 }
 
+// Blocks of v-forms in backward order with gaps between them.
+TEST_P(every_collective, is_right_with_displacements) {
+  for (const int ranks : {1, 2, 3, 6, 13}) {
+    problem p = cases::make_problem(GetParam(), ranks, 5, 4, ranks / 2);
+    const std::size_t rows = p.counts.size() / static_cast<std::size_t>(ranks);
+    const bool inputs = GetParam() == kind::scatterv || GetParam() == kind::alltoallv;
+    const bool outputs = inputs ? GetParam() == kind::alltoallv
+                                : GetParam() == kind::allgatherv || GetParam() == kind::gatherv;
+    if (!inputs && !outputs) return;
+    for (std::size_t r = 0; r < rows; ++r)
+      for (int i = 0; i < ranks; ++i) {
+        const auto at = static_cast<std::uint64_t>(ranks - 1 - i) * 11 + r;
+        if (inputs) p.send_displs.push_back(at);
+        if (outputs) p.recv_displs.push_back(at + 3);
+      }
+    for (const bool in_place : {false, true}) {
+      p.in_place = in_place;
+      for (const algorithm_info* a : algorithms_for(GetParam()))
+        for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+    }
+  }
+}
+
 TEST_P(every_collective, is_right_in_place) {
   for (const int ranks : {1, 2, 3, 6, 13}) {
     problem p = cases::make_problem(GetParam(), ranks, 9, 4, ranks - 1);

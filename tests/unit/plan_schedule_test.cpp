@@ -101,6 +101,7 @@ TEST(plan_json, loses_nothing) {
   p.kind = kind::allgatherv;
   p.counts = {1, 0, 5, 2};
   p.recv_displs = {7, 0, 0, 5};
+  ASSERT_TRUE(verify(build(p, recipe_from_text("ring"))));
   const schedule s = build(p, recipe_from_text("ring"));
   EXPECT_EQ(from_json(to_json(s)), s);
   EXPECT_EQ(from_text(to_text(s)), s);
@@ -179,6 +180,17 @@ TEST(plan_problem, is_checked) {
   EXPECT_THROW(check(p), error);
   p = allreduce(4, 10);
   p.kind = kind::barrier;
+  EXPECT_THROW(check(p), error);
+}
+
+TEST(plan_problem, refuses_output_blocks_that_overlap) {
+  problem p;
+  p.kind = kind::allgatherv;
+  p.ranks = 3;
+  p.counts = {2, 0, 3};
+  p.recv_displs = {3, 4, 0};
+  EXPECT_NO_THROW(check(p));
+  p.recv_displs = {2, 4, 0};
   EXPECT_THROW(check(p), error);
 }
 
