@@ -7,6 +7,7 @@
 #include "plan/queues.hpp"
 #include "plan/symbolic.hpp"
 #include "plan/text.hpp"
+#include "plan/thread_state.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -18,23 +19,6 @@ std::string range_text(space s, std::uint64_t offset, std::uint64_t bytes) {
   return std::string(name(s)) + " bytes " + std::to_string(offset) + " to " +
          std::to_string(offset + bytes - 1);
 }
-
-struct started {
-  std::uint32_t pc = 0;
-  bool done = false;
-  clocks::snapshot published;  // of a receive: by its sender
-};
-
-struct thread_state {
-  std::int32_t rank = 0, channel = 0;
-  const plan::channel* code = nullptr;
-  std::uint32_t pc = 0;
-  std::uint32_t finished = 0;    // transfers finished by fences
-  std::uint32_t done_until = 0;  // transfers before this are matched
-  bool queued = true;
-  std::vector<started> transfers;
-  memory::cursor hints[space_count];  // where it was last in each space
-};
 
 class checker {
  public:

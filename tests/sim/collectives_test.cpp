@@ -112,6 +112,19 @@ TEST_P(every_collective, is_right_in_order_of_rank) {
   }
 }
 
+// Reproducibility: all ranks get the same bits from every algorithm but the single-step
+// composition, in which each rank reduces for itself.
+TEST(every_allreduce, gives_all_ranks_the_same_bits) {
+  for (int ranks = 1; ranks <= 20; ++ranks) {
+    const problem p = cases::make_problem(kind::allreduce, ranks, 50, 4);
+    for (const algorithm_info* a : algorithms_for(kind::allreduce))
+      for (const recipe& r : cases::recipes(*a, p)) {
+        const bool alone = r.algorithm == "composed" && r.steps == 1;
+        EXPECT_TRUE(alone || verify(build(p, r)).identical) << cases::describe(p, r);
+      }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(all, every_collective, testing::ValuesIn(cases::kinds()),
                          [](const auto& i) { return std::string(sucl::name(i.param)); });
 
