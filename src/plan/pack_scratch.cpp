@@ -3,6 +3,7 @@
 #include "plan/passes.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -73,34 +74,83 @@ std::vector<object> objects_of(program& p) {
   return list;
 }
 
-// First fit in order of birth: each object goes to the lowest place where nothing lives with it.
-// Channels have no time in common, so each has its part of the scratch.
+// Scratch from `base` on, given out first fit.
+class arena {
+ public:
+  explicit arena(std::uint64_t base) : m_top(base) {}
+
+  std::uint64_t take(std::uint64_t bytes) {
+    for (auto hole = m_holes.begin(); hole != m_holes.end(); ++hole) {
+      if (hole->second < bytes) continue;
+      const std::uint64_t at = hole->first, left = hole->second - bytes;
+      m_holes.erase(hole);
+      if (left > 0) m_holes[at + bytes] = left;
+      return at;
+    }
+    std::uint64_t at = m_top;
+    if (!m_holes.empty()) {  // a hole at the top only has to grow
+      const auto last = std::prev(m_holes.end());
+      if (last->first + last->second == m_top) {
+        at = last->first;
+        m_holes.erase(last);
+      }
+    }
+    m_top = at + bytes;
+    return at;
+  }
+
+  void give_back(std::uint64_t at, std::uint64_t bytes) {
+    auto hole = m_holes.emplace(at, bytes).first;
+    const auto next = std::next(hole);
+    if (next != m_holes.end() && hole->first + hole->second == next->first) {
+      hole->second += next->second;
+      m_holes.erase(next);
+    }
+    if (hole == m_holes.begin()) return;
+    const auto before = std::prev(hole);
+    if (before->first + before->second != hole->first) return;
+    before->second += hole->second;
+    m_holes.erase(hole);
+  }
+
+  std::uint64_t top() const { return m_top; }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> m_holes;  // begin and length, none touching another
+  std::uint64_t m_top;
+};
+
+// Gives every object its place, in order of birth. Channels have no time in common, so each has
+// its part of the scratch; what they share comes first and stays.
 std::uint64_t place_all(std::vector<object>& list, std::uint64_t unit) {
   std::vector<object*> order;
   for (object& o : list) order.push_back(&o);
   std::stable_sort(order.begin(), order.end(), [](const object* a, const object* b) {
     return std::tie(b->shared, a->channel, a->from) < std::tie(a->shared, b->channel, b->from);
   });
-  std::vector<object*> alive;  // by place
-  std::uint64_t base = 0, size = 0;
+  const auto length = [&](const object* o) { return (o->end - o->begin + unit - 1) / unit * unit; };
+  const auto dies_later = [](const object* a, const object* b) {
+    return std::tie(a->until, a->packed) > std::tie(b->until, b->packed);
+  };
+  std::vector<const object*> alive;  // a heap: who dies first is in front
+  arena space_left(0);
   const object* last = nullptr;
   for (object* o : order) {
     if (last && (o->shared != last->shared || o->channel != last->channel)) {
-      base = size;
+      space_left = arena(space_left.top());
       alive.clear();
     }
     last = o;
-    std::erase_if(alive, [&](const object* other) { return other->until < o->from; });
-    const std::uint64_t bytes = (o->end - o->begin + unit - 1) / unit * unit;
-    std::uint64_t at = base;
-    auto next = alive.begin();
-    for (; next != alive.end() && at + bytes > (*next)->packed; ++next)
-      at = (*next)->packed + ((*next)->end - (*next)->begin + unit - 1) / unit * unit;
-    o->packed = at;
-    alive.insert(next, o);
-    size = std::max(size, at + bytes);
+    while (!alive.empty() && alive.front()->until < o->from) {
+      space_left.give_back(alive.front()->packed, length(alive.front()));
+      std::pop_heap(alive.begin(), alive.end(), dies_later);
+      alive.pop_back();
+    }
+    o->packed = space_left.take(length(o));
+    alive.push_back(o);
+    std::push_heap(alive.begin(), alive.end(), dies_later);
   }
-  return size;
+  return space_left.top();
 }
 
 }  // namespace
