@@ -28,42 +28,72 @@ std::vector<algorithm_info> make_algorithms() {
   const std::vector<kind> vectors{kind::allreduce, kind::reduce, kind::broadcast};
   const std::vector<kind> trees{kind::allreduce, kind::reduce,  kind::broadcast, kind::gather,
                                 kind::gatherv,   kind::scatter, kind::scatterv};
-  const std::vector<kind> direct{kind::allreduce, kind::gather,   kind::gatherv, kind::scatter,
+  const std::vector<kind> direct{kind::allreduce, kind::gather,   kind::gatherv,  kind::scatter,
                                  kind::scatterv,  kind::alltoall, kind::alltoallv};
   return {
-      {"ring", "neighbours pass chunks on around a ring", join({reductions_to_all, halves}),
+      {"ring",
+       "neighbours pass chunks on around a ring",
+       join({reductions_to_all, halves}),
        {"pipeline"}},
-      {"exchange", "recursive exchange: halving and doubling with any radices",
-       join({reductions_to_all, halves}), {"radices", "split", "ports", "pipeline"}},
-      {"doubling", "recursive doubling of whole vectors, any number of ranks", reductions_to_all,
+      {"exchange",
+       "recursive exchange: halving and doubling with any radices",
+       join({reductions_to_all, halves}),
+       {"radices", "split", "ports", "pipeline"}},
+      {"doubling",
+       "recursive doubling of whole vectors, any number of ranks",
+       reductions_to_all,
        {"radices", "ports", "pipeline"}},
-      {"cyclic", "cyclic shift (Bruck): few steps for any number of ranks",
-       join({reductions_to_all, halves}), {"radices", "pipeline"}},
-      {"direct", "every message at once, without detours",
-       join({direct, halves}), {"ports", "pipeline"}},
+      {"cyclic",
+       "cyclic shift (Bruck): few steps for any number of ranks",
+       join({reductions_to_all, halves}),
+       {"radices", "pipeline"}},
+      {"direct",
+       "every message at once, without detours",
+       join({direct, halves}),
+       {"ports", "pipeline"}},
       {"tree", "binomial or k-nomial tree", trees, {"radices", "pipeline"}},
-      {"chain", "a chain of ranks, pipelined in segments", {kind::broadcast, kind::reduce},
+      {"chain",
+       "a chain of ranks, pipelined in segments",
+       {kind::broadcast, kind::reduce},
        {"segments", "pipeline"}},
-      {"scatter_allgather", "the root scatters, the others gather", {kind::broadcast},
+      {"scatter_allgather",
+       "the root scatters, the others gather",
+       {kind::broadcast},
        {"inner", "ports", "pipeline"}},
-      {"scatter_gather", "reduce-scatter, then gather to the root", {kind::reduce},
+      {"scatter_gather",
+       "reduce-scatter, then gather to the root",
+       {kind::reduce},
        {"inner", "ports", "pipeline"}},
       {"pairwise", "one partner a step", {kind::alltoall, kind::alltoallv}, {}},
-      {"bruck", "few steps, blocks travel by the digits of their distance", {kind::alltoall},
+      {"bruck",
+       "few steps, blocks travel by the digits of their distance",
+       {kind::alltoall},
        {"radices"}},
-      {"one_shot", "every rank reads what it needs from its peers' memory",
-       join({vectors, halves, {kind::gather, kind::gatherv, kind::scatter, kind::scatterv,
-                               kind::alltoall, kind::alltoallv}}), {"pipeline"}},
-      {"two_shot", "reduce a chunk from peers' memory, then read the results",
-       reductions_to_all, {"pipeline"}},
-      {"peer_exchange", "recursive exchange through peers' memory with flags in each phase",
-       reductions_to_all, {"radices", "pipeline"}},
-      {"hierarchical", "groups reduce, their leaders do so across, the groups gather",
+      {"one_shot",
+       "every rank reads what it needs from its peers' memory",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv}}),
+       {"pipeline"}},
+      {"two_shot",
+       "reduce a chunk from peers' memory, then read the results",
+       reductions_to_all,
+       {"pipeline"}},
+      {"peer_exchange",
+       "recursive exchange through peers' memory with flags in each phase",
+       reductions_to_all,
+       {"radices", "pipeline"}},
+      {"hierarchical",
+       "groups reduce, their leaders do so across, the groups gather",
        reductions_to_all,
        {"hierarchy", "via", "inner", "outer", "leaders", "ports", "pipeline"}},
-      {"composed", "multicasts and reductions, factorised along the machine (HiCCL)",
-       join({vectors, halves, {kind::gather, kind::gatherv, kind::scatter, kind::scatterv,
-                               kind::alltoall, kind::alltoallv}}),
+      {"composed",
+       "multicasts and reductions, factorised along the machine (HiCCL)",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv}}),
        {"steps", "hierarchy", "via", "stripe", "ring", "pipeline", "fuse"}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
@@ -111,9 +141,7 @@ std::int64_t product(const std::vector<int>& list) {
   return p;
 }
 
-bool pipelines(kind k) {
-  return k == kind::allreduce || k == kind::reduce || k == kind::broadcast;
-}
+bool pipelines(kind k) { return k == kind::allreduce || k == kind::reduce || k == kind::broadcast; }
 
 // Fills in what the recipe leaves to the algorithm.
 recipe complete(const problem& p, recipe r) {
@@ -148,14 +176,20 @@ bool one_of(const std::string& word, std::initializer_list<const char*> words) {
 // Parameters that the algorithm does not take, by name; empty if there are none.
 std::string unused(const algorithm_info& a, const recipe& r) {
   const recipe none;
-  const std::pair<const char*, bool> given[] = {
-      {"radices", r.radices != none.radices},       {"split", r.split != none.split},
-      {"ports", r.ports != none.ports},             {"segments", r.segments != none.segments},
-      {"pipeline", r.pipeline != none.pipeline},    {"hierarchy", r.hierarchy != none.hierarchy},
-      {"via", r.via != none.via},                   {"inner", r.inner != none.inner},
-      {"outer", r.outer != none.outer},             {"leaders", r.leaders != none.leaders},
-      {"stripe", r.stripe != none.stripe},          {"ring", r.ring != none.ring},
-      {"steps", r.steps != none.steps},             {"fuse", r.fuse != none.fuse}};
+  const std::pair<const char*, bool> given[] = {{"radices", r.radices != none.radices},
+                                                {"split", r.split != none.split},
+                                                {"ports", r.ports != none.ports},
+                                                {"segments", r.segments != none.segments},
+                                                {"pipeline", r.pipeline != none.pipeline},
+                                                {"hierarchy", r.hierarchy != none.hierarchy},
+                                                {"via", r.via != none.via},
+                                                {"inner", r.inner != none.inner},
+                                                {"outer", r.outer != none.outer},
+                                                {"leaders", r.leaders != none.leaders},
+                                                {"stripe", r.stripe != none.stripe},
+                                                {"ring", r.ring != none.ring},
+                                                {"steps", r.steps != none.steps},
+                                                {"fuse", r.fuse != none.fuse}};
   for (const auto& [name, is_given] : given)
     if (is_given && !takes(a, name)) return name;
   return {};
@@ -232,8 +266,7 @@ schedule build_composed(const problem& p, const recipe& r, std::string name) {
 bool keeps_order(const problem& p, const recipe& r) {
   if (!reduces(p.kind)) return true;
   const bool pairs = std::all_of(r.radices.begin(), r.radices.end(), [](int f) { return f == 2; });
-  if (r.algorithm == "one_shot")
-    return p.kind == kind::allreduce || p.kind == kind::reduce;
+  if (r.algorithm == "one_shot") return p.kind == kind::allreduce || p.kind == kind::reduce;
   if (r.algorithm == "doubling" || r.algorithm == "recursive_scan") return true;
   if (r.algorithm == "exchange" && p.kind == kind::allreduce) return pairs;
   if (r.algorithm == "peer_exchange") return pairs;
@@ -249,8 +282,8 @@ std::string refuse_numbers(const problem& p, const recipe& r) {
   if (r.pipeline > 1 && !pipelines(p.kind) && r.algorithm != "composed")
     return std::string(sucl::name(p.kind)) + " of this algorithm has one channel";
   if (r.split < 0 || r.split > static_cast<int>(r.radices.size()))
-    return "it splits by " + std::to_string(r.split) + " of " +
-           std::to_string(r.radices.size()) + " radices";
+    return "it splits by " + std::to_string(r.split) + " of " + std::to_string(r.radices.size()) +
+           " radices";
   if (p.kind != kind::allreduce && r.split != static_cast<int>(r.radices.size()))
     return "only allreduce may exchange whole vectors";
   return {};

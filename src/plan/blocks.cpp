@@ -78,8 +78,7 @@ void bruck_alltoall(builder& b, int radix) {
       }
     }
     // Block d is now what the rank d before this one sent here.
-    for (int d = 0; d < n; ++d)
-      b.copy(r, {space::recv, at(r - d)}, block(d), size);
+    for (int d = 0; d < n; ++d) b.copy(r, {space::recv, at(r - d)}, block(d), size);
   }
 }
 

@@ -163,11 +163,11 @@ void multi_step(const writer& w, int steps) {
       default: break;
     }
   }
-  base::fail(errc::invalid_argument,
-             std::string(sucl::name(p.kind)) + " has no composition of form " +
-                 std::to_string(steps),
-             "Form 1 is single-step; form 2 exists for broadcast, reduce, allgather, "
-             "reduce_scatter and allreduce, form 3 for allreduce.");
+  base::fail(
+      errc::invalid_argument,
+      std::string(sucl::name(p.kind)) + " has no composition of form " + std::to_string(steps),
+      "Form 1 is single-step; form 2 exists for broadcast, reduce, allgather, "
+      "reduce_scatter and allreduce, form 3 for allreduce.");
 }
 
 }  // namespace

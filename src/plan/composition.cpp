@@ -13,9 +13,7 @@ namespace {
 
 using type = primitive::type;
 
-std::string to_text(place p) {
-  return std::string(name(p.where)) + "+" + std::to_string(p.offset);
-}
+std::string to_text(place p) { return std::string(name(p.where)) + "+" + std::to_string(p.offset); }
 
 std::uint64_t size_of_space(const composition& c, int rank, space s) {
   if (s == space::send) return send_bytes(c.what, rank);
@@ -50,8 +48,8 @@ primitive make(type what, place src, place dst, std::uint64_t bytes, int root,
 
 }  // namespace
 
-composition composition::custom(int ranks, std::uint64_t send_elements,
-                                std::uint64_t recv_elements, std::uint64_t element_bytes) {
+composition composition::custom(int ranks, std::uint64_t send_elements, std::uint64_t recv_elements,
+                                std::uint64_t element_bytes) {
   composition c;
   c.what.kind = kind::group;
   c.what.ranks = ranks;
@@ -187,8 +185,7 @@ namespace {
 // Executes a composition on symbolic values, step by step, to see what recv holds in the end.
 class executor {
  public:
-  explicit executor(const composition& c)
-      : m_composition(c), m_values(c.what.ranks, c.what.order) {
+  explicit executor(const composition& c) : m_composition(c), m_values(c.what.ranks, c.what.order) {
     const int ranks = c.what.ranks;
     m_memories.resize(static_cast<std::size_t>(ranks) * 3);
     for (int r = 0; r < ranks; ++r) {
@@ -258,8 +255,8 @@ class executor {
                    "Write it in an earlier step.");
       segment g;
       g.begin = std::max(m[k].begin, from.at.offset) - from.at.offset + to.at.offset;
-      g.value = {m[k].value.id, m[k].value.shift + static_cast<std::int64_t>(from.at.offset -
-                                                                            to.at.offset)};
+      g.value = {m[k].value.id,
+                 m[k].value.shift + static_cast<std::int64_t>(from.at.offset - to.at.offset)};
       run.push_back(g);
     }
     return run;
@@ -298,17 +295,14 @@ composition derive_outcome(composition c) {
   executor e(c);
   for (const step& s : c.steps) e.run(s);
   c.what.outcome.assign(static_cast<std::size_t>(c.what.ranks), {});
-  for (int r = 0; r < c.what.ranks; ++r)
-    c.what.outcome[static_cast<std::size_t>(r)] = e.result(r);
+  for (int r = 0; r < c.what.ranks; ++r) c.what.outcome[static_cast<std::size_t>(r)] = e.result(r);
   return c;
 }
 
 std::string to_text(const primitive& p) {
   const bool cast = p.what == type::multicast;
   std::string text = cast ? "multicast " : "reduction ";
-  const auto end = [](const endpoint& e) {
-    return std::to_string(e.rank) + ":" + to_text(e.at);
-  };
+  const auto end = [](const endpoint& e) { return std::to_string(e.rank) + ":" + to_text(e.at); };
   std::string leaves;
   for (const endpoint& l : p.leaves) {
     if (!leaves.empty()) leaves += ' ';

@@ -28,8 +28,8 @@ struct endpoint {
 struct primitive {
   enum class type : std::uint8_t { multicast, reduction };
   type what = type::multicast;
-  std::uint8_t level = 0;     ///< level of the machine that it crosses
-  int channel = 0;            ///< part of the pipeline
+  std::uint8_t level = 0;  ///< level of the machine that it crosses
+  int channel = 0;         ///< part of the pipeline
   endpoint root;
   std::vector<endpoint> leaves;
   std::uint64_t bytes = 0;
@@ -101,8 +101,8 @@ composition ring(composition c, int group);
 
 /// Hierarchy: a tree with one level a factor, outermost first. Leaves that are alone in their group
 /// are reached directly, groups without leaves not at all. Groups may be uneven: the product of the
-/// factors must be at least the number of ranks (else invalid_argument). `first` is the number of the
-/// level that the first factor belongs to; levels that are missing are added.
+/// factors must be at least the number of ranks (else invalid_argument). `first` is the number of
+/// the level that the first factor belongs to; levels that are missing are added.
 composition factorise(composition c, const std::vector<int>& factors, int first = 0);
 
 /// Writes the schedule: sends, receives and local reductions, step by step and channel by channel.

@@ -49,8 +49,8 @@ void copy_all(builder& b, const team& t, const ends& cuts, const rotated& r, boo
 // The numbers of chunks that are together before and after each step: 1, radix, ..., n.
 std::vector<int> widths(int n, int radix) {
   std::vector<int> list{1};
-  while (list.back() < n) list.push_back(static_cast<int>(std::min<std::int64_t>(
-      n, std::int64_t{list.back()} * radix)));
+  while (list.back() < n)
+    list.push_back(static_cast<int>(std::min<std::int64_t>(n, std::int64_t{list.back()} * radix)));
   return list;
 }
 

@@ -152,8 +152,7 @@ void exchange_allgather(builder& b, const team& t, const ends& cuts,
   const auto list = phases(radices, true, t.size());
   for (int m = 0; m < t.size(); ++m) {
     const auto w = windows(list, m, t.size());
-    for (std::size_t k = list.size(); k-- > 0;)
-      gather_phase({b, t, cuts, m, ports}, list[k], w[k]);
+    for (std::size_t k = list.size(); k-- > 0;) gather_phase({b, t, cuts, m, ports}, list[k], w[k]);
   }
 }
 

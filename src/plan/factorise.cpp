@@ -86,11 +86,11 @@ void stripe_multicast(composition& c, const primitive& p, const std::vector<int>
     part.bytes = cuts[k + 1] - cuts[k];
     if (part.bytes == 0) continue;
     for (const endpoint& l : p.leaves)
-      if (l.rank != p.root.rank && l.rank != rails[k])
-        part.leaves.push_back(shifted(l, cuts[k]));
+      if (l.rank != p.root.rank && l.rank != rails[k]) part.leaves.push_back(shifted(l, cuts[k]));
     if (rails[k] != p.root.rank) {
       const endpoint* leaf = leaf_of(p, rails[k]);
-      const endpoint rail{rails[k], leaf ? leaf->at + cuts[k] : c.take_scratch(rails[k], part.bytes)};
+      const endpoint rail{rails[k],
+                          leaf ? leaf->at + cuts[k] : c.take_scratch(rails[k], part.bytes)};
       made.add(0, transfer(part, part.root, rail));
       part.root = rail;
     }
@@ -147,8 +147,8 @@ void ring_multicast(composition& c, const primitive& p, int group, substeps& mad
   }
   std::vector<endpoint> home = p.leaves;
   made.add(0, like(p, p.root, take(home, [&](const endpoint& l) {
-             return l.rank / group == p.root.rank / group;
-           })));
+                     return l.rank / group == p.root.rank / group;
+                   })));
 }
 
 void ring_reduction(composition& c, const primitive& p, int group, substeps& made) {
@@ -194,9 +194,8 @@ class tree_builder {
 
   void multicast(const primitive& p) {
     std::vector<endpoint> leaves = p.leaves;
-    for (const endpoint& own : take(leaves, [&](const endpoint& l) {
-           return l.rank == p.root.rank;
-         }))
+    for (const endpoint& own :
+         take(leaves, [&](const endpoint& l) { return l.rank == p.root.rank; }))
       m_made.add(0, at_level(transfer(p, p.root, own), m_widths.size() - 1));
     spread(p, p.root, std::move(leaves), 0);
   }
@@ -212,10 +211,11 @@ class tree_builder {
   // The leaf of a group that stands for it: the one at the root's place in its group, or the next.
   endpoint delegate(int root, const std::vector<endpoint>& leaves, int width) const {
     const int wanted = root % width;
-    const auto behind = [&](const endpoint& l) { return (l.rank % width - wanted + width) % width; };
-    return *std::min_element(leaves.begin(), leaves.end(), [&](const auto& a, const auto& b) {
-      return behind(a) < behind(b);
-    });
+    const auto behind = [&](const endpoint& l) {
+      return (l.rank % width - wanted + width) % width;
+    };
+    return *std::min_element(leaves.begin(), leaves.end(),
+                             [&](const auto& a, const auto& b) { return behind(a) < behind(b); });
   }
 
   // Leaves by the groups of a level, in order.
@@ -280,17 +280,16 @@ class tree_builder {
 composition stripe(composition c, int group, int parts) {
   check_group(group);
   if (parts < 1 || parts > group)
-    base::fail(errc::invalid_argument,
-               std::to_string(parts) + " stripes through nodes of " + std::to_string(group) +
-                   " ranks",
-               "Give from 1 to as many as a node has ranks.");
+    base::fail(
+        errc::invalid_argument,
+        std::to_string(parts) + " stripes through nodes of " + std::to_string(group) + " ranks",
+        "Give from 1 to as many as a node has ranks.");
   if (parts == 1) return c;
   return rewrite(std::move(c), [&](composition& out, const primitive& p, substeps& made) {
     const int node = p.root.rank / group, first = node * group;
     const int size = std::min(group, out.what.ranks - first);
-    const bool leaves_node = std::any_of(p.leaves.begin(), p.leaves.end(), [&](const endpoint& l) {
-      return l.rank / group != node;
-    });
+    const bool leaves_node = std::any_of(p.leaves.begin(), p.leaves.end(),
+                                         [&](const endpoint& l) { return l.rank / group != node; });
     if (!leaves_node) return made.add(1, p);
     std::vector<int> rails;
     for (int k = 0; k < std::min(parts, size); ++k)

@@ -40,8 +40,8 @@ lanes messages_of(const schedule& s) {
           if (i.op != (sending ? opcode::send : opcode::receive)) continue;
           std::size_t stop = k;
           while (stop < code.size() && is_posted(code[stop].op)) ++stop;
-          const bool plain = stop < code.size() && code[stop].op == opcode::fence &&
-                             code[stop].bytes == 0;
+          const bool plain =
+              stop < code.size() && code[stop].op == opcode::fence && code[stop].bytes == 0;
           const auto peer = static_cast<std::size_t>(i.peer);
           const lane l = sending ? lane{r, peer, c, i.level} : lane{peer, r, c, i.level};
           auto& list = all[l];

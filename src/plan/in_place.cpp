@@ -21,8 +21,7 @@ std::uint64_t free_flag(const schedule& s) {
   for (const program& p : s.ranks)
     for (const channel& c : p.channels)
       for (const instruction& i : c)
-        if (i.op == opcode::signal || i.op == opcode::wait)
-          flag = std::max(flag, i.dst_offset + 1);
+        if (i.op == opcode::signal || i.op == opcode::wait) flag = std::max(flag, i.dst_offset + 1);
   return flag;
 }
 
@@ -61,8 +60,8 @@ schedule staged(schedule s) {
     const extent in = input_extent(s.what, static_cast<int>(r));
     if (in.bytes == 0 || p.channels.empty()) continue;
     p.scratch_bytes = inputs[r].offset + in.bytes;
-    channel start{{opcode::copy, space::scratch, space::recv, 0, -1, inputs[r].offset, in.offset,
-                   in.bytes}};
+    channel start{
+        {opcode::copy, space::scratch, space::recv, 0, -1, inputs[r].offset, in.offset, in.bytes}};
     for (std::size_t c = 1; c < p.channels.size(); ++c) {
       const auto self = static_cast<std::int32_t>(r);
       start.push_back({opcode::signal, space::none, space::none, 0, self, flag + c, 0, 0});

@@ -50,9 +50,8 @@ void put(std::string& out, const instruction& i) {
   out += "[\"";
   out += name(i.op);
   out += "\"," + std::to_string(i.peer) + ",\"" + name(i.dst) + "\"," +
-         std::to_string(i.dst_offset) + ",\"" + name(i.src) + "\"," +
-         std::to_string(i.src_offset) + "," + std::to_string(i.bytes) + "," +
-         std::to_string(i.level) + "]";
+         std::to_string(i.dst_offset) + ",\"" + name(i.src) + "\"," + std::to_string(i.src_offset) +
+         "," + std::to_string(i.bytes) + "," + std::to_string(i.level) + "]";
 }
 
 // Reads with the path in every complaint.
@@ -199,8 +198,8 @@ std::string to_json(const schedule& s) {
                     ",\n\"algorithm\": " + json(s.algorithm).dump() +
                     ",\n\"levels\": " + levels.dump() + ",\n\"ranks\": [";
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
-    out += std::string(r == 0 ? "" : ",") + "\n{\"scratch\": " +
-           std::to_string(s.ranks[r].scratch_bytes) + ", \"channels\": [";
+    out += std::string(r == 0 ? "" : ",") +
+           "\n{\"scratch\": " + std::to_string(s.ranks[r].scratch_bytes) + ", \"channels\": [";
     for (std::size_t c = 0; c < s.ranks[r].channels.size(); ++c) {
       out += c == 0 ? "[" : ", [";
       const channel& code = s.ranks[r].channels[c];

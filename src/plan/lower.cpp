@@ -86,7 +86,8 @@ class step_writer {
 schedule lower(const composition& c, std::string algorithm) {
   builder b(c.what, c.levels);
   for (int r = 0; r < c.what.ranks; ++r)
-    if (r < static_cast<int>(c.scratch.size())) b.scratch(r, c.scratch[static_cast<std::size_t>(r)]);
+    if (r < static_cast<int>(c.scratch.size()))
+      b.scratch(r, c.scratch[static_cast<std::size_t>(r)]);
   int channels = 1;
   for (const step& s : c.steps)
     for (const primitive& p : s) channels = std::max(channels, p.channel + 1);

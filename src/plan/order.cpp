@@ -98,8 +98,7 @@ void clocks::finish(std::uint32_t t, std::uint32_t count) {
 }
 
 bool clocks::covered(const thread& me, access past) const {
-  if (past.thread >= threads())
-    return me.clock[m_start[past.thread - threads()]] >= past.stamp;
+  if (past.thread >= threads()) return me.clock[m_start[past.thread - threads()]] >= past.stamp;
   const thread& other = m_threads[past.thread];
   if ((past.stamp & access::posted) != 0)
     return me.clock[me.width + other.index] > (past.stamp & ~access::posted);
@@ -120,8 +119,7 @@ clocks::snapshot clocks::release(std::uint32_t t) {
 void clocks::acquire(std::uint32_t t, const snapshot& s) {
   thread& me = m_threads[t];
   if (!s || me.width == 1) return;
-  for (std::size_t i = 0; i < me.clock.size(); ++i)
-    me.clock[i] = std::max(me.clock[i], (*s)[i]);
+  for (std::size_t i = 0; i < me.clock.size(); ++i) me.clock[i] = std::max(me.clock[i], (*s)[i]);
   me.changed = true;
 }
 

@@ -18,8 +18,9 @@ namespace sucl::plan {
 /// The clocks of all threads; a thread is a channel of a rank. A clock only covers the threads of
 /// its sharing group: those of ranks that are joined by naming each other's memory.
 ///
-/// A thread's time has two parts: an epoch, which advances when it publishes what it did, for copies
-/// and reductions; and the number of posted transfers it has finished, which finish in order.
+/// A thread's time has two parts: an epoch, which advances when it publishes what it did, for
+/// copies and reductions; and the number of posted transfers it has finished, which finish in
+/// order.
 class clocks {
  public:
   using snapshot = std::shared_ptr<const std::vector<std::uint32_t>>;
@@ -71,11 +72,11 @@ class clocks {
  private:
   struct thread {
     std::uint32_t group = 0;
-    std::uint32_t index = 0;   // in the group
-    std::uint32_t width = 0;   // clocks in the group; 1: alone
+    std::uint32_t index = 0;  // in the group
+    std::uint32_t width = 0;  // clocks in the group; 1: alone
     std::uint32_t epoch = 1;
     std::uint32_t finished = 0;
-    bool changed = true;       // since the last release
+    bool changed = true;               // since the last release
     std::vector<std::uint32_t> clock;  // epochs, then finished transfers
     snapshot published;
   };

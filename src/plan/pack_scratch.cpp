@@ -53,9 +53,8 @@ std::vector<object> objects_of(program& p) {
     const auto until = ends_of(p.channels[c]);
     for (std::size_t k = 0; k < p.channels[c].size(); ++k) {
       instruction& i = p.channels[c][k];
-      for_each_place(i, [&](std::uint64_t& at) {
-        all.push_back({at, at + i.bytes, c, k, until[k]});
-      });
+      for_each_place(i,
+                     [&](std::uint64_t& at) { all.push_back({at, at + i.bytes, c, k, until[k]}); });
     }
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });

@@ -15,9 +15,9 @@ namespace sucl::plan {
 /// (which the verifier says), nothing is added; else each rank copies its input to scratch first.
 schedule make_in_place(schedule s);
 
-/// Scratch allocation: packs every rank's scratch by the life of what lies in it, first fit, so that
-/// memory is used again as soon as no unfinished transfer touches it. Memory that peers or several
-/// channels touch stays apart.
+/// Scratch allocation: packs every rank's scratch by the life of what lies in it, first fit, so
+/// that memory is used again as soon as no unfinished transfer touches it. Memory that peers or
+/// several channels touch stays apart.
 schedule pack_scratch(schedule s);
 
 /// Fuses messages: where a rank starts several transfers of at most `bytes` bytes to the same peer

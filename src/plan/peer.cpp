@@ -25,8 +25,8 @@ void peer_barrier(builder& b, const team& t, std::uint64_t flag) {
   }
 }
 
-void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
-                         const ends& cuts, std::uint64_t flag) {
+void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out, const ends& cuts,
+                         std::uint64_t flag) {
   const int n = t.size();
   peer_barrier(b, t, flag);
   for (int m = 0; m < n; ++m) {
@@ -49,8 +49,8 @@ void peer_allgather(builder& b, const team& t, const ends& cuts, std::uint64_t f
     const int rank = t.ranks[self];
     for (int k = 1; k < n; ++k) {
       const auto other = static_cast<std::size_t>((m + k) % n);
-      b.get(rank, t.ranks[other], t.base[self] + cuts[other],
-            remote(t.base[other] + cuts[other]), cuts[other + 1] - cuts[other]);
+      b.get(rank, t.ranks[other], t.base[self] + cuts[other], remote(t.base[other] + cuts[other]),
+            cuts[other + 1] - cuts[other]);
     }
     b.fence(rank);
   }
@@ -68,8 +68,8 @@ std::vector<int> partners(const team& t, const phase& p, int member) {
 
 }  // namespace
 
-void peer_exchange(builder& b, const team& t, std::uint64_t bytes,
-                   const std::vector<int>& radices, std::uint64_t flag) {
+void peer_exchange(builder& b, const team& t, std::uint64_t bytes, const std::vector<int>& radices,
+                   std::uint64_t flag) {
   const ends cuts = cut_evenly(bytes, b.element(), t.size());
   const auto list = phases(radices, false, t.size());
   const auto begin = [&](window w) { return cuts[static_cast<std::size_t>(w.first)]; };

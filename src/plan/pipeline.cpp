@@ -15,8 +15,7 @@ using offsets = std::set<std::uint64_t>;
 // carried through all primitives to the other ends until nothing changes.
 class refinement {
  public:
-  explicit refinement(const composition& c)
-      : m_cuts(static_cast<std::size_t>(c.what.ranks) * 3) {
+  explicit refinement(const composition& c) : m_cuts(static_cast<std::size_t>(c.what.ranks) * 3) {
     for (const step& s : c.steps)
       for (const primitive& p : s)
         for_each_end(p, [&](const endpoint& e) {
@@ -53,8 +52,7 @@ class refinement {
     offsets all;
     for_each_end(p, [&](const endpoint& e) {
       const offsets& own = cuts(e);
-      for (auto i = own.upper_bound(e.at.offset);
-           i != own.end() && *i < e.at.offset + p.bytes; ++i)
+      for (auto i = own.upper_bound(e.at.offset); i != own.end() && *i < e.at.offset + p.bytes; ++i)
         all.insert(*i - e.at.offset);
     });
     return all;
@@ -64,8 +62,7 @@ class refinement {
     bool changed = false;
     const offsets all = inside(p);
     for_each_end(p, [&](const endpoint& e) {
-      for (const std::uint64_t o : all)
-        changed = cuts(e).insert(e.at.offset + o).second || changed;
+      for (const std::uint64_t o : all) changed = cuts(e).insert(e.at.offset + o).second || changed;
     });
     return changed;
   }

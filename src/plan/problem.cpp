@@ -195,8 +195,7 @@ void check_outcome(const problem& p) {
 
 void check(const problem& p) {
   if (!has_plan(p.kind) && p.kind != kind::group)
-    base::fail(errc::invalid_argument,
-               "there are no plans for " + std::string(sucl::name(p.kind)),
+    base::fail(errc::invalid_argument, "there are no plans for " + std::string(sucl::name(p.kind)),
                "Plans exist for the collectives that move data.");
   if (p.ranks < 1)
     base::fail(errc::invalid_argument, std::to_string(p.ranks) + " ranks", "Give at least one.");
@@ -211,19 +210,20 @@ void check(const problem& p) {
   const auto displs_good = [&](const auto& d) { return d.empty() || d.size() == wanted; };
   if (p.counts.size() != wanted || !displs_good(p.send_displs) || !displs_good(p.recv_displs))
     base::fail(errc::invalid_count,
-               std::string(sucl::name(p.kind)) + " of " + std::to_string(p.ranks) +
-                   " ranks has " + std::to_string(p.counts.size()) + " counts",
+               std::string(sucl::name(p.kind)) + " of " + std::to_string(p.ranks) + " ranks has " +
+                   std::to_string(p.counts.size()) + " counts",
                "It takes " + std::to_string(wanted) + ", and as many displacements or none.");
   if (shape_of(p.kind) == shape::one && !(p.send_displs.empty() && p.recv_displs.empty()))
-    base::fail(errc::invalid_count,
-               std::string(sucl::name(p.kind)) + " takes no displacements", "Use the v-form.");
+    base::fail(errc::invalid_count, std::string(sucl::name(p.kind)) + " takes no displacements",
+               "Use the v-form.");
   // 2^60 keeps every sum of offsets below 64 bits.
   const std::uint64_t most = (std::uint64_t{1} << 60) / p.element_bytes;
   for (const auto* list : {&p.counts, &p.send_displs, &p.recv_displs})
     for (const std::uint64_t n : *list)
       if (n > most / static_cast<std::uint64_t>(p.ranks))
-        base::fail(errc::invalid_count, "a count of " + std::to_string(n) + " elements of " +
-                                            std::to_string(p.element_bytes) + " bytes",
+        base::fail(errc::invalid_count,
+                   "a count of " + std::to_string(n) + " elements of " +
+                       std::to_string(p.element_bytes) + " bytes",
                    "All blocks together must stay below 2^60 bytes.");
   check_overlap(p);
   check_outcome(p);

@@ -33,7 +33,7 @@ struct term {
 struct piece {
   std::uint64_t offset = 0;  ///< byte in recv
   std::uint64_t bytes = 0;
-  std::vector<term> terms;   ///< by first rank, none twice
+  std::vector<term> terms;  ///< by first rank, none twice
 
   friend bool operator==(const piece&, const piece&) = default;
 };

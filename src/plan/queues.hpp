@@ -18,7 +18,7 @@ struct parcel {
   std::uint32_t thread = 0;
   std::uint32_t ticket = 0;  ///< number among the thread's transfers
   std::uint32_t pc = 0;
-  std::uint32_t next = 0;    ///< 1 + index; 0: the last
+  std::uint32_t next = 0;  ///< 1 + index; 0: the last
   clocks::snapshot published;
 };
 
@@ -29,7 +29,7 @@ struct queue {
   std::uint32_t first = 0, last = 0;  ///< 1 + index of parcels; 0: empty
   std::uint32_t sender = access::nobody;
   std::uint32_t receiver = access::nobody;
-  bool sends = false;                 ///< what lies in it: sends or receives
+  bool sends = false;  ///< what lies in it: sends or receives
 };
 
 /// All queues of one kind.

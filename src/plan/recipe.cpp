@@ -33,8 +33,7 @@ constexpr std::array<number_row, 9> number_rows{{{"split", &recipe::split},
                                                  {"ring", &recipe::ring},
                                                  {"steps", &recipe::steps},
                                                  {"fuse", &recipe::fuse}}};
-constexpr std::array<word_row, 2> word_rows{{{"inner", &recipe::inner},
-                                             {"outer", &recipe::outer}}};
+constexpr std::array<word_row, 2> word_rows{{{"inner", &recipe::inner}, {"outer", &recipe::outer}}};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;

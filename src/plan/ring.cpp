@@ -46,8 +46,7 @@ void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& ou
     for (int step = 1; step < n; ++step) {
       const chunk sent = chunk_of(cuts, m - step, n), taken = chunk_of(cuts, m - step - 1, n);
       const place in = landing[(step + 1) % 2];
-      b.send(rank, next, step == 1 ? t.base[self] + sent.offset : landing[step % 2],
-             sent.bytes);
+      b.send(rank, next, step == 1 ? t.base[self] + sent.offset : landing[step % 2], sent.bytes);
       b.receive(rank, previous, in, taken.bytes);
       b.fence(rank);
       if (step + 1 < n) {

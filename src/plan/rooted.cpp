@@ -69,8 +69,8 @@ team accumulators(builder& b, std::uint64_t offset, std::uint64_t bytes, bool le
   team t = everybody(b, {space::recv, offset});
   for (int r = 0; r < n; ++r) {
     const int position = (r - root + n) % n;
-    const bool leaf = radix > 0 ? tree_node_of(position, n, radix).children.empty()
-                                : position == n - 1;
+    const bool leaf =
+        radix > 0 ? tree_node_of(position, n, radix).children.empty() : position == n - 1;
     auto& base = t.base[static_cast<std::size_t>(r)];
     if (r != root && leaf && !leaves_too) {
       base = {space::send, offset};

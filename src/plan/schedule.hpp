@@ -31,9 +31,9 @@ inline constexpr int opcode_count = 9;
 /// A memory that an instruction names. The peer_* spaces are those of the instruction's peer.
 enum class space : std::uint8_t {
   none = 0,
-  send = 1,          ///< the user's input: read only
-  recv = 2,          ///< the user's output; with in_place, also the input
-  scratch = 3,       ///< the plan's own memory, undefined at the start
+  send = 1,     ///< the user's input: read only
+  recv = 2,     ///< the user's output; with in_place, also the input
+  scratch = 3,  ///< the plan's own memory, undefined at the start
   peer_send = 4,
   peer_recv = 5,
   peer_scratch = 6
@@ -83,8 +83,8 @@ struct program {
 
 /// A level of the machine as the plan sees it, outermost first.
 struct level {
-  std::string name;        ///< as in "node"
-  std::string via = "any"; ///< the transport that carries its instructions, as in "mpi", "ipc"
+  std::string name;         ///< as in "node"
+  std::string via = "any";  ///< the transport that carries its instructions, as in "mpi", "ipc"
 
   friend bool operator==(const level&, const level&) = default;
 };

@@ -117,8 +117,8 @@ value_table::outcome value_table::combine(symbol a, symbol b, symbol& result) {
   const std::int64_t base = m_merged[0].shift;
   for (share& s : m_merged) s.shift -= base;
   const auto id = static_cast<std::uint32_t>(m_values.size());
-  m_values.push_back({static_cast<std::uint32_t>(m_shares.size()),
-                      static_cast<std::uint32_t>(m_merged.size())});
+  m_values.push_back(
+      {static_cast<std::uint32_t>(m_shares.size()), static_cast<std::uint32_t>(m_merged.size())});
   m_shares.insert(m_shares.end(), m_merged.begin(), m_merged.end());
   if (++m_used * 2 > m_memos.size()) grow();
   slot(a.id, b.id, delta) = {a.id, b.id, delta, {id, base}};

@@ -32,7 +32,8 @@ struct share {
 };
 
 /// All values of one verification. Two values are the same number exactly if they are the same
-/// expression up to commutativity. The shares of a value are sorted, merged, and start with shift 0.
+/// expression up to commutativity. The shares of a value are sorted, merged, and start with shift
+/// 0.
 class value_table {
  public:
   enum class outcome { good, twice, order };
@@ -59,7 +60,7 @@ class value_table {
   struct memo {
     std::uint32_t a = 0, b = 0;  // a == 0: empty
     std::int64_t delta = 0;
-    symbol result;               // shift relative to a's
+    symbol result;  // shift relative to a's
   };
 
   memo& slot(std::uint32_t a, std::uint32_t b, std::int64_t delta);

@@ -88,8 +88,8 @@ void peer_barrier(builder& b, const team& t, std::uint64_t flag);
 
 /// After a barrier, every member reads its chunk of all others' vectors, beginning with its own and
 /// going round, and reduces it into `out`. The vectors must stay until the caller's next barrier.
-void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
-                         const ends& cuts, std::uint64_t flag);
+void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& out, const ends& cuts,
+                         std::uint64_t flag);
 
 /// Between two barriers, every member reads all others' chunks into its own vector.
 void peer_allgather(builder& b, const team& t, const ends& cuts, std::uint64_t flag);
@@ -97,7 +97,7 @@ void peer_allgather(builder& b, const team& t, const ends& cuts, std::uint64_t f
 /// Recursive exchange with any radices whose product is the number of members, the nearest members
 /// first, each phase ordered by flags among those that meet in it: the node stage of Jocksch and
 /// others (2021). An allreduce: reduces and scatters, then gathers. Ends with a barrier.
-void peer_exchange(builder& b, const team& t, std::uint64_t bytes,
-                   const std::vector<int>& radices, std::uint64_t flag);
+void peer_exchange(builder& b, const team& t, std::uint64_t bytes, const std::vector<int>& radices,
+                   std::uint64_t flag);
 
 }  // namespace sucl::plan

@@ -18,8 +18,7 @@ tree_node tree_node_of(int position, int members, int radix) {
     }
     stride *= radix;
   }
-  if (position != 0)
-    node.parent = static_cast<int>(position - position / stride % radix * stride);
+  if (position != 0) node.parent = static_cast<int>(position - position / stride % radix * stride);
   node.count = static_cast<int>(std::min<std::int64_t>(stride, members - position));
   return node;
 }

@@ -18,8 +18,8 @@ struct tree_child {
 
 /// A node of the tree; positions count from the root. A subtree is a run of positions.
 struct tree_node {
-  int parent = -1;  ///< -1: the root
-  int count = 1;    ///< positions in its subtree, itself included
+  int parent = -1;                   ///< -1: the root
+  int count = 1;                     ///< positions in its subtree, itself included
   std::vector<tree_child> children;  ///< the nearest (and smallest) first
 };
 

@@ -146,7 +146,8 @@ void checker::prepare() {
     const extent in = input_extent(m_schedule.what, r);
     if (in.bytes > 0) {
       memory& m = at(r, m_schedule.what.in_place ? space::recv : space::send);
-      m[m.cut(in.offset, in.bytes, m_lists)].value = m_values.input_of(r, -static_cast<std::int64_t>(in.offset));
+      m[m.cut(in.offset, in.bytes, m_lists)].value =
+          m_values.input_of(r, -static_cast<std::int64_t>(in.offset));
     }
     for (std::size_t c = 0; c < p.channels.size(); ++c) {
       thread_state t;
@@ -162,8 +163,7 @@ void checker::check_order(std::uint32_t t, std::uint32_t pc, space s, const memo
                           memory::cursor at, access past, const char* act, const char* past_act) {
   if (m_clocks.ordered(t, past)) return;
   stop(fault::race, t, pc, s, m[at].begin, m.end_of(at) - m[at].begin,
-       std::string(act) + " what " + who(past) + " " + past_act +
-           " and nothing orders the two");
+       std::string(act) + " what " + who(past) + " " + past_act + " and nothing orders the two");
 }
 
 void checker::note_read(segment& g, access as) {
@@ -207,8 +207,7 @@ void checker::read(std::uint32_t t, std::uint32_t pc, bool source, access as, bo
     if (keep) note_read(m[k], as);
     segment g;
     g.begin = std::max(m[k].begin, offset) - offset + i.dst_offset;
-    g.value = {m[k].value.id,
-               m[k].value.shift + static_cast<std::int64_t>(offset - i.dst_offset)};
+    g.value = {m[k].value.id, m[k].value.shift + static_cast<std::int64_t>(offset - i.dst_offset)};
     if (m_run.empty() || m_run.back().value != g.value) m_run.push_back(g);
   }
 }
@@ -368,8 +367,7 @@ bool checker::fence(std::uint32_t t, const instruction& i) {
 }
 
 // All signals of a flag come from one channel, all waits too: else timing would pair them.
-void checker::claim(std::uint32_t t, const instruction& i, std::uint32_t& owner,
-                    const char* act) {
+void checker::claim(std::uint32_t t, const instruction& i, std::uint32_t& owner, const char* act) {
   if (owner == access::nobody) owner = t;
   if (owner != t)
     stop(fault::race, t, state(t).pc, space::none, 0, 0,
@@ -468,8 +466,10 @@ void checker::stop_blocked(std::uint32_t t) {
   const bool memory = i.op != opcode::wait;
   const bool writes = i.op == opcode::receive;
   stop(over ? fault::unmatched : fault::deadlock, t, pc,
-       !memory ? space::none : writes ? i.dst : i.src, writes ? i.dst_offset : i.src_offset,
-       memory ? i.bytes : 0,
+       !memory  ? space::none
+       : writes ? i.dst
+                : i.src,
+       writes ? i.dst_offset : i.src_offset, memory ? i.bytes : 0,
        "rank " + std::to_string(i.peer) +
            (over ? " comes to its end and has nothing that matches it"
                  : " waits, directly or through others, for this rank to go on"));
@@ -506,8 +506,9 @@ void checker::check_last_accesses() {
 void checker::check_piece(int rank, const piece& part) {
   m_shares.clear();
   for (const term& t : part.terms)
-    m_shares.push_back({t.first, t.count, static_cast<std::int64_t>(t.source) -
-                                              static_cast<std::int64_t>(part.offset)});
+    m_shares.push_back(
+        {t.first, t.count,
+         static_cast<std::int64_t>(t.source) - static_cast<std::int64_t>(part.offset)});
   if (m_shares.size() > 1) normalise(m_shares);
   const memory& m = at(rank, space::recv);
   for (auto k = m.find(part.offset); !m.past(k, part.offset + part.bytes); m.next(k)) {

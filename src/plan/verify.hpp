@@ -41,7 +41,7 @@ struct verdict {
   space where = space::none;
   std::uint64_t offset = 0;  ///< byte range
   std::uint64_t bytes = 0;
-  std::string message;       ///< all of it in words
+  std::string message;  ///< all of it in words
 
   /// Every rank's result is combined by the same tree, so all hold the same bits. Only set by a
   /// schedule that passed.

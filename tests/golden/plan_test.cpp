@@ -52,15 +52,14 @@ TEST_P(plan_golden, is_as_approved) {
 
 INSTANTIATE_TEST_SUITE_P(
     all, plan_golden,
-    testing::Values(
-        approved{"ring", kind::allreduce, 3, 7, "ring"},
-        approved{"exchange", kind::allreduce, 6, 12, "exchange(radices=2,3;split=1)"},
-        approved{"two_shot", kind::allreduce, 2, 6, "two_shot(pipeline=2)"},
-        approved{"multi_leader", kind::allreduce, 4, 8,
-                 "hierarchical(hierarchy=2,2;inner=peer;outer=doubling;via=mpi,ipc)"},
-        approved{"broadcast", kind::broadcast, 6, 6,
-                 "composed(hierarchy=2,3;pipeline=2;stripe=3;via=mpi,ipc)"},
-        approved{"alltoall", kind::alltoall, 3, 1, "bruck"}),
+    testing::Values(approved{"ring", kind::allreduce, 3, 7, "ring"},
+                    approved{"exchange", kind::allreduce, 6, 12, "exchange(radices=2,3;split=1)"},
+                    approved{"two_shot", kind::allreduce, 2, 6, "two_shot(pipeline=2)"},
+                    approved{"multi_leader", kind::allreduce, 4, 8,
+                             "hierarchical(hierarchy=2,2;inner=peer;outer=doubling;via=mpi,ipc)"},
+                    approved{"broadcast", kind::broadcast, 6, 6,
+                             "composed(hierarchy=2,3;pipeline=2;stripe=3;via=mpi,ipc)"},
+                    approved{"alltoall", kind::alltoall, 3, 1, "bruck"}),
     [](const auto& i) { return std::string(i.param.file); });
 
 }  // namespace

@@ -50,25 +50,58 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
   with([](recipe& r) { r.radices = {3}; });
   with([](recipe& r) { r.radices = {5}; });
   with([](recipe& r) { r.split = 1; });
-  with([](recipe& r) { r.split = 0; r.ports = 1; });
+  with([](recipe& r) {
+    r.split = 0;
+    r.ports = 1;
+  });
   with([&](recipe& r) { r.radices = {std::max(n, 2)}; });
-  with([&](recipe& r) { r.radices = {std::max(n, 2)}; r.split = 0; });
-  with([&](recipe& r) { if (n % 6 == 0 && n > 6) r.radices = {2, n / 6, 3}; });
+  with([&](recipe& r) {
+    r.radices = {std::max(n, 2)};
+    r.split = 0;
+  });
+  with([&](recipe& r) {
+    if (n % 6 == 0 && n > 6) r.radices = {2, n / 6, 3};
+  });
   with([](recipe& r) { r.segments = 4; });
   for (const char* inner : {"direct", "exchange", "cyclic"})
     with([&](recipe& r) { r.inner = inner; });
   const auto nodes = [&](int width) { return (n + width - 1) / width; };
   for (const char* inner : {"direct", "ring", "exchange", "cyclic", "peer"})
-    with([&](recipe& r) { r.inner = inner; r.hierarchy = {nodes(4), 4}; });
+    with([&](recipe& r) {
+      r.inner = inner;
+      r.hierarchy = {nodes(4), 4};
+    });
   for (const char* outer : {"direct", "exchange", "cyclic", "doubling", "tree", "peer"})
-    with([&](recipe& r) { r.outer = outer; r.inner = "peer"; r.hierarchy = {nodes(4), 4}; });
-  with([&](recipe& r) { r.leaders = 1; r.hierarchy = {nodes(4), 4}; });
-  with([&](recipe& r) { r.leaders = 2; r.hierarchy = {nodes(8), 8}; r.pipeline = 2; });
-  with([&](recipe& r) { r.hierarchy = {nodes(12), 2, 6}; r.via = {"mpi", "ipc", "ipc"}; });
+    with([&](recipe& r) {
+      r.outer = outer;
+      r.inner = "peer";
+      r.hierarchy = {nodes(4), 4};
+    });
+  with([&](recipe& r) {
+    r.leaders = 1;
+    r.hierarchy = {nodes(4), 4};
+  });
+  with([&](recipe& r) {
+    r.leaders = 2;
+    r.hierarchy = {nodes(8), 8};
+    r.pipeline = 2;
+  });
+  with([&](recipe& r) {
+    r.hierarchy = {nodes(12), 2, 6};
+    r.via = {"mpi", "ipc", "ipc"};
+  });
   for (const int steps : {1, 2, 3}) {
     with([&](recipe& r) { r.steps = steps; });
-    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(4), 4}; r.fuse = 1024; });
-    with([&](recipe& r) { r.steps = steps; r.hierarchy = {2, nodes(12), 3, 2}; r.pipeline = 2; });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(4), 4};
+      r.fuse = 1024;
+    });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {2, nodes(12), 3, 2};
+      r.pipeline = 2;
+    });
     with([&](recipe& r) {
       r.steps = steps;
       r.hierarchy = {nodes(6), 3, 2};
@@ -76,8 +109,16 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
       r.ring = nodes(6);
       r.pipeline = 3;
     });
-    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(4), 4}; r.stripe = 4; });
-    with([&](recipe& r) { r.steps = steps; r.hierarchy = {nodes(2), 2}; r.ring = nodes(2); });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(4), 4};
+      r.stripe = 4;
+    });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(2), 2};
+      r.ring = nodes(2);
+    });
   }
   std::erase_if(list, [&](const recipe& r) { return !refusal(p, r).empty(); });
   for (auto i = list.begin(); i != list.end(); ++i)

@@ -39,8 +39,7 @@ class every_collective : public testing::TestWithParam<kind> {
 TEST_P(every_collective, has_an_algorithm) { EXPECT_FALSE(algorithms_for(GetParam()).empty()); }
 
 TEST_P(every_collective, is_right_for_1_to_64_ranks) {
-  for (int ranks = 1; ranks <= 64; ++ranks)
-    ASSERT_NO_FATAL_FAILURE(sweep(ranks, 7, 4, true));
+  for (int ranks = 1; ranks <= 64; ++ranks) ASSERT_NO_FATAL_FAILURE(sweep(ranks, 7, 4, true));
 }
 
 TEST_P(every_collective, is_right_for_primes) {
@@ -64,8 +63,7 @@ TEST_P(every_collective, is_right_from_every_root) {
     for (int root = 0; root < ranks; ++root) {
       const problem p = cases::make_problem(GetParam(), ranks, 5, 4, root);
       for (const algorithm_info* a : algorithms_for(GetParam()))
-        for (const recipe& r : cases::recipes(*a, p))
-          ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+        for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
     }
 }
 
@@ -97,8 +95,7 @@ TEST_P(every_collective, is_right_in_place) {
     problem p = cases::make_problem(GetParam(), ranks, 9, 4, ranks - 1);
     p.in_place = true;
     for (const algorithm_info* a : algorithms_for(GetParam()))
-      for (const recipe& r : cases::recipes(*a, p))
-        ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+      for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
   }
 }
 
@@ -107,8 +104,7 @@ TEST_P(every_collective, is_right_in_order_of_rank) {
     problem p = cases::make_problem(GetParam(), ranks, 9, 4, 0);
     p.order = ordering::ranked;
     for (const algorithm_info* a : algorithms_for(GetParam()))
-      for (const recipe& r : cases::recipes(*a, p))
-        ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+      for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
   }
 }
 

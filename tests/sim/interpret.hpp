@@ -11,9 +11,10 @@
 
 namespace sucl::plan {
 
-/// Runs `s` once; `seed` decides inputs and timing: which channel goes on, when transfers move their
-/// data, whether a send is buffered, when ranks start and when, after its end, a rank's buffers are
-/// used for other things. Returns what went wrong, or "". The schedule must pass check_form().
+/// Runs `s` once; `seed` decides inputs and timing: which channel goes on, when transfers move
+/// their data, whether a send is buffered, when ranks start and when, after its end, a rank's
+/// buffers are used for other things. Returns what went wrong, or "". The schedule must pass
+/// check_form().
 std::string interpret(const schedule& s, std::uint64_t seed);
 
 }  // namespace sucl::plan

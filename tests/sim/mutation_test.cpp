@@ -57,7 +57,9 @@ class mutator {
     const std::uint64_t unit = m_random() % 4 == 0 ? 1 : 4 * (1 + m_random() % 3);
     switch (m_random() % 11) {
       case 0: c.erase(c.begin() + static_cast<std::ptrdiff_t>(k)); return "removed";
-      case 1: c.insert(c.begin() + static_cast<std::ptrdiff_t>(k), instruction(i)); return "doubled";
+      case 1:
+        c.insert(c.begin() + static_cast<std::ptrdiff_t>(k), instruction(i));
+        return "doubled";
       case 2:
         if (k + 1 < c.size()) std::swap(c[k], c[k + 1]);
         return "swapped with the next";
@@ -105,10 +107,9 @@ TEST(plan_mutations, every_harmful_one_is_caught) {
     if (check_form(s))
       for (std::uint64_t seed = 0; seed < 8 && wrong.empty(); ++seed)
         wrong = interpret(s, seed + 100 * static_cast<std::uint64_t>(n));
-    ASSERT_TRUE(!v || wrong.empty())
-        << "missed in " << sucl::name(s.what.kind) << " " << s.algorithm << ", " << damage << ": "
-        << wrong << "\n"
-        << to_text(s);
+    ASSERT_TRUE(!v || wrong.empty()) << "missed in " << sucl::name(s.what.kind) << " "
+                                     << s.algorithm << ", " << damage << ": " << wrong << "\n"
+                                     << to_text(s);
     wrong.empty() ? ++harmless : ++harmful;
   }
   for (const auto& [f, n] : caught) RecordProperty(name(f), n);

@@ -266,8 +266,8 @@ channel 0
 
 TEST(plan_pack_scratch, never_takes_more) {
   for (const kind k : {kind::allreduce, kind::reduce, kind::allgather, kind::gather}) {
-    const schedule loose = lower(
-        factorise(stripe(pipeline(compose(make(k, 16, 640), 1), 3), 4, 3), {2, 2, 2, 2}), "");
+    const schedule loose =
+        lower(factorise(stripe(pipeline(compose(make(k, 16, 640), 1), 3), 4, 3), {2, 2, 2, 2}), "");
     const schedule tight = pack_scratch(loose);
     EXPECT_TRUE(verify(tight)) << verify(tight).message;
     for (std::size_t r = 0; r < 16; ++r)

@@ -52,8 +52,8 @@ TEST(plan_verify, finds_unset_reads) {
 }
 
 TEST(plan_verify, finds_what_is_out_of_bounds) {
-  expect(judge("copy recv+4 send+0 8\n", exchange_with(0)), fault::out_of_bounds, 0, 0,
-         space::recv, 4, 8);
+  expect(judge("copy recv+4 send+0 8\n", exchange_with(0)), fault::out_of_bounds, 0, 0, space::recv,
+         4, 8);
 }
 
 TEST(plan_verify, finds_writes_to_the_input) {
@@ -146,15 +146,15 @@ TEST(plan_verify, finds_what_is_out_of_order) {
 const char* const from_peer = "broadcast ranks 2 root 0 element 4 counts 2";
 
 TEST(plan_verify, wants_a_peer_to_have_started) {
-  expect(judge("wait 1 flag 0\n", "get 0 recv+0 peer.send+0 8\nfence\nsignal 0 flag 0\n",
-               from_peer),
-         fault::race, 1, 0, space::peer_send, 0, 8);
+  expect(
+      judge("wait 1 flag 0\n", "get 0 recv+0 peer.send+0 8\nfence\nsignal 0 flag 0\n", from_peer),
+      fault::race, 1, 0, space::peer_send, 0, 8);
 }
 
 TEST(plan_verify, wants_a_peer_to_know_the_end) {
-  expect(judge("signal 1 flag 0\n", "wait 0 flag 0\nget 0 recv+0 peer.send+0 8\nfence\n",
-               from_peer),
-         fault::race, 0, -1, space::send, 0, 8);
+  expect(
+      judge("signal 1 flag 0\n", "wait 0 flag 0\nget 0 recv+0 peer.send+0 8\nfence\n", from_peer),
+      fault::race, 0, -1, space::send, 0, 8);
 }
 
 TEST(plan_verify, wants_a_fence_before_the_signal) {
@@ -167,33 +167,34 @@ TEST(plan_verify, wants_a_fence_before_the_signal) {
 }
 
 TEST(plan_verify, takes_messages_among_sharing_ranks_as_order) {
-  const verdict v = judge(
-      "copy scratch+0 send+0 4\nsend 1 scratch+0 4\nreceive 1 scratch+4 4\nfence\n",
-      "receive 0 scratch+0 4\nfence\nget 0 recv+0 peer.send+0 8\nfence\nsend 0 scratch+0 4\nfence\n",
-      from_peer);
+  const verdict v =
+      judge("copy scratch+0 send+0 4\nsend 1 scratch+0 4\nreceive 1 scratch+4 4\nfence\n",
+            "receive 0 scratch+0 4\nfence\nget 0 recv+0 peer.send+0 8\nfence\nsend 0 scratch+0 "
+            "4\nfence\n",
+            from_peer);
   EXPECT_TRUE(v) << v.message;
 }
 
 TEST(plan_verify, finds_signals_that_are_left_over) {
-  EXPECT_EQ(judge(exchange_with(1) + "signal 1 flag 7\n", exchange_with(0)).what,
-            fault::unmatched);
+  EXPECT_EQ(judge(exchange_with(1) + "signal 1 flag 7\n", exchange_with(0)).what, fault::unmatched);
 }
 
 TEST(plan_verify, finds_races_between_channels) {
   const auto plan = [](const std::string& first, const std::string& second) {
-    return verify(from_text("sucl-plan 1\ncollective allreduce ranks 1 element 4 counts 2\n"
-                            "algorithm x\nlevel 0 all via any\nrank 0 scratch 8\nchannel 0\n" +
-                            first + "channel 1\n" + second));
+    return verify(
+        from_text("sucl-plan 1\ncollective allreduce ranks 1 element 4 counts 2\n"
+                  "algorithm x\nlevel 0 all via any\nrank 0 scratch 8\nchannel 0\n" +
+                  first + "channel 1\n" + second));
   };
   EXPECT_TRUE(plan("copy recv+0 send+0 4\n", "copy recv+4 send+4 4\n"));
   EXPECT_EQ(plan("copy recv+0 send+0 8\n", "copy recv+4 send+4 4\n").what, fault::race);
   // A signal to oneself orders channels.
   EXPECT_TRUE(plan("copy scratch+0 send+0 8\nsignal 0 flag 1\n",
                    "wait 0 flag 1\ncopy recv+0 scratch+0 8\n"));
-  EXPECT_EQ(plan("signal 0 flag 1\ncopy scratch+0 send+0 8\n",
-                 "wait 0 flag 1\ncopy recv+0 scratch+0 8\n")
-                .what,
-            fault::race);
+  EXPECT_EQ(
+      plan("signal 0 flag 1\ncopy scratch+0 send+0 8\n", "wait 0 flag 1\ncopy recv+0 scratch+0 8\n")
+          .what,
+      fault::race);
 }
 
 TEST(plan_verify, does_not_depend_on_the_number_of_bytes) {
