@@ -11,6 +11,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,6 +26,9 @@ struct job {
   communicator world;           ///< of `queue`
   communicator in_order_world;  ///< of `in_order`
   communicator aside;           ///< host memory only: for the tests' own messages
+  /// Others of all ranks. Collective, whichever of them a rank calls.
+  std::function<communicator(const sycl::queue&)> world_with;
+  std::function<communicator()> world_without;
 };
 job& the_job();
 

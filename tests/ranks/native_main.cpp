@@ -1,0 +1,251 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Programs that call MPI themselves, one for each way to share it with SuCL. Compiled for each MPI;
+// the first argument says which one to run. Every rank prints its failures; the status is 0 if there
+// are none.
+#include <sucl/sucl.hpp>
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace {
+
+int g_failures = 0;
+
+#define CHECK(condition)                                                                 \
+  do {                                                                                   \
+    if (condition) break;                                                                \
+    std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);       \
+    ++g_failures;                                                                        \
+  } while (false)
+
+template <class Call>
+void expect_error(sucl::errc code, const std::string& part, Call&& call) {
+  try {
+    call();
+  } catch (const sucl::error& e) {
+    if (e.code() == code && std::string(e.what()).find(part) != std::string::npos) return;
+    std::fprintf(stderr, "expected %s with '%s': %s\n", sucl::name(code), part.c_str(), e.what());
+    ++g_failures;
+    return;
+  }
+  std::fprintf(stderr, "no error; expected %s with '%s'\n", sucl::name(code), part.c_str());
+  ++g_failures;
+}
+
+bool finalised() {
+  int flag = 0;
+  MPI_Finalized(&flag);
+  return flag != 0;
+}
+
+void initialise(int level = MPI_THREAD_MULTIPLE) {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, level, &provided);
+  CHECK(provided >= level);
+}
+
+void sum(sucl::communicator& comm) {
+  int x = comm.rank() + 1;
+  comm.allreduce(&x, 1, sucl::op::sum).wait();
+  CHECK(x == comm.size() * (comm.size() + 1) / 2);
+  x = comm.rank();
+  comm.blocking().allreduce(&x, 1, sucl::op::max);
+  CHECK(x == comm.size() - 1);
+}
+
+// SuCL starts and ends MPI.
+void uninitialised() {
+  {
+    sucl::runtime rt;
+    auto world = rt.world();
+    sum(world);
+    int level = 0;
+    MPI_Query_thread(&level);
+    CHECK(level == MPI_THREAD_MULTIPLE);
+  }
+  CHECK(finalised());
+}
+
+// The program starts and ends MPI: any number of runtimes fit in between.
+void initialised() {
+  initialise();
+  sucl::communicator left_over;
+  for (int round = 0; round < 3; ++round) {
+    sucl::runtime rt;
+    auto world = rt.world();
+    sum(world);
+    left_over = world.dup();
+    CHECK(world.size() == rt.size());
+  }
+  CHECK(!finalised());
+  expect_error(sucl::errc::shut_down, "shut down", [&] { left_over.barrier(); });
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  left_over = {};
+}
+
+// The program ends MPI while SuCL lives, and with an operation in flight.
+void finalised_before() {
+  initialise();
+  sucl::runtime rt;
+  auto world = rt.world();
+  auto dup = world.dup();
+  sum(world);
+  std::vector<int> x(100000, world.rank());
+  auto done = dup.allreduce(x.data(), x.size(), sucl::op::max);
+  MPI_Finalize();
+  done.wait();
+  CHECK(x.back() == world.size() - 1);
+  expect_error(sucl::errc::shut_down, "", [&] { world.blocking().barrier(); });
+  expect_error(sucl::errc::shut_down, "", [&] { dup.barrier(); });
+  expect_error(sucl::errc::shut_down, "", [&] { rt.world(); });
+}
+
+void finalised_already() {
+  initialise();
+  MPI_Finalize();
+  expect_error(sucl::errc::shut_down, "finalised already", [] { sucl::runtime rt; });
+}
+
+void wrong_level() {
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  if (provided == MPI_THREAD_MULTIPLE) {
+    sucl::runtime rt;  // more than was asked for
+    auto world = rt.world();
+    sum(world);
+  } else {
+    expect_error(sucl::errc::unavailable, "MPI_THREAD_MULTIPLE", [] { sucl::runtime rt; });
+  }
+  CHECK(!finalised());
+  MPI_Finalize();
+}
+
+void adopt() {
+  initialise();
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  {
+    sucl::runtime rt;
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &part);
+    auto comm = rt.adopt(part);
+    int part_rank = 0;
+    MPI_Comm_rank(part, &part_rank);
+    CHECK(comm.rank() == part_rank);
+    MPI_Comm_free(&part);  // it stays the caller's
+    sum(comm);
+    sycl::queue q{sycl::cpu_selector_v};
+    auto world = rt.adopt(MPI_COMM_WORLD, q);
+    CHECK(world.rank() == rank && world.size() == size);
+    sum(world);
+    auto self = rt.adopt(MPI_COMM_SELF);
+    sum(self);
+    expect_error(sucl::errc::invalid_argument, "MPI_COMM_NULL", [&] { rt.adopt(MPI_COMM_NULL); });
+    struct {
+      char bytes[3];
+    } foreign{};
+    expect_error(sucl::errc::invalid_argument, "3 bytes", [&] { rt.adopt(foreign); });
+    // Messages of the program and of SuCL do not meet, whatever their tags.
+    const int to = (rank + 1) % size;
+    const int from = (rank + size - 1) % size;
+    int mine = rank, theirs[2] = {-1, -1};
+    MPI_Request request;
+    MPI_Irecv(&theirs[0], 1, MPI_INT, from, 7, MPI_COMM_WORLD, &request);
+    auto received = world.recv(&theirs[1], 1, from, 7);
+    int again = 100 + rank;
+    world.send(&again, 1, to, 7).wait();
+    MPI_Send(&mine, 1, MPI_INT, to, 7, MPI_COMM_WORLD);
+    received.wait();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(theirs[0] == from && theirs[1] == 100 + from);
+  }
+  MPI_Finalize();
+}
+
+// What SuCL's order of operations is for: the same as order_test.cpp does, by MPI calls in host
+// tasks. Even ranks make the first one's dependency ready first, odd ranks the second's. This must
+// go wrong.
+struct latch {
+  std::atomic<bool> open{false};
+  sycl::event on(sycl::queue& q) {
+    return q.submit([&](sycl::handler& h) {
+      h.host_task([this] {
+        while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      });
+    });
+  }
+};
+
+void naive() {
+  using namespace std::chrono_literals;
+  initialise();
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  sycl::queue q{sycl::cpu_selector_v};
+  latch for_a, for_b;
+  int a = rank + 1, b = 1000 * (rank + 1);
+  std::atomic<int> finished{0};
+  const auto naive_allreduce = [&](int& x, const sycl::event& ready) {
+    q.submit([&](sycl::handler& h) {
+      h.depends_on(ready);
+      h.host_task([&] {
+        MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        ++finished;
+      });
+    });
+  };
+  naive_allreduce(a, for_a.on(q));
+  naive_allreduce(b, for_b.on(q));
+  const auto wait_for = [&](int count) {
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    while (finished < count && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(1ms);
+    return finished >= count;
+  };
+  (rank % 2 == 0 ? for_a : for_b).open = true;
+  bool ended = wait_for(1);
+  (rank % 2 == 0 ? for_b : for_a).open = true;
+  ended = ended && wait_for(2);
+  const int sum = size * (size + 1) / 2;
+  const bool right = ended && a == sum && b == 1000 * sum;
+  std::printf("rank %d: naive %s: %d and %d\n", rank,
+              right ? "is right" : ended ? "is wrong" : "hangs", a, b);
+  std::fflush(stdout);
+  CHECK(!right);
+  if (!ended) MPI_Abort(MPI_COMM_WORLD, g_failures);
+  MPI_Finalize();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, void (*)()> cases{
+      {"uninitialised", uninitialised},       {"initialised", initialised},
+      {"finalised_before", finalised_before}, {"finalised_already", finalised_already},
+      {"wrong_level", wrong_level},           {"adopt", adopt},
+      {"naive", naive}};
+  const auto found = cases.find(argc > 1 ? argv[1] : "");
+  if (found == cases.end()) return 2;
+  try {
+    found->second();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return g_failures == 0 ? 0 : 1;
+}
