@@ -112,9 +112,10 @@ void avoid_broken_broadcast(const sucl_core* core, bool initialised) {
     setenv("I_MPI_ADJUST_BCAST", "8", 1);
     return;
   }
-  core->log(SUCL_LOG_WARN, "mpi",
-            "Intel MPI's broadcast can deliver wrong data with this many ranks on a node, and MPI was "
-            "initialised before SuCL could choose another algorithm: set I_MPI_ADJUST_BCAST=8");
+  core->log(
+      SUCL_LOG_WARN, "mpi",
+      "Intel MPI's broadcast can deliver wrong data with this many ranks on a node, and MPI was "
+      "initialised before SuCL could choose another algorithm: set I_MPI_ADJUST_BCAST=8");
 }
 
 #else

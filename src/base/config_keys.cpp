@@ -292,10 +292,10 @@ std::vector<backend_entry> built_in_backends() {
 bool foreign_variable(std::string_view name) {
   // A star at the end stands for any rest. SUCL_MPI is the compiler wrapper of the build.
   constexpr std::array<std::string_view, 16> others{
-      "SUCL_CONFIG", "SUCL_MODULE_PATH", "SUCL_SYCL*",  "SUCL_VENV*",   "SUCL_MPI",
-      "SUCL_ACPP*",  "SUCL_ICPX*",       "SUCL_BENCH*", "SUCL_BUILD*",  "SUCL_TEST*",
-      "SUCL_RUN*",   "SUCL_INSTALL*",    "SUCL_CI*",    "SUCL_PYTHON*", "SUCL_EXAMPLE*",
-      "SUCL_ENVIRONMENT"};
+      "SUCL_CONFIG", "SUCL_MODULE_PATH", "SUCL_SYCL*",    "SUCL_VENV*",
+      "SUCL_MPI",    "SUCL_ACPP*",       "SUCL_ICPX*",    "SUCL_BENCH*",
+      "SUCL_BUILD*", "SUCL_TEST*",       "SUCL_RUN*",     "SUCL_INSTALL*",
+      "SUCL_CI*",    "SUCL_PYTHON*",     "SUCL_EXAMPLE*", "SUCL_ENVIRONMENT"};
   return std::any_of(others.begin(), others.end(), [&](std::string_view other) {
     if (other.back() != '*') return name == other;
     other.remove_suffix(1);

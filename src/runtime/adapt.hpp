@@ -83,8 +83,8 @@ struct adaptation {
 SUCL_CORE_API adaptation plan_adaptation(const sucl_operation& operation, const layouts& where,
                                          wire_table& wires, const staging& settings);
 
-/// A quick test that a dense operation needs no adaptation: true only where plan_adaptation() says so
-/// too, and in the common case.
+/// A quick test that a dense operation needs no adaptation: true only where plan_adaptation() says
+/// so too, and in the common case.
 inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
                              const staging& settings) noexcept {
   const bool counted = operation.send_counts != nullptr || operation.recv_counts != nullptr;

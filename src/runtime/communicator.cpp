@@ -108,8 +108,8 @@ void communicator::throw_if_ended() {
   }
 }
 
-issue_result communicator::issue(const sucl_operation& record, const layouts& shape,
-                           bool ready, const observer& watch, bool blocking) {
+issue_result communicator::issue(const sucl_operation& record, const layouts& shape, bool ready,
+                                 const observer& watch, bool blocking) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   node* n = take_node();
@@ -152,7 +152,8 @@ std::chrono::nanoseconds communicator::patience_for(const sucl_operation& record
   constexpr std::chrono::nanoseconds most = std::chrono::microseconds(100);
   const auto bytes = record.count * record.element_size;
   return std::min<std::chrono::nanoseconds>(
-      most, poll + std::chrono::nanoseconds(std::min<std::uint64_t>(bytes / bytes_per_ns, 1000000)));
+      most,
+      poll + std::chrono::nanoseconds(std::min<std::uint64_t>(bytes / bytes_per_ns, 1000000)));
 }
 
 void communicator::mark_ready(const ticket& t, const void* send, void* recv) {
@@ -168,9 +169,8 @@ void communicator::mark_ready(const ticket& t) {
 }
 
 bool communicator::may_post(const sucl_operation& next) const {
-  return std::all_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
-    return !n->pipeline || n->pipeline->may_follow(next);
-  });
+  return std::all_of(m_flight.begin(), m_flight.end(),
+                     [&](const node* n) { return !n->pipeline || n->pipeline->may_follow(next); });
 }
 
 // Posts what may be posted, in order.
@@ -196,8 +196,8 @@ void communicator::post(node& n) {
     n.via = &m_carriers.choose(n.record);
     adaptation how = plan_adaptation(n.record, n.shape, *n.via->wires, m_staging);
     if (how.needed) {
-      n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via,
-                                             m_device.copier, m_scratch);
+      n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via, m_device.copier,
+                                             m_scratch);
       if (n.pipeline->step()) finish(n, nullptr);
       return;
     }
@@ -256,8 +256,7 @@ void communicator::finish(node& n, const error_info* failure) {
   m_flight.erase(std::find(m_flight.begin(), m_flight.end(), &n));
   if (failure) {
     n.failure = *failure;
-    base::log(base::log_level::info, "runtime", describe(n.record), " failed: ",
-              failure->message);
+    base::log(base::log_level::info, "runtime", describe(n.record), " failed: ", failure->message);
     // Who waits is told; an asynchronous failure is kept for the next call.
     const bool asynchronous = n.watch.done || n.watch.assisted;
     if (asynchronous && !m_untold && !m_broken) m_untold = *failure;
@@ -289,10 +288,10 @@ bool communicator::progress(int* finished) {
       if (!test(*m_flight[i])) ++i;
     pump();
   }
-  const bool more = !m_flight.empty() ||
-                    (!m_waiting.empty() &&
-                     (m_waiting.front()->ready.load(std::memory_order_acquire) ||
-                      m_waiting.front()->watch.is_ready != nullptr));
+  const bool more =
+      !m_flight.empty() ||
+      (!m_waiting.empty() && (m_waiting.front()->ready.load(std::memory_order_acquire) ||
+                              m_waiting.front()->watch.is_ready != nullptr));
   if (!m_done.empty()) {
     std::vector<node*> done;
     done.swap(m_done);
@@ -484,8 +483,7 @@ void communicator::shut_down(bool drain) {
   while (drain) {
     {
       std::lock_guard lock(m_mutex);
-      if (m_broken || (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct))
-        break;
+      if (m_broken || (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct)) break;
     }
     int finished = 0;
     progress(&finished);

@@ -108,14 +108,11 @@ sucl_memory device::classify(const void* pointer) const {
 
 sucl_memory device::ask(const void* pointer) const {
   switch (::sycl::get_pointer_type(pointer, m_context)) {
-    case ::sycl::usm::alloc::host:
-      return SUCL_MEMORY_HOST;
-    case ::sycl::usm::alloc::shared:
-      return SUCL_MEMORY_SHARED;
+    case ::sycl::usm::alloc::host: return SUCL_MEMORY_HOST;
+    case ::sycl::usm::alloc::shared: return SUCL_MEMORY_SHARED;
     case ::sycl::usm::alloc::device:
       return m_self.device_memory_on_host && !m_stages ? SUCL_MEMORY_HOST : SUCL_MEMORY_DEVICE;
-    default:
-      break;
+    default: break;
   }
   for (const auto& context : m_other_contexts)
     if (::sycl::get_pointer_type(pointer, context) != ::sycl::usm::alloc::unknown)

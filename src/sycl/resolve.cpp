@@ -30,17 +30,13 @@ access access_to_recv(const sucl_operation& o, int rank) {
   if (!(o.flags & SUCL_FLAG_IN_PLACE)) return {};
   const bool at_root = rank == o.root;
   switch (o.kind) {
-    case SUCL_KIND_BROADCAST:
-      return {at_root, !at_root};
+    case SUCL_KIND_BROADCAST: return {at_root, !at_root};
     case SUCL_KIND_REDUCE:
     case SUCL_KIND_GATHER:
-    case SUCL_KIND_GATHERV:
-      return {true, at_root};
+    case SUCL_KIND_GATHERV: return {true, at_root};
     case SUCL_KIND_SCATTER:
-    case SUCL_KIND_SCATTERV:
-      return {at_root, !at_root};
-    default:
-      return {true, true};
+    case SUCL_KIND_SCATTERV: return {at_root, !at_root};
+    default: return {true, true};
   }
 }
 

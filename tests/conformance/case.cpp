@@ -30,8 +30,7 @@ std::vector<std::string> list(factor f) {
     }
     case f_form: return {"event", "blocking", "chained"};
     case f_memory:
-      return {"device",   "host",     "shared",   "system",
-              "buffer1d", "buffer2d", "buffer3d", "mixed"};
+      return {"device", "host", "shared", "system", "buffer1d", "buffer2d", "buffer3d", "mixed"};
     case f_place: return {"out", "in"};
     case f_comm: return {"world", "in_order", "reversed", "host"};
     case f_root: return {"first", "last"};
@@ -123,8 +122,7 @@ bool valid(const test_case& c) {
 }
 
 filter::filter() {
-  for (int f = 0; f < factors; ++f)
-    allowed[f].assign(names(static_cast<factor>(f)).size(), true);
+  for (int f = 0; f < factors; ++f) allowed[f].assign(names(static_cast<factor>(f)).size(), true);
 }
 
 std::string filter::restrict(const std::string& argument) {

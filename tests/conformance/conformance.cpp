@@ -30,10 +30,14 @@ const std::vector<profile>& profiles() {
       {"mock", "mock", {{"SUCL_RULES", "[{ backend = \"mock\" }]"}}},
       {"staged1",
        "mpi",
-       {{"SUCL_DEVICE_MEMORY", "stage"}, {"SUCL_STAGING_CHUNK", "4Ki"}, {"SUCL_STAGING_DEPTH", "1"}}},
+       {{"SUCL_DEVICE_MEMORY", "stage"},
+        {"SUCL_STAGING_CHUNK", "4Ki"},
+        {"SUCL_STAGING_DEPTH", "1"}}},
       {"staged3",
        "mpi",
-       {{"SUCL_DEVICE_MEMORY", "stage"}, {"SUCL_STAGING_CHUNK", "4Ki"}, {"SUCL_STAGING_DEPTH", "3"}}},
+       {{"SUCL_DEVICE_MEMORY", "stage"},
+        {"SUCL_STAGING_CHUNK", "4Ki"},
+        {"SUCL_STAGING_DEPTH", "3"}}},
       {"sliced", "mpi", {{"SUCL_BACKEND_MPI_MAX_COUNT", "100"}}},
       {"layers", "mpi", {{"SUCL_VALIDATE", "1"}, {"SUCL_TRACE", "/dev/null"}}},
       {"watched", "mpi", {{"SUCL_TIMEOUT", "60"}}},
@@ -112,9 +116,9 @@ class suite {
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (rank() == 0 && !m_options.list)
-      std::printf("conformance: %s, profile %s, %d ranks: %zu cases in %.1f s, %d failed on rank 0\n",
-                  m_mpi.c_str(), m_options.how->name, ranks(), cases.size(), took.count(),
-                  m_failures);
+      std::printf(
+          "conformance: %s, profile %s, %d ranks: %zu cases in %.1f s, %d failed on rank 0\n",
+          m_mpi.c_str(), m_options.how->name, ranks(), cases.size(), took.count(), m_failures);
     if (cases.empty()) complain("no call of the API matches");
     return m_failures == 0;
   }
@@ -154,10 +158,11 @@ class suite {
 
   void report(const test_case& c, int me, const std::string& problem) {
     ++m_failures;
-    std::printf("FAILED on rank %d, backend %s: %s\n  %s\n"
-                "  reproduce: sucl run -n %d --mpi %s -- %s --profile %s %s\n",
-                me, m_options.how->backend, c.text().c_str(), problem.c_str(), ranks(),
-                m_mpi.c_str(), m_program, m_options.how->name, c.text().c_str());
+    std::printf(
+        "FAILED on rank %d, backend %s: %s\n  %s\n"
+        "  reproduce: sucl run -n %d --mpi %s -- %s --profile %s %s\n",
+        me, m_options.how->backend, c.text().c_str(), problem.c_str(), ranks(), m_mpi.c_str(),
+        m_program, m_options.how->name, c.text().c_str());
     std::fflush(stdout);
   }
 

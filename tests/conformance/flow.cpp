@@ -16,9 +16,7 @@ struct blocks {
   size_t end = 0;
 };
 
-size_t count_for(size_t n, int a) {
-  return n == 0 || a % 3 == 1 ? 0 : n + static_cast<size_t>(a);
-}
+size_t count_for(size_t n, int a) { return n == 0 || a % 3 == 1 ? 0 : n + static_cast<size_t>(a); }
 
 template <class Count>
 blocks spread(int ranks, Count&& count) {
@@ -143,9 +141,7 @@ class maker {
   }
 
   // What a sends to b; in place as much as b sends to a.
-  size_t between(int a, int b) const {
-    return count_for(m_n, in_place() ? a + b : 2 * a + b);
-  }
+  size_t between(int a, int b) const { return count_for(m_n, in_place() ? a + b : 2 * a + b); }
 
   void alltoallv() {
     const blocks out = spread(m_ranks, [&](int r) { return between(m_rank, r); });
@@ -172,8 +168,7 @@ class maker {
     sizes(at_root() ? b.end : 0, b.counts[m_me]);
     get(0, b.counts[m_me], m_root, pair_key(m_rank));
     if (!at_root()) return;
-    for (size_t r = 0; r < m_p; ++r)
-      give(b.displs[r], b.counts[r], pair_key(static_cast<int>(r)));
+    for (size_t r = 0; r < m_p; ++r) give(b.displs[r], b.counts[r], pair_key(static_cast<int>(r)));
     m_flow.send_counts = b.counts;
     m_flow.send_displs = b.displs;
   }
@@ -283,8 +278,8 @@ images make_images(const test_case& c, const flow& f, int rank, int ranks) {
 
 namespace {
 
-std::string difference(const char* side, const test_case& c, size_t at,
-                       const std::byte* is, const std::byte* must) {
+std::string difference(const char* side, const test_case& c, size_t at, const std::byte* is,
+                       const std::byte* must) {
   const auto e = c.element();
   return std::string(side) + " memory, element " + std::to_string(at) + " of the storage: got " +
          reference::text(e, c.op(), is) + ", expected " + reference::text(e, c.op(), must);
@@ -310,8 +305,8 @@ std::string compare(const test_case& c, const flow& f, const images& before,
   for (size_t i = 0; i < recv.size() / e.size; ++i) {
     const std::byte* is = &recv[i * e.size];
     const std::byte* must = &wanted[i * e.size];
-    const bool same = result[i] ? reference::same(e, c.op(), is, must)
-                                : std::equal(is, is + e.size, must);
+    const bool same =
+        result[i] ? reference::same(e, c.op(), is, must) : std::equal(is, is + e.size, must);
     if (!same) return difference(result[i] ? "receive" : "unused receive", c, i, is, must);
   }
   return {};

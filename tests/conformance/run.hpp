@@ -98,15 +98,12 @@ auto out_of_place(Facade& comm, const test_case& c, const flow& f, int root, con
   switch (c.kind()) {
     case kind::barrier: return comm.barrier(deps);
     case kind::allgather: return comm.allgather(s, r, n, deps);
-    case kind::allgatherv:
-      return comm.allgatherv(s, own, r, f.recv_counts, f.recv_displs, deps);
+    case kind::allgatherv: return comm.allgatherv(s, own, r, f.recv_counts, f.recv_displs, deps);
     case kind::alltoall: return comm.alltoall(s, r, n, deps);
     case kind::alltoallv:
-      return comm.alltoallv(s, f.send_counts, f.send_displs, r, f.recv_counts, f.recv_displs,
-                            deps);
+      return comm.alltoallv(s, f.send_counts, f.send_displs, r, f.recv_counts, f.recv_displs, deps);
     case kind::gather: return comm.gather(s, r, n, root, deps);
-    case kind::gatherv:
-      return comm.gatherv(s, own, r, f.recv_counts, f.recv_displs, root, deps);
+    case kind::gatherv: return comm.gatherv(s, own, r, f.recv_counts, f.recv_displs, root, deps);
     case kind::scatter: return comm.scatter(s, r, n, root, deps);
     case kind::scatterv:
       return comm.scatterv(s, f.send_counts, f.send_displs, r, f.recv_size, root, deps);
@@ -122,12 +119,11 @@ auto out_of_place(Facade& comm, const test_case& c, const flow& f, int root, con
 
 // The same for buffers; `Element` decides which calls are compiled.
 template <int Element, class Facade, class Block>
-auto with_block(Facade& comm, const test_case& c, int root, const Block& data,
-                const events& deps) {
+auto with_block(Facade& comm, const test_case& c, int root, const Block& data, const events& deps) {
   if (c.kind() == kind::broadcast)
-    return c.count() % 2 == 0 ? comm.broadcast(data, root, deps)
-                              : comm.broadcast(data.buffer(), data.offset(), data.range(), root,
-                                               deps);
+    return c.count() % 2 == 0
+               ? comm.broadcast(data, root, deps)
+               : comm.broadcast(data.buffer(), data.offset(), data.range(), root, deps);
   if (c.kind() == kind::allgather) return comm.allgather(data, deps);
   if constexpr (elements[Element].reducible)
     if (c.kind() == kind::allreduce) return comm.allreduce(data, c.op(), deps);
@@ -152,8 +148,7 @@ auto with_blocks_moved(Facade& comm, const test_case& c, const flow& f, int root
     case kind::allgatherv: return comm.allgatherv(s, r, f.recv_counts, f.recv_displs, deps);
     case kind::alltoall: return comm.alltoall(s, r, deps);
     case kind::alltoallv:
-      return comm.alltoallv(s, f.send_counts, f.send_displs, r, f.recv_counts, f.recv_displs,
-                            deps);
+      return comm.alltoallv(s, f.send_counts, f.send_displs, r, f.recv_counts, f.recv_displs, deps);
     case kind::gather: return comm.gather(s, r, root, deps);
     case kind::gatherv: return comm.gatherv(s, r, f.recv_counts, f.recv_displs, root, deps);
     case kind::scatter: return comm.scatter(s, r, root, deps);
@@ -222,8 +217,9 @@ void messages(Facade& comm, communicator& whole, const test_case& c, const flow&
     return keep(done, [&] {
       return comm.sendrecv(s, to.count, to.peer, r, from.count, from.peer, tag, deps);
     });
-  ring(comm, c, whole.rank(), done, [&] { return comm.send(s, to.count, to.peer, tag, deps); },
-       [&] { return comm.recv(r, from.count, from.peer, tag, deps); });
+  ring(
+      comm, c, whole.rank(), done, [&] { return comm.send(s, to.count, to.peer, tag, deps); },
+      [&] { return comm.recv(r, from.count, from.peer, tag, deps); });
 }
 
 template <int Element, class Facade, class Block>
@@ -241,8 +237,9 @@ void messages_of_blocks(Facade& comm, communicator& whole, const test_case& c, c
       g.recv(r, from, 3);
       return finish(g, c, done, deps);
     }
-    ring(comm, c, whole.rank(), done, [&] { return comm.send(s, to, tag, deps); },
-         [&] { return comm.recv(r, from, tag, deps); });
+    ring(
+        comm, c, whole.rank(), done, [&] { return comm.send(s, to, tag, deps); },
+        [&] { return comm.recv(r, from, tag, deps); });
   }
 }
 
@@ -296,8 +293,7 @@ void issue_blocks(const test_case& c, const flow& f, communicator& comm, const b
   const int root = c.root(comm.size());
   const auto with = [&](auto&& facade) {
     if (c.kind() == kind::barrier) return calls::keep(done, [&] { return facade.barrier(); });
-    if (c.message())
-      return calls::messages_of_blocks<Element>(facade, comm, c, f, s, r, done, {});
+    if (c.message()) return calls::messages_of_blocks<Element>(facade, comm, c, f, s, r, done, {});
     calls::keep(done, [&] {
       return c.in_place() ? calls::with_block<Element>(facade, c, root, r, {})
                           : calls::with_blocks<Element>(facade, c, f, root, s, r, {});
@@ -313,7 +309,8 @@ void issue_blocks(const test_case& c, const flow& f, communicator& comm, const b
 template <class T, int D>
 class blocked {
  public:
-  explicit blocked(const layout& l) : m_buffer(three<::sycl::range<D>>(l.extent)),
+  explicit blocked(const layout& l)
+      : m_buffer(three<::sycl::range<D>>(l.extent)),
         m_block(m_buffer, three<::sycl::id<D>>(l.offset), three<::sycl::range<D>>(l.range)) {}
   const block<T, D>& part() const { return m_block; }
 
@@ -331,10 +328,12 @@ class blocked {
   void read(std::vector<std::byte>& to, ::sycl::queue* queue) {
     to.resize(m_buffer.size() * sizeof(T));
     if (queue) {
-      queue->submit([&](::sycl::handler& h) {
-        ::sycl::accessor from(m_buffer, h, ::sycl::read_only);
-        h.copy(from, reinterpret_cast<T*>(to.data()));
-      }).wait();
+      queue
+          ->submit([&](::sycl::handler& h) {
+            ::sycl::accessor from(m_buffer, h, ::sycl::read_only);
+            h.copy(from, reinterpret_cast<T*>(to.data()));
+          })
+          .wait();
     } else {
       ::sycl::host_accessor from(m_buffer, ::sycl::read_only);
       std::memcpy(to.data(), &from[::sycl::id<D>()], to.size());
