@@ -99,31 +99,6 @@ void read_library(char (&line)[256]) {
   std::snprintf(line, sizeof line, "%.255s", version);
 }
 
-#if defined(I_MPI_VERSION)
-
-// Intel MPI 2021.18 may deliver parts of a later message in MPI_Bcast when five or more
-// ranks of a node broadcast from changing roots: its shared-memory algorithms, which it prefers
-// there, are the cause. Unless the user has chosen, another one is.
-void avoid_broken_broadcast(const sucl_core* core, bool initialised) {
-  const char* local = std::getenv("MPI_LOCALNRANKS");
-  if (local == nullptr || std::atoi(local) < 5) return;
-  if (std::getenv("I_MPI_ADJUST_BCAST") || std::getenv("I_MPI_COLL_INTRANODE")) return;
-  if (!initialised) {
-    setenv("I_MPI_ADJUST_BCAST", "8", 1);
-    return;
-  }
-  core->log(
-      SUCL_LOG_WARN, "mpi",
-      "Intel MPI's broadcast can deliver wrong data with this many ranks on a node, and MPI was "
-      "initialised before SuCL could choose another algorithm: set I_MPI_ADJUST_BCAST=8");
-}
-
-#else
-
-void avoid_broken_broadcast(const sucl_core*, bool) {}
-
-#endif
-
 sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_info* info) {
   g_core = core;
   return guarded(core, [&] {
@@ -134,7 +109,6 @@ sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_
     if (finalised)
       return fail(core, SUCL_ERROR_SHUT_DOWN, "MPI is finalised already: it cannot start again",
                   "Start SuCL before MPI_Finalize, and only once if SuCL starts MPI.");
-    avoid_broken_broadcast(core, initialised != 0);
     int provided = MPI_THREAD_SINGLE;
     if (initialised) {
       MPI_Query_thread(&provided);
