@@ -61,21 +61,21 @@ void add_host_accessor(testbed& bed, const workplace& at, const problem& p,
   const bool sends = send_elements(p) > 0;
   const bool receives = recv_elements(p) > 0;
   bed.implementations.push_back({"host-accessor", "blocking", [=] {
-    if (sends && receives) {
-      const sycl::host_accessor from(memory->send, sycl::read_only);
-      const sycl::host_accessor to(memory->recv);
-      baseline::move(*raw, &from[0], &to[0]);
-      baseline::run(*raw);
-    } else if (sends) {
-      const sycl::host_accessor from(memory->send, sycl::read_only);
-      baseline::move(*raw, &from[0], nullptr);
-      baseline::run(*raw);
-    } else {
-      const sycl::host_accessor to(memory->recv);
-      baseline::move(*raw, nullptr, &to[0]);
-      baseline::run(*raw);
-    }
-  }});
+                                   if (sends && receives) {
+                                     const sycl::host_accessor from(memory->send, sycl::read_only);
+                                     const sycl::host_accessor to(memory->recv);
+                                     baseline::move(*raw, &from[0], &to[0]);
+                                     baseline::run(*raw);
+                                   } else if (sends) {
+                                     const sycl::host_accessor from(memory->send, sycl::read_only);
+                                     baseline::move(*raw, &from[0], nullptr);
+                                     baseline::run(*raw);
+                                   } else {
+                                     const sycl::host_accessor to(memory->recv);
+                                     baseline::move(*raw, nullptr, &to[0]);
+                                     baseline::run(*raw);
+                                   }
+                                 }});
 }
 
 template <class T>
@@ -94,8 +94,7 @@ testbed make(const workplace& at, const problem& p) {
 }  // namespace
 
 testbed make_buffer_testbed(const workplace& at, const problem& p) {
-  return with_carrier(p.element_size(),
-                      [&](auto sample) { return make<decltype(sample)>(at, p); });
+  return with_carrier(p.element_size(), [&](auto sample) { return make<decltype(sample)>(at, p); });
 }
 
 }  // namespace sucl::bench

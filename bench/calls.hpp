@@ -72,8 +72,7 @@ auto call(Facade& comm, const problem& p, const blocks& b, const T* send, T* rec
     case kind::allgather: return comm.allgather(send, recv, n);
     case kind::allgatherv: return comm.allgatherv(send, n, recv, b.counts, b.displs);
     case kind::alltoall: return comm.alltoall(send, recv, n);
-    case kind::alltoallv:
-      return comm.alltoallv(send, b.counts, b.displs, recv, b.counts, b.displs);
+    case kind::alltoallv: return comm.alltoallv(send, b.counts, b.displs, recv, b.counts, b.displs);
     case kind::gather: return comm.gather(send, recv, n, p.root);
     case kind::gatherv: return comm.gatherv(send, n, recv, b.counts, b.displs, p.root);
     case kind::scatter: return comm.scatter(send, recv, n, p.root);
@@ -100,8 +99,7 @@ auto call(Facade& comm, const problem& p, const blocks& b, const ::sycl::buffer<
     case kind::allgather: return comm.allgather(send, recv);
     case kind::allgatherv: return comm.allgatherv(send, recv, b.counts, b.displs);
     case kind::alltoall: return comm.alltoall(send, recv);
-    case kind::alltoallv:
-      return comm.alltoallv(send, b.counts, b.displs, recv, b.counts, b.displs);
+    case kind::alltoallv: return comm.alltoallv(send, b.counts, b.displs, recv, b.counts, b.displs);
     case kind::gather: return comm.gather(send, recv, p.root);
     case kind::gatherv: return comm.gatherv(send, recv, b.counts, b.displs, p.root);
     case kind::scatter: return comm.scatter(send, recv, p.root);
@@ -109,8 +107,7 @@ auto call(Facade& comm, const problem& p, const blocks& b, const ::sycl::buffer<
     case kind::scan: return comm.scan(send, recv, p.reduction);
     case kind::exscan: return comm.exscan(send, recv, p.reduction);
     default:
-      return comm.sendrecv(send, (p.rank + 1) % p.ranks, recv,
-                           (p.rank + p.ranks - 1) % p.ranks);
+      return comm.sendrecv(send, (p.rank + 1) % p.ranks, recv, (p.rank + p.ranks - 1) % p.ranks);
   }
 }
 

@@ -47,7 +47,11 @@ class point {
  public:
   point(const testbed& bed, const problem& p, const options& wanted, together& ranks,
         const std::function<void(const std::string&)>& report)
-      : m_bed(bed), m_problem(p), m_wanted(wanted), m_ranks(ranks), m_report(report),
+      : m_bed(bed),
+        m_problem(p),
+        m_wanted(wanted),
+        m_ranks(ranks),
+        m_report(report),
         m_has_data(row_of(p.of).source != nullptr) {
     if (!m_has_data) return;
     m_expected = make_expected(p, untouched);
@@ -83,8 +87,8 @@ class point {
     m_ranks.max(each);
     const double fitting = m_wanted.seconds * 1e6 / std::max(each[0], 0.1);
     const int usual = usual_iterations(m_problem.bytes());
-    s.iterations = m_wanted.iterations.value_or(static_cast<int>(
-        std::clamp<double>(fitting, least_iterations, usual)));
+    s.iterations = m_wanted.iterations.value_or(
+        static_cast<int>(std::clamp<double>(fitting, least_iterations, usual)));
     const int warmup = m_wanted.warmup.value_or(std::max(1, s.iterations / 10));
     for (int i = 0; i < warmup; ++i) s.what->run();
     s.times.reserve(static_cast<std::size_t>(s.iterations));
@@ -155,8 +159,8 @@ std::vector<outcome> measure(const testbed& bed, const problem& p, const options
   std::vector<outcome> outcomes;
   for (auto& s : all) {
     ranks.max(s.times);
-    outcomes.push_back({s.what->name, s.what->form, s.iterations, summarise(s.times),
-                        !ranks.anywhere(!s.valid)});
+    outcomes.push_back(
+        {s.what->name, s.what->form, s.iterations, summarise(s.times), !ranks.anywhere(!s.valid)});
   }
   return outcomes;
 }

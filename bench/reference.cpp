@@ -15,7 +15,8 @@ namespace {
 
 // A different number for every rank and index; which one does not matter.
 std::uint64_t mix(int rank, std::uint64_t index) {
-  std::uint64_t x = index * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank + 1) * 0xd6e8feb86659fd93u;
+  std::uint64_t x =
+      index * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(rank + 1) * 0xd6e8feb86659fd93u;
   x ^= x >> 32;
   x *= 0xd6e8feb86659fd93u;
   return x ^ (x >> 29);
@@ -40,8 +41,8 @@ std::uint16_t encode(double value, int mantissa) {
   if (value == 0) return sign;
   const int exponent = std::max(std::ilogb(value), 1 - bias);
   // Rounds to even, as the floating-point environment is by default.
-  const auto steps = static_cast<long>(
-      std::nearbyint(std::ldexp(std::fabs(value), mantissa - exponent)));
+  const auto steps =
+      static_cast<long>(std::nearbyint(std::ldexp(std::fabs(value), mantissa - exponent)));
   // A carry out of the fraction moves into the exponent by itself.
   const long biased = exponent + bias - 1;
   return static_cast<std::uint16_t>(sign | ((biased << mantissa) + steps));
@@ -50,8 +51,9 @@ std::uint16_t encode(double value, int mantissa) {
 // How elements of a type are computed with: the wide type, there and back.
 template <class T>
 struct element {
-  using wide = std::conditional_t<std::is_floating_point_v<T>, double,
-                                  std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
+  using wide =
+      std::conditional_t<std::is_floating_point_v<T>, double,
+                         std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>;
   static wide widen(T value) { return static_cast<wide>(value); }
   static T narrow(wide value) { return static_cast<T>(value); }
 };

@@ -17,7 +17,8 @@
 
 namespace sucl::bench {
 
-/// What `rank` puts into its send memory (a broadcast's root: its only memory): `elements` elements.
+/// What `rank` puts into its send memory (a broadcast's root: its only memory): `elements`
+/// elements.
 std::vector<std::byte> make_input(const problem& p, int rank, std::uint64_t elements);
 
 /// What this rank's receive memory must hold afterwards. Elements that the collective leaves alone

@@ -25,9 +25,7 @@ std::string print_time(double us) {
   return format(us < 9.995 ? "%.2f" : us < 999.5 ? "%.1f" : "%.0f", us);
 }
 
-std::string column_name(const outcome& o) {
-  return o.name == "sucl" ? "sucl " + o.form : o.name;
-}
+std::string column_name(const outcome& o) { return o.name == "sucl" ? "sucl " + o.form : o.name; }
 
 auto table_of(const row& r) { return std::tie(r.collective, r.memory, r.type, r.op, r.ranks); }
 
@@ -64,7 +62,8 @@ std::vector<column> columns_of(const std::vector<const row*>& rows) {
   for (const auto bytes : sizes) columns[0].cells.push_back(base::print_bytes(bytes));
   for (const auto& name : names) {
     columns.push_back({name, {}});
-    for (const auto bytes : sizes) columns.back().cells.push_back(time_cell(find(rows, bytes, name)));
+    for (const auto bytes : sizes)
+      columns.back().cells.push_back(time_cell(find(rows, bytes, name)));
   }
   for (const auto& mine : names)
     for (const auto& other : names) {
@@ -123,8 +122,8 @@ std::string as_tables(const std::vector<row>& rows) {
     text += "\n" + r.collective;
     for (const std::string& word : {r.memory, r.type, r.op})
       if (word != "none") text += ", " + word;
-    text += ", " + std::to_string(r.ranks) +
-            (r.ranks == 1 ? " rank" : " ranks") + ": median us of the slowest rank\n";
+    text += ", " + std::to_string(r.ranks) + (r.ranks == 1 ? " rank" : " ranks") +
+            ": median us of the slowest rank\n";
     text += print(columns_of(group));
     group.clear();
   }
@@ -136,8 +135,8 @@ bool all_valid(const std::vector<row>& rows) {
 }
 
 std::string verdict(const std::vector<row>& rows) {
-  const auto wrong = std::count_if(rows.begin(), rows.end(),
-                                   [](const row& r) { return !r.result.valid; });
+  const auto wrong =
+      std::count_if(rows.begin(), rows.end(), [](const row& r) { return !r.result.valid; });
   const std::string total = std::to_string(rows.size());
   if (wrong == 0) return "all " + total + " results valid";
   return "FAILED: " + std::to_string(wrong) + " of " + total + " results are wrong";

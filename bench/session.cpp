@@ -92,7 +92,8 @@ sycl::device choose_device(const std::string& wanted, int local_rank) {
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0) return std::string(base::trim(line.substr(line.find(':') + 1)));
+    if (line.rfind("model name", 0) == 0)
+      return std::string(base::trim(line.substr(line.find(':') + 1)));
   return "unknown";
 }
 
@@ -228,7 +229,8 @@ std::vector<row> measure_point(const workplace& at, const subject& s, std::uint6
   };
   std::vector<row> rows;
   for (const outcome& o : measure(bed, p, *at.wanted, ranks, report))
-    rows.push_back({name(s.of), s.where.label, name(s.element), name(s.reduction), p.ranks, bytes, o});
+    rows.push_back(
+        {name(s.of), s.where.label, name(s.element), name(s.reduction), p.ranks, bytes, o});
   at.comm.check();
   return rows;
 }

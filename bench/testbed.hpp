@@ -19,8 +19,8 @@ namespace sucl::bench {
 
 /// One way to do it.
 struct implementation {
-  std::string name;  ///< sucl, mpi or host-accessor
-  std::string form;  ///< blocking or event
+  std::string name;           ///< sucl, mpi or host-accessor
+  std::string form;           ///< blocking or event
   std::function<void()> run;  ///< returns when the result is there
 };
 

@@ -24,7 +24,8 @@ std::string name_of(memory where) {
 }
 
 void* allocate(memory where, std::size_t bytes, const sycl::queue& queue) {
-  const std::size_t size = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const std::size_t size =
+      (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   switch (where) {
     case memory::host: return sycl::aligned_alloc_host(alignment, size, queue);
     case memory::shared: return sycl::aligned_alloc_shared(alignment, size, queue);
@@ -39,9 +40,10 @@ class region {
   region(memory where, std::size_t bytes, const sycl::queue& queue)
       : m_where(where), m_bytes(bytes), m_queue(queue), m_data(allocate(where, bytes, queue)) {
     if (!m_data)
-      base::fail(errc::out_of_memory,
-                 "there are no " + std::to_string(bytes) + " bytes of " + name_of(where) + " memory",
-                 "Measure smaller --sizes, or another --memory");
+      base::fail(
+          errc::out_of_memory,
+          "there are no " + std::to_string(bytes) + " bytes of " + name_of(where) + " memory",
+          "Measure smaller --sizes, or another --memory");
   }
   ~region() {
     if (m_where == memory::system) {
@@ -92,16 +94,19 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
   if (at.wanted->blocking) {
     auto comm = std::make_shared<typed_blocking>(at.comm.blocking(), p.element);
     bed.implementations.push_back({"sucl", "blocking", [=] {
-      call(*comm, p, *arrays, static_cast<const T*>(memory->send.data()),
-           static_cast<T*>(memory->recv.data()));
-    }});
+                                     call(*comm, p, *arrays,
+                                          static_cast<const T*>(memory->send.data()),
+                                          static_cast<T*>(memory->recv.data()));
+                                   }});
   }
   if (at.wanted->event) {
     auto comm = std::make_shared<typed_asynchronous>(at.comm, p.element);
     bed.implementations.push_back({"sucl", "event", [=] {
-      call(*comm, p, *arrays, static_cast<const T*>(memory->send.data()),
-           static_cast<T*>(memory->recv.data())).wait();
-    }});
+                                     call(*comm, p, *arrays,
+                                          static_cast<const T*>(memory->send.data()),
+                                          static_cast<T*>(memory->recv.data()))
+                                         .wait();
+                                   }});
   }
 }
 
@@ -124,8 +129,8 @@ bool mpi_reads(const workplace& at, memory where) {
 testbed make_usm_testbed(const workplace& at, const problem& p, memory where) {
   const sycl::queue queue = at.comm.queue();
   const std::size_t size = p.element_size();
-  auto memory = std::shared_ptr<regions>(new regions{
-      {where, send_elements(p) * size, queue}, {where, recv_elements(p) * size, queue}});
+  auto memory = std::shared_ptr<regions>(new regions{{where, send_elements(p) * size, queue},
+                                                     {where, recv_elements(p) * size, queue}});
   testbed bed;
   bed.write_send = [memory](const std::vector<std::byte>& bytes) { memory->send.write(bytes); };
   bed.write_recv = [memory](const std::vector<std::byte>& bytes) { memory->recv.write(bytes); };

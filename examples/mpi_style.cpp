@@ -28,7 +28,8 @@ int main(int argc, char** argv) try {
 
   bool right = y[0] == size - 1 && x[n - 1] == static_cast<double>(size - 1) * size;
 
-  sycl::buffer<int, 1> mine{sycl::range<1>{4}}, all{sycl::range<1>{4 * static_cast<std::size_t>(size)}};
+  sycl::buffer<int, 1> mine{sycl::range<1>{4}},
+      all{sycl::range<1>{4 * static_cast<std::size_t>(size)}};
   {
     sycl::host_accessor m{mine};
     for (int i = 0; i < 4; ++i) m[i] = 4 * rank + i;

@@ -103,11 +103,17 @@ handles define(CLI::App& app, written& w) {
 // Other spellings of names, on the left.
 using aliases = std::vector<std::pair<std::string, std::string>>;
 
-const aliases type_aliases{
-    {"float", "fp32"},     {"float32", "fp32"},  {"double", "fp64"},
-    {"float64", "fp64"},   {"half", "fp16"},     {"float16", "fp16"},
-    {"bfloat16", "bf16"},  {"int", "int32"},     {"unsigned", "uint32"},
-    {"complex64", "complex_fp32"}, {"complex128", "complex_fp64"}};
+const aliases type_aliases{{"float", "fp32"},
+                           {"float32", "fp32"},
+                           {"double", "fp64"},
+                           {"float64", "fp64"},
+                           {"half", "fp16"},
+                           {"float16", "fp16"},
+                           {"bfloat16", "bf16"},
+                           {"int", "int32"},
+                           {"unsigned", "uint32"},
+                           {"complex64", "complex_fp32"},
+                           {"complex128", "complex_fp64"}};
 
 // The enumerators named in a list.
 template <class Enum>
@@ -282,21 +288,30 @@ int work(const bench::options& o, const environment& env, const std::string& fla
   }
 }
 
-// The MPI library that this process is a rank of; "" if it is none.
+// The name of the MPI library whose rank this process is, as in the names of its modules; "" if it
+// is none.
 std::string job_flavour() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : "");
+  };
   const std::string found = core::detect_flavour().name;
-  const char* set = std::getenv("SUCL_MPI_FLAVOUR");
-  if (found.empty() || !set || std::string(set) == "auto" || !*set) return found;
-  return set;
+  if (found.empty()) return found;
+  const std::string prefix = "libsucl_mpi_";
+  const std::string module = std::filesystem::path(variable("SUCL_MPI_MODULE")).stem().string();
+  if (module.rfind(prefix, 0) == 0) return module.substr(prefix.size());
+  const std::string set = variable("SUCL_MPI_FLAVOUR");
+  return set.empty() || set == "auto" ? found : set;
 }
 
 }  // namespace
 
 int bench_command(const words& arguments) {
   written w;
-  CLI::App app{"Measures collectives in the style of the OSU benchmarks, checks every result and "
-               "compares with raw MPI.",
-               "sucl bench"};
+  CLI::App app{
+      "Measures collectives in the style of the OSU benchmarks, checks every result and "
+      "compares with raw MPI.",
+      "sucl bench"};
   const handles h = define(app, w);
   if (!parse(app, arguments)) return exit_code::success;
   bench::options o = read(w, h);

@@ -48,7 +48,8 @@ bool read_all(std::array<pollfd, 2>& pipes, std::array<std::string*, 2> texts,
               clock::time_point deadline) {
   std::array<char, 4096> buffer{};
   while (pipes[0].fd >= 0 || pipes[1].fd >= 0) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now());
     if (left.count() <= 0) return false;
     if (poll(pipes.data(), pipes.size(), static_cast<int>(left.count())) < 0) continue;
     for (std::size_t i = 0; i < pipes.size(); ++i) {
@@ -80,8 +81,7 @@ child_result run_child(const words& command, const variable_changes& variables,
     result.errors = std::string("cannot start a process: ") + std::strerror(errno);
   } else {
     std::array<pollfd, 2> pipes{pollfd{output.read, POLLIN, 0}, pollfd{errors.read, POLLIN, 0}};
-    result.timed_out =
-        !read_all(pipes, {&result.output, &result.errors}, clock::now() + limit);
+    result.timed_out = !read_all(pipes, {&result.output, &result.errors}, clock::now() + limit);
     if (result.timed_out) kill(child, SIGKILL);
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;

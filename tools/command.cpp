@@ -27,7 +27,8 @@ words option_names(const CLI::App& app) {
   const auto option = std::find_if(extras.begin(), extras.end(),
                                    [](const std::string& word) { return word.rfind('-', 0) == 0; });
   if (option == extras.end())
-    wrong_usage("'" + extras.front() + "' is one word too many. See " + app.get_name() + " --help.");
+    wrong_usage("'" + extras.front() + "' is one word too many. See " + app.get_name() +
+                " --help.");
   const std::string name = option->substr(0, option->find('='));
   wrong_usage("there is no option " + name + ". " + base::did_you_mean(name, option_names(app)));
 }
@@ -42,7 +43,10 @@ bool parse(CLI::App& app, const words& arguments) {
   try {
     app.parse(std::move(reversed));
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    std::string text = app.help();
+    // A group that is not shown leaves its empty line behind.
+    if (const auto gap = text.find("\n\n\n"); gap != std::string::npos) text.erase(gap, 1);
+    std::fputs(text.c_str(), stdout);
     return false;
   } catch (const CLI::ParseError& e) {
     // A slip in an option can make another one seem to lack its value; the slip is the cause.

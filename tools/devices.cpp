@@ -115,9 +115,10 @@ json describe_devices(const base::config& settings) {
     for (const sycl::platform& p : sycl::platform::get_platforms())
       result["platforms"].push_back(describe(p, settings));
     if (result["platforms"].empty())
-      result["problem"] = "the SYCL runtime finds no device: a driver is missing, or a variable "
-                          "that filters devices (ONEAPI_DEVICE_SELECTOR, ACPP_VISIBILITY_MASK) "
-                          "hides it";
+      result["problem"] =
+          "the SYCL runtime finds no device: a driver is missing, or a variable "
+          "that filters devices (ONEAPI_DEVICE_SELECTOR, ACPP_VISIBILITY_MASK) "
+          "hides it";
   } catch (const sycl::exception& e) {
     result["problem"] = e.what();
   }

@@ -126,8 +126,9 @@ environment load_environment() {
     if (std::filesystem::exists(env.file)) {
       read(env, toml::parse_file(env.file));
     } else {
-      env.problem = "there is no file " + env.file +
-                    ", which the build writes: build SuCL again, or set SUCL_ENVIRONMENT to its path";
+      env.problem =
+          "there is no file " + env.file +
+          ", which the build writes: build SuCL again, or set SUCL_ENVIRONMENT to its path";
     }
   } catch (const toml::parse_error& e) {
     env.problem = env.file + ":" + std::to_string(e.source().begin.line) + ": " +
@@ -166,9 +167,9 @@ void prepare_sycl(const environment& env) {
   // After the second start nothing is left to change, so there is no third one.
   if (!apply(env.sycl)) return;
   execv(own_path().c_str(), raw_arguments(process_arguments()).data());
-  throw exit_error(exit_code::failure, "cannot start " + own_path() +
-                                           " again with the library path of SYCL: " +
-                                           std::strerror(errno));
+  throw exit_error(exit_code::failure,
+                   "cannot start " + own_path() +
+                       " again with the library path of SYCL: " + std::strerror(errno));
 }
 
 std::string own_path() {

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -33,11 +34,20 @@ constexpr const char* examples =
     "Examples:\n"
     "  sucl info\n"
     "  sucl info --json | python3 -m json.tool\n"
-    "  SUCL_TIMEOUT=30 sucl info          shows where each value of the configuration comes from\n\n"
+    "  SUCL_TIMEOUT=30 sucl info          shows where each value of the configuration comes "
+    "from\n\n"
     "Exit code: 1 if the configuration is wrong, else 0.";
 
 json as_problem(const std::string& message, const std::string& hint = "") {
   return {{"message", message}, {"hint", hint}};
+}
+
+json as_json(const variable_changes& changes) {
+  json set = json::object();
+  json prepend = json::object();
+  for (const auto& [name, value] : changes.set) set[name] = value;
+  for (const auto& [name, folders] : changes.prepend) prepend[name] = folders;
+  return {{"set", set}, {"prepend", prepend}};
 }
 
 // What the probe of one module says: see probe.cpp.
@@ -47,14 +57,15 @@ json probe(const words& arguments, const variable_changes& variables) {
   const child_result child = run_child(command, variables, probe_limit);
   if (child.timed_out)
     return {{"found", false},
-            {"problem", as_problem("it did not answer within " +
-                                   std::to_string(probe_limit.count()) + " s")}};
+            {"problem",
+             as_problem("it did not answer within " + std::to_string(probe_limit.count()) + " s")}};
   const json answer = json::parse(child.output, nullptr, false);
   if (child.code == 0 && answer.is_object()) return answer;
   const std::string words = child.errors.substr(0, child.errors.find('\n'));
-  return {{"found", false},
-          {"problem", as_problem("loading it ended the process with code " +
-                                 std::to_string(child.code) + (words.empty() ? "" : ": " + words))}};
+  return {
+      {"found", false},
+      {"problem", as_problem("loading it ended the process with code " +
+                             std::to_string(child.code) + (words.empty() ? "" : ": " + words))}};
 }
 
 json describe_mpi(const environment& env, const mpi_flavour& flavour) {
@@ -70,6 +81,7 @@ json describe_mpi(const environment& env, const mpi_flavour& flavour) {
   result["library"] = answer.value("library", "");
   result["problem"] = answer.value("problem", json());
   result["carries"] = answer.value("carries", json());
+  result["environment"] = as_json(flavour.variables);
   return result;
 }
 
@@ -145,17 +157,17 @@ json collect(const std::string& config_file) {
                      {"problem", as_problem(e.message(), e.hint())}};
     settings = base::load_config("/dev/null", {});
   }
-  json result{{"sucl", {{"version", SUCL_VERSION_STRING}, {"modules", env.module_folder}}},
-              {"environment",
-               {{"file", env.file}, {"problem", env.problem}, {"python", env.python}}}};
+  json result{
+      {"sucl", {{"version", SUCL_VERSION_STRING}, {"modules", env.module_folder}}},
+      {"environment", {{"file", env.file}, {"problem", env.problem}, {"python", env.python}}}};
   // The probes come first: they fork, which is best done before SYCL starts its threads.
   const json mpis = describe_mpis(env);
   json backends = json::array();
-  for (const auto& backend : settings.backends)
-    backends.push_back(describe_backend(backend, mpis));
+  for (const auto& backend : settings.backends) backends.push_back(describe_backend(backend, mpis));
   json sycl = describe_devices(settings);
   sycl["provider"] = env.sycl_provider;
   sycl["root"] = env.sycl_root;
+  sycl["environment"] = as_json(env.sycl);
   result["sycl"] = sycl;
   const core::flavour job = core::detect_flavour();
   result["job"] = {{"mpi", job.name}, {"why", job.why}};
@@ -179,11 +191,20 @@ void print_problem(const json& problem) {
   if (!text(problem["hint"]).empty()) std::printf("      %s\n", text(problem["hint"]).c_str());
 }
 
+// The variables that `sucl run` sets, for those who start programs by other means.
+void print_environment(const json& changes, const char* indent) {
+  for (const auto& [name, value] : changes["set"].items())
+    std::printf("%sneeds %s=%s\n", indent, name.c_str(), text(value).c_str());
+  for (const auto& [name, folders] : changes["prepend"].items())
+    std::printf("%sneeds in %s: %s\n", indent, name.c_str(), joined(folders).c_str());
+}
+
 void print_devices(const json& sycl) {
   std::printf("\nSYCL: %s %s (%s, %s)\n", text(sycl["implementation"]).c_str(),
               text(sycl["version"]).c_str(), text(sycl["provider"]).c_str(),
               text(sycl["root"]).c_str());
   if (!text(sycl["problem"]).empty()) std::printf("  %s\n", text(sycl["problem"]).c_str());
+  print_environment(sycl["environment"], "  ");
   for (const json& platform : sycl["platforms"]) {
     std::printf("  platform %s: %s, backend %s, %s\n",
                 text(platform["canonical"]).empty() ? "(no canonical name)"
@@ -194,8 +215,8 @@ void print_devices(const json& sycl) {
       std::printf("    %s: %s, %d compute units, %.1f GiB, driver %s\n      %s\n",
                   text(device["type"]).c_str(), text(device["name"]).c_str(),
                   device["compute_units"].get<int>(),
-                  device["memory_bytes"].get<double>() / (1 << 30),
-                  text(device["driver"]).c_str(), joined(device["aspects"]).c_str());
+                  device["memory_bytes"].get<double>() / (1 << 30), text(device["driver"]).c_str(),
+                  joined(device["aspects"]).c_str());
   }
 }
 
@@ -204,13 +225,15 @@ void print_mpis(const json& info) {
   if (info["mpi"].empty()) std::puts("  none");
   for (const json& mpi : info["mpi"]) {
     const bool loads = mpi["loads"].get<bool>();
-    std::printf("  %-8s %s%s\n      module %s: %s\n      launcher %s%s\n", text(mpi["name"]).c_str(),
+    std::printf("  %-8s %s%s\n      module %s: %s\n      launcher %s%s\n",
+                text(mpi["name"]).c_str(),
                 loads && !text(mpi["library"]).empty()
                     ? text(mpi["library"]).c_str()
                     : (text(mpi["family"]) + " " + text(mpi["version"])).c_str(),
                 mpi["default"].get<bool>() ? " (default)" : "", text(mpi["module"]).c_str(),
                 loads ? "loads" : "does not load", text(mpi["launcher"]).c_str(),
                 mpi["launcher_found"].get<bool>() ? "" : " is missing: run 'make setup'");
+    print_environment(mpi["environment"], "      ");
     print_problem(mpi["problem"]);
   }
   if (!text(info["job"]["mpi"]).empty())
@@ -255,17 +278,23 @@ void print_settings(const json& configuration) {
   const std::string file = text(configuration["file"]);
   std::printf("\nConfiguration: %s\n", file.empty() ? "no file" : file.c_str());
   print_problem(configuration["problem"]);
-  std::size_t widest_key = 0;
-  std::size_t widest_value = 0;
-  for (const json& row : configuration["values"]) {
-    widest_key = std::max(widest_key, text(row["key"]).size());
-    widest_value = std::max(widest_value, std::min<std::size_t>(text(row["value"]).size(), 24));
-  }
+  const std::array<const char*, 4> columns{"key", "value", "origin", "environment"};
+  std::array<std::size_t, 4> widths{};
+  const auto cell = [](const json& row, const char* column) {
+    return text(row[column]).empty() ? std::string("-") : text(row[column]);
+  };
+  constexpr std::size_t widest = 24;  // a longer value pushes its own line only
   for (const json& row : configuration["values"])
-    std::printf("  %-*s  %-*s  %s\n", static_cast<int>(widest_key), text(row["key"]).c_str(),
-                static_cast<int>(widest_value),
-                text(row["value"]).empty() ? "-" : text(row["value"]).c_str(),
-                text(row["origin"]).c_str());
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      widths[i] = std::max(widths[i], std::min(cell(row, columns[i]).size(), widest));
+  for (const json& row : configuration["values"]) {
+    std::string line;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::string word = cell(row, columns[i]);
+      line += "  " + word + std::string(widths[i] - std::min(widths[i], word.size()), ' ');
+    }
+    std::puts(line.substr(0, line.find_last_not_of(' ') + 1).c_str());
+  }
   for (const json& warning : configuration["warnings"])
     std::printf("  warning: %s\n", text(warning).c_str());
 }

@@ -66,10 +66,12 @@ words launcher_command(const environment& env, const job& what) {
 void launch(const environment& env, const job& what) {
   const std::string& launcher = what.flavour->launcher;
   if (access(launcher.c_str(), X_OK) != 0)
-    throw exit_error(exit_code::failure, "the launcher of " + what.flavour->name + ", '" + launcher +
+    throw exit_error(exit_code::failure, "the launcher of " + what.flavour->name + ", '" +
+                                             launcher +
                                              "', cannot be run: " + std::strerror(errno) +
                                              ". Install this MPI again ('make setup'), or correct "
-                                             "'launcher' in " + env.file + ".");
+                                             "'launcher' in " +
+                                             env.file + ".");
   set_variables(env, what);
   const words command = launcher_command(env, what);
   execv(launcher.c_str(), raw_arguments(command).data());

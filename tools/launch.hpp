@@ -19,7 +19,7 @@ struct job {
   int ranks = 1;
   bool survive = false;  ///< ranks live on when one of them dies
   std::vector<std::pair<std::string, std::string>> variables;  ///< for the ranks
-  words program;         ///< with its arguments
+  words program;                                               ///< with its arguments
 };
 
 /// The launcher's command line for a job whose variables are set in this process.

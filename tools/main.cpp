@@ -78,7 +78,8 @@ int dispatch(const words& arguments) {
   const std::string& first = arguments.front();
   if (first == "-h" || first == "--help") return print_help();
   if (first == "--version" || first == "-V") return version_command({});
-  if (const sub_command* one = find(first)) return one->run({arguments.begin() + 1, arguments.end()});
+  if (const sub_command* one = find(first))
+    return one->run({arguments.begin() + 1, arguments.end()});
   words names{"--help", "--version"};
   for (const auto& one : sub_commands)
     if (*one.summary) names.emplace_back(one.name);

@@ -32,11 +32,12 @@ std::string draw(const environment& env, const std::string& json, const std::str
   const words command{python, "-m", "sucl.plot", json, svg};
   const child_result child = run_child(command, {{}, {{"PYTHONPATH", {folder}}}}, limit);
   if (child.code == 0) return {};
-  const std::string reason = child.timed_out ? "it took longer than " +
-                                                   std::to_string(limit.count()) + " s"
-                                             : last_line(child.errors);
-  return reason + ". The results are safe; draw them later with: PYTHONPATH=" +
-         shell_quoted(folder) + " " + shell_quoted(command);
+  const std::string reason = child.timed_out
+                                 ? "it took longer than " + std::to_string(limit.count()) + " s"
+                                 : last_line(child.errors);
+  return reason +
+         ". The results are safe; draw them later with: PYTHONPATH=" + shell_quoted(folder) + " " +
+         shell_quoted(command);
 }
 
 }  // namespace sucl::tools

@@ -92,9 +92,7 @@ json capabilities(const core::backend_handle& backend) {
   return {{"kinds", kinds}, {"memory", takes}, {"reductions", reduced}};
 }
 
-json problem(const error_info& info) {
-  return {{"message", info.message}, {"hint", info.hint}};
-}
+json problem(const error_info& info) { return {{"message", info.message}, {"hint", info.hint}}; }
 
 json describe(core::registry& registry, const core::backend_source& source) {
   const core::backend_handle& backend = registry.open(source);
@@ -126,7 +124,8 @@ json describe_mpi(const core::backend_source& source) {
 
 // Arguments: name, file, then key=value for each setting.
 int probe_command(const words& arguments) {
-  if (arguments.size() < 2) wrong_usage("probe is for sucl info, which gives it a name and a file.");
+  if (arguments.size() < 2)
+    wrong_usage("probe is for sucl info, which gives it a name and a file.");
   core::backend_source source{arguments[0], arguments[1], {}};
   for (std::size_t i = 2; i < arguments.size(); ++i) {
     const auto equals = arguments[i].find('=');

@@ -49,10 +49,13 @@ std::string find_program(const std::string& name) {
     if (is_program(name)) return fs::absolute(name).string();
     const bool exists = fs::exists(name);
     throw exit_error(exit_code::not_found,
-                     exists ? "'" + name + "' is not an executable file. Make it one (chmod +x), or "
-                              "start its interpreter: sucl run ... -- python3 " + name
-                            : "there is no file '" + name + "'. Is the program built, and the path "
-                              "relative to the working directory?");
+                     exists ? "'" + name +
+                                  "' is not an executable file. Make it one (chmod +x), or "
+                                  "start its interpreter: sucl run ... -- python3 " +
+                                  name
+                            : "there is no file '" + name +
+                                  "'. Is the program built, and the path "
+                                  "relative to the working directory?");
   }
   const char* path = std::getenv("PATH");
   for (const std::string& folder : base::split(path ? path : "", ':'))

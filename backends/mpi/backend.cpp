@@ -49,6 +49,9 @@ bool library_takes_device_memory() {
 // What the library says about itself. Which of these functions exist depends on the library, hence
 // dlsym; none of them touches memory.
 bool library_takes_device_memory() {
+  int initialised = 0;
+  // MPICH ends a process that asks it before.
+  if (MPI_Initialized(&initialised) != MPI_SUCCESS || !initialised) return false;
   for (const char* name : {"MPIX_Query_cuda_support", "MPIX_Query_rocm_support",
                            "MPIX_Query_hip_support", "MPIX_Query_ze_support"}) {
     const auto ask = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));

@@ -31,13 +31,10 @@ class group;
 
 /// The blocking form of a communicator's calls: each returns when its operation is done. Costs no
 /// SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
-class SUCL_API blocking_communicator
-    : public detail::operations<blocking_communicator, void> {
+class SUCL_API blocking_communicator : public detail::operations<blocking_communicator, void> {
  public:
   /// @cond internal
-  void submit(detail::request& request, const events& deps) {
-    glue::run(*m_state, request, deps);
-  }
+  void submit(detail::request& request, const events& deps) { glue::run(*m_state, request, deps); }
   std::size_t share(kind k, std::size_t elements) { return glue::share(*m_state, k, elements); }
   /// @endcond
 

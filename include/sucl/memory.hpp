@@ -45,10 +45,10 @@ namespace detail {
 
 /// Memory of an operation after its types are erased.
 struct operand {
-  void* pointer = nullptr;                              ///< USM or system memory
-  std::optional<::sycl::buffer<std::byte, 1>> buffer;   ///< or a buffer, seen as bytes
-  std::array<std::size_t, 3> extent{1, 1, 1};           ///< of the buffer, in elements
-  std::array<std::size_t, 3> offset{0, 0, 0};           ///< of the block in it
+  void* pointer = nullptr;                             ///< USM or system memory
+  std::optional<::sycl::buffer<std::byte, 1>> buffer;  ///< or a buffer, seen as bytes
+  std::array<std::size_t, 3> extent{1, 1, 1};          ///< of the buffer, in elements
+  std::array<std::size_t, 3> offset{0, 0, 0};          ///< of the block in it
   std::array<std::size_t, 3> range{1, 1, 1};
   std::size_t elements() const { return range[0] * range[1] * range[2]; }
 };
@@ -62,7 +62,9 @@ template <class T, int D>
 struct memory_traits<::sycl::buffer<T, D>> {
   static constexpr bool is_memory = true;
   using element = T;
-  static operand erase(const ::sycl::buffer<T, D>& b) { return memory_traits<block<T, D>>::erase(block<T, D>(b)); }
+  static operand erase(const ::sycl::buffer<T, D>& b) {
+    return memory_traits<block<T, D>>::erase(block<T, D>(b));
+  }
 };
 
 template <class T, int D>

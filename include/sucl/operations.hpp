@@ -51,15 +51,15 @@ class operations : public point_to_point<Derived, Result> {
   /// @{
   template <class T>
   Result broadcast(T* data, std::size_t count, int root, const events& deps = {}) {
-    return in_place<T>(make_request<T>(kind::broadcast, count, op::none, root),
-                       erase_pointer(data), deps);
+    return in_place<T>(make_request<T>(kind::broadcast, count, op::none, root), erase_pointer(data),
+                       deps);
   }
   template <class M, class = if_memory<M>>
   Result broadcast(const M& data, int root, const events& deps = {}) {
     auto d = erase(data);
     const auto n = d.elements();
-    return in_place<element_of<M>>(
-        make_request<element_of<M>>(kind::broadcast, n, op::none, root), std::move(d), deps);
+    return in_place<element_of<M>>(make_request<element_of<M>>(kind::broadcast, n, op::none, root),
+                                   std::move(d), deps);
   }
   /// Part of a buffer, as in the SuCL paper.
   template <class T, int D>

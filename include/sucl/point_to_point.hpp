@@ -62,8 +62,7 @@ class point_to_point {
   }
 
   /// The same for buffers and blocks.
-  template <class Send, class Recv,
-            class = std::enable_if_t<is_memory<Send> && is_memory<Recv>>>
+  template <class Send, class Recv, class = std::enable_if_t<is_memory<Send> && is_memory<Recv>>>
   Result sendrecv(const Send& send, int to, const Recv& recv, int from, int tag = 0,
                   const events& deps = {}) {
     static_assert(std::is_same_v<std::remove_cv_t<element_of<Send>>, element_of<Recv>>,

@@ -128,9 +128,9 @@ struct type_of {
 };
 
 /// @cond internal
-#define SUCL_TYPE_OF(CppType, name)         \
-  template <>                               \
-  struct type_of<CppType> {                 \
+#define SUCL_TYPE_OF(CppType, name)           \
+  template <>                                 \
+  struct type_of<CppType> {                   \
     static constexpr type value = type::name; \
   };
 SUCL_TYPE_OF(float, fp32)

@@ -16,7 +16,8 @@ BLUE, GREY, ORANGE, RED = "#1f5fa8", "#6b6b6b", "#c8641b", "#c4161c"
 # How each implementation and form looks, and what it is called.
 STYLES = {
     ("sucl", "blocking"): dict(label="SuCL", color=BLUE, linestyle="-", linewidth=2.0),
-    ("sucl", "event"): dict(label="SuCL, event", color=BLUE, linestyle=(0, (4, 1.5)), linewidth=1.6),
+    ("sucl", "event"): dict(
+        label="SuCL, event", color=BLUE, linestyle=(0, (4, 1.5)), linewidth=1.6),
     ("mpi", "blocking"): dict(label="MPI", color=GREY, linestyle="-", linewidth=1.6),
     ("host-accessor", "blocking"): dict(
         label="host_accessor + MPI", color=ORANGE, linestyle="-", linewidth=1.6),
@@ -47,7 +48,8 @@ def grouped(rows):
     subjects = OrderedDict()
     for row in rows:
         subject = (row["collective"], row["type"], row["op"], row["ranks"])
-        series = subjects.setdefault(subject, OrderedDict()).setdefault(row["memory"], OrderedDict())
+        memories = subjects.setdefault(subject, OrderedDict())
+        series = memories.setdefault(row["memory"], OrderedDict())
         series.setdefault((row["impl"], row["form"]), []).append(row)
     for memories in subjects.values():
         for series in memories.values():
@@ -77,7 +79,14 @@ def label_lines(axes, lines):
             place = max(math.log(max(line["y"][:4])) + 7.5 * per_point, place + 10 * per_point)
         axes.annotate(line["label"], xy=(0, math.exp(place)), xycoords=("axes fraction", "data"),
                       xytext=(6, 0), textcoords="offset points", va="center", fontsize=8,
-                      color=line["color"], annotation_clip=False)
+                      color=line["color"], annotation_clip=False, path_effects=halo())
+
+
+def halo():
+    """Keeps text legible where it lies on lines."""
+    from matplotlib.patheffects import withStroke
+
+    return [withStroke(linewidth=2.5, foreground="white")]
 
 
 def set_size_axis(axes, sizes, labelled):
@@ -102,6 +111,11 @@ def set_look(axes):
     axes.set_axisbelow(True)
 
 
+def marks(sizes):
+    """Few points are marked; a single one would be no line at all."""
+    return dict(marker="o", markersize=3.5) if len(sizes) <= 6 else {}
+
+
 def draw_latency(axes, series, sizes):
     """Medians as lines, from the median to p95 as a shade, wrong results as crosses."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
@@ -112,7 +126,7 @@ def draw_latency(axes, series, sizes):
         shown = [row for row in points if row["bytes"] > 0 and row["median_us"] > 0]
         x = [row["bytes"] for row in shown]
         y = [row["median_us"] for row in shown]
-        axes.plot(x, y, **{**style, "label": None})
+        axes.plot(x, y, **{**style, "label": None}, **marks(sizes))
         axes.fill_between(x, y, [row["p95_us"] for row in shown], color=style["color"], alpha=0.10,
                           linewidth=0)
         wrong = [row for row in shown if not row["valid"]]
@@ -122,12 +136,16 @@ def draw_latency(axes, series, sizes):
     axes.set_yscale("log")
     set_size_axis(axes, sizes, labelled=False)
     axes.minorticks_off()
-    low, high = axes.get_ylim()
-    decades = [10.0**power for power in range(math.floor(math.log10(low)),
-                                              math.ceil(math.log10(high)) + 1)]
-    axes.yaxis.set_major_locator(FixedLocator(decades))
+    # The medians decide: one slow iteration must not flatten them. Room below is for a name.
+    medians = [value for line in lines for value in line["y"]]
+    margin = max(2.2, (max(medians) / min(medians)) ** 0.13)
+    low, high = min(medians) / margin, max(medians) * margin**0.7
+    steps = (1,) if high / low > 300 else (1, 2, 5)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    axes.yaxis.set_major_locator(FixedLocator([step * 10.0**power for power in powers
+                                               for step in steps]))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: time_text(value)))
-    axes.set_ylim(low / 1.9, high)  # room for the name of the lowest line
+    axes.set_ylim(low, high)
     set_look(axes)
     return lines
 
@@ -156,14 +174,15 @@ def draw_ratio(axes, series, sizes):
     for mine, points in lines:
         style = STYLES[mine]
         axes.plot([point[0] for point in points], [point[1] for point in points],
-                  **{**style, "label": None})
+                  **{**style, "label": None}, **marks(sizes))
     values = [value for _, points in lines for _, value in points]
     low = min(values + [1 / 1.5])
     high = max(values + [1.5])
     axes.set_yscale("log", base=2)
     powers = range(math.floor(math.log2(low)), math.ceil(math.log2(high)) + 1)
     step = max(1, math.ceil(len(powers) / 5))
-    axes.yaxis.set_major_locator(FixedLocator([2.0**power for power in powers if power % step == 0]))
+    ticks = [2.0**power for power in powers if power % step == 0]
+    axes.yaxis.set_major_locator(FixedLocator(ticks))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{value:g}×" if value >= 1 else f"1/{1 / value:g}"))
@@ -194,7 +213,7 @@ def draw_panel(figure, place, subject, memory, series):
         draw_ratio(bottom, series, sizes)
         bottom.annotate(f"relative to {others_name(series)}", xy=(1, 1), xycoords="axes fraction",
                         xytext=(-3, -2), textcoords="offset points", ha="right", va="top",
-                        fontsize=8, color="#444444")
+                        fontsize=8, color="#444444", path_effects=halo())
     else:
         set_size_axis(top, sizes, labelled=True)
         top.set_xlabel("bytes", fontsize=8)
@@ -206,7 +225,7 @@ def caption(header):
     """Where and how it was measured, in two lines."""
     what = [f"SuCL {header.get('sucl', '?')}", f"{header.get('ranks', '?')} ranks",
             f"{header.get('cores', '?')} cores of {header.get('cpu', '?')}"]
-    how = [header.get("mpi", "").split(",")[0],
+    how = [header.get("mpi", "").split(",")[0].split(" (")[0],
            f"{header.get('sycl', '?')} on {', '.join(header.get('devices', []))}",
            header.get("date", ""), "shade: to the 95th percentile"]
     return " · ".join(what) + "\n" + " · ".join(part for part in how if part)

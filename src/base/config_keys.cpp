@@ -170,8 +170,8 @@ void add_scalars(std::vector<key_row>& t) {
       {"staging.depth", "3", "SUCL_STAGING_DEPTH", "Pieces that are under way at once.", shared},
       number_form, [](auto& k) -> auto& { return k.all->staging.depth; }));
   t.push_back(row({"progress.poll_us", "5", "SUCL_POLL_US",
-                   "Microseconds for which a call may wait for its own completion before the "
-                   "progress thread takes over."},
+                   "Microseconds for which an asynchronous call polls its own operation before it "
+                   "returns; more for larger messages, at most 100. 0: not at all."},
                   number_form, [](auto& k) -> auto& { return k.all->progress.poll_us; }));
   t.push_back(row({"progress.spin_us", "50", "SUCL_SPIN_US",
                    "Microseconds for which the progress thread polls before it sleeps."},
@@ -291,10 +291,11 @@ std::vector<backend_entry> built_in_backends() {
 
 bool foreign_variable(std::string_view name) {
   // A star at the end stands for any rest. SUCL_MPI is the compiler wrapper of the build.
-  constexpr std::array<std::string_view, 15> others{
-      "SUCL_CONFIG", "SUCL_MODULE_PATH", "SUCL_SYCL*",  "SUCL_VENV*",   "SUCL_MPI",
-      "SUCL_ACPP*",  "SUCL_ICPX*",       "SUCL_BENCH*", "SUCL_BUILD*",  "SUCL_TEST*",
-      "SUCL_RUN*",   "SUCL_INSTALL*",    "SUCL_CI*",    "SUCL_PYTHON*", "SUCL_EXAMPLE*"};
+  constexpr std::array<std::string_view, 16> others{
+      "SUCL_CONFIG", "SUCL_MODULE_PATH", "SUCL_SYCL*",    "SUCL_VENV*",
+      "SUCL_MPI",    "SUCL_ACPP*",       "SUCL_ICPX*",    "SUCL_BENCH*",
+      "SUCL_BUILD*", "SUCL_TEST*",       "SUCL_RUN*",     "SUCL_INSTALL*",
+      "SUCL_CI*",    "SUCL_PYTHON*",     "SUCL_EXAMPLE*", "SUCL_ENVIRONMENT"};
   return std::any_of(others.begin(), others.end(), [&](std::string_view other) {
     if (other.back() != '*') return name == other;
     other.remove_suffix(1);

@@ -94,8 +94,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "Did you mean '" + near + "'?";
   std::string text = "Known names: ";
-  for (std::size_t i = 0; i < candidates.size(); ++i)
-    text += (i == 0 ? "" : ", ") + candidates[i];
+  for (std::size_t i = 0; i < candidates.size(); ++i) text += (i == 0 ? "" : ", ") + candidates[i];
   return candidates.empty() ? std::string("There are none.") : text + ".";
 }
 

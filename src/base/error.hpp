@@ -17,7 +17,8 @@ namespace sucl::base {
 [[noreturn]] SUCL_CORE_API void fail(errc code, std::string message, std::string hint = {});
 
 /// The candidate nearest to `word` by edit distance, or "" if none is near enough to be a slip.
-SUCL_CORE_API std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+SUCL_CORE_API std::string nearest(std::string_view word,
+                                  const std::vector<std::string>& candidates);
 
 /// "Did you mean 'x'?" for nearest(), or the list of candidates where none is near.
 SUCL_CORE_API std::string did_you_mean(std::string_view word,

@@ -15,24 +15,24 @@ struct kind_row {
 };
 
 constexpr std::array<kind_row, SUCL_KIND_COUNT> kinds{{
-    {"barrier", false, false},     {"broadcast", false, true},
-    {"reduce", true, true},        {"allreduce", true, false},
+    {"barrier", false, false},       {"broadcast", false, true},
+    {"reduce", true, true},          {"allreduce", true, false},
     {"reduce_scatter", true, false}, {"reduce_scatter_block", true, false},
-    {"allgather", false, false},   {"allgatherv", false, false},
-    {"alltoall", false, false},    {"alltoallv", false, false},
-    {"gather", false, true},       {"gatherv", false, true},
-    {"scatter", false, true},      {"scatterv", false, true},
-    {"scan", true, false},         {"exscan", true, false},
-    {"send", false, false},        {"recv", false, false},
-    {"sendrecv", false, false},    {"group", false, false},
-    {"put", false, false},         {"get", false, false},
-    {"signal", false, false},      {"wait_signal", false, false},
+    {"allgather", false, false},     {"allgatherv", false, false},
+    {"alltoall", false, false},      {"alltoallv", false, false},
+    {"gather", false, true},         {"gatherv", false, true},
+    {"scatter", false, true},        {"scatterv", false, true},
+    {"scan", true, false},           {"exscan", true, false},
+    {"send", false, false},          {"recv", false, false},
+    {"sendrecv", false, false},      {"group", false, false},
+    {"put", false, false},           {"get", false, false},
+    {"signal", false, false},        {"wait_signal", false, false},
     {"flush", false, false},
 }};
 
 constexpr std::array<const char*, SUCL_OP_COUNT> ops{
-    "none",        "sum",        "prod",        "min",     "max",    "avg",     "logical_and",
-    "logical_or",  "logical_xor", "bit_and",    "bit_or",  "bit_xor", "minloc", "maxloc"};
+    "none",       "sum",         "prod",    "min",    "max",     "avg",    "logical_and",
+    "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor", "minloc", "maxloc"};
 
 enum class family { opaque, integer, real, complex, pair };
 
@@ -102,20 +102,16 @@ bool defined(op o, type t) noexcept {
     case op::avg:
       return r->of == family::integer || r->of == family::real || r->of == family::complex;
     case op::min:
-    case op::max:
-      return r->of == family::integer || r->of == family::real;
+    case op::max: return r->of == family::integer || r->of == family::real;
     case op::logical_and:
     case op::logical_or:
     case op::logical_xor:
     case op::bit_and:
     case op::bit_or:
-    case op::bit_xor:
-      return r->of == family::integer;
+    case op::bit_xor: return r->of == family::integer;
     case op::minloc:
-    case op::maxloc:
-      return r->of == family::pair;
-    case op::none:
-      break;
+    case op::maxloc: return r->of == family::pair;
+    case op::none: break;
   }
   return false;
 }

@@ -83,6 +83,17 @@ struct adaptation {
 SUCL_CORE_API adaptation plan_adaptation(const sucl_operation& operation, const layouts& where,
                                          wire_table& wires, const staging& settings);
 
+/// A quick test that a dense operation needs no adaptation: true only where plan_adaptation() says
+/// so too, and in the common case.
+inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
+                             const staging& settings) noexcept {
+  const bool counted = operation.send_counts != nullptr || operation.recv_counts != nullptr;
+  return w.carried && w.convert == nullptr && w.type == operation.type && !settings.comm_stages &&
+         !is_message(operation.kind) && operation.kind != SUCL_KIND_GROUP &&
+         (w.max_count == 0 || (!counted && operation.count <= w.max_count)) &&
+         w.reaches(operation.send_memory) && w.reaches(operation.recv_memory);
+}
+
 /// One running adapted operation: a state machine that whoever drives the communicator steps.
 ///
 /// What the operation refers to must be ready when it is made, and stay until it is done: a stream

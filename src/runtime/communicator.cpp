@@ -108,8 +108,8 @@ void communicator::throw_if_ended() {
   }
 }
 
-issue_result communicator::issue(const sucl_operation& record, const layouts& shape,
-                           bool ready, const observer& watch, bool blocking) {
+issue_result communicator::issue(const sucl_operation& record, const layouts& shape, bool ready,
+                                 const observer& watch, bool blocking) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   node* n = take_node();
@@ -121,8 +121,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   ticket t(n);
   m_waiting.push_back(n);
   if (ready && !m_direct) {
-    const auto until =
-        n->issued + std::chrono::microseconds(m_process->settings().progress.poll_us);
+    const auto until = n->issued + patience_for(n->record);
     do {
       pump();
       for (std::size_t i = 0; i < m_flight.size();)
@@ -143,6 +142,20 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   return {std::move(t), done};
 }
 
+// How long a call that could post its operation polls for it before it returns: long enough for the
+// data to move if the peers are there, since some processor has to move it anyway, and short beside
+// the commands that completion by an event costs.
+std::chrono::nanoseconds communicator::patience_for(const sucl_operation& record) const {
+  const auto poll = std::chrono::microseconds(m_process->settings().progress.poll_us);
+  if (poll.count() == 0) return poll;
+  constexpr std::uint64_t bytes_per_ns = 5;
+  constexpr std::chrono::nanoseconds most = std::chrono::microseconds(100);
+  const auto bytes = record.count * record.element_size;
+  return std::min<std::chrono::nanoseconds>(
+      most,
+      poll + std::chrono::nanoseconds(std::min<std::uint64_t>(bytes / bytes_per_ns, 1000000)));
+}
+
 void communicator::mark_ready(const ticket& t, const void* send, void* recv) {
   node* n = t.get();
   if (send) n->record.send = send;
@@ -156,9 +169,8 @@ void communicator::mark_ready(const ticket& t) {
 }
 
 bool communicator::may_post(const sucl_operation& next) const {
-  return std::all_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
-    return !n->pipeline || n->pipeline->may_follow(next);
-  });
+  return std::all_of(m_flight.begin(), m_flight.end(),
+                     [&](const node* n) { return !n->pipeline || n->pipeline->may_follow(next); });
 }
 
 // Posts what may be posted, in order.
@@ -184,8 +196,8 @@ void communicator::post(node& n) {
     n.via = &m_carriers.choose(n.record);
     adaptation how = plan_adaptation(n.record, n.shape, *n.via->wires, m_staging);
     if (how.needed) {
-      n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via,
-                                             m_device.copier, m_scratch);
+      n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via, m_device.copier,
+                                             m_scratch);
       if (n.pipeline->step()) finish(n, nullptr);
       return;
     }
@@ -244,8 +256,7 @@ void communicator::finish(node& n, const error_info* failure) {
   m_flight.erase(std::find(m_flight.begin(), m_flight.end(), &n));
   if (failure) {
     n.failure = *failure;
-    base::log(base::log_level::info, "runtime", describe(n.record), " failed: ",
-              failure->message);
+    base::log(base::log_level::info, "runtime", describe(n.record), " failed: ", failure->message);
     // Who waits is told; an asynchronous failure is kept for the next call.
     const bool asynchronous = n.watch.done || n.watch.assisted;
     if (asynchronous && !m_untold && !m_broken) m_untold = *failure;
@@ -277,10 +288,10 @@ bool communicator::progress(int* finished) {
       if (!test(*m_flight[i])) ++i;
     pump();
   }
-  const bool more = !m_flight.empty() ||
-                    (!m_waiting.empty() &&
-                     (m_waiting.front()->ready.load(std::memory_order_acquire) ||
-                      m_waiting.front()->watch.is_ready != nullptr));
+  const bool more =
+      !m_flight.empty() ||
+      (!m_waiting.empty() && (m_waiting.front()->ready.load(std::memory_order_acquire) ||
+                              m_waiting.front()->watch.is_ready != nullptr));
   if (!m_done.empty()) {
     std::vector<node*> done;
     done.swap(m_done);
@@ -303,8 +314,10 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
   throw_if_ended();
   if (may_run_directly(record)) {
     const carrier& c = m_carriers.choose(record);
+    const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
     // Without the layout, which a rank has for itself: all ranks take the same way.
-    if (!plan_adaptation(record, {}, *c.wires, m_staging).needed) {
+    if (travels_as_it_is(record, w, m_staging) ||
+        !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
       // Everything before must be posted first; it need not be done.
       while (!m_waiting.empty() || m_direct || !may_post(record)) {
         lock.unlock();
@@ -329,7 +342,7 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
   direct.sequence = number(record.kind);
   direct.tag = encode({record.type, record.op, true});
   m_collectives_posted = direct.sequence;
-  m_direct = true;
+  m_direct.store(true, std::memory_order_relaxed);
   lock.unlock();
   std::optional<error_info> failure;
   try {
@@ -340,11 +353,8 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
   } catch (...) {
     failure = caught(direct);
   }
-  lock.lock();
-  m_direct = false;
-  const bool others = !m_waiting.empty() || !m_flight.empty();
-  lock.unlock();
-  if (others) m_process->wake(*this);
+  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
+  m_direct.store(false, std::memory_order_release);
   if (failure) throw error(*failure);
 }
 
@@ -473,8 +483,7 @@ void communicator::shut_down(bool drain) {
   while (drain) {
     {
       std::lock_guard lock(m_mutex);
-      if (m_broken || (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct))
-        break;
+      if (m_broken || (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct)) break;
     }
     int finished = 0;
     progress(&finished);

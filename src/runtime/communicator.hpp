@@ -153,6 +153,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void run_as_it_is(const sucl_operation& direct, const carrier& c);
   void run_packed(const sucl_operation& direct, const layouts& shape, const carrier& c);
   void deliver(std::vector<node*>& done);
+  std::chrono::nanoseconds patience_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind);
   error_info caught(const sucl_operation& record) const;
 
@@ -166,21 +167,21 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   carriers m_carriers;
   staging m_staging;
 
-  std::mutex m_mail;                 ///< taken before m_mutex, never after it
-  std::mutex m_mutex;                ///< guards what follows, and every call into backends
+  std::mutex m_mail;   ///< taken before m_mutex, never after it
+  std::mutex m_mutex;  ///< guards what follows, and every call into backends
   std::vector<std::unique_ptr<node>> m_nodes;
   std::vector<node*> m_free;
-  std::deque<node*> m_waiting;       ///< issued, not posted; in order
-  std::vector<node*> m_flight;       ///< posted, not done; in order
-  std::vector<node*> m_done;         ///< finished, observer not told yet
-  bool m_direct = false;             ///< a caller is inside a blocking backend call
-  std::uint64_t m_collectives = 0;   ///< issued so far
+  std::deque<node*> m_waiting;        ///< issued, not posted; in order
+  std::vector<node*> m_flight;        ///< posted, not done; in order
+  std::vector<node*> m_done;          ///< finished, observer not told yet
+  std::atomic<bool> m_direct{false};  ///< a caller is inside a blocking backend call; set locked
+  std::uint64_t m_collectives = 0;    ///< issued so far
   std::uint64_t m_collectives_posted = 0;
-  std::optional<error_info> m_broken;    ///< why nothing works any more
-  std::optional<error_info> m_untold;    ///< failure that no caller has seen
+  std::optional<error_info> m_broken;  ///< why nothing works any more
+  std::optional<error_info> m_untold;  ///< failure that no caller has seen
   std::atomic<bool> m_ended{false};
-  std::atomic<bool> m_queued{false};     ///< known to the engine
-  std::atomic<int> m_assistants{0};      ///< threads inside assist()
+  std::atomic<bool> m_queued{false};  ///< known to the engine
+  std::atomic<int> m_assistants{0};   ///< threads inside assist()
   friend class engine;
 };
 

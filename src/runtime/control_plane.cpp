@@ -22,15 +22,15 @@ bool environment_has(std::string_view prefix) {
 
 flavour loaded_library() {
   using get_version = int (*)(char*, int*);
-  auto* function =
-      reinterpret_cast<get_version>(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));
+  auto* function = reinterpret_cast<get_version>(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));
   if (!function) return {};
   // MPI's own bound on the text is the library's; none of them is near this.
   std::array<char, 16384> text{};
   int length = 0;
   if (function(text.data(), &length) != 0) return {};
   const std::string_view version(text.data());
-  const std::string why = "the process has loaded " + std::string(version.substr(0, version.find_first_of(",\n")));
+  const std::string why =
+      "the process has loaded " + std::string(version.substr(0, version.find_first_of(",\n")));
   if (version.find("Open MPI") != std::string_view::npos) return {"openmpi", why};
   if (version.find("Intel(R) MPI") != std::string_view::npos) return {"impi", why};
   if (version.find("MPICH") != std::string_view::npos) return {"mpich", why};
@@ -41,7 +41,8 @@ flavour loaded_library() {
 
 flavour detect_flavour() {
   if (flavour found = loaded_library(); !found.name.empty()) return found;
-  if (environment_has("OMPI_COMM_WORLD_SIZE=")) return {"openmpi", "started by Open MPI's launcher"};
+  if (environment_has("OMPI_COMM_WORLD_SIZE="))
+    return {"openmpi", "started by Open MPI's launcher"};
   if (environment_has("PMI_RANK=") || environment_has("PMI_SIZE=")) {
     // Hydra starts both; Intel's leaves more behind.
     if (environment_has("I_MPI_MPIRUN=") || environment_has("I_MPI_HYDRA") ||

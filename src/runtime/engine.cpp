@@ -74,7 +74,8 @@ void engine::loop() {
   for (;;) {
     const bool idle = active.empty();
     if (!take_work(active)) return;
-    if (idle) rest = idling(m_process.settings().progress.spin_us);  // that was no waiting for peers
+    if (idle)
+      rest = idling(m_process.settings().progress.spin_us);  // that was no waiting for peers
     int finished = 0;
     for (std::size_t i = 0; i < active.size();) {
       if (!active[i]->assisted() && active[i]->progress(&finished)) {

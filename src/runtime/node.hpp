@@ -44,8 +44,8 @@ struct node {
   sucl_operation record{};
   std::vector<std::uint64_t> arrays;  ///< copies of the caller's counts and displacements
   std::vector<sucl_operation> parts;
-  layouts shape;                      ///< where memory is not contiguous
-  const carrier* via = nullptr;       ///< who carries it, once posted: as it is, or adapted
+  layouts shape;                 ///< where memory is not contiguous
+  const carrier* via = nullptr;  ///< who carries it, once posted: as it is, or adapted
   sucl_request* request = nullptr;
   std::unique_ptr<adapted> pipeline;
   observer watch;

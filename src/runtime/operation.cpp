@@ -28,43 +28,30 @@ extents two_sided(const sucl_operation& o, int rank, int size) {
   const auto p = static_cast<std::uint64_t>(size);
   const bool at_root = rank == o.root;
   switch (o.kind) {
-    case SUCL_KIND_BROADCAST:
-      return {at_root ? o.count : 0, at_root ? 0 : o.count};
-    case SUCL_KIND_REDUCE:
-      return {o.count, at_root ? o.count : 0};
+    case SUCL_KIND_BROADCAST: return {at_root ? o.count : 0, at_root ? 0 : o.count};
+    case SUCL_KIND_REDUCE: return {o.count, at_root ? o.count : 0};
     case SUCL_KIND_ALLREDUCE:
     case SUCL_KIND_SCAN:
-    case SUCL_KIND_EXSCAN:
-      return {o.count, o.count};
+    case SUCL_KIND_EXSCAN: return {o.count, o.count};
     case SUCL_KIND_REDUCE_SCATTER:
       return {sum(o.recv_counts, size), o.recv_counts ? o.recv_counts[rank] : 0};
-    case SUCL_KIND_REDUCE_SCATTER_BLOCK:
-      return {p * o.count, o.count};
-    case SUCL_KIND_ALLGATHER:
-      return {o.count, p * o.count};
-    case SUCL_KIND_ALLGATHERV:
-      return {o.count, end_of(o.recv_counts, o.recv_displs, size)};
-    case SUCL_KIND_ALLTOALL:
-      return {p * o.count, p * o.count};
+    case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {p * o.count, o.count};
+    case SUCL_KIND_ALLGATHER: return {o.count, p * o.count};
+    case SUCL_KIND_ALLGATHERV: return {o.count, end_of(o.recv_counts, o.recv_displs, size)};
+    case SUCL_KIND_ALLTOALL: return {p * o.count, p * o.count};
     case SUCL_KIND_ALLTOALLV:
       return {end_of(o.send_counts, o.send_displs, size),
               end_of(o.recv_counts, o.recv_displs, size)};
-    case SUCL_KIND_GATHER:
-      return {o.count, at_root ? p * o.count : 0};
+    case SUCL_KIND_GATHER: return {o.count, at_root ? p * o.count : 0};
     case SUCL_KIND_GATHERV:
       return {o.count, at_root ? end_of(o.recv_counts, o.recv_displs, size) : 0};
-    case SUCL_KIND_SCATTER:
-      return {at_root ? p * o.count : 0, o.count};
+    case SUCL_KIND_SCATTER: return {at_root ? p * o.count : 0, o.count};
     case SUCL_KIND_SCATTERV:
       return {at_root ? end_of(o.send_counts, o.send_displs, size) : 0, o.count};
-    case SUCL_KIND_SEND:
-      return {o.count, 0};
-    case SUCL_KIND_RECV:
-      return {0, o.count};
-    case SUCL_KIND_SENDRECV:
-      return {o.count, o.recv_count};
-    default:
-      return {};
+    case SUCL_KIND_SEND: return {o.count, 0};
+    case SUCL_KIND_RECV: return {0, o.count};
+    case SUCL_KIND_SENDRECV: return {o.count, o.recv_count};
+    default: return {};
   }
 }
 
@@ -79,17 +66,13 @@ extents extents_of(const sucl_operation& record, int rank, int size) {
 message_size message_size_of(const sucl_operation& o, int size) {
   switch (o.kind) {
     case SUCL_KIND_ALLGATHERV:
-    case SUCL_KIND_REDUCE_SCATTER:
-      return {sum(o.recv_counts, size) * o.element_size, true};
+    case SUCL_KIND_REDUCE_SCATTER: return {sum(o.recv_counts, size) * o.element_size, true};
     case SUCL_KIND_ALLTOALLV:
     case SUCL_KIND_GATHERV:
-    case SUCL_KIND_SCATTERV:
-      return {0, false};
+    case SUCL_KIND_SCATTERV: return {0, false};
     case SUCL_KIND_GROUP:
-    case SUCL_KIND_SENDRECV:
-      return {0, false};  // pairs differ, and both ends must choose alike
-    default:
-      return {o.count * o.element_size, true};
+    case SUCL_KIND_SENDRECV: return {0, false};  // pairs differ, and both ends must choose alike
+    default: return {o.count * o.element_size, true};
   }
 }
 
@@ -104,8 +87,7 @@ std::string describe(const sucl_operation& o) {
     case SUCL_KIND_SENDRECV:
       return what + " to rank " + std::to_string(o.root) + " from rank " +
              std::to_string(o.source) + " (tag " + std::to_string(o.tag) + ")";
-    default:
-      return o.sequence ? what + " #" + std::to_string(o.sequence) : what;
+    default: return o.sequence ? what + " #" + std::to_string(o.sequence) : what;
   }
 }
 
@@ -117,16 +99,17 @@ constexpr int max_tag = 32766;
 void check_rank(const char* role, int value, int size) {
   if (value >= 0 && value < size) return;
   base::fail(errc::invalid_rank,
-             std::string(role) + " " + std::to_string(value) + " is not a rank of a communicator of " +
-                 std::to_string(size),
+             std::string(role) + " " + std::to_string(value) +
+                 " is not a rank of a communicator of " + std::to_string(size),
              "Ranks go from 0 to " + std::to_string(size - 1));
 }
 
 void check_element(const sucl_operation& o) {
   const auto t = static_cast<type>(o.type);
   if (o.type < 0 || o.type >= SUCL_TYPE_COUNT || o.element_size == 0)
-    base::fail(errc::invalid_type, "element type " + std::to_string(o.type) + " of " +
-                                       std::to_string(o.element_size) + " bytes is unknown",
+    base::fail(errc::invalid_type,
+               "element type " + std::to_string(o.type) + " of " + std::to_string(o.element_size) +
+                   " bytes is unknown",
                "Use a type of sucl::type");
   if (t != type::bytes && o.element_size != size_of(t))
     base::fail(errc::invalid_type,
@@ -173,9 +156,7 @@ void need_array(const sucl_operation& o, const std::uint64_t* array, const char*
 void check_arrays(const sucl_operation& o, int rank) {
   const bool at_root = rank == o.root;
   switch (o.kind) {
-    case SUCL_KIND_REDUCE_SCATTER:
-      need_array(o, o.recv_counts, "counts");
-      break;
+    case SUCL_KIND_REDUCE_SCATTER: need_array(o, o.recv_counts, "counts"); break;
     case SUCL_KIND_ALLGATHERV:
       need_array(o, o.recv_counts, "counts");
       need_array(o, o.recv_displs, "displacements");
@@ -201,13 +182,16 @@ void check_arrays(const sucl_operation& o, int rank) {
       if (at_root) need_array(o, o.send_counts, "counts");
       if (at_root) need_array(o, o.send_displs, "displacements");
       break;
-    default:
-      break;
+    default: break;
   }
 }
 
 // Sizes must not wrap: every product and sum below is of numbers checked here.
 void check_sizes(const sucl_operation& o, int size) {
+  constexpr std::uint64_t small = std::uint64_t{1} << 31;
+  const bool arrays = o.send_counts || o.send_displs || o.recv_counts || o.recv_displs;
+  if (!arrays && o.count < small && o.recv_count < small && o.element_size < 65536 && size < 65536)
+    return;
   const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) /
                              (o.element_size * static_cast<std::uint64_t>(size));
   const auto check = [&](std::uint64_t elements) {
@@ -232,9 +216,7 @@ void make_in_place(sucl_operation& o, int rank) {
     case SUCL_KIND_REDUCE:
     case SUCL_KIND_ALLREDUCE:
     case SUCL_KIND_SCAN:
-    case SUCL_KIND_EXSCAN:
-      same = send == recv;
-      break;
+    case SUCL_KIND_EXSCAN: same = send == recv; break;
     case SUCL_KIND_ALLGATHER:
       same = send == recv + static_cast<std::uint64_t>(rank) * o.count * o.element_size;
       break;
@@ -242,8 +224,7 @@ void make_in_place(sucl_operation& o, int rank) {
       same = rank == o.root &&
              send == recv + static_cast<std::uint64_t>(rank) * o.count * o.element_size;
       break;
-    default:
-      break;
+    default: break;
   }
   if (!same) return;
   o.flags |= SUCL_FLAG_IN_PLACE;

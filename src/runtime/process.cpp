@@ -131,9 +131,10 @@ std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t b
 }
 
 std::uint64_t process::agree_on_id(const sucl_oob& oob, int size) {
-  // Rank 0 chooses, among the numbers that are its own: unique in the job, whoever else chooses now.
-  const std::uint64_t mine =
-      m_ids.fetch_add(1) * static_cast<std::uint64_t>(m_size) + static_cast<std::uint64_t>(m_rank) + 1;
+  // Rank 0 chooses, among the numbers that are its own: unique in the job, whoever else chooses
+  // now.
+  const std::uint64_t mine = m_ids.fetch_add(1) * static_cast<std::uint64_t>(m_size) +
+                             static_cast<std::uint64_t>(m_rank) + 1;
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size), mine);
   sucl_oob channel = oob;
   if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))

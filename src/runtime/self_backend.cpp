@@ -36,10 +36,9 @@ struct sucl_backend_comm {
 namespace sucl::core {
 namespace {
 
-void match(const message& m, std::vector<message>& mine,
-           std::vector<message>& others) {
-  const auto partner = std::find_if(others.begin(), others.end(),
-                                    [&](const message& o) { return o.tag == m.tag; });
+void match(const message& m, std::vector<message>& mine, std::vector<message>& others) {
+  const auto partner =
+      std::find_if(others.begin(), others.end(), [&](const message& o) { return o.tag == m.tag; });
   ++m.owner->open;
   if (partner == others.end()) {
     mine.push_back(m);
@@ -59,11 +58,10 @@ const char nothing = 0;
 
 void exchange(sucl_backend_comm& c, const sucl_operation& o, sucl_request* owner) {
   if (o.kind == SUCL_KIND_SEND || o.kind == SUCL_KIND_SENDRECV)
-    match({o.tag, o.send ? o.send : &nothing, nullptr, o.count * o.element_size, owner},
-          c.sends, c.receives);
+    match({o.tag, o.send ? o.send : &nothing, nullptr, o.count * o.element_size, owner}, c.sends,
+          c.receives);
   if (o.kind == SUCL_KIND_RECV || o.kind == SUCL_KIND_SENDRECV)
-    match(
-          {o.tag, nullptr, o.recv,
+    match({o.tag, nullptr, o.recv,
            (o.kind == SUCL_KIND_RECV ? o.count : o.recv_count) * o.element_size, owner},
           c.receives, c.sends);
 }
@@ -80,8 +78,7 @@ sucl_status settle(sucl_request* request, std::int32_t* done) {
 }
 
 void copy(const sucl_operation& o) {
-  if ((o.flags & SUCL_FLAG_IN_PLACE) || o.kind == SUCL_KIND_EXSCAN ||
-      o.kind == SUCL_KIND_BARRIER)
+  if ((o.flags & SUCL_FLAG_IN_PLACE) || o.kind == SUCL_KIND_EXSCAN || o.kind == SUCL_KIND_BARRIER)
     return;
   std::uint64_t count = o.count, from = 0, to = 0;
   if (o.kind == SUCL_KIND_REDUCE_SCATTER) count = *o.recv_counts;

@@ -79,18 +79,17 @@ std::vector<std::string> exchange(const sucl_oob& oob, int rank, int size,
   std::copy(mine.begin(), mine.end(), padded.begin());
   gather(oob, padded.data(), all.data(), most + 1);
   std::vector<std::string> texts;
-  for (std::size_t r = 0; r < p; ++r)
-    texts.emplace_back(all.data() + r * (most + 1), lengths[r]);
+  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(all.data() + r * (most + 1), lengths[r]);
   return texts;
 }
 
 topology discover(const sucl_oob& oob, int rank, int size, const self_description& self,
                   std::uint64_t node_size) {
-  const auto texts = exchange(
-      oob, rank, size,
-      pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
-            self.implementation, self.sycl_backend, self.device,
-            self.device_memory_on_host ? "1" : "0", std::to_string(self.config_digest)}));
+  const auto texts =
+      exchange(oob, rank, size,
+               pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
+                     self.implementation, self.sycl_backend, self.device,
+                     self.device_memory_on_host ? "1" : "0", std::to_string(self.config_digest)}));
   topology t;
   t.rank = rank;
   std::vector<std::uint64_t> digests;
@@ -125,7 +124,8 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
   t.nodes = static_cast<int>(nodes.size());
   t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
   for (int r = 0; r < size; ++r)
-    if (r != rank && identities[static_cast<std::size_t>(r)] == identities[static_cast<std::size_t>(rank)])
+    if (r != rank &&
+        identities[static_cast<std::size_t>(r)] == identities[static_cast<std::size_t>(rank)])
       t.same_host.push_back(r);
   return t;
 }

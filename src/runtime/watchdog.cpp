@@ -54,8 +54,7 @@ char process_state(std::int64_t pid) {
 }
 
 void notify(const sucl_bootstrap& control, communicator& c, int rank, const mail& m) {
-  const std::size_t bytes =
-      m.what == mail_kind::verdict ? sizeof m : offsetof(mail, text);
+  const std::size_t bytes = m.what == mail_kind::verdict ? sizeof m : offsetof(mail, text);
   control.notify(c.mail_group(), rank, &m, bytes);
 }
 
@@ -152,8 +151,8 @@ void watchdog::check_processes(communicator& c, watched& w) {
   const auto state = c.snapshot();
   if (!state.busy) return;
   send_verdict(c, w, errc::peer_lost,
-               describe(state.oldest) + " of " + c.label() + " cannot finish: " +
-                   ranks_text(dead) + " of " + std::to_string(c.size()) +
+               describe(state.oldest) + " of " + c.label() + " cannot finish: " + ranks_text(dead) +
+                   " of " + std::to_string(c.size()) +
                    (dead.size() == 1 ? " has died or left" : " have died or left"));
 }
 
@@ -163,11 +162,10 @@ void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
   w.open->operation = describe(state.oldest);
   w.open->sequence = state.oldest.sequence;
   if (is_point_to_point(state.oldest.kind) && state.oldest.kind != SUCL_KIND_GROUP)
-    w.open->peer =
-        state.oldest.kind == SUCL_KIND_SEND ? state.oldest.root : state.oldest.source;
+    w.open->peer = state.oldest.kind == SUCL_KIND_SEND ? state.oldest.root : state.oldest.source;
   const auto timeout = m_process.settings().watchdog.timeout;
-  w.open->deadline =
-      now + std::min<std::chrono::nanoseconds>(longest_grace, timeout + std::chrono::milliseconds(200));
+  w.open->deadline = now + std::min<std::chrono::nanoseconds>(
+                               longest_grace, timeout + std::chrono::milliseconds(200));
   w.open->answers.resize(static_cast<std::size_t>(c.size()));
   w.open->answers[static_cast<std::size_t>(c.rank())] = {state.posted, true};
   mail query{};
@@ -193,8 +191,7 @@ void watchdog::conclude(communicator& c, watched& w) {
       late.push_back(r);
     }
   }
-  const auto seconds =
-      std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
+  const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
   std::string text = asked.operation + " of " + c.label() + " did not finish within " +
                      std::to_string(seconds).substr(0, 5) + " s: ";
   std::string reasons;

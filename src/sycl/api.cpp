@@ -62,9 +62,8 @@ void run(communicator_state& state, detail::request& request,
   run_now(state, call.record, call.parts, call.shape, call.buffers);
 }
 
-void run_now(communicator_state& state, sucl_operation& record,
-             std::vector<sucl_operation>& parts, const core::layouts& shape,
-             const std::vector<buffer_use>& buffers) {
+void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
+             const core::layouts& shape, const std::vector<buffer_use>& buffers) {
   using reader = ::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read>;
   using writer = ::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read_write>;
   std::vector<reader> reads;
@@ -112,8 +111,9 @@ communicator runtime_state::world(const ::sycl::queue* queue) {
 
 communicator runtime_state::adopt(const void* native, std::size_t bytes,
                                   const ::sycl::queue* queue) {
-  return make(queue,
-              [&](core::device_services s) { return m_process->adopt(native, bytes, std::move(s)); });
+  return make(queue, [&](core::device_services s) {
+    return m_process->adopt(native, bytes, std::move(s));
+  });
 }
 
 }  // namespace glue
@@ -128,9 +128,7 @@ glue::communicator_state& communicator::state() const {
 int communicator::rank() const { return state().core().rank(); }
 int communicator::size() const { return state().core().size(); }
 
-const std::vector<member>& communicator::members() const {
-  return state().core().where().members;
-}
+const std::vector<member>& communicator::members() const { return state().core().where().members; }
 
 bool communicator::has_queue() const { return state().queue().has_value(); }
 
@@ -205,7 +203,8 @@ namespace {
 
 glue::runtime_state& alive(const std::shared_ptr<glue::runtime_state>& state) {
   if (!state)
-    base::fail(errc::shut_down, "the runtime was moved from or shut down", "Use the one it went to");
+    base::fail(errc::shut_down, "the runtime was moved from or shut down",
+               "Use the one it went to");
   return *state;
 }
 

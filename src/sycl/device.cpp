@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace sucl::glue {
@@ -85,21 +86,33 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   m_self.device = d.get_info<::sycl::info::device::name>();
   m_self.device_memory_on_host = host_reads_device_memory(queue);
   m_copier = {this, start_copy, test_copy};
+  m_remembers = m_self.device_memory_on_host && !m_stages &&
+                std::all_of(settings.rules.begin(), settings.rules.end(), [](const base::rule& r) {
+                  return r.memories == std::vector<std::string>{"*"};
+                });
 }
 
 device::~device() = default;
 
 sucl_memory device::classify(const void* pointer) const {
   if (!pointer) return SUCL_MEMORY_SYSTEM;
+  if (!m_remembers) return ask(pointer);
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  auto& known = m_known[(address >> 6 ^ address >> 16) % m_known.size()];
+  const auto entry = known.load(std::memory_order_relaxed);
+  if (entry >> 3 == address) return static_cast<sucl_memory>((entry & 7) - 1);
+  const auto kind = ask(pointer);
+  known.store(address << 3 | static_cast<std::uint64_t>(kind + 1), std::memory_order_relaxed);
+  return kind;
+}
+
+sucl_memory device::ask(const void* pointer) const {
   switch (::sycl::get_pointer_type(pointer, m_context)) {
-    case ::sycl::usm::alloc::host:
-      return SUCL_MEMORY_HOST;
-    case ::sycl::usm::alloc::shared:
-      return SUCL_MEMORY_SHARED;
+    case ::sycl::usm::alloc::host: return SUCL_MEMORY_HOST;
+    case ::sycl::usm::alloc::shared: return SUCL_MEMORY_SHARED;
     case ::sycl::usm::alloc::device:
       return m_self.device_memory_on_host && !m_stages ? SUCL_MEMORY_HOST : SUCL_MEMORY_DEVICE;
-    default:
-      break;
+    default: break;
   }
   for (const auto& context : m_other_contexts)
     if (::sycl::get_pointer_type(pointer, context) != ::sycl::usm::alloc::unknown)

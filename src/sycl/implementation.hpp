@@ -12,6 +12,8 @@
 
 #include <sucl/detail/request.hpp>
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,19 +41,26 @@ class device {
   ~device();
 
   const core::self_description& self() const { return m_self; }
-  core::device_copier* copier() { return m_self.device_memory_on_host && !m_stages ? nullptr : &m_copier; }
+  core::device_copier* copier() {
+    return m_self.device_memory_on_host && !m_stages ? nullptr : &m_copier;
+  }
 
   /// The kind of memory that a pointer refers to, for a backend: memory that the host can read is
   /// never "device". Throws invalid_memory for memory of another context.
   sucl_memory classify(const void* pointer) const;
 
  private:
+  sucl_memory ask(const void* pointer) const;
   static void* start_copy(void* self, void* to, const void* from, std::size_t bytes);
   static bool test_copy(void* self, void* token);
 
   ::sycl::context m_context;
   ::sycl::queue m_copies;  ///< a queue of its own: the user's may wait for the operation
   std::vector<::sycl::context> m_other_contexts;
+  /// Answers of classify(), by a hash of the pointer: the pointer above its kind plus one. Kept
+  /// only where a stale one does no harm: the host reads everything, and no rule looks at kinds.
+  bool m_remembers = false;
+  mutable std::array<std::atomic<std::uint64_t>, 64> m_known{};
   core::self_description m_self;
   bool m_stages = false;
   core::device_copier m_copier;
@@ -83,9 +92,8 @@ struct buffer_use {
 
 /// Waits for earlier commands on the buffers, runs the operation in this thread, and gives the
 /// buffers back. What else it waits for has been waited for.
-void run_now(communicator_state& state, sucl_operation& record,
-             std::vector<sucl_operation>& parts, const core::layouts& shape,
-             const std::vector<buffer_use>& buffers);
+void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
+             const core::layouts& shape, const std::vector<buffer_use>& buffers);
 
 /// Whether nothing that was submitted to an in-order queue is still to be done.
 bool idle(const ::sycl::queue& queue);

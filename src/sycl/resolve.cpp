@@ -30,17 +30,13 @@ access access_to_recv(const sucl_operation& o, int rank) {
   if (!(o.flags & SUCL_FLAG_IN_PLACE)) return {};
   const bool at_root = rank == o.root;
   switch (o.kind) {
-    case SUCL_KIND_BROADCAST:
-      return {at_root, !at_root};
+    case SUCL_KIND_BROADCAST: return {at_root, !at_root};
     case SUCL_KIND_REDUCE:
     case SUCL_KIND_GATHER:
-    case SUCL_KIND_GATHERV:
-      return {true, at_root};
+    case SUCL_KIND_GATHERV: return {true, at_root};
     case SUCL_KIND_SCATTER:
-    case SUCL_KIND_SCATTERV:
-      return {at_root, !at_root};
-    default:
-      return {true, true};
+    case SUCL_KIND_SCATTERV: return {at_root, !at_root};
+    default: return {true, true};
   }
 }
 
@@ -116,15 +112,22 @@ void resolve_one(communicator_state& state, const detail::request& r, sucl_opera
   o.send_displs = array(r.send_displs, "send displacements", size);
   o.recv_counts = array(r.recv_counts, "counts", size);
   o.recv_displs = array(r.recv_displs, "displacements", size);
-  o.send = r.send.pointer;
-  o.recv = r.recv.pointer;
+  // Only the root gathers in place: the memory of the others is the block that they send.
+  static const detail::operand nothing;
+  const bool gives = (o.flags & SUCL_FLAG_IN_PLACE) && rank != o.root &&
+                     (o.kind == SUCL_KIND_GATHER || o.kind == SUCL_KIND_GATHERV);
+  const detail::operand& send = gives ? r.recv : r.send;
+  const detail::operand& recv = gives ? nothing : r.recv;
+  if (gives) o.flags &= ~std::uint32_t{SUCL_FLAG_IN_PLACE};
+  o.send = send.pointer;
+  o.recv = recv.pointer;
   core::normalise(o, rank, size);
   const auto e = core::extents_of(o, rank, size);
   const auto how = access_to_recv(o, rank);
-  if (r.send.buffer || r.recv.buffer) {
-    check_same_buffer(r.send, r.recv, o, e);
-    use_buffer(r.send, e.send, true, {true, false}, o, part, shape, buffers);
-    use_buffer(r.recv, e.recv, false, how, o, part, shape, buffers);
+  if (send.buffer || recv.buffer) {
+    check_same_buffer(send, recv, o, e);
+    use_buffer(send, e.send, true, {true, false}, o, part, shape, buffers);
+    use_buffer(recv, e.recv, false, how, o, part, shape, buffers);
   } else {
     if (e.send == 0) o.send = nullptr;
     if (e.recv == 0) o.recv = nullptr;

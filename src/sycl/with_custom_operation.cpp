@@ -72,8 +72,8 @@ void* address_on(const buffer_use& use, const ::sycl::device& where) {
   return const_cast<::sycl::buffer<std::byte, 1>&>(use.buffer).get_pointer(where);
 }
 
-::sycl::event submit_buffers(communicator_state& state, ::sycl::queue& queue,
-                             const core::ticket& t, const std::shared_ptr<pending>& p,
+::sycl::event submit_buffers(communicator_state& state, ::sycl::queue& queue, const core::ticket& t,
+                             const std::shared_ptr<pending>& p,
                              const std::vector<buffer_use>& buffers,
                              const std::vector<::sycl::event>& deps) {
   const auto where = queue.get_device();

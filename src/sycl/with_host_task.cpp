@@ -64,8 +64,7 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps) {
-  const bool ready =
-      buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
+  const bool ready = buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
   core::observer watch;
   watch.assisted = true;
   auto issued = state.core().issue(record, shape, ready, watch);
@@ -83,14 +82,14 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
     ::sycl::event done = queue.submit([&](::sycl::handler& h) {
       h.depends_on(deps);
       if (!free_thread) h.depends_on(chain);
-      h.host_task([state = state.shared_from_this(), t, message,
-                   memory = held_buffers(buffers, h)] {
-        memory.set(*t.get());
-        state->core().mark_ready(t);
-        state->core().assist(t);
-        if (message) waiting_messages.fetch_sub(1);
-        if (t.failure()) throw error(*t.failure());
-      });
+      h.host_task(
+          [state = state.shared_from_this(), t, message, memory = held_buffers(buffers, h)] {
+            memory.set(*t.get());
+            state->core().mark_ready(t);
+            state->core().assist(t);
+            if (message) waiting_messages.fetch_sub(1);
+            if (t.failure()) throw error(*t.failure());
+          });
     });
     chain = done;
     return done;

@@ -89,9 +89,7 @@ class stream {
         break;
       case 3:
         go([&](auto&& c) { return c.allgather(from, to, n); });
-        t->expected = [=](std::size_t i) {
-          return input(static_cast<int>(i / n), i % n, k);
-        };
+        t->expected = [=](std::size_t i) { return input(static_cast<int>(i / n), i % n, k); };
         break;
       case 4:
         go([&](auto&& c) { return c.scan(from, to, n, op::sum); });
@@ -136,9 +134,7 @@ TEST(many, mixed_operations_back_to_back) {
   stream(j.world, 1).run(2000);
 }
 
-TEST(many, in_order_queue) {
-  stream(the_job().in_order_world, 2).run(150);
-}
+TEST(many, in_order_queue) { stream(the_job().in_order_world, 2).run(150); }
 
 TEST(many, threads_with_a_communicator_each) {
   job& j = the_job();

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Programs that call MPI themselves, one for each way to share it with SuCL. Compiled for each MPI;
-// the first argument says which one to run. Every rank prints its failures; the status is 0 if there
-// are none.
+// the first argument says which one to run. Every rank prints its failures; the status is 0 if
+// there are none.
 #include <sucl/sucl.hpp>
 
 #include <mpi.h>
@@ -21,11 +21,11 @@ namespace {
 
 int g_failures = 0;
 
-#define CHECK(condition)                                                                 \
-  do {                                                                                   \
-    if (condition) break;                                                                \
-    std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);       \
-    ++g_failures;                                                                        \
+#define CHECK(condition)                                                           \
+  do {                                                                             \
+    if (condition) break;                                                          \
+    std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+    ++g_failures;                                                                  \
   } while (false)
 
 template <class Call>
@@ -224,7 +224,10 @@ void naive() {
   const int sum = size * (size + 1) / 2;
   const bool right = ended && a == sum && b == 1000 * sum;
   std::printf("rank %d: naive %s: %d and %d\n", rank,
-              right ? "is right" : ended ? "is wrong" : "hangs", a, b);
+              right   ? "is right"
+              : ended ? "is wrong"
+                      : "hangs",
+              a, b);
   std::fflush(stdout);
   CHECK(!right);
   if (!ended) MPI_Abort(MPI_COMM_WORLD, g_failures);
@@ -234,11 +237,13 @@ void naive() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, void (*)()> cases{
-      {"uninitialised", uninitialised},       {"initialised", initialised},
-      {"finalised_before", finalised_before}, {"finalised_already", finalised_already},
-      {"wrong_level", wrong_level},           {"adopt", adopt},
-      {"naive", naive}};
+  const std::map<std::string, void (*)()> cases{{"uninitialised", uninitialised},
+                                                {"initialised", initialised},
+                                                {"finalised_before", finalised_before},
+                                                {"finalised_already", finalised_already},
+                                                {"wrong_level", wrong_level},
+                                                {"adopt", adopt},
+                                                {"naive", naive}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
   try {

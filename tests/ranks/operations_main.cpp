@@ -9,8 +9,8 @@ int main(int argc, char** argv) {
     sucl::runtime rt{argc, argv};
     sucl::testing::job j;
     j.queue = sycl::queue(sycl::cpu_selector_v);
-    j.in_order = sycl::queue(j.queue.get_context(), j.queue.get_device(),
-                             sycl::property::queue::in_order{});
+    j.in_order =
+        sycl::queue(j.queue.get_context(), j.queue.get_device(), sycl::property::queue::in_order{});
     j.world = rt.world(j.queue);
     j.in_order_world = rt.world(j.in_order);
     j.aside = rt.world();

@@ -206,7 +206,8 @@ TEST_F(order, operations_end_while_the_caller_computes) {
   EXPECT_EQ(x[many - 1], sum_to(size));
 }
 
-// What is issued behind a stalled operation does not stop messages of another thread's communicator.
+// What is issued behind a stalled operation does not stop messages of another thread's
+// communicator.
 TEST_F(order, a_blocked_thread_does_not_hold_up_another) {
   auto other = world.dup();
   shared<int> x(1, q, rank), y(1, q, rank);
@@ -256,7 +257,8 @@ TEST_F(order, blocking_form_with_a_block_on_one_rank) {
     {
       sycl::host_accessor to{image};
       for (std::size_t i = 0; i < side; ++i)
-        for (std::size_t k = 0; k < side; ++k) to[i][k] = root * 1000 + static_cast<int>(i * side + k);
+        for (std::size_t k = 0; k < side; ++k)
+          to[i][k] = root * 1000 + static_cast<int>(i * side + k);
     }
     auto comm = world.blocking();
     if (rank == root)

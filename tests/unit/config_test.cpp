@@ -4,7 +4,7 @@
 
 #include "base/config_keys.hpp"
 
-#include "helpers.hpp"
+#include "config_helpers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,23 +15,11 @@ namespace sucl::base {
 namespace {
 
 using test::error_of;
+using test::loaded;
+using test::refused;
 using test::working_directory;
 using names = std::vector<std::string>;
 using namespace std::chrono_literals;
-
-config loaded(const std::string& text, const variables& environment = {}) {
-  working_directory here;
-  here.write("sucl.toml", text);
-  return load_config("", environment);
-}
-
-// The message for a bad file or environment, which must be a configuration error.
-std::string refused(const std::string& text, const variables& environment = {}) {
-  errc code = errc::success;
-  const std::string message = error_of([&] { loaded(text, environment); }, &code);
-  EXPECT_EQ(code, errc::configuration) << message;
-  return message;
-}
 
 const setting_row& row_of(const config& c, const std::string& key) {
   for (const auto& row : c.rows)
@@ -285,191 +273,6 @@ TEST(Config, AWrongValueIsAnErrorEvenIfAVariableGoesBeforeIt) {
   EXPECT_NE(refused("[[rules]]\nbackend = \"mip\"", {{"SUCL_RULES", "[]"}}), "");
   EXPECT_NE(refused("[watchdog]\ntimeout = true", {{"SUCL_TIMEOUT", "3"}}), "");
 }
-
-struct bad_file {
-  const char* name;
-  const char* text;
-  const char* message;
-};
-
-void PrintTo(const bad_file& f, std::ostream* out) { *out << f.name; }
-
-struct BadFile : testing::TestWithParam<bad_file> {};
-
-TEST_P(BadFile, IsRefusedWithPlaceCauseAndCure) {
-  EXPECT_EQ(refused(GetParam().text), GetParam().message);
-}
-
-const bad_file bad_files[] = {
-    {"Syntax", "threshold = 4\nstaging = [1, 2\nx = 3\n",
-     "sucl: sucl.toml:3:1: this is not TOML: Error while parsing array: expected comma or "
-     "closing ']', saw 'x' [configuration]. Correct it there or on the line before; strings "
-     "need quotes, and every key = value a line of its own."},
-    {"Unquoted", "default_backend = mpi\n",
-     "sucl: sucl.toml:1:19: this is not TOML: Error while parsing value: could not determine "
-     "value type [configuration]. Correct it there or on the line before; strings need "
-     "quotes, and every key = value a line of its own."},
-    {"Duplicate", "threshold = 1\nthreshold = 2\n",
-     "sucl: sucl.toml:2:13: this is not TOML: Error while parsing key-value pair: cannot "
-     "redefine existing integer 'threshold' [configuration]. Correct it there or on the line "
-     "before; strings need quotes, and every key = value a line of its own."},
-    {"UnknownKey", "# a comment\n\ntreshold = 4\n",
-     "sucl: sucl.toml:3:1: unknown key 'treshold' [configuration]. Did you mean 'threshold'?"},
-    {"UnknownTable", "[stagging]\nchunk = 1\n",
-     "sucl: sucl.toml:1:2: unknown key 'stagging' [configuration]. Did you mean 'staging'?"},
-    {"UnknownKeyInTable", "[staging]\ndepth = 2\n  chunck = \"1Mi\"\n",
-     "sucl: sucl.toml:3:3: unknown key 'staging.chunck' [configuration]. Did you mean 'chunk'?"},
-    {"KeyWithoutItsTable", "poll_us = 3\n",
-     "sucl: sucl.toml:1:1: unknown key 'poll_us' [configuration]. It belongs in [progress]."},
-    {"KeyInTheWrongTable", "[staging]\npoll_us = 3\n",
-     "sucl: sucl.toml:2:1: unknown key 'staging.poll_us' [configuration]. It belongs in "
-     "[progress]."},
-    {"WrongType", "[staging]\nchunk = true\n",
-     "sucl: sucl.toml:2:9: staging.chunk is a boolean [configuration]. Write chunk = \"64Ki\" "
-     "(size)."},
-    {"TextForANumber", "[staging]\ndepth = \"3\"\n",
-     "sucl: sucl.toml:2:9: staging.depth is a string [configuration]. Write depth = 3 (whole "
-     "number)."},
-    {"NumberForABoolean", "[layers]\nvalidate = 1\n",
-     "sucl: sucl.toml:2:12: layers.validate is an integer [configuration]. Write validate = "
-     "true (true or false)."},
-    {"TableForAValue", "[threshold]\nx = 1\n",
-     "sucl: sucl.toml:1:1: threshold is a table [configuration]. Write threshold = \"16Ki\" "
-     "(size, 0 or negative)."},
-    {"ValueForATable", "staging = 3\n",
-     "sucl: sucl.toml:1:11: staging is an integer [configuration]. Write a table."},
-    {"ArrayForAValue", "default_backend = [\"mpi\"]\n",
-     "sucl: sucl.toml:1:19: default_backend is an array [configuration]. Write "
-     "default_backend = \"...\" (text)."},
-    {"BadSize", "[staging]\nchunk = \"1Mo\"\n",
-     "sucl: sucl.toml:2:9: staging.chunk: '1Mo' is not a size [configuration]. Write a whole "
-     "number of bytes, alone or with Ki, Mi, Gi or Ti: 64Ki."},
-    {"ZeroChunk", "[staging]\nchunk = 0\n",
-     "sucl: sucl.toml:2:9: staging.chunk: 0 is too small [configuration]. Write a number "
-     "greater than 0."},
-    {"NegativeDepth", "[staging]\ndepth = -3\n",
-     "sucl: sucl.toml:2:9: staging.depth: '-3' is not a whole number [configuration]. Write "
-     "digits only; it must not be negative."},
-    {"BadTime", "[watchdog]\ntimeout = \"soon\"\n",
-     "sucl: sucl.toml:2:11: watchdog.timeout: 'soon' is not a time [configuration]. Write "
-     "seconds, or a number with ns, us, ms, s, min or h: 30, 1.5s, 500ms."},
-    {"BadChoice", "[mpi]\nflavour = \"openmp\"\n",
-     "sucl: sucl.toml:2:11: mpi.flavour: there is no MPI flavour 'openmp' [configuration]. "
-     "Did you mean 'openmpi'?"},
-    {"BadLevel", "[log]\nlevel = \"verbose\"\n",
-     "sucl: sucl.toml:2:9: log.level: there is no log level 'verbose' [configuration]. Known "
-     "names: error, warn, info, debug."},
-    {"UnknownDefaultBackend", "default_backend = \"mip\"\n",
-     "sucl: sucl.toml:1:19: default_backend: there is no backend 'mip' [configuration]. Did "
-     "you mean 'mpi'? A backend of your own needs its table [backends.NAME]."},
-    {"UnknownBackendInRule", "[[rules]]\nbackend = [\"mpi\", \"nccl\"]\n",
-     "sucl: sucl.toml:2:19: rules[0].backend: there is no backend 'nccl' [configuration]. "
-     "Known names: mpi, mock. A backend of your own needs its table [backends.NAME]."},
-    {"UnknownCollective", "[[rules]]\ncollective = \"alreduce\"\nbackend = \"mpi\"\n",
-     "sucl: sucl.toml:2:14: rules[0].collective: there is no collective 'alreduce' "
-     "[configuration]. Did you mean 'allreduce'?"},
-    {"UnknownPlatform", "[[rules]]\nplatform = \"cudda\"\nbackend = \"mpi\"\n",
-     "sucl: sucl.toml:2:12: rules[0].platform: there is no platform 'cudda' [configuration]. "
-     "Did you mean 'cuda'? A platform of your own needs its line in [platforms]."},
-    {"UnknownPlatformOfBackend", "[backends.nccl]\nplatforms = [\"cuda\", \"rocm\"]\n",
-     "sucl: sucl.toml:2:22: backends.nccl.platforms: there is no platform 'rocm' "
-     "[configuration]. Known names: *, mixed, cuda, hip, level_zero, opencl, cpu, host. A "
-     "platform of your own needs its line in [platforms]."},
-    {"UnknownMemory", "[[rules]]\nmemory = \"gpu\"\nbackend = \"mpi\"\n",
-     "sucl: sucl.toml:2:10: rules[0].memory: there is no memory 'gpu' [configuration]. Known "
-     "names: *, system, host, shared, device."},
-    {"UnknownKeyInRule", "[[rules]]\nbackend = \"mpi\"\nsize = \"4..\"\n",
-     "sucl: sucl.toml:3:1: unknown key 'rules[0].size' [configuration]. Known names: "
-     "collective, platform, ranks, nodes, bytes, memory, backend."},
-    {"UnknownImplementation", "[platforms]\ncuda = { dpc = \"x\" }\n",
-     "sucl: sucl.toml:2:10: unknown key 'platforms.cuda.dpc' [configuration]. Did you mean "
-     "'dpcpp'?"},
-    {"RuleWithoutBackend", "[[rules]]\nbackend = \"mpi\"\n[[rules]]\ncollective = \"reduce\"\n",
-     "sucl: sucl.toml:3:1: rules[1] names no backend [configuration]. Add backend = \"NAME\" "
-     "to it."},
-    {"EmptyRange", "[[rules]]\nbytes = \"64Ki..4Ki\"\nbackend = \"mpi\"\n",
-     "sucl: sucl.toml:2:9: rules[0].bytes: the range '64Ki..4Ki' is empty [configuration]. "
-     "Write the smaller end first."},
-    {"RulesAsATable", "[rules]\nbackend = \"mpi\"\n",
-     "sucl: sucl.toml:1:1: rules is a table [configuration]. Write each rule as a table "
-     "[[rules]]."},
-    {"NumberInAList", "[[rules]]\nbackend = [\"mpi\", [1]]\n",
-     "sucl: sucl.toml:2:19: rules[0].backend is an array [configuration]. Write backend = "
-     "[\"one\", \"two\"] (word or list)."},
-    {"BackendName", "[backends.\"My CCL\"]\npath = \"x\"\n",
-     "sucl: sucl.toml:1:11: 'My CCL' cannot be a name [configuration]. Use small letters, "
-     "digits, '_' and '-' only."},
-    {"BackendAsAValue", "[backends]\nnccl = \"x.so\"\n",
-     "sucl: sucl.toml:2:8: backends.nccl is a string [configuration]. Write a table."},
-    {"TableAsASetting", "[backends.mpi.deep]\nx = 1\n",
-     "sucl: sucl.toml:1:1: backends.mpi.deep is a table [configuration]. Write a plain value "
-     "or a list of them for the backend."},
-    {"DateAsASetting", "[backends.mpi]\nwhen = 2020-01-01\n",
-     "sucl: sucl.toml:2:8: backends.mpi.when is a date [configuration]. Write a plain value "
-     "or a list of them for the backend."},
-    {"DisabledDefault", "[backends.mpi]\nenabled = false\n",
-     "sucl: sucl.toml:2:11: backends.mpi.enabled: the default backend cannot be disabled "
-     "[configuration]. Enable it, or set default_backend to another one."},
-    {"PlatformTwice", "[platforms]\na = { dpcpp = \"x\" }\nb = { dpcpp = \"x\" }\n",
-     "sucl: sucl.toml:3:1: platforms.b and platforms.a both list 'x' [configuration]. A SYCL "
-     "backend belongs to one platform: remove it from one of them."},
-};
-
-INSTANTIATE_TEST_SUITE_P(Golden, BadFile, testing::ValuesIn(bad_files),
-                         [](const auto& info) { return std::string(info.param.name); });
-
-struct bad_variable {
-  const char* name;
-  const char* value;
-  const char* message;
-};
-
-void PrintTo(const bad_variable& v, std::ostream* out) { *out << v.name; }
-
-struct BadVariable : testing::TestWithParam<bad_variable> {};
-
-TEST_P(BadVariable, IsRefusedWithNameCauseAndCure) {
-  EXPECT_EQ(refused("", {{GetParam().name, GetParam().value}}), GetParam().message);
-}
-
-const bad_variable bad_variables[] = {
-    {"SUCL_TIMEOUT", "soon",
-     "sucl: environment SUCL_TIMEOUT: watchdog.timeout: 'soon' is not a time [configuration]. "
-     "Write seconds, or a number with ns, us, ms, s, min or h: 30, 1.5s, 500ms."},
-    {"SUCL_VALIDATE", "maybe",
-     "sucl: environment SUCL_VALIDATE: layers.validate: 'maybe' is not true or false "
-     "[configuration]. Write true or false."},
-    {"SUCL_MPI_FLAVOUR", "mpch",
-     "sucl: environment SUCL_MPI_FLAVOUR: mpi.flavour: there is no MPI flavour 'mpch' "
-     "[configuration]. Did you mean 'mpich'?"},
-    {"SUCL_LOG", "2",
-     "sucl: environment SUCL_LOG: log.level: there is no log level '2' [configuration]. Known "
-     "names: error, warn, info, debug."},
-    {"SUCL_BACKEND_MPY_TUNED", "1",
-     "sucl: environment SUCL_BACKEND_MPY_TUNED: there is no backend 'mpy' [configuration]. "
-     "Did you mean 'mpi'? Or give it a module with SUCL_BACKEND_<NAME>_PATH."},
-    {"SUCL_BACKEND_MPI_ENABLED", "perhaps",
-     "sucl: environment SUCL_BACKEND_MPI_ENABLED: backends.mpi.enabled: 'perhaps' is not true "
-     "or false [configuration]. Write true or false."},
-    {"SUCL_RULES", "[{ backend = \"mpi\", sise = 3 }]",
-     "sucl: environment SUCL_RULES:1:21: unknown key 'rules[0].sise' [configuration]. Known "
-     "names: collective, platform, ranks, nodes, bytes, memory, backend."},
-    {"SUCL_RULES", "[{ backend = ]",
-     "sucl: environment SUCL_RULES:1:14: this is not TOML: Error while parsing key-value "
-     "pair: expected value, saw ']' [configuration]. Correct it there or on the line before; "
-     "strings need quotes, and every key = value a line of its own."},
-    {"SUCL_RULES", "[]\nthreshold = 4",
-     "sucl: environment SUCL_RULES: this is more than one TOML value [configuration]. Write "
-     "one value, as after rules = in a file."},
-    {"SUCL_PLATFORMS", "4",
-     "sucl: environment SUCL_PLATFORMS:1:1: platforms is an integer [configuration]. Write a "
-     "table."},
-};
-
-INSTANTIATE_TEST_SUITE_P(Golden, BadVariable, testing::ValuesIn(bad_variables),
-                         [](const auto& info) {
-                           return std::string(info.param.name) + "_" + std::to_string(info.index);
-                         });
 
 TEST(Config, UnknownVariablesAreWarnedOf) {
   const config c = loaded("", {{"SUCL_TIMEOT", "3"},

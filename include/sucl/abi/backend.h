@@ -42,18 +42,18 @@ typedef int32_t sucl_status;
 enum {
   SUCL_SUCCESS = 0,
   SUCL_ERROR_INVALID_ARGUMENT = 1,
-  SUCL_ERROR_INVALID_RANK = 2,    /**< root or peer outside the communicator */
-  SUCL_ERROR_INVALID_COUNT = 3,   /**< count, offset or range outside the memory it refers to */
-  SUCL_ERROR_INVALID_TYPE = 4,    /**< element type unknown, or the op is not defined for it */
-  SUCL_ERROR_INVALID_MEMORY = 5,  /**< null, overlapping, or memory of another context */
-  SUCL_ERROR_MISMATCH = 6,        /**< ranks issued different operations or arguments */
-  SUCL_ERROR_CONFIGURATION = 7,   /**< configuration file, environment variable or command line */
-  SUCL_ERROR_UNAVAILABLE = 8,     /**< a backend or library is missing or of the wrong version */
-  SUCL_ERROR_UNSUPPORTED = 9,     /**< no backend at hand can carry the operation */
-  SUCL_ERROR_NATIVE = 10,         /**< the library below reported an error: see the native code */
-  SUCL_ERROR_TIMEOUT = 11,        /**< the watchdog gave up on an operation */
-  SUCL_ERROR_PEER_LOST = 12,      /**< a process of the communicator died */
-  SUCL_ERROR_SHUT_DOWN = 13,      /**< used after the runtime was shut down or MPI finalised */
+  SUCL_ERROR_INVALID_RANK = 2,   /**< root or peer outside the communicator */
+  SUCL_ERROR_INVALID_COUNT = 3,  /**< count, offset or range outside the memory it refers to */
+  SUCL_ERROR_INVALID_TYPE = 4,   /**< element type unknown, or the op is not defined for it */
+  SUCL_ERROR_INVALID_MEMORY = 5, /**< null, overlapping, or memory of another context */
+  SUCL_ERROR_MISMATCH = 6,       /**< ranks issued different operations or arguments */
+  SUCL_ERROR_CONFIGURATION = 7,  /**< configuration file, environment variable or command line */
+  SUCL_ERROR_UNAVAILABLE = 8,    /**< a backend or library is missing or of the wrong version */
+  SUCL_ERROR_UNSUPPORTED = 9,    /**< no backend at hand can carry the operation */
+  SUCL_ERROR_NATIVE = 10,        /**< the library below reported an error: see the native code */
+  SUCL_ERROR_TIMEOUT = 11,       /**< the watchdog gave up on an operation */
+  SUCL_ERROR_PEER_LOST = 12,     /**< a process of the communicator died */
+  SUCL_ERROR_SHUT_DOWN = 13,     /**< used after the runtime was shut down or MPI finalised */
   SUCL_ERROR_OUT_OF_MEMORY = 14,
   SUCL_ERROR_INTERNAL = 15
 };
@@ -62,31 +62,31 @@ enum {
 typedef int32_t sucl_kind;
 enum {
   SUCL_KIND_BARRIER = 0,
-  SUCL_KIND_BROADCAST = 1,            /**< count elements; the root reads send, the others write recv */
-  SUCL_KIND_REDUCE = 2,               /**< count elements to recv on the root */
-  SUCL_KIND_ALLREDUCE = 3,            /**< count elements */
-  SUCL_KIND_REDUCE_SCATTER = 4,       /**< recv_counts[r] elements to rank r */
+  SUCL_KIND_BROADCAST = 1,      /**< count elements; the root reads send, the others write recv */
+  SUCL_KIND_REDUCE = 2,         /**< count elements to recv on the root */
+  SUCL_KIND_ALLREDUCE = 3,      /**< count elements */
+  SUCL_KIND_REDUCE_SCATTER = 4, /**< recv_counts[r] elements to rank r */
   SUCL_KIND_REDUCE_SCATTER_BLOCK = 5, /**< count elements to every rank */
   SUCL_KIND_ALLGATHER = 6,            /**< count elements from every rank */
   SUCL_KIND_ALLGATHERV = 7,           /**< count from this rank; recv_counts, recv_displs */
   SUCL_KIND_ALLTOALL = 8,             /**< count elements between each pair */
   SUCL_KIND_ALLTOALLV = 9,            /**< send_counts, send_displs, recv_counts, recv_displs */
   SUCL_KIND_GATHER = 10,              /**< count elements from every rank to the root */
-  SUCL_KIND_GATHERV = 11,             /**< count from this rank; recv_counts, recv_displs on the root */
-  SUCL_KIND_SCATTER = 12,             /**< count elements from the root to every rank */
-  SUCL_KIND_SCATTERV = 13,            /**< send_counts, send_displs on the root; count to this rank */
-  SUCL_KIND_SCAN = 14,                /**< count elements, inclusive prefix */
-  SUCL_KIND_EXSCAN = 15,              /**< count elements, exclusive prefix; recv of rank 0 is untouched */
-  SUCL_KIND_SEND = 16,                /**< count elements to rank `root` with `tag` */
-  SUCL_KIND_RECV = 17,                /**< exactly count elements from rank `source` with `tag` */
-  SUCL_KIND_SENDRECV = 18,            /**< count to `root`, recv_count from `source`, same tag */
-  SUCL_KIND_GROUP = 19,               /**< `parts`: sends and receives that progress together */
-  SUCL_KIND_PUT = 20,                 /**< one-sided: count elements into a region of rank `root` */
-  SUCL_KIND_GET = 21,                 /**< one-sided: count elements from a region of rank `root` */
-  SUCL_KIND_SIGNAL = 22,              /**< raise a signal word of rank `root` to `signal_value` */
-  SUCL_KIND_WAIT_SIGNAL = 23,         /**< until the own signal word is at least `signal_value` */
-  SUCL_KIND_FLUSH = 24,               /**< until the own puts are visible at their targets */
-  SUCL_KIND_COUNT = 25                /**< number of kinds this header knows */
+  SUCL_KIND_GATHERV = 11,     /**< count from this rank; recv_counts, recv_displs on the root */
+  SUCL_KIND_SCATTER = 12,     /**< count elements from the root to every rank */
+  SUCL_KIND_SCATTERV = 13,    /**< send_counts, send_displs on the root; count to this rank */
+  SUCL_KIND_SCAN = 14,        /**< count elements, inclusive prefix */
+  SUCL_KIND_EXSCAN = 15,      /**< count elements, exclusive prefix; recv of rank 0 is untouched */
+  SUCL_KIND_SEND = 16,        /**< count elements to rank `root` with `tag` */
+  SUCL_KIND_RECV = 17,        /**< exactly count elements from rank `source` with `tag` */
+  SUCL_KIND_SENDRECV = 18,    /**< count to `root`, recv_count from `source`, same tag */
+  SUCL_KIND_GROUP = 19,       /**< `parts`: sends and receives that progress together */
+  SUCL_KIND_PUT = 20,         /**< one-sided: count elements into a region of rank `root` */
+  SUCL_KIND_GET = 21,         /**< one-sided: count elements from a region of rank `root` */
+  SUCL_KIND_SIGNAL = 22,      /**< raise a signal word of rank `root` to `signal_value` */
+  SUCL_KIND_WAIT_SIGNAL = 23, /**< until the own signal word is at least `signal_value` */
+  SUCL_KIND_FLUSH = 24,       /**< until the own puts are visible at their targets */
+  SUCL_KIND_COUNT = 25        /**< number of kinds this header knows */
 };
 
 /** Element types. The pair types are laid out as MPI's: a value, then a 32-bit index. */
@@ -101,8 +101,8 @@ enum {
   SUCL_TYPE_UINT32 = 6,
   SUCL_TYPE_INT64 = 7,
   SUCL_TYPE_UINT64 = 8,
-  SUCL_TYPE_FP16 = 9,   /**< IEEE 754 binary16 */
-  SUCL_TYPE_BF16 = 10,  /**< bfloat16 */
+  SUCL_TYPE_FP16 = 9,  /**< IEEE 754 binary16 */
+  SUCL_TYPE_BF16 = 10, /**< bfloat16 */
   SUCL_TYPE_FP32 = 11,
   SUCL_TYPE_FP64 = 12,
   SUCL_TYPE_COMPLEX_FP32 = 13,
@@ -123,14 +123,14 @@ enum {
   SUCL_OP_PROD = 2,
   SUCL_OP_MIN = 3,
   SUCL_OP_MAX = 4,
-  SUCL_OP_AVG = 5,         /**< the sum divided by the number of ranks */
+  SUCL_OP_AVG = 5, /**< the sum divided by the number of ranks */
   SUCL_OP_LOGICAL_AND = 6,
   SUCL_OP_LOGICAL_OR = 7,
   SUCL_OP_LOGICAL_XOR = 8,
   SUCL_OP_BIT_AND = 9,
   SUCL_OP_BIT_OR = 10,
   SUCL_OP_BIT_XOR = 11,
-  SUCL_OP_MINLOC = 12,     /**< of equal values the lowest index wins */
+  SUCL_OP_MINLOC = 12, /**< of equal values the lowest index wins */
   SUCL_OP_MAXLOC = 13,
   SUCL_OP_COUNT = 14
 };
@@ -147,7 +147,8 @@ enum {
 
 /** Flags of an operation. */
 enum {
-  /** The input is in recv (at its place in recv for gathers), as with MPI_IN_PLACE; send is null. */
+  /** The input is in recv (at its place in recv for gathers), as with MPI_IN_PLACE; send is null.
+   */
   SUCL_FLAG_IN_PLACE = 1u << 0,
   /** The caller waits anyway: post may complete the operation before it returns. A backend may
    * only use this where every rank of the operation is sure to have the flag. */
@@ -161,8 +162,8 @@ typedef struct sucl_operation {
   sucl_type type;
   sucl_op op;
   uint32_t flags;
-  int32_t root;   /**< root, or the peer that is sent to or addressed */
-  int32_t source; /**< the peer that is received from */
+  int32_t root;          /**< root, or the peer that is sent to or addressed */
+  int32_t source;        /**< the peer that is received from */
   int32_t tag;           /**< of a message; of a collective the core's own, not to be looked at */
   uint64_t element_size; /**< bytes of one element, for every type */
   uint64_t sequence;     /**< number of the operation on its communicator, from 1 */

@@ -20,10 +20,10 @@ typedef struct sucl_group sucl_group; /**< an ordered set of processes with its 
 /** What `init` found. */
 typedef struct sucl_bootstrap_info {
   uint32_t struct_size;
-  int32_t initialised_here;  /**< 1 if init started the library: `finalize` will then end it */
-  int32_t thread_multiple;   /**< 1 if any thread may call at any time */
+  int32_t initialised_here; /**< 1 if init started the library: `finalize` will then end it */
+  int32_t thread_multiple;  /**< 1 if any thread may call at any time */
   int32_t reserved;
-  char library[256];         /**< name and version of the library, one line */
+  char library[256]; /**< name and version of the library, one line */
 } sucl_bootstrap_info;
 
 typedef struct sucl_bootstrap {
@@ -43,7 +43,8 @@ typedef struct sucl_bootstrap {
   /** The group of all processes; collective. */
   sucl_status (*group_world)(sucl_group** group);
   /** A group with the processes of a native communicator (MPI: `*(MPI_Comm*)native`, `bytes` its
-   * size, checked against the module's own); collective over it. The native one stays the caller's. */
+   * size, checked against the module's own); collective over it. The native one stays the caller's.
+   */
   sucl_status (*group_adopt)(const void* native, uint64_t bytes, sucl_group** group);
   /** A group for each colour, ordered by key; collective. A negative colour gets null. */
   sucl_status (*group_split)(sucl_group* group, int32_t colour, int32_t key, sucl_group** result);

@@ -1,0 +1,230 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
+#include "plan/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace sucl::plan {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* custom = "custom";
+
+std::string hexadecimal(std::uint64_t n) {
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(n));
+  return digits;
+}
+
+json to_json_value(const problem& p) {
+  json j{{"kind", p.kind == kind::group ? custom : sucl::name(p.kind)},
+         {"ranks", p.ranks},
+         {"root", p.root},
+         {"element_bytes", p.element_bytes},
+         {"in_place", p.in_place},
+         {"order", p.order == ordering::ranked ? "ranked" : "any"},
+         {"counts", p.counts}};
+  if (!p.send_displs.empty()) j["send_displs"] = p.send_displs;
+  if (!p.recv_displs.empty()) j["recv_displs"] = p.recv_displs;
+  if (p.kind != kind::group) return j;
+  json lists = json::array();
+  for (const auto& list : p.outcome) {
+    json pieces = json::array();
+    for (const piece& part : list) {
+      json terms = json::array();
+      for (const term& t : part.terms) terms.push_back({t.first, t.count, t.source});
+      pieces.push_back({{"offset", part.offset}, {"bytes", part.bytes}, {"terms", terms}});
+    }
+    lists.push_back(std::move(pieces));
+  }
+  j["outcome"] = std::move(lists);
+  return j;
+}
+
+// Instructions are most of a plan: they are written without a tree in between.
+void put(std::string& out, const instruction& i) {
+  out += "[\"";
+  out += name(i.op);
+  out += "\"," + std::to_string(i.peer) + ",\"" + name(i.dst) + "\"," +
+         std::to_string(i.dst_offset) + ",\"" + name(i.src) + "\"," + std::to_string(i.src_offset) +
+         "," + std::to_string(i.bytes) + "," + std::to_string(i.level) + "]";
+}
+
+// Reads with the path in every complaint.
+class reader {
+ public:
+  explicit reader(const json& root) : m_root(root) {}
+
+  schedule read() {
+    expect(m_root.is_object() && number(m_root, "sucl_plan", "") == 1, "",
+           "a plan of version 1 (\"sucl_plan\": 1)");
+    schedule s;
+    read_problem(member(m_root, "collective", ""), s.what);
+    s.algorithm = text(m_root, "algorithm", "");
+    for (const json& l : array(m_root, "levels", ""))
+      s.levels.push_back({text(l, "name", "levels"), text(l, "via", "levels")});
+    const json& ranks = array(m_root, "ranks", "");
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const std::string path = "ranks[" + std::to_string(r) + "]";
+      s.ranks.push_back({number(ranks[r], "scratch", path), {}});
+      for (const json& c : array(ranks[r], "channels", path)) {
+        expect(c.is_array(), path + ".channels", "a list of instructions");
+        s.ranks.back().channels.emplace_back();
+        for (const json& i : c) s.ranks.back().channels.back().push_back(read_instruction(i, path));
+      }
+    }
+    return s;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& path, const std::string& expected) const {
+    base::fail(errc::invalid_argument,
+               "the plan's JSON has at '" + (path.empty() ? "the top" : path) + "' no " + expected,
+               "src/plan/schedule.schema.json describes the form.");
+  }
+  void expect(bool good, const std::string& path, const std::string& expected) const {
+    if (!good) fail(path, expected);
+  }
+
+  const json& member(const json& j, const char* key, const std::string& path) const {
+    expect(j.is_object() && j.contains(key), path, std::string("member \"") + key + "\"");
+    return j[key];
+  }
+  const json& array(const json& j, const char* key, const std::string& path) const {
+    const json& a = member(j, key, path);
+    expect(a.is_array(), path + "." + key, "list");
+    return a;
+  }
+  std::uint64_t to_number(const json& j, const std::string& path) const {
+    expect(j.is_number_unsigned(), path, "number that is a whole one and not negative");
+    return j.get<std::uint64_t>();
+  }
+  std::int32_t to_small(const json& j, const std::string& path) const {
+    const std::uint64_t n = to_number(j, path);
+    expect(n <= 0x7fffffff, path, "number below 2^31");
+    return static_cast<std::int32_t>(n);
+  }
+  std::uint64_t number(const json& j, const char* key, const std::string& path) const {
+    return to_number(member(j, key, path), path + "." + key);
+  }
+  std::string text(const json& j, const char* key, const std::string& path) const {
+    const json& t = member(j, key, path);
+    expect(t.is_string(), path + "." + key, "text");
+    return t.get<std::string>();
+  }
+
+  std::vector<std::uint64_t> numbers(const json& j, const char* key) const {
+    std::vector<std::uint64_t> list;
+    for (const json& n : array(j, key, "collective")) list.push_back(to_number(n, key));
+    return list;
+  }
+
+  void read_problem(const json& j, problem& p) const {
+    const std::string path = "collective", word = text(j, "kind", path);
+    p.kind = kind::group;
+    for (int k = 0; k < SUCL_KIND_COUNT; ++k)
+      if (word == sucl::name(static_cast<kind>(k))) p.kind = static_cast<kind>(k);
+    expect((p.kind == kind::group) == (word == custom), path + ".kind", "known collective");
+    p.ranks = to_small(member(j, "ranks", path), path + ".ranks");
+    p.root = to_small(member(j, "root", path), path + ".root");
+    p.element_bytes = number(j, "element_bytes", path);
+    expect(member(j, "in_place", path).is_boolean(), path + ".in_place", "true or false");
+    p.in_place = j["in_place"].get<bool>();
+    const std::string order = text(j, "order", path);
+    expect(order == "any" || order == "ranked", path + ".order", "\"any\" or \"ranked\"");
+    p.order = order == "ranked" ? ordering::ranked : ordering::any;
+    p.counts = numbers(j, "counts");
+    if (j.contains("send_displs")) p.send_displs = numbers(j, "send_displs");
+    if (j.contains("recv_displs")) p.recv_displs = numbers(j, "recv_displs");
+    if (p.kind == kind::group) read_outcome(array(j, "outcome", path), p);
+  }
+
+  void read_outcome(const json& lists, problem& p) const {
+    const std::string path = "collective.outcome";
+    for (const json& list : lists) {
+      expect(list.is_array(), path, "list of pieces");
+      p.outcome.emplace_back();
+      for (const json& j : list) {
+        piece part{number(j, "offset", path), number(j, "bytes", path), {}};
+        for (const json& t : array(j, "terms", path)) {
+          expect(t.is_array() && t.size() == 3, path, "term of three numbers");
+          part.terms.push_back({to_small(t[0], path), to_small(t[1], path), to_number(t[2], path)});
+        }
+        p.outcome.back().push_back(std::move(part));
+      }
+    }
+  }
+
+  template <class Enum>
+  Enum one_of(const json& j, int count, const std::string& path) const {
+    expect(j.is_string(), path, "name as text");
+    const auto& word = j.get_ref<const std::string&>();
+    for (int i = 0; i < count; ++i)
+      if (word == name(static_cast<Enum>(i))) return static_cast<Enum>(i);
+    fail(path, "known name in place of '" + word + "'");
+  }
+
+  instruction read_instruction(const json& j, const std::string& path) const {
+    expect(j.is_array() && j.size() == 8, path, "instruction of eight fields");
+    instruction i;
+    i.op = one_of<opcode>(j[0], opcode_count, path);
+    const bool nobody = j[1].is_number_integer() && j[1].get<std::int64_t>() == -1;
+    if (!nobody) i.peer = to_small(j[1], path);
+    i.dst = one_of<space>(j[2], space_count, path);
+    i.dst_offset = to_number(j[3], path);
+    i.src = one_of<space>(j[4], space_count, path);
+    i.src_offset = to_number(j[5], path);
+    i.bytes = to_number(j[6], path);
+    const std::uint64_t l = to_number(j[7], path);
+    expect(l < most_levels, path, "level below 255");
+    i.level = static_cast<std::uint8_t>(l);
+    return i;
+  }
+
+  const json& m_root;
+};
+
+}  // namespace
+
+std::string to_json(const schedule& s) {
+  json levels = json::array();
+  for (const level& l : s.levels) levels.push_back({{"name", l.name}, {"via", l.via}});
+  std::string out = "{\n\"sucl_plan\": 1,\n\"hash\": \"" + hexadecimal(hash(s)) +
+                    "\",\n\"collective\": " + to_json_value(s.what).dump() +
+                    ",\n\"algorithm\": " + json(s.algorithm).dump() +
+                    ",\n\"levels\": " + levels.dump() + ",\n\"ranks\": [";
+  for (std::size_t r = 0; r < s.ranks.size(); ++r) {
+    out += std::string(r == 0 ? "" : ",") +
+           "\n{\"scratch\": " + std::to_string(s.ranks[r].scratch_bytes) + ", \"channels\": [";
+    for (std::size_t c = 0; c < s.ranks[r].channels.size(); ++c) {
+      out += c == 0 ? "[" : ", [";
+      const channel& code = s.ranks[r].channels[c];
+      for (std::size_t k = 0; k < code.size(); ++k) {
+        out += k == 0 ? "\n" : ",\n";
+        put(out, code[k]);
+      }
+      out += "]";
+    }
+    out += "]}";
+  }
+  return out + "\n]\n}\n";
+}
+
+schedule from_json(std::string_view text) {
+  const json root = json::parse(text, nullptr, false);
+  if (root.is_discarded())
+    base::fail(errc::invalid_argument, "the plan's text is no JSON",
+               "Plans are written by to_json(), or as text that begins with 'sucl-plan 1'.");
+  schedule s = reader(root).read();
+  check(s.what);
+  if (root.contains("hash") && root["hash"] != hexadecimal(hash(s)))
+    base::fail(errc::invalid_argument, "the plan's hash is not that of its content",
+               "The file was changed or cut short: write it again, or remove the member \"hash\".");
+  return s;
+}
+
+}  // namespace sucl::plan

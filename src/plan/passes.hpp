@@ -1,0 +1,28 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Passes over schedules: each takes a schedule and returns one that computes the same.
+#pragma once
+
+#include "plan/schedule.hpp"
+
+#include <cstdint>
+
+namespace sucl::plan {
+
+/// The same collective with its input in recv. Where reading the input from there is right as it is
+/// (which the verifier says), nothing is added; else each rank copies its input to scratch first.
+schedule make_in_place(schedule s);
+
+/// Scratch allocation: packs every rank's scratch by the life of what lies in it, first fit, so
+/// that memory is used again as soon as no unfinished transfer touches it. Memory that peers or
+/// several channels touch stays apart.
+schedule pack_scratch(schedule s);
+
+/// Fuses messages: where a rank starts several transfers of at most `bytes` bytes to the same peer
+/// on the same level with no fence in between, and the peer receives them likewise, one message
+/// takes their place. What does not lie next to each other is packed and unpacked in scratch.
+schedule fuse_messages(schedule s, std::uint64_t bytes);
+
+}  // namespace sucl::plan

@@ -1,0 +1,127 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "plan/team.hpp"
+
+#include <algorithm>
+
+namespace sucl::plan {
+namespace {
+
+struct chunk {
+  std::uint64_t offset, bytes;
+};
+
+chunk chunk_of(const ends& cuts, int index, int members) {
+  const auto i = static_cast<std::size_t>(((index % members) + members) % members);
+  return {cuts[i], cuts[i + 1] - cuts[i]};
+}
+
+std::uint64_t longest(const ends& cuts) {
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) most = std::max(most, cuts[i + 1] - cuts[i]);
+  return most;
+}
+
+}  // namespace
+
+std::vector<place> own_chunks(const team& t, const ends& cuts) {
+  std::vector<place> out;
+  for (std::size_t m = 0; m < t.base.size(); ++m) out.push_back(t.base[m] + cuts[m]);
+  return out;
+}
+
+void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+                         const ends& cuts) {
+  const int n = t.size();
+  for (int m = 0; m < n; ++m) {
+    const auto self = static_cast<std::size_t>(m);
+    const int rank = t.ranks[self];
+    const int next = t.ranks[static_cast<std::size_t>((m + 1) % n)];
+    const int previous = t.ranks[static_cast<std::size_t>((m + n - 1) % n)];
+    const chunk mine = chunk_of(cuts, m, n);
+    b.copy(rank, out[self], t.base[self] + mine.offset, mine.bytes);
+    const std::uint64_t mark = b.scratch_mark(rank);
+    const place landing[2] = {b.scratch(rank, n > 1 ? longest(cuts) : 0),
+                              b.scratch(rank, n > 2 ? longest(cuts) : 0)};
+    for (int step = 1; step < n; ++step) {
+      const chunk sent = chunk_of(cuts, m - step, n), taken = chunk_of(cuts, m - step - 1, n);
+      const place in = landing[(step + 1) % 2];
+      b.send(rank, next, step == 1 ? t.base[self] + sent.offset : landing[step % 2], sent.bytes);
+      b.receive(rank, previous, in, taken.bytes);
+      b.fence(rank);
+      if (step + 1 < n) {
+        b.reduce(rank, in, t.base[self] + taken.offset, taken.bytes);
+      } else {
+        b.reduce(rank, out[self], in, taken.bytes);
+      }
+    }
+    b.scratch_release(rank, mark);
+  }
+}
+
+void ring_allgather(builder& b, const team& t, const ends& cuts) {
+  const int n = t.size();
+  for (int m = 0; m < n; ++m) {
+    const auto self = static_cast<std::size_t>(m);
+    const int rank = t.ranks[self];
+    const int next = t.ranks[static_cast<std::size_t>((m + 1) % n)];
+    const int previous = t.ranks[static_cast<std::size_t>((m + n - 1) % n)];
+    for (int step = 0; step + 1 < n; ++step) {
+      const chunk out = chunk_of(cuts, m - step, n), in = chunk_of(cuts, m - step - 1, n);
+      b.send(rank, next, t.base[self] + out.offset, out.bytes);
+      b.receive(rank, previous, t.base[self] + in.offset, in.bytes);
+      b.fence(rank);
+    }
+  }
+}
+
+void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
+                           const ends& cuts, int ports) {
+  const int n = t.size();
+  const int batch = ports > 0 ? std::min(ports, n - 1) : n - 1;
+  for (int m = 0; m < n; ++m) {
+    const auto self = static_cast<std::size_t>(m);
+    const int rank = t.ranks[self];
+    const chunk mine = chunk_of(cuts, m, n);
+    const std::uint64_t mark = b.scratch_mark(rank);
+    b.copy(rank, out[self], t.base[self] + mine.offset, mine.bytes);
+    std::vector<place> landing;
+    for (int k = 0; k < batch; ++k) landing.push_back(b.scratch(rank, mine.bytes));
+    for (int begin = 1; begin < n; begin += batch) {
+      const int last = std::min(n, begin + batch);
+      for (int k = begin; k < last; ++k) {
+        const int to = (m + k) % n, from = (m + n - k) % n;
+        const chunk theirs = chunk_of(cuts, to, n);
+        b.send(rank, t.ranks[static_cast<std::size_t>(to)], t.base[self] + theirs.offset,
+               theirs.bytes);
+        b.receive(rank, t.ranks[static_cast<std::size_t>(from)],
+                  landing[static_cast<std::size_t>(k - begin)], mine.bytes);
+      }
+      b.fence(rank);
+      for (int k = begin; k < last; ++k)
+        b.reduce(rank, out[self], landing[static_cast<std::size_t>(k - begin)], mine.bytes);
+    }
+    b.scratch_release(rank, mark);
+  }
+}
+
+void direct_allgather(builder& b, const team& t, const ends& cuts, int ports) {
+  const int n = t.size();
+  const int batch = ports > 0 ? std::min(ports, n - 1) : n - 1;
+  for (int m = 0; m < n; ++m) {
+    const auto self = static_cast<std::size_t>(m);
+    const int rank = t.ranks[self];
+    const chunk mine = chunk_of(cuts, m, n);
+    for (int k = 1; k < n; ++k) {
+      const int to = (m + k) % n, from = (m + n - k) % n;
+      const chunk theirs = chunk_of(cuts, from, n);
+      b.send(rank, t.ranks[static_cast<std::size_t>(to)], t.base[self] + mine.offset, mine.bytes);
+      b.receive(rank, t.ranks[static_cast<std::size_t>(from)], t.base[self] + theirs.offset,
+                theirs.bytes);
+      if (k % batch == 0) b.fence(rank);
+    }
+    b.fence(rank);
+  }
+}
+
+}  // namespace sucl::plan

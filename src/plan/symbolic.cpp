@@ -1,0 +1,255 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "plan/symbolic.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+namespace sucl::plan {
+namespace {
+
+bool before(const share& a, const share& b) {
+  return std::tie(a.first, a.shift) < std::tie(b.first, b.shift);
+}
+
+// Appends to a sorted list, joining with the share before it.
+void append(std::vector<share>& list, const share& s) {
+  if (!list.empty()) {
+    share& last = list.back();
+    if (last.shift == s.shift && last.first + last.count == s.first) {
+      last.count += s.count;
+      return;
+    }
+  }
+  list.push_back(s);
+}
+
+// Whether some rank contributes the same place through two shares of a list sorted by first rank.
+bool repeats(const std::vector<share>& list) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    for (std::size_t j = i + 1; j < list.size() && list[j].first < list[i].first + list[i].count;
+         ++j)
+      if (list[j].shift == list[i].shift) return true;
+  return false;
+}
+
+}  // namespace
+
+bool normalise(std::vector<share>& shares) {
+  std::sort(shares.begin(), shares.end(), before);
+  if (repeats(shares)) return false;
+  std::vector<share> joined;
+  for (const share& s : shares) append(joined, s);
+  shares = std::move(joined);
+  return true;
+}
+
+value_table::value_table(int ranks, ordering order) : m_order(order) {
+  m_values.resize(1);
+  for (std::int32_t r = 0; r < ranks; ++r) {
+    m_values.push_back({static_cast<std::uint32_t>(m_shares.size()), 1});
+    m_shares.push_back({r, 1, 0});
+  }
+  m_memos.resize(1024);
+}
+
+value_table::memo& value_table::slot(std::uint32_t a, std::uint32_t b, std::int64_t delta) {
+  std::uint64_t h = (static_cast<std::uint64_t>(a) << 32 | b) * 0x9fb21c651e98df25ull;
+  h = (h ^ (h >> 32) ^ static_cast<std::uint64_t>(delta)) * 0xbf58476d1ce4e5b9ull;
+  const std::size_t mask = m_memos.size() - 1;
+  for (std::size_t i = (h >> 20) & mask;; i = (i + 1) & mask) {
+    memo& m = m_memos[i];
+    if (m.a == 0 || (m.a == a && m.b == b && m.delta == delta)) return m;
+  }
+}
+
+void value_table::grow() {
+  std::vector<memo> old = std::move(m_memos);
+  m_memos.assign(old.size() * 2, {});
+  for (const memo& m : old)
+    if (m.a != 0) slot(m.a, m.b, m.delta) = m;
+}
+
+// Merges two sorted lists into m_merged, the second shifted. False if they share a contribution.
+bool value_table::merge(std::span<const share> a, std::span<const share> b, std::int64_t delta) {
+  m_merged.clear();
+  std::size_t i = 0, j = 0;
+  bool simple = true;  // no two shares seen so far overlap in ranks
+  std::int32_t end = 0;
+  const auto take = [&](share s) {
+    simple = simple && s.first >= end;
+    end = std::max(end, s.first + s.count);
+    append(m_merged, s);
+  };
+  while (i < a.size() || j < b.size()) {
+    if (j == b.size()) {
+      take(a[i++]);
+      continue;
+    }
+    const share other{b[j].first, b[j].count, b[j].shift + delta};
+    if (i < a.size() && before(a[i], other)) {
+      take(a[i++]);
+    } else {
+      take(other);
+      ++j;
+    }
+  }
+  return simple || !repeats(m_merged);
+}
+
+value_table::outcome value_table::combine(symbol a, symbol b, symbol& result) {
+  if (a.id > b.id || (a.id == b.id && a.shift > b.shift)) std::swap(a, b);
+  const std::int64_t delta = b.shift - a.shift;
+  {
+    const memo& known = slot(a.id, b.id, delta);
+    if (known.a != 0) {
+      result = {known.result.id, a.shift + known.result.shift};
+      return outcome::good;
+    }
+  }
+  if (!merge(shares(a.id), shares(b.id), delta)) return outcome::twice;
+  if (m_order == ordering::ranked) {
+    const bool runs = shares(a.id).size() == 1 && shares(b.id).size() == 1;
+    if (!runs || m_merged.size() != 1) return outcome::order;
+  }
+  const std::int64_t base = m_merged[0].shift;
+  for (share& s : m_merged) s.shift -= base;
+  const auto id = static_cast<std::uint32_t>(m_values.size());
+  m_values.push_back(
+      {static_cast<std::uint32_t>(m_shares.size()), static_cast<std::uint32_t>(m_merged.size())});
+  m_shares.insert(m_shares.end(), m_merged.begin(), m_merged.end());
+  if (++m_used * 2 > m_memos.size()) grow();
+  slot(a.id, b.id, delta) = {a.id, b.id, delta, {id, base}};
+  result = {id, a.shift + base};
+  return outcome::good;
+}
+
+namespace {
+
+// Segments of a block before it is split, and in the parts that it is split into.
+constexpr std::size_t most_in_block = 96;
+constexpr std::size_t split_into = 48;
+
+std::ptrdiff_t distance(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
+
+}  // namespace
+
+void memory::reset(std::uint64_t bytes, access start) {
+  m_bytes = bytes;
+  m_blocks.clear();
+  m_first.clear();
+  if (bytes == 0) return;
+  m_first.push_back(0);
+  m_blocks.emplace_back(1);
+  m_blocks[0][0].write = start;
+}
+
+memory::cursor memory::find(std::uint64_t offset, cursor& hint) const {
+  if (holds(hint, offset)) return hint;
+  const cursor after{hint.block, hint.index + 1}, before{hint.block, hint.index - 1};
+  if (holds(after, offset)) return hint = after;
+  if (holds(before, offset)) return hint = before;
+  return hint = search(offset);
+}
+
+memory::cursor memory::search(std::uint64_t offset) const {
+  std::size_t low = 0, high = m_blocks.size();
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (m_first[middle] <= offset ? low : high) = middle;
+  }
+  cursor c{static_cast<std::uint32_t>(low), 0};
+  if (m_blocks.empty()) return c;
+  const block& in = m_blocks[low];
+  low = 0;
+  high = in.size();
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (in[middle].begin <= offset ? low : high) = middle;
+  }
+  c.index = static_cast<std::uint32_t>(low);
+  return c;
+}
+
+void memory::split(std::uint32_t b) {
+  if (m_blocks[b].size() <= most_in_block) return;
+  const block whole = std::move(m_blocks[b]);
+  std::vector<block> parts;
+  for (std::size_t i = 0; i < whole.size(); i += split_into)
+    parts.emplace_back(whole.begin() + distance(i),
+                       whole.begin() + distance(std::min(i + split_into, whole.size())));
+  std::vector<std::uint64_t> first;
+  for (std::size_t i = 1; i < parts.size(); ++i) first.push_back(parts[i].front().begin);
+  m_first.insert(m_first.begin() + distance(b) + 1, first.begin(), first.end());
+  m_blocks[b] = std::move(parts[0]);
+  m_blocks.insert(m_blocks.begin() + distance(b) + 1, std::make_move_iterator(parts.begin() + 1),
+                  std::make_move_iterator(parts.end()));
+}
+
+// Cuts segment `at`, which holds the byte, so that one begins there.
+void memory::cut_at(cursor at, std::uint64_t offset, std::vector<std::vector<access>>& lists) {
+  segment upper = (*this)[at];
+  upper.begin = offset;
+  if (upper.more_reads != 0) {
+    auto copy = lists[upper.more_reads - 1];
+    lists.push_back(std::move(copy));
+    upper.more_reads = static_cast<std::uint32_t>(lists.size());
+  }
+  block& in = m_blocks[at.block];
+  in.insert(in.begin() + distance(at.index) + 1, upper);
+  split(at.block);
+}
+
+memory::cursor memory::cut(std::uint64_t offset, std::uint64_t bytes,
+                           std::vector<std::vector<access>>& lists, cursor& hint) {
+  cursor first = find(offset, hint);
+  if ((*this)[first].begin != offset) {
+    cut_at(first, offset, lists);
+    first = find(offset, hint);
+  }
+  const std::uint64_t end = offset + bytes, here = end_of(first);
+  if (here == end || end == m_bytes) return first;
+  cursor last = first;
+  if (here < end) last = find(end, last);
+  if ((*this)[last].begin != end) cut_at(last, end, lists);
+  return find(offset, hint);
+}
+
+// Takes out the segments from a place to a byte.
+void memory::erase(cursor from, std::uint64_t end) {
+  std::uint32_t b = from.block, begin = from.index;
+  for (bool more = true; more && b < m_blocks.size(); begin = 0) {
+    block& in = m_blocks[b];
+    std::size_t to = begin;
+    while (to < in.size() && in[to].begin < end) ++to;
+    more = to == in.size();
+    in.erase(in.begin() + distance(begin), in.begin() + distance(to));
+    if (in.empty()) {
+      m_blocks.erase(m_blocks.begin() + distance(b));
+      m_first.erase(m_first.begin() + distance(b));
+    } else {
+      m_first[b] = in.front().begin;
+      ++b;
+    }
+  }
+}
+
+void memory::replace(cursor first, std::uint64_t bytes, std::span<const segment> segments) {
+  const std::uint64_t end = (*this)[first].begin + bytes;
+  cursor walk = first, last = first;
+  std::size_t done = 0;
+  for (; done < segments.size() && !past(walk, end); next(walk)) {
+    (*this)[walk] = segments[done++];
+    last = walk;
+  }
+  if (!past(walk, end)) return erase(walk, end);  // fewer than there were
+  if (done == segments.size()) return;
+  block& in = m_blocks[last.block];
+  in.insert(in.begin() + distance(last.index) + 1, segments.begin() + distance(done),
+            segments.end());
+  split(last.block);
+}
+
+}  // namespace sucl::plan

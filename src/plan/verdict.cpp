@@ -1,0 +1,25 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/error.hpp"
+#include "plan/verify.hpp"
+
+#include <array>
+
+namespace sucl::plan {
+
+const char* name(fault f) noexcept {
+  static constexpr std::array<const char*, 13> names{
+      "none",      "malformed", "out_of_bounds", "read_only", "unset_read", "race",  "length",
+      "unmatched", "deadlock",  "unfinished",    "twice",     "order",      "result"};
+  const auto i = static_cast<std::size_t>(f);
+  return i < names.size() ? names[i] : "unknown";
+}
+
+void verify_or_fail(const schedule& s) {
+  const verdict v = verify(s);
+  if (!v)
+    base::fail(errc::internal, "the plan '" + s.algorithm + "' is wrong: " + v.message,
+               "It was not executed. Please report the collective, ranks, sizes and algorithm.");
+}
+
+}  // namespace sucl::plan

@@ -1,0 +1,309 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Tests of the program `sucl` from outside.
+
+Variables: SUCL_TEST_PROGRAM, the program; SUCL_TEST_FLAVOURS, the MPIs of this build, the default
+one first; SUCL_TEST_FLAVOUR, the one to test; SUCL_TEST_UPDATE=1 rewrites the golden files.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from schema import violations  # noqa: E402
+
+HERE = Path(__file__).parent
+PROGRAM = os.environ.get("SUCL_TEST_PROGRAM", "sucl")
+FLAVOURS = os.environ.get("SUCL_TEST_FLAVOURS", "openmpi").split(",")
+FLAVOUR = os.environ.get("SUCL_TEST_FLAVOUR", FLAVOURS[0])
+LIMIT = 240  # seconds for one call
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="sucl_cli_")
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name, text=None):
+        """A file in the test's own folder, which is the working directory of the calls."""
+        path = Path(self.folder.name) / name
+        if text is not None:
+            path.write_text(text)
+        return path
+
+    def sucl(self, *arguments, code=0, **variables):
+        """Runs the program, checks its exit code, and returns what it wrote."""
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith("SUCL_")}
+        environment.update(variables)
+        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder.name,
+                              env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+
+class Help(Case):
+    def golden(self, name, text):
+        path = HERE / "golden" / name
+        if os.environ.get("SUCL_TEST_UPDATE"):
+            path.write_text(text)
+        self.assertEqual(text, path.read_text(), f"differs from {path}")
+
+    def test_help_texts(self):
+        self.golden("help.txt", self.sucl("--help").stdout)
+        for command in ("run", "info", "bench"):
+            text = self.sucl(command, "--help").stdout
+            self.golden(f"{command}.txt", text)
+            self.assertIn("Examples:", text)
+            self.assertEqual(text, self.sucl("help", command).stdout)
+
+    def test_version(self):
+        self.assertRegex(self.sucl("--version").stdout, r"^sucl \d+\.\d+\.\d+\n$")
+
+    def test_nothing_asked_is_wrong_usage(self):
+        self.assertIn("Usage: sucl COMMAND", self.sucl(code=2).stdout)
+
+
+class Errors(Case):
+    WRONG = (
+        (["bnech"], "no command 'bnech'. Did you mean 'bench'"),
+        (["--verison"], "no option '--verison'. Did you mean '--version'"),
+        (["run", "--tiemout", "3", "--", "true"], "no option --tiemout. Did you mean '--timeout'"),
+        (["run", "-n", "0", "--", "true"], "--ranks: Value 0 not in range"),
+        (["run", "--timeout", "soon", "--", "true"], "--timeout: .*'soon'"),
+        (["run", "--config", "none.toml", "--", "true"], "no file 'none.toml'"),
+        (["run", "--mpi", FLAVOURS[0] + "i", "--", "true"], f"Did you mean '{FLAVOURS[0]}'"),
+        (["run", "-n", "2"], "no program to run"),
+        (["info", "--jsn"], "no option --jsn. Did you mean '--json'"),
+        (["info", "more"], "'more' is one word too many"),
+        (["bench"], "no collective to measure"),
+        (["bench", "allredcue"], "no collective 'allredcue'. Did you mean 'allreduce'"),
+        (["bench", "scan", "--types", "flaot32"],
+         "no element type 'flaot32'. Did you mean 'float32'"),
+        (["bench", "scan", "--ops", "smu"], "no reduction operator 'smu'. Did you mean 'sum'"),
+        (["bench", "scan", "--ops", "bit_and"], "bit_and is not defined for any of the --types"),
+        (["bench", "scan", "--memory", "bufer"], "no memory 'bufer'. Did you mean 'buffer'"),
+        (["bench", "scan", "--form", "evnt"], "no form 'evnt'. Did you mean 'event'"),
+        (["bench", "scan", "--against", "mpl"], "no implementation 'mpl'. Did you mean 'mpi'"),
+        (["bench", "scan", "--sizes", "4:64Mu"], "--sizes: .*64Mu"),
+        (["bench", "scan", "--iterations", "0"], "--iterations: Value 0 not in range"),
+        (["bench", "scan", "--json", "/no/such/folder/f"],
+         "cannot write to the folder '/no/such/folder'"),
+        (["bench", "reduce", "-n", "2", "--root", "2"], "--root 2, but the 2 ranks"),
+    )
+
+    def test_wrong_usage(self):
+        for arguments, message in self.WRONG:
+            with self.subTest(arguments=arguments):
+                done = self.sucl(*arguments, code=2)
+                self.assertEqual(done.stdout, "")
+                self.assertRegex(done.stderr, message)
+                self.assertEqual(done.stderr.count("\n"), 1, "one line is enough")
+
+    def test_missing_programs(self):
+        self.path("text", "no program")
+        for name, message in (("./nothing", "no file './nothing'"), ("text", "write './text'"),
+                              ("no-such-program", "no program 'no-such-program' on PATH"),
+                              ("./text", "not an executable file")):
+            with self.subTest(name=name):
+                self.assertIn(message, self.sucl("run", "--", name, code=127).stderr)
+
+    def test_missing_launcher(self):
+        environment = self.path("environment.toml", 'format = 1\n[mpi]\ndefault = "mine"\n'
+                                '[mpi.mine]\nfamily = "mpich"\nlauncher = "/nowhere/mpiexec"\n')
+        done = self.sucl("run", "--", "true", code=1, SUCL_ENVIRONMENT=str(environment))
+        self.assertRegex(done.stderr,
+                         "launcher of mine, '/nowhere/mpiexec', cannot be run: .*setup")
+
+    def test_environment_file(self):
+        for text, message in (("format = 7", "has format 7"), ("format = ", "environment.toml:1"),
+                              (None, "there is no file")):
+            with self.subTest(text=text):
+                self.path("environment.toml").unlink(missing_ok=True)
+                path = self.path("environment.toml", text)
+                done = self.sucl("run", "--", "true", code=1, SUCL_ENVIRONMENT=str(path))
+                self.assertIn(message, done.stderr)
+
+
+class Run(Case):
+    def run_ranks(self, *arguments, code=0, **variables):
+        return self.sucl("run", "--mpi", FLAVOUR, *arguments, code=code, **variables)
+
+    def test_ranks_and_environment(self):
+        text = 'echo "$SUCL_MPI_FLAVOUR $SUCL_VALIDATE $SUCL_TIMEOUT $SUCL_TRACE $1"'
+        done = self.run_ranks("-n", 3, "--validate", "--timeout", 1.5, "--trace", "t%r.json", "--",
+                              "sh", "-c", text, "sh", "--own")
+        trace = re.escape(str(Path(self.folder.name).resolve() / "t%r.json"))
+        lines = re.findall(rf"^{FLAVOUR} true 1500ms {trace} --own$", done.stdout, re.MULTILINE)
+        self.assertEqual(len(lines), 3, done.stdout)
+
+    def test_dashes_are_optional(self):
+        done = self.run_ranks("-n", 1, "sh", "-c", "echo rank --mpi")
+        self.assertIn("rank --mpi", done.stdout)
+
+    def test_exit_code_is_the_jobs(self):
+        self.run_ranks("-n", 2, "--", "sh", "-c", "exit 3", code=3)
+
+    def test_print_runs_nothing(self):
+        done = self.run_ranks("-n", 2, "--print", "--", "sh", "-c", "touch here")
+        self.assertFalse(self.path("here").exists())
+        self.assertIn(f"export SUCL_MPI_FLAVOUR={FLAVOUR}\n", done.stdout)
+        self.assertRegex(done.stdout, r"-n 2 \S*/sh -c 'touch here'\n$")
+
+    def test_printed_commands_work(self):
+        script = self.run_ranks("-n", 2, "--print", "--", "sh", "-c", "echo it works").stdout
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.stdout.count("it works"), 2, done.stdout + done.stderr)
+
+
+class Info(Case):
+    def test_json(self):
+        info = json.loads(self.sucl("info", "--json").stdout)
+        self.assertEqual(set(info), {"sucl", "environment", "sycl", "job", "mpi", "backends",
+                                     "configuration"})
+        self.assertIn(info["sycl"]["implementation"], ("dpcpp", "adaptivecpp"))
+        platforms = info["sycl"]["platforms"]
+        self.assertTrue(platforms, info["sycl"]["problem"])
+        for platform in platforms:
+            self.assertTrue(platform["canonical"], platform)
+            for device in platform["devices"]:
+                self.assertGreater(device["memory_bytes"], 0)
+        names = [mpi["name"] for mpi in info["mpi"]]
+        self.assertEqual(sorted(names), sorted(FLAVOURS))
+        self.assertEqual(names[0], FLAVOURS[0], "the default comes first")
+        for mpi in info["mpi"]:
+            self.assertTrue(mpi["loads"], mpi)
+            self.assertTrue(mpi["launcher_found"])
+            self.assertRegex(mpi["library"], r"MPI")
+            self.assertIn("allreduce", mpi["carries"]["kinds"])
+        backends = {backend["name"]: backend for backend in info["backends"]}
+        self.assertTrue(backends["mpi"]["found"])
+        self.assertIn("fp32", backends["mpi"]["carries"]["reductions"]["sum"])
+        keys = {row["key"]: row for row in info["configuration"]["values"]}
+        self.assertEqual(keys["watchdog.timeout"]["origin"], "default")
+        self.assertTrue(all(row["help"] or "." in row["key"] for row in keys.values()))
+
+    def test_origins(self):
+        config = self.path("mine.toml", "[log]\nlevel = \"info\"\n")
+        info = json.loads(self.sucl("info", "--json", "--config", config, SUCL_TIMEOUT="30").stdout)
+        keys = {row["key"]: row for row in info["configuration"]["values"]}
+        self.assertIn("SUCL_TIMEOUT", keys["watchdog.timeout"]["origin"])
+        self.assertRegex(keys["log.level"]["origin"], r"mine\.toml:2")
+
+    def test_text(self):
+        done = self.sucl("info")
+        for word in ("SYCL:", "MPI:", "Backends:", "Configuration:", "watchdog.timeout", *FLAVOURS):
+            self.assertIn(word, done.stdout)
+
+    def test_missing_backend_says_why(self):
+        config = self.path("mine.toml", '[backends.mine]\npath = "/no/such.so"\nplatforms = "*"\n')
+        info = json.loads(self.sucl("info", "--json", "--config", config).stdout)
+        mine = [backend for backend in info["backends"] if backend["name"] == "mine"][0]
+        self.assertFalse(mine["found"])
+        self.assertIn("/no/such.so", mine["problem"]["message"])
+        self.assertTrue(mine["problem"]["hint"])
+
+    def test_wrong_configuration(self):
+        config = self.path("mine.toml", "treshold = 4\n")
+        done = self.sucl("info", "--config", config, code=1)
+        self.assertIn("treshold", done.stdout)
+        self.assertIn("'threshold'", done.stdout)
+        self.assertIn("SYCL:", done.stdout, "the rest is shown all the same")
+
+
+class Bench(Case):
+    QUICK = ("--iterations", 3, "--warmup", 1)
+
+    def bench(self, *arguments, code=0, **variables):
+        """Runs a benchmark; returns its output and its results, which must fit the schema."""
+        results = self.path("results.json")
+        done = self.sucl("bench", *arguments, "--mpi", FLAVOUR, *self.QUICK, "--json", results,
+                         code=code, **variables)
+        results = json.loads(results.read_text())
+        schema = json.loads((HERE / "bench.schema.json").read_text())
+        self.assertEqual(violations(results, schema), [])
+        return done, results
+
+    def test_rows(self):
+        done, results = self.bench("allreduce", "barrier", "-n", 2, "--sizes", "4,6,1Ki",
+                                   "--types", "float32,int32")
+        rows = results["rows"]
+        keys = ("collective", "impl", "form", "memory", "type", "bytes")
+        found = {tuple(row[key] for key in keys) for row in rows}
+        wanted = {("allreduce", impl, form, memory, kind, size)
+                  for kind in ("fp32", "int32") for size in (4, 1024)
+                  for memory, impl, form in (
+                      ("usm", "sucl", "blocking"), ("usm", "sucl", "event"),
+                      ("usm", "mpi", "blocking"), ("buffer", "sucl", "blocking"),
+                      ("buffer", "sucl", "event"), ("buffer", "host-accessor", "blocking"))}
+        wanted |= {("barrier", impl, form, "none", "bytes", 0) for impl, form in (
+            ("sucl", "blocking"), ("sucl", "event"), ("mpi", "blocking"))}
+        self.assertEqual(found, wanted)
+        self.assertEqual(len(rows), len(wanted))
+        for row in rows:
+            self.assertTrue(row["valid"])
+            self.assertEqual(row["ranks"], 2)
+            self.assertEqual(row["iterations"], 3)
+            self.assertLessEqual(row["min_us"], row["median_us"])
+            self.assertLessEqual(row["median_us"], row["p95_us"])
+        self.assertTrue(done.stdout.endswith(f"all {len(rows)} results valid\n"), done.stdout)
+        self.assertIn("allreduce, usm, fp32, sum, 2 ranks", done.stdout)
+        self.assertIn("blocking/mpi", done.stdout)
+
+    def test_every_collective(self):
+        done, results = self.bench("all", "sendrecv", "-n", 3, "--sizes", "0,24", "--types",
+                                   "fp64,bf16", "--memory", "system,buffer")
+        self.assertTrue(all(row["valid"] for row in results["rows"]), done.stderr)
+        self.assertEqual(len({row["collective"] for row in results["rows"]}), 17)
+
+    def test_choices(self):
+        _, results = self.bench("broadcast", "-n", 2, "--memory", "shared", "--form", "event",
+                                "--against", "none", "--sizes", "64", "--root", 1)
+        self.assertEqual([(row["impl"], row["form"], row["memory"]) for row in results["rows"]],
+                         [("sucl", "event", "shared")])
+
+    def test_wrong_results_are_noticed(self):
+        config = self.path("wrong.toml", 'default_backend = "mock"\n'
+                           '[backends.mock]\nenabled = true\nplatforms = "*"\nwrong = "allreduce"\n'
+                           '[[rules]]\nbackend = "mock"\n')
+        done, results = self.bench("allreduce", "allgather", "-n", 2, "--sizes", "8", code=1,
+                                   SUCL_CONFIG=str(config))
+        for row in results["rows"]:
+            wrong = row["collective"] == "allreduce" and row["impl"] == "sucl"
+            self.assertEqual(row["valid"], not wrong, row)
+        self.assertTrue(done.stdout.endswith("FAILED: 4 of 12 results are wrong\n"), done.stdout)
+        self.assertIn("should be", done.stderr)
+
+    def test_ranks_it_is_run_in(self):
+        results = self.path("inside.json")
+        done = self.sucl("run", "-n", 3, "--mpi", FLAVOUR, "--", PROGRAM, "bench", "reduce",
+                         "--sizes", 16, *self.QUICK, "--json", results)
+        self.assertEqual(done.stdout.count("results valid"), 1, "only one rank prints")
+        self.assertEqual({row["ranks"] for row in json.loads(results.read_text())["rows"]}, {3})
+
+    def test_plot(self):
+        plot = self.path("plot.svg")
+        done, _ = self.bench("allreduce", "-n", 2, "--sizes", "4,4Ki", "--plot", plot)
+        self.assertIn(f"plot: {plot}", done.stdout)
+        self.assertIn("<svg", plot.read_text()[:1000])
+
+    def test_missing_matplotlib_loses_nothing(self):
+        python = self.path(
+            "python", "#!/bin/sh\necho 'python lacks matplotlib: do this' >&2\nexit 1\n")
+        python.chmod(0o755)
+        done, results = self.bench("allreduce", "-n", 2, "--sizes", "4", "--plot",
+                                   self.path("plot.svg"), code=1, SUCL_PYTHON=str(python))
+        self.assertIn("no plot: python lacks matplotlib: do this", done.stdout)
+        self.assertTrue(done.stdout.endswith("results valid\n"))
+        self.assertTrue(results["rows"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,192 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// The conformance suite: every kind of operation through the public API, checked element by
+// element. Each rank runs this program:
+//
+//   conformance_suite [--profile NAME] [--seed N] [--list] [--verbose] [FACTOR=VALUE,...]...
+//
+// A profile is a configuration to run under, a factor restricts the cases; with a value for every
+// factor one case remains. Ranks make the same list of cases without talking to each other.
+#include "run.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace sucl::conformance {
+namespace {
+
+struct profile {
+  const char* name;
+  const char* backend;  ///< that must carry the collectives
+  std::vector<std::pair<const char*, const char*>> settings;
+};
+
+const std::vector<profile>& profiles() {
+  static const std::vector<profile> all{
+      {"mpi", "mpi", {}},
+      {"mock", "mock", {{"SUCL_RULES", "[{ backend = \"mock\" }]"}}},
+      {"staged1",
+       "mpi",
+       {{"SUCL_DEVICE_MEMORY", "stage"},
+        {"SUCL_STAGING_CHUNK", "4Ki"},
+        {"SUCL_STAGING_DEPTH", "1"}}},
+      {"staged3",
+       "mpi",
+       {{"SUCL_DEVICE_MEMORY", "stage"},
+        {"SUCL_STAGING_CHUNK", "4Ki"},
+        {"SUCL_STAGING_DEPTH", "3"}}},
+      {"sliced", "mpi", {{"SUCL_BACKEND_MPI_MAX_COUNT", "100"}}},
+      {"layers", "mpi", {{"SUCL_VALIDATE", "1"}, {"SUCL_TRACE", "/dev/null"}}},
+      {"watched", "mpi", {{"SUCL_TIMEOUT", "60"}}},
+  };
+  return all;
+}
+
+struct options {
+  const profile* how = &profiles()[0];
+  std::uint64_t seed = 1;
+  bool list = false;
+  bool verbose = false;
+  filter cases;
+};
+
+[[noreturn]] void complain(const std::string& what) {
+  std::fprintf(stderr, "conformance: %s\n", what.c_str());
+  std::exit(2);
+}
+
+options read(int argc, char** argv) {
+  options o;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool more = i + 1 < argc;
+    if (word == "--list") {
+      o.list = true;
+    } else if (word == "--verbose") {
+      o.verbose = true;
+    } else if (word == "--seed" && more) {
+      o.seed = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--profile" && more) {
+      o.how = nullptr;
+      ++i;
+      for (const profile& p : profiles())
+        if (argv[i] == std::string(p.name)) o.how = &p;
+      if (o.how == nullptr) complain("there is no profile '" + std::string(argv[i]) + "'");
+    } else if (const auto problem = o.cases.restrict(word); !problem.empty()) {
+      complain(problem);
+    }
+  }
+  return o;
+}
+
+std::string flavour(const std::string& control_plane) {
+  for (const auto& [words, name] : {std::pair{"Open MPI", "openmpi"}, {"Intel", "impi"}})
+    if (control_plane.find(words) != std::string::npos) return name;
+  return "mpich";
+}
+
+class suite {
+ public:
+  suite(runtime& rt, const options& o, const char* program)
+      : m_options(o), m_program(program), m_mpi(flavour(rt.control_plane())) {
+    ::sycl::queue free;
+    ::sycl::queue in_order{free.get_context(), free.get_device(),
+                           ::sycl::property::queue::in_order()};
+    m_places.push_back({rt.world(free), free});
+    m_places.push_back({rt.world(in_order), in_order});
+    const auto& world = m_places[0].comm;
+    m_places.push_back({world.split(0, -world.rank()), free});
+    m_places.push_back({rt.world(), std::nullopt});
+  }
+
+  bool run() {
+    check_carriers();
+    const auto cases = cover(m_options.cases, m_options.seed);
+    const auto start = std::chrono::steady_clock::now();
+    for (const test_case& c : cases) {
+      if ((m_options.list || m_options.verbose) && rank() == 0) {
+        std::printf("%s\n", c.text().c_str());
+        std::fflush(stdout);
+      }
+      if (!m_options.list) run(c);
+      if (m_failures > 20) break;
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (rank() == 0 && !m_options.list)
+      std::printf(
+          "conformance: %s, profile %s, %d ranks: %zu cases in %.1f s, %d failed on rank 0\n",
+          m_mpi.c_str(), m_options.how->name, ranks(), cases.size(), took.count(), m_failures);
+    if (cases.empty()) complain("no call of the API matches");
+    return m_failures == 0;
+  }
+
+ private:
+  int rank() const { return m_places[0].comm.rank(); }
+  int ranks() const { return m_places[0].comm.size(); }
+
+  // Otherwise a profile could test something else than it says.
+  void check_carriers() {
+    const std::string wanted = std::string("carried by ") + m_options.how->backend + "\n";
+    for (int k = 0; k <= SUCL_KIND_EXSCAN; ++k) {
+      const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
+      if (text.find(wanted) != std::string::npos) continue;
+      std::printf("not %s%s", wanted.c_str(), text.c_str());
+      ++m_failures;
+    }
+  }
+
+  void run(const test_case& c) {
+    place& where = m_places[static_cast<std::size_t>(c.at[f_comm])];
+    const int me = where.comm.rank();
+    const flow f = flow_of(c, me, ranks());
+    const images before = make_images(c, f, me, ranks());
+    try {
+      const outcome after = runner_of(c.at[f_type])(c, f, before, where);
+      const auto problem = compare(c, f, before, after.send, after.recv);
+      if (!problem.empty()) report(c, me, problem);
+    } catch (const error& e) {
+      report(c, me, e.what());
+      // The other ranks may be in the middle of the operation.
+      if (m_options.how->name != std::string("watched") && ranks() > 1) std::_Exit(3);
+    } catch (const std::exception& e) {
+      report(c, me, e.what());
+    }
+  }
+
+  void report(const test_case& c, int me, const std::string& problem) {
+    ++m_failures;
+    std::printf(
+        "FAILED on rank %d, backend %s: %s\n  %s\n"
+        "  reproduce: sucl run -n %d --mpi %s -- %s --profile %s %s\n",
+        me, m_options.how->backend, c.text().c_str(), problem.c_str(), ranks(), m_mpi.c_str(),
+        m_program, m_options.how->name, c.text().c_str());
+    std::fflush(stdout);
+  }
+
+  const options& m_options;
+  const char* m_program;
+  std::string m_mpi;
+  std::vector<place> m_places;
+  int m_failures = 0;
+};
+
+int run_all(int argc, char** argv) {
+  const options o = read(argc, argv);
+  for (const auto& [name, value] : o.how->settings) setenv(name, value, 1);
+  try {
+    runtime rt(argc, argv);
+    return suite(rt, o, argv[0]).run() ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::printf("FAILED: %s\n", e.what());
+    std::fflush(stdout);
+    std::_Exit(3);
+  }
+}
+
+}  // namespace
+}  // namespace sucl::conformance
+
+int main(int argc, char** argv) { return sucl::conformance::run_all(argc, argv); }

@@ -1,0 +1,16 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "run.hpp"
+
+namespace sucl::conformance {
+
+runner run_opaque(int element) {
+  switch (element) {
+#define SUCL_CONFORMANCE_CASE(index, name, T) \
+  case index: return run_case<index, T>;
+    SUCL_CONFORMANCE_OPAQUE(SUCL_CONFORMANCE_CASE)
+    default: return nullptr;
+  }
+}
+
+}  // namespace sucl::conformance

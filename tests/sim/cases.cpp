@@ -1,0 +1,136 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "cases.hpp"
+
+#include <algorithm>
+
+namespace sucl::plan::cases {
+
+std::vector<kind> kinds() {
+  std::vector<kind> all;
+  for (int k = SUCL_KIND_BROADCAST; k <= SUCL_KIND_EXSCAN; ++k) all.push_back(static_cast<kind>(k));
+  return all;
+}
+
+problem make_problem(kind k, int ranks, std::uint64_t count, std::uint64_t element, int root) {
+  problem p;
+  p.kind = k;
+  p.ranks = ranks;
+  p.root = rooted(k) ? root : 0;
+  p.element_bytes = element;
+  const auto uneven = [&](std::uint64_t i) { return i % 5 == 3 ? 0 : count + i * 7 % 4; };
+  switch (k) {
+    case kind::reduce_scatter:
+    case kind::allgatherv:
+    case kind::gatherv:
+    case kind::scatterv:
+      for (int r = 0; r < ranks; ++r) p.counts.push_back(uneven(static_cast<std::uint64_t>(r)));
+      break;
+    case kind::alltoallv:
+      for (int i = 0; i < ranks * ranks; ++i)
+        p.counts.push_back(uneven(static_cast<std::uint64_t>(i)));
+      break;
+    default: p.counts = {count};
+  }
+  return p;
+}
+
+std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
+  recipe plain;
+  plain.algorithm = a.name;
+  std::vector<recipe> list{plain};
+  const auto with = [&](auto change) {
+    recipe r = plain;
+    change(r);
+    list.push_back(r);
+  };
+  const int n = p.ranks;
+  with([](recipe& r) { r.ports = 2; });
+  with([](recipe& r) { r.pipeline = 3; });
+  with([](recipe& r) { r.radices = {3}; });
+  with([](recipe& r) { r.radices = {5}; });
+  with([](recipe& r) { r.split = 1; });
+  with([](recipe& r) {
+    r.split = 0;
+    r.ports = 1;
+  });
+  with([&](recipe& r) { r.radices = {std::max(n, 2)}; });
+  with([&](recipe& r) {
+    r.radices = {std::max(n, 2)};
+    r.split = 0;
+  });
+  with([&](recipe& r) {
+    if (n % 6 == 0 && n > 6) r.radices = {2, n / 6, 3};
+  });
+  with([](recipe& r) { r.segments = 4; });
+  for (const char* inner : {"direct", "exchange", "cyclic"})
+    with([&](recipe& r) { r.inner = inner; });
+  const auto nodes = [&](int width) { return (n + width - 1) / width; };
+  for (const char* inner : {"direct", "ring", "exchange", "cyclic", "peer"})
+    with([&](recipe& r) {
+      r.inner = inner;
+      r.hierarchy = {nodes(4), 4};
+    });
+  for (const char* outer : {"direct", "exchange", "cyclic", "doubling", "tree", "peer"})
+    with([&](recipe& r) {
+      r.outer = outer;
+      r.inner = "peer";
+      r.hierarchy = {nodes(4), 4};
+    });
+  with([&](recipe& r) {
+    r.leaders = 1;
+    r.hierarchy = {nodes(4), 4};
+  });
+  with([&](recipe& r) {
+    r.leaders = 2;
+    r.hierarchy = {nodes(8), 8};
+    r.pipeline = 2;
+  });
+  with([&](recipe& r) {
+    r.hierarchy = {nodes(12), 2, 6};
+    r.via = {"mpi", "ipc", "ipc"};
+  });
+  for (const int steps : {1, 2, 3}) {
+    with([&](recipe& r) { r.steps = steps; });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(4), 4};
+      r.fuse = 1024;
+    });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {2, nodes(12), 3, 2};
+      r.pipeline = 2;
+    });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(6), 3, 2};
+      r.stripe = n > 4 ? 4 : 2;
+      r.ring = nodes(6);
+      r.pipeline = 3;
+    });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(4), 4};
+      r.stripe = 4;
+    });
+    with([&](recipe& r) {
+      r.steps = steps;
+      r.hierarchy = {nodes(2), 2};
+      r.ring = nodes(2);
+    });
+  }
+  std::erase_if(list, [&](const recipe& r) { return !refusal(p, r).empty(); });
+  for (auto i = list.begin(); i != list.end(); ++i)
+    list.erase(std::remove(i + 1, list.end(), *i), list.end());
+  return list;
+}
+
+std::string describe(const problem& p, const recipe& r) {
+  return std::string(sucl::name(p.kind)) + " of " + std::to_string(p.ranks) + " ranks, root " +
+         std::to_string(p.root) + ", " + std::to_string(p.counts[0]) + " elements of " +
+         std::to_string(p.element_bytes) + " bytes" + (p.in_place ? ", in place" : "") + ": " +
+         to_text(r);
+}
+
+}  // namespace sucl::plan::cases

@@ -1,0 +1,128 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Every collective x algorithm x number of ranks is proved right.
+#include "cases.hpp"
+#include "plan/text.hpp"
+#include "plan/verify.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace sucl::plan {
+namespace {
+
+void expect_right(const problem& p, const recipe& r) {
+  const schedule s = build(p, r);
+  const verdict v = verify(s);
+  ASSERT_TRUE(v) << cases::describe(p, r) << "\n"
+                 << v.message << "\n"
+                 << (p.ranks <= 4 ? to_text(s) : std::string());
+}
+
+class every_collective : public testing::TestWithParam<kind> {
+ protected:
+  // All algorithms with all their parameter sets.
+  void sweep(int ranks, std::uint64_t count, std::uint64_t element, bool all_recipes) {
+    const int root = ranks * 2 / 3;
+    const problem p = cases::make_problem(GetParam(), ranks, count, element, root);
+    for (const algorithm_info* a : algorithms_for(GetParam())) {
+      for (const recipe& r : cases::recipes(*a, p)) {
+        ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+        if (!all_recipes) break;
+      }
+    }
+  }
+};
+
+TEST_P(every_collective, has_an_algorithm) { EXPECT_FALSE(algorithms_for(GetParam()).empty()); }
+
+TEST_P(every_collective, is_right_for_1_to_64_ranks) {
+  for (int ranks = 1; ranks <= 64; ++ranks) ASSERT_NO_FATAL_FAILURE(sweep(ranks, 7, 4, true));
+}
+
+TEST_P(every_collective, is_right_for_primes) {
+  for (const int ranks : {97, 127, 251}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, 13, 8, ranks < 127));
+}
+
+TEST_P(every_collective, is_right_for_odd_sizes) {
+  for (const std::uint64_t count : {1, 3, 1021, 65537})
+    for (const std::uint64_t element : {1, 12})
+      for (const int ranks : {1, 2, 3, 7, 12, 16})
+        ASSERT_NO_FATAL_FAILURE(sweep(ranks, count, element, true));
+}
+
+TEST_P(every_collective, is_right_without_elements) {
+  for (const int ranks : {1, 2, 5}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, 0, 4, true));
+}
+
+TEST_P(every_collective, is_right_from_every_root) {
+  if (!rooted(GetParam())) return;
+  for (const int ranks : {2, 5, 9})
+    for (int root = 0; root < ranks; ++root) {
+      const problem p = cases::make_problem(GetParam(), ranks, 5, 4, root);
+      for (const algorithm_info* a : algorithms_for(GetParam()))
+        for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+    }
+}
+
+// Blocks of v-forms in backward order with gaps between them.
+TEST_P(every_collective, is_right_with_displacements) {
+  for (const int ranks : {1, 2, 3, 6, 13}) {
+    problem p = cases::make_problem(GetParam(), ranks, 5, 4, ranks / 2);
+    const std::size_t rows = p.counts.size() / static_cast<std::size_t>(ranks);
+    const bool inputs = GetParam() == kind::scatterv || GetParam() == kind::alltoallv;
+    const bool outputs = inputs ? GetParam() == kind::alltoallv
+                                : GetParam() == kind::allgatherv || GetParam() == kind::gatherv;
+    if (!inputs && !outputs) return;
+    for (std::size_t r = 0; r < rows; ++r)
+      for (int i = 0; i < ranks; ++i) {
+        const auto at = static_cast<std::uint64_t>(ranks - 1 - i) * 11 + r;
+        if (inputs) p.send_displs.push_back(at);
+        if (outputs) p.recv_displs.push_back(at + 3);
+      }
+    for (const bool in_place : {false, true}) {
+      p.in_place = in_place;
+      for (const algorithm_info* a : algorithms_for(GetParam()))
+        for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+    }
+  }
+}
+
+TEST_P(every_collective, is_right_in_place) {
+  for (const int ranks : {1, 2, 3, 6, 13}) {
+    problem p = cases::make_problem(GetParam(), ranks, 9, 4, ranks - 1);
+    p.in_place = true;
+    for (const algorithm_info* a : algorithms_for(GetParam()))
+      for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+  }
+}
+
+TEST_P(every_collective, is_right_in_order_of_rank) {
+  for (const int ranks : {1, 2, 3, 8, 13, 16}) {
+    problem p = cases::make_problem(GetParam(), ranks, 9, 4, 0);
+    p.order = ordering::ranked;
+    for (const algorithm_info* a : algorithms_for(GetParam()))
+      for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+  }
+}
+
+// Reproducibility: all ranks get the same bits from every algorithm but the single-step
+// composition, in which each rank reduces for itself.
+TEST(every_allreduce, gives_all_ranks_the_same_bits) {
+  for (int ranks = 1; ranks <= 20; ++ranks) {
+    const problem p = cases::make_problem(kind::allreduce, ranks, 50, 4);
+    for (const algorithm_info* a : algorithms_for(kind::allreduce))
+      for (const recipe& r : cases::recipes(*a, p)) {
+        const bool alone = r.algorithm == "composed" && r.steps == 1;
+        EXPECT_TRUE(alone || verify(build(p, r)).identical) << cases::describe(p, r);
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(all, every_collective, testing::ValuesIn(cases::kinds()),
+                         [](const auto& i) { return std::string(sucl::name(i.param)); });
+
+}  // namespace
+}  // namespace sucl::plan

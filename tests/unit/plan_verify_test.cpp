@@ -1,0 +1,224 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Each fault that the verifier knows, with the place that it must name.
+#include "plan/algorithms.hpp"
+#include "plan/text.hpp"
+#include "plan/verify.hpp"
+
+#include <sucl/error.hpp>
+
+#include <gtest/gtest.h>
+
+namespace sucl::plan {
+namespace {
+
+// A plan of two ranks (unless said otherwise) with these channels.
+verdict judge(const std::string& rank0, const std::string& rank1,
+              const std::string& collective = "allreduce ranks 2 element 4 counts 2") {
+  const auto rank = [](int r, const std::string& body) {
+    return "rank " + std::to_string(r) + " scratch 16\nchannel 0\n" + body;
+  };
+  return verify(from_text("sucl-plan 1\ncollective " + collective +
+                          "\nalgorithm by hand\nlevel 0 all via any\n" + rank(0, rank0) +
+                          rank(1, rank1)));
+}
+
+std::string exchange_with(int peer) {
+  const std::string p = std::to_string(peer);
+  return "copy recv+0 send+0 8\nsend " + p + " recv+0 8\nreceive " + p + " scratch+0 8\nfence\n" +
+         "reduce recv+0 scratch+0 8\n";
+}
+
+void expect(const verdict& v, fault what, int rank, std::int64_t instruction, space where,
+            std::uint64_t offset, std::uint64_t bytes) {
+  EXPECT_EQ(name(v.what), std::string(name(what))) << v.message;
+  EXPECT_EQ(v.rank, rank) << v.message;
+  EXPECT_EQ(v.instruction, instruction) << v.message;
+  EXPECT_EQ(v.where, where) << v.message;
+  EXPECT_EQ(v.offset, offset) << v.message;
+  EXPECT_EQ(v.bytes, bytes) << v.message;
+}
+
+TEST(plan_verify, passes_a_right_plan) {
+  const verdict v = judge(exchange_with(1), exchange_with(0));
+  EXPECT_TRUE(v) << v.message;
+  EXPECT_TRUE(v.identical);
+}
+
+TEST(plan_verify, finds_unset_reads) {
+  expect(judge("copy recv+0 scratch+4 8\n", exchange_with(0)), fault::unset_read, 0, 0,
+         space::scratch, 4, 8);
+}
+
+TEST(plan_verify, finds_what_is_out_of_bounds) {
+  expect(judge("copy recv+4 send+0 8\n", exchange_with(0)), fault::out_of_bounds, 0, 0, space::recv,
+         4, 8);
+}
+
+TEST(plan_verify, finds_writes_to_the_input) {
+  expect(judge("copy send+0 recv+0 8\n", exchange_with(0)), fault::read_only, 0, 0, space::send, 0,
+         8);
+}
+
+TEST(plan_verify, finds_races_with_unfinished_transfers) {
+  expect(judge("copy recv+0 send+0 8\nsend 1 recv+0 8\nreceive 1 scratch+0 8\n"
+               "copy recv+4 send+0 4\nfence\nreduce recv+0 scratch+0 8\n",
+               exchange_with(0)),
+         fault::race, 0, 3, space::recv, 4, 4);
+}
+
+TEST(plan_verify, finds_transfers_that_nothing_finishes) {
+  expect(judge("copy recv+0 send+0 8\nreceive 1 scratch+0 8\nfence\nreduce recv+0 scratch+0 8\n"
+               "send 1 send+0 8\n",
+               exchange_with(0)),
+         fault::unfinished, 0, 4, space::send, 0, 8);
+}
+
+TEST(plan_verify, finds_lengths_that_differ) {
+  expect(judge("copy recv+0 send+0 8\nsend 1 recv+0 4\nreceive 1 scratch+0 8\nfence\n"
+               "reduce recv+0 scratch+0 8\n",
+               exchange_with(0)),
+         fault::length, 1, 2, space::scratch, 0, 8);
+}
+
+TEST(plan_verify, finds_messages_that_nobody_takes) {
+  expect(judge("copy recv+0 send+0 8\nsend 1 recv+0 8\nfence\n", "copy recv+0 send+0 8\n"),
+         fault::unmatched, 0, 1, space::recv, 0, 8);
+}
+
+TEST(plan_verify, finds_deadlock) {
+  const auto first_receives = [](int peer) {
+    const std::string p = std::to_string(peer);
+    return "receive " + p + " scratch+0 8\nfence\nsend " + p + " send+0 8\nfence\n";
+  };
+  expect(judge(first_receives(1), first_receives(0)), fault::deadlock, 0, 0, space::scratch, 0, 8);
+}
+
+TEST(plan_verify, counts_on_no_buffering) {
+  const auto first_sends = [](int peer) {
+    const std::string p = std::to_string(peer);
+    return "copy recv+0 send+0 8\nsend " + p + " send+0 8\nfence\nreceive " + p +
+           " scratch+0 8\nfence\nreduce recv+0 scratch+0 8\n";
+  };
+  EXPECT_EQ(judge(first_sends(1), first_sends(0)).what, fault::deadlock);
+}
+
+TEST(plan_verify, finds_contributions_that_count_twice) {
+  expect(judge("copy recv+0 send+0 8\nsend 1 recv+0 8\nreceive 1 scratch+0 8\nfence\n"
+               "reduce recv+0 scratch+0 8\nreduce recv+4 send+4 4\n",
+               exchange_with(0)),
+         fault::twice, 0, 5, space::recv, 4, 4);
+}
+
+TEST(plan_verify, finds_wrong_results) {
+  expect(judge("copy recv+0 send+0 8\nsend 1 recv+0 8\nreceive 1 scratch+0 8\nfence\n"
+               "reduce recv+0 scratch+0 4\n",
+               exchange_with(0)),
+         fault::result, 0, -1, space::recv, 4, 4);
+}
+
+TEST(plan_verify, finds_results_at_the_wrong_place) {
+  expect(judge("send 1 send+0 4\nfence\n", "receive 0 recv+0 4\nfence\n",
+               "scatter ranks 2 root 0 element 4 counts 1"),
+         fault::result, 0, -1, space::recv, 0, 4);
+}
+
+TEST(plan_verify, finds_partial_elements) {
+  expect(judge("copy recv+0 send+0 8\nreduce recv+0 scratch+0 6\n", exchange_with(0)),
+         fault::malformed, 0, 1, space::recv, 0, 6);
+}
+
+TEST(plan_verify, finds_what_is_out_of_order) {
+  problem p;
+  p.ranks = 4;
+  p.order = ordering::ranked;
+  p.counts = {4};
+  EXPECT_TRUE(verify(build(p, recipe_from_text("one_shot"))));
+  problem any = p;
+  any.order = ordering::any;
+  schedule s = build(any, recipe_from_text("two_shot"));
+  s.what.order = ordering::ranked;
+  EXPECT_EQ(verify(s).what, fault::order);
+}
+
+// One-sided: rank 1 reads rank 0's input into its own output.
+const char* const from_peer = "broadcast ranks 2 root 0 element 4 counts 2";
+
+TEST(plan_verify, wants_a_peer_to_have_started) {
+  expect(
+      judge("wait 1 flag 0\n", "get 0 recv+0 peer.send+0 8\nfence\nsignal 0 flag 0\n", from_peer),
+      fault::race, 1, 0, space::peer_send, 0, 8);
+}
+
+TEST(plan_verify, wants_a_peer_to_know_the_end) {
+  expect(
+      judge("signal 1 flag 0\n", "wait 0 flag 0\nget 0 recv+0 peer.send+0 8\nfence\n", from_peer),
+      fault::race, 0, -1, space::send, 0, 8);
+}
+
+TEST(plan_verify, wants_a_fence_before_the_signal) {
+  expect(judge("signal 1 flag 0\nwait 1 flag 0\n",
+               "wait 0 flag 0\nget 0 recv+0 peer.send+0 8\nsignal 0 flag 0\nfence\n", from_peer),
+         fault::race, 0, -1, space::send, 0, 8);
+  EXPECT_TRUE(judge("signal 1 flag 0\nwait 1 flag 0\n",
+                    "wait 0 flag 0\nget 0 recv+0 peer.send+0 8\nfence\nsignal 0 flag 0\n",
+                    from_peer));
+}
+
+TEST(plan_verify, takes_messages_among_sharing_ranks_as_order) {
+  const verdict v =
+      judge("copy scratch+0 send+0 4\nsend 1 scratch+0 4\nreceive 1 scratch+4 4\nfence\n",
+            "receive 0 scratch+0 4\nfence\nget 0 recv+0 peer.send+0 8\nfence\nsend 0 scratch+0 "
+            "4\nfence\n",
+            from_peer);
+  EXPECT_TRUE(v) << v.message;
+}
+
+TEST(plan_verify, finds_signals_that_are_left_over) {
+  EXPECT_EQ(judge(exchange_with(1) + "signal 1 flag 7\n", exchange_with(0)).what, fault::unmatched);
+}
+
+TEST(plan_verify, finds_races_between_channels) {
+  const auto plan = [](const std::string& first, const std::string& second) {
+    return verify(
+        from_text("sucl-plan 1\ncollective allreduce ranks 1 element 4 counts 2\n"
+                  "algorithm x\nlevel 0 all via any\nrank 0 scratch 8\nchannel 0\n" +
+                  first + "channel 1\n" + second));
+  };
+  EXPECT_TRUE(plan("copy recv+0 send+0 4\n", "copy recv+4 send+4 4\n"));
+  EXPECT_EQ(plan("copy recv+0 send+0 8\n", "copy recv+4 send+4 4\n").what, fault::race);
+  // A signal to oneself orders channels.
+  EXPECT_TRUE(plan("copy scratch+0 send+0 8\nsignal 0 flag 1\n",
+                   "wait 0 flag 1\ncopy recv+0 scratch+0 8\n"));
+  EXPECT_EQ(
+      plan("signal 0 flag 1\ncopy scratch+0 send+0 8\n", "wait 0 flag 1\ncopy recv+0 scratch+0 8\n")
+          .what,
+      fault::race);
+}
+
+TEST(plan_verify, does_not_depend_on_the_number_of_bytes) {
+  problem p;
+  p.ranks = 4;
+  p.element_bytes = 8;
+  p.counts = {std::uint64_t{1} << 50};
+  EXPECT_TRUE(verify(build(p, recipe_from_text("ring"))));
+}
+
+TEST(plan_verify, says_what_is_wrong_in_the_error) {
+  problem p;
+  p.ranks = 2;
+  p.counts = {4};
+  schedule s = build(p, recipe_from_text("ring"));
+  EXPECT_NO_THROW(verify_or_fail(s));
+  s.ranks[1].channels[0].pop_back();
+  try {
+    verify_or_fail(s);
+    FAIL() << "a wrong plan passed";
+  } catch (const error& e) {
+    EXPECT_NE(std::string(e.what()).find("rank 1"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace sucl::plan
