@@ -153,7 +153,7 @@ void watchdog::check_processes(communicator& c, watched& w) {
   send_verdict(c, w, errc::peer_lost,
                describe(state.oldest) + " of " + c.label() + " cannot finish: " + ranks_text(dead) +
                    " of " + std::to_string(c.size()) +
-                   (dead.size() == 1 ? " has died" : " have died"));
+                   (dead.size() == 1 ? " has died or left" : " have died or left"));
 }
 
 void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {

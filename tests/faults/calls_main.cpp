@@ -1,0 +1,168 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Calls that go wrong while every rank is well: arguments that differ, backends that fail,
+// configurations that cannot be used. The first argument says which.
+#include <sucl/sucl.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace {
+
+int g_failures = 0;
+
+void fail(const std::string& text) {
+  std::fprintf(stderr, "not as expected: %s\n", text.c_str());
+  ++g_failures;
+}
+
+sucl::error_info expect_error(const std::string& what, sucl::errc code,
+                              const std::vector<std::string>& parts,
+                              const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const sucl::error& e) {
+    if (e.code() != code) fail(what + ": code of: " + e.what());
+    for (const auto& part : parts)
+      if (std::string(e.what()).find(part) == std::string::npos)
+        fail(what + ": no '" + part + "' in: " + e.what());
+    return e.info();
+  }
+  fail(what + ": no error");
+  return {};
+}
+
+// With SUCL_VALIDATE: each difference is an error on every rank, and the communicator goes on.
+void mismatch(sucl::runtime& rt) {
+  auto world = rt.world();
+  const int r = world.rank();
+  const bool odd = r == world.size() - 1;  // the rank that is different
+  std::vector<int> x(64, r), y(64 * 3, r);
+  std::vector<float> f(64, 1.0f);
+  using call = std::function<sycl::event(sucl::communicator&)>;
+  const auto n = x.size();
+  const auto p = static_cast<std::size_t>(world.size());
+  const std::vector<std::size_t> counts(p, 4), others{4, 4, 5}, displs{0, 8, 16};
+  const std::map<std::string, std::pair<call, call>> cases{
+      {"count: 64",
+       {[&](auto& c) { return c.allreduce(x.data(), n, sucl::op::sum); },
+        [&](auto& c) { return c.allreduce(x.data(), n - 1, sucl::op::sum); }}},
+      {"op: sum",
+       {[&](auto& c) { return c.allreduce(x.data(), n, sucl::op::sum); },
+        [&](auto& c) { return c.allreduce(x.data(), n, sucl::op::max); }}},
+      {"type: int32",
+       {[&](auto& c) { return c.allreduce(x.data(), n, sucl::op::sum); },
+        [&](auto& c) { return c.allreduce(f.data(), n, sucl::op::sum); }}},
+      {"kind: broadcast",
+       {[&](auto& c) { return c.broadcast(x.data(), n, 0); },
+        [&](auto& c) { return c.allreduce(x.data(), n, sucl::op::sum); }}},
+      {"root: 0",
+       {[&](auto& c) { return c.broadcast(x.data(), n, 0); },
+        [&](auto& c) { return c.broadcast(x.data(), n, 1); }}},
+      {"in place: no",
+       {[&](auto& c) { return c.allreduce(x.data(), y.data(), n, sucl::op::sum); },
+        [&](auto& c) { return c.allreduce(x.data(), n, sucl::op::sum); }}},
+      {"counts of allgatherv",
+       {[&](auto& c) { return c.allgatherv(x.data(), 4, y.data(), counts, displs); },
+        [&](auto& c) { return c.allgatherv(x.data(), 5, y.data(), others, displs); }}},
+  };
+  for (const auto& [words, calls] : cases) {
+    auto comm = world.dup();
+    expect_error(words, sucl::errc::mismatch, {words, "differs between ranks"}, [&] {
+      auto done = (odd ? calls.second : calls.first)(comm);
+      done.wait();
+      comm.check();
+    });
+    int again = r;
+    comm.allreduce(&again, 1, sucl::op::max).wait();
+    comm.check();
+    if (again != world.size() - 1) fail(words + ": the next operation is wrong");
+  }
+  auto comm = world.dup();
+  expect_error("form", sucl::errc::mismatch, {"form:", "blocking"}, [&] {
+    int z = r;
+    if (odd) {
+      comm.blocking().allreduce(&z, 1, sucl::op::max);
+    } else {
+      comm.allreduce(&z, 1, sucl::op::max).wait();
+      comm.check();
+    }
+  });
+}
+
+// The mock backend fails at its third operation, everywhere.
+void backend(sucl::runtime& rt) {
+  const auto check = [](const sucl::error_info& e) {
+    if (e.backend != "mock") fail("the backend is '" + e.backend + "'");
+    if (e.native_code != 4242) fail("the native code is " + std::to_string(e.native_code));
+    if (e.operation != "allreduce #3") fail("the operation is '" + e.operation + "'");
+    if (e.rank < 0) fail("there is no rank");
+  };
+  sycl::queue q{sycl::cpu_selector_v};
+  for (int form = 0; form < 3; ++form) {
+    auto comm = form == 2 ? rt.world(q) : rt.world();
+    int x = 1;
+    comm.blocking().allreduce(&x, 1, sucl::op::sum);
+    comm.allreduce(&x, 1, sucl::op::sum).wait();
+    const int expected = comm.size() * comm.size();
+    if (x != expected) fail("the sum before is " + std::to_string(x));
+    sycl::buffer<int, 1> b{sycl::range<1>(8)};
+    check(expect_error("the third", sucl::errc::native, {"mock"}, [&] {
+      if (form == 0) {
+        comm.blocking().allreduce(&x, 1, sucl::op::sum);
+      } else if (form == 1) {
+        comm.allreduce(&x, 1, sucl::op::sum).wait();
+        comm.check();
+      } else {
+        comm.allreduce(b, sucl::op::sum);
+        { sycl::host_accessor waits{b}; }
+        comm.check();
+      }
+    }));
+    // The failure was one operation's.
+    x = 1;
+    comm.allreduce(&x, 1, sucl::op::sum).wait();
+    comm.check();
+    if (x != comm.size()) fail("the sum after is " + std::to_string(x));
+  }
+}
+
+// It fails on rank 1 only: the others are told by the watchdog, and nobody hangs at the end.
+void one_rank(sucl::runtime& rt) {
+  auto others = rt.world();
+  auto comm = others.dup();
+  int x = 1;
+  const bool here = rt.rank() == 1;
+  expect_error("first", here ? sucl::errc::native : sucl::errc::timeout, {"allreduce #1"},
+               [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });
+}
+
+int end(sucl::runtime& rt) {
+  std::printf("rank %d of %d had %d failures\n", rt.rank(), rt.size(), g_failures);
+  std::fflush(stdout);
+  return g_failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, std::function<void(sucl::runtime&)>> cases{
+      {"mismatch", mismatch},
+      {"backend", backend},
+      {"one_rank", one_rank},
+      {"configuration", [](sucl::runtime& rt) { rt.world(); }}};
+  const auto found = cases.find(argc > 1 ? argv[1] : "");
+  if (found == cases.end()) return 2;
+  try {
+    sucl::runtime rt{argc, argv};
+    found->second(rt);
+    return end(rt);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
