@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,11 @@ struct board {
   std::condition_variable changed;
   std::map<std::uint64_t, exchange> exchanges;
   std::map<int, std::shared_ptr<board>> split;  // by colour, while a split is under way
+  struct letter {
+    int source;
+    std::vector<std::byte> text;
+  };
+  std::map<int, std::deque<letter>> mail;  // by receiver
 };
 
 }  // namespace
@@ -137,7 +143,54 @@ std::int32_t group_rank(const sucl_group* group) { return group->rank; }
 std::int32_t group_size(const sucl_group* group) { return group->shared->size; }
 std::int32_t alive() { return 1; }
 
-// Backends and layers use no more of a control plane than this.
+sucl_status notify(sucl_group* group, std::int32_t rank, const void* data, std::uint64_t bytes) {
+  board& b = *group->shared;
+  const std::lock_guard lock(b.mutex);
+  const auto* text = static_cast<const std::byte*>(data);
+  b.mail[rank].push_back({group->rank, {text, text + bytes}});
+  return SUCL_SUCCESS;
+}
+
+sucl_status poll(sucl_group* group, std::int32_t* source, void* data, std::uint64_t capacity,
+                 std::uint64_t* bytes) {
+  board& b = *group->shared;
+  const std::lock_guard lock(b.mutex);
+  auto& mine = b.mail[group->rank];
+  *source = -1;
+  if (mine.empty()) return SUCL_SUCCESS;
+  *source = mine.front().source;
+  *bytes = std::min<std::uint64_t>(capacity, mine.front().text.size());
+  std::memcpy(data, mine.front().text.data(), *bytes);
+  mine.pop_front();
+  return SUCL_SUCCESS;
+}
+
+// What all ranks share, and which of them this thread is.
+struct seat {
+  std::shared_ptr<board> world;
+  int rank = 0;
+  std::uint64_t started = 0;  // exchanges of the world's own
+};
+thread_local seat t_seat;
+
+sucl_status init(const sucl_core*, int*, char***, sucl_bootstrap_info* info) {
+  info->thread_multiple = 1;
+  std::strcpy(info->library, "threads");
+  return SUCL_SUCCESS;
+}
+
+// As a duplicate: its exchanges are its own.
+sucl_status group_world(sucl_group** group) {
+  sucl_group world{t_seat.world, t_seat.rank, t_seat.started};
+  const auto status = group_split(&world, 0, t_seat.rank, group);
+  t_seat.started = world.started;
+  return status;
+}
+
+void finalize() {}
+sucl_status at_finalize(void (*)(void*), void*) { return SUCL_ERROR_UNSUPPORTED; }
+const void* group_native(const sucl_group*) { return nullptr; }
+
 sucl_bootstrap make_table() {
   sucl_bootstrap table{};
   table.struct_size = sizeof table;
@@ -152,10 +205,29 @@ sucl_bootstrap make_table() {
   table.allgather = allgather;
   table.allgather_start = allgather_start;
   table.test = test;
+  table.init = init;
+  table.finalize = finalize;
+  table.at_finalize = at_finalize;
+  table.group_world = group_world;
+  table.group_native = group_native;
+  table.notify = notify;
+  table.poll = poll;
   return table;
 }
 
 }  // namespace
+
+void run_processes(int size, const std::function<void(const sucl_bootstrap&, int rank)>& body) {
+  static const sucl_bootstrap table = make_table();
+  const auto shared = std::make_shared<board>(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      t_seat = {shared, rank, 0};
+      body(table, rank);
+    });
+  for (auto& thread : threads) thread.join();
+}
 
 void run_ranks(int size, const std::function<void(const sucl_comm_info& info)>& body) {
   static const sucl_bootstrap table = make_table();

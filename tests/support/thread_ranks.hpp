@@ -16,4 +16,8 @@ namespace sucl::testing {
 /// fails on one rank must not leave the others waiting: check, do not return early.
 void run_ranks(int size, const std::function<void(const sucl_comm_info& info)>& body);
 
+/// Runs `body(control, rank)` on one thread for each rank. `control` is a whole control plane, for
+/// core::process::start; only these threads may ask it for the world.
+void run_processes(int size, const std::function<void(const sucl_bootstrap&, int rank)>& body);
+
 }  // namespace sucl::testing
