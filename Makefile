@@ -17,7 +17,7 @@ given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build bench test check format docs install asan tsan adaptivecpp clean
+.PHONY: help setup configure build program link bench test check format docs install asan tsan adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -44,10 +44,17 @@ configure: setup
 
 build: configure  ## build everything
 	@cmake --build --preset $(PRESET) -j $(JOBS)
+	@$(MAKE) --no-print-directory link
+
+program: configure  ## build the program sucl and what it needs
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target program
+	@$(MAKE) --no-print-directory link
+
+link:
 	@if [ -x $(BUILD)/bin/sucl ] && { [ $(PRESET) = default ] || [ ! -e sucl ]; }; then \
 	  ln -sfn $(BUILD)/bin/sucl sucl; fi
 
-bench: build  ## run collectives on the CPU device, check and compare them
+bench: program  ## run collectives on the CPU device, check and compare them
 	@mkdir -p build/bench
 	$(BUILD)/bin/sucl bench $(BENCH_COLLECTIVES) $(BENCH_FLAGS) \
 	  --json build/bench/bench.json --plot build/bench/bench.svg

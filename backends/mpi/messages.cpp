@@ -41,6 +41,10 @@ sucl_status invalid_peer(const call& c, const char* what, int peer) {
 bool sends(sucl_kind kind) { return kind == SUCL_KIND_SEND || kind == SUCL_KIND_SENDRECV; }
 bool receives(sucl_kind kind) { return kind == SUCL_KIND_RECV || kind == SUCL_KIND_SENDRECV; }
 
+std::uint64_t expected_count(const sucl_operation& o) {
+  return o.kind == SUCL_KIND_SENDRECV ? o.recv_count : o.count;
+}
+
 // Everything that MPI could refuse is refused here, before the first part is in flight.
 sucl_status check_message(const call& c, const sucl_operation& o) {
   if (sends(o.kind) && (o.root < 0 || o.root >= c.comm.size))
@@ -54,7 +58,7 @@ sucl_status check_message(const call& c, const sucl_operation& o) {
         "Choose a tag that this MPI library can carry.");
   if (o.element_size == 0)
     return fail(c.comm.core, SUCL_ERROR_INVALID_TYPE, "elements of 0 bytes", nullptr);
-  if (!c.fits(o.count) || !c.fits(o.recv_count))
+  if (!c.fits(o.count) || !c.fits(expected_count(o)))
     return fail(c.comm.core, SUCL_ERROR_INVALID_COUNT,
                 "a message has more elements than the " + std::to_string(c.comm.limit) +
                     " that one call can say",
@@ -67,10 +71,6 @@ bool may_block(const call& c, int peer) { return c.blocking && peer != c.comm.ra
 
 bool may_block_in_receive(const call& c) {
   return !match_first && may_block(c, c.operation.source);
-}
-
-std::uint64_t expected_count(const sucl_operation& o) {
-  return o.kind == SUCL_KIND_SENDRECV ? o.recv_count : o.count;
 }
 
 }  // namespace

@@ -87,7 +87,9 @@ SUCL_CORE_API adaptation plan_adaptation(const sucl_operation& operation, const 
 /// so too, and in the common case.
 inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
                              const staging& settings) noexcept {
-  const bool counted = operation.send_counts != nullptr || operation.recv_counts != nullptr;
+  // Only the root of a gatherv or scatterv has counts, but all ranks must come to the same answer.
+  const bool counted = operation.send_counts != nullptr || operation.recv_counts != nullptr ||
+                       operation.kind == SUCL_KIND_GATHERV || operation.kind == SUCL_KIND_SCATTERV;
   return w.carried && w.convert == nullptr && w.type == operation.type && !settings.comm_stages &&
          !is_message(operation.kind) && operation.kind != SUCL_KIND_GROUP &&
          (w.max_count == 0 || (!counted && operation.count <= w.max_count)) &&

@@ -21,17 +21,12 @@ std::string platform_of(const topology& where) {
   return same ? first : mixed_platforms;
 }
 
-// Whether a communicator of this platform may want the backend: rules and the default go beyond
-// the platforms of its own.
-bool wanted(const base::config& settings, const base::backend_entry& entry,
-            const std::string& platform) {
-  const auto names = [&](const base::rule& r) {
-    return std::find(r.backends.begin(), r.backends.end(), entry.name) != r.backends.end();
-  };
-  if (entry.name == settings.default_backend) return true;
-  if (std::any_of(settings.rules.begin(), settings.rules.end(), names)) return true;
-  return std::any_of(entry.platforms.begin(), entry.platforms.end(),
-                     [&](const std::string& p) { return p == "*" || p == platform; });
+// Whether operations of some kind may go to this backend: by a rule, its platforms or a default.
+bool serves(const selection_table& table, int backend) {
+  return std::any_of(table.live.begin(), table.live.end(), [&](const auto& candidates) {
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](const candidate& c) { return c.backend == backend; });
+  });
 }
 
 selection_query query_of(const sucl_operation& record, int size) {
@@ -91,7 +86,7 @@ void carriers::create(const base::config& settings, registry& backends, const su
     const auto& entry = settings.backends[i];
     if (!entry.enabled) {
       m_obstacles[i] = "not enabled";
-    } else if (!wanted(settings, entry, platform)) {
+    } else if (!serves(m_table, static_cast<int>(i))) {
       m_obstacles[i] = "not for platform " + platform;
     } else if (entry.name == reference_backend && !oob.bootstrap) {
       m_obstacles[i] = "this process is not part of an MPI job";

@@ -39,7 +39,7 @@ const std::vector<profile>& profiles() {
         {"SUCL_STAGING_CHUNK", "4Ki"},
         {"SUCL_STAGING_DEPTH", "3"}}},
       {"sliced", "mpi", {{"SUCL_BACKEND_MPI_MAX_COUNT", "100"}}},
-      {"layers", "mpi", {{"SUCL_VALIDATE", "1"}, {"SUCL_TRACE", "/dev/null"}}},
+      {"layers", "mpi", {{"SUCL_VALIDATE", "1"}, {"SUCL_TRACE", "conformance.trace.%r.json"}}},
       {"watched", "mpi", {{"SUCL_TIMEOUT", "60"}}},
   };
   return all;

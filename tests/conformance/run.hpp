@@ -57,7 +57,7 @@ using events = std::vector<::sycl::event>;
 
 namespace calls {
 
-constexpr int tag = 32767;
+constexpr int tag = 32766;  // the greatest one
 
 // Keeps the event of an asynchronous call.
 template <class Call>

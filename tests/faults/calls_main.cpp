@@ -119,7 +119,9 @@ void backend(sucl::runtime& rt) {
         comm.check();
       } else {
         comm.allreduce(b, sucl::op::sum);
-        { sycl::host_accessor waits{b}; }
+        {
+          sycl::host_accessor waits{b};
+        }
         comm.check();
       }
     }));

@@ -54,9 +54,8 @@ struct scene {
   std::size_t used = 0;
 
   explicit scene(sucl::runtime& r) : rt(r) {
-    queue = sycl::queue(sycl::cpu_selector_v, [this](sycl::exception_list l) {
-      asynchronous.push_back(std::move(l));
-    });
+    queue = sycl::queue(sycl::cpu_selector_v,
+                        [this](sycl::exception_list l) { asynchronous.push_back(std::move(l)); });
     world = rt.world(queue);
     survivors = world.split(victim() ? -1 : 0);
     for (int i = 0; i < 8; ++i) comms.push_back(world.dup());
@@ -119,7 +118,9 @@ void buffer_form(scene&, sucl::communicator& comm, const std::vector<std::string
     to[0] = 1;
   }
   comm.allreduce(x, sucl::op::sum);
-  { sycl::host_accessor waits{x}; }
+  {
+    sycl::host_accessor waits{x};
+  }
   expect_error("check", code, parts, [&] { comm.check(); });
 }
 
@@ -130,9 +131,10 @@ void split_form(scene&, sucl::communicator& comm, const std::vector<std::string>
   expect_error("split", code, mine, [&] { comm.split(0); });
 }
 
-const std::vector<form> forms{
-    {"event", event_form}, {"blocking", blocking_form}, {"buffer", buffer_form},
-    {"split", split_form}};
+const std::vector<form> forms{{"event", event_form},
+                              {"blocking", blocking_form},
+                              {"buffer", buffer_form},
+                              {"split", split_form}};
 
 void late(scene& s) {
   for (const form& f : forms) {
@@ -159,9 +161,8 @@ void late(scene& s) {
   int x = 1;
   sycl::event held;
   if (s.victim())
-    held = s.queue.submit([](sycl::handler& h) {
-      h.host_task([] { std::this_thread::sleep_for(3s); });
-    });
+    held = s.queue.submit(
+        [](sycl::handler& h) { h.host_task([] { std::this_thread::sleep_for(3s); }); });
   auto done = slow.allreduce(&x, 1, sucl::op::sum, {held});
   done.wait();
   expect_error("a slow dependency", sucl::errc::timeout, {s.culprit() + " has not arrived"},

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Communicators, the progress thread and the watchdog with threads as ranks: what ThreadSanitizer is
-// to see. Nothing here helps an operation on unless it says so.
+// Communicators, the progress thread and the watchdog with threads as ranks: what ThreadSanitizer
+// is to see. Nothing here helps an operation on unless it says so.
 #include "runtime/process.hpp"
 
 #include "support/thread_ranks.hpp"
