@@ -98,7 +98,9 @@ sucl_memory device::classify(const void* pointer) const {
   if (!pointer) return SUCL_MEMORY_SYSTEM;
   if (!m_remembers) return ask(pointer);
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
-  auto& known = m_known[(address >> 6 ^ address >> 16) % m_known.size()];
+  // Allocations often lie whole pages apart, so all bits of the address must count.
+  auto& known = m_known[address * 0x9e3779b97f4a7c15u >> 58];
+  static_assert(std::tuple_size_v<decltype(m_known)> == 1u << 6);
   const auto entry = known.load(std::memory_order_relaxed);
   if (entry >> 3 == address) return static_cast<sucl_memory>((entry & 7) - 1);
   const auto kind = ask(pointer);

@@ -131,8 +131,8 @@ sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory&
       break;
     default: break;
   }
-  o.recv_counts = d.what == kind::reduce_scatter || d.what == kind::allgatherv ? d.counts.data()
-                                                                               : nullptr;
+  o.recv_counts =
+      d.what == kind::reduce_scatter || d.what == kind::allgatherv ? d.counts.data() : nullptr;
   o.recv_displs = d.what == kind::allgatherv ? d.displs.data() : nullptr;
   const std::uint64_t size_one = o.element_size;
   std::mt19937_64 random(d.seed * 131 + static_cast<std::uint64_t>(rank));
@@ -155,8 +155,8 @@ sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory&
 std::string describe(const draw& d, int rank, int size, bool in_place) {
   return std::string(name(d.what)) + " of " + std::to_string(d.count) + " " + name(d.element) +
          " " + name(d.reduction) + ", root " + std::to_string(d.root) + ", seed " +
-         std::to_string(d.seed) + ", rank " + std::to_string(rank) + " of " +
-         std::to_string(size) + (in_place ? ", in place" : "");
+         std::to_string(d.seed) + ", rank " + std::to_string(rank) + " of " + std::to_string(size) +
+         (in_place ? ", in place" : "");
 }
 
 // Quotients may be rounded differently in the last bit, and pairs have bytes that are nobody's.
@@ -288,17 +288,16 @@ TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
 
 TEST(exec_handover, works_by_both_ways) {
   for (const char* how : {"proc", "socket", "any"}) {
-    for_ranks(
-        3,
-        [&](const backends& b, const sucl_comm_info& info) {
-          std::int32_t mine = info.rank, sum = -1;
-          auto o = operation(kind::allreduce, type::int32, 1, op::sum);
-          o.send = &mine;
-          o.recv = &sum;
-          EXPECT_EQ(run(b.plan, o).status, SUCL_SUCCESS);
-          EXPECT_EQ(sum, 3);
-        },
-        {{"handover", how}});
+    for_ranks(3,
+              [&](const backends& b, const sucl_comm_info& info) {
+                std::int32_t mine = info.rank, sum = -1;
+                auto o = operation(kind::allreduce, type::int32, 1, op::sum);
+                o.send = &mine;
+                o.recv = &sum;
+                EXPECT_EQ(run(b.plan, o).status, SUCL_SUCCESS);
+                EXPECT_EQ(sum, 3);
+              },
+              {{"handover", how}});
   }
 }
 

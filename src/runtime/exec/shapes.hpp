@@ -31,7 +31,8 @@ enum class reach : std::uint8_t {
 struct tuning_row {
   sucl_kind kind;
   reach memory;
-  std::uint64_t up_to;  ///< bytes of the operation, as selection sees them; of allreduce: on 2 ranks
+  std::uint64_t
+      up_to;  ///< bytes of the operation, as selection sees them; of allreduce: on 2 ranks
   const char* algorithm;
   std::uint64_t slice;  ///< bytes that a run stages at most
 };
