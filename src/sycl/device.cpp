@@ -77,7 +77,8 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
     : m_context(queue.get_context()),
       m_copies(queue.get_context(), queue.get_device()),
       m_other_contexts(contexts_besides(queue.get_context())),
-      m_stages(settings.mpi.device_memory == "stage") {
+      m_stages(settings.mpi.device_memory == "stage"),
+      m_is_host(queue.get_device().is_cpu()) {
   const auto d = queue.get_device();
   m_self.implementation = implementation_name();
   m_self.sycl_backend = backend_name(d);
