@@ -361,8 +361,11 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
 void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
   sucl_request* request = nullptr;
   auto status = c.via.table->post(c.via.comm, &direct, &request);
-  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
-    status = c.via.table->test(c.via.comm, request, &done);
+  if (status == SUCL_SUCCESS && request) {
+    idling rest(m_process->settings().progress.spin_us);
+    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done))
+      status = c.via.table->test(c.via.comm, request, &done);
+  }
   if (status) throw_last(status, c.name, describe(direct), rank());
 }
 
@@ -415,6 +418,11 @@ void communicator::check() {
 std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::lock_guard lock(m_mutex);
   return m_carriers.explain(k, bytes, t, o);
+}
+
+std::string communicator::carrier_of(const sucl_operation& record) {
+  std::lock_guard lock(m_mutex);
+  return m_carriers.choose(record).name;
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {

@@ -112,6 +112,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
+  /// Its name, for a record whose arrays are complete.
+  std::string carrier_of(const sucl_operation& record);
 
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
