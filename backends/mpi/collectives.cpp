@@ -103,6 +103,16 @@ bool broadcasts_rightly(const call& c) { return c.comm.size <= 4; }
 constexpr bool broadcasts_rightly(const call&) { return true; }
 #endif
 
+// Intel MPI's non-blocking ring takes many seconds for large blocks if another one is empty.
+bool stalls_on_empty_blocks([[maybe_unused]] const call& c) {
+#if defined(I_MPI_VERSION)
+  const std::uint64_t* counts = c.operation.recv_counts;
+  return !c.blocking && std::find(counts, counts + c.comm.size, 0u) != counts + c.comm.size;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 sucl_status issue_barrier(call& c) {
@@ -159,7 +169,7 @@ sucl_status issue_allgatherv(call& c) {
   const sucl_operation& o = c.operation;
   // The counts are the same on every rank, the displacements need not be: the first decides which
   // messages travel, the second only what this rank does with them.
-  if (!c.fits(total(o.recv_counts, c.comm.size)))
+  if (!c.fits(total(o.recv_counts, c.comm.size)) || stalls_on_empty_blocks(c))
     return exchange(c, same_block(c, own_block(c, varied_place(c)), own_count(c), own_memory(c)),
                     varied_blocks(o.recv, o.recv_counts, o.recv_displs, o.recv_memory), false);
   if (!c.fits(*std::max_element(o.recv_displs, o.recv_displs + c.comm.size)))
