@@ -258,6 +258,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_
     call c{*comm, *operation,
            own,   (operation->flags & SUCL_FLAG_MAY_BLOCK) != 0,
            type,  row.reduces ? native_op(operation->op) : MPI_OP_NULL};
+    if (c.blocking && !comm->unmatched.empty()) post_receives(*comm);
     status = row.issue(c);
     if (status != SUCL_SUCCESS) return status;
     attempt.succeeded();

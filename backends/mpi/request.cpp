@@ -190,6 +190,19 @@ void match_receives(sucl_backend_comm& comm) {
   waiting.resize(kept);
 }
 
+void post_receives(sucl_backend_comm& comm) {
+  for (const unmatched_receive& receive : comm.unmatched) {
+    sucl_request& request = *receive.request;
+    const sucl_request::expectation& what = request.expected[receive.part];
+    const int code =
+        SUCL_MPI_CALL(Irecv)(what.recv, static_cast<count_type>(what.count), what.type, what.source,
+                             what.tag, comm.messages, &request.handles[receive.part]);
+    if (code != MPI_SUCCESS) note(request, code, "MPI_Irecv", what);
+    --request.unmatched;
+  }
+  comm.unmatched.clear();
+}
+
 bool progress(sucl_backend_comm& comm, sucl_request& request) {
   if (!comm.unmatched.empty()) match_receives(comm);
   if (request.handles.empty()) return true;

@@ -244,7 +244,7 @@ void carriers::destroy(bool keep) {
   }
   m_all.clear();
   m_by_index.assign(m_by_index.size(), -1);
-  for (auto it = m_oobs.rbegin(); it != m_oobs.rend() && !keep; ++it) oob_free(**it);
+  for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);
   m_oobs.clear();
 }
 

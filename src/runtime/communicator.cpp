@@ -496,8 +496,8 @@ void communicator::shut_down(bool drain) {
   m_carriers.destroy(keep);
   lock.unlock();
   const std::lock_guard mail(m_mail);
-  if (const auto* control = m_process->control(); control && control->alive() && !keep)
-    control->group_free(m_group);
+  sucl_oob own{m_process->control(), m_group};
+  keep ? oob_keep(own) : oob_free(own);
 }
 
 }  // namespace sucl::core

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace sucl::core {
 namespace {
@@ -131,6 +133,14 @@ sucl_oob oob_split(const sucl_oob& oob, int rank) {
   if (status != SUCL_SUCCESS)
     throw_last(status, oob.bootstrap->name, "splitting an out-of-band channel", rank);
   return result;
+}
+
+void oob_keep(sucl_oob& oob) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<sucl_group*>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(oob.group);
+  oob.group = nullptr;
 }
 
 void oob_free(sucl_oob& oob) noexcept {

@@ -44,4 +44,7 @@ SUCL_CORE_API sucl_oob oob_split(const sucl_oob& oob, int rank);
 /// may be in flight on it.
 SUCL_CORE_API void oob_free(sucl_oob& oob) noexcept;
 
+/// Keeps the group for good instead: freeing it could wait for a peer that is gone.
+SUCL_CORE_API void oob_keep(sucl_oob& oob);
+
 }  // namespace sucl::core

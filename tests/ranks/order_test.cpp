@@ -248,6 +248,23 @@ TEST_F(order, packed_messages_pass_blocking_collectives) {
   world.wait();
 }
 
+// A message that is received while its receiver is inside a blocking collective, and too long to be
+// sent before that.
+TEST_F(order, messages_pass_blocking_collectives) {
+  if (size < 2) GTEST_SKIP() << "needs a peer";
+  std::vector<int> message(1 << 18, rank);
+  int x = rank;
+  sycl::event received;
+  if (rank == 0) received = world.recv(message.data(), message.size(), 1);
+  if (rank == 1) world.blocking().send(message.data(), message.size(), 0);
+  world.blocking().allreduce(&x, 1, op::max);
+  EXPECT_EQ(x, last);
+  received.wait();
+  if (rank == 0) {
+    EXPECT_EQ(message.back(), 1);
+  }
+}
+
 // Only some ranks have to pack; all come to the same way through the backend.
 TEST_F(order, blocking_form_with_a_block_on_one_rank) {
   constexpr std::size_t side = 16;
