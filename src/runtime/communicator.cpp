@@ -51,6 +51,7 @@ communicator::~communicator() {
   } catch (const error&) {
     // A destructor has nobody to tell; what failed was logged where it failed.
   }
+  m_process->note_gone();
 }
 
 node* communicator::take_node() {
