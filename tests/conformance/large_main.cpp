@@ -26,7 +26,8 @@ std::size_t available_bytes() {
 }
 
 std::int8_t value(int rank, std::size_t i) {
-  return static_cast<std::int8_t>((i * 37 + (i >> 31) * 11 + static_cast<std::size_t>(rank) * 5) % 31);
+  return static_cast<std::int8_t>((i * 37 + (i >> 31) * 11 + static_cast<std::size_t>(rank) * 5) %
+                                  31);
 }
 
 template <class Expected>
@@ -46,7 +47,8 @@ int run(sucl::runtime& rt) {
   const int ranks = comm.size();
   std::uint64_t least = available_bytes();
   comm.blocking().allreduce(&least, 1, sucl::op::min);
-  const auto needed = bytes_needed_per_rank * static_cast<std::size_t>(ranks) + (std::size_t{2} << 30);
+  const auto needed =
+      bytes_needed_per_rank * static_cast<std::size_t>(ranks) + (std::size_t{2} << 30);
   if (least < needed) {
     if (me == 0)
       std::printf("skipped: %zu GiB of memory are free, %zu are needed\n",
@@ -68,7 +70,8 @@ int run(sucl::runtime& rt) {
   fill();
   comm.broadcast(data.get(), n, ranks - 1).wait();
   comm.check();
-  good = check("broadcast", me, data.get(), [&](std::size_t i) { return value(ranks - 1, i); }) && good;
+  good = check("broadcast", me, data.get(), [&](std::size_t i) { return value(ranks - 1, i); }) &&
+         good;
   if (good && me == 0) std::printf("%zu elements: allreduce and broadcast are right\n", n);
   return good ? 0 : 1;
 }

@@ -52,9 +52,12 @@ std::vector<difference> differences(std::size_t p, bool blocking) {
       {"avg", "op", allreduce(8, op::sum), allreduce(8, op::avg)},
       {"type", "type", allreduce(8, op::sum),
        form([](auto& c) { c.allreduce(f.data(), 8, op::sum); })},
-      {"element size", "element size",
-       form([](auto& c) { c.broadcast(reinterpret_cast<std::array<std::byte, 3>*>(x.data()), 8, 0); }),
-       form([](auto& c) { c.broadcast(reinterpret_cast<std::array<std::byte, 5>*>(x.data()), 8, 0); })},
+      {"element size", "element size", form([](auto& c) {
+         c.broadcast(reinterpret_cast<std::array<std::byte, 3>*>(x.data()), 8, 0);
+       }),
+       form([](auto& c) {
+         c.broadcast(reinterpret_cast<std::array<std::byte, 5>*>(x.data()), 8, 0);
+       })},
       {"kind", "kind", allreduce(8, op::sum),
        form([](auto& c) { c.reduce(x.data(), y.data(), 8, op::sum, 0); })},
       {"barrier", "kind", form([](auto& c) { c.barrier(); }),

@@ -9,6 +9,7 @@
 struct plain {
   float value[3];
 };
+template <int>  // the compiler complains about each type once
 struct owner {
   std::string text;  // not trivially copyable
 };
@@ -23,25 +24,25 @@ void right(sucl::communicator& comm, sycl::buffer<float>& floats, const float* i
   comm.sendrecv(in, 1, 0, out, 1, 0);
 }
 
-void owners(sucl::communicator& comm, owner* data) {
-  comm.broadcast(data, 1, 0);             // WRONG
-  comm.blocking().allgather(data, 1);     // WRONG
-  comm.send(data, 1, 0);                  // WRONG
+void owners(sucl::communicator& comm, owner<0>* a, owner<1>* b, owner<2>* c) {
+  comm.broadcast(a, 1, 0);          // WRONG
+  comm.blocking().allgather(b, 1);  // WRONG
+  comm.send(c, 1, 0);               // WRONG
 }
 
 void other_types(sucl::communicator& comm, sycl::buffer<float>& floats, sycl::buffer<int>& ints,
                  sycl::buffer<unsigned>& unsigneds, const float* in, int* out) {
-  comm.allreduce(floats, ints, sucl::op::sum);          // WRONG
-  comm.allreduce(in, out, 1, sucl::op::sum);            // WRONG
-  comm.blocking().reduce(ints, unsigneds, sucl::op::sum, 0);  // WRONG
-  comm.sendrecv(floats, 0, ints, 0);                    // WRONG
-  comm.sendrecv(in, 1, 0, out, 1, 0);                   // WRONG
+  comm.allreduce(floats, ints, sucl::op::sum);                 // WRONG
+  comm.allreduce(in, out, 1, sucl::op::sum);                   // WRONG
+  comm.blocking().reduce(ints, unsigneds, sucl::op::sum, 0);   // WRONG
+  comm.sendrecv(floats, 0, ints, 0);                           // WRONG
+  comm.sendrecv(in, 1, 0, out, 1, 0);                          // WRONG
   comm.alltoall(sucl::block(floats), sucl::block(unsigneds));  // WRONG
-  comm.gather(ints, floats, 0);                         // WRONG
+  comm.gather(ints, floats, 0);                                // WRONG
 }
 
 void constant_memory(sucl::communicator& comm, const float* in) {
-  comm.recv(in, 1, 0);                    // WRONG
-  comm.broadcast(in, 1, 0);               // WRONG
+  comm.recv(in, 1, 0);                       // WRONG
+  comm.broadcast(in, 1, 0);                  // WRONG
   comm.allreduce(in, in, 1, sucl::op::sum);  // WRONG
 }
