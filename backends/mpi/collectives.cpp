@@ -3,6 +3,7 @@
 #include "communicator.hpp"
 
 #include <algorithm>
+#include <climits>
 
 namespace sucl::mpi_module {
 namespace {
@@ -103,6 +104,15 @@ bool broadcasts_rightly(const call& c) { return c.comm.size <= 4; }
 constexpr bool broadcasts_rightly(const call&) { return true; }
 #endif
 
+// MPI_Ibcast of Intel MPI 2021.18 fails for more bytes than an int counts. So messages carry them.
+bool broadcasts_so_much([[maybe_unused]] const call& c) {
+#if defined(I_MPI_VERSION)
+  return c.blocking || c.operation.count <= INT_MAX / c.operation.element_size;
+#else
+  return true;
+#endif
+}
+
 // Intel MPI's non-blocking ring takes many seconds for large blocks if another one is empty.
 bool stalls_on_empty_blocks([[maybe_unused]] const call& c) {
 #if defined(I_MPI_VERSION)
@@ -123,6 +133,12 @@ sucl_status issue_broadcast(call& c) {
   const bool reads_send = c.at_root() && !c.in_place();
   void* data = reads_send ? const_cast<void*>(c.operation.send) : c.operation.recv;
   c.blocking = c.blocking && broadcasts_rightly(c);
+  if (!broadcasts_so_much(c)) {
+    const layout all = same_block(c, data, c.operation.count,
+                                  reads_send ? c.operation.send_memory : c.operation.recv_memory);
+    // The root has its own block already: it is sent from where it is received.
+    return exchange(c, c.at_root() ? all : no_blocks(), only_for(all, c.operation.root), false);
+  }
   return SUCL_MPI_ISSUE(c, Bcast, Ibcast, data, c.count(), c.type, c.operation.root,
                         c.comm.collective);
 }
