@@ -35,18 +35,12 @@ constexpr const char* verify_examples =
     "  sucl plan verify --collective alltoall --ranks 7 --bytes 1Ki --recipe bruck\n\n"
     "Exit code: 1 if the plan is wrong.";
 
-std::string hash_text(const plan::schedule& s) {
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(plan::hash(s)));
-  return text;
-}
-
 json as_json(const plan::schedule& s, const plan::verdict& v, double seconds) {
   return {{"right", static_cast<bool>(v)},
           {"collective", sucl::name(s.what.kind)},
           {"ranks", s.what.ranks},
           {"algorithm", s.algorithm},
-          {"hash", hash_text(s)},
+          {"hash", hash_text(plan::hash(s))},
           {"instructions", plan::instruction_count(s)},
           {"identical", v.identical},
           {"fault", v ? json() : json(plan::name(v.what))},
@@ -63,7 +57,7 @@ json as_json(const plan::schedule& s, const plan::verdict& v, double seconds) {
 std::string right_text(const plan::schedule& s, const plan::verdict& v) {
   return std::string("right: ") + sucl::name(s.what.kind) + " of " + std::to_string(s.what.ranks) +
          " ranks by " + s.algorithm + ", " + std::to_string(plan::instruction_count(s)) +
-         " instructions, hash " + hash_text(s) +
+         " instructions, hash " + hash_text(plan::hash(s)) +
          (v.identical && reduces(s.what.kind) ? ", all results identical in every bit" : "");
 }
 

@@ -13,6 +13,9 @@ namespace sucl::tools {
 int plan_build(const words& arguments);
 int plan_show(const words& arguments);
 int plan_verify(const words& arguments);
+int plan_simulate(const words& arguments);
+int plan_search(const words& arguments);
+int plan_machines(const words& arguments);
 int plan_algorithms(const words& arguments);
 
 }  // namespace sucl::tools

@@ -18,6 +18,10 @@ constexpr std::array sub_commands{
     plan_sub_command{"build", "make the plan of a collective, prove it and write it", plan_build},
     plan_sub_command{"show", "what a plan does, in numbers and pictures", plan_show},
     plan_sub_command{"verify", "prove a plan right, or name its first fault", plan_verify},
+    plan_sub_command{"simulate", "predict the time of a plan on a machine", plan_simulate},
+    plan_sub_command{"search", "find the best plan for a machine, over message sizes", plan_search},
+    plan_sub_command{"machines", "list the descriptions of machines, or measure this one",
+                     plan_machines},
     plan_sub_command{"algorithms", "list the algorithms and their parameters", plan_algorithms},
 };
 
@@ -34,7 +38,8 @@ int print_help() {
       "  sucl plan build --collective broadcast --ranks 12 --bytes 1Mi \\\n"
       "    --recipe 'composed(hierarchy=2,2,3;stripe=3;pipeline=4)' --output broadcast.plan\n"
       "  sucl plan show broadcast.plan --timeline timeline.svg --matrix matrix.svg\n"
-      "  sucl plan verify broadcast.plan");
+      "  sucl plan simulate broadcast.plan --machine perlmutter\n"
+      "  sucl plan search --machine frontier --collective allreduce --ranks 64 --bytes 1Mi");
   return exit_code::success;
 }
 

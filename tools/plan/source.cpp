@@ -10,6 +10,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -139,6 +141,30 @@ plan::schedule read_plan(const source_options& o) {
   const plan::problem p = read_problem(o.problem);
   const plan::recipe r = read_recipe(o.recipe, p);
   return as_usage([&] { return plan::build(p, r); });
+}
+
+void define_machine(CLI::App& app, std::string& name) {
+  app.add_option("--machine", name, "The machine: a name of 'sucl plan machines', or a TOML file")
+      ->type_name("NAME");
+}
+
+sim::machine read_machine(const std::string& name) {
+  if (name.empty())
+    wrong_usage("--machine is missing. 'sucl plan machines' lists those that there are.");
+  return read_option("--machine", [&] { return sim::load_machine(name); });
+}
+
+double largest_buffer(const plan::problem& p) {
+  std::uint64_t most = 0;
+  for (int r = 0; r < p.ranks; ++r)
+    most = std::max({most, plan::send_bytes(p, r), plan::recv_bytes(p, r)});
+  return static_cast<double>(most);
+}
+
+std::string hash_text(std::uint64_t hash) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return text.data();
 }
 
 std::string read_file(const std::string& path) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan/algorithms.hpp"
+#include "sim/machine.hpp"
 
 #include <string>
 
@@ -37,6 +38,7 @@ struct source_options {
 /// Adds the options. `bytes` is not added where a command has sizes of its own.
 void define(CLI::App& app, problem_options& o, bool bytes = true);
 void define(CLI::App& app, source_options& o);
+void define_machine(CLI::App& app, std::string& name);
 
 /// Kinds of collective that have plans, by name.
 kind read_collective(const std::string& word);
@@ -53,6 +55,15 @@ plan::recipe read_recipe(const std::string& text, const plan::problem& p);
 
 /// The plan, not verified. Ends in wrong_usage() where the options are wrong.
 plan::schedule read_plan(const source_options& o);
+
+/// The description of a machine by name or file. Ends in wrong_usage() where there is no name.
+sim::machine read_machine(const std::string& name);
+
+/// Bytes of the largest buffer that a rank has: what HiCCL's throughput counts.
+double largest_buffer(const plan::problem& p);
+
+/// A hash as 16 hexadecimal digits.
+std::string hash_text(std::uint64_t hash);
 
 /// The whole of a file, or of standard input for "-". Throws sucl::error.
 std::string read_file(const std::string& path);
