@@ -116,20 +116,44 @@ void add_hierarchical(collection& all, const sim::machine& m, const std::vector<
   }
 }
 
+// Stripes serve what has one root; where all ranks are roots, all NICs are busy without them.
 void add_composed(collection& all, const problem& p, const std::vector<shape>& list) {
   const bool rooted_vector = p.kind == kind::broadcast || p.kind == kind::reduce;
+  const int width = list.front().factors.size() > 1 ? node_ranks(list.front()) : 1;
   for (const shape& s : list)
-    for (int steps = p.kind == kind::allreduce ? 2 : 1; steps <= 3; ++steps)
-      for (const int stripe : {1, 2, node_ranks(s)})
+    for (int steps = p.kind == kind::allreduce ? 2 : 1; steps <= 3; ++steps) {
+      const bool one_root = rooted(p.kind) || steps == 3;
+      for (const int stripe : {1, 2, width})
         for (const int ring : {1, s.factors.front()}) {
-          if (stripe > node_ranks(s)) continue;
-          if (ring > 1 && !rooted_vector && p.kind != kind::allreduce) continue;
+          if (stripe > (one_root ? width : 1)) continue;
+          if (ring > 1 && ((!rooted_vector && steps < 3) || s.factors.front() != list.front().factors.front()))
+            continue;
           recipe r = in_shape("composed", s);
           r.steps = steps;
           r.stripe = stripe;
           r.ring = ring;
           all.add(r);
         }
+    }
+}
+
+// The transports that carry messages between ranks `near` and `far` apart, and all in between.
+std::vector<std::string> transports(const sim::machine& m, std::int64_t near, std::int64_t far) {
+  const std::int64_t last = sim::rank_count(m) - 1;
+  if (far < near || near > last) return {};
+  const std::size_t inner = sim::meeting_level(m, 0, near);
+  const std::size_t outer = sim::meeting_level(m, 0, std::min(far, last));
+  const auto has = [&](std::size_t level, const std::string& name) {
+    const auto& list = m.levels[level].transports;
+    return std::any_of(list.begin(), list.end(), [&](const auto& t) { return t.name == name; });
+  };
+  std::vector<std::string> names;
+  for (const sim::transport& t : m.levels[outer].transports) {
+    bool everywhere = true;
+    for (std::size_t level = outer; level <= inner; ++level) everywhere &= has(level, t.name);
+    if (everywhere) names.push_back(t.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -218,13 +242,10 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
   for (const int ports : {0, 1, 2, 4})
     with([&](recipe& o) { o.ports = ports; });
   if (r.algorithm == "composed") with([](recipe& o) { o.fuse = o.fuse == 0 ? 4096 : 0; });
-  const auto& groups = sim::hierarchy_of(m, p.ranks).levels;
-  for (std::size_t l = 0; l < r.via.size() && !groups.empty(); ++l) {
-    const bool outer = l + groups.size() <= r.via.size();
-    const std::size_t level = outer ? groups.front() : groups[l + groups.size() - r.via.size()];
-    for (const sim::transport& t : m.levels[level].transports)
-      with([&](recipe& o) { o.via[l] = t.name; });
-  }
+  std::int64_t stride = 1;
+  for (std::size_t l = r.via.size(); l-- > 0; stride *= r.hierarchy[l])
+    for (const std::string& via : transports(m, stride, stride * (r.hierarchy[l] - 1)))
+      with([&](recipe& o) { o.via[l] = via; });
   return all.take();
 }
 

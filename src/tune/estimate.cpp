@@ -237,20 +237,22 @@ class guesser {
         s.ranks = stripes;
         m_sum.add(s);
       } else {
-        add(g, 1, g.size - 1, across ? bytes / stripes : bytes / stripes, reduce);
+        add(g, 1, g.size - 1, bytes / stripes, reduce);
       }
     }
   }
 
   // Everybody is a root of a block.
   void composed_all(double block, bool reduce) {
+    const double stripes = m_recipe.stripe;
     double blocks = 1;
+    if (stripes > 1) add({stripes, 1, 1, {}}, 1, stripes - 1, block / stripes, false);
     for (const group& g : levels_of_composition()) {
       group here = g;
       if (m_recipe.ring > 1 && blocks == 1) {
-        add(here, g.size - 1, 1, block, reduce);
+        add(here, g.size - 1, stripes, block / stripes, reduce);
       } else {
-        add(here, 1, (g.size - 1) * blocks, block, reduce);
+        add(here, 1, (g.size - 1) * blocks * stripes, block / stripes, reduce);
       }
       blocks *= g.size;
     }
