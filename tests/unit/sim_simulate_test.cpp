@@ -71,14 +71,14 @@ TEST(simulate, a_message_begins_when_both_sides_are_there) {
 
 TEST(simulate, flows_through_one_port_share_it) {
   // Both ranks of node 0 send to node 1 through one port each way: 5 GB/s each.
-  const auto s = plan_of({send(2) + "fence\n", send(3) + "fence\n", receive(0) + "fence\n",
-                          receive(1) + "fence\n"});
+  const auto s = plan_of(
+      {send(2) + "fence\n", send(3) + "fence\n", receive(0) + "fence\n", receive(1) + "fence\n"});
   EXPECT_NEAR(simulate(s, two_levels(2, 2)).seconds, 2 * us + 20 * us, near);
 }
 
 TEST(simulate, a_port_for_each_rank_doubles_the_bandwidth) {
-  const auto s = plan_of({send(2) + "fence\n", send(3) + "fence\n", receive(0) + "fence\n",
-                          receive(1) + "fence\n"});
+  const auto s = plan_of(
+      {send(2) + "fence\n", send(3) + "fence\n", receive(0) + "fence\n", receive(1) + "fence\n"});
   machine m = two_levels(2, 2);
   m.levels[0].ports = 2;
   EXPECT_NEAR(simulate(s, m).seconds, 2 * us + 10 * us, near);
@@ -100,9 +100,9 @@ TEST(simulate, sharing_is_max_min_fair) {
   // node 0's port is 10 GB/s, so a third flow 3 -> 6 and 2 -> 6 share the port of 6's node.
   machine m = two_levels(4, 2);
   m.levels[0].transports[0].bandwidth = 4e9;  // one rank sends and gets at most 4 GB/s
-  const auto s = plan_of({send(4) + "fence\n", send(4) + "fence\n", send(6) + "fence\n", "",
-                          receive(0) + receive(1, 100000) + "fence\n", "", receive(2) + "fence\n",
-                          ""});
+  const auto s =
+      plan_of({send(4) + "fence\n", send(4) + "fence\n", send(6) + "fence\n", "",
+               receive(0) + receive(1, 100000) + "fence\n", "", receive(2) + "fence\n", ""});
   const auto p = simulate(s, m);
   EXPECT_NEAR(p.rank_seconds[0], 2 * us + 50 * us, near);  // half of what rank 4 gets
   EXPECT_NEAR(p.rank_seconds[2], 2 * us + 25 * us, near);  // alone
@@ -120,11 +120,11 @@ TEST(simulate, links_are_between_members) {
   // 0 to 1 and 0 to 2 use different links; twice 0 to 1 shares one.
   machine m = two_levels(1, 3);
   m.levels[1].link_bandwidth = 10e9;
-  const auto different = plan_of(
-      {send(1) + send(2) + "fence\n", receive(0) + "fence\n", receive(0) + "fence\n"});
+  const auto different =
+      plan_of({send(1) + send(2) + "fence\n", receive(0) + "fence\n", receive(0) + "fence\n"});
   EXPECT_NEAR(simulate(different, m).seconds, 11 * us, near);
-  const auto same = plan_of(
-      {send(1) + send(1) + "fence\n", receive(0) + receive(0, 100000) + "fence\n", ""});
+  const auto same =
+      plan_of({send(1) + send(1) + "fence\n", receive(0) + receive(0, 100000) + "fence\n", ""});
   EXPECT_NEAR(simulate(same, m).seconds, 21 * us, near);
 }
 
@@ -166,8 +166,8 @@ TEST(simulate, the_work_of_a_rank_is_done_one_after_another) {
   machine m = two_levels(2, 1);
   m.levels[0].transports[0].overhead = 1 * us;
   // The second send is submitted at 2 us; the second receive too.
-  const auto s = plan_of({send(1, 10) + send(1, 10) + "fence\n",
-                          receive(0, 0, 10) + receive(0, 10, 10) + "fence\n"});
+  const auto s = plan_of(
+      {send(1, 10) + send(1, 10) + "fence\n", receive(0, 0, 10) + receive(0, 10, 10) + "fence\n"});
   EXPECT_NEAR(simulate(s, m).seconds, 2 * us + 2 * us + 1e-9, 3e-9);
 }
 
@@ -200,8 +200,9 @@ TEST(simulate, put_and_get_need_no_partner) {
 }
 
 TEST(simulate, a_fence_leaves_the_latest) {
-  const auto s = plan_of({send(1, 100000) + send(1, 50000) + "fence 1\ncopy recv+0 send+0 4\nfence\n",
-                          receive(0) + receive(0, 100000, 50000) + "fence\n"});
+  const auto s =
+      plan_of({send(1, 100000) + send(1, 50000) + "fence 1\ncopy recv+0 send+0 4\nfence\n",
+               receive(0) + receive(0, 100000, 50000) + "fence\n"});
   const auto p = simulate(s, two_levels(2, 1), {.timeline = true});
   const auto& rank = p.timeline[0][0];
   EXPECT_NEAR(rank[2].end, 17 * us, near);  // 50 kB each at 5 GB/s, then 50 kB at 10 GB/s
@@ -211,8 +212,8 @@ TEST(simulate, a_fence_leaves_the_latest) {
 }
 
 TEST(simulate, says_where_bytes_went) {
-  const auto s = plan_of({send(2) + "fence\n", send(3) + "fence\n", receive(0) + "fence\n",
-                          receive(1) + "fence\n"});
+  const auto s = plan_of(
+      {send(2) + "fence\n", send(3) + "fence\n", receive(0) + "fence\n", receive(1) + "fence\n"});
   const auto p = simulate(s, two_levels(2, 2), {.matrix = true, .usage = true});
   ASSERT_EQ(p.uses.size(), 2u);
   EXPECT_EQ(p.uses[0].what, usage::part::port_out);
@@ -272,7 +273,8 @@ TEST(simulate, thousands_of_ranks_take_seconds) {
   p.element_bytes = 4;
   p.counts = {1 << 20};
   const auto start = std::chrono::steady_clock::now();
-  for (const char* recipe : {"exchange", "hierarchical(hierarchy=512,4,2)", "cyclic"}) {
+  for (const char* recipe :
+       {"exchange", "hierarchical(hierarchy=512,4,2;outer=exchange)", "cyclic"}) {
     const auto s = plan::build(p, plan::recipe_from_text(recipe));
     EXPECT_GT(simulate(s, load_machine("frontier")).seconds, 0) << recipe;
   }
