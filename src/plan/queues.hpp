@@ -32,7 +32,8 @@ struct queue {
   bool sends = false;  ///< what lies in it: sends or receives
 };
 
-/// All queues of one kind.
+/// All queues of one kind. A `Parcel` is what waits; its `next` belongs to the queues.
+template <class Parcel>
 class queues {
  public:
   queues() : m_table(64) {}
@@ -49,7 +50,7 @@ class queues {
     return q;
   }
 
-  void push(queue& q, parcel p) {
+  void push(queue& q, Parcel p) {
     std::uint32_t at = m_free;
     if (at != 0) {
       m_free = m_parcels[at - 1].next;
@@ -63,15 +64,15 @@ class queues {
     q.last = at;
   }
 
-  parcel pop(queue& q) {
+  Parcel pop(queue& q) {
     const std::uint32_t at = q.first;
-    parcel p = std::move(m_parcels[at - 1]);
+    Parcel p = std::move(m_parcels[at - 1]);
     q.first = p.next;
     m_parcels[at - 1].next = std::exchange(m_free, at);
     return p;
   }
 
-  const parcel& front(const queue& q) const { return m_parcels[q.first - 1]; }
+  const Parcel& front(const queue& q) const { return m_parcels[q.first - 1]; }
 
   /// Calls `visit` with every queue that is not empty, in no order.
   template <class Visit>
@@ -101,7 +102,7 @@ class queues {
 
   std::vector<queue> m_table;  // open addressing
   std::size_t m_used = 0;
-  std::vector<parcel> m_parcels;
+  std::vector<Parcel> m_parcels;
   std::uint32_t m_free = 0;  // 1 + index
 };
 

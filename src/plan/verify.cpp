@@ -84,7 +84,7 @@ class checker {
   std::vector<std::vector<access>> m_lists;
   std::vector<thread_state> m_threads;
   std::vector<std::uint32_t> m_ready;
-  queues m_messages, m_signals;
+  queues<parcel> m_messages, m_signals;
   std::vector<segment> m_run, m_other, m_merged;  // runs of bytes on their way
   std::vector<share> m_shares;
 };

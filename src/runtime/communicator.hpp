@@ -148,6 +148,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool test(node& n);
   void finish(node& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
+  void throw_if_shut_down() const;
   void throw_if_ended();
   bool may_run_directly(const sucl_operation& record) const;
   void run_directly(const sucl_operation& record, const layouts& shape, const carrier& c,

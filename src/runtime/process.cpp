@@ -106,6 +106,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
                                                          device_services device) {
   auto c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
   std::lock_guard lock(m_mutex);
+  ++m_existing;
   std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });
   m_communicators.push_back(c);
   return c;
@@ -155,15 +156,30 @@ std::vector<std::shared_ptr<communicator>> process::communicators() {
   return alive;
 }
 
-void process::shut_down() {
-  if (m_ended.exchange(true)) return;
-  for (const auto& c : communicators()) {
+void process::note_gone() {
+  std::lock_guard lock(m_mutex);
+  --m_existing;
+  m_gone.notify_all();
+}
+
+// A command of the SYCL runtime may have held the last reference to a communicator, which then
+// ends in a thread of that runtime: MPI is not finalised beneath it.
+void process::end_communicators() {
+  const auto alive = communicators();
+  for (const auto& c : alive) {
     try {
       c->shut_down(true);
     } catch (const error& e) {
       base::log(base::log_level::error, "runtime", e.what());
     }
   }
+  std::unique_lock lock(m_mutex);
+  m_gone.wait(lock, [&] { return m_existing <= alive.size(); });
+}
+
+void process::shut_down() {
+  if (m_ended.exchange(true)) return;
+  end_communicators();
   m_engine.stop();
   if (m_registry) m_registry->close();
   if (m_control && m_finalise && m_control->alive()) finalise();

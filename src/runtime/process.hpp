@@ -13,6 +13,8 @@
 
 #include <sucl/abi/bootstrap.h>
 
+#include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -75,12 +77,15 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   /// Something was given up that MPI may still be busy with.
   void note_broken() { m_broken = true; }
   bool alive() const { return !m_ended; }
+  /// The destructor of a communicator has done its work.
+  void note_gone();
 
  private:
   process() = default;
   void begin(int* argc, char*** argv);
   void find_control_plane();
   void start_control_plane(int* argc, char*** argv);
+  void end_communicators();
   void finalise();
 
   base::config m_settings;
@@ -97,6 +102,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   engine m_engine{*this};
   std::mutex m_mutex;  ///< guards what follows
   std::vector<std::weak_ptr<communicator>> m_communicators;
+  std::size_t m_existing = 0;  ///< communicators, also those whose destructor is at work
+  std::condition_variable m_gone;
   std::atomic<std::uint64_t> m_ids{0};  ///< communicators numbered by this rank
   std::atomic<bool> m_broken{false};
   std::atomic<bool> m_ended{false};
