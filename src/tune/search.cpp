@@ -58,8 +58,8 @@ class searcher {
   }
 
   bool must(const guessed& g) const {
-    return !g.source.empty() || std::find(m_options.always.begin(), m_options.always.end(), g.how) !=
-                                    m_options.always.end();
+    return !g.source.empty() || std::find(m_options.always.begin(), m_options.always.end(),
+                                          g.how) != m_options.always.end();
   }
 
   // All recipes, the most promising ones first. Each gets the pipeline that the guess likes best.
@@ -106,13 +106,14 @@ class searcher {
     f.guessed = g.cost.seconds;
     f.instructions = plan::instruction_count(s);
     f.hash = plan::hash(s);
-    for (const plan::program& p : s.ranks) f.scratch_bytes = std::max(f.scratch_bytes, p.scratch_bytes);
+    for (const plan::program& p : s.ranks)
+      f.scratch_bytes = std::max(f.scratch_bytes, p.scratch_bytes);
     f.seconds = sim::simulate(s, m_machine).seconds;
     m_spent += static_cast<double>(f.instructions);
     ++m_result.simulated;
-    const auto place = std::upper_bound(
-        m_result.best.begin(), m_result.best.end(), f,
-        [](const found& a, const found& b) { return a.seconds < b.seconds; });
+    const auto place =
+        std::upper_bound(m_result.best.begin(), m_result.best.end(), f,
+                         [](const found& a, const found& b) { return a.seconds < b.seconds; });
     m_result.best.insert(place, std::move(f));
   }
 

@@ -71,7 +71,8 @@ void print(const one_size& one) {
               one.result.candidates, one.result.simulated, time_text(one.took).c_str());
   std::vector<std::vector<std::string>> rows;
   for (const tune::found& f : one.result.best) rows.push_back(row(f, one.what));
-  std::fputs(table({"predicted", "GB/s", "instructions", "proved", "recipe "}, rows).c_str(), stdout);
+  std::fputs(table({"predicted", "GB/s", "instructions", "proved", "recipe "}, rows).c_str(),
+             stdout);
   if (!one.result.best[0].verified)
     std::puts("The plan is too large to be proved here. Do it with: sucl plan verify");
 }
@@ -131,7 +132,8 @@ int plan_search(const words& arguments) {
       ->type_name("FILE");
   app.add_option("--toml", toml_file, "Write the best recipe of each size; '-' is standard output")
       ->type_name("FILE");
-  app.add_option("--output", output, "Write the best plan here, as text, or JSON if it ends in .json")
+  app.add_option("--output", output,
+                 "Write the best plan here, as text, or JSON if it ends in .json")
       ->type_name("FILE");
   app.footer(examples);
   if (!parse(app, arguments)) return exit_code::success;
