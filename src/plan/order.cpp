@@ -113,7 +113,8 @@ bool clocks::covered(const thread& me, access past) const {
 
 // The base of this content, if another thread has the same.
 clocks::base clocks::share(const std::vector<std::uint32_t>& clock) {
-  if (clock.size() <= least_shared) return std::make_shared<const std::vector<std::uint32_t>>(clock);
+  if (clock.size() <= least_shared)
+    return std::make_shared<const std::vector<std::uint32_t>>(clock);
   if (m_bases.empty()) m_bases.resize(places);
   std::uint64_t h = 0;
   for (const std::uint32_t value : clock) h = (h + value + 1) * 0x9fb21c651e98df25ull;
