@@ -40,6 +40,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
       !m_topology.device_memory_everywhere_on_host || m_process->stages_everything();
   m_staging.chunk_bytes = m_process->settings().staging.chunk;
   m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
+  m_staging.compares = m_process->settings().layers.validate;
   const auto reached = exchange(oob, rank, size, m_carriers.reach());
   for (std::size_t r = 0; r < reached.size(); ++r) m_topology.members[r].reach = reached[r];
 }
@@ -50,6 +51,7 @@ communicator::~communicator() {
   } catch (const error&) {
     // A destructor has nobody to tell; what failed was logged where it failed.
   }
+  m_process->note_gone();
 }
 
 node* communicator::take_node() {
@@ -96,10 +98,14 @@ std::uint64_t communicator::number(sucl_kind kind) {
   return is_point_to_point(kind) ? 0 : ++m_collectives;
 }
 
-void communicator::throw_if_ended() {
+void communicator::throw_if_shut_down() const {
   if (m_ended.load(std::memory_order_acquire))
     base::fail(errc::shut_down, "the communicator has ended",
                "Keep the runtime alive, and MPI initialised, while communicators are used");
+}
+
+void communicator::throw_if_ended() {
+  throw_if_shut_down();
   if (m_broken) throw error(*m_broken);
   if (m_untold) {
     const error_info info = *m_untold;
@@ -361,8 +367,11 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
 void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
   sucl_request* request = nullptr;
   auto status = c.via.table->post(c.via.comm, &direct, &request);
-  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
-    status = c.via.table->test(c.via.comm, request, &done);
+  if (status == SUCL_SUCCESS && request) {
+    idling rest(m_process->settings().progress.spin_us);
+    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done))
+      status = c.via.table->test(c.via.comm, request, &done);
+  }
   if (status) throw_last(status, c.name, describe(direct), rank());
 }
 
@@ -414,7 +423,13 @@ void communicator::check() {
 
 std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::lock_guard lock(m_mutex);
+  throw_if_shut_down();
   return m_carriers.explain(k, bytes, t, o);
+}
+
+std::string communicator::carrier_of(const sucl_operation& record) {
+  std::lock_guard lock(m_mutex);
+  return m_carriers.choose(record).name;
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {

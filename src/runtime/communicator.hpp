@@ -112,6 +112,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
+  /// Its name, for a record whose arrays are complete.
+  std::string carrier_of(const sucl_operation& record);
 
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
@@ -146,6 +148,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool test(node& n);
   void finish(node& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
+  void throw_if_shut_down() const;
   void throw_if_ended();
   bool may_run_directly(const sucl_operation& record) const;
   void run_directly(const sucl_operation& record, const layouts& shape, const carrier& c,

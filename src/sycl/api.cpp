@@ -89,13 +89,16 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
 std::size_t share(communicator_state& state, kind k, std::size_t elements) {
   check_alive(state);
   const auto ranks = static_cast<std::size_t>(state.core().size());
-  if (elements % ranks != 0)
-    base::fail(errc::invalid_count,
-               std::string(name(k)) + ": " + std::to_string(elements) +
-                   " elements cannot be divided into one block for each of " +
-                   std::to_string(ranks) + " ranks",
-               "Pass a buffer or block whose size is a multiple of the number of ranks");
-  return elements / ranks;
+  if (elements % ranks == 0) return elements / ranks;
+  error_info info;
+  info.code = errc::invalid_count;
+  info.operation = name(k);
+  info.rank = state.core().rank();
+  info.message = std::to_string(elements) +
+                 " elements cannot be divided into one block for each of " + std::to_string(ranks) +
+                 " ranks";
+  info.hint = "Pass a buffer or block whose size is a multiple of the number of ranks";
+  throw error(std::move(info));
 }
 
 template <class Make>

@@ -157,6 +157,9 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_TIMEOUT", "250ms"},
                        {"SUCL_LOG", "info"},
                        {"SUCL_NODE_SIZE", "2"},
+                       {"SUCL_INTERPOSE_AFTER", "9"},
+                       {"SUCL_INTERPOSE_TRIALS", "3"},
+                       {"SUCL_INTERPOSE_SUMMARY", "on"},
                        {"SUCL_PLATFORMS", R"({ tpu = { dpcpp = "ext_tpu" } })"},
                        {"SUCL_RULES", R"([{ collective = "allreduce", backend = "nccl" }])"},
                        {"SUCL_BACKEND_NCCL_PATH", "n.so"},
@@ -176,6 +179,9 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.watchdog.timeout, 250ms);
   EXPECT_EQ(c.log.level, "info");
   EXPECT_EQ(c.nodes.size, 2u);
+  EXPECT_EQ(c.interpose.after, 9u);
+  EXPECT_EQ(c.interpose.trials, 3u);
+  EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
   EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "mock"}));
