@@ -186,7 +186,8 @@ std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
     }
   };
   const int nodes = own.factors.front();
-  const int width = own.factors.size() > 1 ? node_ranks(own) : 1;
+  // Where all ranks are roots, all NICs are busy without stripes.
+  const int width = rooted(p.kind) && own.factors.size() > 1 ? node_ranks(own) : 1;
   shape tree = own;
   if (own.factors.size() > 1 && nodes > 1) tree = with_outer(own, factors_up_to(nodes, 2));
   add("tree", tree, 1, width);
