@@ -142,7 +142,8 @@ void checker::prepare() {
     const access start = m_clocks.start_of(r);
     at(r, space::send).reset(send_bytes(m_schedule.what, r), start);
     at(r, space::recv).reset(recv_bytes(m_schedule.what, r), start);
-    at(r, space::scratch).reset(p.scratch_bytes, start);
+    // Scratch is there before the first rank begins and until the last one ends.
+    at(r, space::scratch).reset(p.scratch_bytes, access{});
     const extent in = input_extent(m_schedule.what, r);
     if (in.bytes > 0) {
       memory& m = at(r, m_schedule.what.in_place ? space::recv : space::send);
@@ -481,7 +482,7 @@ void checker::check_last_accesses() {
     if (m_clocks.is_private(r)) continue;
     const bool runs = !m_schedule.ranks[static_cast<std::size_t>(r)].channels.empty();
     if (runs) m_clocks.join(r);
-    for (const space s : {space::send, space::recv, space::scratch}) {
+    for (const space s : {space::send, space::recv}) {
       const memory& m = at(r, s);
       for (memory::cursor k = m.find(0); !m.past(k, m.bytes()); m.next(k)) {
         std::vector<access> all{m[k].write, m[k].read};
