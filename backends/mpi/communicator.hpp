@@ -211,8 +211,8 @@ void note(sucl_request& request, int code, const char* function,
 /// Where match_first: gives MPI those receives whose message is there.
 void match_receives(sucl_backend_comm& comm);
 
-/// Gives MPI all receives that still wait for their message, before a call that blocks: nobody could
-/// match them meanwhile, and their senders may have to end before the others join the call.
+/// Gives MPI all receives that still wait for their message, before a call that blocks: nobody
+/// could match them meanwhile, and their senders may have to end before the others join the call.
 void post_receives(sucl_backend_comm& comm);
 
 /// Tests all handles; true once none is left. Errors are noted, not reported.
