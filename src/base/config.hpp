@@ -115,8 +115,8 @@ SUCL_CORE_API config load_config(const std::string& path, const variables& envir
 /// The same from the arguments of main and the environment of this process.
 SUCL_CORE_API config load_config(int* argc, char** argv);
 
-/// A hash of all values that must be the same on every rank.
-SUCL_CORE_API std::uint64_t digest(const config& c);
+/// All values that must be the same on every rank: "key = value", one a line.
+SUCL_CORE_API std::string shared_values(const config& c);
 
 /// SYCL implementations that the platform table knows.
 enum class sycl_implementation { dpcpp, adaptivecpp };

@@ -35,7 +35,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   const int rank = control ? control->group_rank(group) : 0;
   const int size = control ? control->group_size(group) : 1;
   const sucl_oob oob{control, group};
-  m_device.self.config_digest = base::digest(m_process->settings());
+  m_device.self.settings = base::shared_values(m_process->settings());
   m_topology = discover(oob, rank, size, m_device.self, m_process->settings().nodes.size);
   m_id = m_process->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);

@@ -74,9 +74,10 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
   using writer = ::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read_write>;
   std::vector<reader> reads;
   std::vector<writer> writes;
+  const bool reading_is_dear = state.on_device() && state.on_device()->is_host();
   for (buffer_use use : buffers) {
     void* address = nullptr;
-    if (!use.writes) {
+    if (!use.writes && !reading_is_dear) {
       reads.emplace_back(use.buffer);
       address = const_cast<std::byte*>(&reads.back()[0]);
     } else {

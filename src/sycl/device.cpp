@@ -85,7 +85,8 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
     : m_context(queue.get_context()),
       m_copies(queue_for_copies(queue)),
       m_other_contexts(contexts_besides(queue.get_context())),
-      m_stages(settings.mpi.device_memory == "stage") {
+      m_stages(settings.mpi.device_memory == "stage"),
+      m_is_host(queue.get_device().is_cpu()) {
   const auto d = queue.get_device();
   m_self.implementation = implementation_name();
   m_self.sycl_backend = backend_name(d);
@@ -128,10 +129,12 @@ core::device_services device::services() {
 device::~device() = default;
 
 sucl_memory device::classify(const void* pointer) const {
+  static_assert(std::tuple_size_v<decltype(m_known)> == 1u << 6);
   if (!pointer) return SUCL_MEMORY_SYSTEM;
   if (!m_remembers) return ask(pointer);
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
-  auto& known = m_known[(address >> 6 ^ address >> 16) % m_known.size()];
+  // Multiplied by 2^64 over the golden ratio: buffers lie at like distances, and must not collide.
+  auto& known = m_known[address * 0x9e3779b97f4a7c15u >> (64 - 6)];
   const auto entry = known.load(std::memory_order_relaxed);
   if (entry >> 3 == address) return static_cast<sucl_memory>((entry & 7) - 1);
   const auto kind = ask(pointer);

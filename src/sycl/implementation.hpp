@@ -47,6 +47,10 @@ class device {
     return m_self.device_memory_on_host && !m_stages ? nullptr : &m_copier;
   }
 
+  /// Whether the device is the host's own processor. Its buffers never move, so access for writing
+  /// costs nothing more there; in DPC++ it costs less, because accesses that only read pile up.
+  bool is_host() const { return m_is_host; }
+
   /// The kind of memory that a pointer refers to, for a backend: memory that the host can read is
   /// never "device". Throws invalid_memory for memory of another context.
   sucl_memory classify(const void* pointer) const;
@@ -79,6 +83,7 @@ class device {
   mutable std::array<std::atomic<std::uint64_t>, 64> m_known{};
   core::self_description m_self;
   bool m_stages = false;
+  bool m_is_host = false;
   core::device_copier m_copier;
   std::unique_ptr<stream_tracker> m_streams;
 #ifdef SYCL_IMPLEMENTATION_ACPP
