@@ -304,7 +304,9 @@ std::vector<platform_entry> built_in_platforms() {
 }
 
 std::vector<backend_entry> built_in_backends() {
-  return {{"mpi", "", {"*"}, true, {}},
+  return {{"nccl", "", {"cuda"}, true, {}},
+          {"rccl", "", {"hip"}, true, {}},
+          {"mpi", "", {"*"}, true, {}},
           {"plan", "", {"*"}, true, {}},
           {"ipc", "", {}, true, {}},
           {"mock", "", {}, false, {}}};
