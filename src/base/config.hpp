@@ -86,6 +86,11 @@ struct config {
   struct {
     std::uint64_t size = 0;
   } nodes;
+  struct {
+    std::uint64_t after = 0;
+    std::uint64_t trials = 0;
+    bool summary = false;
+  } interpose;
   std::vector<platform_entry> platforms;  ///< in the order in which names are looked up
   std::vector<backend_entry> backends;    ///< in the order of the file, then the built-in ones
   std::vector<rule> rules;
@@ -115,8 +120,8 @@ SUCL_CORE_API config load_config(const std::string& path, const variables& envir
 /// The same from the arguments of main and the environment of this process.
 SUCL_CORE_API config load_config(int* argc, char** argv);
 
-/// A hash of all values that must be the same on every rank.
-SUCL_CORE_API std::uint64_t digest(const config& c);
+/// All values that must be the same on every rank: "key = value", one a line.
+SUCL_CORE_API std::string shared_values(const config& c);
 
 /// SYCL implementations that the platform table knows.
 enum class sycl_implementation { dpcpp, adaptivecpp };

@@ -135,14 +135,11 @@ const backend_entry* config::find_backend(std::string_view name) const noexcept 
 }
 
 // FNV-1a, 64 bits.
-std::uint64_t digest(const config& c) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  const auto add = [&hash](std::string_view text) {
-    for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  };
+std::string shared_values(const config& c) {
+  std::string text;
   for (const auto& row : c.rows)
-    if (row.shared) add(row.key + "=" + row.value + "\n");
-  return hash;
+    if (row.shared) text += row.key + " = " + row.value + "\n";
+  return text;
 }
 
 std::string platform_name(const config& c, sycl_implementation implementation,

@@ -21,7 +21,8 @@
 namespace sucl::core {
 
 /// The file of the MPI module that is the control plane.
-std::string control_plane_file(const base::config& settings, const std::string& flavour);
+SUCL_CORE_API std::string control_plane_file(const base::config& settings,
+                                             const std::string& flavour);
 
 /// One backend that every rank of the communicator has, with the layers above it.
 struct carrier {

@@ -26,6 +26,13 @@ void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t byte
   if (const auto status = services().oob_allgather(&channel, mine, all, bytes)) throw_last(status);
 }
 
+// FNV-1a: the same in every build.
+std::uint64_t hash(const std::string& text) {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  for (const char byte : text) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return value;
+}
+
 // One line a field; fields hold no line breaks.
 std::string pack(const std::vector<std::string>& fields) {
   std::string text;
@@ -44,15 +51,30 @@ std::vector<std::string> unpack(const std::string& text) {
   return fields;
 }
 
-void check_configurations(const std::vector<std::uint64_t>& digests) {
-  std::string others;
-  for (std::size_t r = 1; r < digests.size(); ++r)
-    if (digests[r] != digests[0]) others += (others.empty() ? "" : ", ") + std::to_string(r);
-  if (!others.empty())
-    base::fail(errc::configuration,
-               "the configuration of ranks " + others + " differs from that of rank 0",
-               "Give every rank the same configuration file and SUCL_ variables; `sucl info` "
-               "prints the values and where each came from");
+// The first lines in which two texts differ, as "here, but there".
+std::string first_difference(const std::string& a, const std::string& b) {
+  const auto left = unpack(a);
+  const auto right = unpack(b);
+  for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    const std::string x = i < left.size() ? left[i] : "nothing more";
+    const std::string y = i < right.size() ? right[i] : "nothing more";
+    if (x != y) return x + ", but " + y;
+  }
+  return {};
+}
+
+// Compares what has to be the same on every rank; the values are only sent where they differ.
+void check_settings(const sucl_oob& oob, int rank, const std::string& mine,
+                    const std::vector<std::string>& hashes) {
+  if (std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; })) return;
+  const auto all = exchange(oob, rank, static_cast<int>(hashes.size()), mine);
+  std::size_t other = 1;
+  while (other + 1 < all.size() && all[other] == all[0]) ++other;
+  base::fail(errc::configuration,
+             "the configuration of ranks 0 and " + std::to_string(other) +
+                 " differs: " + first_difference(all[0], all[other]),
+             "Give every rank the same configuration file and SUCL_ variables; `sucl info` "
+             "prints the values and where each came from");
 }
 
 }  // namespace
@@ -89,10 +111,10 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
       exchange(oob, rank, size,
                pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
                      self.implementation, self.sycl_backend, self.device,
-                     self.device_memory_on_host ? "1" : "0", std::to_string(self.config_digest)}));
+                     self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings))}));
   topology t;
   t.rank = rank;
-  std::vector<std::uint64_t> digests;
+  std::vector<std::string> hashes;
   std::vector<std::string> identities;
   std::map<std::string, int> nodes;
   std::map<int, int> on_node;
@@ -115,12 +137,12 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
     m.device = f[6];
     m.device_memory_on_host = f[7] == "1";
     t.device_memory_everywhere_on_host &= m.device_memory_on_host;
-    digests.push_back(std::stoull(f[8]));
+    hashes.push_back(f[8]);
     identities.push_back(f[1]);
     t.node_of.push_back(m.node);
     t.members.push_back(std::move(m));
   }
-  check_configurations(digests);
+  check_settings(oob, rank, self.settings, hashes);
   t.nodes = static_cast<int>(nodes.size());
   t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
   for (int r = 0; r < size; ++r)

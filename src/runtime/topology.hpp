@@ -22,7 +22,7 @@ struct self_description {
   std::string sycl_backend;
   std::string device;
   bool device_memory_on_host = true;
-  std::uint64_t config_digest = 0;
+  std::string settings;  ///< those that must be the same on every rank, one a line
 };
 
 /// The ranks of a communicator.

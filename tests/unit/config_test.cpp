@@ -157,6 +157,9 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_TIMEOUT", "250ms"},
                        {"SUCL_LOG", "info"},
                        {"SUCL_NODE_SIZE", "2"},
+                       {"SUCL_INTERPOSE_AFTER", "9"},
+                       {"SUCL_INTERPOSE_TRIALS", "3"},
+                       {"SUCL_INTERPOSE_SUMMARY", "on"},
                        {"SUCL_PLATFORMS", R"({ tpu = { dpcpp = "ext_tpu" } })"},
                        {"SUCL_RULES", R"([{ collective = "allreduce", backend = "nccl" }])"},
                        {"SUCL_BACKEND_NCCL_PATH", "n.so"},
@@ -176,6 +179,9 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.watchdog.timeout, 250ms);
   EXPECT_EQ(c.log.level, "info");
   EXPECT_EQ(c.nodes.size, 2u);
+  EXPECT_EQ(c.interpose.after, 9u);
+  EXPECT_EQ(c.interpose.trials, 3u);
+  EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
   EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "plan", "ipc", "mock"}));
@@ -315,22 +321,23 @@ TEST(Config, RowsSayWhereEveryValueCameFrom) {
 }
 
 TEST(Config, TheDigestSeesWhatMustBeTheSameEverywhere) {
-  const std::uint64_t plain = digest(loaded(""));
-  EXPECT_EQ(plain, digest(loaded("threshold = \"\"")));
-  EXPECT_EQ(plain, digest(loaded("", {{"SUCL_TRACE", "x"},
-                                      {"SUCL_LOG", "info"},
-                                      {"SUCL_POLL_US", "9"},
-                                      {"SUCL_BACKEND_MPI_PATH", "x.so"},
-                                      {"SUCL_BACKEND_MPI_OTHER", "y"}})));
-  EXPECT_EQ(digest(loaded("threshold = 1024")), digest(loaded("", {{"SUCL_THRESHOLD", "1Ki"}})));
+  const std::string plain = shared_values(loaded(""));
+  EXPECT_EQ(plain, shared_values(loaded("threshold = \"\"")));
+  EXPECT_EQ(plain, shared_values(loaded("", {{"SUCL_TRACE", "x"},
+                                             {"SUCL_LOG", "info"},
+                                             {"SUCL_POLL_US", "9"},
+                                             {"SUCL_BACKEND_MPI_PATH", "x.so"},
+                                             {"SUCL_BACKEND_MPI_OTHER", "y"}})));
+  EXPECT_EQ(shared_values(loaded("threshold = 1024")),
+            shared_values(loaded("", {{"SUCL_THRESHOLD", "1Ki"}})));
   for (const char* different :
        {"threshold = 4", "threshold = 0", "[staging]\nchunk = 4", "[watchdog]\ntimeout = 3",
         "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.nccl]",
         "[backends.mpi]\nplatforms = \"cuda\"", "[[rules]]\nbackend = \"mpi\"",
         "[platforms]\ncuda = { dpcpp = \"x\" }", "[backends.mock]\n[backends.mpi]"})
-    EXPECT_NE(digest(loaded(different)), plain) << different;
-  EXPECT_NE(digest(loaded("[[rules]]\nbackend = \"mpi\"")),
-            digest(loaded("[[rules]]\nbackend = \"mpi\"\nranks = 2")));
+    EXPECT_NE(shared_values(loaded(different)), plain) << different;
+  EXPECT_NE(shared_values(loaded("[[rules]]\nbackend = \"mpi\"")),
+            shared_values(loaded("[[rules]]\nbackend = \"mpi\"\nranks = 2")));
 }
 
 struct arguments {

@@ -262,7 +262,8 @@ typedef struct sucl_comm_info {
   sucl_oob* oob;           /**< out-of-band channel of this communicator */
   const void* native_comm; /**< the control plane's communicator (MPI: an MPI_Comm*), or null */
   const char* platform;    /**< canonical platform name of this rank's device; "host" without one */
-  void* native_device;     /**< native device handle, or null */
+  void* native_device;     /**< native device handle, or null; of CUDA and HIP a pointer to the
+                              device's number, an int */
   void* native_context;    /**< native context handle, or null */
 } sucl_comm_info;
 
