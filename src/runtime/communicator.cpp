@@ -18,11 +18,19 @@ namespace {
 
 using phase = node::phase;
 
+scratch_pool pool_of(const device_services& device) {
+  return device.allocate ? scratch_pool(device.memory_context, device.allocate, device.free)
+                         : scratch_pool();
+}
+
 }  // namespace
 
 communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
                            device_services device)
-    : m_process(std::move(owner)), m_group(group), m_device(std::move(device)) {
+    : m_process(std::move(owner)),
+      m_group(group),
+      m_device(std::move(device)),
+      m_scratch(pool_of(m_device)) {
   const auto* control = m_process->control();
   const int rank = control ? control->group_rank(group) : 0;
   const int size = control ? control->group_size(group) : 1;
@@ -38,6 +46,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   m_staging.size = size;
   m_staging.comm_stages =
       !m_topology.device_memory_everywhere_on_host || m_process->stages_everything();
+  if (m_device.allocate) m_staging.scratch_memory = SUCL_MEMORY_HOST;
   m_staging.chunk_bytes = m_process->settings().staging.chunk;
   m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
   m_staging.compares = m_process->settings().layers.validate;
@@ -66,6 +75,7 @@ node* communicator::take_node() {
     n->pipeline.reset();
     n->failure.reset();
     n->watch = {};
+    n->on_stream = false;
     n->at.store(phase::waiting, std::memory_order_relaxed);
     return n;
   }
@@ -136,6 +146,14 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   }
   const bool done = t.done();
   if (!done) n->watch = watch;
+  deliver_done(lock);
+  lock.unlock();
+  if (!done && !watch.assisted) m_process->wake(*this);
+  return {std::move(t), done};
+}
+
+// Tells observers of what is done so far; gives up the lock meanwhile.
+void communicator::deliver_done(std::unique_lock<std::mutex>& lock) {
   while (!m_done.empty()) {
     std::vector<node*> finished;
     finished.swap(m_done);
@@ -143,9 +161,65 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
     deliver(finished);
     lock.lock();
   }
-  lock.unlock();
-  if (!done && !watch.assisted) m_process->wake(*this);
-  return {std::move(t), done};
+}
+
+bool communicator::orders_on_stream(const sucl_operation& record, const layouts& shape,
+                                    const carrier& c) {
+  const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+  if (!w.streams && record.kind != SUCL_KIND_GROUP) return false;
+  const bool dense = !shape.send && !shape.recv && shape.parts.empty();
+  if (dense && travels_as_it_is(record, w, m_staging)) return true;
+  const auto how = plan_adaptation(record, shape, *c.wires, m_staging);
+  if (how.needed) return false;
+  // Of a group, whose parts have their own types, whatever carries messages decides.
+  return record.kind != SUCL_KIND_GROUP ||
+         c.wires->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
+}
+
+std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record,
+                                                    const layouts& shape) {
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  const carrier& c = m_carriers.choose(record);
+  if (!orders_on_stream(record, shape, c) || !may_post(record)) return std::nullopt;
+  // The host posts what stands before it when that is ready, and this one could come first.
+  if (std::any_of(m_waiting.begin(), m_waiting.end(), [](node* n) { return !n->on_stream; }))
+    return std::nullopt;
+  node* n = take_node();
+  fill(*n, record, shape, false);
+  n->via = &c;
+  n->on_stream = true;
+  n->watch.assisted = true;
+  n->issued = clock::now();
+  if (n->record.sequence) m_carriers.note_issue(n->record.sequence);
+  n->ready.store(false, std::memory_order_relaxed);
+  n->references.store(1, std::memory_order_relaxed);
+  m_waiting.push_back(n);
+  return ticket(n);
+}
+
+void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
+  node& n = *t.get();
+  std::unique_lock lock(m_mutex);
+  if (n.at.load(std::memory_order_relaxed) != phase::waiting) return;  // given up meanwhile
+  const bool first = m_waiting.front() == &n;
+  m_waiting.erase(std::find(m_waiting.begin(), m_waiting.end(), &n));
+  m_flight.push_back(&n);
+  if (!is_point_to_point(n.record.kind)) m_collectives_posted = n.record.sequence;
+  n.posted = clock::now();
+  n.at.store(phase::posted, std::memory_order_relaxed);
+  n.record.stream = stream;
+  try {
+    if (!first)
+      base::fail(errc::internal, "an operation on a stream was enqueued before an earlier one");
+    m_last_on_stream = n.record;
+    post_as_it_is(n);
+  } catch (...) {
+    const auto info = caught(n.record);
+    finish(n, &info);
+  }
+  deliver_done(lock);
+  if (!m_waiting.empty()) m_process->wake(*this);
 }
 
 // How long a call that could post its operation polls for it before it returns: long enough for the
@@ -207,14 +281,18 @@ void communicator::post(node& n) {
       if (n.pipeline->step()) finish(n, nullptr);
       return;
     }
-    const channel& below = n.via->via;
-    if (const auto status = below.table->post(below.comm, &n.record, &n.request))
-      throw_last(status, n.via->name, describe(n.record), rank());
-    if (!n.request) finish(n, nullptr);
+    post_as_it_is(n);
   } catch (...) {
     const auto info = caught(n.record);
     finish(n, &info);
   }
+}
+
+void communicator::post_as_it_is(node& n) {
+  const channel& below = n.via->via;
+  if (const auto status = below.table->post(below.comm, &n.record, &n.request))
+    throw_last(status, n.via->name, describe(n.record), rank());
+  if (!n.request) finish(n, nullptr);
 }
 
 // Progresses one operation; true if that ended it.
@@ -367,8 +445,11 @@ void communicator::run_directly(const sucl_operation& record, const layouts& sha
 void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
   sucl_request* request = nullptr;
   auto status = c.via.table->post(c.via.comm, &direct, &request);
-  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
-    status = c.via.table->test(c.via.comm, request, &done);
+  if (status == SUCL_SUCCESS && request) {
+    idling rest(m_process->settings().progress.spin_us);
+    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done))
+      status = c.via.table->test(c.via.comm, request, &done);
+  }
   if (status) throw_last(status, c.name, describe(direct), rank());
 }
 
@@ -379,6 +460,8 @@ void communicator::run_packed(const sucl_operation& direct, const layouts& shape
   adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
   while (!pipeline.step()) sched_yield();
 }
+
+void communicator::wake() { m_process->wake(*this); }
 
 void communicator::wait(const ticket& t) {
   assist(t);
@@ -400,6 +483,7 @@ void communicator::assist(const ticket& t) {
 }
 
 void communicator::wait_all() {
+  drain_streams();
   idling rest(m_process->settings().progress.spin_us);
   for (;;) {
     {
@@ -422,6 +506,11 @@ std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::lock_guard lock(m_mutex);
   throw_if_shut_down();
   return m_carriers.explain(k, bytes, t, o);
+}
+
+std::string communicator::carrier_of(const sucl_operation& record) {
+  std::lock_guard lock(m_mutex);
+  return m_carriers.choose(record).name;
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
@@ -481,11 +570,28 @@ communicator::status communicator::snapshot() {
     s.oldest = oldest->record;
     s.since = oldest->at.load() == phase::posted ? oldest->posted : oldest->issued;
   }
+  if (!s.busy && m_device.streams.pending_since) {
+    if (const auto since = m_device.streams.pending_since(m_device.streams.context)) {
+      s.busy = true;
+      s.oldest = m_last_on_stream;
+      s.since = *since;
+    }
+  }
   return s;
+}
+
+// Unless something failed: then a stream may wait for a rank that is gone until it is aborted.
+void communicator::drain_streams() {
+  {
+    const std::lock_guard lock(m_mutex);
+    if (m_broken) return;
+  }
+  if (m_device.streams.drain) m_device.streams.drain(m_device.streams.context);
 }
 
 void communicator::shut_down(bool drain) {
   if (m_ended.load(std::memory_order_acquire)) return;
+  if (drain) drain_streams();
   idling rest(m_process->settings().progress.spin_us);
   while (drain) {
     {

@@ -36,10 +36,12 @@ std::shared_ptr<process> process::start(int* argc, char*** argv) {
   return p;
 }
 
-std::shared_ptr<process> process::start(base::config settings, const sucl_bootstrap* control) {
+std::shared_ptr<process> process::start(base::config settings, const sucl_bootstrap* control,
+                                        threading threads) {
   std::shared_ptr<process> p(new process);
   p->m_settings = std::move(settings);
   p->m_control = control;
+  p->m_threads = threads;
   p->begin(nullptr, nullptr);
   return p;
 }
@@ -72,10 +74,13 @@ void process::start_control_plane(int* argc, char*** argv) {
     throw_last(status, m_control->name, "initialisation");
   m_finalise = info.initialised_here != 0;
   m_control_description = std::string(info.library) + " (" + m_control_reason + ")";
-  if (!info.thread_multiple)
+  const bool alone = m_threads == threading::callers && m_settings.watchdog.timeout.count() == 0;
+  if (!info.thread_multiple && !alone)
     base::fail(errc::unavailable,
                std::string(info.library) + " was initialised without MPI_THREAD_MULTIPLE",
-               "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
+               m_threads == threading::callers
+                   ? "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or unset SUCL_TIMEOUT"
+                   : "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
   sucl_group* group = nullptr;
   if (const auto status = m_control->group_world(&group))
     throw_last(status, m_control->name, "initialisation");

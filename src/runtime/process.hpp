@@ -22,6 +22,13 @@
 
 namespace sucl::core {
 
+/// Who makes progress, and so what is asked of MPI's thread level.
+enum class threading {
+  own,     ///< SuCL's thread besides the callers: MPI_THREAD_MULTIPLE
+  callers  ///< only callers of blocking operations, as many at once as MPI's level lets them be;
+           ///< not with the watchdog, which has a thread of its own
+};
+
 /// SuCL in this process, from start() to shut_down(). Communicators keep the object alive, so they
 /// can find out that it has ended.
 class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
@@ -31,7 +38,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   static std::shared_ptr<process> start(int* argc, char*** argv);
   /// The same with everything at hand. Any number of these may run in a process: threads that play
   /// ranks have one each. `control` may be null.
-  static std::shared_ptr<process> start(base::config settings, const sucl_bootstrap* control);
+  static std::shared_ptr<process> start(base::config settings, const sucl_bootstrap* control,
+                                        threading threads = threading::own);
   ~process();
 
   /// All processes of the job, or those of an MPI communicator. Collective.
@@ -83,6 +91,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   base::config m_settings;
   std::unique_ptr<registry> m_registry;
   const sucl_bootstrap* m_control = nullptr;
+  threading m_threads = threading::own;
   bool m_only = false;  ///< the one that a program may have
   bool m_finalise = false;
   std::string m_control_reason = "given";

@@ -22,6 +22,7 @@ struct profile {
   const char* name;
   const char* backend;  ///< that must carry the collectives
   std::vector<std::pair<const char*, const char*>> settings;
+  bool scans = true;  ///< scans too
 };
 
 const std::vector<profile>& profiles() {
@@ -41,6 +42,10 @@ const std::vector<profile>& profiles() {
       {"sliced", "mpi", {{"SUCL_BACKEND_MPI_MAX_COUNT", "100"}}},
       {"layers", "mpi", {{"SUCL_VALIDATE", "1"}, {"SUCL_TRACE", "conformance.trace.%r.json"}}},
       {"watched", "mpi", {{"SUCL_TIMEOUT", "60"}}},
+      // For GPUs; without a word about it they take nccl too.
+      {"nccl", "nccl", {}, false},
+      {"nccl_messages", "nccl", {{"SUCL_BACKEND_NCCL_MESSAGES", "1"}}, false},
+      {"gpu_staged", "mpi", {{"SUCL_THRESHOLD", "-1"}}},
   };
   return all;
 }
@@ -88,11 +93,18 @@ std::string flavour(const std::string& control_plane) {
   return "mpich";
 }
 
+// A GPU of its own for each rank, where there are any.
+::sycl::device device_of(int rank) {
+  const auto gpus = ::sycl::device::get_devices(::sycl::info::device_type::gpu);
+  if (gpus.empty()) return ::sycl::device(::sycl::default_selector_v);
+  return gpus[static_cast<std::size_t>(rank) % gpus.size()];
+}
+
 class suite {
  public:
   suite(runtime& rt, const options& o, const char* program)
       : m_options(o), m_program(program), m_mpi(flavour(rt.control_plane())) {
-    ::sycl::queue free;
+    ::sycl::queue free(device_of(rt.rank()));
     ::sycl::queue in_order{free.get_context(), free.get_device(),
                            ::sycl::property::queue::in_order()};
     m_places.push_back({rt.world(free), free});
@@ -131,6 +143,7 @@ class suite {
   void check_carriers() {
     const std::string wanted = std::string("carried by ") + m_options.how->backend + "\n";
     for (int k = 0; k <= SUCL_KIND_EXSCAN; ++k) {
+      if (k >= SUCL_KIND_SCAN && !m_options.how->scans) continue;
       const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;
       std::printf("not %s%s", wanted.c_str(), text.c_str());
