@@ -95,6 +95,7 @@ double piped(const problem& p, recipe r, const sim::machine& m) {
   double best = forever;
   for (const int depth : {1, 4, 16, 32}) {
     r.pipeline = depth;
+    r.stagger = depth > 1 ? 1 : 0;
     best = std::min(best, timed(p, r, m, best == forever ? 0 : best));
   }
   return best;
@@ -161,6 +162,7 @@ std::vector<paper_table> rings(const paper_options& o) {
     recipe r = composed(p, own);
     r.stripe = node_width(m);
     r.pipeline = depth;
+    r.stagger = 1;
     r.ring = nodes;
     const double ring = timed(p, r, m);
     r.ring = 1;
@@ -203,6 +205,7 @@ std::vector<paper_table> depths(const paper_options& o) {
       for (const int depth : {1, 2, 4, 8, 16, 32, 64, 128}) {
         if (o.shown) o.shown->at(std::string(sucl::name(k)) + ", " + bytes_text(bytes));
         r.pipeline = depth;
+        r.stagger = depth > 1 ? 1 : 0;
         row.push_back(rate(p, timed(p, r, m)));
       }
       t.rows.push_back(std::move(row));
