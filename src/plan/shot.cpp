@@ -213,13 +213,16 @@ void build_staged_two_shot(builder& b) {
     }
     if (size(r) > 0) {
       for (int k = ranks - 1; k > 0; --k) b.wait(r, (r + k) % ranks, 0);
-      b.copy(r, result[at(r)], {space::send, cuts[at(r)]}, size(r));
+      // Combining into memory that nobody else looks at and copying that is faster than combining
+      // into shared memory: copies take lines over without reading them.
+      const place out{space::recv, cuts[at(r)]};
+      b.copy(r, out, {space::send, cuts[at(r)]}, size(r));
       for (int k = 1; k < ranks; ++k) {
         const int q = (r + k) % ranks;
-        b.reduce(r, result[at(r)], remote(staged[at(q)] + cuts[at(r)]), size(r), q);
+        b.reduce(r, out, remote(staged[at(q)] + cuts[at(r)]), size(r), q);
       }
+      b.copy(r, result[at(r)], out, size(r));
       for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, 1);
-      b.copy(r, {space::recv, cuts[at(r)]}, result[at(r)], size(r));
     }
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;

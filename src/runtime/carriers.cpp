@@ -155,8 +155,8 @@ void carriers::create_plans(const base::config& settings, const sucl_oob& oob,
                (lender == settings.backends.size() ? "unknown" : m_obstacles[lender]);
     return;
   }
-  if (!where.device_memory_everywhere_on_host) {
-    obstacle = "ranks may use device memory that the host does not reach";
+  if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage") {
+    obstacle = "ranks may use device memory, which they would stage";
     return;
   }
   carrier made;

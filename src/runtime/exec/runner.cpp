@@ -14,13 +14,13 @@ namespace {
 
 using action = step::action;
 
-// Looks at a word before the processor is given away: many where there is one for each rank, few
-// where the peer needs it to go on.
+// Looks at what is not there before the processor is given away, some ten nanoseconds each: some
+// microseconds where there is a processor for each rank, none to speak of where the peer needs it.
 int patience(int ranks) {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return processors >= ranks ? 4000 : 20;
+  return processors >= ranks ? 500 : 10;
 }
 
 inline void relax() {
@@ -40,11 +40,12 @@ inline void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes
 
 }  // namespace
 
-runner::runner(const channel& memory, int rank, int size, const sharing& how)
+runner::runner(const channel& memory, int rank, int size, const sharing& how,
+               std::span<const tuning_row> tuning)
     : m_rank(rank),
       m_size(size),
       m_memory(memory, rank, size, how),
-      m_shapes(rank, size, how.slot_bytes),
+      m_shapes(rank, size, how.slot_bytes, tuning),
       m_looks(patience(size)),
       m_known(static_cast<std::size_t>(size), 0) {
   m_sure = m_memory.slots();
@@ -166,7 +167,7 @@ inline bool runner::wait(run& r, const step& s, int looks) {
 // Goes on with one channel; true once it is at its end.
 bool runner::advance_channel(run& r, std::uint32_t channel, int looks) {
   const auto& code = r.code->channels[channel];
-  for (std::uint32_t& at = r.at[channel]; at < code.size(); ++at) {
+  for (std::uint32_t& at = r.at[channel]; at < code.size(); ++at, ++m_steps) {
     const step& s = code[at];
     switch (s.what) {
       case action::copy: copy(r, s); break;
@@ -224,9 +225,15 @@ void runner::progress(int looks) {
 
 void runner::finish(execution* r) {
   progress(m_looks);
+  std::uint64_t before = m_steps;
   for (int idle = 0; !r->done(); ++idle) {
-    if (idle > 8) sched_yield();
-    progress(m_looks / 16);
+    if (m_steps != before) idle = 0;
+    before = m_steps;
+    if (idle > m_looks / 8)
+      sched_yield();
+    else
+      relax();
+    progress(0);
   }
 }
 

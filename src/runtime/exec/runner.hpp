@@ -37,7 +37,8 @@ struct execution {
 /// mostly knows already from what it has waited for since.
 class runner {
  public:
-  runner(const channel& memory, int rank, int size, const sharing& how);
+  runner(const channel& memory, int rank, int size, const sharing& how,
+         std::span<const tuning_row> tuning = default_tuning());
 
   const shared_memory& memory() const { return m_memory; }
   shape_table& shapes() { return m_shapes; }
@@ -90,6 +91,7 @@ class runner {
   std::array<run, window> m_runs{};
   std::uint64_t m_begun = 0;           ///< number of the last run that has begun
   std::uint64_t m_retired = 0;         ///< and of the last one that is over, with all before it
+  std::uint64_t m_steps = 0;           ///< taken so far: whether something moves
   std::uint64_t m_sure = 0;            ///< runs up to this number may begin
   std::vector<std::uint64_t> m_known;  ///< by rank: it has finished the runs up to here
 };

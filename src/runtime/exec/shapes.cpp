@@ -17,17 +17,11 @@ constexpr std::uint64_t any_size = ~std::uint64_t{0};
 
 // What was measured to be best on processors of two cores and more, with ordinary caches.
 constexpr tuning_row tuning[] = {
-    {SUCL_KIND_ALLREDUCE, reach::staged, 8 * KiB, "staged_one_shot", 8 * KiB},
-    {SUCL_KIND_ALLREDUCE, reach::staged, any_size, "staged_two_shot", 64 * KiB},
-    {SUCL_KIND_COUNT, reach::staged, any_size, "staged_one_shot", 64 * KiB},
+    {SUCL_KIND_ALLREDUCE, reach::staged, 64 * KiB, "staged_one_shot", 64 * KiB},
+    {SUCL_KIND_ALLREDUCE, reach::staged, any_size, "staged_two_shot", 128 * KiB},
+    {SUCL_KIND_COUNT, reach::staged, 256 * KiB, "staged_one_shot", 64 * KiB},
+    {SUCL_KIND_COUNT, reach::staged, any_size, "staged_one_shot", 128 * KiB},
 };
-
-const tuning_row& row_for(sucl_kind kind, reach memory, std::uint64_t bytes) {
-  for (const tuning_row& r : tuning)
-    if ((r.kind == kind || r.kind == SUCL_KIND_COUNT) && r.memory == memory && bytes <= r.up_to)
-      return r;
-  return tuning[std::size(tuning) - 1];
-}
 
 bool sends_blocks(sucl_kind k) {
   return k == SUCL_KIND_SCATTER || k == SUCL_KIND_ALLTOALL || k == SUCL_KIND_REDUCE_SCATTER_BLOCK ||
@@ -68,6 +62,18 @@ std::vector<std::uint64_t> ends_of(const std::vector<std::uint64_t>& counts, int
 }
 
 }  // namespace
+
+std::span<const tuning_row> default_tuning() noexcept { return tuning; }
+
+const tuning_row& shape_table::row_for(sucl_kind kind, reach memory, std::uint64_t bytes) const {
+  // Where everybody combines everything, work grows with the ranks twice.
+  const auto ranks = static_cast<std::uint64_t>(m_size);
+  if (kind == SUCL_KIND_ALLREDUCE && bytes < any_size / 4096) bytes = bytes * ranks * ranks / 4;
+  for (const tuning_row& r : m_tuning)
+    if ((r.kind == kind || r.kind == SUCL_KIND_COUNT) && r.memory == memory && bytes <= r.up_to)
+      return r;
+  return m_tuning.back();
+}
 
 bool plans_carry(sucl_kind kind) noexcept {
   switch (kind) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -30,10 +31,14 @@ enum class reach : std::uint8_t {
 struct tuning_row {
   sucl_kind kind;
   reach memory;
-  std::uint64_t up_to;  ///< bytes of the operation as selection sees them
+  std::uint64_t
+      up_to;  ///< bytes of the operation, as selection sees them; of allreduce: on 2 ranks
   const char* algorithm;
   std::uint64_t slice;  ///< bytes that a run stages at most
 };
+
+/// The rows that hold without any other knowledge. The last row of a table must fit everything.
+std::span<const tuning_row> default_tuning() noexcept;
 
 /// Operations of one kind, size and root: everything that is worked out once.
 struct shape {
@@ -56,8 +61,8 @@ struct shape {
 class shape_table {
  public:
   /// `slot_bytes`: scratch that a run may have.
-  shape_table(int rank, int size, std::uint64_t slot_bytes)
-      : m_rank(rank), m_size(size), m_slot_bytes(slot_bytes) {}
+  shape_table(int rank, int size, std::uint64_t slot_bytes, std::span<const tuning_row> tuning)
+      : m_rank(rank), m_size(size), m_slot_bytes(slot_bytes), m_tuning(tuning) {}
 
   /// The shape of an operation, made and verified if it is new. Throws what plan::build() and
   /// plan::verify_or_fail() throw. The reference stays valid until forget().
@@ -103,6 +108,7 @@ class shape_table {
     std::vector<std::uint64_t> counts;
     auto operator<=>(const program_key&) const = default;
   };
+  const tuning_row& row_for(sucl_kind kind, reach memory, std::uint64_t bytes) const;
   const shape& look_up(const sucl_operation& o, reach memory);
   shape make(const sucl_operation& o, reach memory);
   void cut_uniform(const sucl_operation& o, const tuning_row& row, shape& s);
@@ -111,6 +117,7 @@ class shape_table {
 
   int m_rank, m_size;
   std::uint64_t m_slot_bytes;
+  std::span<const tuning_row> m_tuning;
   std::array<quick_entry, 64> m_quick{};
   std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>> m_shapes;
   std::map<program_key, std::unique_ptr<program>> m_programs;

@@ -16,7 +16,7 @@ namespace sucl::core {
 
 /// Sizes of the shared memory. The same on every rank.
 struct sharing {
-  std::uint32_t slots = 8;                              ///< runs that may have scratch at once
+  std::uint32_t slots = 4;                              ///< runs that may have scratch at once
   std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run
 };
 
