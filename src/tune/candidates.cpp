@@ -242,8 +242,7 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
     with([](recipe& o) { o.segments = std::min(o.segments * 2, 1024); });
     with([](recipe& o) { o.segments = std::max(o.segments / 2, 1); });
   }
-  for (const int ports : {0, 1, 2, 4})
-    with([&](recipe& o) { o.ports = ports; });
+  for (const int ports : {0, 1, 2, 4}) with([&](recipe& o) { o.ports = ports; });
   with([](recipe& o) { o.stagger = o.pipeline > 1 ? 1 - o.stagger : 0; });
   if (r.algorithm == "composed") with([](recipe& o) { o.fuse = o.fuse == 0 ? 4096 : 0; });
   std::int64_t stride = 1;

@@ -135,9 +135,9 @@ class searcher {
 
   // Where every plan is beyond the budget there must still be an answer.
   void simulate_smallest() {
-    const auto least = std::min_element(m_list.begin(), m_list.end(), [](const auto& a, const auto& b) {
-      return a.cost.instructions < b.cost.instructions;
-    });
+    const auto least = std::min_element(
+        m_list.begin(), m_list.end(),
+        [](const auto& a, const auto& b) { return a.cost.instructions < b.cost.instructions; });
     m_desperate = true;
     m_tried.clear();
     simulate(*least);
