@@ -87,7 +87,7 @@ class simulation {
   prediction run() {
     for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
     for (;;) {
-      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next_end());
+      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next());
       if (next == never) break;
       m_now = next;
       run_step();
@@ -98,7 +98,6 @@ class simulation {
   }
 
  private:
-  static constexpr ticks never = std::numeric_limits<ticks>::max();
   static constexpr std::uint8_t no_transport = 255;
 
   // Which transport of each level of the machine carries each level of the plan.
