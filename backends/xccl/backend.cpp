@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <new>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -35,10 +36,8 @@ sucl_status guarded(const sucl_core* core, Body body) {
   }
 }
 
-std::string& description() {
-  static std::string text;
-  return text;
-}
+// The table's description, once it is known. Several processes may be played by threads of one.
+void set_description(const std::string& text);
 
 // One setting; false if there is none of this name and form.
 bool read(const sucl_setting& setting, sucl_state& state, std::string& file) {
@@ -58,14 +57,15 @@ bool read(const sucl_setting& setting, sucl_state& state, std::string& file) {
 
 void describe(const sucl_state& state) {
   const loaded& l = state.library;
-  std::string& text = description();
-  text = std::string(state.from->title) + " " + print_version(l.version) + ", " + l.path;
+  std::string text =
+      std::string(state.from->title) + " " + print_version(l.version) + ", " + l.path;
   for (const auto& other : l.others) {
     text += "; another copy is loaded too: " + other;
     const std::string warning = std::string("the process has two copies of ") + state.from->title +
                                 ": " + l.path + " is used, and there is " + other;
     state.core->log(SUCL_LOG_WARN, state.from->name, warning.c_str());
   }
+  set_description(text);
 }
 
 sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint64_t count,
@@ -268,6 +268,13 @@ sucl_backend table{sizeof(sucl_backend),
                    test,
                    abort};
 
+void set_description(const std::string& text) {
+  static std::mutex mutex;
+  static auto& all = *new std::set<std::string>;  // what was given out stays
+  const std::lock_guard lock(mutex);
+  table.description = all.insert(text).first->c_str();
+}
+
 sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint64_t count,
                  sucl_state** result) {
   return guarded(core, [&]() -> sucl_status {
@@ -290,7 +297,6 @@ sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint6
                         (std::string(own.device_library) + " finds no device").c_str(),
                         "Check the driver with the vendor's own tools.");
     describe(*state);
-    table.description = description().c_str();
     *result = state.release();
     return SUCL_SUCCESS;
   });

@@ -189,6 +189,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void finish(node& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
   void throw_if_shut_down() const;
+  bool progress_locked(std::unique_lock<std::mutex>& lock, int* finished, bool may_enter);
+  void progress_others();
   void throw_if_ended();
   void wait_for_direct(std::unique_lock<std::mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;

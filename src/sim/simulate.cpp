@@ -87,7 +87,7 @@ class simulation {
   prediction run() {
     for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
     for (;;) {
-      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next_end());
+      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next());
       if (next == never) break;
       m_now = next;
       run_step();

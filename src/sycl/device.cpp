@@ -102,8 +102,9 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   if (!has_native_streams(d)) return;
   m_number = native_number(d);
   m_streams = std::make_unique<stream_tracker>();
+  m_pinned = std::make_unique<pinned_memory>(m_copies);
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  m_gates = std::make_unique<glue::gates>(queue);
+  m_gates = std::make_unique<glue::gates>(queue, *m_pinned);
 #endif
 }
 
@@ -116,13 +117,11 @@ core::device_services device::services() {
   s.streams = {m_streams.get(),
                [](void* t) { return static_cast<stream_tracker*>(t)->pending_since(); },
                [](void* t) { static_cast<stream_tracker*>(t)->drain(); }};
-  s.memory_context = this;
-  s.allocate = [](void* self, std::size_t bytes) {
-    return ::sycl::malloc_host(bytes, static_cast<device*>(self)->m_copies);
+  s.memory_context = m_pinned.get();
+  s.allocate = [](void* memory, std::size_t bytes) {
+    return static_cast<pinned_memory*>(memory)->take(bytes);
   };
-  s.free = [](void* self, void* memory) {
-    ::sycl::free(memory, static_cast<device*>(self)->m_copies);
-  };
+  s.free = [](void*, void*) {};  // all of it at the end
   return s;
 }
 

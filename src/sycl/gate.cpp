@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/library.hpp"
+#include "base/log.hpp"
 
 #include <atomic>
 
@@ -51,22 +52,21 @@ const stream_wait& wait_function(bool is_hip) {
 
 }  // namespace
 
-gates::gates(const ::sycl::queue& of) : m_first(in_order(of)) {}
+gates::gates(const ::sycl::queue& of, pinned_memory& memory)
+    : m_memory(memory), m_first(in_order(of)) {}
 
 gates::~gates() {
   m_first.wait();
   for (auto& q : m_others) q.wait();
-  for (auto* p : m_pages) ::sycl::free(p, m_first);
 }
 
 gates::word gates::close() {
   const std::lock_guard lock(m_mutex);
   if (m_unused.empty()) {
-    auto* words = ::sycl::malloc_host<std::uint32_t>(page, m_first);
+    auto* words = static_cast<std::uint32_t*>(m_memory.take(page * sizeof(std::uint32_t)));
     if (!words)
       base::fail(errc::out_of_memory, "no host memory that the device reaches",
                  "Wait for earlier operations before issuing so many");
-    m_pages.push_back(words);
     for (std::size_t i = 0; i < page; ++i) {
       words[i] = 0;
       m_unused.push_back(words + i);
@@ -96,8 +96,11 @@ void gates::open(const word& w) {
   }
   const auto& put = wait_function(m_first.get_device().get_backend() == ::sycl::backend::hip);
   auto done = queue->submit([&](::sycl::handler& h) {
-    h.AdaptiveCpp_enqueue_custom_operation(
-        [w, &put](::sycl::interop_handle& handle) { put(stream_of(handle), w); });
+    h.AdaptiveCpp_enqueue_custom_operation([w, &put](::sycl::interop_handle& handle) {
+      if (const int result = put(stream_of(handle), w))
+        base::log(base::log_level::error, "sycl", "a stream cannot wait for the host: code ",
+                  result, " of the driver");
+    });
   });
   flush();
   return done;

@@ -20,7 +20,7 @@ namespace sucl::glue {
 /// The gates of one device. Any thread.
 class gates {
  public:
-  explicit gates(const ::sycl::queue& of);
+  gates(const ::sycl::queue& of, pinned_memory& memory);
   ~gates();
   gates(const gates&) = delete;
   gates& operator=(const gates&) = delete;
@@ -42,11 +42,11 @@ class gates {
   static constexpr std::size_t page = 1024;  // words that are allocated at once
   static constexpr std::size_t message_queues = 8;
 
+  pinned_memory& m_memory;
   ::sycl::queue m_first;  ///< for collectives, which end in order
   std::vector<::sycl::queue> m_others;
   std::size_t m_next = 0;
   std::mutex m_mutex;
-  std::vector<std::uint32_t*> m_pages;
   std::vector<std::uint32_t*> m_unused;
 };
 

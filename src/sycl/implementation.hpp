@@ -86,6 +86,7 @@ class device {
   bool m_is_host = false;
   core::device_copier m_copier;
   std::unique_ptr<stream_tracker> m_streams;
+  std::unique_ptr<pinned_memory> m_pinned;
 #ifdef SYCL_IMPLEMENTATION_ACPP
   std::unique_ptr<glue::gates> m_gates;
 #endif

@@ -4,6 +4,8 @@
 
 #include "sycl/implementation.hpp"
 
+#include <algorithm>
+
 namespace sucl::glue {
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
@@ -31,6 +33,36 @@ int native_number(const ::sycl::device& d) {
 }
 
 #endif
+
+namespace {
+
+constexpr std::size_t pinned_at_first = std::size_t{16} << 20;
+constexpr std::size_t page = 4096;
+
+}  // namespace
+
+pinned_memory::pinned_memory(const ::sycl::queue& of) : m_queue(of) { grow(pinned_at_first); }
+
+pinned_memory::~pinned_memory() {
+  for (const block& b : m_blocks) ::sycl::free(b.start, m_queue);
+}
+
+bool pinned_memory::grow(std::size_t bytes) {
+  auto* start = ::sycl::malloc_host<std::byte>(bytes, m_queue);
+  if (start) m_blocks.push_back({start, bytes, 0});
+  return start != nullptr;
+}
+
+void* pinned_memory::take(std::size_t bytes) {
+  const std::size_t size = (bytes + page - 1) / page * page;
+  const std::lock_guard lock(m_mutex);
+  if (m_blocks.empty() || m_blocks.back().size - m_blocks.back().used < size)
+    if (!grow(std::max(size, pinned_at_first))) return nullptr;
+  block& b = m_blocks.back();
+  void* place = b.start + b.used;
+  b.used += size;
+  return place;
+}
 
 void stream_tracker::add(const ::sycl::event& done, const ::sycl::queue& queue) {
   const std::lock_guard lock(m_mutex);

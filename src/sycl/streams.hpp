@@ -11,8 +11,10 @@
 #endif
 
 #include <chrono>
+#include <cstddef>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace sucl::glue {
 
@@ -29,6 +31,32 @@ bool has_native_streams(const ::sycl::device& d);
 
 /// The device's number in the API of its vendor; only for devices with native streams.
 int native_number(const ::sycl::device& d);
+
+/// Host memory that a device reaches, for what operations need while they are in flight. The
+/// device's library may wait for everything that runs on the device before it gives such memory,
+/// and that may wait for the operation; so a good piece of it is taken when a communicator is made.
+class pinned_memory {
+ public:
+  explicit pinned_memory(const ::sycl::queue& of);
+  ~pinned_memory();
+  pinned_memory(const pinned_memory&) = delete;
+  pinned_memory& operator=(const pinned_memory&) = delete;
+
+  /// Aligned to pages; null if there is none left. It is given back all at once, at the end.
+  void* take(std::size_t bytes);
+
+ private:
+  struct block {
+    std::byte* start;
+    std::size_t size;
+    std::size_t used;
+  };
+  bool grow(std::size_t bytes);
+
+  ::sycl::queue m_queue;
+  std::mutex m_mutex;
+  std::vector<block> m_blocks;
+};
 
 /// Keeps an eye on operations that are on streams, where the core does not see them. Any thread.
 class stream_tracker {

@@ -35,7 +35,7 @@ class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 6e5 + 1e4 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : 6e5 + 3e3 * p.ranks;
   }
 
   search_result run() {
@@ -45,10 +45,12 @@ class searcher {
     std::size_t tried = 0;
     for (const guessed& g : m_list) {
       if (++tried > least_simulated && g.cost.seconds > hopeless * best()) break;
-      if (m_spent + costs * g.cost.instructions <= m_budget / 2 || m_result.best.empty()) simulate(g);
+      if (m_spent + costs * g.cost.instructions <= m_budget / 2 || m_result.best.empty())
+        simulate(g);
     }
     for (const guessed& g : m_list)
       if (must(g)) simulate(g);
+    if (m_result.best.empty()) simulate_smallest();
     for (int round = 0; round < most_rounds && refine(); ++round) {
     }
     finish();
@@ -61,8 +63,8 @@ class searcher {
   }
 
   bool must(const guessed& g) const {
-    return !g.source.empty() || std::find(m_options.always.begin(), m_options.always.end(), g.how) !=
-                                    m_options.always.end();
+    return !g.source.empty() || std::find(m_options.always.begin(), m_options.always.end(),
+                                          g.how) != m_options.always.end();
   }
 
   // All recipes, the most promising ones first. Each gets the pipeline that the guess likes best.
@@ -87,6 +89,9 @@ class searcher {
         }
       }
       note(top, "");
+      if (top.pipeline < 2) continue;
+      top.stagger = 1;
+      if (plan::refusal(m_problem, top).empty()) note(top, "");
     }
     std::stable_sort(m_list.begin(), m_list.end(), [](const guessed& a, const guessed& b) {
       return a.cost.seconds < b.cost.seconds;
@@ -107,7 +112,7 @@ class searcher {
     const auto keep = static_cast<std::size_t>(m_options.keep);
     sim::simulate_options limits;
     if (m_result.best.size() >= keep) limits.most_seconds = m_result.best[keep - 1].seconds;
-    if (!m_result.best.empty())
+    if (!m_desperate)
       limits.most_work = static_cast<std::uint64_t>(std::max(m_budget - m_spent, m_budget / 16));
     const sim::prediction time = sim::simulate(s, m_machine, limits);
     found f;
@@ -126,6 +131,17 @@ class searcher {
         std::upper_bound(m_result.best.begin(), m_result.best.end(), f,
                          [](const found& a, const found& b) { return a.seconds < b.seconds; });
     m_result.best.insert(place, std::move(f));
+  }
+
+  // Where every plan is beyond the budget there must still be an answer.
+  void simulate_smallest() {
+    const auto least = std::min_element(
+        m_list.begin(), m_list.end(),
+        [](const auto& a, const auto& b) { return a.cost.instructions < b.cost.instructions; });
+    m_desperate = true;
+    m_tried.clear();
+    simulate(*least);
+    m_desperate = false;
   }
 
   // Changes one parameter of each of the best. Returns whether the best one became better.
@@ -160,6 +176,7 @@ class searcher {
   const search_options& m_options;
   double m_budget = 0;
   double m_spent = 0;
+  bool m_desperate = false;  // nothing was cheap enough
   std::vector<guessed> m_list;
   std::set<std::string> m_known;
   std::set<std::string> m_tried;

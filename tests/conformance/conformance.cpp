@@ -155,7 +155,8 @@ class suite {
       const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;
       // Plans need to know the sizes of all ranks.
-      const bool unknown = k == SUCL_KIND_ALLTOALLV || k == SUCL_KIND_GATHERV || k == SUCL_KIND_SCATTERV;
+      const bool unknown =
+          k == SUCL_KIND_ALLTOALLV || k == SUCL_KIND_GATHERV || k == SUCL_KIND_SCATTERV;
       if (unknown && m_options.how->backend == std::string("plan")) continue;
       std::printf("not %s%s", wanted.c_str(), text.c_str());
       ++m_failures;

@@ -53,10 +53,10 @@ TEST(Config, IsCompleteWithoutAnySource) {
   EXPECT_EQ(c.nodes.size, 0u);
   EXPECT_TRUE(c.rules.empty());
   EXPECT_TRUE(c.warnings.empty());
-  EXPECT_EQ(backend_order(c), (names{"mpi", "plan", "ipc", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "ipc", "mock"}));
   EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
   EXPECT_FALSE(c.find_backend("mock")->enabled);
-  EXPECT_EQ(c.find_backend("nccl"), nullptr);
+  EXPECT_EQ(c.find_backend("ucc"), nullptr);
   for (const auto& row : c.rows) EXPECT_EQ(row.origin, "default") << row.key;
 }
 
@@ -119,7 +119,7 @@ backend = "mpi"
   EXPECT_EQ(c.watchdog.timeout, 1500ms);
   EXPECT_EQ(c.log.level, "debug");
   EXPECT_EQ(c.nodes.size, 4u);
-  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "plan", "ipc", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "ipc", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
   EXPECT_EQ(nccl.path, "/opt/nccl.so");
   EXPECT_EQ(nccl.platforms, names{"cuda"});

@@ -60,9 +60,13 @@ std::string chosen(const std::string& text, const selection_query& q,
   return result;
 }
 
-TEST(Selection, WithoutConfigurationEverythingGoesThroughMpi) {
-  for (int k = 0; k < SUCL_KIND_COUNT; ++k)
-    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4)), "mpi");
+TEST(Selection, WithoutConfigurationTheVendorOrMpiCarriesEverything) {
+  for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
+    const auto q = query(static_cast<kind>(k), 4);
+    EXPECT_EQ(chosen("", q), "nccl");
+    EXPECT_EQ(chosen("", q, eight_gpus, {"nccl"}), "mpi");
+    EXPECT_EQ(chosen("", q, {"host", 2, 1}, {"plan"}), "mpi");
+  }
 }
 
 TEST(Selection, TakesTheFirstBackendOfThePlatform) {

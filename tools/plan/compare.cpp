@@ -24,7 +24,8 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* examples =
     "--paper computes a table of the papers again: steps (what hierarchy, striping and pipelining\n"
-    "add), rings (ring against tree), depth (of pipelines), scaling (to 256 nodes), leaders (single\n"
+    "add), rings (ring against tree), depth (of pipelines), scaling (to 256 nodes), leaders "
+    "(single\n"
     "and multi-leader allreduce), published (search against published parameters).\n\n"
     "Examples:\n"
     "  sucl plan compare --machine frontier --ranks 64 --sizes 1Ki:1Gi:16 \\\n"

@@ -355,13 +355,10 @@ void runner::progress(int looks) {
 void runner::finish(execution* r) {
   progress(m_looks);
   std::uint64_t before = m_steps;
-  for (int idle = 0; !r->done(); ++idle) {
+  for (int idle = 0; !r->done() && idle <= m_looks / 8; ++idle) {
     if (m_steps != before) idle = 0;
     before = m_steps;
-    if (idle > m_looks / 8)
-      sched_yield();
-    else
-      relax();
+    relax();
     progress(0);
   }
 }

@@ -65,7 +65,8 @@ class runner {
   execution* start(const sucl_operation& o);
   /// Does what can be done without waiting, looking `looks` times at what is not there yet.
   void progress(int looks);
-  /// Runs until the request is done: spins, then yields.
+  /// Runs until the request is done, but gives up waiting when it takes long: then other work
+  /// of the process has to go on.
   void finish(execution* r);
   /// Takes memory over that operations of a higher sequence number may be on. The same on every
   /// rank.
