@@ -13,14 +13,6 @@ namespace sucl {
 namespace glue {
 namespace {
 
-// The queue of a call: its own, the communicator's, or for host memory one that only orders.
-::sycl::queue queue_of(communicator_state& state, const resolved& call) {
-  if (call.queue) return *call.queue;
-  if (state.queue()) return *state.queue();
-  static ::sycl::queue host_only;
-  return host_only;
-}
-
 void check_alive(communicator_state& state) {
   if (!state.has_core() || !state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
@@ -28,6 +20,13 @@ void check_alive(communicator_state& state) {
 }
 
 }  // namespace
+
+::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own) {
+  if (own) return *own;
+  if (state.queue()) return *state.queue();
+  static ::sycl::queue host_only;
+  return host_only;
+}
 
 communicator_state::communicator_state(std::shared_ptr<core::process> owner,
                                        std::optional<::sycl::queue> queue)
@@ -44,7 +43,7 @@ core::device_services communicator_state::services() {
   check_alive(state);
   resolved call;
   resolve(state, request, call);
-  auto queue = queue_of(state, call);
+  auto queue = queue_of(state, call.queue);
   return start(state, queue, call.record, call.shape, call.buffers, deps);
 }
 
@@ -53,16 +52,21 @@ void run(communicator_state& state, detail::request& request,
   check_alive(state);
   resolved call;
   resolve(state, request, call);
+  run_after(state, call, call.queue, deps);
+}
+
+void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
+               const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
   if (device && device->streams() && !call.buffers.empty()) {
     // The data stays on the device.
-    auto queue = queue_of(state, call);
+    auto queue = queue_of(state, own);
     start(state, queue, call.record, call.shape, call.buffers, deps).wait();
     state.core().check();
     return;
   }
   for (auto e : deps) e.wait();
-  const auto* queue = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
+  const auto* queue = own ? own : state.queue() ? &*state.queue() : nullptr;
   const bool ordered = queue && queue->is_in_order();
   if (ordered && ((device && device->streams()) || !idle(*queue))) ::sycl::queue(*queue).wait();
   run_now(state, call.record, call.parts, call.shape, call.buffers);
