@@ -54,17 +54,16 @@ void run(communicator_state& state, detail::request& request,
   resolved call;
   resolve(state, request, call);
   auto* device = state.on_device();
-  if (device && device->streams() && !call.buffers.empty()) {
-    // The data stays on the device.
-    auto queue = queue_of(state, call);
+  const auto* named = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
+  if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
+    // The data stays on the device, and nothing has to be waited for before.
+    ::sycl::queue queue = *named;
     start(state, queue, call.record, call.shape, call.buffers, deps).wait();
     state.core().check();
     return;
   }
   for (auto e : deps) e.wait();
-  const auto* queue = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
-  const bool ordered = queue && queue->is_in_order();
-  if (ordered && ((device && device->streams()) || !idle(*queue))) ::sycl::queue(*queue).wait();
+  if (named && named->is_in_order() && !idle(*named)) ::sycl::queue(*named).wait();
   run_now(state, call.record, call.parts, call.shape, call.buffers);
 }
 

@@ -32,6 +32,9 @@ struct job {
 ::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<job>& j,
                      const std::vector<buffer_use>& buffers,
                      const std::vector<::sycl::event>& deps) {
+  // The library is built with instant submission: on an in-order queue the command runs in this
+  // thread. It must not overtake what the program, built without, has AdaptiveCpp collect.
+  if (queue.is_in_order()) flush_and_enqueue();
   auto done = queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     if (buffers.empty())
@@ -45,7 +48,7 @@ struct job {
             j->post(stream_of(handle));
           });
   });
-  flush();
+  if (!queue.is_in_order()) flush();
   return done;
 }
 

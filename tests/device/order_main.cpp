@@ -324,7 +324,7 @@ int lost_peer(job& j) {
   auto& q = j.in_order;
   numbers x(q);
   j.in_order_world.allreduce(x.get(), n, op::max).wait();
-  if (j.world.rank() == j.world.size() - 1) _exit(7);
+  if (j.world.rank() == j.world.size() - 1) _exit(0);  // not an error for the launcher
   const auto begin = std::chrono::steady_clock::now();
   try {
     j.in_order_world.allreduce(x.get(), n, op::max).wait();
