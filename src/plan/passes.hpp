@@ -25,10 +25,10 @@ schedule pack_scratch(schedule s);
 /// takes their place. What does not lie next to each other is packed and unpacked in scratch.
 schedule fuse_messages(schedule s, std::uint64_t bytes);
 
-/// Staggers the channels of each rank: a stage (what a fence finishes) starts when the same stage of
-/// the channel before is done, by signals of the rank to itself. So the channels form a pipeline, as
-/// HiCCL's do, instead of sharing each link at every moment. Ranks whose channels have different
-/// numbers of stages stay as they are.
+/// Staggers the channels of each rank: a stage (what a fence finishes) starts when the same stage
+/// of the channel before is done, by signals of the rank to itself. So the channels form a
+/// pipeline, as HiCCL's do, instead of sharing each link at every moment. Ranks whose channels have
+/// different numbers of stages stay as they are.
 schedule stagger(schedule s);
 
 }  // namespace sucl::plan

@@ -59,8 +59,8 @@ schedule stagger(schedule s) {
     });
     if (!alike || channels.size() < 2 || stages(channels.front()) == 0) continue;
     for (std::size_t c = 0; c < channels.size(); ++c)
-      channels[c] = staggered(channels[c], static_cast<int>(r), c, c == 0,
-                              c + 1 == channels.size());
+      channels[c] =
+          staggered(channels[c], static_cast<int>(r), c, c == 0, c + 1 == channels.size());
   }
   return s;
 }

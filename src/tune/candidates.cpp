@@ -45,7 +45,6 @@ recipe in_shape(const char* algorithm, const shape& s) {
   return r;
 }
 
-
 // The node's factors first, as an exchange meets the nearest ranks first.
 std::vector<int> radices_of(const shape& s) { return {s.factors.rbegin(), s.factors.rend()}; }
 
@@ -100,8 +99,9 @@ void add_peer(collection& all, const problem& p) {
 void add_hierarchical(collection& all, const sim::machine& m, const std::vector<shape>& list) {
   for (const shape& s : list) {
     if (s.factors.size() < 2 || s.factors.size() > 5) continue;
-    const bool peers = share_memory(m, node_ranks(machine_shape(m, node_ranks(s) * s.factors[0]))) &&
-                       share_memory(m, node_ranks(s));
+    const bool peers =
+        share_memory(m, node_ranks(machine_shape(m, node_ranks(s) * s.factors[0]))) &&
+        share_memory(m, node_ranks(s));
     for (const char* inner : {"direct", "peer", "ring", "exchange", "cyclic"}) {
       if (inner == std::string("peer") && !peers) continue;
       for (const char* outer : {"ring", "exchange", "cyclic", "doubling", "direct", "tree"})
@@ -126,7 +126,8 @@ void add_composed(collection& all, const problem& p, const std::vector<shape>& l
       for (const int stripe : {1, 2, width})
         for (const int ring : {1, s.factors.front()}) {
           if (stripe > (one_root ? width : 1)) continue;
-          if (ring > 1 && ((!rooted_vector && steps < 3) || s.factors.front() != list.front().factors.front()))
+          if (ring > 1 &&
+              ((!rooted_vector && steps < 3) || s.factors.front() != list.front().factors.front()))
             continue;
           recipe r = in_shape("composed", s);
           r.steps = steps;
@@ -174,7 +175,7 @@ std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
   const shape own = machine_shape(m, p.ranks);
   const bool rooted_vector = p.kind == kind::broadcast || p.kind == kind::reduce;
   const auto add = [&](const std::string& name, const shape& s, int ring, int stripe) {
-    for (const int depth : {1, 4, 16, 64}) {
+    for (const int depth : {1, 4, 16}) {
       recipe r = in_shape("composed", s);
       r.steps = p.kind == kind::allreduce ? 2 : 1;
       r.stripe = stripe;
@@ -241,8 +242,7 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
     with([](recipe& o) { o.segments = std::min(o.segments * 2, 1024); });
     with([](recipe& o) { o.segments = std::max(o.segments / 2, 1); });
   }
-  for (const int ports : {0, 1, 2, 4})
-    with([&](recipe& o) { o.ports = ports; });
+  for (const int ports : {0, 1, 2, 4}) with([&](recipe& o) { o.ports = ports; });
   with([](recipe& o) { o.stagger = o.pipeline > 1 ? 1 - o.stagger : 0; });
   if (r.algorithm == "composed") with([](recipe& o) { o.fuse = o.fuse == 0 ? 4096 : 0; });
   std::int64_t stride = 1;

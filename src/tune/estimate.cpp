@@ -112,8 +112,7 @@ class guesser {
   // Every step goes as far as the group does.
   void cyclic(const group& g, double bytes, int radix, bool reduce) {
     const double steps = std::ceil(std::log(g.size) / std::log(radix) - 1e-9);
-    for (double k = 0; k < steps; ++k)
-      add(g, 1, radix - 1, bytes / std::pow(radix, k + 1), reduce);
+    for (double k = 0; k < steps; ++k) add(g, 1, radix - 1, bytes / std::pow(radix, k + 1), reduce);
     m_sum.add_copy(bytes, m_ranks * g.busy);
   }
 
@@ -163,7 +162,8 @@ class guesser {
     std::vector<std::pair<group, double>> inner;
     for (std::size_t l = levels; l-- > 1;) {
       const group g{static_cast<double>(m_hierarchy[l]), stride, busy, via(l)};
-      const double leaders = m_recipe.leaders > 0 ? std::min<double>(m_recipe.leaders, g.size) : g.size;
+      const double leaders =
+          m_recipe.leaders > 0 ? std::min<double>(m_recipe.leaders, g.size) : g.size;
       inner.emplace_back(g, left);
       half_of(g, left, leaders, true);
       stride *= g.size;
@@ -183,7 +183,8 @@ class guesser {
     }
     for (std::size_t i = inner.size(); i-- > 0;) {
       const group& g = inner[i].first;
-      const double leaders = m_recipe.leaders > 0 ? std::min<double>(m_recipe.leaders, g.size) : g.size;
+      const double leaders =
+          m_recipe.leaders > 0 ? std::min<double>(m_recipe.leaders, g.size) : g.size;
       half_of(g, inner[i].second, leaders, false);
     }
   }
@@ -219,7 +220,8 @@ class guesser {
     const double stripes = m_recipe.stripe;
     double node = 1;
     for (std::size_t l = list.size(); l-- > 0 && node < stripes;) node *= list[l].size;
-    if (stripes > 1) add({stripes, 1, 1 / m_ranks, via(list.size() - 1)}, 1, stripes - 1, bytes / stripes, reduce);
+    if (stripes > 1)
+      add({stripes, 1, 1 / m_ranks, via(list.size() - 1)}, 1, stripes - 1, bytes / stripes, reduce);
     for (std::size_t l = 0; l < list.size(); ++l) {
       group g = list[l];
       const bool across = g.stride >= node;
@@ -292,7 +294,8 @@ class guesser {
   // A block between the root and each other rank.
   void rooted_blocks(double block) {
     const double stripes = m_recipe.algorithm == "composed" ? m_recipe.stripe : 1;
-    if (stripes > 1) add({stripes, 1, 1 / m_ranks, {}}, 1, m_ranks, block * (stripes - 1) / stripes, false);
+    if (stripes > 1)
+      add({stripes, 1, 1 / m_ranks, {}}, 1, m_ranks, block * (stripes - 1) / stripes, false);
     spread({m_ranks, 1, stripes / m_ranks, {}}, block / stripes, false);
   }
 

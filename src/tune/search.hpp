@@ -18,9 +18,9 @@ namespace sucl::tune {
 /// A plan that was simulated.
 struct found {
   plan::recipe how;
-  std::string source;        ///< who published these parameters; empty: nobody
-  double seconds = 0;        ///< predicted by the simulator
-  double guessed = 0;        ///< by guess()
+  std::string source;  ///< who published these parameters; empty: nobody
+  double seconds = 0;  ///< predicted by the simulator
+  double guessed = 0;  ///< by guess()
   std::uint64_t instructions = 0;
   std::uint64_t hash = 0;
   std::uint64_t scratch_bytes = 0;  ///< most of a rank
@@ -46,9 +46,10 @@ struct search_result {
   int simulated = 0;        ///< plans built and simulated
 };
 
-/// Looks at the candidates and the published parameter sets, sorts them by guess(), simulates the most
-/// promising ones and the published ones as far as the budget goes, then changes the parameters of the
-/// best while that helps. Deterministic: the same input gives the same result everywhere.
+/// Looks at the candidates and the published parameter sets, sorts them by guess(), simulates the
+/// most promising ones and the published ones as far as the budget goes, then changes the
+/// parameters of the best while that helps. Deterministic: the same input gives the same result
+/// everywhere.
 ///
 /// What is returned was proved right by the verifier, unless it has more than most_verified
 /// instructions. Throws what plan::check() throws, and invalid_argument where the machine has fewer

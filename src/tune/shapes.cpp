@@ -71,7 +71,8 @@ std::vector<shape> shapes(const sim::machine& m, int ranks) {
   }
   // Two levels of groups of groups.
   for (int wide = 2; wide * wide <= nodes; ++wide)
-    if (nodes % wide == 0 && wide * wide * 4 > nodes) add(list, with_outer(own, {nodes / wide, wide}));
+    if (nodes % wide == 0 && wide * wide * 4 > nodes)
+      add(list, with_outer(own, {nodes / wide, wide}));
   return list;
 }
 
@@ -81,8 +82,9 @@ bool share_memory(const sim::machine& m, int ranks) {
   return std::all_of(m.levels.begin() + static_cast<std::ptrdiff_t>(outermost), m.levels.end(),
                      [](const sim::level& l) {
                        return l.groups < 2 ||
-                              std::any_of(l.transports.begin(), l.transports.end(),
-                                          [](const sim::transport& t) { return t.name == peer_transport; });
+                              std::any_of(
+                                  l.transports.begin(), l.transports.end(),
+                                  [](const sim::transport& t) { return t.name == peer_transport; });
                      });
 }
 

@@ -39,7 +39,8 @@ void stage_sum::add(const stage& s) {
   double latency = t.latency;
   double overhead = s.messages * t.overhead;
   if (s.reduced > 0) {
-    kernels = std::max(over(s.reduced, local.reduce_rate), over(3 * s.reduced, memory_share(local)));
+    kernels =
+        std::max(over(s.reduced, local.reduce_rate), over(3 * s.reduced, memory_share(local)));
     latency += local.launch_latency;
     overhead += local.launch_overhead * (s.peer ? 1 : s.messages);
   }

@@ -34,8 +34,8 @@ struct table {
 /// there are no rows.
 const table_row* find(const table& t, std::uint64_t bytes);
 
-/// As TOML: one `[[plan]]` a row, with the range of sizes it is for. Neighbouring sizes with the same
-/// recipe stay apart, as each has its own prediction.
+/// As TOML: one `[[plan]]` a row, with the range of sizes it is for. Neighbouring sizes with the
+/// same recipe stay apart, as each has its own prediction.
 std::string to_toml(const table& t);
 
 }  // namespace sucl::tune

@@ -36,10 +36,12 @@ void draw_axes(svg& out, const chart& c, const axis& x, const axis& y) {
        at <= x.high * 1.001; at *= factor) {
     const double place = left + width * x.place(at);
     out.line(place, top, place, bottom, "#e4e4e4");
-    out.text(place, bottom + 16, c.bytes ? bytes_text(static_cast<std::uint64_t>(at)) : number_text(at),
+    out.text(place, bottom + 16,
+             c.bytes ? bytes_text(static_cast<std::uint64_t>(at)) : number_text(at),
              anchor::middle);
   }
-  for (double at = std::pow(10.0, std::ceil(std::log10(y.low) - 1e-9)); at <= y.high * 1.001; at *= 10) {
+  for (double at = std::pow(10.0, std::ceil(std::log10(y.low) - 1e-9)); at <= y.high * 1.001;
+       at *= 10) {
     const double place = bottom - height * y.place(at);
     out.line(left, place, left + width, place, "#e4e4e4");
     out.text(left - 6, place + 4, time_text(at), anchor::end);

@@ -29,7 +29,8 @@ void list_machines(const std::string& json_file) {
   std::vector<std::vector<std::string>> rows;
   for (const sim::machine_summary& m : sim::shipped_machines()) {
     rows.push_back({m.name, std::to_string(m.ranks), m.summary});
-    list.push_back({{"name", m.name}, {"ranks", m.ranks}, {"summary", m.summary}, {"file", m.file}});
+    list.push_back(
+        {{"name", m.name}, {"ranks", m.ranks}, {"summary", m.summary}, {"file", m.file}});
   }
   if (!json_file.empty()) write_file(json_file, list.dump(2) + "\n");
   if (json_file != "-")

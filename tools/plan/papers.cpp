@@ -24,8 +24,9 @@ using plan::recipe;
 constexpr double forever = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t most_work = 40'000'000;  // of one simulation
 
-constexpr kind eight[] = {kind::scatter,        kind::broadcast, kind::gather,   kind::reduce,
-                          kind::reduce_scatter_block, kind::allgather, kind::alltoall, kind::allreduce};
+constexpr kind eight[] = {
+    kind::scatter,   kind::broadcast, kind::gather,   kind::reduce, kind::reduce_scatter_block,
+    kind::allgather, kind::alltoall,  kind::allreduce};
 
 // Simulated seconds; infinity where the plan takes longer than `most` or too much work.
 double timed(const problem& p, const recipe& r, const sim::machine& m, double most = 0) {
@@ -35,6 +36,12 @@ double timed(const problem& p, const recipe& r, const sim::machine& m, double mo
   limits.most_work = most_work;
   const sim::prediction t = sim::simulate(plan::build(p, r), m, limits);
   return t.gave_up ? forever : t.seconds;
+}
+
+tune::search_result searched(const problem& p, const sim::machine& m, const paper_options& o) {
+  tune::search_options options;
+  options.budget = o.effort;
+  return tune::search(p, m, options);
 }
 
 int node_width(const sim::machine& m) { return static_cast<int>(sim::member_ranks(m, 0)); }
@@ -65,8 +72,8 @@ std::string times(double before, double after) {
   return before == forever || after == forever ? "-" : number_text(before / after) + "x";
 }
 
-// The bandwidth bound of a collective in bytes a second: what must pass the NICs of the busiest node
-// with all of them at their rate.
+// The bandwidth bound of a collective in bytes a second: what must pass the NICs of the busiest
+// node with all of them at their rate.
 double bound(const problem& p, const sim::machine& m) {
   const sim::level& network = m.levels[0];
   const double nics = network.ports * network.port_bandwidth;
@@ -129,15 +136,14 @@ std::vector<paper_table> steps(const paper_options& o) {
         r.ring = o.nodes;
         ring = piped(p, r, m);
       }
-      const double found = tune::search(p, m).best[0].seconds;
+      const double found = searched(p, m, o).best[0].seconds;
       hierarchy.add(direct / levels);
       if (r.stripe > 1) striping.add(levels / striped);
       pipelining.add(striped / std::min(deep, ring));
-      t.rows.push_back({sucl::name(k), rate(p, direct), rate(p, levels), rate(p, striped),
-                        rate(p, deep), rate(p, ring), rate(p, found),
-                        number_text(bound(p, m) / 1e9), times(direct, levels),
-                        r.stripe > 1 ? times(levels, striped) : "-",
-                        times(striped, std::min(deep, ring))});
+      t.rows.push_back(
+          {sucl::name(k), rate(p, direct), rate(p, levels), rate(p, striped), rate(p, deep),
+           rate(p, ring), rate(p, found), number_text(bound(p, m) / 1e9), times(direct, levels),
+           r.stripe > 1 ? times(levels, striped) : "-", times(striped, std::min(deep, ring))});
     }
     t.rows.push_back({"geometric mean", "", "", "", "", "", "", "", hierarchy.text(),
                       striping.text(), pipelining.text()});
@@ -173,7 +179,9 @@ std::vector<paper_table> rings(const paper_options& o) {
     const double part = static_cast<double>(o.bytes) / depth / nics;
     const double ring_model = (nodes - 1 + depth - 1) * (latency + part) + part;
     const double tree_model = std::log2(nodes) * depth * part + std::log2(nodes) * latency + part;
-    const auto off = [](double is, double model) { return number_text((is / model - 1) * 100, 2) + " %"; };
+    const auto off = [](double is, double model) {
+      return number_text((is / model - 1) * 100, 2) + " %";
+    };
     t.rows.push_back({std::to_string(nodes), time_text(ring), time_text(ring_model),
                       off(ring, ring_model), time_text(tree), time_text(tree_model),
                       off(tree, tree_model), times(tree, ring)});
@@ -195,8 +203,8 @@ std::vector<paper_table> depths(const paper_options& o) {
     for (std::uint64_t bytes = 1 << 20; bytes <= o.bytes; bytes *= 4) {
       const problem p = of_largest(k, ranks, bytes);
       const tune::shape own = tune::machine_shape(m, ranks);
-      recipe r = composed(
-          p, vectors ? own : tune::with_outer(own, tune::factors_up_to(o.nodes, 2)));
+      recipe r =
+          composed(p, vectors ? own : tune::with_outer(own, tune::factors_up_to(o.nodes, 2)));
       r.stripe = node_width(m);
       if (vectors) r.ring = o.nodes;
       std::vector<std::string> row{bytes_text(bytes)};
@@ -217,17 +225,19 @@ std::vector<paper_table> depths(const paper_options& o) {
 std::vector<paper_table> scaling(const paper_options& o) {
   std::vector<paper_table> tables;
   for (const sim::machine& m : o.machines) {
-    paper_table t{m.name + ", allreduce",
-                  {"nodes", "ranks", "bytes", "ring", "HiCCL's form", "search", "ring / search", "recipe "},
-                  {}};
+    paper_table t{
+        m.name + ", allreduce",
+        {"nodes", "ranks", "bytes", "ring", "HiCCL's form", "search", "ring / search", "recipe "},
+        {}};
     for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20, o.bytes})
       for (const int nodes : {2, 16, 64, 256}) {
         const problem p = of_largest(kind::allreduce, nodes * node_width(m), bytes);
-        if (o.shown) o.shown->at(m.name + ", " + std::to_string(p.ranks) + " ranks, " + bytes_text(bytes));
+        if (o.shown)
+          o.shown->at(m.name + ", " + std::to_string(p.ranks) + " ranks, " + bytes_text(bytes));
         recipe ring;
         ring.algorithm = "ring";
-        // The two-step composition in one instruction a pair of nodes: multi-leader reduce-scatter and
-        // allgather along the levels.
+        // The two-step composition in one instruction a pair of nodes: multi-leader reduce-scatter
+        // and allgather along the levels.
         recipe form;
         form.algorithm = "hierarchical";
         const tune::shape own = tune::machine_shape(m, p.ranks);
@@ -236,7 +246,7 @@ std::vector<paper_table> scaling(const paper_options& o) {
         form.inner = "direct";
         form.outer = "ring";
         form.pipeline = bytes > (1 << 20) ? 4 : 1;
-        const tune::search_result found = tune::search(p, m);
+        const tune::search_result found = searched(p, m, o);
         const double flat = timed(p, ring, m), levels = timed(p, form, m);
         const auto cell = [](double s) { return s == forever ? std::string("-") : time_text(s); };
         t.rows.push_back({std::to_string(nodes), std::to_string(p.ranks), bytes_text(bytes),
@@ -251,9 +261,10 @@ std::vector<paper_table> scaling(const paper_options& o) {
 // The two-level allreduce of the Intel-GPU paper.
 std::vector<paper_table> leaders(const paper_options& o) {
   const sim::machine& m = o.machines[0];
-  paper_table t{m.name + ", allreduce: flat ring, single- and multi-leader, search",
-                {"ranks", "bytes", "ring", "single", "multi", "search", "single / multi", "recipe "},
-                {}};
+  paper_table t{
+      m.name + ", allreduce: flat ring, single- and multi-leader, search",
+      {"ranks", "bytes", "ring", "single", "multi", "search", "single / multi", "recipe "},
+      {}};
   for (const int nodes : {1, 2, 4})
     for (const std::uint64_t bytes : {std::uint64_t{1} << 20, std::uint64_t{1} << 26, o.bytes}) {
       const problem p = of_largest(kind::allreduce, nodes * node_width(m), bytes);
@@ -270,7 +281,7 @@ std::vector<paper_table> leaders(const paper_options& o) {
       const double multi = timed(p, r, m);
       r.leaders = 1;
       const double single = timed(p, r, m);
-      const tune::found best = tune::search(p, m).best[0];
+      const tune::found best = searched(p, m, o).best[0];
       t.rows.push_back({std::to_string(p.ranks), bytes_text(bytes), time_text(ring),
                         time_text(single), time_text(multi), time_text(best.seconds),
                         times(single, multi), plan::to_text(best.how)});
@@ -280,9 +291,10 @@ std::vector<paper_table> leaders(const paper_options& o) {
 
 // Search against the parameter sets that others published.
 std::vector<paper_table> published(const paper_options& o) {
-  paper_table t{"The best published set's time over search's; at least 1 everywhere",
-                {"machine", "collective ", "8 B", "256 B", "8 KiB", "256 KiB", "8 MiB", "256 MiB", "1 GiB"},
-                {}};
+  paper_table t{
+      "The best published set's time over search's; at least 1 everywhere",
+      {"machine", "collective ", "8 B", "256 B", "8 KiB", "256 KiB", "8 MiB", "256 MiB", "1 GiB"},
+      {}};
   double least = forever;
   for (const sim::machine& m : o.machines)
     for (const kind k : eight) {
@@ -294,7 +306,7 @@ std::vector<paper_table> published(const paper_options& o) {
         options.ranks = static_cast<int>(std::min<std::int64_t>(all, o.nodes * node_width(m)));
         const problem p = make_problem(options, std::uint64_t{1} << bytes);
         if (o.shown) o.shown->at(m.name + ", " + sucl::name(k) + ", " + bytes_text(1ull << bytes));
-        const double found = tune::search(p, m).best[0].seconds;
+        const double found = searched(p, m, o).best[0].seconds;
         double best = forever;
         for (const auto& sets : {tune::hiccl_sets(p, m), tune::ext_mpi_sets(p, m)})
           for (const tune::published& one : sets)
@@ -322,7 +334,8 @@ const std::vector<paper>& papers() {
       {"scaling", {"perlmutter", "frontier"}, scaling},
       {"leaders", {"stampede3-pvc"}, leaders},
       {"published",
-       {"delta", "perlmutter", "frontier", "aurora", "alps", "dgx-h100", "dgx-h200", "stampede3-pvc"},
+       {"delta", "perlmutter", "frontier", "aurora", "alps", "dgx-h100", "dgx-h200",
+        "stampede3-pvc"},
        published}};
   return list;
 }

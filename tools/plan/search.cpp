@@ -71,7 +71,8 @@ void print(const one_size& one) {
               one.result.candidates, one.result.simulated, time_text(one.took).c_str());
   std::vector<std::vector<std::string>> rows;
   for (const tune::found& f : one.result.best) rows.push_back(row(f, one.what));
-  std::fputs(table({"predicted", "GB/s", "instructions", "proved", "recipe "}, rows).c_str(), stdout);
+  std::fputs(table({"predicted", "GB/s", "instructions", "proved", "recipe "}, rows).c_str(),
+             stdout);
   if (!one.result.best[0].verified)
     std::puts("The plan is too large to be proved here. Do it with: sucl plan verify");
 }
@@ -124,14 +125,15 @@ int plan_search(const words& arguments) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000).description(""));
   app.add_option("--effort", options.budget,
-                 "Work of the simulator in all (1000000, and 4000 for each rank)")
+                 "Work of the simulator in all (1500000, and 4000 for each rank)")
       ->type_name("N")
       ->check(CLI::Range(1.0, 1e12).description(""));
   app.add_option("--json", json_file, "Write the results as JSON; '-' is standard output")
       ->type_name("FILE");
   app.add_option("--toml", toml_file, "Write the best recipe of each size; '-' is standard output")
       ->type_name("FILE");
-  app.add_option("--output", output, "Write the best plan here, as text, or JSON if it ends in .json")
+  app.add_option("--output", output,
+                 "Write the best plan here, as text, or JSON if it ends in .json")
       ->type_name("FILE");
   app.footer(examples);
   if (!parse(app, arguments)) return exit_code::success;

@@ -82,8 +82,8 @@ void print(const plan::schedule& s, const sim::machine& m, const sim::prediction
               number_text(largest_buffer(s.what) / p.seconds / 1e9).c_str());
   std::vector<std::vector<std::string>> rows;
   for (std::size_t l = 0; l < m.levels.size(); ++l)
-    rows.push_back({m.levels[l].name, std::to_string(p.levels[l].messages),
-                    bytes_text(p.levels[l].bytes)});
+    rows.push_back(
+        {m.levels[l].name, std::to_string(p.levels[l].messages), bytes_text(p.levels[l].bytes)});
   std::fputs(table({"level", "messages", "bytes"}, rows).c_str(), stdout);
   rows.clear();
   for (const sim::usage& u : busiest(p))
