@@ -95,6 +95,24 @@ std::vector<algorithm_info> make_algorithms() {
              {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
               kind::alltoallv}}),
        {"steps", "hierarchy", "via", "stripe", "ring", "pipeline", "fuse", "stagger"}},
+      {"staged_one_shot",
+       "every rank stages its input in its scratch and reads the others there",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv, kind::scan, kind::exscan}}),
+       {}},
+      {"staged_two_shot",
+       "reduce a chunk from what peers have staged, then read their results",
+       reductions_to_all,
+       {}},
+      {"mapped_one_shot",
+       "every rank reads its peers' inputs once all are there",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv, kind::scan, kind::exscan}}),
+       {}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
 }
@@ -268,6 +286,7 @@ bool keeps_order(const problem& p, const recipe& r) {
   if (!reduces(p.kind)) return true;
   const bool pairs = std::all_of(r.radices.begin(), r.radices.end(), [](int f) { return f == 2; });
   if (r.algorithm == "one_shot") return p.kind == kind::allreduce || p.kind == kind::reduce;
+  if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot") return true;
   if (r.algorithm == "doubling" || r.algorithm == "recursive_scan") return true;
   if (r.algorithm == "exchange" && p.kind == kind::allreduce) return pairs;
   if (r.algorithm == "peer_exchange") return pairs;
@@ -352,7 +371,12 @@ schedule build(const problem& p, const recipe& r) {
   const auto made = [&] {
     if (r.algorithm == "composed") return build_composed(p, whole, to_text(r));
     builder b(p, levels_of(whole));
-    function_for(p.kind)(b, whole);
+    if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot")
+      build_one_shot(b, r.algorithm == "staged_one_shot");
+    else if (r.algorithm == "staged_two_shot")
+      build_staged_two_shot(b);
+    else
+      function_for(p.kind)(b, whole);
     return b.finish(to_text(r));
   };
   return r.stagger > 0 ? stagger(made()) : made();

@@ -15,6 +15,10 @@ namespace sucl::plan {
 /// (which the verifier says), nothing is added; else each rank copies its input to scratch first.
 schedule make_in_place(schedule s);
 
+/// Whether a schedule for separate memory is right as it is where the input lies in recv: on all
+/// ranks or, if peers touch neither of the two, on some.
+bool serves_in_place(const schedule& s);
+
 /// Scratch allocation: packs every rank's scratch by the life of what lies in it, first fit, so
 /// that memory is used again as soon as no unfinished transfer touches it. Memory that peers or
 /// several channels touch stays apart.

@@ -21,7 +21,8 @@
 namespace sucl::core {
 
 /// The file of the MPI module that is the control plane.
-std::string control_plane_file(const base::config& settings, const std::string& flavour);
+SUCL_CORE_API std::string control_plane_file(const base::config& settings,
+                                             const std::string& flavour);
 
 /// One backend that every rank of the communicator has, with the layers above it.
 struct carrier {
@@ -75,6 +76,8 @@ class carriers {
   std::string try_create(const backend_source& source, const base::config& settings,
                          registry& backends, const sucl_oob& oob, const topology& where,
                          const environment& around);
+  void create_plans(const base::config& settings, const sucl_oob& oob, const topology& where,
+                    const environment& around);
   void add_layers(carrier& made, const base::config& settings, const topology& where,
                   const environment& around);
   std::string obstacles(const base::config& settings) const;

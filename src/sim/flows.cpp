@@ -10,8 +10,9 @@
 namespace sucl::sim {
 namespace {
 
-constexpr double slack = 1e-9;  // relative: rounding, not want
-constexpr ticks never = std::numeric_limits<ticks>::max();
+constexpr double slack = 1e-9;           // relative: rounding, not want
+constexpr double put_off = 0.01;         // of the time that a flow takes
+constexpr std::size_t many_flows = 256;  // from here on
 
 bool over(double wanted, double capacity) { return wanted > capacity * (1 + slack); }
 
@@ -42,7 +43,7 @@ void flows::start(const demands& through, double bytes, std::uint32_t owner, tic
   f.through = through;
   f.bytes = bytes;
   f.rate = 0;
-  f.since = now;
+  f.since = f.began = now;
   f.owner = owner;
   f.bound = std::numeric_limits<double>::infinity();
   for (const demands::one& d : through) {
@@ -60,6 +61,22 @@ void flows::start(const demands& through, double bytes, std::uint32_t owner, tic
     touch(d.limit);
   }
   m_started.push_back(index);
+  postpone(expected(f), now);
+}
+
+// Seconds that a flow takes if its limits are shared evenly.
+double flows::expected(const flow& f) const {
+  double seconds = 0;
+  for (const demands::one& d : f.through) {
+    const limit& l = m_limits[d.limit];
+    seconds = std::max(seconds, d.weight * static_cast<double>(l.flows.size()) / l.capacity);
+  }
+  return seconds * f.bytes;
+}
+
+void flows::postpone(double seconds, ticks now) {
+  const double steps = std::min(seconds * put_off * ticks_per_second, 1e15);
+  m_postponed_to = std::min(m_postponed_to, now + static_cast<ticks>(steps));
 }
 
 void flows::remove(std::uint32_t index) {
@@ -75,20 +92,53 @@ void flows::remove(std::uint32_t index) {
     l.wanted = l.flows.empty() ? 0 : l.wanted - d.weight * f.bound;
     touch(d.limit);
   }
-  ++f.version;
   m_free.push_back(index);
 }
 
-ticks flows::next_end() {
-  while (!m_ends.empty() && m_flows[m_ends.top().flow].version != m_ends.top().version)
-    m_ends.pop();
-  return m_ends.empty() ? never : m_ends.top().at;
+void flows::put_end(std::size_t at, std::uint32_t index) {
+  m_ends[at] = index;
+  m_flows[index].place = static_cast<std::uint32_t>(at);
 }
 
-std::uint32_t flows::end_one(ticks) {
-  const std::uint32_t index = m_ends.top().flow;
-  m_ends.pop();
+// Moves an entry of the heap to where it belongs.
+void flows::move_end(std::size_t at) {
+  const std::uint32_t index = m_ends[at];
+  for (; at > 0 && ends_before(index, m_ends[(at - 1) / 2]); at = (at - 1) / 2)
+    put_end(at, m_ends[(at - 1) / 2]);
+  for (std::size_t child = 2 * at + 1; child < m_ends.size(); child = 2 * at + 1) {
+    if (child + 1 < m_ends.size() && ends_before(m_ends[child + 1], m_ends[child])) ++child;
+    if (!ends_before(m_ends[child], index)) break;
+    put_end(at, m_ends[child]);
+    at = child;
+  }
+  put_end(at, index);
+}
+
+void flows::set_end(std::uint32_t index, ticks end) {
+  flow& f = m_flows[index];
+  if (f.end == never) {
+    f.place = static_cast<std::uint32_t>(m_ends.size());
+    m_ends.push_back(index);
+  }
+  f.end = end;
+  move_end(f.place);
+}
+
+void flows::remove_end(std::uint32_t index) {
+  const std::size_t at = m_flows[index].place;
+  m_flows[index].end = never;
+  const std::uint32_t last = m_ends.back();
+  m_ends.pop_back();
+  if (last == index) return;
+  put_end(at, last);
+  move_end(at);
+}
+
+std::uint32_t flows::end_one(ticks now) {
+  const std::uint32_t index = m_ends.front();
+  remove_end(index);
   remove(index);
+  postpone(static_cast<double>(now - m_flows[index].began) / ticks_per_second, now);
   return m_flows[index].owner;
 }
 
@@ -100,7 +150,7 @@ void flows::set_rate(std::uint32_t index, double rate, ticks now) {
   f.rate = rate;
   // A thousandth of a step is rounding.
   const double steps = std::ceil(f.bytes / rate * ticks_per_second - 1e-3);
-  m_ends.push({now + static_cast<ticks>(std::max(0.0, steps)), index, ++f.version});
+  set_end(index, now + static_cast<ticks>(std::max(0.0, steps)));
 }
 
 void flows::open_flow(std::uint32_t index) {
@@ -143,15 +193,16 @@ void flows::fill(ticks now) {
     limit& l = m_limits[i];
     l.left = l.capacity;
     l.weight = 0;
-    for (const std::uint32_t f : l.flows)
-      for (const demands::one& d : m_flows[f].through)
-        if (d.limit == i) l.weight += d.weight;
-    m_shares.emplace_back(l.left / l.weight, i);
   }
   for (const std::uint32_t i : m_open_flows) {
-    m_flows[i].next_rate = -1;
-    if (!m_limits[m_flows[i].bound_by].open) m_bounded.push_back(i);
+    flow& f = m_flows[i];
+    f.next_rate = -1;
+    if (!m_limits[f.bound_by].open) m_bounded.push_back(i);
+    for (const demands::one& d : f.through)
+      if (m_limits[d.limit].open) m_limits[d.limit].weight += d.weight;
   }
+  for (const std::uint32_t i : m_open_limits)
+    m_shares.emplace_back(m_limits[i].left / m_limits[i].weight, i);
   const std::greater<> later;
   std::make_heap(m_shares.begin(), m_shares.end(), later);
   std::sort(m_bounded.begin(), m_bounded.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -191,6 +242,8 @@ void flows::fill(ticks now) {
 }
 
 void flows::settle(ticks now) {
+  if (m_last_filled >= many_flows && now < m_postponed_to) return;
+  m_postponed_to = never;
   // Flows of limits that stopped to be tight are free now, so they count as seeds too.
   for (const std::uint32_t i : m_changed) {
     limit& l = m_limits[i];
@@ -205,6 +258,8 @@ void flows::settle(ticks now) {
     gather(f);
   }
   m_started.clear();
+  // Small groups in between do not hide that there are large ones.
+  m_last_filled = std::max(m_open_flows.size(), m_last_filled - m_last_filled / 8);
   if (!m_open_flows.empty()) fill(now);
 }
 

@@ -5,9 +5,11 @@
 /// Flows of bytes that share what limits them, max-min fair.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <queue>
+#include <functional>
+#include <limits>
 #include <vector>
 
 namespace sucl::sim {
@@ -16,6 +18,7 @@ namespace sucl::sim {
 /// stay equal in spite of rounding.
 using ticks = std::int64_t;
 inline constexpr double ticks_per_second = 1e10;
+inline constexpr ticks never = std::numeric_limits<ticks>::max();
 
 /// The limits that a flow goes through, each with how much of it a byte takes; none twice.
 class demands {
@@ -57,13 +60,18 @@ class flows {
   /// A flow of `bytes`; `owner` comes back when it ends. Its rate is known after settle().
   void start(const demands& through, double bytes, std::uint32_t owner, ticks now);
 
-  /// When the next flow ends; a time that is never reached if none is under way. After settle().
-  ticks next_end();
+  /// When the next flow ends, or rates must be settled though nothing else happens; a time that is
+  /// never reached if there is neither. After settle().
+  ticks next() { return std::min(next_end(), m_postponed_to); }
+  /// When the next flow ends.
+  ticks next_end() const { return m_ends.empty() ? never : m_flows[m_ends.front()].end; }
 
   /// Ends a flow whose time is `now` and returns its owner. Only where next_end() is now.
   std::uint32_t end_one(ticks now);
 
-  /// Gives all flows their rates again after some started or ended.
+  /// Gives all flows their rates again after some started or ended. Where that concerns hundreds of
+  /// flows it is put off by up to a hundredth of the time that those take which started or ended:
+  /// a flow that starts then waits so long, and what one leaves stays unused so long.
   void settle(ticks now);
 
   /// Rates found so far: what all this cost.
@@ -90,20 +98,25 @@ class flows {
     double rate = 0;
     double bound = 0;  // the rate it would have alone
     ticks since = 0;
+    ticks began = 0;
     std::uint32_t owner = 0;
-    std::uint32_t version = 0;  // of its end
+    ticks end = never;
+    std::uint32_t place = 0;  // in the heap of ends
     std::uint32_t bound_by = 0;
     bool open = false;
     double next_rate = 0;
   };
-  struct ending {
-    ticks at;
-    std::uint32_t flow;
-    std::uint32_t version;
-    bool operator>(const ending& o) const { return at != o.at ? at > o.at : flow > o.flow; }
-  };
-
+  bool ends_before(std::uint32_t a, std::uint32_t b) const {
+    const ticks x = m_flows[a].end, y = m_flows[b].end;
+    return x != y ? x < y : a < b;
+  }
+  void put_end(std::size_t at, std::uint32_t flow);
+  void move_end(std::size_t at);
+  void set_end(std::uint32_t flow, ticks end);
+  void remove_end(std::uint32_t flow);
   void touch(std::uint32_t limit);
+  void postpone(double part, ticks now);
+  double expected(const flow& f) const;
   void remove(std::uint32_t flow);
   void set_rate(std::uint32_t flow, double rate, ticks now);
   void gather(std::uint32_t seed);
@@ -117,11 +130,13 @@ class flows {
   std::vector<std::uint32_t> m_free;
   std::vector<std::uint32_t> m_changed;     // limits
   std::vector<std::uint32_t> m_started;     // flows
+  ticks m_postponed_to = never;             // when rates must be settled at the latest
+  std::size_t m_last_filled = 0;            // flows that got new rates last time
   std::vector<std::uint32_t> m_open_flows;  // what is being filled
   std::vector<std::uint32_t> m_open_limits;
   std::vector<std::uint32_t> m_bounded;                    // flows that a limit outside it may stop
   std::vector<std::pair<double, std::uint32_t>> m_shares;  // a heap
-  std::priority_queue<ending, std::vector<ending>, std::greater<>> m_ends;
+  std::vector<std::uint32_t> m_ends;  // a heap of flows with a rate, the first to end on top
 };
 
 }  // namespace sucl::sim

@@ -87,7 +87,7 @@ class simulation {
   prediction run() {
     for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
     for (;;) {
-      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next_end());
+      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next());
       if (next == never) break;
       m_now = next;
       run_step();
@@ -99,7 +99,6 @@ class simulation {
   }
 
  private:
-  static constexpr ticks never = std::numeric_limits<ticks>::max();
   std::uint64_t work() const { return m_result.events + m_flows.work(); }
   bool gives_up() const {
     return (m_options.most_seconds > 0 && to_seconds(m_now) > m_options.most_seconds) ||

@@ -3,6 +3,7 @@
 
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
+#include "sycl/on_stream.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
 
@@ -35,11 +36,7 @@ communicator_state::communicator_state(std::shared_ptr<core::process> owner,
 }
 
 core::device_services communicator_state::services() {
-  core::device_services s;
-  if (!m_device) return s;
-  s.self = m_device->self();
-  s.copier = m_device->copier();
-  return s;
+  return m_device ? m_device->services() : core::device_services{};
 }
 
 ::sycl::event submit(communicator_state& state, detail::request& request,
@@ -56,9 +53,17 @@ void run(communicator_state& state, detail::request& request,
   check_alive(state);
   resolved call;
   resolve(state, request, call);
+  auto* device = state.on_device();
+  const auto* named = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
+  if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
+    // The data stays on the device, and nothing has to be waited for before.
+    ::sycl::queue queue = *named;
+    start(state, queue, call.record, call.shape, call.buffers, deps).wait();
+    state.core().check();
+    return;
+  }
   for (auto e : deps) e.wait();
-  const auto* queue = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
-  if (queue && queue->is_in_order() && !idle(*queue)) ::sycl::queue(*queue).wait();
+  if (named && named->is_in_order() && !idle(*named)) ::sycl::queue(*named).wait();
   run_now(state, call.record, call.parts, call.shape, call.buffers);
 }
 
@@ -89,17 +94,21 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
 std::size_t share(communicator_state& state, kind k, std::size_t elements) {
   check_alive(state);
   const auto ranks = static_cast<std::size_t>(state.core().size());
-  if (elements % ranks != 0)
-    base::fail(errc::invalid_count,
-               std::string(name(k)) + ": " + std::to_string(elements) +
-                   " elements cannot be divided into one block for each of " +
-                   std::to_string(ranks) + " ranks",
-               "Pass a buffer or block whose size is a multiple of the number of ranks");
-  return elements / ranks;
+  if (elements % ranks == 0) return elements / ranks;
+  error_info info;
+  info.code = errc::invalid_count;
+  info.operation = name(k);
+  info.rank = state.core().rank();
+  info.message = std::to_string(elements) +
+                 " elements cannot be divided into one block for each of " + std::to_string(ranks) +
+                 " ranks";
+  info.hint = "Pass a buffer or block whose size is a multiple of the number of ranks";
+  throw error(std::move(info));
 }
 
 template <class Make>
 communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
+  collect_retired();
   auto state = std::make_shared<communicator_state>(
       m_process, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt);
   state->set_core(make(state->services()));

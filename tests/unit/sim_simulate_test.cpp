@@ -266,6 +266,21 @@ TEST(simulate, a_ring_takes_its_formula) {
   EXPECT_NEAR(simulate(s, two_levels(ranks, 1)).seconds, 2 * (ranks - 1) * (2 * us + chunk), 1e-8);
 }
 
+// Thousands of flows at once, which start one by one: their rates are settled now and then only.
+TEST(simulate, many_flows_fill_a_port) {
+  constexpr int ranks = 64;
+  machine m = two_levels(ranks, 1);
+  m.levels[0].transports[0].overhead = 0.5 * us;
+  plan::problem p;
+  p.kind = kind::allgather;
+  p.ranks = ranks;
+  p.element_bytes = 4;
+  p.counts = {100000};
+  const auto s = plan::build(p, plan::recipe_from_text("direct"));
+  const double full = (ranks - 1) * 400000.0 / 10e9;
+  EXPECT_NEAR(simulate(s, m).seconds, full, 0.03 * full);
+}
+
 // Thousands of ranks in seconds: tree-like plans, and one with many messages at once.
 TEST(simulate, thousands_of_ranks_take_seconds) {
   plan::problem p;

@@ -1,0 +1,97 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sycl/gated.hpp"
+
+#include "sycl/adaptivecpp.hpp"
+#include "sycl/gate.hpp"
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+#include <atomic>
+
+namespace sucl::glue {
+namespace {
+
+using events = std::vector<::sycl::event>;
+
+/// What an operation in flight and its commands share.
+struct flight {
+  gates* all = nullptr;
+  gates::word arrived;  ///< set by the device: what the operation waits for is done
+  gates::word done;     ///< set by the host: the operation is
+};
+
+/// The command that comes before the operation, or the one that comes after it, or both.
+struct command {
+  std::shared_ptr<flight> f;
+  core::ticket operation;
+  bool before;
+  bool after;
+
+  void put(void* stream) const {
+    if (before) f->all->set_on(stream, f->arrived);
+    if (after) f->all->wait_on(stream, f->done);
+  }
+};
+
+::sycl::event submit(::sycl::queue queue, const command& c, const std::vector<buffer_use>& buffers,
+                     const events& deps) {
+  if (queue.is_in_order()) flush_and_enqueue();  // as in on_stream.cpp
+  auto done = queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    if (buffers.empty())
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [c](::sycl::interop_handle& handle) { c.put(stream_of(handle)); });
+    else
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [c, memory = buffer_memory(buffers, queue.get_device()),
+           held = held_buffers(buffers, h)](::sycl::interop_handle& handle) {
+            if (c.before) memory.set(*c.operation.get());
+            c.put(stream_of(handle));
+          });
+  });
+  flush();
+  return done;
+}
+
+core::observer observer_of(const std::shared_ptr<flight>& f) {
+  core::observer watch;
+  watch.context = new std::shared_ptr<flight>(f);
+  watch.is_ready = [](void* context) {
+    return gates::is_set((*static_cast<std::shared_ptr<flight>*>(context))->arrived);
+  };
+  watch.done = [](void* context, const error_info*) {
+    const std::unique_ptr<std::shared_ptr<flight>> owner(
+        static_cast<std::shared_ptr<flight>*>(context));
+    const flight& f = **owner;
+    gates::set(f.done);
+    if (gates::is_set(f.arrived)) f.all->give_back(f.arrived);  // else the device is yet to set it
+    f.all->give_back(f.done);
+  };
+  return watch;
+}
+
+}  // namespace
+
+::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
+                          const sucl_operation& record, const core::layouts& shape,
+                          const std::vector<buffer_use>& buffers, const events& deps) {
+  auto& all = *state.on_device()->gate();
+  auto f = std::make_shared<flight>(flight{&all, all.take(), all.take()});
+  const auto watch = observer_of(f);
+  core::issue_result issued;
+  try {
+    issued = state.core().issue(record, shape, false, watch);
+  } catch (...) {
+    watch.done(watch.context, nullptr);
+    throw;
+  }
+  const auto& t = issued.operation;
+  if (queue.is_in_order()) return submit(queue, {f, t, true, true}, buffers, deps);
+  submit(all.arrivals(), {f, t, true, false}, buffers, deps);
+  return submit(all.departures(core::is_point_to_point(record.kind)), {f, t, false, true}, buffers,
+                {});
+}
+
+}  // namespace sucl::glue
+#endif
