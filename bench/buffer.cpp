@@ -40,13 +40,16 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
   auto arrays = std::make_shared<blocks>(p);
   if (at.wanted->blocking) {
     auto comm = std::make_shared<typed_blocking>(at.comm.blocking(), p.element);
-    bed.implementations.push_back(
-        {"sucl", "blocking", [=] { call(*comm, p, *arrays, memory->send, memory->recv); }});
+    bed.implementations.push_back({"sucl", "blocking",
+                                   [=] { call(*comm, p, *arrays, memory->send, memory->recv); },
+                                   nullptr, nullptr});
   }
   if (at.wanted->event) {
     auto comm = std::make_shared<typed_asynchronous>(at.comm, p.element);
     bed.implementations.push_back(
-        {"sucl", "event", [=] { call(*comm, p, *arrays, memory->send, memory->recv).wait(); }});
+        {"sucl", "event", [=] { call(*comm, p, *arrays, memory->send, memory->recv).wait(); },
+         [=] { call(*comm, p, *arrays, memory->send, memory->recv); },
+         [library = at.comm] { library.wait(); }});
   }
 }
 
@@ -60,7 +63,8 @@ void add_host_accessor(testbed& bed, const workplace& at, const problem& p,
   auto raw = std::make_shared<raw_call>(std::move(*prepared));
   const bool sends = send_elements(p) > 0;
   const bool receives = recv_elements(p) > 0;
-  bed.implementations.push_back({"host-accessor", "blocking", [=] {
+  bed.implementations.push_back({"host-accessor", "blocking",
+                                 [=] {
                                    if (sends && receives) {
                                      const sycl::host_accessor from(memory->send, sycl::read_only);
                                      const sycl::host_accessor to(memory->recv);
@@ -75,7 +79,8 @@ void add_host_accessor(testbed& bed, const workplace& at, const problem& p,
                                      baseline::move(*raw, nullptr, &to[0]);
                                      baseline::run(*raw);
                                    }
-                                 }});
+                                 },
+                                 nullptr, nullptr});
 }
 
 template <class T>

@@ -28,8 +28,13 @@ int usual_iterations(std::uint64_t bytes) {
   return bytes <= 1024 * 1024 ? 150 : 50;
 }
 
+// Back to back, as many calls make one sample as take about this long.
+constexpr double sample_us = 3000;
+constexpr int most_samples = 20;
+
 struct series {
   const implementation* what = nullptr;
+  int batch = 0;  // calls in a sample, back to back; 0: each is waited for
   int iterations = 0;
   std::vector<double> times;  // of this rank
   bool valid = true;          // on this rank
@@ -70,7 +75,7 @@ class point {
     if (!m_has_data) return;
     const std::string difference = find_difference(m_problem, m_expected, m_bed.read_recv());
     if (difference.empty()) return;
-    if (s.valid) m_report(s.what->name + " (" + s.what->form + "): " + difference);
+    if (s.valid) m_report(s.what->name + " (" + form_of(s) + "): " + difference);
     s.valid = false;
   }
 
@@ -85,12 +90,16 @@ class point {
     for (int i = 0; i < samples; ++i) s.what->run();
     std::vector<double> each{microseconds(clock::now() - begin) / samples};
     m_ranks.max(each);
+    if (s.batch) {
+      s.batch = static_cast<int>(std::clamp(sample_us / std::max(each[0], 0.1), 4.0, 500.0));
+      each[0] *= s.batch;
+    }
     const double fitting = m_wanted.seconds * 1e6 / std::max(each[0], 0.1);
-    const int usual = usual_iterations(m_problem.bytes());
+    const int usual = s.batch ? most_samples : usual_iterations(m_problem.bytes());
     s.iterations = m_wanted.iterations.value_or(
         static_cast<int>(std::clamp<double>(fitting, least_iterations, usual)));
     const int warmup = m_wanted.warmup.value_or(std::max(1, s.iterations / 10));
-    for (int i = 0; i < warmup; ++i) s.what->run();
+    for (int i = 0; i < warmup; ++i) once(s);
     s.times.reserve(static_cast<std::size_t>(s.iterations));
   }
 
@@ -101,13 +110,21 @@ class point {
     while (static_cast<int>(s.times.size()) < target) {
       m_ranks.barrier();
       const auto begin = clock::now();
-      s.what->run();
-      s.times.push_back(microseconds(clock::now() - begin));
+      once(s);
+      s.times.push_back(microseconds(clock::now() - begin) / std::max(1, s.batch));
     }
     if (last) check(s);
   }
 
+  static std::string form_of(const series& s) { return s.batch ? "stream" : s.what->form; }
+
  private:
+  static void once(const series& s) {
+    if (!s.batch) return s.what->run();
+    for (int i = 0; i < s.batch; ++i) s.what->start();
+    s.what->finish();
+  }
+
   const testbed& m_bed;
   const problem& m_problem;
   const options& m_wanted;
@@ -148,7 +165,10 @@ std::vector<outcome> measure(const testbed& bed, const problem& p, const options
                              const std::function<void(const std::string&)>& report) {
   point here(bed, p, wanted, ranks, report);
   std::vector<series> all;
-  for (const auto& one : bed.implementations) all.push_back({&one, 0, {}, true});
+  for (const auto& one : bed.implementations) {
+    if (wanted.to_completion) all.push_back({&one, 0, 0, {}, true});
+    if (wanted.back_to_back && one.start) all.push_back({&one, 1, 0, {}, true});
+  }
   for (auto& s : all) here.prepare(s);
   const int rounds = rounds_for(all);
   for (int round = 1; round <= rounds; ++round)
@@ -159,8 +179,8 @@ std::vector<outcome> measure(const testbed& bed, const problem& p, const options
   std::vector<outcome> outcomes;
   for (auto& s : all) {
     ranks.max(s.times);
-    outcomes.push_back(
-        {s.what->name, s.what->form, s.iterations, summarise(s.times), !ranks.anywhere(!s.valid)});
+    outcomes.push_back({s.what->name, point::form_of(s), s.iterations, summarise(s.times),
+                        !ranks.anywhere(!s.valid)});
   }
   return outcomes;
 }

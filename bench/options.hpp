@@ -30,6 +30,10 @@ struct options {
   bool event = true;
   bool against_mpi = true;
   bool against_host_accessor = true;
+  bool against_nccl = false;
+  bool to_completion = true;         ///< time calls until their result is there
+  bool back_to_back = false;         ///< time calls that are issued without waiting, on average
+  bool in_order = false;             ///< the queue
   std::vector<std::uint64_t> sizes;  ///< in bytes
   std::vector<type> types;
   std::vector<op> ops;

@@ -25,7 +25,27 @@ std::string print_time(double us) {
   return format(us < 9.995 ? "%.2f" : us < 999.5 ? "%.1f" : "%.0f", us);
 }
 
-std::string column_name(const outcome& o) { return o.name == "sucl" ? "sucl " + o.form : o.name; }
+bool back_to_back(const outcome& o) { return o.form == "stream"; }
+
+std::string column_name(const outcome& o) {
+  return o.name == "sucl" || back_to_back(o) ? o.name + " " + o.form : o.name;
+}
+
+// Bytes that each rank's link has to carry, as a multiple of the row's bytes.
+double bus_factor(const row& r) {
+  const double others = r.ranks - 1;
+  if (r.collective == "allreduce") return 2 * others / r.ranks;
+  for (const char* of : {"broadcast", "reduce", "sendrecv"})
+    if (r.collective == of) return 1;
+  for (const char* of : {"allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block",
+                         "alltoall", "alltoallv", "gather", "gatherv", "scatter", "scatterv"})
+    if (r.collective == of) return others;  // the bytes are those of a block
+  return 0;
+}
+
+double bus_bandwidth(const row& r) {
+  return bus_factor(r) * static_cast<double>(r.bytes) / std::max(r.result.time.median, 1e-3) / 1e3;
+}
 
 auto table_of(const row& r) { return std::tie(r.collective, r.memory, r.type, r.op, r.ranks); }
 
@@ -67,13 +87,24 @@ std::vector<column> columns_of(const std::vector<const row*>& rows) {
   }
   for (const auto& mine : names)
     for (const auto& other : names) {
-      const bool compared = mine.rfind("sucl ", 0) == 0 && other.rfind("sucl ", 0) != 0;
+      const auto streams = [](const std::string& name) { return name.ends_with(" stream"); };
+      const bool compared = mine.rfind("sucl ", 0) == 0 && other.rfind("sucl ", 0) != 0 &&
+                            streams(mine) == streams(other);
       if (!compared) continue;
       columns.push_back({mine.substr(5) + "/" + other, {}});
       for (const auto bytes : sizes)
         columns.back().cells.push_back(
             ratio_cell(find(rows, bytes, mine), find(rows, bytes, other)));
     }
+  // Where calls are timed back to back, how well the links are used.
+  for (const auto& name : names) {
+    if (!name.ends_with(" stream")) continue;
+    columns.push_back({name.substr(0, name.find(' ')) + " GB/s", {}});
+    for (const auto bytes : sizes) {
+      const row* r = find(rows, bytes, name);
+      columns.back().cells.push_back(r ? format("%.1f", bus_bandwidth(*r)) : "-");
+    }
+  }
   return columns;
 }
 
@@ -108,6 +139,7 @@ json as_json(const json& header, const std::vector<row>& rows) {
                     {"p95_us", r.result.time.p95},
                     {"min_us", r.result.time.min},
                     {"iterations", r.result.iterations},
+                    {"busbw_gbs", bus_bandwidth(r)},
                     {"valid", r.result.valid}});
   return {{"header", header}, {"rows", list}};
 }

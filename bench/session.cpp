@@ -89,6 +89,29 @@ sycl::device choose_device(const std::string& wanted, int local_rank) {
   return sycl::device(sycl::default_selector_v);
 }
 
+// On GPUs as cheap as the implementation has it.
+sycl::queue make_queue(const sycl::device& device, const options& wanted) {
+  const sycl::property::queue::in_order in_order;
+  if (!wanted.in_order) return sycl::queue(device);
+#ifdef ACPP_EXT_COARSE_GRAINED_EVENTS
+  return sycl::queue(device,
+                     {in_order, sycl::property::queue::AdaptiveCpp_coarse_grained_events()});
+#else
+  return sycl::queue(device, in_order);
+#endif
+}
+
+// The number of a CUDA device, or -1.
+int device_number(const sycl::queue& queue) {
+  const auto device = queue.get_device();
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  return device.get_backend() == sycl::backend::cuda ? device.AdaptiveCpp_device_id().get_id() : -1;
+#else
+  if (device.get_backend() != sycl::backend::ext_oneapi_cuda) return -1;
+  return static_cast<int>(sycl::get_native<sycl::backend::ext_oneapi_cuda>(device));
+#endif
+}
+
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -188,6 +211,8 @@ void print_header(const json& h) {
                h["platform"].get<std::string>().c_str(),
                h["devices"].front().get<std::string>().c_str(),
                base::split(h["mpi"].get<std::string>(), ',').front().c_str());
+  if (h["nccl"].get<std::string>().rfind("none", 0) != 0)
+    std::fprintf(stderr, "bare NCCL: %s\n", h["nccl"].get<std::string>().c_str());
 }
 
 // Tells on standard error what is going on: on a terminal in one line that changes.
@@ -273,14 +298,29 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   const communicator hosts = rt.world();
   check_root(wanted, hosts);
   const member& me = hosts.members()[static_cast<std::size_t>(hosts.rank())];
-  const sycl::queue queue(choose_device(wanted.device, me.local_rank));
+  const sycl::queue queue = make_queue(choose_device(wanted.device, me.local_rank), wanted);
   std::optional<baseline> raw;
   if (!flavour.empty() && needs_raw_mpi(wanted)) raw.emplace(flavour);
   together ranks(raw ? &*raw : nullptr, hosts);
-  workplace at{rt.world(queue), raw ? &*raw : nullptr, &wanted};
+  workplace at{rt.world(queue), raw ? &*raw : nullptr, nullptr, &wanted};
+  std::optional<bare_nccl> bare;
+  std::string obstacle = "not asked for";
+  if (wanted.against_nccl) {
+    const auto exchange = [&](void* data, std::size_t bytes) {
+      hosts.blocking().broadcast(static_cast<std::uint8_t*>(data), bytes, 0);
+    };
+    bare.emplace(hosts.rank(), hosts.size(), device_number(queue), exchange);
+    obstacle = bare->obstacle();
+    if (ranks.anywhere(!obstacle.empty()))
+      bare.reset();
+    else
+      at.bare = &*bare;
+  }
   session_result result;
   result.rank = rt.rank();
   result.header = make_header(rt, at.comm, wanted);
+  result.header["queue"] = queue.is_in_order() ? "in order" : "out of order";
+  result.header["nccl"] = bare ? bare->description() : "none: " + obstacle;
   if (result.rank == 0) print_header(result.header);
   result.header["communicator_creation"] = time_creation(rt, queue, ranks);
   result.header["empty_host_task"] = time_host_task(queue, false);

@@ -24,7 +24,7 @@ statistics summarise(std::vector<double> times);
 /// What came of one implementation.
 struct outcome {
   std::string name;
-  std::string form;
+  std::string form;  ///< blocking or event; "stream" where calls were timed back to back
   int iterations = 0;
   statistics time;    ///< of the slowest rank in each iteration
   bool valid = true;  ///< on every rank

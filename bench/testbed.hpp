@@ -5,6 +5,7 @@
 /// The memory of one measurement, and the implementations that work on it.
 #pragma once
 
+#include "bare_nccl.hpp"
 #include "baseline.hpp"
 #include "options.hpp"
 #include "problem.hpp"
@@ -19,9 +20,13 @@ namespace sucl::bench {
 
 /// One way to do it.
 struct implementation {
-  std::string name;           ///< sucl, mpi or host-accessor
+  std::string name;           ///< sucl, mpi, host-accessor or nccl
   std::string form;           ///< blocking or event
   std::function<void()> run;  ///< returns when the result is there
+  /// Starts one more, and returns when all that were started are done; null where it cannot be
+  /// started without waiting.
+  std::function<void()> start;
+  std::function<void()> finish;
 };
 
 /// Memory, and what works on it. Both are used by all implementations, so that they are measured on
@@ -37,6 +42,7 @@ struct testbed {
 struct workplace {
   communicator comm;
   const baseline* raw = nullptr;  ///< null: no comparisons with MPI
+  bare_nccl* bare = nullptr;      ///< null: no comparisons with bare NCCL
   const options* wanted = nullptr;
 };
 

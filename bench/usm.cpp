@@ -93,20 +93,28 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
   auto arrays = std::make_shared<blocks>(p);
   if (at.wanted->blocking) {
     auto comm = std::make_shared<typed_blocking>(at.comm.blocking(), p.element);
-    bed.implementations.push_back({"sucl", "blocking", [=] {
+    bed.implementations.push_back({"sucl", "blocking",
+                                   [=] {
                                      call(*comm, p, *arrays,
                                           static_cast<const T*>(memory->send.data()),
                                           static_cast<T*>(memory->recv.data()));
-                                   }});
+                                   },
+                                   nullptr, nullptr});
   }
   if (at.wanted->event) {
     auto comm = std::make_shared<typed_asynchronous>(at.comm, p.element);
-    bed.implementations.push_back({"sucl", "event", [=] {
-                                     call(*comm, p, *arrays,
-                                          static_cast<const T*>(memory->send.data()),
-                                          static_cast<T*>(memory->recv.data()))
-                                         .wait();
-                                   }});
+    bed.implementations.push_back(
+        {"sucl", "event",
+         [=] {
+           call(*comm, p, *arrays, static_cast<const T*>(memory->send.data()),
+                static_cast<T*>(memory->recv.data()))
+               .wait();
+         },
+         [=] {
+           call(*comm, p, *arrays, static_cast<const T*>(memory->send.data()),
+                static_cast<T*>(memory->recv.data()));
+         },
+         [library = at.comm] { library.wait(); }});
   }
 }
 
@@ -126,7 +134,7 @@ bool mpi_reads(const workplace& at, memory where) {
 
 }  // namespace
 
-testbed make_usm_testbed(const workplace& at, const problem& p, memory where) {
+testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory where) {
   const sycl::queue queue = at.comm.queue();
   const std::size_t size = p.element_size();
   auto memory = std::shared_ptr<regions>(new regions{{where, send_elements(p) * size, queue},
@@ -141,7 +149,17 @@ testbed make_usm_testbed(const workplace& at, const problem& p, memory where) {
     if (auto raw = at.raw->prepare(p, send, memory->recv.data())) {
       auto shared = std::make_shared<raw_call>(std::move(*raw));
       bed.implementations.push_back(
-          {"mpi", "blocking", [memory, shared] { baseline::run(*shared); }});
+          {"mpi", "blocking", [memory, shared] { baseline::run(*shared); }, nullptr, nullptr});
+    }
+  }
+  if (at.bare && where == memory::device) {
+    const void* send = in_place(p) ? nullptr : memory->send.data();
+    if (auto bare = at.bare->prepare(p, send, memory->recv.data())) {
+      auto* nccl = at.bare;
+      const auto start = [nccl, memory, bare] { nccl->start(*bare); };
+      const auto finish = [nccl] { nccl->finish(); };
+      bed.implementations.push_back(
+          {"nccl", "blocking", [start, finish] { start(), finish(); }, start, finish});
     }
   }
   return bed;

@@ -46,6 +46,8 @@ struct written {
   std::string memory = "usm,buffer";
   std::string form = "blocking,event";
   std::string against = "mpi,host-accessor";
+  std::string timing = "call";
+  std::string queue = "auto";
   std::string sizes = "4:1Mi";
   std::string types = "fp32";
   std::string ops = "sum";
@@ -79,7 +81,11 @@ handles define(CLI::App& app, written& w) {
   add("--memory", w.memory, "LIST",
       "Any of usm (which is device), device, shared, host, system, buffer (usm,buffer)");
   add("--form", w.form, "LIST", "Forms of SuCL's calls: blocking, event (both)");
-  add("--against", w.against, "LIST", "Compare with mpi, host-accessor, or none (both)");
+  add("--against", w.against, "LIST",
+      "Compare with mpi, host-accessor, nccl, or none (mpi,host-accessor)");
+  add("--timing", w.timing, "LIST",
+      "call: until the result is there; stream: back to back, on average (call)");
+  add("--queue", w.queue, "KIND", "in-order or out-of-order (in-order with --device gpu)");
   add("--sizes", w.sizes, "LIST", "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples, 0,8,1Ki (4:1Mi)");
   add("--types", w.types, "LIST", "Element types, as in fp32 or float32 (fp32)");
   add("--ops", w.ops, "LIST", "Reduction operators (sum)");
@@ -211,10 +217,16 @@ bench::options read(const written& w, const handles& h) {
   const words forms = read_words(w.form, {"blocking", "event"}, "--form", "form");
   o.blocking = contains(forms, "blocking");
   o.event = contains(forms, "event");
-  const words others =
-      read_words(w.against, {"mpi", "host-accessor", "none"}, "--against", "implementation");
+  const words others = read_words(w.against, {"mpi", "host-accessor", "nccl", "none"}, "--against",
+                                  "implementation");
   o.against_mpi = contains(others, "mpi");
   o.against_host_accessor = contains(others, "host-accessor");
+  o.against_nccl = contains(others, "nccl");
+  const words timing = read_words(w.timing, {"call", "stream"}, "--timing", "timing");
+  o.to_completion = contains(timing, "call");
+  o.back_to_back = contains(timing, "stream");
+  check_word(w.queue, {"auto", "in-order", "out-of-order"}, "queue");
+  o.in_order = w.queue == "in-order" || (w.queue == "auto" && w.device == "gpu");
   o.sizes = read_option("--sizes", [&] { return base::parse_byte_sequence(w.sizes); });
   o.types = read_names(base::split(w.types, ','), all_types(), "element type", type_aliases);
   o.ops = read_names(base::split(w.ops, ','), all_ops(), "reduction operator");

@@ -304,7 +304,9 @@ std::vector<platform_entry> built_in_platforms() {
 }
 
 std::vector<backend_entry> built_in_backends() {
-  return {{"mpi", "", {"*"}, true, {}}, {"mock", "", {}, false, {}}};
+  return {{"nccl", "", {"cuda"}, true, {}}, {"rccl", "", {"hip"}, true, {}},
+          {"mpi", "", {"*"}, true, {}},     {"plan", "", {"*"}, true, {}},
+          {"ipc", "", {}, true, {}},        {"mock", "", {}, false, {}}};
 }
 
 bool foreign_variable(std::string_view name) {

@@ -87,14 +87,32 @@ std::vector<algorithm_info> make_algorithms() {
       {"hierarchical",
        "groups reduce, their leaders do so across, the groups gather",
        reductions_to_all,
-       {"hierarchy", "via", "inner", "outer", "leaders", "ports", "pipeline"}},
+       {"hierarchy", "via", "inner", "outer", "leaders", "ports", "pipeline", "stagger"}},
       {"composed",
        "multicasts and reductions, factorised along the machine (HiCCL)",
        join({vectors,
              halves,
              {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
               kind::alltoallv}}),
-       {"steps", "hierarchy", "via", "stripe", "ring", "pipeline", "fuse"}},
+       {"steps", "hierarchy", "via", "stripe", "ring", "pipeline", "fuse", "stagger"}},
+      {"staged_one_shot",
+       "every rank stages its input in its scratch and reads the others there",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv, kind::scan, kind::exscan}}),
+       {}},
+      {"staged_two_shot",
+       "reduce a chunk from what peers have staged, then read their results",
+       reductions_to_all,
+       {}},
+      {"mapped_one_shot",
+       "every rank reads its peers' inputs once all are there",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv, kind::scan, kind::exscan}}),
+       {}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
 }
@@ -189,7 +207,8 @@ std::string unused(const algorithm_info& a, const recipe& r) {
                                                 {"stripe", r.stripe != none.stripe},
                                                 {"ring", r.ring != none.ring},
                                                 {"steps", r.steps != none.steps},
-                                                {"fuse", r.fuse != none.fuse}};
+                                                {"fuse", r.fuse != none.fuse},
+                                                {"stagger", r.stagger != none.stagger}};
   for (const auto& [name, is_given] : given)
     if (is_given && !takes(a, name)) return name;
   return {};
@@ -267,6 +286,7 @@ bool keeps_order(const problem& p, const recipe& r) {
   if (!reduces(p.kind)) return true;
   const bool pairs = std::all_of(r.radices.begin(), r.radices.end(), [](int f) { return f == 2; });
   if (r.algorithm == "one_shot") return p.kind == kind::allreduce || p.kind == kind::reduce;
+  if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot") return true;
   if (r.algorithm == "doubling" || r.algorithm == "recursive_scan") return true;
   if (r.algorithm == "exchange" && p.kind == kind::allreduce) return pairs;
   if (r.algorithm == "peer_exchange") return pairs;
@@ -277,6 +297,7 @@ bool keeps_order(const problem& p, const recipe& r) {
 
 std::string refuse_numbers(const problem& p, const recipe& r) {
   if (r.ports < 0 || r.fuse < 0) return "a negative number";
+  if (r.stagger < 0 || r.stagger > 1) return "stagger is 0 or 1";
   if (r.segments < 1 || r.pipeline < 1 || r.segments > 65536 || r.pipeline > 1024)
     return "segments are 1 to 65536 and channels 1 to 1024";
   if (r.pipeline > 1 && !pipelines(p.kind) && r.algorithm != "composed")
@@ -347,10 +368,18 @@ schedule build(const problem& p, const recipe& r) {
     return make_in_place(build(apart, r));
   }
   const recipe whole = complete(p, r);
-  if (r.algorithm == "composed") return build_composed(p, whole, to_text(r));
-  builder b(p, levels_of(whole));
-  function_for(p.kind)(b, whole);
-  return b.finish(to_text(r));
+  const auto made = [&] {
+    if (r.algorithm == "composed") return build_composed(p, whole, to_text(r));
+    builder b(p, levels_of(whole));
+    if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot")
+      build_one_shot(b, r.algorithm == "staged_one_shot");
+    else if (r.algorithm == "staged_two_shot")
+      build_staged_two_shot(b);
+    else
+      function_for(p.kind)(b, whole);
+    return b.finish(to_text(r));
+  };
+  return r.stagger > 0 ? stagger(made()) : made();
 }
 
 }  // namespace sucl::plan

@@ -65,7 +65,8 @@ void checker::prepare() {
     const access start = m_clocks.start_of(r);
     at(r, space::send).reset(send_bytes(m_schedule.what, r), start);
     at(r, space::recv).reset(recv_bytes(m_schedule.what, r), start);
-    at(r, space::scratch).reset(p.scratch_bytes, start);
+    // Scratch is there before the first rank begins and until the last one ends.
+    at(r, space::scratch).reset(p.scratch_bytes, access{});
     const extent in = input_extent(m_schedule.what, r);
     if (in.bytes > 0) {
       memory& m = at(r, m_schedule.what.in_place ? space::recv : space::send);

@@ -69,7 +69,7 @@ void checker::check_last_accesses() {
     if (m_clocks.is_private(r)) continue;
     const bool runs = !m_schedule.ranks[static_cast<std::size_t>(r)].channels.empty();
     if (runs) m_clocks.join(r);
-    for (const space s : {space::send, space::recv, space::scratch}) {
+    for (const space s : {space::send, space::recv}) {
       const memory& m = at(r, s);
       for (memory::cursor k = m.find(0); !m.past(k, m.bytes()); m.next(k)) {
         check_last(r, s, m, k, m[k].write);

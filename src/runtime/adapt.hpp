@@ -47,8 +47,10 @@ struct layouts {
 struct staging {
   int rank = 0;
   int size = 1;
-  /// Some rank may use device memory that the backend cannot reach; then every rank slices.
+  /// Some rank may use device memory that the host cannot reach; with a backend that does not reach
+  /// it either, every rank slices.
   bool comm_stages = false;
+  sucl_memory scratch_memory = SUCL_MEMORY_SYSTEM;     ///< kind of the pool's memory
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  ///< scratch of one slice, a side
   std::uint64_t min_block_bytes = 4096;  ///< least per rank, where a slice has a block a rank
   int depth = 4;                         ///< slices of a collective in progress at once
@@ -77,6 +79,7 @@ struct adaptation {
   int rank = 0;
   int size = 1;
   std::int32_t message_tag = 0;
+  sucl_memory scratch_memory = SUCL_MEMORY_SYSTEM;
   std::vector<adaptation> parts;  ///< of a group
 };
 
@@ -85,6 +88,11 @@ struct adaptation {
 SUCL_CORE_API adaptation plan_adaptation(const sucl_operation& operation, const layouts& where,
                                          wire_table& wires, const staging& settings);
 
+/// Whether what a backend carries is cut into slices of scratch memory on every rank.
+inline bool stages(const wire& w, const staging& settings) noexcept {
+  return settings.comm_stages && !w.reaches(SUCL_MEMORY_DEVICE);
+}
+
 /// A quick test that a dense operation needs no adaptation: true only where plan_adaptation() says
 /// so too, and in the common case.
 inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
@@ -92,10 +100,14 @@ inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
   // Only the root of a gatherv or scatterv has counts, but all ranks must come to the same answer.
   const bool counted = operation.send_counts != nullptr || operation.recv_counts != nullptr ||
                        operation.kind == SUCL_KIND_GATHERV || operation.kind == SUCL_KIND_SCATTERV;
-  return w.carried && w.convert == nullptr && w.type == operation.type && !settings.comm_stages &&
+  const auto reached = [&](const void* at, sucl_memory memory) {
+    return w.reaches(memory) || (at == nullptr && memory == SUCL_MEMORY_SYSTEM);
+  };
+  return w.carried && w.convert == nullptr && w.type == operation.type && !stages(w, settings) &&
          !is_message(operation.kind) && operation.kind != SUCL_KIND_GROUP &&
          (w.max_count == 0 || (!counted && operation.count <= w.max_count)) &&
-         w.reaches(operation.send_memory) && w.reaches(operation.recv_memory);
+         reached(operation.send, operation.send_memory) &&
+         reached(operation.recv, operation.recv_memory);
 }
 
 /// One running adapted operation: a state machine that whoever drives the communicator steps.

@@ -45,7 +45,7 @@ std::uint64_t slice_elements(const sucl_operation& op, const wire& w, const stag
   const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
   std::uint64_t result = unlimited;
   if (w.max_count != 0) result = std::max<std::uint64_t>(1, w.max_count / lanes);
-  if (s.comm_stages || (w.convert && w.convert->load)) {
+  if (stages(w, s) || (w.convert && w.convert->load)) {
     const bool blocks = has_source_blocks(op.kind) || has_sink_blocks(op.kind);
     const std::uint64_t bytes =
         blocks ? std::max(s.chunk_bytes / static_cast<std::uint64_t>(s.size), s.min_block_bytes)
@@ -85,11 +85,11 @@ void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& w
                      replaces || divides;
   a.stage_send = a.scratch_send && op.send_memory == SUCL_MEMORY_DEVICE;
   a.stage_recv = a.scratch_recv && op.recv_memory == SUCL_MEMORY_DEVICE;
-  if ((a.scratch_send || a.scratch_recv) && !w.reaches(SUCL_MEMORY_SYSTEM)) {
+  if ((a.scratch_send || a.scratch_recv) && !w.reaches(a.scratch_memory)) {
     const sucl_memory memory = a.scratch_send ? op.send_memory : op.recv_memory;
     fail_unsupported(op, wires,
                      "in " + std::string(memory_name(memory)) +
-                         " memory: it would have to go through system memory, which "
+                         " memory: it would have to go through host memory, which "
                          "that backend does not reach");
   }
 }
@@ -116,6 +116,7 @@ adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& 
   a.rank = s.rank;
   a.size = s.size;
   a.message_tag = s.message_tag;
+  a.scratch_memory = s.scratch_memory;
   a.slice_elements = slice_elements(op, *w, s);
   if (a.as_messages) {  // the pairs cut each message alike: both know its count
     sucl_operation message = op;

@@ -109,12 +109,12 @@ sucl_operation carrier(slice& s, scratch_pool& pool) {
   op.recv = nullptr;
   if (t.source.present && !t.in_place) {
     op.send = t.source.through ? s.send_wire.data() : direct(t.source, s.first);
-    if (t.source.through) op.send_memory = SUCL_MEMORY_SYSTEM;
+    if (t.source.through) op.send_memory = how.scratch_memory;
   }
   if (t.sink.present || t.in_place) {
     const side& to = recv_side(t);
     op.recv = to.through ? s.recv_wire.data() : direct(to, s.first);
-    if (to.through) op.recv_memory = SUCL_MEMORY_SYSTEM;
+    if (to.through) op.recv_memory = how.scratch_memory;
   }
   set_arrays(s, op, pool);
   return op;

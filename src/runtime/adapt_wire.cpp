@@ -53,6 +53,8 @@ wire wire_table::find(sucl_kind kind, sucl_type type, sucl_op op,
   if (!convert) return found;
   found = question(convert->type, convert->op, size_of(static_cast<sucl::type>(convert->type)));
   found.convert = convert;
+  // The host converts, so it has to be a backend that works on the host's memory.
+  found.carried = found.carried && found.reaches(SUCL_MEMORY_SYSTEM);
   return found;
 }
 
@@ -61,6 +63,7 @@ wire wire_table::ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t e
   result.type = type;
   result.op = op;
   result.element_size = element_size;
+  result.streams = true;
   for (sucl_memory memory = 0; memory < SUCL_MEMORY_COUNT; ++memory) {
     sucl_query question{};
     question.struct_size = sizeof(question);
@@ -73,6 +76,7 @@ wire wire_table::ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t e
     if (!answer.supported) continue;
     result.memories |= 1u << memory;
     result.max_count = tighter(result.max_count, answer.max_count);
+    result.streams = result.streams && (answer.flags & SUCL_CAP_STREAM_ORDERED) != 0;
   }
   result.carried = result.memories != 0;
   return result;

@@ -29,6 +29,7 @@ struct wire {
   std::uint64_t max_count = 0;          ///< over all those memories; 0: no limit
   bool groups = false;                  ///< of messages: a group of them is carried too
   bool pairs = false;                   ///< of messages: sendrecv is carried too
+  bool streams = false;                 ///< orders on a native stream
 
   bool reaches(sucl_memory memory) const noexcept { return (memories >> memory & 1u) != 0; }
 };

@@ -76,6 +76,8 @@ class carriers {
   std::string try_create(const backend_source& source, const base::config& settings,
                          registry& backends, const sucl_oob& oob, const topology& where,
                          const environment& around);
+  void create_plans(const base::config& settings, const sucl_oob& oob, const topology& where,
+                    const environment& around);
   void add_layers(carrier& made, const base::config& settings, const topology& where,
                   const environment& around);
   std::string obstacles(const base::config& settings) const;

@@ -18,11 +18,19 @@ namespace {
 
 using phase = node::phase;
 
+scratch_pool pool_of(const device_services& device) {
+  return device.allocate ? scratch_pool(device.memory_context, device.allocate, device.free)
+                         : scratch_pool();
+}
+
 }  // namespace
 
 communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
                            device_services device)
-    : m_process(std::move(owner)), m_group(group), m_device(std::move(device)) {
+    : m_process(std::move(owner)),
+      m_group(group),
+      m_device(std::move(device)),
+      m_scratch(pool_of(m_device)) {
   const auto* control = m_process->control();
   const int rank = control ? control->group_rank(group) : 0;
   const int size = control ? control->group_size(group) : 1;
@@ -38,6 +46,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   m_staging.size = size;
   m_staging.comm_stages =
       !m_topology.device_memory_everywhere_on_host || m_process->stages_everything();
+  if (m_device.allocate) m_staging.scratch_memory = SUCL_MEMORY_HOST;
   m_staging.chunk_bytes = m_process->settings().staging.chunk;
   m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
   m_staging.compares = m_process->settings().layers.validate;
@@ -66,6 +75,7 @@ node* communicator::take_node() {
     n->pipeline.reset();
     n->failure.reset();
     n->watch = {};
+    n->on_stream = false;
     n->at.store(phase::waiting, std::memory_order_relaxed);
     return n;
   }
@@ -136,6 +146,14 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   }
   const bool done = t.done();
   if (!done) n->watch = watch;
+  deliver_done(lock);
+  lock.unlock();
+  if (!done && !watch.assisted) m_process->wake(*this);
+  return {std::move(t), done};
+}
+
+// Tells observers of what is done so far; gives up the lock meanwhile.
+void communicator::deliver_done(std::unique_lock<std::mutex>& lock) {
   while (!m_done.empty()) {
     std::vector<node*> finished;
     finished.swap(m_done);
@@ -143,9 +161,6 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
     deliver(finished);
     lock.lock();
   }
-  lock.unlock();
-  if (!done && !watch.assisted) m_process->wake(*this);
-  return {std::move(t), done};
 }
 
 // How long a call that could post its operation polls for it before it returns: long enough for the
@@ -207,14 +222,18 @@ void communicator::post(node& n) {
       if (n.pipeline->step()) finish(n, nullptr);
       return;
     }
-    const channel& below = n.via->via;
-    if (const auto status = below.table->post(below.comm, &n.record, &n.request))
-      throw_last(status, n.via->name, describe(n.record), rank());
-    if (!n.request) finish(n, nullptr);
+    post_as_it_is(n);
   } catch (...) {
     const auto info = caught(n.record);
     finish(n, &info);
   }
+}
+
+void communicator::post_as_it_is(node& n) {
+  const channel& below = n.via->via;
+  if (const auto status = below.table->post(below.comm, &n.record, &n.request))
+    throw_last(status, n.via->name, describe(n.record), rank());
+  if (!n.request) finish(n, nullptr);
 }
 
 // Progresses one operation; true if that ended it.
@@ -383,6 +402,8 @@ void communicator::run_packed(const sucl_operation& direct, const layouts& shape
   while (!pipeline.step()) sched_yield();
 }
 
+void communicator::wake() { m_process->wake(*this); }
+
 void communicator::wait(const ticket& t) {
   assist(t);
   if (t.failure()) throw error(*t.failure());
@@ -403,6 +424,7 @@ void communicator::assist(const ticket& t) {
 }
 
 void communicator::wait_all() {
+  drain_streams();
   idling rest(m_process->settings().progress.spin_us);
   for (;;) {
     {
@@ -489,11 +511,19 @@ communicator::status communicator::snapshot() {
     s.oldest = oldest->record;
     s.since = oldest->at.load() == phase::posted ? oldest->posted : oldest->issued;
   }
+  if (!s.busy && m_device.streams.pending_since) {
+    if (const auto since = m_device.streams.pending_since(m_device.streams.context)) {
+      s.busy = true;
+      s.oldest = m_last_on_stream;
+      s.since = *since;
+    }
+  }
   return s;
 }
 
 void communicator::shut_down(bool drain) {
   if (m_ended.load(std::memory_order_acquire)) return;
+  if (drain) drain_streams();
   idling rest(m_process->settings().progress.spin_us);
   while (drain) {
     {

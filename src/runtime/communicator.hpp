@@ -53,12 +53,28 @@ struct issue_result {
   bool done = false;  ///< it is done or has failed, and the observer will not be told
 };
 
+/// What the device side of a communicator knows of operations that it has put on native streams:
+/// for the core these are over once they are posted. Functions may be null.
+struct stream_work {
+  void* context = nullptr;
+  /// Since when the oldest of them has been unfinished, as far as is known; nothing if none is.
+  /// Never blocks.
+  std::optional<clock::time_point> (*pending_since)(void* context) = nullptr;
+  /// Returns when all of them are done.
+  void (*drain)(void* context) = nullptr;
+};
+
 /// What the device side of a communicator lends to it.
 struct device_services {
   self_description self;
   device_copier* copier = nullptr;  ///< null if the host reads all device memory
   void* native_device = nullptr;
   void* native_context = nullptr;
+  stream_work streams;
+  /// Of host memory that the device reaches, for staging; null: ordinary memory.
+  scratch_pool::allocate_function allocate = nullptr;
+  scratch_pool::free_function free = nullptr;
+  void* memory_context = nullptr;
 };
 
 /// The issue queue of one communicator.
@@ -86,6 +102,16 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                      const observer& watch, bool blocking = false);
 
+  /// Issues an operation that is going to be posted on a native stream, by post_on_stream(), which
+  /// must be called for these operations in the order of their issue. Nothing if its backend cannot
+  /// order it there, or if something before it has to be posted by the host first: then it is one
+  /// for issue(). `shape` and the kinds of memory must be final, addresses need not be.
+  std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& shape);
+
+  /// Posts it; its memory is in the record, or in node::parts. From inside the command that owns
+  /// the stream's order at that moment. Never throws: failures are kept for check().
+  void post_on_stream(const ticket& t, void* stream) noexcept;
+
   /// The operation may start. `send` and `recv`, unless null, replace the record's memory.
   void mark_ready(const ticket& t, const void* send, void* recv);
   /// The same where the memory is in the record already, or was written into node::parts.
@@ -93,6 +119,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Issues an operation that is ready and returns when it is done. Throws what fails.
   void run(const sucl_operation& record, const layouts& shape);
+
+  /// Something that an operation waits for has changed: the progress thread should look.
+  void wake();
 
   /// Helps until the ticket is done, then throws its failure, if any.
   void wait(const ticket& t);
@@ -145,6 +174,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void fill(node& n, const sucl_operation& record, const layouts& shape, bool blocking);
   void pump();
   void post(node& n);
+  void post_as_it_is(node& n);
+  bool orders_on_stream(const sucl_operation& record, const layouts& shape, const carrier& c);
+  void drain_streams();
+  void deliver_done(std::unique_lock<std::mutex>& lock);
   bool test(node& n);
   void finish(node& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
@@ -182,6 +215,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;  ///< why nothing works any more
   std::optional<error_info> m_untold;  ///< failure that no caller has seen
+  sucl_operation m_last_on_stream{};   ///< the last one posted on a stream
   std::atomic<bool> m_ended{false};
   std::atomic<bool> m_queued{false};  ///< known to the engine
   std::atomic<int> m_assistants{0};   ///< threads inside assist()

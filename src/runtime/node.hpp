@@ -52,6 +52,7 @@ struct node {
   clock::time_point issued;
   clock::time_point posted;
   std::optional<error_info> failure;
+  bool on_stream = false;  ///< posted by whoever has the stream, not by the core
   std::atomic<bool> ready{false};
   std::atomic<phase> at{phase::waiting};
   std::atomic<int> references{0};

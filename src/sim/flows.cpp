@@ -186,6 +186,7 @@ void flows::fix(std::uint32_t index, double rate) {
 }
 
 void flows::fill(ticks now) {
+  m_work += m_open_flows.size();
   m_shares.clear();
   m_bounded.clear();
   for (const std::uint32_t i : m_open_limits) {

@@ -74,6 +74,9 @@ class flows {
   /// a flow that starts then waits so long, and what one leaves stays unused so long.
   void settle(ticks now);
 
+  /// Rates found so far: what all this cost.
+  std::uint64_t work() const { return m_work; }
+
   /// What went through a limit so far, and what it can take.
   double taken(std::uint32_t limit) const { return m_limits[limit].taken; }
   double capacity(std::uint32_t limit) const { return m_limits[limit].capacity; }
@@ -121,6 +124,7 @@ class flows {
   void fill(ticks now);
   void fix(std::uint32_t flow, double rate);
 
+  std::uint64_t m_work = 0;
   std::vector<limit> m_limits;
   std::vector<flow> m_flows;
   std::vector<std::uint32_t> m_free;

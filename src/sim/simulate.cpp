@@ -92,12 +92,27 @@ class simulation {
       m_now = next;
       run_step();
       m_flows.settle(m_now);
+      if (gives_up()) return gave_up();
     }
     finish();
     return std::move(m_result);
   }
 
  private:
+  std::uint64_t work() const { return m_result.events + m_flows.work(); }
+  bool gives_up() const {
+    return (m_options.most_seconds > 0 && to_seconds(m_now) > m_options.most_seconds) ||
+           (m_options.most_work > 0 && work() > m_options.most_work);
+  }
+  prediction gave_up() {
+    prediction p;
+    p.seconds = to_seconds(m_now);
+    p.events = m_result.events;
+    p.work = work();
+    p.gave_up = true;
+    return p;
+  }
+
   static constexpr std::uint8_t no_transport = 255;
 
   // Which transport of each level of the machine carries each level of the plan.
@@ -436,6 +451,7 @@ class simulation {
     std::sort(m_result.matrix.begin(), m_result.matrix.end(), [](const auto& a, const auto& b) {
       return a.from != b.from ? a.from < b.from : a.to < b.to;
     });
+    m_result.work = work();
     if (m_options.usage) m_result.uses = m_limits.uses();
   }
 

@@ -20,6 +20,10 @@ struct simulate_options {
   bool timeline = false;  ///< start and end of every instruction
   bool matrix = false;    ///< bytes from rank to rank
   bool usage = false;     ///< bytes through every port and link
+  /// The simulation ends with prediction::gave_up when the plan turns out to take longer than this
+  /// many seconds, or when simulating it costs more than so much work. 0: never.
+  double most_seconds = 0;
+  std::uint64_t most_work = 0;
 };
 
 /// When an instruction ran, in seconds from the start. Transfers end when their last byte is
@@ -78,7 +82,9 @@ struct prediction {
   double seconds = 0;                 ///< until the last rank is done
   std::vector<double> rank_seconds;   ///< until each rank is done
   std::vector<level_traffic> levels;  ///< one a level of the machine
-  std::uint64_t events = 0;           ///< steps of the simulation: what it cost
+  std::uint64_t events = 0;           ///< steps of the simulation
+  std::uint64_t work = 0;             ///< what it cost: events, and rates found for transfers
+  bool gave_up = false;               ///< the plan takes longer than `seconds`, or too much work
 
   std::vector<std::vector<std::vector<span>>> timeline;  ///< [rank][channel][instruction]
   std::vector<pair_traffic> matrix;                      ///< by from and to; those with messages

@@ -3,6 +3,7 @@
 
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
+#include "sycl/on_stream.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
 
@@ -35,11 +36,7 @@ communicator_state::communicator_state(std::shared_ptr<core::process> owner,
 }
 
 core::device_services communicator_state::services() {
-  core::device_services s;
-  if (!m_device) return s;
-  s.self = m_device->self();
-  s.copier = m_device->copier();
-  return s;
+  return m_device ? m_device->services() : core::device_services{};
 }
 
 ::sycl::event submit(communicator_state& state, detail::request& request,
@@ -56,9 +53,18 @@ void run(communicator_state& state, detail::request& request,
   check_alive(state);
   resolved call;
   resolve(state, request, call);
+  auto* device = state.on_device();
+  if (device && device->streams() && !call.buffers.empty()) {
+    // The data stays on the device.
+    auto queue = queue_of(state, call);
+    start(state, queue, call.record, call.shape, call.buffers, deps).wait();
+    state.core().check();
+    return;
+  }
   for (auto e : deps) e.wait();
   const auto* queue = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
-  if (queue && queue->is_in_order() && !idle(*queue)) ::sycl::queue(*queue).wait();
+  const bool ordered = queue && queue->is_in_order();
+  if (ordered && ((device && device->streams()) || !idle(*queue))) ::sycl::queue(*queue).wait();
   run_now(state, call.record, call.parts, call.shape, call.buffers);
 }
 
@@ -103,6 +109,7 @@ std::size_t share(communicator_state& state, kind k, std::size_t elements) {
 
 template <class Make>
 communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
+  collect_retired();
   auto state = std::make_shared<communicator_state>(
       m_process, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt);
   state->set_core(make(state->services()));

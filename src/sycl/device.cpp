@@ -1,7 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
-#include "sycl/implementation.hpp"
+#include "sycl/adaptivecpp.hpp"
+#include "sycl/gate.hpp"
+#include "sycl/state.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -50,6 +52,12 @@ std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
   return others;
 }
 
+// Copies of operations that go through the host stand behind nothing of the user's.
+::sycl::queue queue_for_copies(const ::sycl::queue& of) {
+  if (!has_native_streams(of.get_device())) return ::sycl::queue{of.get_context(), of.get_device()};
+  return ::sycl::queue{of.get_context(), of.get_device(), ::sycl::property::queue::in_order()};
+}
+
 }  // namespace
 
 const char* implementation_name() {
@@ -75,7 +83,7 @@ std::string backend_name(const ::sycl::device& d) {
 
 device::device(const ::sycl::queue& queue, const base::config& settings)
     : m_context(queue.get_context()),
-      m_copies(queue.get_context(), queue.get_device()),
+      m_copies(queue_for_copies(queue)),
       m_other_contexts(contexts_besides(queue.get_context())),
       m_stages(settings.mpi.device_memory == "stage"),
       m_is_host(queue.get_device().is_cpu()) {
@@ -91,6 +99,30 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
                 std::all_of(settings.rules.begin(), settings.rules.end(), [](const base::rule& r) {
                   return r.memories == std::vector<std::string>{"*"};
                 });
+  if (!has_native_streams(d)) return;
+  m_number = native_number(d);
+  m_streams = std::make_unique<stream_tracker>();
+  m_pinned = std::make_unique<pinned_memory>(m_copies);
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  m_gates = std::make_unique<glue::gates>(queue, *m_pinned);
+#endif
+}
+
+core::device_services device::services() {
+  core::device_services s;
+  s.self = m_self;
+  s.copier = copier();
+  if (!m_streams) return s;
+  s.native_device = &m_number;
+  s.streams = {m_streams.get(),
+               [](void* t) { return static_cast<stream_tracker*>(t)->pending_since(); },
+               [](void* t) { static_cast<stream_tracker*>(t)->drain(); }};
+  s.memory_context = m_pinned.get();
+  s.allocate = [](void* memory, std::size_t bytes) {
+    return static_cast<pinned_memory*>(memory)->take(bytes);
+  };
+  s.free = [](void*, void*) {};  // all of it at the end
+  return s;
 }
 
 device::~device() = default;
@@ -129,7 +161,11 @@ sucl_memory device::ask(const void* pointer) const {
 
 void* device::start_copy(void* self, void* to, const void* from, std::size_t bytes) {
   auto& d = *static_cast<device*>(self);
-  return new ::sycl::event(d.m_copies.memcpy(to, from, bytes));
+  auto* copy = new ::sycl::event(d.m_copies.memcpy(to, from, bytes));
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  flush();
+#endif
+  return copy;
 }
 
 bool device::test_copy(void*, void* token) {
@@ -157,6 +193,22 @@ void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
     target.send = start;
   else
     target.recv = start;
+}
+
+void set_memory(sucl_operation& record, std::vector<sucl_operation>& parts,
+                const buffer_place& place) {
+  sucl_operation& target = parts.empty() ? record : parts[place.part];
+  (place.is_send ? target.send_memory : target.recv_memory) = SUCL_MEMORY_SYSTEM;
+}
+
+void refuse_command(communicator_state& state, const sucl_operation& record, const char* why) {
+  error_info info;
+  info.code = errc::native;
+  info.message = std::string("SYCL refused the command of an operation: ") + why;
+  info.hint = "The communicator cannot be used any more";
+  info.operation = core::describe(record);
+  state.core().fail_all(info);
+  throw error(info);
 }
 
 }  // namespace sucl::glue

@@ -9,6 +9,7 @@
 
 #include "base/config.hpp"
 #include "runtime/communicator.hpp"
+#include "sycl/streams.hpp"
 
 #include <sucl/detail/request.hpp>
 
@@ -21,6 +22,7 @@
 namespace sucl::glue {
 
 class communicator_state;
+class gates;
 
 /// The implementation this library was built with.
 inline constexpr base::sycl_implementation this_implementation =
@@ -52,6 +54,20 @@ class device {
   /// The kind of memory that a pointer refers to, for a backend: memory that the host can read is
   /// never "device". Throws invalid_memory for memory of another context.
   sucl_memory classify(const void* pointer) const;
+  /// The kind of memory that buffers are in when an operation gets at them.
+  sucl_memory buffer_memory() const {
+    return m_self.device_memory_on_host ? SUCL_MEMORY_SYSTEM : SUCL_MEMORY_DEVICE;
+  }
+
+  /// What this device gives to the core's communicator.
+  core::device_services services();
+
+  /// Of a device with native streams; else null.
+  stream_tracker* streams() { return m_streams.get(); }
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  /// Of a device with native streams; else null.
+  glue::gates* gate() { return m_gates.get(); }
+#endif
 
  private:
   sucl_memory ask(const void* pointer) const;
@@ -69,6 +85,12 @@ class device {
   bool m_stages = false;
   bool m_is_host = false;
   core::device_copier m_copier;
+  std::unique_ptr<stream_tracker> m_streams;
+  std::unique_ptr<pinned_memory> m_pinned;
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  std::unique_ptr<glue::gates> m_gates;
+#endif
+  int m_number = 0;  ///< of the device, where it has native streams
 };
 
 /// Where a record refers to a buffer.
@@ -106,8 +128,16 @@ bool idle(const ::sycl::queue& queue);
 /// Whether all events are complete.
 bool complete(const std::vector<::sycl::event>& events);
 
+/// The SYCL runtime has refused the command of an operation that is issued, which can be neither
+/// started nor taken back: the communicator ends.
+[[noreturn]] void refuse_command(communicator_state& state, const sucl_operation& record,
+                                 const char* why);
+
 /// Writes the address of a buffer into the record, or the part of a group, that uses it.
 void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
                    const buffer_place& place, void* address);
+/// Notes that it is host memory.
+void set_memory(sucl_operation& record, std::vector<sucl_operation>& parts,
+                const buffer_place& place);
 
 }  // namespace sucl::glue

@@ -61,7 +61,7 @@ void check_block(const detail::operand& memory) {
 // Takes one buffer into the record: which part of it, and what for.
 void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_send,
                 const access& how, sucl_operation& o, std::size_t part, core::layouts& shape,
-                std::vector<buffer_use>& buffers) {
+                std::vector<buffer_use>& buffers, sucl_memory where) {
   check_block(memory);
   const char* side = is_send ? "send" : "receive";
   if (needed > memory.elements())
@@ -74,6 +74,7 @@ void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_sen
                       {memory.offset[0], memory.offset[1], memory.offset[2]},
                       {memory.range[0], memory.range[1], memory.range[2]},
                       o.element_size};
+  (is_send ? o.send_memory : o.recv_memory) = where;
   buffer_use use{*memory.buffer, how.writes, false, {part, is_send, 0}};
   if (block.contiguous()) {
     use.place.start = block.place(0) * o.element_size;
@@ -126,8 +127,10 @@ void resolve_one(communicator_state& state, const detail::request& r, sucl_opera
   const auto how = access_to_recv(o, rank);
   if (send.buffer || recv.buffer) {
     check_same_buffer(send, recv, o, e);
-    use_buffer(send, e.send, true, {true, false}, o, part, shape, buffers);
-    use_buffer(recv, e.recv, false, how, o, part, shape, buffers);
+    const auto* d = state.on_device();
+    const auto where = d ? d->buffer_memory() : SUCL_MEMORY_SYSTEM;
+    use_buffer(send, e.send, true, {true, false}, o, part, shape, buffers, where);
+    use_buffer(recv, e.recv, false, how, o, part, shape, buffers, where);
   } else {
     if (e.send == 0) o.send = nullptr;
     if (e.recv == 0) o.recv = nullptr;

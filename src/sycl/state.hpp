@@ -32,6 +32,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
 
   const std::optional<::sycl::queue>& queue() const { return m_queue; }
   device* on_device() { return m_device.get(); }
+  const device* on_device() const { return m_device.get(); }
 
   /// The events of the operations that were issued last; used under the issuer's own order.
   ::sycl::event& last_collective() { return m_last_collective; }

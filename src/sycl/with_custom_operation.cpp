@@ -8,6 +8,9 @@
 // without a command: the progress thread asks their dependency events whether they are complete.
 // AdaptiveCpp collects commands until somebody waits; each call therefore flushes.
 #include "base/error.hpp"
+#include "sycl/adaptivecpp.hpp"
+#include "sycl/gated.hpp"
+#include "sycl/on_stream.hpp"
 #include "sycl/state.hpp"
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
@@ -38,53 +41,17 @@ struct pending {
   }
 };
 
-using reader = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read>;
-using writer = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read_write>;
-
-void flush() {
-  ::hipsycl::rt::runtime_keep_alive_token runtime;
-  runtime.get()->dag().flush_async();
-}
-
-/// Accessors of one command. AdaptiveCpp looks for them in the bytes of the command's function
-/// object, so they have to lie in it; it warns of those that do not, as those of large groups.
-struct held_buffers {
-  std::optional<reader> reads[2];
-  std::optional<writer> writes[2];
-
-  held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
-    std::size_t r = 0, w = 0;
-    for (buffer_use use : buffers) {
-      if (use.writes && w < 2)
-        writes[w++].emplace(use.buffer, h);
-      else if (use.writes)
-        writer(use.buffer, h);
-      else if (r < 2)
-        reads[r++].emplace(use.buffer, h);
-      else
-        reader(use.buffer, h);
-    }
-  }
-};
-
-// Address of a buffer on a device. Valid in a command that has an accessor to it.
-void* address_on(const buffer_use& use, const ::sycl::device& where) {
-  return const_cast<::sycl::buffer<std::byte, 1>&>(use.buffer).get_pointer(where);
-}
-
 ::sycl::event submit_buffers(communicator_state& state, ::sycl::queue& queue, const core::ticket& t,
                              const std::shared_ptr<pending>& p,
                              const std::vector<buffer_use>& buffers,
                              const std::vector<::sycl::event>& deps) {
-  const auto where = queue.get_device();
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     h.AdaptiveCpp_enqueue_custom_operation(
-        [state = state.shared_from_this(), t, p, buffers, where,
-         memory = held_buffers(buffers, h)](::sycl::interop_handle&) {
-          auto& n = *t.get();
-          for (const auto& use : buffers)
-            set_addresses(n.record, n.parts, use.place, address_on(use, where));
+        [state = state.shared_from_this(), t, p,
+         memory = buffer_memory(buffers, queue.get_device()),
+         held = held_buffers(buffers, h)](::sycl::interop_handle&) {
+          memory.set(*t.get());
           state->core().mark_ready(t);
           p->wait();
         });
@@ -108,6 +75,9 @@ bool idle(const ::sycl::queue& queue) {
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps) {
+  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
+  if (state.on_device() && state.on_device()->gate())
+    return start_gated(state, queue, record, shape, buffers, deps);
   auto p = std::make_shared<pending>();
   p->deps = deps;
   if (queue.is_in_order())

@@ -9,6 +9,7 @@
 // one by default, so the library asks for more before the SYCL runtime starts. docs/design/
 // completion.md has what else was tried.
 #include "base/error.hpp"
+#include "sycl/on_stream.hpp"
 #include "sycl/state.hpp"
 
 #ifndef SYCL_IMPLEMENTATION_ACPP
@@ -54,6 +55,9 @@ struct held_buffers {
     for (const auto& [place, memory] : reads)
       set_addresses(n.record, n.parts, place, const_cast<std::byte*>(&memory[0]));
     for (const auto& [place, memory] : writes) set_addresses(n.record, n.parts, place, &memory[0]);
+    // Whatever the device, a host task is given its buffers in the host's memory.
+    for (const auto& [place, memory] : reads) set_memory(n.record, n.parts, place);
+    for (const auto& [place, memory] : writes) set_memory(n.record, n.parts, place);
   }
 };
 
@@ -64,6 +68,7 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps) {
+  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
   const bool ready = buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
   core::observer watch;
   watch.assisted = true;
@@ -95,14 +100,7 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
     return done;
   } catch (const ::sycl::exception& e) {
     if (message) waiting_messages.fetch_sub(1);
-    // The operation is issued and can be neither started nor taken back.
-    error_info info;
-    info.code = errc::native;
-    info.message = std::string("SYCL refused the command of an operation: ") + e.what();
-    info.hint = "The communicator cannot be used any more";
-    info.operation = core::describe(record);
-    state.core().fail_all(info);
-    throw error(info);
+    refuse_command(state, record, e.what());
   }
 }
 

@@ -181,12 +181,14 @@ std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
       r.stripe = stripe;
       r.ring = ring;
       r.pipeline = depth;
+      r.stagger = depth > 1 ? 1 : 0;
       if (plan::refusal(p, r).empty())
         list.push_back({"HiCCL " + name + ", depth " + std::to_string(depth), r});
     }
   };
   const int nodes = own.factors.front();
-  const int width = own.factors.size() > 1 ? node_ranks(own) : 1;
+  // Where all ranks are roots, all NICs are busy without stripes.
+  const int width = rooted(p.kind) && own.factors.size() > 1 ? node_ranks(own) : 1;
   shape tree = own;
   if (own.factors.size() > 1 && nodes > 1) tree = with_outer(own, factors_up_to(nodes, 2));
   add("tree", tree, 1, width);
@@ -241,6 +243,7 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
     with([](recipe& o) { o.segments = std::max(o.segments / 2, 1); });
   }
   for (const int ports : {0, 1, 2, 4}) with([&](recipe& o) { o.ports = ports; });
+  with([](recipe& o) { o.stagger = o.pipeline > 1 ? 1 - o.stagger : 0; });
   if (r.algorithm == "composed") with([](recipe& o) { o.fuse = o.fuse == 0 ? 4096 : 0; });
   std::int64_t stride = 1;
   for (std::size_t l = r.via.size(); l-- > 0; stride *= r.hierarchy[l])

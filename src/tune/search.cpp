@@ -20,6 +20,8 @@ using plan::recipe;
 // How much longer than the best known plan a guess may be to be worth a simulation.
 constexpr double hopeless = 6;
 constexpr std::size_t least_simulated = 12;
+// Work of the simulator for an instruction, if few transfers share a link.
+constexpr double costs = 4;
 constexpr std::size_t refined = 4;
 constexpr int most_rounds = 6;
 
@@ -33,19 +35,22 @@ class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 3e5 + 2500.0 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : 6e5 + 3e3 * p.ranks;
   }
 
   search_result run() {
     collect();
+    // Half of the budget finds good algorithms, half their parameters. What must be simulated comes
+    // after the most promising plans, which soon show that it takes longer.
+    std::size_t tried = 0;
+    for (const guessed& g : m_list) {
+      if (++tried > least_simulated && g.cost.seconds > hopeless * best()) break;
+      if (m_spent + costs * g.cost.instructions <= m_budget / 2 || m_result.best.empty())
+        simulate(g);
+    }
     for (const guessed& g : m_list)
       if (must(g)) simulate(g);
-    // Half of the budget finds good algorithms, half their parameters.
-    const double first_half = m_spent + (m_budget - m_spent) / 2;
-    for (const guessed& g : m_list) {
-      if (m_result.best.size() >= least_simulated && g.cost.seconds > hopeless * best()) break;
-      if (m_spent + g.cost.instructions <= first_half || m_result.best.empty()) simulate(g);
-    }
+    if (m_result.best.empty()) simulate_smallest();
     for (int round = 0; round < most_rounds && refine(); ++round) {
     }
     finish();
@@ -84,6 +89,9 @@ class searcher {
         }
       }
       note(top, "");
+      if (top.pipeline < 2) continue;
+      top.stagger = 1;
+      if (plan::refusal(m_problem, top).empty()) note(top, "");
     }
     std::stable_sort(m_list.begin(), m_list.end(), [](const guessed& a, const guessed& b) {
       return a.cost.seconds < b.cost.seconds;
@@ -95,26 +103,45 @@ class searcher {
     m_list.push_back({r, source, guess(m_problem, r, m_machine)});
   }
 
-  // Builds and simulates; keeps the list of results sorted.
+  // Builds and simulates, as long as the plan may still be one of the best; keeps the list of
+  // results sorted.
   void simulate(const guessed& g) {
     if (!m_tried.insert(plan::to_text(g.how)).second) return;
     if (m_options.progress) m_options.progress(plan::to_text(g.how));
     const plan::schedule s = plan::build(m_problem, g.how);
+    const auto keep = static_cast<std::size_t>(m_options.keep);
+    sim::simulate_options limits;
+    if (m_result.best.size() >= keep) limits.most_seconds = m_result.best[keep - 1].seconds;
+    if (!m_desperate)
+      limits.most_work = static_cast<std::uint64_t>(std::max(m_budget - m_spent, m_budget / 16));
+    const sim::prediction time = sim::simulate(s, m_machine, limits);
     found f;
     f.how = g.how;
     f.source = g.source;
     f.guessed = g.cost.seconds;
     f.instructions = plan::instruction_count(s);
+    m_spent += static_cast<double>(f.instructions + time.work);
+    ++m_result.simulated;
+    if (time.gave_up) return;
+    f.seconds = time.seconds;
     f.hash = plan::hash(s);
     for (const plan::program& p : s.ranks)
       f.scratch_bytes = std::max(f.scratch_bytes, p.scratch_bytes);
-    f.seconds = sim::simulate(s, m_machine).seconds;
-    m_spent += static_cast<double>(f.instructions);
-    ++m_result.simulated;
     const auto place =
         std::upper_bound(m_result.best.begin(), m_result.best.end(), f,
                          [](const found& a, const found& b) { return a.seconds < b.seconds; });
     m_result.best.insert(place, std::move(f));
+  }
+
+  // Where every plan is beyond the budget there must still be an answer.
+  void simulate_smallest() {
+    const auto least = std::min_element(
+        m_list.begin(), m_list.end(),
+        [](const auto& a, const auto& b) { return a.cost.instructions < b.cost.instructions; });
+    m_desperate = true;
+    m_tried.clear();
+    simulate(*least);
+    m_desperate = false;
   }
 
   // Changes one parameter of each of the best. Returns whether the best one became better.
@@ -126,7 +153,7 @@ class searcher {
     for (const recipe& seed : seeds)
       for (const recipe& r : neighbours(seed, m_problem, m_machine)) {
         const estimate cost = guess(m_problem, r, m_machine);
-        if (m_spent + cost.instructions <= m_budget) simulate({r, "", cost});
+        if (m_spent + costs * cost.instructions <= m_budget) simulate({r, "", cost});
       }
     return best() < before;
   }
@@ -149,6 +176,7 @@ class searcher {
   const search_options& m_options;
   double m_budget = 0;
   double m_spent = 0;
+  bool m_desperate = false;  // nothing was cheap enough
   std::vector<guessed> m_list;
   std::set<std::string> m_known;
   std::set<std::string> m_tried;

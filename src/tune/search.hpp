@@ -29,8 +29,8 @@ struct found {
 
 struct search_options {
   int keep = 5;  ///< how many to return
-  /// Instructions to simulate in all, as a measure of time that is the same everywhere; 0: enough
-  /// for well under a second at 64 ranks and for seconds at thousands.
+  /// Work of the simulator in all (sim::prediction::work), a measure of time that is the same
+  /// everywhere; 0: enough for well under a second at 64 ranks and for seconds at thousands.
   double budget = 0;
   /// Plans of more instructions are returned unverified.
   double most_verified = 6e6;

@@ -20,7 +20,7 @@ const char* const vendors = R"(
 platforms = ["cuda"]
 [backends.rccl]
 platforms = ["hip"]
-[backends.ipc]
+[backends.ucc]
 )";
 
 base::config loaded(const std::string& text) {
@@ -68,11 +68,11 @@ TEST(Selection, WithoutConfigurationEverythingGoesThroughMpi) {
 TEST(Selection, TakesTheFirstBackendOfThePlatform) {
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4)), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"hip", 2, 1}), "rccl");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"host", 2, 1}), "ipc");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ipc");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ipc");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ipc"}), "mpi");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ipc", "mpi"}), "");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"host", 2, 1}), "ucc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ucc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ucc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc"}), "mpi");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc", "mpi"}), "");
 }
 
 TEST(Selection, ThresholdSplitsBySize) {
@@ -82,7 +82,7 @@ TEST(Selection, ThresholdSplitsBySize) {
   EXPECT_EQ(chosen(text, query(kind::allreduce, 16384)), "nccl");
   EXPECT_EQ(chosen(text, query(kind::allreduce, ~std::uint64_t{0})), "nccl");
   EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"mpi"}), "nccl");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 1 << 20), {"host", 2, 1}, {"ipc"}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1 << 20), {"host", 2, 1}, {"ucc"}), "mpi");
   EXPECT_EQ(chosen(text, of_unknown_size(kind::allgatherv)), "nccl");
 }
 
@@ -104,11 +104,11 @@ TEST(Selection, RulesGoBeforeTheThreshold) {
   const std::string text = "threshold = -1\n" + std::string(vendors) + R"(
 [[rules]]
 collective = "allreduce"
-backend = ["rccl", "ipc"]
+backend = ["rccl", "ucc"]
 )";
   EXPECT_EQ(chosen(text, query(kind::allreduce, 4)), "rccl");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl"}), "ipc");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl", "ipc"}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl"}), "ucc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl", "ucc"}), "mpi");
   EXPECT_EQ(chosen(text, query(kind::reduce, 4)), "mpi");
 }
 
@@ -116,14 +116,14 @@ TEST(Selection, TheFirstMatchingRuleWins) {
   const std::string text = std::string(vendors) + R"(
 [[rules]]
 bytes = "..4Ki"
-backend = "ipc"
+backend = "ucc"
 [[rules]]
 bytes = "4Ki..64Ki"
 backend = "nccl"
 [[rules]]
 backend = "mpi"
 )";
-  EXPECT_EQ(chosen(text, query(kind::reduce, 4096)), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 4096)), "ucc");
   EXPECT_EQ(chosen(text, query(kind::reduce, 4097)), "nccl");
   EXPECT_EQ(chosen(text, query(kind::reduce, 65536)), "nccl");
   EXPECT_EQ(chosen(text, query(kind::reduce, 65537)), "mpi");
@@ -139,13 +139,13 @@ ranks = "4..8"
 nodes = 2
 bytes = "1Ki.."
 memory = ["device", "shared"]
-backend = "ipc"
+backend = "ucc"
 [[rules]]
 backend = "mpi"
 )";
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024)), "ipc");
-  EXPECT_EQ(chosen(text, query(kind::reduce, 1024, SUCL_MEMORY_SHARED)), "ipc");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"hip", 4, 2}), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024)), "ucc");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 1024, SUCL_MEMORY_SHARED)), "ucc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"hip", 4, 2}), "ucc");
   EXPECT_EQ(chosen(text, query(kind::broadcast, 1024)), "mpi");
   EXPECT_EQ(chosen(text, query(kind::allreduce, 1023)), "mpi");
   EXPECT_EQ(chosen(text, query(kind::allreduce, 1024, SUCL_MEMORY_HOST)), "mpi");
@@ -180,6 +180,23 @@ TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
             "");
 }
 
+TEST(Selection, PlansGoBeforeMpiOnMemoryOfTheHost) {
+  const auto host = [](kind k) { return query(k, 4, SUCL_MEMORY_SHARED); };
+  EXPECT_EQ(chosen("", host(kind::allreduce)), "plan");
+  EXPECT_EQ(chosen("", host(kind::allreduce), eight_gpus, {"plan"}), "mpi");
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_DEVICE)), "mpi");
+  EXPECT_EQ(chosen(vendors, host(kind::allreduce)), "nccl");
+  EXPECT_EQ(chosen("threshold = -1", host(kind::allreduce)), "mpi");
+  EXPECT_EQ(chosen("default_backend = \"mock\"", host(kind::allreduce)), "mock");
+  EXPECT_EQ(chosen("[backends.plan]\nenabled = false", host(kind::allreduce)), "mpi");
+  EXPECT_EQ(chosen("[[rules]]\nbytes = \"..8\"\nbackend = \"mpi\"", host(kind::allreduce)), "mpi");
+  const selection_table table = compile(loaded(""), {"host", 2, 1});
+  const explanation e = explain(table, host(kind::allreduce), [](int) { return std::string(); });
+  EXPECT_NE(render(e).find("taken  plan, built in: faster than MPI within a node"),
+            std::string::npos)
+      << render(e);
+}
+
 TEST(Selection, ExplainsWhatItTookAndPassedOver) {
   const selection_table table = compile(loaded("threshold = 4096\n" + std::string(vendors) + R"(
 [[rules]]
@@ -211,7 +228,7 @@ backend = "mock"
   };
   EXPECT_EQ(
       render(explain(table, query(kind::allreduce, 1 << 20), obstacle)),
-      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ipc
+      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ucc
   passed mpi, rules[0] (file sucl.toml:9:1): it is for broadcast
   passed rccl, rules[1] (file sucl.toml:12:1): it is for platform hip
   passed rccl, rules[2] (file sucl.toml:15:1): it is for ranks 2..4, not 8
@@ -222,7 +239,7 @@ backend = "mock"
   passed mpi, threshold: the message is not below 4Ki
   passed nccl, platform: it has no allreduce of fp32
   passed rccl, platform: it is for platform hip
-  taken  ipc, platform: the first backend for platform cuda that can carry it
+  taken  ucc, platform: the first backend for platform cuda that can carry it
 )");
 }
 
@@ -246,10 +263,11 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
   const selection_table plain = compile(loaded(""), one);
   const explanation e = explain(plain, small, fine);
-  ASSERT_EQ(e.considered.size(), 1u);
-  EXPECT_EQ(e.considered[0].source, "default_backend");
-  EXPECT_TRUE(e.considered[0].taken);
-  EXPECT_EQ(e.considered[0].why, "nothing before it applies");
+  ASSERT_EQ(e.considered.size(), 2u);
+  EXPECT_EQ(e.considered[0].why, "it is for system, host, shared memory");
+  EXPECT_EQ(e.considered[1].source, "default_backend");
+  EXPECT_TRUE(e.considered[1].taken);
+  EXPECT_EQ(e.considered[1].why, "nothing before it applies");
 }
 
 TEST(Selection, ChoosingAllocatesNothing) {
@@ -274,7 +292,7 @@ TEST(Selection, TheReasonsAgreeWithTheChoice) {
 [[rules]]
 bytes = "128..2Ki"
 memory = "device"
-backend = ["ipc", "nccl"]
+backend = ["ucc", "nccl"]
 [[rules]]
 collective = "reduce"
 backend = ["mock", "mpi"]

@@ -20,6 +20,8 @@ constexpr std::array sub_commands{
     plan_sub_command{"verify", "prove a plan right, or name its first fault", plan_verify},
     plan_sub_command{"simulate", "predict the time of a plan on a machine", plan_simulate},
     plan_sub_command{"search", "find the best plan for a machine, over message sizes", plan_search},
+    plan_sub_command{"compare", "compare recipes, or compute the papers' tables again",
+                     plan_compare},
     plan_sub_command{"machines", "list the descriptions of machines, or measure this one",
                      plan_machines},
     plan_sub_command{"algorithms", "list the algorithms and their parameters", plan_algorithms},

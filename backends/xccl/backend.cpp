@@ -1,0 +1,312 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// NCCL and RCCL as backends. An operation that comes with a stream is enqueued on it and is, for
+/// the core, over; one that comes without goes to a stream of the communicator's own, with an event
+/// behind it. The library orders the work of a communicator on the device as it was called,
+/// whatever the streams, so both kinds may be mixed.
+#include "communicator.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#define SUCL_TEXT_OF(word) #word
+#define SUCL_TEXT(word) SUCL_TEXT_OF(word)
+
+namespace sucl::xccl {
+namespace {
+
+constexpr const vendor& own = SUCL_XCCL_VENDOR;
+constexpr auto longest_ending = std::chrono::seconds(10);
+
+template <class Body>
+sucl_status guarded(const sucl_core* core, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "no memory for the backend's bookkeeping",
+                      nullptr);
+  }
+}
+
+// The table's description, once it is known. Several processes may be played by threads of one.
+void set_description(const std::string& text);
+
+// One setting; false if there is none of this name and form.
+bool read(const sucl_setting& setting, sucl_state& state, std::string& file) {
+  const std::string_view key = setting.key, value = setting.value;
+  if (key == "library") {
+    file = value;
+    return true;
+  }
+  bool* target = key == "exact"      ? &state.wanted.exact
+                 : key == "messages" ? &state.wanted.messages
+                                     : nullptr;
+  const bool yes = value == "true" || value == "1";
+  if (!target || (!yes && value != "false" && value != "0")) return false;
+  *target = yes;
+  return true;
+}
+
+void describe(const sucl_state& state) {
+  const loaded& l = state.library;
+  std::string text =
+      std::string(state.from->title) + " " + print_version(l.version) + ", " + l.path;
+  for (const auto& other : l.others) {
+    text += "; another copy is loaded too: " + other;
+    const std::string warning = std::string("the process has two copies of ") + state.from->title +
+                                ": " + l.path + " is used, and there is " + other;
+    state.core->log(SUCL_LOG_WARN, state.from->name, warning.c_str());
+  }
+  set_description(text);
+}
+
+sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint64_t count,
+                 sucl_state** result);
+
+void close(sucl_state* state) {
+  // Communicators that are still being ended, because other ranks end theirs later or never.
+  {
+    std::unique_lock lock(state->ending->mutex);
+    if (!state->ending->changed.wait_for(lock, longest_ending,
+                                         [&] { return state->ending->running == 0; })) {
+      state->core->log(SUCL_LOG_WARN, state->from->name,
+                       "communicators could not be ended in time and are left as they are");
+      return;  // what the threads use stays
+    }
+  }
+  delete state;
+}
+
+sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability* answer) {
+  answer->supported = question->memory != SUCL_MEMORY_SYSTEM &&
+                      carries(state->wanted, question->kind, question->type, question->op);
+  answer->flags = SUCL_CAP_STREAM_ORDERED;
+  answer->max_count = 0;
+  return SUCL_SUCCESS;
+}
+
+/// What ranks tell each other before the first collective call of the library.
+struct greeting {
+  std::int32_t ready = 0;
+  unique_id id{};
+};
+
+// This rank's part that may fail; the others hear of it.
+sucl_status prepare(sucl_backend_comm& comm, const sucl_comm_info& info, greeting& mine) {
+  const loaded& l = comm.state->library;
+  const char* no_device = comm.state->from->is_hip ? "the rank's queue is not on a HIP device"
+                                                   : "the rank's queue is not on a CUDA device";
+  if (!info.native_device)
+    return comm.state->core->fail(SUCL_ERROR_UNAVAILABLE, 0, no_device,
+                                  "Make the communicator with a queue of such a device.");
+  std::memcpy(&comm.device, info.native_device, sizeof comm.device);
+  if (const int result = l.device.retain_context(&comm.context, comm.device))
+    return device_failed(comm, result, "the use of the device");
+  const on_device here(l.device, comm.context);
+  if (const int result = l.device.create_stream(&comm.stream, non_blocking_stream))
+    return device_failed(comm, result, "the creation of a stream");
+  if (comm.rank == 0)
+    if (const int result = l.api.get_unique_id(&mine.id))
+      return failed(comm, result, "ncclGetUniqueId");
+  mine.ready = 1;
+  return SUCL_SUCCESS;
+}
+
+void release(sucl_backend_comm* comm) {
+  const device_api& device = comm->state->library.device;
+  if (comm->context) {
+    const on_device here(device, comm->context);
+    for (auto& r : comm->requests) device.destroy_event(r->event);
+    for (void* memory : comm->memory) device.free(memory);
+    if (comm->stream) device.destroy_stream(comm->stream);
+  }
+  if (comm->context) device.release_context(comm->device);
+  delete comm;
+}
+
+sucl_status join(sucl_backend_comm& comm, const sucl_comm_info& info) {
+  const sucl_core* core = comm.state->core;
+  greeting mine;
+  const sucl_status own_status = prepare(comm, info, mine);
+  std::vector<greeting> all(static_cast<std::size_t>(comm.size));
+  if (const auto status = core->oob_allgather(info.oob, &mine, all.data(), sizeof mine))
+    return status;
+  if (own_status) return own_status;
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (!all[r].ready)
+      return core->fail(SUCL_ERROR_UNAVAILABLE, 0,
+                        ("rank " + std::to_string(r) + " cannot use it").c_str(),
+                        "See what that rank logs with SUCL_LOG=info.");
+  const on_device here(comm.state->library.device, comm.context);
+  const int result =
+      comm.state->library.api.comm_init_rank(&comm.native, comm.size, all[0].id, comm.rank);
+  return result == ok ? SUCL_SUCCESS : failed(comm, result, "ncclCommInitRank");
+}
+
+sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** result) {
+  return guarded(state->core, [&] {
+    auto* comm = new sucl_backend_comm;
+    comm->state = state;
+    comm->rank = info->rank;
+    comm->size = info->size;
+    const sucl_status status = join(*comm, *info);
+    if (status)
+      release(comm);
+    else
+      *result = comm;
+    return status;
+  });
+}
+
+// Ends the library's communicator in a thread, then calls `last`.
+template <class Last>
+void end(sucl_backend_comm* comm, int (*how)(comm_handle), Last last) {
+  const auto ending = comm->state->ending;
+  {
+    const std::lock_guard lock(ending->mutex);
+    ++ending->running;
+  }
+  std::thread([comm, how, ending, last, native = std::exchange(comm->native, nullptr)] {
+    {
+      const on_device here(comm->state->library.device, comm->context);
+      if (native) how(native);
+    }
+    last();
+    const std::lock_guard lock(ending->mutex);
+    --ending->running;
+    ending->changed.notify_all();
+  }).detach();
+}
+
+void comm_destroy(sucl_backend_comm* comm) {
+  if (!comm->native) return;  // given up: its memory and streams may still be in use
+  end(comm, comm->state->library.api.comm_destroy, [comm] { release(comm); });
+}
+
+void abort(sucl_backend_comm* comm) {
+  if (comm->native) end(comm, comm->state->library.api.comm_abort, [] {});
+}
+
+sucl_request* take_request(sucl_backend_comm& comm, sucl_status& status) {
+  if (!comm.unused.empty()) {
+    sucl_request* r = comm.unused.back();
+    comm.unused.pop_back();
+    return r;
+  }
+  auto made = std::make_unique<sucl_request>();
+  const int result = comm.state->library.device.create_event(&made->event, event_without_timing);
+  if (result != device_ok) {
+    status = device_failed(comm, result, "the creation of an event");
+    return nullptr;
+  }
+  comm.unused.reserve(comm.requests.size() + 1);
+  comm.requests.push_back(std::move(made));
+  return comm.requests.back().get();
+}
+
+// Whether the library has noticed by itself that something has gone wrong.
+sucl_status look(sucl_backend_comm& comm) {
+  int error = ok;
+  const int result = comm.state->library.api.comm_get_async_error(comm.native, &error);
+  if (result == ok && (error == ok || error == in_progress)) return SUCL_SUCCESS;
+  return failed(comm, result == ok ? error : result, "the communicator");
+}
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
+  *request = nullptr;
+  if (const auto status = look(*comm)) return status;
+  if (o->stream) return enqueue(*comm, *o, o->stream);
+  return guarded(comm->state->core, [&]() -> sucl_status {
+    const on_device here(comm->state->library.device, comm->context);
+    sucl_status status = SUCL_SUCCESS;
+    sucl_request* r = take_request(*comm, status);
+    if (!r) return status;
+    status = enqueue(*comm, *o, comm->stream);
+    const int result =
+        status ? device_ok : comm->state->library.device.record_event(r->event, comm->stream);
+    if (result != device_ok) status = device_failed(*comm, result, "an event");
+    if (status)
+      comm->unused.push_back(r);
+    else
+      *request = r;
+    return status;
+  });
+}
+
+sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
+  const int result = comm->state->library.device.query_event(request->event);
+  *done = result == device_ok;
+  sucl_status status = SUCL_SUCCESS;
+  if (result == device_not_ready)
+    status = look(*comm);
+  else if (result != device_ok)
+    status = device_failed(*comm, result, "an operation");
+  if (*done || status) comm->unused.push_back(request);
+  return status;
+}
+
+sucl_backend table{sizeof(sucl_backend),
+                   SUCL_ABI_MAJOR,
+                   SUCL_ABI_MINOR,
+                   0,
+                   SUCL_TEXT(SUCL_XCCL_VENDOR),
+                   "",
+                   open,
+                   close,
+                   query,
+                   comm_create,
+                   comm_destroy,
+                   post,
+                   test,
+                   abort};
+
+void set_description(const std::string& text) {
+  static std::mutex mutex;
+  static auto& all = *new std::set<std::string>;  // what was given out stays
+  const std::lock_guard lock(mutex);
+  table.description = all.insert(text).first->c_str();
+}
+
+sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint64_t count,
+                 sucl_state** result) {
+  return guarded(core, [&]() -> sucl_status {
+    auto state = std::make_unique<sucl_state>();
+    state->core = core;
+    state->from = &own;
+    std::string file;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      if (read(settings[i], *state, file)) continue;
+      const std::string text = "the setting " + std::string(settings[i].key) + " = '" +
+                               settings[i].value + "' is not understood";
+      return core->fail(SUCL_ERROR_CONFIGURATION, 0, text.c_str(),
+                        "There are library (a path), exact and messages (true or false).");
+    }
+    const complaint problem = xccl::open(own, file, state->library);
+    if (!problem.message.empty())
+      return core->fail(SUCL_ERROR_UNAVAILABLE, 0, problem.message.c_str(), problem.hint.c_str());
+    if (const int status = state->library.device.init(0); status != device_ok)
+      return core->fail(SUCL_ERROR_UNAVAILABLE, status,
+                        (std::string(own.device_library) + " finds no device").c_str(),
+                        "Check the driver with the vendor's own tools.");
+    describe(*state);
+    *result = state.release();
+    return SUCL_SUCCESS;
+  });
+}
+
+}  // namespace
+
+}  // namespace sucl::xccl
+
+extern "C" SUCL_ABI_EXPORT const sucl_backend* sucl_backend_entry(std::uint32_t core_major,
+                                                                  std::uint32_t) {
+  return core_major == SUCL_ABI_MAJOR ? &sucl::xccl::table : nullptr;
+}

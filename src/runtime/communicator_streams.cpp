@@ -1,0 +1,84 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations that are posted on native streams: the fast path on GPUs, whole.
+#include "runtime/communicator.hpp"
+
+#include "base/error.hpp"
+#include "runtime/process.hpp"
+
+#include <algorithm>
+
+namespace sucl::core {
+
+using phase = node::phase;
+
+bool communicator::orders_on_stream(const sucl_operation& record, const layouts& shape,
+                                    const carrier& c) {
+  const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+  if (!w.streams && record.kind != SUCL_KIND_GROUP) return false;
+  const bool dense = !shape.send && !shape.recv && shape.parts.empty();
+  if (dense && travels_as_it_is(record, w, m_staging)) return true;
+  const auto how = plan_adaptation(record, shape, *c.wires, m_staging);
+  if (how.needed) return false;
+  // Of a group, whose parts have their own types, whatever carries messages decides.
+  return record.kind != SUCL_KIND_GROUP ||
+         c.wires->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
+}
+
+std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record,
+                                                    const layouts& shape) {
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  const carrier& c = m_carriers.choose(record);
+  if (!orders_on_stream(record, shape, c) || !may_post(record)) return std::nullopt;
+  // The host posts what stands before it when that is ready, and this one could come first.
+  if (std::any_of(m_waiting.begin(), m_waiting.end(), [](node* n) { return !n->on_stream; }))
+    return std::nullopt;
+  node* n = take_node();
+  fill(*n, record, shape, false);
+  n->via = &c;
+  n->on_stream = true;
+  n->watch.assisted = true;
+  n->issued = clock::now();
+  if (n->record.sequence) m_carriers.note_issue(n->record.sequence);
+  n->ready.store(false, std::memory_order_relaxed);
+  n->references.store(1, std::memory_order_relaxed);
+  m_waiting.push_back(n);
+  return ticket(n);
+}
+
+void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
+  node& n = *t.get();
+  std::unique_lock lock(m_mutex);
+  if (n.at.load(std::memory_order_relaxed) != phase::waiting) return;  // given up meanwhile
+  const bool first = m_waiting.front() == &n;
+  m_waiting.erase(std::find(m_waiting.begin(), m_waiting.end(), &n));
+  m_flight.push_back(&n);
+  if (!is_point_to_point(n.record.kind)) m_collectives_posted = n.record.sequence;
+  n.posted = clock::now();
+  n.at.store(phase::posted, std::memory_order_relaxed);
+  n.record.stream = stream;
+  try {
+    if (!first)
+      base::fail(errc::internal, "an operation on a stream was enqueued before an earlier one");
+    m_last_on_stream = n.record;
+    post_as_it_is(n);
+  } catch (...) {
+    const auto info = caught(n.record);
+    finish(n, &info);
+  }
+  deliver_done(lock);
+  if (!m_waiting.empty()) m_process->wake(*this);
+}
+
+// Unless something failed: then a stream may wait for a rank that is gone until it is aborted.
+void communicator::drain_streams() {
+  {
+    const std::lock_guard lock(m_mutex);
+    if (m_broken) return;
+  }
+  if (m_device.streams.drain) m_device.streams.drain(m_device.streams.context);
+}
+
+}  // namespace sucl::core

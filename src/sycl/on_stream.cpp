@@ -1,0 +1,173 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// One native command puts the backend's work on the stream while it is being enqueued. No thread
+// waits for anything.
+#include "sycl/on_stream.hpp"
+
+#include "base/error.hpp"
+#include "sycl/adaptivecpp.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+namespace sucl::glue {
+namespace {
+
+/// A command that is going to post an operation. The runtime may keep a command for long, and free
+/// it in a thread of its own, so the communicator is let go as soon as the operation is posted.
+struct job {
+  std::shared_ptr<communicator_state> state;
+  core::ticket operation;
+
+  void post(void* stream) {
+    state->core().post_on_stream(operation, stream);
+    retire(std::move(state));
+  }
+};
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<job>& j,
+                     const std::vector<buffer_use>& buffers,
+                     const std::vector<::sycl::event>& deps) {
+  auto done = queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    if (buffers.empty())
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [j](::sycl::interop_handle& handle) { j->post(stream_of(handle)); });
+    else
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [j, memory = buffer_memory(buffers, queue.get_device()),
+           held = held_buffers(buffers, h)](::sycl::interop_handle& handle) {
+            memory.set(*j->operation.get());
+            j->post(stream_of(handle));
+          });
+  });
+  flush();
+  return done;
+}
+
+#else
+
+/// Access to the buffers of an operation, and their addresses in a command of their device.
+class held_buffers {
+ public:
+  held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
+    for (buffer_use use : buffers) {
+      if (!use.writes)
+        m_reads.emplace_back(use.place, reader(use.buffer, h));
+      else if (use.discards)
+        m_writes.emplace_back(use.place, writer(use.buffer, h, {::sycl::property::no_init{}}));
+      else
+        m_writes.emplace_back(use.place, writer(use.buffer, h));
+    }
+  }
+  template <::sycl::backend Backend>
+  void set(core::node& n, const ::sycl::interop_handle& handle) const {
+    const auto address = [&](const auto& memory) {
+      return reinterpret_cast<void*>(handle.template get_native_mem<Backend>(memory));
+    };
+    for (const auto& [place, memory] : m_reads)
+      set_addresses(n.record, n.parts, place, address(memory));
+    for (const auto& [place, memory] : m_writes)
+      set_addresses(n.record, n.parts, place, address(memory));
+  }
+
+ private:
+  using reader = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read>;
+  using writer = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read_write>;
+  std::vector<std::pair<buffer_place, reader>> m_reads;
+  std::vector<std::pair<buffer_place, writer>> m_writes;
+};
+
+template <::sycl::backend Backend>
+void post(job& j, const held_buffers& memory, const ::sycl::interop_handle& handle) {
+  memory.set<Backend>(*j.operation.get(), handle);
+  j.post(reinterpret_cast<void*>(handle.get_native_queue<Backend>()));
+}
+
+template <class Handler = ::sycl::handler>
+::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<job>& j,
+                     const std::vector<buffer_use>& buffers,
+                     const std::vector<::sycl::event>& deps) {
+  // A native command on an out-of-order queue does not wait for its depends_on, a barrier does,
+  // and what comes after the barrier waits for it.
+  if (!queue.is_in_order() && !deps.empty()) queue.ext_oneapi_submit_barrier(deps);
+  return queue.submit([&](Handler& h) {
+    h.depends_on(deps);
+    if constexpr (with_native_commands<Handler>) {
+      h.ext_codeplay_enqueue_native_command(
+          [j, memory = held_buffers(buffers, h)](::sycl::interop_handle handle) {
+            if (handle.get_backend() == ::sycl::backend::ext_oneapi_hip)
+              post<::sycl::backend::ext_oneapi_hip>(*j, memory, handle);
+            else
+              post<::sycl::backend::ext_oneapi_cuda>(*j, memory, handle);
+          });
+    }
+  });
+}
+
+#endif
+
+struct retired_states {
+  std::mutex mutex;
+  std::atomic<bool> any{false};
+  std::vector<std::shared_ptr<communicator_state>> states;
+};
+retired_states& retired() {
+  static auto& all = *new retired_states;  // used by threads that may outlive this library's end
+  return all;
+}
+
+}  // namespace
+
+void retire(std::shared_ptr<communicator_state> state) {
+  if (state.use_count() > 2) return;  // two: the program may be letting go of the other one now
+  auto& r = retired();
+  const std::lock_guard lock(r.mutex);
+  r.states.push_back(std::move(state));
+  r.any.store(true, std::memory_order_release);
+}
+
+void collect_retired() {
+  auto& r = retired();
+  if (!r.any.load(std::memory_order_acquire)) return;
+  std::vector<std::shared_ptr<communicator_state>> old;
+  {
+    const std::lock_guard lock(r.mutex);
+    old.swap(r.states);
+    r.any.store(false, std::memory_order_relaxed);
+  }
+}
+
+std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::queue& queue,
+                                             const sucl_operation& record,
+                                             const core::layouts& shape,
+                                             const std::vector<buffer_use>& buffers,
+                                             const std::vector<::sycl::event>& deps) {
+  auto* device = state.on_device();
+  if (!device || !device->streams()) return std::nullopt;
+  collect_retired();
+  auto issued = state.core().issue_on_stream(record, shape);
+  if (!issued) return std::nullopt;
+  auto& tracker = *device->streams();
+  auto j = std::make_shared<job>(job{state.shared_from_this(), std::move(*issued)});
+  try {
+    // One after the other: the device works on the operations of a communicator in one order.
+    const auto before = tracker.before(queue);
+    std::vector<::sycl::event> all;
+    if (before) {
+      all = deps;
+      all.push_back(*before);
+    }
+    auto done = submit(queue, j, buffers, before ? all : deps);
+    tracker.add(done, queue);
+    return done;
+  } catch (const ::sycl::exception& e) {
+    refuse_command(state, record, e.what());
+  }
+}
+
+}  // namespace sucl::glue

@@ -1,0 +1,100 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sycl/streams.hpp"
+
+#include "sycl/implementation.hpp"
+
+#include <algorithm>
+
+namespace sucl::glue {
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+bool has_native_streams(const ::sycl::device& d) {
+  const auto backend = d.get_backend();
+  return backend == ::sycl::backend::cuda || backend == ::sycl::backend::hip;
+}
+
+int native_number(const ::sycl::device& d) { return d.AdaptiveCpp_device_id().get_id(); }
+
+#else
+
+// Without native commands, host tasks carry everything.
+bool has_native_streams(const ::sycl::device& d) {
+  const auto backend = d.get_backend();
+  return with_native_commands<::sycl::handler> && (backend == ::sycl::backend::ext_oneapi_cuda ||
+                                                   backend == ::sycl::backend::ext_oneapi_hip);
+}
+
+int native_number(const ::sycl::device& d) {
+  if (d.get_backend() == ::sycl::backend::ext_oneapi_hip)
+    return static_cast<int>(::sycl::get_native<::sycl::backend::ext_oneapi_hip>(d));
+  return static_cast<int>(::sycl::get_native<::sycl::backend::ext_oneapi_cuda>(d));
+}
+
+#endif
+
+namespace {
+
+constexpr std::size_t pinned_at_first = std::size_t{16} << 20;
+constexpr std::size_t page = 4096;
+
+}  // namespace
+
+pinned_memory::pinned_memory(const ::sycl::queue& of) : m_queue(of) { grow(pinned_at_first); }
+
+pinned_memory::~pinned_memory() {
+  for (const block& b : m_blocks) ::sycl::free(b.start, m_queue);
+}
+
+bool pinned_memory::grow(std::size_t bytes) {
+  auto* start = ::sycl::malloc_host<std::byte>(bytes, m_queue);
+  if (start) m_blocks.push_back({start, bytes, 0});
+  return start != nullptr;
+}
+
+void* pinned_memory::take(std::size_t bytes) {
+  const std::size_t size = (bytes + page - 1) / page * page;
+  const std::lock_guard lock(m_mutex);
+  if (m_blocks.empty() || m_blocks.back().size - m_blocks.back().used < size)
+    if (!grow(std::max(size, pinned_at_first))) return nullptr;
+  block& b = m_blocks.back();
+  void* place = b.start + b.used;
+  b.used += size;
+  return place;
+}
+
+void stream_tracker::add(const ::sycl::event& done, const ::sycl::queue& queue) {
+  const std::lock_guard lock(m_mutex);
+  m_last = done;
+  if (!m_queue || *m_queue != queue) m_queue = queue;
+  m_fresh = true;
+}
+
+std::optional<::sycl::event> stream_tracker::before(const ::sycl::queue& queue) const {
+  const std::lock_guard lock(m_mutex);
+  if (!m_last || (queue.is_in_order() && *m_queue == queue)) return std::nullopt;
+  return m_last;
+}
+
+std::optional<stream_tracker::time_point> stream_tracker::pending_since() {
+  const std::lock_guard lock(m_mutex);
+  if (m_watched && complete({*m_watched})) m_watched.reset();
+  if (!m_watched && m_fresh) {
+    m_fresh = false;
+    m_watched = m_last;
+    m_since = std::chrono::steady_clock::now();
+  }
+  return m_watched ? std::optional(m_since) : std::nullopt;
+}
+
+void stream_tracker::drain() const {
+  std::optional<::sycl::event> last;
+  {
+    const std::lock_guard lock(m_mutex);
+    last = m_last;
+  }
+  if (last) last->wait();
+}
+
+}  // namespace sucl::glue

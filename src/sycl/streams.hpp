@@ -1,0 +1,88 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Native streams of CUDA and HIP devices: what libsucl knows of a device that has them.
+#pragma once
+
+#include <sucl/sycl.hpp>
+#ifndef SYCL_IMPLEMENTATION_ACPP
+#include <sycl/ext/oneapi/backend/hip.hpp>
+#endif
+
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace sucl::glue {
+
+#ifndef SYCL_IMPLEMENTATION_ACPP
+/// Whether this DPC++ lets a command put native work on its stream.
+template <class Handler>
+concept with_native_commands = requires(Handler& h, void (*f)(::sycl::interop_handle)) {
+  h.ext_codeplay_enqueue_native_command(f);
+};
+#endif
+
+/// Whether commands can be enqueued on native streams of this device.
+bool has_native_streams(const ::sycl::device& d);
+
+/// The device's number in the API of its vendor; only for devices with native streams.
+int native_number(const ::sycl::device& d);
+
+/// Host memory that a device reaches, for what operations need while they are in flight. The
+/// device's library may wait for everything that runs on the device before it gives such memory,
+/// and that may wait for the operation; so a good piece of it is taken when a communicator is made.
+class pinned_memory {
+ public:
+  explicit pinned_memory(const ::sycl::queue& of);
+  ~pinned_memory();
+  pinned_memory(const pinned_memory&) = delete;
+  pinned_memory& operator=(const pinned_memory&) = delete;
+
+  /// Aligned to pages; null if there is none left. It is given back all at once, at the end.
+  void* take(std::size_t bytes);
+
+ private:
+  struct block {
+    std::byte* start;
+    std::size_t size;
+    std::size_t used;
+  };
+  bool grow(std::size_t bytes);
+
+  ::sycl::queue m_queue;
+  std::mutex m_mutex;
+  std::vector<block> m_blocks;
+};
+
+/// Keeps an eye on operations that are on streams, where the core does not see them. Any thread.
+class stream_tracker {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  /// An operation was put on a stream, behind all the ones before it. The queue is the user's.
+  void add(const ::sycl::event& done, const ::sycl::queue& queue);
+
+  /// What the next operation must wait for if it goes to this queue; nothing if the queue itself
+  /// sees to that.
+  std::optional<::sycl::event> before(const ::sycl::queue& queue) const;
+
+  /// Since when an operation has been seen unfinished.
+  std::optional<time_point> pending_since();
+
+  /// Returns when all are done.
+  void drain() const;
+
+ private:
+  mutable std::mutex m_mutex;
+  std::optional<::sycl::event> m_last;
+  std::optional<::sycl::queue> m_queue;    ///< of the last one
+  std::optional<::sycl::event> m_watched;  ///< an older one, not known to be done
+  bool m_fresh = false;                    ///< the last one was added after the watched one
+  time_point m_since;
+};
+
+}  // namespace sucl::glue

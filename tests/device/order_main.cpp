@@ -1,0 +1,371 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations among kernels on GPUs: nothing waits on the host, and everything comes in order.
+#include <sucl/sucl.hpp>
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+namespace {
+
+using namespace sucl;
+using std::size_t;
+
+constexpr size_t n = 5000;
+
+struct job {
+  sycl::queue queue;     // out of order
+  sycl::queue in_order;  // of the same device
+  communicator world, in_order_world, other;
+  bool gpu = false;
+};
+job* g_job = nullptr;
+
+bool is_complete(const sycl::event& e) {
+  return e.get_info<sycl::info::event::command_execution_status>() ==
+         sycl::info::event_command_status::complete;
+}
+
+/// Device memory that frees itself.
+class numbers {
+ public:
+  numbers(const sycl::queue& q, size_t count = n)
+      : m_queue(q), m_count(count), m_data(sycl::malloc_device<int>(count, q)) {}
+  ~numbers() { sycl::free(m_data, m_queue); }
+  numbers(const numbers&) = delete;
+  numbers& operator=(const numbers&) = delete;
+  int* get() const { return m_data; }
+  std::vector<int> read(const std::vector<sycl::event>& deps = {}) {
+    std::vector<int> host(m_count);
+    m_queue
+        .submit([&](sycl::handler& h) {
+          h.depends_on(deps);
+          h.memcpy(host.data(), m_data, m_count * sizeof(int));
+        })
+        .wait();
+    return host;
+  }
+
+ private:
+  sycl::queue m_queue;
+  size_t m_count;
+  int* m_data;
+};
+
+/// A kernel that runs until the host lets it end, or too long: then it leaves a mark.
+class long_kernel {
+ public:
+  explicit long_kernel(sycl::queue& q) : m_queue(q), m_words(sycl::malloc_host<int>(2, q)) {
+    m_words[0] = m_words[1] = 0;
+    int* words = m_words;
+    m_event = q.submit([&](sycl::handler& h) {
+      h.single_task([=] {
+        const volatile int* go = words;
+        long looks = 0;
+        while (*go == 0 && looks < 3'000'000) ++looks;
+        if (*go == 0) words[1] = 1;
+      });
+    });
+    flush(q);
+  }
+  ~long_kernel() {
+    end();
+    m_event.wait();
+    sycl::free(m_words, m_queue);
+  }
+  long_kernel(const long_kernel&) = delete;
+  long_kernel& operator=(const long_kernel&) = delete;
+
+  const sycl::event& event() const { return m_event; }
+  void end() { *static_cast<volatile int*>(m_words) = 1; }
+  /// Whether it was not ended by the host. After its end.
+  bool gave_up() const { return m_words[1] != 0; }
+
+  static void flush(sycl::queue&) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+    hipsycl::rt::runtime_keep_alive_token runtime;
+    runtime.get()->dag().flush_async();
+#endif
+  }
+
+ private:
+  sycl::queue m_queue;
+  int* m_words;
+  sycl::event m_event;
+};
+
+template <class Function>
+sycl::event each(sycl::queue& q, size_t count, const std::vector<sycl::event>& deps, Function f) {
+  return q.submit([&](sycl::handler& h) {
+    h.depends_on(deps);
+    h.parallel_for(sycl::range<1>(count), [=](sycl::id<1> i) { f(i[0]); });
+  });
+}
+
+struct device : ::testing::Test {
+  job& j = *g_job;
+  const int rank = j.world.rank();
+  const int size = j.world.size();
+  int sum() const { return size * (size + 1) / 2; }
+  void SetUp() override {
+    if (!j.gpu) GTEST_SKIP() << "there is no GPU";
+  }
+};
+
+TEST_F(device, returns_while_a_long_kernel_runs_in_order) {
+  auto& q = j.in_order;
+  numbers x(q), y(q);
+  int *from = x.get(), *to = y.get();
+  const int mine = rank + 1;
+  j.in_order_world.allreduce(from, n, op::sum).wait();  // set-up is not what is tested
+  long_kernel k(q);
+  each(q, n, {}, [=](size_t i) { from[i] = mine + static_cast<int>(i); });
+  auto done = j.in_order_world.allreduce(from, to, n, op::sum);
+  auto last = each(q, n, {}, [=](size_t i) { to[i] *= 2; });
+  EXPECT_FALSE(is_complete(k.event()));
+  EXPECT_FALSE(is_complete(done));
+  k.end();
+  last.wait();
+  EXPECT_FALSE(k.gave_up());
+  const auto got = y.read();
+  for (size_t i = 0; i < n; ++i) ASSERT_EQ(got[i], 2 * (sum() + size * static_cast<int>(i))) << i;
+}
+
+TEST_F(device, returns_while_a_long_kernel_runs_with_events) {
+  auto& q = j.queue;
+  numbers x(q), y(q);
+  int *from = x.get(), *to = y.get();
+  const int mine = rank + 1;
+  long_kernel k(q);
+  auto filled = each(q, n, {k.event()}, [=](size_t i) { from[i] = mine; });
+  auto done = j.world.allreduce(from, to, n, op::sum, {filled});
+  auto moved = j.world.broadcast(to, n, size - 1, {done});
+  auto last = each(q, n, {moved}, [=](size_t i) { to[i] += 1; });
+  long_kernel::flush(q);
+  EXPECT_FALSE(is_complete(k.event()));
+  k.end();
+  last.wait();
+  EXPECT_FALSE(k.gave_up());
+  for (const int got : y.read()) ASSERT_EQ(got, sum() + 1);
+}
+
+TEST_F(device, returns_while_a_long_kernel_runs_on_buffers) {
+  auto& q = j.queue;
+  sycl::buffer<int, 1> x{sycl::range<1>(n)}, y{sycl::range<1>(n)};
+  const int mine = rank + 1;
+  long_kernel k(q);
+  q.submit([&](sycl::handler& h) {
+    h.depends_on(k.event());
+    sycl::accessor a(x, h, sycl::write_only, sycl::no_init);
+    h.parallel_for(sycl::range<1>(n), [=](sycl::id<1> i) { a[i] = mine; });
+  });
+  auto done = j.world.allreduce(x, y, op::sum);
+  q.submit([&](sycl::handler& h) {
+    sycl::accessor a(y, h, sycl::read_write);
+    h.parallel_for(sycl::range<1>(n), [=](sycl::id<1> i) { a[i] += static_cast<int>(i[0]); });
+  });
+  EXPECT_FALSE(is_complete(done));
+  k.end();
+  {
+    sycl::host_accessor got(y, sycl::read_only);
+    for (size_t i = 0; i < n; ++i) ASSERT_EQ(got[i], sum() + static_cast<int>(i));
+  }
+  EXPECT_FALSE(k.gave_up());
+}
+
+// An operation that the vendor's library lacks goes through the host. The call returns all the
+// same.
+TEST_F(device, returns_also_where_the_host_carries) {
+  for (auto* q : {&j.queue, &j.in_order}) {
+    auto& comm = q == &j.queue ? j.world : j.in_order_world;
+    numbers x(*q), y(*q);
+    int *from = x.get(), *to = y.get();
+    const int mine = 3 * rank;
+    long_kernel k(*q);
+    auto filled = each(*q, n, {k.event()}, [=](size_t i) { from[i] = mine + static_cast<int>(i); });
+    auto done = comm.scan(from, to, n, op::sum, {filled});
+    auto again = comm.allreduce(to, n, op::max, {done});
+    auto last = each(*q, n, {again}, [=](size_t i) { to[i] -= 1; });
+    long_kernel::flush(*q);
+    EXPECT_FALSE(is_complete(k.event()));
+    k.end();
+    last.wait();
+    EXPECT_FALSE(k.gave_up());
+    const auto got = y.read();
+    for (size_t i = 0; i < n; ++i)
+      ASSERT_EQ(got[i], 3 * size * (size - 1) / 2 + size * static_cast<int>(i) - 1) << i;
+  }
+}
+
+// Every operation reads what a kernel wrote just before, and the next kernel what it wrote.
+TEST_F(device, many_in_a_row_without_waiting) {
+  auto& q = j.in_order;
+  numbers x(q);
+  int* data = x.get();
+  each(q, n, {}, [=](size_t i) { data[i] = static_cast<int>(i % 7); });
+  constexpr int rounds = 200;
+  for (int round = 0; round < rounds; ++round) {
+    j.in_order_world.allreduce(data, n, round % 2 ? op::max : op::min);
+    each(q, n, {}, [=](size_t i) { data[i] = data[i] % 1000 + 1; });
+  }
+  const auto got = x.read();
+  for (size_t i = 0; i < n; ++i) ASSERT_EQ(got[i], static_cast<int>(i % 7) + rounds);
+}
+
+// Ranks issue the operations of two communicators in different order.
+TEST_F(device, two_communicators_in_any_order) {
+  numbers x(j.queue), y(j.queue);
+  int *a = x.get(), *b = y.get();
+  const int mine = rank + 1;
+  for (int round = 0; round < 50; ++round) {
+    auto fill_a = each(j.queue, n, {}, [=](size_t i) { a[i] = mine; });
+    auto fill_b = each(j.queue, n, {}, [=](size_t i) { b[i] = 10 * mine; });
+    sycl::event first, second;
+    if (rank % 2 == 0) {
+      first = j.world.allreduce(a, n, op::sum, {fill_a});
+      second = j.other.allreduce(b, n, op::sum, {fill_b});
+    } else {
+      second = j.other.allreduce(b, n, op::sum, {fill_b});
+      first = j.world.allreduce(a, n, op::sum, {fill_a});
+    }
+    for (const int got : x.read({first})) ASSERT_EQ(got, sum());
+    for (const int got : y.read({second})) ASSERT_EQ(got, 10 * sum());
+  }
+}
+
+// Random kinds, sizes and queues; some carried by the library, some through the host, none awaited
+// before a batch is issued. Every result is checked.
+TEST_F(device, mixed_operations) {
+  const char* wanted = std::getenv("SUCL_TEST_MIXED");
+  const int batches = wanted ? std::atoi(wanted) : 50;
+  constexpr int batch = 20;
+  constexpr size_t most = 1 << 16;
+  std::mt19937 random(7);  // the same on every rank
+  std::vector<std::unique_ptr<numbers>> in, out;
+  for (int i = 0; i < batch; ++i) {
+    in.push_back(std::make_unique<numbers>(j.queue, most));
+    out.push_back(std::make_unique<numbers>(j.queue, most * static_cast<size_t>(size)));
+  }
+  for (int b = 0; b < batches; ++b) {
+    std::vector<sycl::event> done;
+    std::vector<int> kinds;
+    std::vector<size_t> counts;
+    for (int i = 0; i < batch; ++i) {
+      auto& comm = random() % 3 ? j.world : j.other;
+      const size_t count = 1 + random() % (random() % 2 ? 64 : most);
+      const int kind = static_cast<int>(random() % 6);
+      int *from = in[static_cast<size_t>(i)]->get(), *to = out[static_cast<size_t>(i)]->get();
+      const int mine = rank + b;
+      auto filled =
+          each(j.queue, count, {}, [=](size_t k) { from[k] = mine + i + static_cast<int>(k); });
+      kinds.push_back(kind);
+      counts.push_back(count);
+      switch (kind) {
+        case 0: done.push_back(comm.allreduce(from, to, count, op::sum, {filled})); break;
+        case 1: done.push_back(comm.allgather(from, to, count, {filled})); break;
+        case 2: done.push_back(comm.scan(from, to, count, op::sum, {filled})); break;
+        case 3: done.push_back(comm.allreduce(from, to, count, op::bit_or, {filled})); break;
+        case 4:
+          done.push_back(comm.sendrecv(from, count, (rank + 1) % size, to, count,
+                                       (rank + size - 1) % size, 5, {filled}));
+          break;
+        default: done.push_back(comm.reduce(from, to, count, op::max, 0, {filled})); break;
+      }
+    }
+    for (int i = 0; i < batch; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const auto got = out[at]->read({done[at]});
+      const auto value = [&](int r, size_t k) { return r + b + i + static_cast<int>(k); };
+      for (size_t k = 0; k < counts[at]; k += 1 + counts[at] / 50) {
+        int expected = 0;
+        for (int r = 0; r < size; ++r) {
+          if (kinds[at] == 0 || (kinds[at] == 2 && r <= rank)) expected += value(r, k);
+          if (kinds[at] == 3) expected |= value(r, k);
+        }
+        if (kinds[at] == 1) expected = value(0, k);
+        if (kinds[at] == 4) expected = value((rank + size - 1) % size, k);
+        if (kinds[at] == 5 && rank != 0) continue;
+        if (kinds[at] == 5) expected = value(size - 1, k);
+        ASSERT_EQ(got[k], expected) << "batch " << b << ", operation " << i << ", kind "
+                                    << kinds[at] << ", element " << k << " of " << counts[at];
+      }
+    }
+  }
+}
+
+TEST_F(device, communicators_come_and_go) {
+  for (int round = 0; round < 3; ++round) {
+    numbers x(j.queue);
+    int* data = x.get();
+    const int mine = rank + 1;
+    auto filled = each(j.queue, n, {}, [=](size_t i) { data[i] = mine; });
+    sycl::event done;
+    {
+      auto made = round == 1 ? j.world.split(0, -rank) : j.world.dup();
+      done = made.allreduce(data, n, op::sum, {filled});
+    }
+    for (const int got : x.read({done})) ASSERT_EQ(got, sum());
+  }
+}
+
+// What a rank sees when another one dies in the middle: an error in time, and a GPU that works.
+int lost_peer(job& j) {
+  if (!j.gpu) {
+    std::puts("lost peer: skipped, there is no GPU");
+    return 0;
+  }
+  auto& q = j.in_order;
+  numbers x(q);
+  j.in_order_world.allreduce(x.get(), n, op::max).wait();
+  if (j.world.rank() == j.world.size() - 1) _exit(7);
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    j.in_order_world.allreduce(x.get(), n, op::max).wait();
+    j.in_order_world.check();
+    std::puts("lost peer: no error");
+  } catch (const error& e) {
+    const auto took = std::chrono::steady_clock::now() - begin;
+    int* data = x.get();
+    each(q, n, {}, [=](size_t i) { data[i] = 42; }).wait();
+    const bool works = x.read()[n - 1] == 42;
+    std::printf("%s\nlost peer: noticed after %.1f s, the GPU %s\n", e.what(),
+                std::chrono::duration<double>(took).count(), works ? "works" : "does not work");
+  }
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
+sycl::device own_device(int rank) {
+  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
+  if (gpus.empty()) return sycl::device(sycl::default_selector_v);
+  return gpus[static_cast<size_t>(rank) % gpus.size()];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  runtime rt(argc, argv);
+  job j;
+  const auto device = own_device(rt.rank());
+  const sycl::context context(device);
+  j.gpu = device.is_gpu();
+  j.queue = sycl::queue(context, device);
+  j.in_order = sycl::queue(context, device, sycl::property::queue::in_order());
+  j.world = rt.world(j.queue);
+  j.in_order_world = rt.world(j.in_order);
+  j.other = rt.world(j.queue);
+  if (argc > 1 && std::string(argv[1]) == "--lost-peer") return lost_peer(j);
+  if (argc > 1 && rt.rank() == 0) std::puts(j.world.explain(kind::allreduce, 1 << 20).c_str());
+  auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
+  if (rt.rank() != 0 && argc < 3) delete listeners.Release(listeners.default_result_printer());
+  g_job = &j;
+  return RUN_ALL_TESTS();
+}
