@@ -24,7 +24,9 @@ constexpr std::size_t least_simulated = 12;
 // Work of the simulator for an instruction, if few transfers share a link.
 constexpr double costs = 4;
 // One plan may take this part of the budget.
-constexpr double share = 10;
+constexpr double share = 5;
+// What must be simulated may take so many budgets if it promises to be the best, each.
+constexpr double generous = 3;
 constexpr std::size_t refined = 4;
 constexpr int least_kept = 5;
 constexpr int most_rounds = 6;
@@ -39,7 +41,7 @@ class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 1e6 + 4e3 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : 1.5e6 + 4e3 * p.ranks;
   }
 
   search_result run() {
@@ -55,7 +57,7 @@ class searcher {
     for (const guessed& g : std::exchange(m_dear, {}))
       if (g.cost.seconds < best() && m_spent < m_budget) again(g, m_budget - m_spent);
     for (const guessed& g : m_list)
-      if (must(g)) again(g, m_budget);
+      if (must(g)) again(g, g.cost.seconds < best() ? generous * m_budget : m_budget);
     if (m_result.best.empty()) simulate_smallest();
     for (int round = 0; round < most_rounds && refine(); ++round) {
     }
@@ -69,8 +71,8 @@ class searcher {
   }
 
   bool must(const guessed& g) const {
-    return !g.source.empty() || std::find(m_options.always.begin(), m_options.always.end(), g.how) !=
-                                    m_options.always.end();
+    return !g.source.empty() || std::find(m_options.always.begin(), m_options.always.end(),
+                                          g.how) != m_options.always.end();
   }
 
   // All recipes, the most promising ones first. Each gets the pipeline that the guess likes best.
@@ -79,14 +81,17 @@ class searcher {
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
       for (const published& s : sets) {
         const estimate cost = guess(m_problem, s.how, m_machine);
-        if (costs * cost.instructions <= m_budget) note(s.how, s.source);
+        if (costs * cost.instructions <= generous * m_budget) note(s.how, s.source);
       }
     for (recipe r : candidates(m_problem, m_machine)) {
       ++m_result.candidates;
       recipe top = r;
       double least = guess(m_problem, r, m_machine).seconds;
       for (const int depth : {2, 4, 8, 16, 32, 64}) {
+        // Channels that share each link all the time gain little and are costly to simulate.
         r.pipeline = depth;
+        r.stagger = 1;
+        if (!plan::refusal(m_problem, r).empty()) r.stagger = 0;
         if (!plan::refusal(m_problem, r).empty()) break;
         const estimate cost = guess(m_problem, r, m_machine);
         if (costs * cost.instructions > m_budget / share) break;
@@ -96,9 +101,6 @@ class searcher {
         }
       }
       note(top, "");
-      if (top.pipeline < 2) continue;
-      top.stagger = 1;
-      if (plan::refusal(m_problem, top).empty()) note(top, "");
     }
     std::stable_sort(m_list.begin(), m_list.end(), [](const guessed& a, const guessed& b) {
       return a.cost.seconds < b.cost.seconds;
@@ -144,9 +146,9 @@ class searcher {
 
   // Where every plan is beyond the budget there must still be an answer.
   void simulate_smallest() {
-    const auto least = std::min_element(m_list.begin(), m_list.end(), [](const auto& a, const auto& b) {
-      return a.cost.instructions < b.cost.instructions;
-    });
+    const auto least = std::min_element(
+        m_list.begin(), m_list.end(),
+        [](const auto& a, const auto& b) { return a.cost.instructions < b.cost.instructions; });
     again(*least, std::numeric_limits<double>::max() / 2);
   }
 
@@ -168,7 +170,8 @@ class searcher {
     for (const recipe& seed : seeds)
       for (const recipe& r : neighbours(seed, m_problem, m_machine)) {
         const estimate cost = guess(m_problem, r, m_machine);
-        if (m_spent + costs * cost.instructions <= m_budget) simulate({r, "", cost}, m_budget / share);
+        if (m_spent + costs * cost.instructions <= m_budget)
+          simulate({r, "", cost}, m_budget / share);
       }
     return best() < before;
   }
