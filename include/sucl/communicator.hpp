@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sucl {
@@ -78,6 +79,21 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// The same ranks, with an order of operations of its own. Collective.
   communicator dup() const;
 
+  /// Memory of the host for `count` elements that the other ranks of the node reach, so that
+  /// collectives on it need no copies: several times faster for large messages. Where memory cannot
+  /// be shared it is ordinary memory. Zeroed. Kernels may use it where the device reads system
+  /// memory (aspect usm_system_allocations), as CPU devices do. Ends with deallocate() or with the
+  /// communicator. Every rank calls it, in the same order as collectives; blocks. Throws
+  /// errc::out_of_memory.
+  template <class T>
+  T* allocate(std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");
+    return static_cast<T*>(allocate_bytes(count * sizeof(T)));
+  }
+  /// Every rank calls it; nothing in flight may use the memory. Throws errc::invalid_memory for a
+  /// pointer that this communicator has not allocated.
+  void deallocate(void* memory);
+
   /// Which backend would carry an operation of `bytes` bytes (for gathers and alltoall: of one
   /// block), and why. Local.
   std::string explain(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
@@ -102,6 +118,7 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
  private:
   friend class group;
   glue::communicator_state& state() const;
+  void* allocate_bytes(std::size_t bytes);
   std::shared_ptr<glue::communicator_state> m_state;
 };
 

@@ -4,12 +4,15 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/idling.hpp"
 #include "runtime/process.hpp"
 
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -307,7 +310,18 @@ void communicator::deliver(std::vector<node*>& done) {
 bool communicator::progress(int* finished) {
   std::unique_lock lock(m_mutex, std::try_to_lock);
   if (!lock) return true;  // somebody else makes progress
-  if (!m_direct) {
+  return progress_locked(lock, finished, !m_direct);
+}
+
+// For the caller that is in a backend, between two calls to it.
+void communicator::progress_others() {
+  std::unique_lock lock(m_mutex);
+  if (!m_flight.empty() || !m_waiting.empty()) progress_locked(lock, nullptr, true);
+}
+
+bool communicator::progress_locked(std::unique_lock<std::mutex>& lock, int* finished,
+                                   bool may_enter) {
+  if (may_enter) {
     pump();
     for (std::size_t i = 0; i < m_flight.size();)
       if (!test(*m_flight[i])) ++i;
@@ -387,9 +401,12 @@ void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) 
   sucl_request* request = nullptr;
   auto status = c.via.table->post(c.via.comm, &direct, &request);
   if (status == SUCL_SUCCESS && request) {
+    // Other ranks may need what is in flight here before they join.
     idling rest(m_process->settings().progress.spin_us);
-    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done))
+    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
+      progress_others();
       status = c.via.table->test(c.via.comm, request, &done);
+    }
   }
   if (status) throw_last(status, c.name, describe(direct), rank());
 }
@@ -441,6 +458,49 @@ void communicator::wait_all() {
 void communicator::check() {
   std::lock_guard lock(m_mutex);
   throw_if_ended();
+}
+
+// Until no caller is inside a backend.
+void communicator::wait_for_direct(std::unique_lock<std::mutex>& lock) {
+  while (m_direct) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  throw_if_ended();
+}
+
+void* communicator::allocate(std::uint64_t bytes) {
+  constexpr std::uint64_t page = 4096;
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  const std::uint64_t sequence = m_collectives, number = ++m_allocations;
+  if (!m_carriers.plans().table) {
+    const std::uint64_t whole = std::max<std::uint64_t>(page, (bytes + page - 1) / page * page);
+    void* memory = std::aligned_alloc(page, whole);
+    if (!memory) throw std::bad_alloc();
+    std::memset(memory, 0, whole);
+    m_plain.emplace_back(memory, std::free);
+    return memory;
+  }
+  // Operations that are in flight must go on meanwhile: other ranks may wait for them.
+  lock.unlock();
+  const sucl_region region = make_mapped(m_carriers.lender(), rank(), bytes);
+  lock.lock();
+  wait_for_direct(lock);
+  add_mapped(m_carriers.plans(), region, number, sequence);
+  return region.base;
+}
+
+void communicator::deallocate(void* memory) {
+  std::unique_lock lock(m_mutex);
+  wait_for_direct(lock);
+  const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
+                                  [&](const auto& known) { return known.get() == memory; });
+  if (plain != m_plain.end()) return void(m_plain.erase(plain));
+  if (!m_carriers.plans().table || !remove_mapped(m_carriers.plans(), m_carriers.lender(), memory))
+    base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
+               "Pass what allocate() returned, once, to the same communicator");
 }
 
 std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {

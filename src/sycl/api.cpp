@@ -169,6 +169,9 @@ std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const
   return state().core().explain(k, bytes, t, o);
 }
 
+void* communicator::allocate_bytes(std::size_t bytes) { return state().core().allocate(bytes); }
+void communicator::deallocate(void* memory) { state().core().deallocate(memory); }
+
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }
 

@@ -79,6 +79,26 @@ sucl_backend make_table() {
 
 }  // namespace
 
+sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes) {
+  sucl_region region{};
+  region.struct_size = sizeof region;
+  if (const auto status = lender.table->memory_create(lender.comm, bytes, &region))
+    throw_last(status, lender.table->name, "allocate", rank);
+  return region;
+}
+
+void add_mapped(const channel& plans, const sucl_region& region, std::uint64_t number,
+                std::uint64_t sequence) {
+  of(plans.comm).add({region, number}, sequence);
+}
+
+bool remove_mapped(const channel& plans, const channel& lender, void* base) {
+  mapped_memory m;
+  if (!of(plans.comm).remove(base, m)) return false;
+  lender.table->memory_destroy(lender.comm, &m.region);
+  return true;
+}
+
 channel plan_channel(const channel& memory, int rank, int size, std::string* obstacle) {
   static const sucl_backend table = make_table();
   if (size > most_plan_ranks) {

@@ -21,4 +21,14 @@ inline constexpr int most_plan_ranks = 64;
 /// nothing failed.
 channel plan_channel(const channel& memory, int rank, int size, std::string* obstacle);
 
+/// Memory that all ranks of such a channel reach: operations on it need no copies. `lender` is the
+/// channel below. Collective; blocks, and touches nothing that operations use.
+sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes);
+/// Makes it known: operations of a higher sequence number than `sequence` may be on it. `number` is
+/// the same on every rank. Not while another thread is in the channel.
+void add_mapped(const channel& plans, const sucl_region& region, std::uint64_t number,
+                std::uint64_t sequence);
+/// Gives it back. False if `base` is not the begin of such memory.
+bool remove_mapped(const channel& plans, const channel& lender, void* base);
+
 }  // namespace sucl::core
