@@ -53,10 +53,11 @@ TEST(Config, IsCompleteWithoutAnySource) {
   EXPECT_EQ(c.nodes.size, 0u);
   EXPECT_TRUE(c.rules.empty());
   EXPECT_TRUE(c.warnings.empty());
-  EXPECT_EQ(backend_order(c), (names{"mpi", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "mock"}));
   EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
   EXPECT_FALSE(c.find_backend("mock")->enabled);
-  EXPECT_EQ(c.find_backend("nccl"), nullptr);
+  EXPECT_EQ(c.find_backend("nccl")->platforms, names{"cuda"});
+  EXPECT_EQ(c.find_backend("another"), nullptr);
   for (const auto& row : c.rows) EXPECT_EQ(row.origin, "default") << row.key;
 }
 
@@ -119,7 +120,7 @@ backend = "mpi"
   EXPECT_EQ(c.watchdog.timeout, 1500ms);
   EXPECT_EQ(c.log.level, "debug");
   EXPECT_EQ(c.nodes.size, 4u);
-  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
   EXPECT_EQ(nccl.path, "/opt/nccl.so");
   EXPECT_EQ(nccl.platforms, names{"cuda"});
@@ -178,7 +179,7 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.nodes.size, 2u);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
-  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "mock"}));
   EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
   EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
   EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");
@@ -326,7 +327,7 @@ TEST(Config, TheDigestSeesWhatMustBeTheSameEverywhere) {
             shared_values(loaded("", {{"SUCL_THRESHOLD", "1Ki"}})));
   for (const char* different :
        {"threshold = 4", "threshold = 0", "[staging]\nchunk = 4", "[watchdog]\ntimeout = 3",
-        "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.nccl]",
+        "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.ipc]",
         "[backends.mpi]\nplatforms = \"cuda\"", "[[rules]]\nbackend = \"mpi\"",
         "[platforms]\ncuda = { dpcpp = \"x\" }", "[backends.mock]\n[backends.mpi]"})
     EXPECT_NE(shared_values(loaded(different)), plain) << different;

@@ -15,6 +15,7 @@ namespace {
 using names = std::vector<std::string>;
 
 const selection_scope eight_gpus{"cuda", 8, 2};
+const selection_scope eight_cpus{"cpu", 8, 2};
 const char* const vendors = R"(
 [backends.nccl]
 platforms = ["cuda"]
@@ -60,9 +61,13 @@ std::string chosen(const std::string& text, const selection_query& q,
   return result;
 }
 
-TEST(Selection, WithoutConfigurationEverythingGoesThroughMpi) {
-  for (int k = 0; k < SUCL_KIND_COUNT; ++k)
-    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4)), "mpi");
+TEST(Selection, WithoutConfigurationCpusTakeMpiAndGpusTheirVendor) {
+  for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
+    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4), eight_cpus), "mpi");
+    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4)), "nccl");
+    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4), {"hip", 2, 1}), "rccl");
+    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4), eight_gpus, {"nccl"}), "mpi");
+  }
 }
 
 TEST(Selection, TakesTheFirstBackendOfThePlatform) {
@@ -163,20 +168,20 @@ TEST(Selection, DisabledBackendsAreNeverTaken) {
 }
 
 TEST(Selection, BackendsWithoutPlatformsAreForRules) {
-  EXPECT_EQ(chosen("[backends.mock]\nenabled = true\n", query(kind::allreduce, 4)), "mpi");
-  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\n", query(kind::allreduce, 4)), "mock");
-  EXPECT_EQ(
-      chosen("[[rules]]\nbackend = \"mock\"\ncollective = \"reduce\"\n", query(kind::allreduce, 4)),
-      "mpi");
+  const auto q = query(kind::allreduce, 4);
+  const std::string rule = "[[rules]]\nbackend = \"mock\"\n";
+  EXPECT_EQ(chosen("[backends.mock]\nenabled = true\n", q, eight_cpus), "mpi");
+  EXPECT_EQ(chosen(rule, q, eight_cpus), "mock");
+  EXPECT_EQ(chosen(rule + "collective = \"reduce\"\n", q, eight_cpus), "mpi");
 }
 
 TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
   const std::string text = "default_backend = \"mock\"\n";
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4)), "mock");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"mock"}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_cpus), "mock");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_cpus, {"mock"}), "mpi");
   EXPECT_EQ(chosen(text + vendors, query(kind::allreduce, 4)), "nccl");
   EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", query(kind::allreduce, 4),
-                   eight_gpus, {"mock"}),
+                   eight_cpus, {"mock"}),
             "");
 }
 
@@ -237,6 +242,8 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
       render(explain(split, q, broken)),
       R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can carry it
   passed mpi, threshold: it is for ..63 bytes, and ranks may have different sizes
+  passed nccl, platform: it is for platform cuda
+  passed rccl, platform: it is for platform hip
   passed mock, default_backend: it is broken
   passed mpi, last resort: it is broken
 )");
@@ -246,10 +253,10 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
   const selection_table plain = compile(loaded(""), one);
   const explanation e = explain(plain, small, fine);
-  ASSERT_EQ(e.considered.size(), 1u);
-  EXPECT_EQ(e.considered[0].source, "default_backend");
-  EXPECT_TRUE(e.considered[0].taken);
-  EXPECT_EQ(e.considered[0].why, "nothing before it applies");
+  ASSERT_EQ(e.considered.size(), 3u);  // after the backends for GPUs
+  EXPECT_EQ(e.considered[2].source, "default_backend");
+  EXPECT_TRUE(e.considered[2].taken);
+  EXPECT_EQ(e.considered[2].why, "nothing before it applies");
 }
 
 TEST(Selection, ChoosingAllocatesNothing) {
