@@ -13,11 +13,20 @@ namespace sucl {
 namespace glue {
 namespace {
 
+// Where commands get at buffers in the host's memory.
+::sycl::queue queue_for_host_memory() {
+  try {
+    return ::sycl::queue(::sycl::cpu_selector_v);
+  } catch (const ::sycl::exception&) {
+    return ::sycl::queue{};  // no CPU device: host tasks get at them from any queue
+  }
+}
+
 // The queue of a call: its own, the communicator's, or for host memory one that only orders.
 ::sycl::queue queue_of(communicator_state& state, const resolved& call) {
   if (call.queue) return *call.queue;
   if (state.queue()) return *state.queue();
-  static ::sycl::queue host_only;
+  static ::sycl::queue host_only = queue_for_host_memory();
   return host_only;
 }
 
