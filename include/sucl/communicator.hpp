@@ -26,6 +26,12 @@ SUCL_API ::sycl::event submit(communicator_state& state, detail::request& reques
 SUCL_API void run(communicator_state& state, detail::request& request,
                   const std::vector<::sycl::event>& deps);
 SUCL_API std::size_t share(communicator_state& state, kind k, std::size_t elements);
+#ifdef SYCL_IMPLEMENTATION_ACPP
+/// Notes for each source file of the program whether AdaptiveCpp submits its commands instantly.
+SUCL_API bool note_submission(bool instant);
+static const bool submission_is_noted [[gnu::unused]] =
+    note_submission(ACPP_ALLOW_INSTANT_SUBMISSION != 0);
+#endif
 }  // namespace glue
 
 class communicator;

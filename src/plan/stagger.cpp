@@ -3,6 +3,7 @@
 #include "plan/passes.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace sucl::plan {
 namespace {
@@ -10,9 +11,16 @@ namespace {
 // Far from the flags of algorithms, which count channels.
 constexpr std::uint64_t first_flag = std::uint64_t{1} << 32;
 
-bool is_stage_end(const instruction& i) { return i.op == opcode::fence; }
-
-std::ptrdiff_t stages(const channel& c) { return std::count_if(c.begin(), c.end(), is_stage_end); }
+// A stage is what a fence finishes, if it finishes anything.
+std::size_t stages(const channel& c) {
+  std::size_t count = 0;
+  bool begun = false;
+  for (const instruction& i : c) {
+    if (i.op == opcode::fence && begun) ++count;
+    begun = is_posted(i.op) || (begun && i.op != opcode::fence);
+  }
+  return count;
+}
 
 instruction to_self(opcode op, int rank, std::uint64_t flag, std::uint8_t level) {
   instruction i;
@@ -23,18 +31,17 @@ instruction to_self(opcode op, int rank, std::uint64_t flag, std::uint8_t level)
   return i;
 }
 
-// A stage is what a fence finishes. Each one waits for that of the channel before, and lets the
-// channel after it go on.
+// Each stage waits for that of the channel before, and lets the channel after it go on.
 channel staggered(const channel& c, int rank, std::uint64_t number, bool first, bool last) {
   channel result;
   bool begun = false;
   for (const instruction& i : c) {
-    if (!first && !begun && is_posted(i.op)) {
-      result.push_back(to_self(opcode::wait, rank, first_flag + number, i.level));
+    if (!begun && is_posted(i.op)) {
+      if (!first) result.push_back(to_self(opcode::wait, rank, first_flag + number, i.level));
       begun = true;
     }
     result.push_back(i);
-    if (!is_stage_end(i)) continue;
+    if (i.op != opcode::fence || !begun) continue;
     if (!last) result.push_back(to_self(opcode::signal, rank, first_flag + number + 1, i.level));
     begun = false;
   }

@@ -212,7 +212,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   device_services m_device;
   scratch_pool m_scratch;
   carriers m_carriers;
-  std::uint64_t m_allocations = 0;  ///< so far
+  std::uint64_t m_allocations = 0;                              ///< so far
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
   staging m_staging;
 

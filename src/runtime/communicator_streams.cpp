@@ -7,6 +7,8 @@
 #include "base/error.hpp"
 #include "runtime/process.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 
 namespace sucl::core {
@@ -48,9 +50,16 @@ std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record
   return ticket(n);
 }
 
+// The backend is called without the lock, so that whoever issues the next operation meanwhile does
+// not wait; m_direct keeps everybody else from calling it.
 void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   node& n = *t.get();
   std::unique_lock lock(m_mutex);
+  while (m_direct) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
   if (n.at.load(std::memory_order_relaxed) != phase::waiting) return;  // given up meanwhile
   const bool first = m_waiting.front() == &n;
   m_waiting.erase(std::find(m_waiting.begin(), m_waiting.end(), &n));
@@ -59,17 +68,25 @@ void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   n.posted = clock::now();
   n.at.store(phase::posted, std::memory_order_relaxed);
   n.record.stream = stream;
+  m_last_on_stream = n.record;
+  m_direct.store(true, std::memory_order_relaxed);
+  lock.unlock();
+  std::optional<error_info> failure;
   try {
     if (!first)
       base::fail(errc::internal, "an operation on a stream was enqueued before an earlier one");
-    m_last_on_stream = n.record;
-    post_as_it_is(n);
+    const channel& below = n.via->via;
+    if (const auto status = below.table->post(below.comm, &n.record, &n.request))
+      throw_last(status, n.via->name, describe(n.record), rank());
   } catch (...) {
-    const auto info = caught(n.record);
-    finish(n, &info);
+    failure = caught(n.record);
   }
+  lock.lock();
+  m_direct.store(false, std::memory_order_release);
+  const bool mine = n.at.load(std::memory_order_relaxed) == phase::posted;
+  if (mine && (failure || !n.request)) finish(n, failure ? &*failure : nullptr);
   deliver_done(lock);
-  if (!m_waiting.empty()) m_process->wake(*this);
+  if (!m_waiting.empty() || !m_flight.empty()) m_process->wake(*this);
 }
 
 // Unless something failed: then a stream may wait for a rank that is gone until it is aborted.

@@ -99,7 +99,6 @@ class simulation {
   }
 
  private:
-  static constexpr ticks never = std::numeric_limits<ticks>::max();
   std::uint64_t work() const { return m_result.events + m_flows.work(); }
   bool gives_up() const {
     return (m_options.most_seconds > 0 && to_seconds(m_now) > m_options.most_seconds) ||

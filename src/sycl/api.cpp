@@ -13,6 +13,15 @@ namespace sucl {
 namespace glue {
 namespace {
 
+// Where commands get at buffers in the host's memory.
+::sycl::queue queue_for_host_memory() {
+  try {
+    return ::sycl::queue(::sycl::cpu_selector_v);
+  } catch (const ::sycl::exception&) {
+    return ::sycl::queue{};  // no CPU device: host tasks get at them from any queue
+  }
+}
+
 void check_alive(communicator_state& state) {
   if (!state.has_core() || !state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
@@ -24,7 +33,7 @@ void check_alive(communicator_state& state) {
 ::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own) {
   if (own) return *own;
   if (state.queue()) return *state.queue();
-  static ::sycl::queue host_only;
+  static ::sycl::queue host_only = queue_for_host_memory();
   return host_only;
 }
 
@@ -58,17 +67,16 @@ void run(communicator_state& state, detail::request& request,
 void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
                const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
-  if (device && device->streams() && !call.buffers.empty()) {
-    // The data stays on the device.
-    auto queue = queue_of(state, own);
+  const auto* named = own ? own : state.queue() ? &*state.queue() : nullptr;
+  if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
+    // The data stays on the device, and nothing has to be waited for before.
+    ::sycl::queue queue = *named;
     start(state, queue, call.record, call.shape, call.buffers, deps).wait();
     state.core().check();
     return;
   }
   for (auto e : deps) e.wait();
-  const auto* queue = own ? own : state.queue() ? &*state.queue() : nullptr;
-  const bool ordered = queue && queue->is_in_order();
-  if (ordered && ((device && device->streams()) || !idle(*queue))) ::sycl::queue(*queue).wait();
+  if (named && named->is_in_order() && !idle(*named)) ::sycl::queue(*named).wait();
   run_now(state, call.record, call.parts, call.shape, call.buffers);
 }
 

@@ -11,39 +11,47 @@
 #include "base/log.hpp"
 
 #include <atomic>
+#include <cstdlib>
 
 namespace sucl::glue {
 namespace {
 
-// Both call it "greater or equal".
-constexpr unsigned at_least = 0;
+// CUDA gives the streams of a process 8 connections to the device unless told otherwise, and a
+// stream that waits holds up all that share its connection. Read when CUDA starts; what the user
+// has set stays.
+[[gnu::constructor]] void ask_for_connections() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
-using cuda_wait = int (*)(void* stream, std::uintptr_t place, std::uint32_t value, unsigned flags);
-using hip_wait = int (*)(void* stream, void* place, std::uint32_t value, unsigned flags,
-                         std::uint32_t mask);
+constexpr unsigned plain = 0;  // flags: wait for "greater or equal"; write with a fence
 
-/// The function that makes a stream wait. Its library is in the process with the SYCL runtime.
-struct stream_wait {
+/// The functions of the vendor. Their library is in the process with the SYCL runtime.
+struct stream_words {
   base::library library;
-  cuda_wait cuda = nullptr;
-  hip_wait hip = nullptr;
+  int (*cuda_wait)(void*, std::uintptr_t, std::uint32_t, unsigned) = nullptr;
+  int (*cuda_write)(void*, std::uintptr_t, std::uint32_t, unsigned) = nullptr;
+  int (*hip_wait)(void*, void*, std::uint32_t, unsigned, std::uint32_t) = nullptr;
+  int (*hip_write)(void*, void*, std::uint32_t, unsigned) = nullptr;
 
-  explicit stream_wait(bool is_hip)
+  explicit stream_words(bool is_hip)
       : library(base::library::open(is_hip ? "libamdhip64.so" : "libcuda.so.1")) {
-    if (is_hip)
-      hip = library.symbol_as<hip_wait>("hipStreamWaitValue32");
-    else
-      cuda = library.symbol_as<cuda_wait>("cuStreamWaitValue32_v2");
-  }
-  int operator()(void* stream, const gates::word& w) const {
-    if (cuda) return cuda(stream, reinterpret_cast<std::uintptr_t>(w.place), w.value, at_least);
-    return hip(stream, w.place, w.value, at_least, ~0u);
+    if (is_hip) {
+      hip_wait = library.symbol_as<decltype(hip_wait)>("hipStreamWaitValue32");
+      hip_write = library.symbol_as<decltype(hip_write)>("hipStreamWriteValue32");
+    } else {
+      cuda_wait = library.symbol_as<decltype(cuda_wait)>("cuStreamWaitValue32_v2");
+      cuda_write = library.symbol_as<decltype(cuda_write)>("cuStreamWriteValue32_v2");
+    }
   }
 };
 
-const stream_wait& wait_function(bool is_hip) {
-  static const stream_wait function(is_hip);  // a process has devices of one vendor
-  return function;
+const stream_words& functions(bool is_hip) {
+  static const stream_words all(is_hip);  // a process has devices of one vendor
+  return all;
+}
+
+void check(int result, const char* what) {
+  if (result)
+    base::log(base::log_level::error, "sycl", "a stream cannot ", what, " the host: code ", result,
+              " of the driver");
 }
 
 ::sycl::queue in_order(const ::sycl::queue& like) {
@@ -53,14 +61,20 @@ const stream_wait& wait_function(bool is_hip) {
 }  // namespace
 
 gates::gates(const ::sycl::queue& of, pinned_memory& memory)
-    : m_memory(memory), m_first(in_order(of)) {}
+    : m_memory(memory),
+      m_arrivals(in_order(of)),
+      m_first(in_order(of)),
+      m_is_hip(of.get_device().get_backend() == ::sycl::backend::hip) {
+  functions(m_is_hip);
+}
 
 gates::~gates() {
+  m_arrivals.wait();
   m_first.wait();
   for (auto& q : m_others) q.wait();
 }
 
-gates::word gates::close() {
+gates::word gates::take() {
   const std::lock_guard lock(m_mutex);
   if (m_unused.empty()) {
     auto* words = static_cast<std::uint32_t*>(m_memory.take(page * sizeof(std::uint32_t)));
@@ -77,33 +91,40 @@ gates::word gates::close() {
   return {place, std::atomic_ref(*place).load() + 1};
 }
 
-// Values only grow, so a word may be used again before its old gate has seen it.
-void gates::open(const word& w) {
-  std::atomic_ref(*w.place).store(w.value, std::memory_order_release);
+void gates::give_back(const word& w) {
   const std::lock_guard lock(m_mutex);
   m_unused.push_back(w.place);
 }
 
-::sycl::event gates::wait(const word& w, bool message) {
-  ::sycl::queue* queue = &m_first;
-  {
-    const std::lock_guard lock(m_mutex);
-    if (message) {
-      if (m_others.empty())
-        for (std::size_t i = 0; i < message_queues; ++i) m_others.push_back(in_order(m_first));
-      queue = &m_others[m_next++ % message_queues];
-    }
-  }
-  const auto& put = wait_function(m_first.get_device().get_backend() == ::sycl::backend::hip);
-  auto done = queue->submit([&](::sycl::handler& h) {
-    h.AdaptiveCpp_enqueue_custom_operation([w, &put](::sycl::interop_handle& handle) {
-      if (const int result = put(stream_of(handle), w))
-        base::log(base::log_level::error, "sycl", "a stream cannot wait for the host: code ",
-                  result, " of the driver");
-    });
-  });
-  flush();
-  return done;
+bool gates::is_set(const word& w) {
+  return std::atomic_ref(*w.place).load(std::memory_order_acquire) == w.value;
+}
+
+void gates::set(const word& w) {
+  std::atomic_ref(*w.place).store(w.value, std::memory_order_release);
+}
+
+void gates::set_on(void* stream, const word& w) const {
+  const auto& f = functions(m_is_hip);
+  const auto place = reinterpret_cast<std::uintptr_t>(w.place);
+  check(m_is_hip ? f.hip_write(stream, w.place, w.value, plain)
+                 : f.cuda_write(stream, place, w.value, plain),
+        "tell");
+}
+
+void gates::wait_on(void* stream, const word& w) const {
+  const auto& f = functions(m_is_hip);
+  const auto place = reinterpret_cast<std::uintptr_t>(w.place);
+  check(m_is_hip ? f.hip_wait(stream, w.place, w.value, plain, ~0u)
+                 : f.cuda_wait(stream, place, w.value, plain),
+        "wait for");
+}
+
+::sycl::queue gates::departures(bool message) {
+  if (!message) return m_first;
+  const std::lock_guard lock(m_mutex);
+  while (m_others.size() < message_queues) m_others.push_back(in_order(m_first));
+  return m_others[m_next++ % message_queues];
 }
 
 }  // namespace sucl::glue

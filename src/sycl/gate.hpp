@@ -2,9 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Commands that wait for the host without a thread: the stream itself waits for a word of memory.
-/// For AdaptiveCpp on CUDA and HIP devices, where a command that waited in its own thread would
-/// stop everything else that the runtime is to enqueue.
+/// Commands that tell the host, and wait for it, without a thread: the stream itself writes and
+/// awaits words of memory. For AdaptiveCpp on CUDA and HIP devices, where a command that waited in
+/// its own thread would stop everything else that the runtime is to enqueue.
 #pragma once
 
 #include "sycl/implementation.hpp"
@@ -17,7 +17,7 @@
 
 namespace sucl::glue {
 
-/// The gates of one device. Any thread.
+/// The gates of one communicator. Any thread.
 class gates {
  public:
   gates(const ::sycl::queue& of, pinned_memory& memory);
@@ -25,25 +25,36 @@ class gates {
   gates(const gates&) = delete;
   gates& operator=(const gates&) = delete;
 
-  /// A word that a stream waits for, until it is `value`.
+  /// A word of memory that is to become `value`.
   struct word {
     std::uint32_t* place = nullptr;
     std::uint32_t value = 0;
   };
-  word close();
-  /// Lets what waits for the word go on. Once a word.
-  void open(const word& w);
+  /// One that it is not yet.
+  word take();
+  /// Gives it back. The values of a word only grow, so it may be used again before everybody who
+  /// waits for this one has looked.
+  void give_back(const word& w);
 
-  /// A command that ends when the word is opened. `message`: it may be opened after words that were
-  /// closed later.
-  ::sycl::event wait(const word& w, bool message);
+  static bool is_set(const word& w);  ///< on the host
+  static void set(const word& w);     ///< by the host
+  /// Enqueue it on a native stream: set when the stream gets there; wait there until it is set.
+  void set_on(void* stream, const word& w) const;
+  void wait_on(void* stream, const word& w) const;
+
+  /// In-order queues of the communicator's own: for commands that wait for the program's, and for
+  /// those that wait for the host. Messages may end in any order, so these have several.
+  ::sycl::queue& arrivals() { return m_arrivals; }
+  ::sycl::queue departures(bool message);
 
  private:
-  static constexpr std::size_t page = 1024;  // words that are allocated at once
-  static constexpr std::size_t message_queues = 8;
+  static constexpr std::size_t page = 1024;  // words that are taken at once
+  static constexpr std::size_t message_queues = 4;
 
   pinned_memory& m_memory;
-  ::sycl::queue m_first;  ///< for collectives, which end in order
+  ::sycl::queue m_arrivals;
+  ::sycl::queue m_first;  // for collectives
+  bool m_is_hip;
   std::vector<::sycl::queue> m_others;
   std::size_t m_next = 0;
   std::mutex m_mutex;

@@ -175,7 +175,7 @@ std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
   const shape own = machine_shape(m, p.ranks);
   const bool rooted_vector = p.kind == kind::broadcast || p.kind == kind::reduce;
   const auto add = [&](const std::string& name, const shape& s, int ring, int stripe) {
-    for (const int depth : {1, 4, 16, 64}) {
+    for (const int depth : {1, 4, 16}) {
       recipe r = in_shape("composed", s);
       r.steps = p.kind == kind::allreduce ? 2 : 1;
       r.stripe = stripe;

@@ -25,7 +25,8 @@ struct published {
 
 /// The parameter sets of HiCCL's Table 5 (Hidayetoglu and others 2024), made for this machine the
 /// way the table makes them for its four: the nodes as a binary tree or as a ring, the levels of
-/// the node as they are, striped over the ranks of a node, with pipelines of 1 to 64 channels.
+/// the node as they are, striped over the ranks of a node, with pipelines of 1, 4 and 16 channels,
+/// as the table names no depth.
 std::vector<published> hiccl_sets(const plan::problem& p, const sim::machine& m);
 
 /// The parameter sets of the ext_mpi_collectives slides (Jocksch and others 2026), for allreduce:

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace sucl::tune {
 namespace {
@@ -22,7 +23,12 @@ constexpr double hopeless = 6;
 constexpr std::size_t least_simulated = 12;
 // Work of the simulator for an instruction, if few transfers share a link.
 constexpr double costs = 4;
+// One plan may take this part of the budget.
+constexpr double share = 5;
+// What must be simulated may take so many budgets if it promises to be the best, each.
+constexpr double generous = 3;
 constexpr std::size_t refined = 4;
+constexpr int least_kept = 5;
 constexpr int most_rounds = 6;
 
 struct guessed {
@@ -35,7 +41,7 @@ class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 6e5 + 3e3 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : 1.5e6 + 4e3 * p.ranks;
   }
 
   search_result run() {
@@ -45,11 +51,13 @@ class searcher {
     std::size_t tried = 0;
     for (const guessed& g : m_list) {
       if (++tried > least_simulated && g.cost.seconds > hopeless * best()) break;
-      if (m_spent + costs * g.cost.instructions <= m_budget / 2 || m_result.best.empty())
-        simulate(g);
+      if (m_spent + costs * g.cost.instructions <= m_budget / 2) simulate(g, m_budget / share);
     }
+    // What cost too much but promises to be the best may take what is left.
+    for (const guessed& g : std::exchange(m_dear, {}))
+      if (g.cost.seconds < best() && m_spent < m_budget) again(g, m_budget - m_spent);
     for (const guessed& g : m_list)
-      if (must(g)) simulate(g);
+      if (must(g)) again(g, g.cost.seconds < best() ? generous * m_budget : m_budget);
     if (m_result.best.empty()) simulate_smallest();
     for (int round = 0; round < most_rounds && refine(); ++round) {
     }
@@ -73,25 +81,26 @@ class searcher {
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
       for (const published& s : sets) {
         const estimate cost = guess(m_problem, s.how, m_machine);
-        if (cost.instructions <= m_budget / 8) note(s.how, s.source);
+        if (costs * cost.instructions <= generous * m_budget) note(s.how, s.source);
       }
     for (recipe r : candidates(m_problem, m_machine)) {
       ++m_result.candidates;
       recipe top = r;
       double least = guess(m_problem, r, m_machine).seconds;
       for (const int depth : {2, 4, 8, 16, 32, 64}) {
+        // Channels that share each link all the time gain little and are costly to simulate.
         r.pipeline = depth;
+        r.stagger = 1;
+        if (!plan::refusal(m_problem, r).empty()) r.stagger = 0;
         if (!plan::refusal(m_problem, r).empty()) break;
-        const double seconds = guess(m_problem, r, m_machine).seconds;
-        if (seconds < 0.97 * least) {
+        const estimate cost = guess(m_problem, r, m_machine);
+        if (costs * cost.instructions > m_budget / share) break;
+        if (cost.seconds < 0.97 * least) {
           top = r;
-          least = seconds;
+          least = cost.seconds;
         }
       }
       note(top, "");
-      if (top.pipeline < 2) continue;
-      top.stagger = 1;
-      if (plan::refusal(m_problem, top).empty()) note(top, "");
     }
     std::stable_sort(m_list.begin(), m_list.end(), [](const guessed& a, const guessed& b) {
       return a.cost.seconds < b.cost.seconds;
@@ -105,15 +114,14 @@ class searcher {
 
   // Builds and simulates, as long as the plan may still be one of the best; keeps the list of
   // results sorted.
-  void simulate(const guessed& g) {
+  void simulate(const guessed& g, double work) {
     if (!m_tried.insert(plan::to_text(g.how)).second) return;
     if (m_options.progress) m_options.progress(plan::to_text(g.how));
     const plan::schedule s = plan::build(m_problem, g.how);
-    const auto keep = static_cast<std::size_t>(m_options.keep);
+    const auto keep = static_cast<std::size_t>(std::max(m_options.keep, least_kept));
     sim::simulate_options limits;
     if (m_result.best.size() >= keep) limits.most_seconds = m_result.best[keep - 1].seconds;
-    if (!m_desperate)
-      limits.most_work = static_cast<std::uint64_t>(std::max(m_budget - m_spent, m_budget / 16));
+    limits.most_work = static_cast<std::uint64_t>(std::clamp(work, 1.0, 1e18));
     const sim::prediction time = sim::simulate(s, m_machine, limits);
     found f;
     f.how = g.how;
@@ -122,7 +130,10 @@ class searcher {
     f.instructions = plan::instruction_count(s);
     m_spent += static_cast<double>(f.instructions + time.work);
     ++m_result.simulated;
-    if (time.gave_up) return;
+    if (time.gave_up) {
+      if (time.work > limits.most_work && limits.most_work > 0) m_dear.push_back(g);
+      return;
+    }
     f.seconds = time.seconds;
     f.hash = plan::hash(s);
     for (const plan::program& p : s.ranks)
@@ -138,10 +149,16 @@ class searcher {
     const auto least = std::min_element(
         m_list.begin(), m_list.end(),
         [](const auto& a, const auto& b) { return a.cost.instructions < b.cost.instructions; });
-    m_desperate = true;
-    m_tried.clear();
-    simulate(*least);
-    m_desperate = false;
+    again(*least, std::numeric_limits<double>::max() / 2);
+  }
+
+  // Simulates what was given up, with more work.
+  void again(const guessed& g, double work) {
+    const std::string text = plan::to_text(g.how);
+    const bool done = std::any_of(m_result.best.begin(), m_result.best.end(),
+                                  [&](const found& f) { return f.how == g.how; });
+    if (!done) m_tried.erase(text);
+    simulate(g, work);
   }
 
   // Changes one parameter of each of the best. Returns whether the best one became better.
@@ -153,7 +170,8 @@ class searcher {
     for (const recipe& seed : seeds)
       for (const recipe& r : neighbours(seed, m_problem, m_machine)) {
         const estimate cost = guess(m_problem, r, m_machine);
-        if (m_spent + costs * cost.instructions <= m_budget) simulate({r, "", cost});
+        if (m_spent + costs * cost.instructions <= m_budget)
+          simulate({r, "", cost}, m_budget / share);
       }
     return best() < before;
   }
@@ -176,7 +194,7 @@ class searcher {
   const search_options& m_options;
   double m_budget = 0;
   double m_spent = 0;
-  bool m_desperate = false;  // nothing was cheap enough
+  std::vector<guessed> m_dear;  // given up because they cost too much
   std::vector<guessed> m_list;
   std::set<std::string> m_known;
   std::set<std::string> m_tried;

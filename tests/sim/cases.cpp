@@ -120,6 +120,10 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
       r.ring = nodes(2);
     });
   }
+  with([](recipe& r) {
+    r.pipeline = 3;
+    r.stagger = 1;
+  });
   for (const char* pattern : {"direct", "peer"})
     with([&](recipe& r) {
       r.hierarchy = {nodes(4), 4};

@@ -370,7 +370,8 @@ TEST(exec_killed, leaves_no_shared_memory_behind) {
   const auto folder = "/proc/" + std::to_string(child);
   const std::string maps = read_file(folder + "/maps");
   std::size_t shared = 0;
-  for (std::size_t at = 0; (at = maps.find("memfd:sucl (deleted)", at)) != maps.npos; ++at) ++shared;
+  for (std::size_t at = 0; (at = maps.find("memfd:sucl (deleted)", at)) != maps.npos; ++at)
+    ++shared;
   EXPECT_EQ(shared, 3u) << maps;  // one part a rank, mapped once, and no file with a name
   EXPECT_EQ(maps.find("/dev/shm"), maps.npos);
   EXPECT_EQ(maps.find("SYSV"), maps.npos);

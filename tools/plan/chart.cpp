@@ -58,7 +58,9 @@ std::string draw(const chart& c) {
       x.add(at);
       y.add(value);
     }
-  svg out(left + width + 320, top + height + 56);
+  std::size_t longest = 0;
+  for (const curve& one : c.curves) longest = std::max(longest, one.name.size());
+  svg out(left + width + 60 + 6.5 * static_cast<double>(longest), top + height + 56);
   out.text(left, 22, c.title, anchor::start, 14);
   draw_axes(out, c, x, y);
   double name_at = top + 10;

@@ -38,6 +38,7 @@ struct written {
   std::string machine, sizes = "8:1Gi:16", json_file, svg_file, paper;
   std::vector<std::string> recipes;
   int nodes = 4;
+  double effort = 0;
   bool markdown = false;
 };
 
@@ -76,6 +77,7 @@ void run_paper(const written& w) {
   o.bytes = w.problem.bytes.empty()
                 ? std::uint64_t{1} << 30
                 : read_option("--bytes", [&] { return base::parse_bytes(w.problem.bytes); });
+  o.effort = w.effort;
   o.shown = &shown;
   json list = json::array();
   for (const paper_table& t : compute_paper(w.paper, o)) {
@@ -141,6 +143,10 @@ int plan_compare(const words& arguments) {
   app.add_option("--nodes", w.nodes, "Nodes of a paper's table (4)")
       ->type_name("N")
       ->check(CLI::Range(2, 4096).description(""));
+  app.add_option("--effort", w.effort,
+                 "Work of each search of a paper's table, as in sucl plan search")
+      ->type_name("N")
+      ->check(CLI::Range(1.0, 1e12).description(""));
   app.add_flag("--markdown", w.markdown, "Write Markdown tables");
   app.add_option("--svg", w.svg_file, "Draw the times over the size (SVG)")->type_name("FILE");
   app.add_option("--json", w.json_file, "Write the tables as JSON; '-' is standard output")

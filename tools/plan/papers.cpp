@@ -38,6 +38,12 @@ double timed(const problem& p, const recipe& r, const sim::machine& m, double mo
   return t.gave_up ? forever : t.seconds;
 }
 
+tune::search_result searched(const problem& p, const sim::machine& m, const paper_options& o) {
+  tune::search_options options;
+  options.budget = o.effort;
+  return tune::search(p, m, options);
+}
+
 int node_width(const sim::machine& m) { return static_cast<int>(sim::member_ranks(m, 0)); }
 
 // HiCCL's buffers: `largest` bytes where all blocks come together.
@@ -130,7 +136,7 @@ std::vector<paper_table> steps(const paper_options& o) {
         r.ring = o.nodes;
         ring = piped(p, r, m);
       }
-      const double found = tune::search(p, m).best[0].seconds;
+      const double found = searched(p, m, o).best[0].seconds;
       hierarchy.add(direct / levels);
       if (r.stripe > 1) striping.add(levels / striped);
       pipelining.add(striped / std::min(deep, ring));
@@ -240,7 +246,7 @@ std::vector<paper_table> scaling(const paper_options& o) {
         form.inner = "direct";
         form.outer = "ring";
         form.pipeline = bytes > (1 << 20) ? 4 : 1;
-        const tune::search_result found = tune::search(p, m);
+        const tune::search_result found = searched(p, m, o);
         const double flat = timed(p, ring, m), levels = timed(p, form, m);
         const auto cell = [](double s) { return s == forever ? std::string("-") : time_text(s); };
         t.rows.push_back({std::to_string(nodes), std::to_string(p.ranks), bytes_text(bytes),
@@ -275,7 +281,7 @@ std::vector<paper_table> leaders(const paper_options& o) {
       const double multi = timed(p, r, m);
       r.leaders = 1;
       const double single = timed(p, r, m);
-      const tune::found best = tune::search(p, m).best[0];
+      const tune::found best = searched(p, m, o).best[0];
       t.rows.push_back({std::to_string(p.ranks), bytes_text(bytes), time_text(ring),
                         time_text(single), time_text(multi), time_text(best.seconds),
                         times(single, multi), plan::to_text(best.how)});
@@ -300,7 +306,7 @@ std::vector<paper_table> published(const paper_options& o) {
         options.ranks = static_cast<int>(std::min<std::int64_t>(all, o.nodes * node_width(m)));
         const problem p = make_problem(options, std::uint64_t{1} << bytes);
         if (o.shown) o.shown->at(m.name + ", " + sucl::name(k) + ", " + bytes_text(1ull << bytes));
-        const double found = tune::search(p, m).best[0].seconds;
+        const double found = searched(p, m, o).best[0].seconds;
         double best = forever;
         for (const auto& sets : {tune::hiccl_sets(p, m), tune::ext_mpi_sets(p, m)})
           for (const tune::published& one : sets)

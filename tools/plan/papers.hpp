@@ -26,6 +26,7 @@ struct paper_options {
   std::vector<sim::machine> machines;  ///< never empty
   int nodes = 4;
   std::uint64_t bytes = 0;
+  double effort = 0;  ///< of search, as tune::search_options::budget
   const progress* shown = nullptr;
 };
 

@@ -123,9 +123,8 @@ void runner::add(const mapped_memory& m, std::uint64_t sequence) {
 }
 
 bool runner::remove(const void* base, mapped_memory& m) {
-  const auto found = std::find_if(m_memories.begin(), m_memories.end(), [&](const auto& known) {
-    return known.region.base == base;
-  });
+  const auto found = std::find_if(m_memories.begin(), m_memories.end(),
+                                  [&](const auto& known) { return known.region.base == base; });
   if (found == m_memories.end()) return false;
   m = *found;
   m_memories.erase(found);
