@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/control_plane.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/registry.hpp"
@@ -95,6 +96,14 @@ json capabilities(const core::backend_handle& backend) {
 json problem(const error_info& info) { return {{"message", info.message}, {"hint", info.hint}}; }
 
 json describe(core::registry& registry, const core::backend_source& source) {
+  if (source.name == core::plan_backend_name && source.file.empty()) {
+    const sucl_backend& table = core::plan_backend();
+    const core::backend_handle own{table.name, table.description, "", &table, nullptr};
+    return {{"found", true},
+            {"path", "built in"},
+            {"description", own.description},
+            {"carries", capabilities(own)}};
+  }
   const core::backend_handle& backend = registry.open(source);
   return {{"found", true},
           {"path", std::filesystem::weakly_canonical(backend.path).string()},

@@ -9,6 +9,7 @@
 #include <sucl/export.hpp>
 #include <sucl/member.hpp>
 #include <sucl/operations.hpp>
+#include <sucl/persistent.hpp>
 
 #include <memory>
 #include <string>
@@ -77,6 +78,9 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
 
   /// The blocking form of all operations.
   blocking_communicator blocking() const;
+
+  /// The persistent form of all operations: made once, started many times.
+  persistent_communicator persistent() const;
 
   /// Splits: ranks with the same `colour` form a communicator, ordered by `key`, then rank.
   /// Collective. A negative colour gets an empty communicator. The queue stays the same.

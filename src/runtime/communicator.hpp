@@ -194,6 +194,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void throw_if_ended();
   void wait_for_direct(std::unique_lock<std::mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;
+  bool needs_progress_beside(const carrier& c) const;
   void run_directly(const sucl_operation& record, const layouts& shape, const carrier& c,
                     std::unique_lock<std::mutex>& lock);
   void run_as_it_is(const sucl_operation& direct, const carrier& c);

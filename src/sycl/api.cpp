@@ -22,14 +22,6 @@ namespace {
   }
 }
 
-// The queue of a call: its own, the communicator's, or for host memory one that only orders.
-::sycl::queue queue_of(communicator_state& state, const resolved& call) {
-  if (call.queue) return *call.queue;
-  if (state.queue()) return *state.queue();
-  static ::sycl::queue host_only = queue_for_host_memory();
-  return host_only;
-}
-
 void check_alive(communicator_state& state) {
   if (!state.has_core() || !state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
@@ -37,6 +29,13 @@ void check_alive(communicator_state& state) {
 }
 
 }  // namespace
+
+::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own) {
+  if (own) return *own;
+  if (state.queue()) return *state.queue();
+  static ::sycl::queue host_only = queue_for_host_memory();
+  return host_only;
+}
 
 communicator_state::communicator_state(std::shared_ptr<core::process> owner,
                                        std::optional<::sycl::queue> queue)
@@ -53,7 +52,7 @@ core::device_services communicator_state::services() {
   check_alive(state);
   resolved call;
   resolve(state, request, call);
-  auto queue = queue_of(state, call);
+  auto queue = queue_of(state, call.queue);
   return start(state, queue, call.record, call.shape, call.buffers, deps);
 }
 
@@ -62,8 +61,13 @@ void run(communicator_state& state, detail::request& request,
   check_alive(state);
   resolved call;
   resolve(state, request, call);
+  run_after(state, call, call.queue, deps);
+}
+
+void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
+               const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
-  const auto* named = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
+  const auto* named = own ? own : state.queue() ? &*state.queue() : nullptr;
   if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
     // The data stays on the device, and nothing has to be waited for before.
     ::sycl::queue queue = *named;

@@ -231,8 +231,8 @@ INSTANTIATE_TEST_SUITE_P(ranks, exec, ::testing::Values(1, 2, 3, 4, 7));
 TEST_P(exec, agrees_with_the_definitions) {
   const int size = GetParam();
   for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
-    for (std::uint64_t seed = 1; seed <= 250; ++seed) {
-      const draw d = make_draw(seed + 1000u * static_cast<unsigned>(size), size, 40000);
+    for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+      const draw d = make_draw(seed + 1000u * static_cast<unsigned>(size), size, 20000);
       const bool in_place = (seed * 7 + static_cast<unsigned>(info.rank)) % 3 == 0;
       const bool blocking = seed % 2 == 0;
       memory mine, model;
@@ -262,7 +262,7 @@ TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
     };
     constexpr std::size_t depth = 12;
     std::vector<one> slots(depth);
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 1500; ++i) {
       one& s = slots[static_cast<std::size_t>(i) % depth];
       s.state = wait(b.plan, s.state);
       EXPECT_EQ(s.state.status, SUCL_SUCCESS);
@@ -299,8 +299,8 @@ TEST_P(exec, agrees_with_the_definitions_on_mapped_memory) {
     const auto region = core::make_mapped(b.ipc, info.rank, 16u << 20);
     core::add_mapped(b.plan, region, 1, 0);
     auto* base = static_cast<std::byte*>(region.base);
-    for (std::uint64_t seed = 1; seed <= 150; ++seed) {
-      const draw d = make_draw(seed + 5000u * static_cast<unsigned>(size), size, 40000);
+    for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+      const draw d = make_draw(seed + 5000u * static_cast<unsigned>(size), size, 20000);
       const bool in_place = seed % 3 == 0 && (seed % 2 || info.rank % 2 == 0);
       memory mine, model;
       auto o = prepare(d, info.rank, size, in_place, mine);

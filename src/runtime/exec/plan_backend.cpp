@@ -79,6 +79,11 @@ sucl_backend make_table() {
 
 }  // namespace
 
+const sucl_backend& plan_backend() noexcept {
+  static const sucl_backend table = make_table();
+  return table;
+}
+
 sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes) {
   sucl_region region{};
   region.struct_size = sizeof region;
@@ -100,7 +105,6 @@ bool remove_mapped(const channel& plans, const channel& lender, void* base) {
 }
 
 channel plan_channel(const channel& memory, int rank, int size, std::string* obstacle) {
-  static const sucl_backend table = make_table();
   if (size > most_plan_ranks) {
     *obstacle = "it is for up to " + std::to_string(most_plan_ranks) + " ranks";
     return {};
@@ -110,7 +114,7 @@ channel plan_channel(const channel& memory, int rank, int size, std::string* obs
     *obstacle = "some ranks share no memory: they are on several nodes";
     return {};
   }
-  return {&table, nullptr, reinterpret_cast<sucl_backend_comm*>(made.release())};
+  return {&plan_backend(), nullptr, reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
 
 }  // namespace sucl::core

@@ -9,12 +9,17 @@
 #include "runtime/channel.hpp"
 #include "runtime/selection.hpp"
 
+#include <sucl/export.hpp>
+
 #include <string>
 
 namespace sucl::core {
 
 /// Most ranks that a communicator may have for it.
 inline constexpr int most_plan_ranks = 64;
+
+/// Its table, for who wants to know what it carries: its query needs no state.
+SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 
 /// A channel for one communicator. Collective. `memory` lends the memory, and must outlive it.
 /// Throws where there is none; `*obstacle` says why it cannot be used, on every rank alike, though
