@@ -97,7 +97,7 @@ class Plan(Case):
     def test_a_wrong_plan_is_found(self):
         self.sucl("plan", "build", *self.RING, "--output", "ring.plan")
         text = (Path(self.folder.name) / "ring.plan").read_text()
-        self.path("wrong.plan", text.replace("reduce ", "copy ", 1))
+        self.path("wrong.plan", text.replace("  reduce ", "  copy ", 1))
         self.assertIn("wrong: ", self.sucl("plan", "verify", "wrong.plan", code=1).stdout)
         verdict = self.json("verify", "wrong.plan", code=1)
         self.assertFalse(verdict["right"])
