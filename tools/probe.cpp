@@ -2,9 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
-#include "runtime/exec/plan_backend.hpp"
 #include "runtime/control_plane.hpp"
 #include "runtime/core_services.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/registry.hpp"
 
 #include <sucl/types.hpp>
