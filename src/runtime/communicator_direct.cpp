@@ -3,12 +3,23 @@
 
 // Operations that run in the calling thread, past the queue.
 #include "runtime/communicator.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/idling.hpp"
 #include "runtime/process.hpp"
 
 #include <sched.h>
 
+#include <algorithm>
+
 namespace sucl::core {
+
+// Whether something in flight would stand still while a backend blocks: plans do not go on inside
+// MPI, and other ranks may need them before they call MPI.
+bool communicator::needs_progress_beside(const carrier& c) const {
+  return std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
+    return n->via && n->via != &c && n->via->name == plan_backend_name;
+  });
+}
 
 bool communicator::may_run_directly(const sucl_operation& record) const {
   // Every rank must come to the same answer. Point-to-point takes the other way so that what other
@@ -27,7 +38,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
     if (travels_as_it_is(record, w, m_staging) ||
         !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
       // Everything before must be posted first; it need not be done.
-      while (!m_waiting.empty() || m_direct || !may_post(record)) {
+      while (!m_waiting.empty() || m_direct || !may_post(record) || needs_progress_beside(c)) {
         lock.unlock();
         progress();
         sched_yield();
@@ -85,7 +96,10 @@ void communicator::run_packed(const sucl_operation& direct, const layouts& shape
   adaptation how = plan_adaptation(direct, shape, *c.wires, m_staging);
   if (!how.needed) return run_as_it_is(direct, c);
   adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
-  while (!pipeline.step()) sched_yield();
+  while (!pipeline.step()) {
+    progress_others();
+    sched_yield();
+  }
 }
 
 }  // namespace sucl::core
