@@ -174,6 +174,8 @@ void carriers::create_plans(const base::config& settings, const sucl_oob& oob,
       obstacle = problem.message.empty() ? "it cannot be used on every rank" : problem.message;
     return;
   }
+  m_lender = m_all[static_cast<std::size_t>(m_by_index[lender])].via;
+  m_plans = made.via;
   add_layers(made, settings, where, around);
   made.wires = std::make_unique<wire_table>(made.via);
   m_all.push_back(std::move(made));
@@ -298,6 +300,7 @@ void carriers::destroy(bool keep) {
     it->via.comm = nullptr;
   }
   m_all.clear();
+  m_plans = m_lender = {};
   m_by_index.assign(m_by_index.size(), -1);
   for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);
   m_oobs.clear();

@@ -63,6 +63,11 @@ class carriers {
   /// As in member::reach, for this rank.
   std::string reach() const;
 
+  /// The built-in backend of plans without layers, and the one that lends it memory; null tables
+  /// where it is not used.
+  const channel& plans() const { return m_plans; }
+  const channel& lender() const { return m_lender; }
+
   /// Gives up everything in flight.
   void abort();
   /// Destroys the channels, and what was lent to them, unless `keep`: after abort().
@@ -87,6 +92,7 @@ class carriers {
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
+  channel m_plans, m_lender;
   selection_table m_table;
   int m_size = 1;
 };

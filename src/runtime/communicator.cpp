@@ -4,12 +4,15 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/idling.hpp"
 #include "runtime/process.hpp"
 
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -307,7 +310,18 @@ void communicator::deliver(std::vector<node*>& done) {
 bool communicator::progress(int* finished) {
   std::unique_lock lock(m_mutex, std::try_to_lock);
   if (!lock) return true;  // somebody else makes progress
-  if (!m_direct) {
+  return progress_locked(lock, finished, !m_direct);
+}
+
+// For the caller that is in a backend, between two calls to it.
+void communicator::progress_others() {
+  std::unique_lock lock(m_mutex);
+  if (!m_flight.empty() || !m_waiting.empty()) progress_locked(lock, nullptr, true);
+}
+
+bool communicator::progress_locked(std::unique_lock<std::mutex>& lock, int* finished,
+                                   bool may_enter) {
+  if (may_enter) {
     pump();
     for (std::size_t i = 0; i < m_flight.size();)
       if (!test(*m_flight[i])) ++i;
@@ -325,81 +339,6 @@ bool communicator::progress(int* finished) {
     deliver(done);
   }
   return more;
-}
-
-bool communicator::may_run_directly(const sucl_operation& record) const {
-  // Every rank must come to the same answer. Point-to-point takes the other way so that what other
-  // threads issue meanwhile can overtake a wait.
-  return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
-         !is_point_to_point(record.kind);
-}
-
-void communicator::run(const sucl_operation& record, const layouts& shape) {
-  std::unique_lock lock(m_mutex);
-  throw_if_ended();
-  if (may_run_directly(record)) {
-    const carrier& c = m_carriers.choose(record);
-    const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
-    // Without the layout, which a rank has for itself: all ranks take the same way.
-    if (travels_as_it_is(record, w, m_staging) ||
-        !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
-      // Everything before must be posted first; it need not be done.
-      while (!m_waiting.empty() || m_direct || !may_post(record)) {
-        lock.unlock();
-        progress();
-        sched_yield();
-        lock.lock();
-        throw_if_ended();
-      }
-      run_directly(record, shape, c, lock);
-      return;
-    }
-  }
-  lock.unlock();
-  wait(issue(record, shape, true, {}, true).operation);
-}
-
-// Lets the backend block in this thread, which is the fastest way through an MPI library.
-void communicator::run_directly(const sucl_operation& record, const layouts& shape,
-                                const carrier& c, std::unique_lock<std::mutex>& lock) {
-  sucl_operation direct = record;
-  direct.flags |= SUCL_FLAG_MAY_BLOCK;
-  direct.sequence = number(record.kind);
-  direct.tag = encode({record.type, record.op, true});
-  m_collectives_posted = direct.sequence;
-  m_direct.store(true, std::memory_order_relaxed);
-  lock.unlock();
-  std::optional<error_info> failure;
-  try {
-    if (shape.send || shape.recv)
-      run_packed(direct, shape, c);
-    else
-      run_as_it_is(direct, c);
-  } catch (...) {
-    failure = caught(direct);
-  }
-  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
-  m_direct.store(false, std::memory_order_release);
-  if (failure) throw error(*failure);
-}
-
-void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
-  sucl_request* request = nullptr;
-  auto status = c.via.table->post(c.via.comm, &direct, &request);
-  if (status == SUCL_SUCCESS && request) {
-    idling rest(m_process->settings().progress.spin_us);
-    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done))
-      status = c.via.table->test(c.via.comm, request, &done);
-  }
-  if (status) throw_last(status, c.name, describe(direct), rank());
-}
-
-void communicator::run_packed(const sucl_operation& direct, const layouts& shape,
-                              const carrier& c) {
-  adaptation how = plan_adaptation(direct, shape, *c.wires, m_staging);
-  if (!how.needed) return run_as_it_is(direct, c);
-  adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
-  while (!pipeline.step()) sched_yield();
 }
 
 void communicator::wake() { m_process->wake(*this); }
@@ -441,6 +380,49 @@ void communicator::wait_all() {
 void communicator::check() {
   std::lock_guard lock(m_mutex);
   throw_if_ended();
+}
+
+// Until no caller is inside a backend.
+void communicator::wait_for_direct(std::unique_lock<std::mutex>& lock) {
+  while (m_direct) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  throw_if_ended();
+}
+
+void* communicator::allocate(std::uint64_t bytes) {
+  constexpr std::uint64_t page = 4096;
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  const std::uint64_t sequence = m_collectives, number = ++m_allocations;
+  if (!m_carriers.plans().table) {
+    const std::uint64_t whole = std::max<std::uint64_t>(page, (bytes + page - 1) / page * page);
+    void* memory = std::aligned_alloc(page, whole);
+    if (!memory) throw std::bad_alloc();
+    std::memset(memory, 0, whole);
+    m_plain.emplace_back(memory, std::free);
+    return memory;
+  }
+  // Operations that are in flight must go on meanwhile: other ranks may wait for them.
+  lock.unlock();
+  const sucl_region region = make_mapped(m_carriers.lender(), rank(), bytes);
+  lock.lock();
+  wait_for_direct(lock);
+  add_mapped(m_carriers.plans(), region, number, sequence);
+  return region.base;
+}
+
+void communicator::deallocate(void* memory) {
+  std::unique_lock lock(m_mutex);
+  wait_for_direct(lock);
+  const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
+                                  [&](const auto& known) { return known.get() == memory; });
+  if (plain != m_plain.end()) return void(m_plain.erase(plain));
+  if (!m_carriers.plans().table || !remove_mapped(m_carriers.plans(), m_carriers.lender(), memory))
+    base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
+               "Pass what allocate() returned, once, to the same communicator");
 }
 
 std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {

@@ -17,6 +17,10 @@ inline void flush() {
   runtime.get()->dag().flush_async();
 }
 
+/// Whether every part of the program submits instantly, so that nothing is collected that a command
+/// of this library on the same in-order queue could overtake.
+bool program_submits_instantly();
+
 /// The same, and returns when everything collected so far is enqueued on its device.
 inline void flush_and_enqueue() {
   ::hipsycl::rt::runtime_keep_alive_token runtime;

@@ -13,12 +13,13 @@ namespace sucl {
 namespace glue {
 namespace {
 
-// The queue of a call: its own, the communicator's, or for host memory one that only orders.
-::sycl::queue queue_of(communicator_state& state, const resolved& call) {
-  if (call.queue) return *call.queue;
-  if (state.queue()) return *state.queue();
-  static ::sycl::queue host_only;
-  return host_only;
+// Where commands get at buffers in the host's memory.
+::sycl::queue queue_for_host_memory() {
+  try {
+    return ::sycl::queue(::sycl::cpu_selector_v);
+  } catch (const ::sycl::exception&) {
+    return ::sycl::queue{};  // no CPU device: host tasks get at them from any queue
+  }
 }
 
 void check_alive(communicator_state& state) {
@@ -28,6 +29,13 @@ void check_alive(communicator_state& state) {
 }
 
 }  // namespace
+
+::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own) {
+  if (own) return *own;
+  if (state.queue()) return *state.queue();
+  static ::sycl::queue host_only = queue_for_host_memory();
+  return host_only;
+}
 
 communicator_state::communicator_state(std::shared_ptr<core::process> owner,
                                        std::optional<::sycl::queue> queue)
@@ -44,7 +52,7 @@ core::device_services communicator_state::services() {
   check_alive(state);
   resolved call;
   resolve(state, request, call);
-  auto queue = queue_of(state, call);
+  auto queue = queue_of(state, call.queue);
   return start(state, queue, call.record, call.shape, call.buffers, deps);
 }
 
@@ -53,8 +61,13 @@ void run(communicator_state& state, detail::request& request,
   check_alive(state);
   resolved call;
   resolve(state, request, call);
+  run_after(state, call, call.queue, deps);
+}
+
+void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
+               const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
-  const auto* named = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
+  const auto* named = own ? own : state.queue() ? &*state.queue() : nullptr;
   if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
     // The data stays on the device, and nothing has to be waited for before.
     ::sycl::queue queue = *named;
@@ -168,6 +181,9 @@ communicator communicator::dup() const { return split(0, rank()); }
 std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const {
   return state().core().explain(k, bytes, t, o);
 }
+
+void* communicator::allocate_bytes(std::size_t bytes) { return state().core().allocate(bytes); }
+void communicator::deallocate(void* memory) { state().core().deallocate(memory); }
 
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }

@@ -7,8 +7,6 @@
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
-#include <atomic>
-
 namespace sucl::glue {
 namespace {
 
@@ -71,11 +69,41 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   return watch;
 }
 
+// Carries an operation out before it returns. While a stream waits for the host, the device's
+// library may hold back other work of this process: when it loads a kernel for the first time, or
+// when NCCL makes its first connections. That can be the very work which is to end the wait, so a
+// gate is only for what cannot be awaited here.
+::sycl::event run_through_host(communicator_state& state, ::sycl::queue& queue,
+                               const sucl_operation& record, const core::layouts& shape,
+                               const std::vector<buffer_use>& buffers, const events& deps) {
+  auto issued = state.core().issue(record, shape, false, {});
+  const auto& t = issued.operation;
+  flush_and_enqueue();
+  if (!buffers.empty()) {
+    auto fetched = queue.submit([&](::sycl::handler& h) {
+      h.depends_on(deps);
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [t, memory = buffer_memory(buffers, queue.get_device()),
+           held = held_buffers(buffers, h)](::sycl::interop_handle&) { memory.set(*t.get()); });
+    });
+    fetched.wait();
+  } else {
+    for (auto e : deps) e.wait();
+    if (queue.is_in_order()) queue.wait();
+  }
+  state.core().mark_ready(t);
+  state.core().assist(t);
+  if (t.failure()) throw error(*t.failure());
+  return {};
+}
+
 }  // namespace
 
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
                           const sucl_operation& record, const core::layouts& shape,
                           const std::vector<buffer_use>& buffers, const events& deps) {
+  if (record.kind != SUCL_KIND_SEND && record.kind != SUCL_KIND_RECV)
+    return run_through_host(state, queue, record, shape, buffers, deps);
   auto& all = *state.on_device()->gate();
   auto f = std::make_shared<flight>(flight{&all, all.take(), all.take()});
   const auto watch = observer_of(f);

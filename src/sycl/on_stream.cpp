@@ -34,7 +34,7 @@ struct job {
                      const std::vector<::sycl::event>& deps) {
   // The library is built with instant submission: on an in-order queue the command runs in this
   // thread. It must not overtake what the program, built without, has AdaptiveCpp collect.
-  if (queue.is_in_order()) flush_and_enqueue();
+  if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
   auto done = queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     if (buffers.empty())
@@ -125,6 +125,20 @@ retired_states& retired() {
 }
 
 }  // namespace
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+namespace {
+// Set before main, read after it.
+bool all_instant = true;
+}  // namespace
+
+bool note_submission(bool instant) {
+  all_instant = all_instant && instant;
+  return all_instant;
+}
+
+bool program_submits_instantly() { return all_instant; }
+#endif
 
 void retire(std::shared_ptr<communicator_state> state) {
   if (state.use_count() > 2) return;  // two: the program may be letting go of the other one now

@@ -184,7 +184,7 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
-  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "plan", "ipc", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "ipc", "mock"}));
   EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
   EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
   EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");
@@ -332,7 +332,7 @@ TEST(Config, TheDigestSeesWhatMustBeTheSameEverywhere) {
             shared_values(loaded("", {{"SUCL_THRESHOLD", "1Ki"}})));
   for (const char* different :
        {"threshold = 4", "threshold = 0", "[staging]\nchunk = 4", "[watchdog]\ntimeout = 3",
-        "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.nccl]",
+        "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.ucc]",
         "[backends.mpi]\nplatforms = \"cuda\"", "[[rules]]\nbackend = \"mpi\"",
         "[platforms]\ncuda = { dpcpp = \"x\" }", "[backends.mock]\n[backends.mpi]"})
     EXPECT_NE(shared_values(loaded(different)), plain) << different;

@@ -10,7 +10,13 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <random>
 
@@ -225,8 +231,8 @@ INSTANTIATE_TEST_SUITE_P(ranks, exec, ::testing::Values(1, 2, 3, 4, 7));
 TEST_P(exec, agrees_with_the_definitions) {
   const int size = GetParam();
   for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
-    for (std::uint64_t seed = 1; seed <= 250; ++seed) {
-      const draw d = make_draw(seed + 1000u * static_cast<unsigned>(size), size, 40000);
+    for (std::uint64_t seed = 1; seed <= 120; ++seed) {
+      const draw d = make_draw(seed + 1000u * static_cast<unsigned>(size), size, 20000);
       const bool in_place = (seed * 7 + static_cast<unsigned>(info.rank)) % 3 == 0;
       const bool blocking = seed % 2 == 0;
       memory mine, model;
@@ -256,7 +262,7 @@ TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
     };
     constexpr std::size_t depth = 12;
     std::vector<one> slots(depth);
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 1500; ++i) {
       one& s = slots[static_cast<std::size_t>(i) % depth];
       s.state = wait(b.plan, s.state);
       EXPECT_EQ(s.state.status, SUCL_SUCCESS);
@@ -286,6 +292,40 @@ TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
   });
 }
 
+// The same on memory that all ranks reach, on all of it or on some.
+TEST_P(exec, agrees_with_the_definitions_on_mapped_memory) {
+  const int size = GetParam();
+  for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
+    const auto region = core::make_mapped(b.ipc, info.rank, 16u << 20);
+    core::add_mapped(b.plan, region, 1, 0);
+    auto* base = static_cast<std::byte*>(region.base);
+    for (std::uint64_t seed = 1; seed <= 80; ++seed) {
+      const draw d = make_draw(seed + 5000u * static_cast<unsigned>(size), size, 20000);
+      const bool in_place = seed % 3 == 0 && (seed % 2 || info.rank % 2 == 0);
+      memory mine, model;
+      auto o = prepare(d, info.rank, size, in_place, mine);
+      // Other offsets on each rank, and now and then a rank with ordinary memory.
+      const std::uint64_t shift = 64 * static_cast<std::uint64_t>(info.rank) + d.misplaced;
+      const bool plain = seed % 5 == 0 && info.rank == size / 2;
+      std::byte* send = base + shift;
+      std::byte* recv = base + (8u << 20) + shift;
+      if (!plain) {
+        std::memcpy(send, mine.send.data(), mine.send.size());
+        std::memcpy(recv, mine.recv.data(), mine.recv.size());
+        if (o.send) o.send = send + d.misplaced;
+        o.recv = recv + d.misplaced;
+      }
+      const flight done = run(b.plan, o);
+      EXPECT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
+      if (!plain) std::memcpy(mine.recv.data(), recv, mine.recv.size());
+      run(b.mock, prepare(d, info.rank, size, in_place, model));
+      EXPECT_TRUE(same(d, mine.recv, model.recv)) << describe(d, info.rank, size, in_place);
+    }
+    EXPECT_FALSE(core::remove_mapped(b.plan, b.ipc, base + 1));
+    EXPECT_TRUE(core::remove_mapped(b.plan, b.ipc, base));
+  });
+}
+
 TEST(exec_handover, works_by_both_ways) {
   for (const char* how : {"proc", "socket", "any"}) {
     for_ranks(3,
@@ -299,6 +339,53 @@ TEST(exec_handover, works_by_both_ways) {
               },
               {{"handover", how}});
   }
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A process that is killed in the middle of an operation leaves nothing: what it shares never has a
+// name, and goes with its last process.
+TEST(exec_killed, leaves_no_shared_memory_behind) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
+      std::vector<float> in(100000, 1), out(in.size());
+      auto o = operation(kind::allreduce, type::fp32, in.size(), op::sum);
+      o.send = in.data();
+      o.recv = out.data();
+      for (int i = 0;; ++i) {
+        if (run(b.plan, o).status != SUCL_SUCCESS) _exit(1);
+        if (i == 10 && info.rank == 0 && write(ready[1], "r", 1) != 1) _exit(1);
+      }
+    });
+  }
+  char token = 0;
+  ASSERT_EQ(read(ready[0], &token, 1), 1);
+  const auto folder = "/proc/" + std::to_string(child);
+  const std::string maps = read_file(folder + "/maps");
+  std::size_t shared = 0;
+  for (std::size_t at = 0; (at = maps.find("memfd:sucl (deleted)", at)) != maps.npos; ++at)
+    ++shared;
+  EXPECT_EQ(shared, 3u) << maps;  // one part a rank, mapped once, and no file with a name
+  EXPECT_EQ(maps.find("/dev/shm"), maps.npos);
+  EXPECT_EQ(maps.find("SYSV"), maps.npos);
+  // The descriptors are closed: the mappings are all that holds the memory.
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/fd")) {
+    std::error_code gone;
+    EXPECT_EQ(std::filesystem::read_symlink(entry, gone).string().find("memfd"), std::string::npos);
+  }
+  ASSERT_EQ(kill(child, SIGKILL), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  close(ready[0]);
+  close(ready[1]);
 }
 
 TEST(exec_plan, refuses_too_many_ranks_on_all) {

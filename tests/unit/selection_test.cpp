@@ -15,6 +15,7 @@ namespace {
 using names = std::vector<std::string>;
 
 const selection_scope eight_gpus{"cuda", 8, 2};
+const selection_scope eight_cpus{"opencl", 8, 2};
 const char* const vendors = R"(
 [backends.nccl]
 platforms = ["cuda"]
@@ -167,35 +168,37 @@ TEST(Selection, DisabledBackendsAreNeverTaken) {
 }
 
 TEST(Selection, BackendsWithoutPlatformsAreForRules) {
-  EXPECT_EQ(chosen("[backends.mock]\nenabled = true\n", query(kind::allreduce, 4)), "mpi");
-  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\n", query(kind::allreduce, 4)), "mock");
-  EXPECT_EQ(
-      chosen("[[rules]]\nbackend = \"mock\"\ncollective = \"reduce\"\n", query(kind::allreduce, 4)),
-      "mpi");
+  const auto q = query(kind::allreduce, 4);
+  EXPECT_EQ(chosen("[backends.mock]\nenabled = true\n", q, eight_cpus), "mpi");
+  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\n", q, eight_cpus), "mock");
+  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\ncollective = \"reduce\"\n", q, eight_cpus),
+            "mpi");
 }
 
 TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
   const std::string text = "default_backend = \"mock\"\n";
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4)), "mock");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"mock"}), "mpi");
-  EXPECT_EQ(chosen(text + vendors, query(kind::allreduce, 4)), "nccl");
-  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", query(kind::allreduce, 4),
-                   eight_gpus, {"mock"}),
-            "");
+  const auto q = query(kind::allreduce, 4);
+  EXPECT_EQ(chosen(text, q, eight_cpus), "mock");
+  EXPECT_EQ(chosen(text, q, eight_cpus, {"mock"}), "mpi");
+  EXPECT_EQ(chosen(text + vendors, q), "nccl");
+  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", q, eight_cpus, {"mock"}), "");
 }
 
 TEST(Selection, PlansGoBeforeMpiOnMemoryOfTheHost) {
-  const auto host = [](kind k) { return query(k, 4, SUCL_MEMORY_SHARED); };
-  EXPECT_EQ(chosen("", host(kind::allreduce)), "plan");
-  EXPECT_EQ(chosen("", host(kind::allreduce), eight_gpus, {"plan"}), "mpi");
-  EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_DEVICE)), "mpi");
-  EXPECT_EQ(chosen(vendors, host(kind::allreduce)), "nccl");
-  EXPECT_EQ(chosen("threshold = -1", host(kind::allreduce)), "mpi");
-  EXPECT_EQ(chosen("default_backend = \"mock\"", host(kind::allreduce)), "mock");
-  EXPECT_EQ(chosen("[backends.plan]\nenabled = false", host(kind::allreduce)), "mpi");
-  EXPECT_EQ(chosen("[[rules]]\nbytes = \"..8\"\nbackend = \"mpi\"", host(kind::allreduce)), "mpi");
+  const auto host = [](const std::string& text, const std::set<std::string>& broken = {}) {
+    return chosen(text, query(kind::allreduce, 4, SUCL_MEMORY_SHARED), eight_cpus, broken);
+  };
+  EXPECT_EQ(host(""), "plan");
+  EXPECT_EQ(host("", {"plan"}), "mpi");
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_DEVICE), eight_cpus), "mpi");
+  EXPECT_EQ(host(vendors), "ucc");
+  EXPECT_EQ(host("threshold = -1"), "mpi");
+  EXPECT_EQ(host("default_backend = \"mock\""), "mock");
+  EXPECT_EQ(host("[backends.plan]\nenabled = false"), "mpi");
+  EXPECT_EQ(host("[[rules]]\nbytes = \"..8\"\nbackend = \"mpi\""), "mpi");
   const selection_table table = compile(loaded(""), {"host", 2, 1});
-  const explanation e = explain(table, host(kind::allreduce), [](int) { return std::string(); });
+  const explanation e = explain(table, query(kind::allreduce, 4, SUCL_MEMORY_SHARED),
+                                [](int) { return std::string(); });
   EXPECT_NE(render(e).find("taken  plan, built in: faster than MPI within a node"),
             std::string::npos)
       << render(e);
@@ -258,6 +261,8 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
       render(explain(split, q, broken)),
       R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can carry it
   passed mpi, threshold: it is for ..63 bytes, and ranks may have different sizes
+  passed nccl, platform: it is for platform cuda
+  passed rccl, platform: it is for platform hip
   passed mock, default_backend: it is broken
   passed mpi, last resort: it is broken
 )");
@@ -267,11 +272,11 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
   const selection_table plain = compile(loaded(""), one);
   const explanation e = explain(plain, small, fine);
-  ASSERT_EQ(e.considered.size(), 2u);
-  EXPECT_EQ(e.considered[0].why, "it is for system, host, shared memory");
-  EXPECT_EQ(e.considered[1].source, "default_backend");
-  EXPECT_TRUE(e.considered[1].taken);
-  EXPECT_EQ(e.considered[1].why, "nothing before it applies");
+  ASSERT_EQ(e.considered.size(), 4u);  // after the two vendors' libraries
+  EXPECT_EQ(e.considered[2].why, "it is for system, host, shared memory");
+  EXPECT_EQ(e.considered[3].source, "default_backend");
+  EXPECT_TRUE(e.considered[3].taken);
+  EXPECT_EQ(e.considered[3].why, "nothing before it applies");
 }
 
 TEST(Selection, ChoosingAllocatesNothing) {

@@ -79,8 +79,32 @@ sucl_backend make_table() {
 
 }  // namespace
 
-channel plan_channel(const channel& memory, int rank, int size, std::string* obstacle) {
+const sucl_backend& plan_backend() noexcept {
   static const sucl_backend table = make_table();
+  return table;
+}
+
+sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes) {
+  sucl_region region{};
+  region.struct_size = sizeof region;
+  if (const auto status = lender.table->memory_create(lender.comm, bytes, &region))
+    throw_last(status, lender.table->name, "allocate", rank);
+  return region;
+}
+
+void add_mapped(const channel& plans, const sucl_region& region, std::uint64_t number,
+                std::uint64_t sequence) {
+  of(plans.comm).add({region, number}, sequence);
+}
+
+bool remove_mapped(const channel& plans, const channel& lender, void* base) {
+  mapped_memory m;
+  if (!of(plans.comm).remove(base, m)) return false;
+  lender.table->memory_destroy(lender.comm, &m.region);
+  return true;
+}
+
+channel plan_channel(const channel& memory, int rank, int size, std::string* obstacle) {
   if (size > most_plan_ranks) {
     *obstacle = "it is for up to " + std::to_string(most_plan_ranks) + " ranks";
     return {};
@@ -90,7 +114,7 @@ channel plan_channel(const channel& memory, int rank, int size, std::string* obs
     *obstacle = "some ranks share no memory: they are on several nodes";
     return {};
   }
-  return {&table, nullptr, reinterpret_cast<sucl_backend_comm*>(made.release())};
+  return {&plan_backend(), nullptr, reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
 
 }  // namespace sucl::core

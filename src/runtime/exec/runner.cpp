@@ -14,6 +14,9 @@ namespace {
 
 using action = step::action;
 
+// Below this, data beside the flag is as fast as can be.
+constexpr std::uint64_t least_mapped_bytes = 2048;
+
 // Looks at what is not there before the processor is given away, some ten nanoseconds each: some
 // microseconds where there is a processor for each rank, none to speak of where the peer needs it.
 int patience(int ranks) {
@@ -44,6 +47,7 @@ runner::runner(const channel& memory, int rank, int size, const sharing& how,
                std::span<const tuning_row> tuning)
     : m_rank(rank),
       m_size(size),
+      m_lender(memory),
       m_memory(memory, rank, size, how),
       m_shapes(rank, size, how.slot_bytes, tuning),
       m_looks(patience(size)),
@@ -51,17 +55,32 @@ runner::runner(const channel& memory, int rank, int size, const sharing& how,
   m_sure = m_memory.slots();
 }
 
+runner::~runner() {
+  for (mapped_memory& m : m_memories) m_lender.table->memory_destroy(m_lender.comm, &m.region);
+}
+
 execution* runner::start(const sucl_operation& o) {
   if (m_shapes.crowded() && m_head == m_queue.size() && m_begun == m_retired) m_shapes.forget();
-  const shape& how = m_shapes.of(o, reach::staged);
   if (m_free.empty()) {
     m_requests.push_back(std::make_unique<execution>());
+    m_requests.back()->peer_send.resize(static_cast<std::size_t>(m_size));
+    m_requests.back()->peer_recv.resize(static_cast<std::size_t>(m_size));
     m_free.push_back(m_requests.back().get());
   }
   execution* r = m_free.back();
+  r->announcing = may_be_mapped(o);
+  if (r->announcing) {
+    sucl_operation nothing{};
+    nothing.kind = SUCL_KIND_BARRIER;
+    r->how = &m_shapes.of(nothing, reach::staged);
+    // What is wrong with its plans is found now.
+    m_shapes.of(o, reach::mapped);
+    m_shapes.of(o, reach::staged);
+  } else {
+    r->how = &m_shapes.of(o, reach::staged);
+  }
   m_free.pop_back();
   r->what = o;
-  r->how = &how;
   r->fold = reduces(static_cast<kind>(o.kind)) ? find_fold(o.type, o.op) : nullptr;
   r->element_size = o.element_size;
   r->started = r->finished = 0;
@@ -77,6 +96,101 @@ execution* runner::start(const sucl_operation& o) {
   if (!r->done()) m_queue.push_back(r);
   return r;
 }
+
+// ---- memory that is mapped
+
+namespace {
+
+// What a rank tells of its memory beside the word of its barrier.
+struct card {
+  std::uint64_t send_memory, send_offset;  // number of the memory, 0: none
+  std::uint64_t recv_memory, recv_offset;
+  std::uint64_t in_place;
+};
+static_assert(sizeof(card) <= shared_memory::inline_bytes);
+
+// Whether this rank has input, or output, that others may look at.
+bool gives(const sucl_operation& o, int rank) {
+  const bool from_root = o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_SCATTER;
+  return !from_root || rank == o.root;
+}
+
+}  // namespace
+
+void runner::add(const mapped_memory& m, std::uint64_t sequence) {
+  m_memories.push_back(m);
+  m_mapped_since = std::min(m_mapped_since, sequence);
+}
+
+bool runner::remove(const void* base, mapped_memory& m) {
+  const auto found = std::find_if(m_memories.begin(), m_memories.end(),
+                                  [&](const auto& known) { return known.region.base == base; });
+  if (found == m_memories.end()) return false;
+  m = *found;
+  m_memories.erase(found);
+  return true;
+}
+
+// Whether it is worth to find out if all its memory is mapped. The same on every rank.
+bool runner::may_be_mapped(const sucl_operation& o) const {
+  if (o.sequence <= m_mapped_since) return false;
+  if (o.kind == SUCL_KIND_BARRIER || o.kind == SUCL_KIND_SCAN || o.kind == SUCL_KIND_EXSCAN ||
+      o.kind == SUCL_KIND_ALLGATHERV || o.kind == SUCL_KIND_REDUCE_SCATTER)
+    return false;
+  return o.count * o.element_size >= least_mapped_bytes;
+}
+
+void runner::announce(const run& r) const {
+  const execution& e = *r.owner;
+  card mine{};
+  for (const mapped_memory& m : m_memories) {
+    const auto* base = static_cast<const std::byte*>(m.region.base);
+    if (e.send && m.holds(e.send)) {
+      mine.send_memory = m.number;
+      mine.send_offset = static_cast<std::uint64_t>(e.send - base);
+    }
+    if (e.recv && m.holds(e.recv)) {
+      mine.recv_memory = m.number;
+      mine.recv_offset = static_cast<std::uint64_t>(e.recv - base);
+    }
+  }
+  mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
+  std::memcpy(r.scratch[m_rank], &mine, sizeof mine);
+}
+
+// Finds the memory of all ranks; false if some of it is out of reach. All ranks see the same.
+bool runner::all_mapped(execution& e, const run& r, const program& code) const {
+  const auto find = [&](std::uint64_t number, int rank, std::uint64_t offset) -> std::byte* {
+    for (const mapped_memory& m : m_memories)
+      if (number && m.number == number)
+        return static_cast<std::byte*>(m.region.peers[rank]) + offset;
+    return nullptr;
+  };
+  for (int rank = 0; rank < m_size; ++rank) {
+    card theirs;
+    std::memcpy(&theirs, r.scratch[rank], sizeof theirs);
+    const auto at = static_cast<std::size_t>(rank);
+    e.peer_send[at] = find(theirs.send_memory, rank, theirs.send_offset);
+    e.peer_recv[at] = find(theirs.recv_memory, rank, theirs.recv_offset);
+    if (code.maps_send && gives(e.what, rank) && !e.peer_send[at]) return false;
+    if (code.maps_recv && !e.peer_recv[at]) return false;
+    if (theirs.in_place && !code.in_place) return false;
+  }
+  return true;
+}
+
+// Everybody has announced: the operation goes on straight from and to the memory of all, or staged.
+void runner::decide(const run& r) {
+  execution& e = *r.owner;
+  e.announcing = false;
+  e.started = 0;
+  const shape& direct = m_shapes.of(e.what, reach::mapped);
+  e.how = all_mapped(e, r, direct.of(0)) && all_mapped(e, r, direct.of(direct.slices - 1))
+              ? &direct
+              : &m_shapes.of(e.what, reach::staged);
+}
+
+// ---- runs
 
 // Whether every rank has finished the run that used the slot of run `number` before.
 bool runner::may_begin(std::uint64_t number) {
@@ -100,6 +214,7 @@ bool runner::begin_next() {
   const std::uint64_t number = m_begun + 1;
   if (!may_begin(number)) return false;
   execution* owner = m_queue[m_head];
+  if (owner->started == owner->how->slices) return false;  // its announcement is under way
   run& r = m_runs[number % window];
   r.owner = owner;
   r.code = &owner->how->of(owner->started);
@@ -110,6 +225,11 @@ bool runner::begin_next() {
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
   m_begun = number;
+  if (owner->announcing) {
+    ++owner->started;
+    announce(r);
+    return true;
+  }
   if (++owner->started < owner->how->slices) return true;
   if (++m_head == m_queue.size()) {
     m_queue.clear();
@@ -122,7 +242,10 @@ inline std::byte* runner::address(const run& r, const operand& o) const {
   if (o.where == plan::space::scratch) return r.scratch[o.rank] + o.offset;
   const execution& q = *r.owner;
   const bool sends = o.where == plan::space::send;
-  std::byte* base = (sends ? q.send : q.recv) + r.shift + o.offset;
+  std::byte* begin = sends ? q.send : q.recv;
+  if (o.rank != m_rank)
+    begin = (sends ? q.peer_send : q.peer_recv)[static_cast<std::size_t>(o.rank)];
+  std::byte* base = begin + r.shift + o.offset;
   if (o.block < 0) return base;
   const shape& s = *q.how;
   const auto block = static_cast<std::size_t>(o.block);
@@ -196,6 +319,11 @@ bool runner::advance(run& r, int looks) {
 void runner::retire() {
   ++m_retired;
   execution* owner = m_runs[m_retired % window].owner;
+  if (owner->announcing) {
+    decide(m_runs[m_retired % window]);
+    m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
+    return;
+  }
   m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
   ++owner->finished;
 }
@@ -226,13 +354,10 @@ void runner::progress(int looks) {
 void runner::finish(execution* r) {
   progress(m_looks);
   std::uint64_t before = m_steps;
-  for (int idle = 0; !r->done(); ++idle) {
+  for (int idle = 0; !r->done() && idle <= m_looks / 8; ++idle) {
     if (m_steps != before) idle = 0;
     before = m_steps;
-    if (idle > m_looks / 8)
-      sched_yield();
-    else
-      relax();
+    relax();
     progress(0);
   }
 }

@@ -16,6 +16,17 @@
 
 namespace sucl::core {
 
+/// Memory that every rank of a communicator reaches.
+struct mapped_memory {
+  sucl_region region{};
+  std::uint64_t number = 0;  ///< the same on every rank, from 1
+
+  bool holds(const std::byte* p) const {
+    const auto* base = static_cast<const std::byte*>(region.base);
+    return p >= base && p < base + region.bytes;
+  }
+};
+
 /// An operation on its way through the executor.
 struct execution {
   sucl_operation what{};
@@ -26,7 +37,11 @@ struct execution {
   std::byte* recv = nullptr;
   std::uint64_t started = 0;   ///< slices
   std::uint64_t finished = 0;  ///< slices
-  bool done() const { return finished == how->slices; }
+  /// The ranks tell each other first where their memory is, and then decide how to go on.
+  bool announcing = false;
+  std::vector<std::byte*> peer_send;  ///< by rank, where memory is mapped
+  std::vector<std::byte*> peer_recv;
+  bool done() const { return !announcing && finished == how->slices; }
 };
 
 /// Runs operations of one communicator. One thread at a time.
@@ -39,6 +54,9 @@ class runner {
  public:
   runner(const channel& memory, int rank, int size, const sharing& how,
          std::span<const tuning_row> tuning = default_tuning());
+  ~runner();
+  runner(const runner&) = delete;
+  runner& operator=(const runner&) = delete;
 
   const shared_memory& memory() const { return m_memory; }
   shape_table& shapes() { return m_shapes; }
@@ -47,8 +65,16 @@ class runner {
   execution* start(const sucl_operation& o);
   /// Does what can be done without waiting, looking `looks` times at what is not there yet.
   void progress(int looks);
-  /// Runs until the request is done: spins, then yields.
+  /// Runs until the request is done, but gives up waiting when it takes long: then other work
+  /// of the process has to go on.
   void finish(execution* r);
+  /// Takes memory over that operations of a higher sequence number may be on. The same on every
+  /// rank.
+  void add(const mapped_memory& m, std::uint64_t sequence);
+  /// Gives back the memory that begins at `base`; false if there is none. Nothing uses it.
+  bool remove(const void* base, mapped_memory& m);
+  const std::vector<mapped_memory>& memories() const { return m_memories; }
+
   /// Gives the request back.
   void recycle(execution* r) { m_free.push_back(r); }
 
@@ -66,6 +92,10 @@ class runner {
   };
 
   bool begin_next();
+  bool may_be_mapped(const sucl_operation& o) const;
+  void announce(const run& r) const;
+  void decide(const run& r);
+  bool all_mapped(execution& e, const run& r, const program& code) const;
   bool may_begin(std::uint64_t number);
   bool advance(run& r, int looks);
   bool advance_channel(run& r, std::uint32_t channel, int looks);
@@ -79,8 +109,11 @@ class runner {
   }
 
   int m_rank, m_size;
+  channel m_lender;
   shared_memory m_memory;
   shape_table m_shapes;
+  std::vector<mapped_memory> m_memories;
+  std::uint64_t m_mapped_since = ~std::uint64_t{0};  ///< operations after this one may be mapped
   int m_looks;  ///< at a word before the processor is given away
 
   std::vector<std::unique_ptr<execution>> m_requests;

@@ -19,6 +19,8 @@ constexpr std::uint64_t any_size = ~std::uint64_t{0};
 constexpr tuning_row tuning[] = {
     {SUCL_KIND_ALLREDUCE, reach::staged, 64 * KiB, "staged_one_shot", 64 * KiB},
     {SUCL_KIND_ALLREDUCE, reach::staged, any_size, "staged_two_shot", 128 * KiB},
+    {SUCL_KIND_ALLREDUCE, reach::mapped, any_size, "two_shot", 256 * KiB},
+    {SUCL_KIND_COUNT, reach::mapped, any_size, "mapped_one_shot", 512 * KiB},
     {SUCL_KIND_COUNT, reach::staged, 256 * KiB, "staged_one_shot", 64 * KiB},
     {SUCL_KIND_COUNT, reach::staged, any_size, "staged_one_shot", 128 * KiB},
 };
@@ -131,7 +133,11 @@ void shape_table::cut_uniform(const sucl_operation& o, const tuning_row& row, sh
   const std::uint64_t count = o.count * (o.element_size / element);
   if (count == 0) return;
   const auto blocks = static_cast<std::uint64_t>(sends_blocks(o.kind) ? m_size : 1);
-  const std::uint64_t most = std::max<std::uint64_t>(1, row.slice / (blocks * element));
+  // One rank's writing and another one's reading overlap from slice to slice.
+  const bool one_way = o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_REDUCE;
+  const std::uint64_t overlapping = std::max(16 * KiB, count * element / 4);
+  const std::uint64_t slice = one_way ? std::min(row.slice, overlapping) : row.slice;
+  const std::uint64_t most = std::max<std::uint64_t>(1, slice / (blocks * element));
   s.slices = (count + most - 1) / most;
   // Cut on cache lines where there is more than one.
   const std::uint64_t grain = std::max<std::uint64_t>(1, 64 / element);
