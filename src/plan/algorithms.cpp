@@ -106,6 +106,10 @@ std::vector<algorithm_info> make_algorithms() {
        "reduce a chunk from what peers have staged, then read their results",
        reductions_to_all,
        {}},
+      {"mapped_two_shot",
+       "combine a chunk of all inputs in scratch, then read the others' results",
+       reductions_to_all,
+       {}},
       {"mapped_one_shot",
        "every rank reads its peers' inputs once all are there",
        join({vectors,
@@ -375,6 +379,8 @@ schedule build(const problem& p, const recipe& r) {
       build_one_shot(b, r.algorithm == "staged_one_shot");
     else if (r.algorithm == "staged_two_shot")
       build_staged_two_shot(b);
+    else if (r.algorithm == "mapped_two_shot")
+      build_mapped_two_shot(b);
     else
       function_for(p.kind)(b, whole);
     return b.finish(to_text(r));

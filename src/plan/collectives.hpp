@@ -29,5 +29,7 @@ void build_scan(builder& b, const recipe& r);            ///< exscan too
 void build_one_shot(builder& b, bool staged);
 /// Allreduce: each rank combines a chunk of what the others have staged, then copies theirs.
 void build_staged_two_shot(builder& b);
+/// Allreduce: the same from peers' inputs to all outputs, without staging.
+void build_mapped_two_shot(builder& b);
 
 }  // namespace sucl::plan

@@ -233,4 +233,33 @@ void build_staged_two_shot(builder& b) {
   }
 }
 
+// The same straight from the inputs to the outputs. Only the combining goes through scratch, for
+// the reason above: peers look at the output.
+void build_mapped_two_shot(builder& b) {
+  const int ranks = b.ranks();
+  const auto at = [](int r) { return static_cast<std::size_t>(r); };
+  const std::vector<std::uint64_t> cuts = cut_evenly(send_bytes(b.what(), 0), b.element(), ranks);
+  const auto size = [&](int r) { return cuts[at(r) + 1] - cuts[at(r)]; };
+  const auto meet = [&](int r, std::uint64_t flag) {
+    for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, flag);
+    for (int k = 1; k < ranks; ++k) b.wait(r, (r + k) % ranks, flag);
+  };
+  for (int r = 0; r < ranks; ++r) {
+    meet(r, 0);
+    const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
+    const place sum = b.scratch(r, size(r));
+    b.copy(r, sum, in, size(r));
+    for (int k = 1; k < ranks; ++k) b.reduce(r, sum, remote(in), size(r), (r + k) % ranks);
+    b.copy(r, out, sum, size(r));
+    for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, 1);
+    for (int k = 1; k < ranks; ++k) {
+      const int q = (r + k) % ranks;
+      const place theirs{space::recv, cuts[at(q)]};
+      b.wait(r, q, 1);
+      b.copy(r, theirs, remote(theirs), size(q), q);
+    }
+    meet(r, 2);
+  }
+}
+
 }  // namespace sucl::plan

@@ -19,7 +19,7 @@ constexpr std::uint64_t any_size = ~std::uint64_t{0};
 constexpr tuning_row tuning[] = {
     {SUCL_KIND_ALLREDUCE, reach::staged, 64 * KiB, "staged_one_shot", 64 * KiB},
     {SUCL_KIND_ALLREDUCE, reach::staged, any_size, "staged_two_shot", 128 * KiB},
-    {SUCL_KIND_ALLREDUCE, reach::mapped, any_size, "two_shot", 256 * KiB},
+    {SUCL_KIND_ALLREDUCE, reach::mapped, any_size, "mapped_two_shot", 256 * KiB},
     {SUCL_KIND_COUNT, reach::mapped, any_size, "mapped_one_shot", 512 * KiB},
     {SUCL_KIND_COUNT, reach::staged, 256 * KiB, "staged_one_shot", 64 * KiB},
     {SUCL_KIND_COUNT, reach::staged, any_size, "staged_one_shot", 128 * KiB},
