@@ -46,7 +46,6 @@ void* open(std::vector<View>& views, ::sycl::buffer<std::byte, 1> buffer,
 #endif
 }
 
-
 void check_alive(communicator_state& state) {
   if (!state.has_core() || !state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
