@@ -81,9 +81,9 @@ class call {
 
   // Device memory of at least this size; null after a failure, which is kept in `status`.
   char* scratch(std::uint64_t size, sucl_status& status) {
-    if (size > m_comm.capacity) {
+    if (m_comm.memory.empty() || size > m_comm.capacity) {
       const on_device here(m_comm.state->library.device, m_comm.context);
-      const std::size_t capacity = std::max<std::size_t>(size, 2 * m_comm.capacity);
+      const std::size_t capacity = std::max<std::size_t>({size, 2 * m_comm.capacity, 256});
       void* memory = nullptr;
       const int result = m_comm.state->library.device.allocate(&memory, capacity);
       if (result != device_ok) {

@@ -27,25 +27,46 @@ inline void flush_and_enqueue() {
   runtime.get()->dag().flush_sync();
 }
 
+/// All of a buffer, in the form in which AdaptiveCpp keeps account of it. Version 24.06 takes the
+/// range of an accessor for elements of the type and shape that the buffer was made with, also
+/// where it was reinterpreted, and writes beyond its tables if they are more.
+struct whole {
+  ::sycl::buffer<std::byte, 3> bytes;
+  ::sycl::range<3> range;  ///< of an accessor to it
+
+  explicit whole(const ::sycl::buffer<std::byte, 1>& of) : whole(of, shape_of(of)) {}
+
+ private:
+  whole(const ::sycl::buffer<std::byte, 1>& of, const ::sycl::range<3>& shape)
+      : bytes(of.reinterpret<std::byte, 3>(
+            ::sycl::range<3>(shape[0], shape[1], of.size() / (shape[0] * shape[1])))),
+        range(shape) {}
+  static ::sycl::range<3> shape_of(const ::sycl::buffer<std::byte, 1>& of) {
+    const auto n = ::sycl::detail::extract_buffer_data_region(of)->get_num_elements();
+    return {n[0], n[1], n[2]};
+  }
+};
+
 /// Accessors of one command. AdaptiveCpp looks for them in the bytes of the command's function
 /// object, so they have to lie in it; it warns of those that do not, as those of large groups.
 struct held_buffers {
-  using reader = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read>;
-  using writer = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read_write>;
+  using reader = ::sycl::accessor<std::byte, 3, ::sycl::access_mode::read>;
+  using writer = ::sycl::accessor<std::byte, 3, ::sycl::access_mode::read_write>;
   std::optional<reader> reads[2];
   std::optional<writer> writes[2];
 
   held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
     std::size_t r = 0, w = 0;
-    for (buffer_use use : buffers) {
+    for (const buffer_use& use : buffers) {
+      whole all(use.buffer);
       if (use.writes && w < 2)
-        writes[w++].emplace(use.buffer, h);
+        writes[w++].emplace(all.bytes, h, all.range);
       else if (use.writes)
-        writer(use.buffer, h);
+        writer(all.bytes, h, all.range);
       else if (r < 2)
-        reads[r++].emplace(use.buffer, h);
+        reads[r++].emplace(all.bytes, h, all.range);
       else
-        reader(use.buffer, h);
+        reader(all.bytes, h, all.range);
     }
   }
 };

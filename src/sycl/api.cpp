@@ -3,6 +3,7 @@
 
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
+#include "sycl/adaptivecpp.hpp"
 #include "sycl/on_stream.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
@@ -20,6 +21,29 @@ namespace {
   } catch (const ::sycl::exception&) {
     return ::sycl::queue{};  // no CPU device: host tasks get at them from any queue
   }
+}
+
+// A buffer in the host's memory.
+#ifdef SYCL_IMPLEMENTATION_ACPP
+template <::sycl::access_mode Mode>
+using host_view = ::sycl::host_accessor<std::byte, 3, Mode>;
+#else
+template <::sycl::access_mode Mode>
+using host_view = ::sycl::host_accessor<std::byte, 1, Mode>;
+#endif
+
+// Opens one more; returns its address.
+template <class View, class... Properties>
+void* open(std::vector<View>& views, ::sycl::buffer<std::byte, 1> buffer,
+           const Properties&... properties) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  whole all(buffer);
+  views.emplace_back(all.bytes, all.range, properties...);
+  return const_cast<std::byte*>(views.back().get_pointer());
+#else
+  views.emplace_back(buffer, properties...);
+  return const_cast<std::byte*>(&views.back()[0]);
+#endif
 }
 
 void check_alive(communicator_state& state) {
@@ -82,22 +106,17 @@ void run_after(communicator_state& state, resolved& call, const ::sycl::queue* o
 
 void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
              const core::layouts& shape, const std::vector<buffer_use>& buffers) {
-  using reader = ::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read>;
-  using writer = ::sycl::host_accessor<std::byte, 1, ::sycl::access_mode::read_write>;
-  std::vector<reader> reads;
-  std::vector<writer> writes;
+  std::vector<host_view<::sycl::access_mode::read>> reads;
+  std::vector<host_view<::sycl::access_mode::read_write>> writes;
   const bool reading_is_dear = state.on_device() && state.on_device()->is_host();
   for (buffer_use use : buffers) {
     void* address = nullptr;
     if (!use.writes && !reading_is_dear) {
-      reads.emplace_back(use.buffer);
-      address = const_cast<std::byte*>(&reads.back()[0]);
+      address = open(reads, use.buffer);
+    } else if (use.discards) {
+      address = open(writes, use.buffer, ::sycl::property_list{::sycl::property::no_init{}});
     } else {
-      if (use.discards)
-        writes.emplace_back(use.buffer, ::sycl::property_list{::sycl::property::no_init{}});
-      else
-        writes.emplace_back(use.buffer);
-      address = &writes.back()[0];
+      address = open(writes, use.buffer);
     }
     set_addresses(record, parts, use.place, address);
   }

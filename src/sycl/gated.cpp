@@ -102,7 +102,8 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
                           const sucl_operation& record, const core::layouts& shape,
                           const std::vector<buffer_use>& buffers, const events& deps) {
-  if (record.kind != SUCL_KIND_SEND && record.kind != SUCL_KIND_RECV)
+  const bool lone = record.kind == SUCL_KIND_SEND || record.kind == SUCL_KIND_RECV;
+  if (!lone || queue.is_in_order())
     return run_through_host(state, queue, record, shape, buffers, deps);
   auto& all = *state.on_device()->gate();
   auto f = std::make_shared<flight>(flight{&all, all.take(), all.take()});
@@ -115,7 +116,6 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     throw;
   }
   const auto& t = issued.operation;
-  if (queue.is_in_order()) return submit(queue, {f, t, true, true}, buffers, deps);
   submit(all.arrivals(), {f, t, true, false}, buffers, deps);
   return submit(all.departures(core::is_point_to_point(record.kind)), {f, t, false, true}, buffers,
                 {});

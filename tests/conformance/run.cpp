@@ -53,6 +53,18 @@ storage::~storage() {
 
 ::sycl::event storage::copy(void* to, const void* from, std::size_t bytes,
                             const std::vector<::sycl::event>& deps) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  // Version 24.06 takes copies within the host's memory out of the order of a GPU's queue.
+  const auto kind = m_usm ? ::sycl::get_pointer_type(m_data, m_queue->get_context())
+                          : ::sycl::usm::alloc::unknown;
+  const bool on_host = kind == ::sycl::usm::alloc::host || kind == ::sycl::usm::alloc::unknown;
+  if (m_queue && on_host && m_queue->get_device().is_gpu()) {
+    for (auto e : deps) e.wait();
+    m_queue->wait();
+    std::memcpy(to, from, bytes);
+    return {};
+  }
+#endif
   if (m_queue) return m_queue->memcpy(to, from, bytes, deps);
   std::memcpy(to, from, bytes);
   return {};
