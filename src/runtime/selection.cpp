@@ -16,6 +16,17 @@ constexpr std::array<const char*, SUCL_MEMORY_COUNT> memory_names{"system", "hos
 constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
 constexpr std::uint32_t host_memory = every_memory & ~(1u << SUCL_MEMORY_DEVICE);
 
+// Messages that plans carry faster than MPI on one node. In between, libraries that copy once from
+// process to process are ahead, because plans copy ordinary memory twice.
+std::vector<base::range> sizes_for_plans(sucl_kind what) {
+  constexpr std::uint64_t most = base::range{}.high;
+  switch (what) {
+    case SUCL_KIND_BROADCAST: return {{0, 32u << 10}, {8u << 20, most}};
+    case SUCL_KIND_REDUCE: return {{0, 32u << 10}, {512u << 10, most}};
+    default: return {{}};
+  }
+}
+
 bool lists(const names& list, std::string_view word) {
   return std::any_of(list.begin(), list.end(),
                      [&](const std::string& item) { return item == "*" || item == word; });
@@ -106,7 +117,8 @@ struct compiler {
     std::string ruled_out;
     if (!lists(b.platforms, scope.platform))
       ruled_out = "it is for platform " + base::join(b.platforms, ", ");
-    add(selection_stage::built_in, -1, backend, {}, host_memory, std::move(ruled_out));
+    for (const base::range& bytes : sizes_for_plans(what))
+      add(selection_stage::built_in, -1, backend, bytes, host_memory, ruled_out);
   }
 };
 

@@ -108,10 +108,13 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
              const core::layouts& shape, const std::vector<buffer_use>& buffers) {
   std::vector<host_view<::sycl::access_mode::read>> reads;
   std::vector<host_view<::sycl::access_mode::read_write>> writes;
-  const bool reading_is_dear = state.on_device() && state.on_device()->is_host();
+  // In DPC++ accesses that only read pile up, and the next one that writes pays for them all. So
+  // memory that other calls write is opened for writing where that moves nothing; memory that is
+  // only sent is read as its owner reads it.
+  const bool may_write = state.on_device() && state.on_device()->is_host();
   for (buffer_use use : buffers) {
     void* address = nullptr;
-    if (!use.writes && !reading_is_dear) {
+    if (!use.writes && (use.place.is_send || !may_write)) {
       address = open(reads, use.buffer);
     } else if (use.discards) {
       address = open(writes, use.buffer, ::sycl::property_list{::sycl::property::no_init{}});

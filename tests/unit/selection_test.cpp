@@ -190,6 +190,12 @@ TEST(Selection, PlansGoBeforeMpiOnMemoryOfTheHost) {
   };
   EXPECT_EQ(host(""), "plan");
   EXPECT_EQ(host("", {"plan"}), "mpi");
+  const auto broadcast = [](std::uint64_t bytes) {
+    return chosen("", query(kind::broadcast, bytes, SUCL_MEMORY_SHARED), eight_cpus);
+  };
+  EXPECT_EQ(broadcast(32 << 10), "plan");
+  EXPECT_EQ(broadcast((32 << 10) + 1), "mpi");
+  EXPECT_EQ(broadcast(8 << 20), "plan");
   EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_DEVICE), eight_cpus), "mpi");
   EXPECT_EQ(host(vendors), "ucc");
   EXPECT_EQ(host("threshold = -1"), "mpi");
@@ -271,7 +277,7 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   const selection_table never = compile(loaded("threshold = -1"), one);
   EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
   const selection_table plain = compile(loaded(""), one);
-  const explanation e = explain(plain, small, fine);
+  const explanation e = explain(plain, query(kind::allreduce, 63), fine);
   ASSERT_EQ(e.considered.size(), 4u);  // after the two vendors' libraries
   EXPECT_EQ(e.considered[2].why, "it is for system, host, shared memory");
   EXPECT_EQ(e.considered[3].source, "default_backend");
