@@ -82,7 +82,9 @@ void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) 
   auto status = c.via.table->post(c.via.comm, &direct, &request);
   if (status == SUCL_SUCCESS && request) {
     // Other ranks may need what is in flight here before they join.
-    idling rest(m_process->settings().progress.spin_us);
+    // Plans have spun already, for as long as that helps where processors are few.
+    const bool has_spun = c.name == plan_backend_name;
+    idling rest(has_spun ? 0 : m_process->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
       progress_others();
       status = c.via.table->test(c.via.comm, request, &done);
