@@ -28,8 +28,8 @@ inline void flush_and_enqueue() {
 }
 
 /// All of a buffer, in the form in which AdaptiveCpp keeps account of it. Version 24.06 takes the
-/// range of an accessor for elements of the type and shape that the buffer was made with, also where
-/// it was reinterpreted, and writes beyond its tables if they are more.
+/// range of an accessor for elements of the type and shape that the buffer was made with, also
+/// where it was reinterpreted, and writes beyond its tables if they are more.
 struct whole {
   ::sycl::buffer<std::byte, 3> bytes;
   ::sycl::range<3> range;  ///< of an accessor to it
