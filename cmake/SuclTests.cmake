@@ -35,6 +35,7 @@ function(sucl_add_test_program name)
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE sucl_options ${arg_LINK} GTest::gtest)
   if(NOT arg_NO_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
@@ -45,10 +46,14 @@ function(sucl_add_test_program name)
   endif()
 endfunction()
 
-# sucl_add_unit_test(NAME SOURCES... [LINK ...] [SYCL] [NO_MAIN] [ARGS ...] [TIMEOUT s]
+# What ThreadSanitizer is for: the tests with THREADS, and nothing that they do not need.
+add_custom_target(threads)
+
+# sucl_add_unit_test(NAME SOURCES... [LINK ...] [SYCL] [NO_MAIN] [THREADS] [ARGS ...] [TIMEOUT s]
 #                    [ENVIRONMENT NAME=value...] [LABELS ...]): a program that is one test.
+# THREADS: it has several, so that it gets the label of that name too.
 function(sucl_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN" "TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN;THREADS" "TIMEOUT"
     "LINK;ARGS;ENVIRONMENT;LABELS")
   set(flags)
   foreach(flag SYCL NO_MAIN)
@@ -63,6 +68,10 @@ function(sucl_add_unit_test name)
   endif()
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
+  endif()
+  if(arg_THREADS)
+    add_dependencies(threads ${name})
+    list(APPEND arg_LABELS threads)
   endif()
   set_tests_properties(${name} PROPERTIES
     TIMEOUT ${arg_TIMEOUT}

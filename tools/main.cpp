@@ -33,6 +33,7 @@ constexpr std::array sub_commands{
                 info_command},
     sub_command{"bench", "measure collectives, validated and compared with what others do",
                 bench_command},
+    sub_command{"plan", "make, prove, draw and choose the plans of collectives", plan_command},
     sub_command{"help", "show the help of a sub-command", help_command},
     sub_command{"version", "", version_command},
     sub_command{"probe", "", probe_command},

@@ -4,6 +4,7 @@
 
 #include "runtime/control_plane.hpp"
 #include "runtime/core_services.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/registry.hpp"
 
 #include <sucl/types.hpp>
@@ -95,6 +96,14 @@ json capabilities(const core::backend_handle& backend) {
 json problem(const error_info& info) { return {{"message", info.message}, {"hint", info.hint}}; }
 
 json describe(core::registry& registry, const core::backend_source& source) {
+  if (source.name == core::plan_backend_name && source.file.empty()) {
+    const sucl_backend& table = core::plan_backend();
+    const core::backend_handle own{table.name, table.description, "", &table, nullptr};
+    return {{"found", true},
+            {"path", "built in"},
+            {"description", own.description},
+            {"carries", capabilities(own)}};
+  }
   const core::backend_handle& backend = registry.open(source);
   return {{"found", true},
           {"path", std::filesystem::weakly_canonical(backend.path).string()},

@@ -5,6 +5,7 @@
 #include "launch.hpp"
 
 #include "base/text.hpp"
+#include "runtime/registry.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -24,6 +25,9 @@ constexpr const char* examples =
     "  sucl run -n 4 -- ./solver input.dat\n"
     "  sucl run -n 2 --mpi mpich --timeout 30 -- ./solver   a hang becomes an error\n"
     "  sucl run -n 2 --validate --trace t%r.json -- ./solver\n"
+    "  sucl run -n 4 --interpose --summary -- ./solver      an MPI program as it is, collectives "
+    "by "
+    "SuCL\n"
     "  sucl run -n 2 --print -- ./solver                    show the command, run nothing\n\n"
     "Exit code: that of the job; 2 for a wrong command line, 127 if there is no such program.";
 
@@ -35,6 +39,8 @@ struct run_options {
   bool validate = false;
   std::string config;
   bool print = false;
+  bool interpose = false;
+  bool summary = false;
 };
 
 bool is_program(const std::filesystem::path& path) {
@@ -100,6 +106,10 @@ void define(CLI::App& app, run_options& o) {
       ->type_name("FILE");
   app.add_flag("--validate", o.validate, "Compare the arguments of every operation across ranks");
   app.add_option("--config", o.config, "Configuration file of SuCL")->type_name("FILE");
+  app.add_flag("--interpose", o.interpose,
+               "Carry the collectives of an MPI program, which needs no change, by SuCL where that "
+               "is faster");
+  app.add_flag("--summary", o.summary, "With --interpose: print at the end what that has changed");
   app.add_flag("--print", o.print, "Print the environment and the command instead of running");
   app.add_option("PROGRAM", "What to run, and its arguments");  // for the help only
   app.footer(examples);
@@ -119,12 +129,25 @@ job make_job(const run_options& o, const environment& env) {
   }
   if (!o.trace.empty()) set("SUCL_TRACE", std::filesystem::absolute(o.trace).string());
   if (o.validate) set("SUCL_VALIDATE", "true");
+  if (o.summary) set("SUCL_INTERPOSE_SUMMARY", "true");
   if (!o.config.empty()) {
     if (!std::filesystem::exists(o.config))
       wrong_usage("--config: there is no file '" + o.config + "'.");
     set("SUCL_CONFIG", std::filesystem::absolute(o.config).string());
   }
   return result;
+}
+
+// The launcher itself must not be interposed, so the ranks are started through env.
+void interpose(const job& what, words& program) {
+  const std::string file = "libsucl_pmpi_" + what.flavour->name + ".so";
+  const std::string path = core::find_module(file, core::module_directories());
+  if (!std::filesystem::exists(path))
+    throw exit_error(exit_code::failure, "there is no interposer for " + what.flavour->name + " (" +
+                                             file + "). Build SuCL with that MPI.");
+  const char* others = std::getenv("LD_PRELOAD");
+  program.insert(program.begin(), {find_program("env"), "LD_PRELOAD=" + path + (others ? ":" : "") +
+                                                            (others ? others : "")});
 }
 
 }  // namespace
@@ -141,6 +164,8 @@ int run_command(const words& arguments) {
   const environment env = load_environment();
   job what = make_job(o, env);
   program.front() = find_program(program.front());
+  if (o.summary && !o.interpose) wrong_usage("--summary goes with --interpose.");
+  if (o.interpose) interpose(what, program);
   what.program = program;
   if (o.print) {
     std::fputs(describe(env, what).c_str(), stdout);

@@ -295,7 +295,13 @@ constexpr sucl_backend table{sizeof(sucl_backend),
                              comm_destroy,
                              post,
                              test,
-                             abort};
+                             abort,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr};
 
 }  // namespace
 

@@ -319,6 +319,12 @@ extern "C" SUCL_ABI_EXPORT const sucl_backend* sucl_backend_entry(uint32_t core_
                                      module::comm_destroy,
                                      module::post,
                                      module::test,
-                                     module::abort};
+                                     module::abort,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr,
+                                     nullptr};
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -3,6 +3,7 @@
 #include "communicator.hpp"
 
 #include <algorithm>
+#include <climits>
 
 namespace sucl::mpi_module {
 namespace {
@@ -103,6 +104,25 @@ bool broadcasts_rightly(const call& c) { return c.comm.size <= 4; }
 constexpr bool broadcasts_rightly(const call&) { return true; }
 #endif
 
+// MPI_Ibcast of Intel MPI 2021.18 fails for more bytes than an int counts. So messages carry them.
+bool broadcasts_so_much([[maybe_unused]] const call& c) {
+#if defined(I_MPI_VERSION)
+  return c.blocking || c.operation.count <= INT_MAX / c.operation.element_size;
+#else
+  return true;
+#endif
+}
+
+// Intel MPI's non-blocking ring takes many seconds for large blocks if another one is empty.
+bool stalls_on_empty_blocks([[maybe_unused]] const call& c) {
+#if defined(I_MPI_VERSION)
+  const std::uint64_t* counts = c.operation.recv_counts;
+  return !c.blocking && std::find(counts, counts + c.comm.size, 0u) != counts + c.comm.size;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 sucl_status issue_barrier(call& c) {
@@ -113,6 +133,12 @@ sucl_status issue_broadcast(call& c) {
   const bool reads_send = c.at_root() && !c.in_place();
   void* data = reads_send ? const_cast<void*>(c.operation.send) : c.operation.recv;
   c.blocking = c.blocking && broadcasts_rightly(c);
+  if (!broadcasts_so_much(c)) {
+    const layout all = same_block(c, data, c.operation.count,
+                                  reads_send ? c.operation.send_memory : c.operation.recv_memory);
+    // The root has its own block already: it is sent from where it is received.
+    return exchange(c, c.at_root() ? all : no_blocks(), only_for(all, c.operation.root), false);
+  }
   return SUCL_MPI_ISSUE(c, Bcast, Ibcast, data, c.count(), c.type, c.operation.root,
                         c.comm.collective);
 }
@@ -159,7 +185,7 @@ sucl_status issue_allgatherv(call& c) {
   const sucl_operation& o = c.operation;
   // The counts are the same on every rank, the displacements need not be: the first decides which
   // messages travel, the second only what this rank does with them.
-  if (!c.fits(total(o.recv_counts, c.comm.size)))
+  if (!c.fits(total(o.recv_counts, c.comm.size)) || stalls_on_empty_blocks(c))
     return exchange(c, same_block(c, own_block(c, varied_place(c)), own_count(c), own_memory(c)),
                     varied_blocks(o.recv, o.recv_counts, o.recv_displs, o.recv_memory), false);
   if (!c.fits(*std::max_element(o.recv_displs, o.recv_displs + c.comm.size)))

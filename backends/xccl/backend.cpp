@@ -266,7 +266,13 @@ sucl_backend table{sizeof(sucl_backend),
                    comm_destroy,
                    post,
                    test,
-                   abort};
+                   abort,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr,
+                   nullptr};
 
 void set_description(const std::string& text) {
   static std::mutex mutex;

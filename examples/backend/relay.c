@@ -136,21 +136,21 @@ static sucl_status relay_test(sucl_backend_comm* comm, sucl_request* request, in
 /* An exchange that a lost peer keeps open may still write to its memory, so that is not freed. */
 static void relay_abort(sucl_backend_comm* comm) { (void)comm; }
 
+/* By name: later versions of the contract append fields, and what is not named is null. */
 static const sucl_backend relay = {
-    sizeof(sucl_backend),
-    SUCL_ABI_MAJOR,
-    SUCL_ABI_MINOR,
-    0,
-    "relay",
-    "barrier and broadcast over the out-of-band exchange",
-    relay_open,
-    relay_close,
-    relay_query,
-    relay_comm_create,
-    relay_comm_destroy,
-    relay_post,
-    relay_test,
-    relay_abort,
+    .struct_size = sizeof(sucl_backend),
+    .abi_major = SUCL_ABI_MAJOR,
+    .abi_minor = SUCL_ABI_MINOR,
+    .name = "relay",
+    .description = "barrier and broadcast over the out-of-band exchange",
+    .open = relay_open,
+    .close = relay_close,
+    .query = relay_query,
+    .comm_create = relay_comm_create,
+    .comm_destroy = relay_comm_destroy,
+    .post = relay_post,
+    .test = relay_test,
+    .abort = relay_abort,
 };
 
 SUCL_ABI_EXPORT const sucl_backend* sucl_backend_entry(uint32_t core_major, uint32_t core_minor);

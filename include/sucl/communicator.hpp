@@ -9,9 +9,11 @@
 #include <sucl/export.hpp>
 #include <sucl/member.hpp>
 #include <sucl/operations.hpp>
+#include <sucl/persistent.hpp>
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace sucl {
@@ -77,12 +79,30 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// The blocking form of all operations.
   blocking_communicator blocking() const;
 
+  /// The persistent form of all operations: made once, started many times.
+  persistent_communicator persistent() const;
+
   /// Splits: ranks with the same `colour` form a communicator, ordered by `key`, then rank.
   /// Collective. A negative colour gets an empty communicator. The queue stays the same.
   communicator split(int colour, int key = 0) const;
 
   /// The same ranks, with an order of operations of its own. Collective.
   communicator dup() const;
+
+  /// Memory of the host for `count` elements that the other ranks of the node reach, so that
+  /// collectives on it need no copies: several times faster for large messages. Where memory cannot
+  /// be shared it is ordinary memory. Zeroed. Kernels may use it where the device reads system
+  /// memory (aspect usm_system_allocations), as CPU devices do. Ends with deallocate() or with the
+  /// communicator. Every rank calls it, in the same order as collectives; blocks. Throws
+  /// errc::out_of_memory.
+  template <class T>
+  T* allocate(std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");
+    return static_cast<T*>(allocate_bytes(count * sizeof(T)));
+  }
+  /// Every rank calls it; nothing in flight may use the memory. Throws errc::invalid_memory for a
+  /// pointer that this communicator has not allocated.
+  void deallocate(void* memory);
 
   /// Which backend would carry an operation of `bytes` bytes (for gathers and alltoall: of one
   /// block), and why. Local.
@@ -108,6 +128,7 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
  private:
   friend class group;
   glue::communicator_state& state() const;
+  void* allocate_bytes(std::size_t bytes);
   std::shared_ptr<glue::communicator_state> m_state;
 };
 

@@ -433,6 +433,7 @@ class operations : public point_to_point<Derived, Result> {
 
   template <class T>
   Result in_place(request&& r, operand&& data, const events& deps) {
+    static_assert(!std::is_const_v<T>, "memory that receives is not constant");
     r.record.flags |= SUCL_FLAG_IN_PLACE;
     return go(std::move(r), {}, std::move(data), deps);
   }

@@ -31,6 +31,7 @@ class point_to_point {
   /// Receives exactly `count` elements from rank `peer`.
   template <class T>
   Result recv(T* data, std::size_t count, int peer, int tag = 0, const events& deps = {}) {
+    static_assert(!std::is_const_v<T>, "memory that receives is not constant");
     return go(message<T>(kind::recv, count, peer, tag), {}, erase_pointer(data), deps);
   }
 

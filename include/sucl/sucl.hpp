@@ -8,6 +8,7 @@
 #include <sucl/communicator.hpp>
 #include <sucl/error.hpp>
 #include <sucl/memory.hpp>
+#include <sucl/persistent.hpp>
 #include <sucl/runtime.hpp>
 #include <sucl/types.hpp>
 #include <sucl/version.hpp>

@@ -4,61 +4,15 @@
 
 #include "base/config_draft.hpp"
 #include "base/error.hpp"
+#include "base/toml_reading.hpp"
 
 #include <array>
 #include <charconv>
-
-// Without NDEBUG the parser asserts on some malformed files that it otherwise reports.
-#pragma push_macro("NDEBUG")
-#undef NDEBUG
-#define NDEBUG
-#ifndef TOML_HEADER_ONLY
-#define TOML_HEADER_ONLY 1
-#endif
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-#pragma pop_macro("NDEBUG")
 
 namespace sucl::base {
 namespace {
 
 using words = std::vector<std::string>;
-
-// Where a piece of TOML stands.
-struct toml_place {
-  std::string name;    // "file sucl.toml" or "environment SUCL_RULES"
-  unsigned shift = 0;  // columns of the first line that are not the user's
-};
-
-std::string origin_of(const toml_place& place, const toml::source_region& region) {
-  const auto line = region.begin.line;
-  const auto column = region.begin.column;
-  const unsigned shift = line == 1 && column > place.shift ? place.shift : 0;
-  return place.name + ":" + std::to_string(line) + ":" + std::to_string(column - shift);
-}
-
-struct type_row {
-  toml::node_type type;
-  unsigned accepted;
-  const char* name;
-};
-
-constexpr std::array<type_row, 9> toml_types{
-    {{toml::node_type::string, accept_string, "a string"},
-     {toml::node_type::integer, accept_integer, "an integer"},
-     {toml::node_type::floating_point, accept_float, "a float"},
-     {toml::node_type::boolean, accept_boolean, "a boolean"},
-     {toml::node_type::array, accept_array, "an array"},
-     {toml::node_type::table, accept_nothing, "a table"},
-     {toml::node_type::date, accept_nothing, "a date"},
-     {toml::node_type::time, accept_nothing, "a time of day"},
-     {toml::node_type::date_time, accept_nothing, "a date"}}};
-
-const type_row& type_of(const toml::node& node) {
-  for (const auto& t : toml_types)
-    if (t.type == node.type()) return t;
-  return toml_types.back();
-}
 
 std::string text_of(const toml::node& node) {
   if (const auto* s = node.as_string()) return s->get();
@@ -76,7 +30,7 @@ found_value value_of(const toml::node& node, const toml_place& place, const std:
                      unsigned accepted, const std::string& wanted) {
   found_value value;
   value.origin = origin_of(place, node.source());
-  const type_row& type = type_of(node);
+  const toml_type& type = type_of(node);
   if ((type.accepted & accepted) == 0)
     refuse(value.origin, key + " is " + type.name, "Write " + wanted + ".");
   const toml::array* list = node.as_array();
@@ -98,33 +52,6 @@ found_value value_of(const toml::node& node, const toml_place& place, const std:
   const std::string last = key.substr(key.rfind('.') + 1);
   return value_of(node, place, key, row.accepted,
                   last + " = " + row.example + " (" + row.form + ")");
-}
-
-const toml::table& table_of(const toml::node& node, const toml_place& place,
-                            const std::string& key) {
-  const toml::table* table = node.as_table();
-  if (table == nullptr)
-    refuse(origin_of(place, node.source()), key + " is " + type_of(node).name, "Write a table.");
-  return *table;
-}
-
-struct toml_entry {
-  std::string key;
-  std::string origin;
-  const toml::node* node;
-};
-
-// The entries of a table as they stand in the file.
-std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place) {
-  std::vector<std::pair<toml::source_position, toml_entry>> entries;
-  for (auto&& [key, node] : table)
-    entries.push_back(
-        {key.source().begin, {std::string(key.str()), origin_of(place, key.source()), &node}});
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<toml_entry> result;
-  for (auto& e : entries) result.push_back(std::move(e.second));
-  return result;
 }
 
 void refuse_key(const toml_entry& entry, const std::string& prefix, const std::string& pattern) {
@@ -217,16 +144,6 @@ group_filler filler_of(std::string_view key) {
   if (key == "backends") return fill_backends;
   if (key == "rules") return fill_rules;
   return nullptr;
-}
-
-toml::table parse_toml(const std::string& text, const toml_place& place) {
-  try {
-    return toml::parse(text);
-  } catch (const toml::parse_error& e) {
-    refuse(origin_of(place, e.source()), "this is not TOML: " + std::string(e.description()),
-           "Correct it there or on the line before; strings need quotes, and every key = value a "
-           "line of its own.");
-  }
 }
 
 }  // namespace

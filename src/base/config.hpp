@@ -86,6 +86,11 @@ struct config {
   struct {
     std::uint64_t size = 0;
   } nodes;
+  struct {
+    std::uint64_t after = 0;
+    std::uint64_t trials = 0;
+    bool summary = false;
+  } interpose;
   std::vector<platform_entry> platforms;  ///< in the order in which names are looked up
   std::vector<backend_entry> backends;    ///< in the order of the file, then the built-in ones
   std::vector<rule> rules;

@@ -36,10 +36,6 @@ struct draft {
   std::vector<pending_word> pending;  ///< of every source, even where another one goes before it
 };
 
-/// Throws the error that something at `origin` is wrong.
-[[noreturn]] void refuse(const std::string& origin, const std::string& message,
-                         const std::string& hint);
-
 /// Throws unless `name` can be the name of a backend or a platform.
 void check_name(const std::string& name, const std::string& origin);
 

@@ -195,6 +195,23 @@ void add_scalars(std::vector<key_row>& t) {
       number_form, [](auto& k) -> auto& { return k.all->nodes.size; }));
 }
 
+void add_interposer(std::vector<key_row>& t) {
+  t.push_back(row({"interpose.after", "4", "SUCL_INTERPOSE_AFTER",
+                   "Interposed MPI programs: collectives on a communicator that are left to MPI "
+                   "before SuCL sets itself up for it.",
+                   shared},
+                  number_form, [](auto& k) -> auto& { return k.all->interpose.after; }));
+  t.push_back(row({"interpose.trials", "5", "SUCL_INTERPOSE_TRIALS",
+                   "Interposed MPI programs: timed calls of SuCL and of MPI, for each kind and "
+                   "size, after which the faster carries the rest; at most 15. 0: no trial.",
+                   shared},
+                  number_form, [](auto& k) -> auto& { return k.all->interpose.trials; }));
+  t.push_back(row(
+      {"interpose.summary", "false", "SUCL_INTERPOSE_SUMMARY",
+       "Interposed MPI programs: print at the end what was served, passed on and saved.", shared},
+      boolean_form, [](auto& k) -> auto& { return k.all->interpose.summary; }));
+}
+
 void add_platforms_and_backends(std::vector<key_row>& t) {
   t.push_back(
       group("platforms", "SUCL_PLATFORMS", "What each SYCL implementation calls the platforms."));
@@ -242,6 +259,7 @@ void add_rules(std::vector<key_row>& t) {
 std::vector<key_row> build_keys() {
   std::vector<key_row> table;
   add_scalars(table);
+  add_interposer(table);
   add_platforms_and_backends(table);
   add_rules(table);
   return table;
@@ -286,10 +304,9 @@ std::vector<platform_entry> built_in_platforms() {
 }
 
 std::vector<backend_entry> built_in_backends() {
-  return {{"nccl", "", {"cuda"}, true, {}},
-          {"rccl", "", {"hip"}, true, {}},
-          {"mpi", "", {"*"}, true, {}},
-          {"mock", "", {}, false, {}}};
+  return {{"nccl", "", {"cuda"}, true, {}}, {"rccl", "", {"hip"}, true, {}},
+          {"mpi", "", {"*"}, true, {}},     {"plan", "", {"*"}, true, {}},
+          {"ipc", "", {}, true, {}},        {"mock", "", {}, false, {}}};
 }
 
 bool foreign_variable(std::string_view name) {

@@ -52,12 +52,6 @@ void set_defaults(draft& d) {
 
 }  // namespace
 
-void refuse(const std::string& origin, const std::string& message, const std::string& hint) {
-  constexpr std::string_view file = "file ";
-  const bool in_file = origin.compare(0, file.size(), file) == 0;
-  fail(errc::configuration, (in_file ? origin.substr(file.size()) : origin) + ": " + message, hint);
-}
-
 void check_name(const std::string& name, const std::string& origin) {
   constexpr std::string_view allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-";
   if (!name.empty() && name.find_first_not_of(allowed) == std::string::npos) return;

@@ -90,6 +90,12 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   return best;
 }
 
+void refuse(const std::string& origin, const std::string& message, const std::string& hint) {
+  constexpr std::string_view file = "file ";
+  const bool in_file = origin.compare(0, file.size(), file) == 0;
+  fail(errc::configuration, (in_file ? origin.substr(file.size()) : origin) + ": " + message, hint);
+}
+
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);
   if (!near.empty()) return "Did you mean '" + near + "'?";

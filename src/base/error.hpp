@@ -16,6 +16,11 @@ namespace sucl::base {
 /// Throws sucl::error with a fact-and-cause and a cure.
 [[noreturn]] SUCL_CORE_API void fail(errc code, std::string message, std::string hint = {});
 
+/// Throws errc::configuration: something at `origin`, as in "file sucl.toml:3:7" or "environment
+/// SUCL_RULES", is wrong.
+[[noreturn]] void refuse(const std::string& origin, const std::string& message,
+                         const std::string& hint);
+
 /// The candidate nearest to `word` by edit distance, or "" if none is near enough to be a slip.
 SUCL_CORE_API std::string nearest(std::string_view word,
                                   const std::vector<std::string>& candidates);

@@ -3,18 +3,18 @@
 
 /// @file
 /// 16-bit floats to and from fp32. Branch-free, so that loops over them vectorise; correct also
-/// where the processor flushes subnormal numbers to zero.
+/// where the processor flushes subnormal numbers to zero. Always inlined, and free of functions of
+/// the library, so that a copy compiled for one processor is never run on another.
 #pragma once
 
 #include <sucl/types.hpp>
 
-#include <bit>
 #include <cstdint>
 
 namespace sucl::base {
 
 /// The fp32 of the same value. A NaN stays one, with its sign and payload.
-inline float to_float(fp16 h) noexcept {
+[[gnu::always_inline]] inline float to_float(fp16 h) noexcept {
   const std::uint32_t sign = (h.bits & 0x8000u) << 16;
   const std::uint32_t magnitude = (h.bits & 0x7fffu) << 13;
   const std::uint32_t exponent = magnitude & 0x0f800000u;
@@ -22,22 +22,23 @@ inline float to_float(fp16 h) noexcept {
   const std::uint32_t normal = magnitude + ((exponent == 0x0f800000u ? 224u : 112u) << 23);
   // A subnormal has no hidden bit: give it one at 2^-14, and take 2^-14 off again.
   constexpr std::uint32_t hidden = 113u << 23;
-  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(
-      std::bit_cast<float>(magnitude + hidden) - std::bit_cast<float>(hidden));
-  return std::bit_cast<float>((exponent == 0 ? subnormal : normal) | sign);
+  const std::uint32_t subnormal =
+      __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, magnitude + hidden) -
+                                            __builtin_bit_cast(float, hidden));
+  return __builtin_bit_cast(float, (exponent == 0 ? subnormal : normal) | sign);
 }
 
 /// The nearest fp16, of two equally near ones the even; too large becomes infinity, a NaN quiet.
-inline fp16 to_fp16(float f) noexcept {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(f);
+[[gnu::always_inline]] inline fp16 to_fp16(float f) noexcept {
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, f);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   const std::uint32_t rebiased = magnitude - (112u << 23);
   std::uint32_t result = (rebiased + 0xfffu + ((rebiased >> 13) & 1u)) >> 13;
   // Below 2^-14 one fp16 unit is 2^-24, which is the unit of fp32 numbers from 0.5 on: the
   // addition rounds. An fp32 subnormal that is flushed rounds to zero anyway.
-  const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(shifted) - (126u << 23);
+  const float shifted = __builtin_bit_cast(float, magnitude) + 0.5f;
+  const std::uint32_t subnormal = __builtin_bit_cast(std::uint32_t, shifted) - (126u << 23);
   result = magnitude < (113u << 23) ? subnormal : result;
   result = magnitude >= (143u << 23) ? 0x7c00u : result;
   result = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : result;
@@ -45,13 +46,13 @@ inline fp16 to_fp16(float f) noexcept {
 }
 
 /// The fp32 of the same value.
-inline float to_float(bf16 b) noexcept {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(b.bits) << 16);
+[[gnu::always_inline]] inline float to_float(bf16 b) noexcept {
+  return __builtin_bit_cast(float, static_cast<std::uint32_t>(b.bits) << 16);
 }
 
 /// The nearest bf16, of two equally near ones the even; too large becomes infinity, a NaN quiet.
-inline bf16 to_bf16(float f) noexcept {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(f);
+[[gnu::always_inline]] inline bf16 to_bf16(float f) noexcept {
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, f);
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
   return {static_cast<std::uint16_t>(is_nan ? (bits >> 16) | 0x40u : rounded)};
@@ -59,17 +60,17 @@ inline bf16 to_bf16(float f) noexcept {
 
 /// The fp32 next to `d` whose last bit is odd, or `d` itself where fp32 has it: rounding that to
 /// 16 bits gives what rounding `d` once would give.
-inline float to_odd_float(double d) noexcept {
+[[gnu::always_inline]] inline float to_odd_float(double d) noexcept {
   const float nearest = static_cast<float>(d);
   const double back = nearest;
   // Without their signs, bits compare as magnitudes; near ones differ by less than half the range.
-  const std::uint64_t mine = std::bit_cast<std::uint64_t>(d) << 1;
-  const std::uint64_t theirs = std::bit_cast<std::uint64_t>(back) << 1;
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+  const std::uint64_t mine = __builtin_bit_cast(std::uint64_t, d) << 1;
+  const std::uint64_t theirs = __builtin_bit_cast(std::uint64_t, back) << 1;
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, nearest);
   const std::uint32_t even = ~bits & 1u;
   const std::uint32_t up = static_cast<std::uint32_t>((theirs - mine) >> 63);
   const std::uint32_t down = static_cast<std::uint32_t>((mine - theirs) >> 63);
-  return std::bit_cast<float>(bits + (even & up) - (even & down));
+  return __builtin_bit_cast(float, bits + (even & up) - (even & down));
 }
 
 }  // namespace sucl::base

@@ -34,24 +34,24 @@ std::vector<algorithm_info> make_algorithms() {
       {"ring",
        "neighbours pass chunks on around a ring",
        join({reductions_to_all, halves}),
-       {"pipeline"}},
+       {"pipeline", "stagger"}},
       {"exchange",
        "recursive exchange: halving and doubling with any radices",
        join({reductions_to_all, halves}),
-       {"radices", "split", "ports", "pipeline"}},
+       {"radices", "split", "ports", "pipeline", "stagger"}},
       {"doubling",
        "recursive doubling of whole vectors, any number of ranks",
        reductions_to_all,
-       {"radices", "ports", "pipeline"}},
+       {"radices", "ports", "pipeline", "stagger"}},
       {"cyclic",
        "cyclic shift (Bruck): few steps for any number of ranks",
        join({reductions_to_all, halves}),
-       {"radices", "pipeline"}},
+       {"radices", "pipeline", "stagger"}},
       {"direct",
        "every message at once, without detours",
        join({direct, halves}),
        {"ports", "pipeline"}},
-      {"tree", "binomial or k-nomial tree", trees, {"radices", "pipeline"}},
+      {"tree", "binomial or k-nomial tree", trees, {"radices", "pipeline", "stagger"}},
       {"chain",
        "a chain of ranks, pipelined in segments",
        {kind::broadcast, kind::reduce},
@@ -87,14 +87,36 @@ std::vector<algorithm_info> make_algorithms() {
       {"hierarchical",
        "groups reduce, their leaders do so across, the groups gather",
        reductions_to_all,
-       {"hierarchy", "via", "inner", "outer", "leaders", "ports", "pipeline"}},
+       {"hierarchy", "via", "inner", "outer", "leaders", "ports", "pipeline", "stagger"}},
       {"composed",
        "multicasts and reductions, factorised along the machine (HiCCL)",
        join({vectors,
              halves,
              {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
               kind::alltoallv}}),
-       {"steps", "hierarchy", "via", "stripe", "ring", "pipeline", "fuse"}},
+       {"steps", "hierarchy", "via", "stripe", "ring", "pipeline", "fuse", "stagger"}},
+      {"staged_one_shot",
+       "every rank stages its input in its scratch and reads the others there",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv, kind::scan, kind::exscan}}),
+       {}},
+      {"staged_two_shot",
+       "reduce a chunk from what peers have staged, then read their results",
+       reductions_to_all,
+       {}},
+      {"mapped_two_shot",
+       "combine a chunk of all inputs in scratch, then read the others' results",
+       reductions_to_all,
+       {}},
+      {"mapped_one_shot",
+       "every rank reads its peers' inputs once all are there",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv, kind::scan, kind::exscan}}),
+       {}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
 }
@@ -189,7 +211,8 @@ std::string unused(const algorithm_info& a, const recipe& r) {
                                                 {"stripe", r.stripe != none.stripe},
                                                 {"ring", r.ring != none.ring},
                                                 {"steps", r.steps != none.steps},
-                                                {"fuse", r.fuse != none.fuse}};
+                                                {"fuse", r.fuse != none.fuse},
+                                                {"stagger", r.stagger != none.stagger}};
   for (const auto& [name, is_given] : given)
     if (is_given && !takes(a, name)) return name;
   return {};
@@ -267,6 +290,7 @@ bool keeps_order(const problem& p, const recipe& r) {
   if (!reduces(p.kind)) return true;
   const bool pairs = std::all_of(r.radices.begin(), r.radices.end(), [](int f) { return f == 2; });
   if (r.algorithm == "one_shot") return p.kind == kind::allreduce || p.kind == kind::reduce;
+  if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot") return true;
   if (r.algorithm == "doubling" || r.algorithm == "recursive_scan") return true;
   if (r.algorithm == "exchange" && p.kind == kind::allreduce) return pairs;
   if (r.algorithm == "peer_exchange") return pairs;
@@ -277,6 +301,7 @@ bool keeps_order(const problem& p, const recipe& r) {
 
 std::string refuse_numbers(const problem& p, const recipe& r) {
   if (r.ports < 0 || r.fuse < 0) return "a negative number";
+  if (r.stagger < 0 || r.stagger > 1) return "stagger is 0 or 1";
   if (r.segments < 1 || r.pipeline < 1 || r.segments > 65536 || r.pipeline > 1024)
     return "segments are 1 to 65536 and channels 1 to 1024";
   if (r.pipeline > 1 && !pipelines(p.kind) && r.algorithm != "composed")
@@ -347,10 +372,20 @@ schedule build(const problem& p, const recipe& r) {
     return make_in_place(build(apart, r));
   }
   const recipe whole = complete(p, r);
-  if (r.algorithm == "composed") return build_composed(p, whole, to_text(r));
-  builder b(p, levels_of(whole));
-  function_for(p.kind)(b, whole);
-  return b.finish(to_text(r));
+  const auto made = [&] {
+    if (r.algorithm == "composed") return build_composed(p, whole, to_text(r));
+    builder b(p, levels_of(whole));
+    if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot")
+      build_one_shot(b, r.algorithm == "staged_one_shot");
+    else if (r.algorithm == "staged_two_shot")
+      build_staged_two_shot(b);
+    else if (r.algorithm == "mapped_two_shot")
+      build_mapped_two_shot(b);
+    else
+      function_for(p.kind)(b, whole);
+    return b.finish(to_text(r));
+  };
+  return r.stagger > 0 ? stagger(made()) : made();
 }
 
 }  // namespace sucl::plan

@@ -32,6 +32,8 @@ struct recipe {
   int steps = 1;                 ///< composed: form of the composition, as in compose()
   int fuse = 0;                  ///< composed: messages of at most so many bytes are fused
 
+  int stagger = 0;  ///< 1: channels one after another, as in stagger()
+
   friend bool operator==(const recipe&, const recipe&) = default;
 };
 

@@ -24,4 +24,12 @@ void build_reduce_scatter(builder& b, const recipe& r);  ///< block form too
 void build_alltoall(builder& b, const recipe& r);        ///< alltoallv too
 void build_scan(builder& b, const recipe& r);            ///< exscan too
 
+/// Any problem: each rank reads all that its outcome is made of, `staged` from where its owners
+/// have put it in their scratch, else from their inputs.
+void build_one_shot(builder& b, bool staged);
+/// Allreduce: each rank combines a chunk of what the others have staged, then copies theirs.
+void build_staged_two_shot(builder& b);
+/// Allreduce: the same from peers' inputs to all outputs, without staging.
+void build_mapped_two_shot(builder& b);
+
 }  // namespace sucl::plan

@@ -73,6 +73,16 @@ schedule staged(schedule s) {
   return s;
 }
 
+// The same with its input read from recv.
+schedule redirected(schedule s) {
+  s.what.in_place = true;
+  std::vector<input_place> inputs;
+  for (int r = 0; r < s.what.ranks; ++r)
+    inputs.push_back({space::recv, input_extent(s.what, r).offset});
+  redirect_all(s, inputs);
+  return s;
+}
+
 // With a scatter in place the root's own block stays where it is.
 void drop_own_block(schedule& s) {
   if (s.what.kind != kind::scatter && s.what.kind != kind::scatterv) return;
@@ -86,14 +96,15 @@ void drop_own_block(schedule& s) {
 
 schedule make_in_place(schedule s) {
   drop_own_block(s);
-  schedule direct = s;
-  direct.what.in_place = true;
-  std::vector<input_place> inputs;
-  for (int r = 0; r < s.what.ranks; ++r)
-    inputs.push_back({space::recv, input_extent(direct.what, r).offset});
-  redirect_all(direct, inputs);
+  schedule direct = redirected(s);
   if (verify(direct)) return direct;
   return staged(std::move(s));
+}
+
+bool serves_in_place(const schedule& s) {
+  schedule apart = s;
+  drop_own_block(apart);
+  return static_cast<bool>(verify(redirected(apart)));
 }
 
 }  // namespace sucl::plan

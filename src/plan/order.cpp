@@ -8,6 +8,11 @@
 namespace sucl::plan {
 namespace {
 
+constexpr std::size_t most_news = 16;      // beyond a base, before there is a new one
+constexpr std::size_t most_merged = 32;    // bases that a thread remembers
+constexpr std::size_t least_shared = 128;  // below, comparing costs more than it saves
+constexpr std::size_t places = 4096;       // for bases that are known
+
 // Disjoint sets of ranks.
 class sets {
  public:
@@ -72,7 +77,8 @@ void clocks::make_groups(const schedule& s) {
       t.width = width[group];
       if (t.width == 1) continue;
       t.clock.assign(2 * std::size_t{t.width}, 0);
-      if (m_shared[r]) t.clock[m_start[r]] = 1;
+      t.common = share(t.clock);
+      if (m_shared[r]) learn(t, m_start[r], 1);
     }
   }
 }
@@ -105,13 +111,50 @@ bool clocks::covered(const thread& me, access past) const {
   return me.clock[other.index] >= past.stamp;
 }
 
+// The base of this content, if another thread has the same.
+clocks::base clocks::share(const std::vector<std::uint32_t>& clock) {
+  if (clock.size() <= least_shared)
+    return std::make_shared<const std::vector<std::uint32_t>>(clock);
+  if (m_bases.empty()) m_bases.resize(places);
+  std::uint64_t h = 0;
+  for (const std::uint32_t value : clock) h = (h + value + 1) * 0x9fb21c651e98df25ull;
+  auto& place = m_bases[(h >> 32) % places];
+  base known = place.lock();
+  if (known && *known == clock) return known;
+  known = std::make_shared<const std::vector<std::uint32_t>>(clock);
+  place = known;
+  return known;
+}
+
+void clocks::learn(thread& me, std::uint32_t place, std::uint32_t value) {
+  if (me.clock[place] >= value) return;
+  me.clock[place] = value;
+  me.news.push_back(place);
+}
+
+void clocks::merge(thread& me, const base& other) {
+  if (std::find(me.merged.begin(), me.merged.end(), other) != me.merged.end()) return;
+  for (std::uint32_t i = 0; i < other->size(); ++i) learn(me, i, (*other)[i]);
+  if (me.merged.size() == most_merged) me.merged.erase(me.merged.begin());
+  me.merged.push_back(other);
+}
+
 clocks::snapshot clocks::release(std::uint32_t t) {
   thread& me = m_threads[t];
   if (me.width == 1) return nullptr;
   if (!me.changed) return me.published;
-  me.clock[me.index] = me.epoch++;
-  me.clock[me.width + me.index] = me.finished;
-  me.published = std::make_shared<const std::vector<std::uint32_t>>(me.clock);
+  if (me.news.size() > most_news) {
+    me.common = share(me.clock);
+    me.news.clear();
+  }
+  learn(me, me.index, me.epoch++);
+  learn(me, me.width + me.index, me.finished);
+  std::sort(me.news.begin(), me.news.end());
+  me.news.erase(std::unique(me.news.begin(), me.news.end()), me.news.end());
+  const auto p = std::make_shared<publication>();
+  p->common = me.common;
+  for (const std::uint32_t place : me.news) p->news.emplace_back(place, me.clock[place]);
+  me.published = p;
   me.changed = false;
   return me.published;
 }
@@ -119,7 +162,8 @@ clocks::snapshot clocks::release(std::uint32_t t) {
 void clocks::acquire(std::uint32_t t, const snapshot& s) {
   thread& me = m_threads[t];
   if (!s || me.width == 1) return;
-  for (std::size_t i = 0; i < me.clock.size(); ++i) me.clock[i] = std::max(me.clock[i], (*s)[i]);
+  if (s->common != me.common) merge(me, s->common);
+  for (const auto& [place, value] : s->news) learn(me, place, value);
   me.changed = true;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace sucl::plan {
@@ -21,9 +22,17 @@ namespace sucl::plan {
 /// A thread's time has two parts: an epoch, which advances when it publishes what it did, for
 /// copies and reductions; and the number of posted transfers it has finished, which finish in
 /// order.
+///
+/// What a thread publishes is a *base*, which many threads share, and what it knows beyond that.
+/// After a barrier all know the same: their bases are one, and the next barrier only tells news.
 class clocks {
  public:
-  using snapshot = std::shared_ptr<const std::vector<std::uint32_t>>;
+  using base = std::shared_ptr<const std::vector<std::uint32_t>>;
+  struct publication {
+    base common;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> news;  // place in the clock, value
+  };
+  using snapshot = std::shared_ptr<const publication>;
 
   explicit clocks(const schedule& s);
 
@@ -78,10 +87,16 @@ class clocks {
     std::uint32_t finished = 0;
     bool changed = true;               // since the last release
     std::vector<std::uint32_t> clock;  // epochs, then finished transfers
+    base common;                       // what it holds at least
+    std::vector<base> merged;          // other such bases, the latest
+    std::vector<std::uint32_t> news;   // places that may hold more than the base
     snapshot published;
   };
 
   bool covered(const thread& me, access past) const;
+  base share(const std::vector<std::uint32_t>& clock);
+  static void learn(thread& me, std::uint32_t place, std::uint32_t value);
+  static void merge(thread& me, const base& other);
   void make_groups(const schedule& s);
 
   std::vector<thread> m_threads;
@@ -89,6 +104,7 @@ class clocks {
   std::vector<std::uint32_t> m_group;  // of each rank
   std::vector<std::uint32_t> m_start;  // index of a rank's start in its group
   std::vector<bool> m_shared;
+  std::vector<std::weak_ptr<const std::vector<std::uint32_t>>> m_bases;  // by hash
 };
 
 }  // namespace sucl::plan

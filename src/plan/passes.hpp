@@ -15,6 +15,10 @@ namespace sucl::plan {
 /// (which the verifier says), nothing is added; else each rank copies its input to scratch first.
 schedule make_in_place(schedule s);
 
+/// Whether a schedule for separate memory is right as it is where the input lies in recv: on all
+/// ranks or, if peers touch neither of the two, on some.
+bool serves_in_place(const schedule& s);
+
 /// Scratch allocation: packs every rank's scratch by the life of what lies in it, first fit, so
 /// that memory is used again as soon as no unfinished transfer touches it. Memory that peers or
 /// several channels touch stays apart.
@@ -24,5 +28,11 @@ schedule pack_scratch(schedule s);
 /// on the same level with no fence in between, and the peer receives them likewise, one message
 /// takes their place. What does not lie next to each other is packed and unpacked in scratch.
 schedule fuse_messages(schedule s, std::uint64_t bytes);
+
+/// Staggers the channels of each rank: a stage (what a fence finishes) starts when the same stage
+/// of the channel before is done, by signals of the rank to itself. So the channels form a
+/// pipeline, as HiCCL's do, instead of sharing each link at every moment. Ranks whose channels have
+/// different numbers of stages stay as they are.
+schedule stagger(schedule s);
 
 }  // namespace sucl::plan

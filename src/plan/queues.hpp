@@ -13,13 +13,40 @@
 
 namespace sucl::plan {
 
+/// Snapshots by number, so that what waits with one is plain data. 0 is none.
+class held_snapshots {
+ public:
+  std::uint32_t hold(clocks::snapshot s) {
+    if (!s) return 0;
+    if (m_free.empty()) {
+      m_all.push_back(std::move(s));
+      return static_cast<std::uint32_t>(m_all.size());
+    }
+    const std::uint32_t at = m_free.back();
+    m_free.pop_back();
+    m_all[at - 1] = std::move(s);
+    return at;
+  }
+  clocks::snapshot take(std::uint32_t at) {
+    if (at == 0) return nullptr;
+    m_free.push_back(at);
+    return std::move(m_all[at - 1]);
+  }
+
+ private:
+  std::vector<clocks::snapshot> m_all;
+  std::vector<std::uint32_t> m_free;
+};
+
 /// A send, receive or signal that was started and not matched.
 struct parcel {
   std::uint32_t thread = 0;
   std::uint32_t ticket = 0;  ///< number among the thread's transfers
   std::uint32_t pc = 0;
-  std::uint32_t next = 0;  ///< 1 + index; 0: the last
-  clocks::snapshot published;
+  std::uint32_t next = 0;       ///< 1 + index; 0: the last
+  std::uint64_t bytes = 0;      ///< of a message
+  symbol value;                 ///< of a send whose bytes all have one; offsets are in the message
+  std::uint32_t published = 0;  ///< a number of held_snapshots
 };
 
 /// What waits between two ranks: messages of a channel and level, or signals of a flag.
@@ -32,7 +59,8 @@ struct queue {
   bool sends = false;  ///< what lies in it: sends or receives
 };
 
-/// All queues of one kind.
+/// All queues of one kind. A `Parcel` is what waits; its `next` belongs to the queues.
+template <class Parcel>
 class queues {
  public:
   queues() : m_table(64) {}
@@ -49,7 +77,7 @@ class queues {
     return q;
   }
 
-  void push(queue& q, parcel p) {
+  void push(queue& q, Parcel p) {
     std::uint32_t at = m_free;
     if (at != 0) {
       m_free = m_parcels[at - 1].next;
@@ -63,15 +91,15 @@ class queues {
     q.last = at;
   }
 
-  parcel pop(queue& q) {
+  Parcel pop(queue& q) {
     const std::uint32_t at = q.first;
-    parcel p = std::move(m_parcels[at - 1]);
+    Parcel p = std::move(m_parcels[at - 1]);
     q.first = p.next;
     m_parcels[at - 1].next = std::exchange(m_free, at);
     return p;
   }
 
-  const parcel& front(const queue& q) const { return m_parcels[q.first - 1]; }
+  const Parcel& front(const queue& q) const { return m_parcels[q.first - 1]; }
 
   /// Calls `visit` with every queue that is not empty, in no order.
   template <class Visit>
@@ -101,7 +129,7 @@ class queues {
 
   std::vector<queue> m_table;  // open addressing
   std::size_t m_used = 0;
-  std::vector<parcel> m_parcels;
+  std::vector<Parcel> m_parcels;
   std::uint32_t m_free = 0;  // 1 + index
 };
 

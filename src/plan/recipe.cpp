@@ -24,15 +24,16 @@ struct word_row {
 };
 constexpr std::array<numbers_row, 2> numbers_rows{
     {{"radices", &recipe::radices}, {"hierarchy", &recipe::hierarchy}}};
-constexpr std::array<number_row, 9> number_rows{{{"split", &recipe::split},
-                                                 {"ports", &recipe::ports},
-                                                 {"segments", &recipe::segments},
-                                                 {"pipeline", &recipe::pipeline},
-                                                 {"leaders", &recipe::leaders},
-                                                 {"stripe", &recipe::stripe},
-                                                 {"ring", &recipe::ring},
-                                                 {"steps", &recipe::steps},
-                                                 {"fuse", &recipe::fuse}}};
+constexpr std::array<number_row, 10> number_rows{{{"split", &recipe::split},
+                                                  {"ports", &recipe::ports},
+                                                  {"segments", &recipe::segments},
+                                                  {"pipeline", &recipe::pipeline},
+                                                  {"leaders", &recipe::leaders},
+                                                  {"stripe", &recipe::stripe},
+                                                  {"ring", &recipe::ring},
+                                                  {"steps", &recipe::steps},
+                                                  {"fuse", &recipe::fuse},
+                                                  {"stagger", &recipe::stagger}}};
 constexpr std::array<word_row, 2> word_rows{{{"inner", &recipe::inner}, {"outer", &recipe::outer}}};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

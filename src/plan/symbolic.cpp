@@ -131,6 +131,7 @@ namespace {
 // Segments of a block before it is split, and in the parts that it is split into.
 constexpr std::size_t most_in_block = 96;
 constexpr std::size_t split_into = 48;
+constexpr std::size_t near_by = 6;  // segments that are looked at before searching
 
 std::ptrdiff_t distance(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
 
@@ -147,10 +148,22 @@ void memory::reset(std::uint64_t bytes, access start) {
 }
 
 memory::cursor memory::find(std::uint64_t offset, cursor& hint) const {
-  if (holds(hint, offset)) return hint;
-  const cursor after{hint.block, hint.index + 1}, before{hint.block, hint.index - 1};
-  if (holds(after, offset)) return hint = after;
-  if (holds(before, offset)) return hint = before;
+  if (hint.block >= m_blocks.size()) return hint = search(offset);
+  const block& in = m_blocks[hint.block];
+  if (offset < m_first[hint.block] || offset >= end_of_block(hint.block))
+    return hint = search(offset);
+  // The place is often beside the last one, or a few segments away.
+  std::size_t i = std::min<std::size_t>(hint.index, in.size() - 1);
+  for (std::size_t tries = 0; tries < near_by; ++tries) {
+    if (offset < in[i].begin) {
+      --i;
+    } else if (i + 1 < in.size() && in[i + 1].begin <= offset) {
+      ++i;
+    } else {
+      hint.index = static_cast<std::uint32_t>(i);
+      return hint;
+    }
+  }
   return hint = search(offset);
 }
 

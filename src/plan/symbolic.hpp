@@ -143,9 +143,8 @@ class memory {
  private:
   using block = std::vector<segment>;
 
-  bool holds(cursor c, std::uint64_t offset) const {
-    if (c.block >= m_blocks.size() || c.index >= m_blocks[c.block].size()) return false;
-    return m_blocks[c.block][c.index].begin <= offset && offset < end_of(c);
+  std::uint64_t end_of_block(std::uint32_t b) const {
+    return b + 1 < m_blocks.size() ? m_first[b + 1] : m_bytes;
   }
   cursor search(std::uint64_t offset) const;
   void cut_at(cursor at, std::uint64_t offset, std::vector<std::vector<access>>& lists);

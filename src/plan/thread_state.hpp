@@ -12,11 +12,11 @@
 
 namespace sucl::plan {
 
-/// A transfer that a channel started.
+/// A transfer that a channel started and has not finished.
 struct started {
-  std::uint32_t pc = 0;
+  symbol value;                 ///< of a receive: what came, written when it is finished
+  std::uint32_t published = 0;  ///< of a receive: by its sender; a number of held_snapshots
   bool done = false;
-  clocks::snapshot published;  ///< of a receive: by its sender
 };
 
 /// A channel of a rank in execution.
@@ -27,8 +27,27 @@ struct thread_state {
   std::uint32_t finished = 0;    // transfers finished by fences
   std::uint32_t done_until = 0;  // transfers before this are matched
   bool queued = true;
-  std::vector<started> transfers;
+  std::vector<std::uint32_t> posted;  // pc of each transfer, by ticket
+  std::vector<started> open;          // from ticket `first_open` on
+  std::uint32_t first_open = 0;
   memory::cursor hints[space_count];  // where it was last in each space
+
+  started& transfer(std::uint32_t ticket) { return open[ticket - first_open]; }
+
+  /// A new transfer by the instruction at pc; returns its ticket.
+  std::uint32_t post(bool done) {
+    posted.push_back(pc);
+    open.push_back({{}, 0, done});
+    return static_cast<std::uint32_t>(posted.size() - 1);
+  }
+
+  /// Lets go of what is finished, now and then.
+  void close_finished() {
+    const std::uint32_t closed = finished - first_open;
+    if (closed < open.size() && closed < 64) return;
+    open.erase(open.begin(), open.begin() + static_cast<std::ptrdiff_t>(closed));
+    first_open = finished;
+  }
 };
 
 }  // namespace sucl::plan

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/layers/trace.hpp"
 #include "runtime/layers/validate.hpp"
 #include "runtime/operation.hpp"
@@ -27,6 +28,11 @@ bool serves(const selection_table& table, int backend) {
     return std::any_of(candidates.begin(), candidates.end(),
                        [&](const candidate& c) { return c.backend == backend; });
   });
+}
+
+bool wants_plans(const base::config& settings) {
+  const auto* entry = settings.find_backend(plan_backend_name);
+  return entry && entry->enabled;
 }
 
 selection_query query_of(const sucl_operation& record, int size) {
@@ -86,7 +92,11 @@ void carriers::create(const base::config& settings, registry& backends, const su
     const auto& entry = settings.backends[i];
     if (!entry.enabled) {
       m_obstacles[i] = "not enabled";
-    } else if (!serves(m_table, static_cast<int>(i))) {
+    } else if (entry.name == plan_backend_name) {
+      continue;  // comes last: it uses another one
+    } else if (entry.name == memory_backend_name && !wants_plans(settings)) {
+      m_obstacles[i] = "the backend plan, which uses it, is not enabled";
+    } else if (entry.name != memory_backend_name && !serves(m_table, static_cast<int>(i))) {
       m_obstacles[i] = "not for platform " + platform;
     } else if (entry.name == reference_backend && !oob.bootstrap) {
       m_obstacles[i] = "this process is not part of an MPI job";
@@ -96,6 +106,7 @@ void carriers::create(const base::config& settings, registry& backends, const su
       if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
     }
   }
+  create_plans(settings, oob, where, around);
   if (!oob.bootstrap) {
     carrier self;
     self.name = self_backend().name;
@@ -103,7 +114,10 @@ void carriers::create(const base::config& settings, registry& backends, const su
     self.wires = std::make_unique<wire_table>(self.via);
     m_all.push_back(std::move(self));
   }
-  if (m_all.empty())
+  // The one that lends memory carries nothing.
+  const bool none = std::all_of(m_all.begin(), m_all.end(),
+                                [](const carrier& c) { return c.name == memory_backend_name; });
+  if (none)
     base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
                "`sucl info` lists every backend and why it cannot be used");
 }
@@ -123,6 +137,49 @@ std::string carriers::obstacles(const base::config& settings) const {
   for (std::size_t i = 0; i < settings.backends.size(); ++i)
     text += (text.empty() ? "" : "; ") + settings.backends[i].name + ": " + m_obstacles[i];
   return text;
+}
+
+// The built-in backend of plans, above the one that lends it memory.
+void carriers::create_plans(const base::config& settings, const sucl_oob& oob,
+                            const topology& where, const environment& around) {
+  const auto index_of = [&](const char* name) {
+    for (std::size_t i = 0; i < settings.backends.size(); ++i)
+      if (settings.backends[i].name == name) return i;
+    return settings.backends.size();
+  };
+  const std::size_t i = index_of(plan_backend_name), lender = index_of(memory_backend_name);
+  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
+  std::string& obstacle = m_obstacles[i];
+  if (lender == settings.backends.size() || m_by_index[lender] < 0) {
+    obstacle = "no memory is shared: " + std::string(memory_backend_name) + ": " +
+               (lender == settings.backends.size() ? "unknown" : m_obstacles[lender]);
+    return;
+  }
+  if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage") {
+    obstacle = "ranks may use device memory, which they would stage";
+    return;
+  }
+  carrier made;
+  made.name = plan_backend_name;
+  error_info problem;
+  try {
+    made.via = plan_channel(m_all[static_cast<std::size_t>(m_by_index[lender])].via, where.rank,
+                            m_size, &obstacle);
+  } catch (const error& e) {
+    problem = e.info();
+  }
+  if (!agree(oob, made.via.table != nullptr)) {
+    if (made.via.table) made.via.table->comm_destroy(made.via.comm);
+    if (obstacle.empty())
+      obstacle = problem.message.empty() ? "it cannot be used on every rank" : problem.message;
+    return;
+  }
+  m_lender = m_all[static_cast<std::size_t>(m_by_index[lender])].via;
+  m_plans = made.via;
+  add_layers(made, settings, where, around);
+  made.wires = std::make_unique<wire_table>(made.via);
+  m_all.push_back(std::move(made));
+  m_by_index[i] = static_cast<int>(m_all.size()) - 1;
 }
 
 // Creates one backend on every rank, or on none. Returns why not.
@@ -149,7 +206,7 @@ std::string carriers::try_create(const backend_source& source, const base::confi
     m_oobs.pop_back();
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
-  add_layers(made, settings, where, around);
+  if (source.name != memory_backend_name) add_layers(made, settings, where, around);
   made.wires = std::make_unique<wire_table>(made.via);
   m_all.push_back(std::move(made));
   return {};
@@ -243,6 +300,7 @@ void carriers::destroy(bool keep) {
     it->via.comm = nullptr;
   }
   m_all.clear();
+  m_plans = m_lender = {};
   m_by_index.assign(m_by_index.size(), -1);
   for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);
   m_oobs.clear();

@@ -21,7 +21,8 @@
 namespace sucl::core {
 
 /// The file of the MPI module that is the control plane.
-std::string control_plane_file(const base::config& settings, const std::string& flavour);
+SUCL_CORE_API std::string control_plane_file(const base::config& settings,
+                                             const std::string& flavour);
 
 /// One backend that every rank of the communicator has, with the layers above it.
 struct carrier {
@@ -62,6 +63,11 @@ class carriers {
   /// As in member::reach, for this rank.
   std::string reach() const;
 
+  /// The built-in backend of plans without layers, and the one that lends it memory; null tables
+  /// where it is not used.
+  const channel& plans() const { return m_plans; }
+  const channel& lender() const { return m_lender; }
+
   /// Gives up everything in flight.
   void abort();
   /// Destroys the channels, and what was lent to them, unless `keep`: after abort().
@@ -75,6 +81,8 @@ class carriers {
   std::string try_create(const backend_source& source, const base::config& settings,
                          registry& backends, const sucl_oob& oob, const topology& where,
                          const environment& around);
+  void create_plans(const base::config& settings, const sucl_oob& oob, const topology& where,
+                    const environment& around);
   void add_layers(carrier& made, const base::config& settings, const topology& where,
                   const environment& around);
   std::string obstacles(const base::config& settings) const;
@@ -84,6 +92,7 @@ class carriers {
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
+  channel m_plans, m_lender;
   selection_table m_table;
   int m_size = 1;
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/idling.hpp"
 #include "runtime/process.hpp"
 
@@ -49,6 +50,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   if (m_device.allocate) m_staging.scratch_memory = SUCL_MEMORY_HOST;
   m_staging.chunk_bytes = m_process->settings().staging.chunk;
   m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
+  m_staging.compares = m_process->settings().layers.validate;
   const auto reached = exchange(oob, rank, size, m_carriers.reach());
   for (std::size_t r = 0; r < reached.size(); ++r) m_topology.members[r].reach = reached[r];
 }
@@ -59,6 +61,7 @@ communicator::~communicator() {
   } catch (const error&) {
     // A destructor has nobody to tell; what failed was logged where it failed.
   }
+  m_process->note_gone();
 }
 
 node* communicator::take_node() {
@@ -106,10 +109,14 @@ std::uint64_t communicator::number(sucl_kind kind) {
   return is_point_to_point(kind) ? 0 : ++m_collectives;
 }
 
-void communicator::throw_if_ended() {
+void communicator::throw_if_shut_down() const {
   if (m_ended.load(std::memory_order_acquire))
     base::fail(errc::shut_down, "the communicator has ended",
                "Keep the runtime alive, and MPI initialised, while communicators are used");
+}
+
+void communicator::throw_if_ended() {
+  throw_if_shut_down();
   if (m_broken) throw error(*m_broken);
   if (m_untold) {
     const error_info info = *m_untold;
@@ -301,7 +308,18 @@ void communicator::deliver(std::vector<node*>& done) {
 bool communicator::progress(int* finished) {
   std::unique_lock lock(m_mutex, std::try_to_lock);
   if (!lock) return true;  // somebody else makes progress
-  if (!m_direct) {
+  return progress_locked(lock, finished, !m_direct);
+}
+
+// For the caller that is in a backend, between two calls to it.
+void communicator::progress_others() {
+  std::unique_lock lock(m_mutex);
+  if (!m_flight.empty() || !m_waiting.empty()) progress_locked(lock, nullptr, true);
+}
+
+bool communicator::progress_locked(std::unique_lock<std::mutex>& lock, int* finished,
+                                   bool may_enter) {
+  if (may_enter) {
     pump();
     for (std::size_t i = 0; i < m_flight.size();)
       if (!test(*m_flight[i])) ++i;
@@ -319,78 +337,6 @@ bool communicator::progress(int* finished) {
     deliver(done);
   }
   return more;
-}
-
-bool communicator::may_run_directly(const sucl_operation& record) const {
-  // Every rank must come to the same answer. Point-to-point takes the other way so that what other
-  // threads issue meanwhile can overtake a wait.
-  return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
-         !is_point_to_point(record.kind);
-}
-
-void communicator::run(const sucl_operation& record, const layouts& shape) {
-  std::unique_lock lock(m_mutex);
-  throw_if_ended();
-  if (may_run_directly(record)) {
-    const carrier& c = m_carriers.choose(record);
-    const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
-    // Without the layout, which a rank has for itself: all ranks take the same way.
-    if (travels_as_it_is(record, w, m_staging) ||
-        !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
-      // Everything before must be posted first; it need not be done.
-      while (!m_waiting.empty() || m_direct || !may_post(record)) {
-        lock.unlock();
-        progress();
-        sched_yield();
-        lock.lock();
-        throw_if_ended();
-      }
-      run_directly(record, shape, c, lock);
-      return;
-    }
-  }
-  lock.unlock();
-  wait(issue(record, shape, true, {}, true).operation);
-}
-
-// Lets the backend block in this thread, which is the fastest way through an MPI library.
-void communicator::run_directly(const sucl_operation& record, const layouts& shape,
-                                const carrier& c, std::unique_lock<std::mutex>& lock) {
-  sucl_operation direct = record;
-  direct.flags |= SUCL_FLAG_MAY_BLOCK;
-  direct.sequence = number(record.kind);
-  direct.tag = encode({record.type, record.op, true});
-  m_collectives_posted = direct.sequence;
-  m_direct.store(true, std::memory_order_relaxed);
-  lock.unlock();
-  std::optional<error_info> failure;
-  try {
-    if (shape.send || shape.recv)
-      run_packed(direct, shape, c);
-    else
-      run_as_it_is(direct, c);
-  } catch (...) {
-    failure = caught(direct);
-  }
-  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
-  m_direct.store(false, std::memory_order_release);
-  if (failure) throw error(*failure);
-}
-
-void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
-  sucl_request* request = nullptr;
-  auto status = c.via.table->post(c.via.comm, &direct, &request);
-  for (std::int32_t done = 0; status == SUCL_SUCCESS && request && !done;)
-    status = c.via.table->test(c.via.comm, request, &done);
-  if (status) throw_last(status, c.name, describe(direct), rank());
-}
-
-void communicator::run_packed(const sucl_operation& direct, const layouts& shape,
-                              const carrier& c) {
-  adaptation how = plan_adaptation(direct, shape, *c.wires, m_staging);
-  if (!how.needed) return run_as_it_is(direct, c);
-  adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
-  while (!pipeline.step()) sched_yield();
 }
 
 void communicator::wake() { m_process->wake(*this); }
@@ -436,7 +382,13 @@ void communicator::check() {
 
 std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::lock_guard lock(m_mutex);
+  throw_if_shut_down();
   return m_carriers.explain(k, bytes, t, o);
+}
+
+std::string communicator::carrier_of(const sucl_operation& record) {
+  std::lock_guard lock(m_mutex);
+  return m_carriers.choose(record).name;
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {

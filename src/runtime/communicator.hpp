@@ -139,8 +139,17 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// becomes ready. `finished`, unless null, counts operations that this call completed.
   bool progress(int* finished = nullptr);
 
+  /// Memory of the host for `bytes` bytes that every rank of the node reaches, so that collectives
+  /// on it need no copies; ordinary memory where that cannot be. Zeroed, on pages of its own. Lives
+  /// until deallocate() or the end of the communicator. Collective; blocks.
+  void* allocate(std::uint64_t bytes);
+  /// Collective; nothing in flight may use it. errc::invalid_memory for any other pointer.
+  void deallocate(void* memory);
+
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
+  /// Its name, for a record whose arrays are complete.
+  std::string carrier_of(const sucl_operation& record);
 
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
@@ -179,8 +188,13 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool test(node& n);
   void finish(node& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
+  void throw_if_shut_down() const;
+  bool progress_locked(std::unique_lock<std::mutex>& lock, int* finished, bool may_enter);
+  void progress_others();
   void throw_if_ended();
+  void wait_for_direct(std::unique_lock<std::mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;
+  bool needs_progress_beside(const carrier& c) const;
   void run_directly(const sucl_operation& record, const layouts& shape, const carrier& c,
                     std::unique_lock<std::mutex>& lock);
   void run_as_it_is(const sucl_operation& direct, const carrier& c);
@@ -198,6 +212,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   device_services m_device;
   scratch_pool m_scratch;
   carriers m_carriers;
+  std::uint64_t m_allocations = 0;                              ///< so far
+  std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
   staging m_staging;
 
   std::mutex m_mail;   ///< taken before m_mutex, never after it

@@ -50,14 +50,15 @@ struct intent {
   sucl_type type;
   sucl_op op;
   bool blocking;
+  bool compare_only = false;  ///< not to be carried: it travels in another form after this
 };
 constexpr std::int32_t encode(const intent& i) {
-  return 1 << 24 | (i.blocking ? 1 << 16 : 0) | i.op << 8 | i.type;
+  return 1 << 24 | (i.compare_only ? 1 << 17 : 0) | (i.blocking ? 1 << 16 : 0) | i.op << 8 | i.type;
 }
 /// The record's own type and op where nothing was encoded.
 constexpr intent intent_of(const sucl_operation& o) {
   if (!(o.tag >> 24 & 1)) return {o.type, o.op, false};
-  return {o.tag & 0xff, o.tag >> 8 & 0xff, (o.tag >> 16 & 1) != 0};
+  return {o.tag & 0xff, o.tag >> 8 & 0xff, (o.tag >> 16 & 1) != 0, (o.tag >> 17 & 1) != 0};
 }
 
 /// True for send, recv, sendrecv and groups of them.

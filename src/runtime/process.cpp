@@ -36,10 +36,12 @@ std::shared_ptr<process> process::start(int* argc, char*** argv) {
   return p;
 }
 
-std::shared_ptr<process> process::start(base::config settings, const sucl_bootstrap* control) {
+std::shared_ptr<process> process::start(base::config settings, const sucl_bootstrap* control,
+                                        threading threads) {
   std::shared_ptr<process> p(new process);
   p->m_settings = std::move(settings);
   p->m_control = control;
+  p->m_threads = threads;
   p->begin(nullptr, nullptr);
   return p;
 }
@@ -72,10 +74,13 @@ void process::start_control_plane(int* argc, char*** argv) {
     throw_last(status, m_control->name, "initialisation");
   m_finalise = info.initialised_here != 0;
   m_control_description = std::string(info.library) + " (" + m_control_reason + ")";
-  if (!info.thread_multiple)
+  const bool alone = m_threads == threading::callers && m_settings.watchdog.timeout.count() == 0;
+  if (!info.thread_multiple && !alone)
     base::fail(errc::unavailable,
                std::string(info.library) + " was initialised without MPI_THREAD_MULTIPLE",
-               "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
+               m_threads == threading::callers
+                   ? "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or unset SUCL_TIMEOUT"
+                   : "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
   sucl_group* group = nullptr;
   if (const auto status = m_control->group_world(&group))
     throw_last(status, m_control->name, "initialisation");
@@ -101,6 +106,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
                                                          device_services device) {
   auto c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
   std::lock_guard lock(m_mutex);
+  ++m_existing;
   std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });
   m_communicators.push_back(c);
   return c;
@@ -150,15 +156,30 @@ std::vector<std::shared_ptr<communicator>> process::communicators() {
   return alive;
 }
 
-void process::shut_down() {
-  if (m_ended.exchange(true)) return;
-  for (const auto& c : communicators()) {
+void process::note_gone() {
+  std::lock_guard lock(m_mutex);
+  --m_existing;
+  m_gone.notify_all();
+}
+
+// A command of the SYCL runtime may have held the last reference to a communicator, which then
+// ends in a thread of that runtime: MPI is not finalised beneath it.
+void process::end_communicators() {
+  const auto alive = communicators();
+  for (const auto& c : alive) {
     try {
       c->shut_down(true);
     } catch (const error& e) {
       base::log(base::log_level::error, "runtime", e.what());
     }
   }
+  std::unique_lock lock(m_mutex);
+  m_gone.wait(lock, [&] { return m_existing <= alive.size(); });
+}
+
+void process::shut_down() {
+  if (m_ended.exchange(true)) return;
+  end_communicators();
   m_engine.stop();
   if (m_registry) m_registry->close();
   if (m_control && m_finalise && m_control->alive()) finalise();

@@ -13,12 +13,21 @@
 
 #include <sucl/abi/bootstrap.h>
 
+#include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 namespace sucl::core {
+
+/// Who makes progress, and so what is asked of MPI's thread level.
+enum class threading {
+  own,     ///< SuCL's thread besides the callers: MPI_THREAD_MULTIPLE
+  callers  ///< only callers of blocking operations, as many at once as MPI's level lets them be;
+           ///< not with the watchdog, which has a thread of its own
+};
 
 /// SuCL in this process, from start() to shut_down(). Communicators keep the object alive, so they
 /// can find out that it has ended.
@@ -29,7 +38,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   static std::shared_ptr<process> start(int* argc, char*** argv);
   /// The same with everything at hand. Any number of these may run in a process: threads that play
   /// ranks have one each. `control` may be null.
-  static std::shared_ptr<process> start(base::config settings, const sucl_bootstrap* control);
+  static std::shared_ptr<process> start(base::config settings, const sucl_bootstrap* control,
+                                        threading threads = threading::own);
   ~process();
 
   /// All processes of the job, or those of an MPI communicator. Collective.
@@ -67,17 +77,21 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   /// Something was given up that MPI may still be busy with.
   void note_broken() { m_broken = true; }
   bool alive() const { return !m_ended; }
+  /// The destructor of a communicator has done its work.
+  void note_gone();
 
  private:
   process() = default;
   void begin(int* argc, char*** argv);
   void find_control_plane();
   void start_control_plane(int* argc, char*** argv);
+  void end_communicators();
   void finalise();
 
   base::config m_settings;
   std::unique_ptr<registry> m_registry;
   const sucl_bootstrap* m_control = nullptr;
+  threading m_threads = threading::own;
   bool m_only = false;  ///< the one that a program may have
   bool m_finalise = false;
   std::string m_control_reason = "given";
@@ -88,6 +102,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   engine m_engine{*this};
   std::mutex m_mutex;  ///< guards what follows
   std::vector<std::weak_ptr<communicator>> m_communicators;
+  std::size_t m_existing = 0;  ///< communicators, also those whose destructor is at work
+  std::condition_variable m_gone;
   std::atomic<std::uint64_t> m_ids{0};  ///< communicators numbered by this rank
   std::atomic<bool> m_broken{false};
   std::atomic<bool> m_ended{false};

@@ -101,8 +101,8 @@ void check_table(const contract& c, const void* table, const std::string& path) 
   if (head.struct_size < c.least)
     base::fail(errc::unavailable,
                quoted(path) + " has a table " + c.table + " of " +
-                   std::to_string(head.struct_size) + " bytes; version " + own + " has at least " +
-                   std::to_string(c.least),
+                   std::to_string(head.struct_size) + " bytes; version " +
+                   version(SUCL_ABI_MAJOR, 0) + " has at least " + std::to_string(c.least),
                "The module must set struct_size to sizeof(" + std::string(c.table) + ").");
   for (const needed_field& field : c.fields) {
     const void* value;

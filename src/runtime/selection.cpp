@@ -14,6 +14,18 @@ using names = std::vector<std::string>;
 constexpr std::array<const char*, SUCL_MEMORY_COUNT> memory_names{"system", "host", "shared",
                                                                   "device"};
 constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
+constexpr std::uint32_t host_memory = every_memory & ~(1u << SUCL_MEMORY_DEVICE);
+
+// Messages that plans carry faster than MPI on one node. In between, libraries that copy once from
+// process to process are ahead, because plans copy ordinary memory twice.
+std::vector<base::range> sizes_for_plans(sucl_kind what) {
+  constexpr std::uint64_t most = base::range{}.high;
+  switch (what) {
+    case SUCL_KIND_BROADCAST: return {{0, 32u << 10}, {8u << 20, most}};
+    case SUCL_KIND_REDUCE: return {{0, 32u << 10}, {512u << 10, most}};
+    default: return {{}};
+  }
+}
 
 bool lists(const names& list, std::string_view word) {
   return std::any_of(list.begin(), list.end(),
@@ -83,6 +95,8 @@ struct compiler {
     for (std::size_t i = 0; i < c.backends.size(); ++i) {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
+      if (b.name == plan_backend_name) continue;
+      if (b.name == memory_backend_name && b.platforms.empty()) continue;  // it only lends memory
       if (!b.enabled && b.platforms.empty()) continue;
       std::string ruled_out;
       if (b.platforms.empty())
@@ -93,6 +107,19 @@ struct compiler {
           std::move(ruled_out));
     }
   }
+
+  // Where MPI would be next, because nobody asked for something else.
+  void add_plans(sucl_kind what) {
+    const int backend = index_of(plan_backend_name);
+    if (backend < 0 || c.default_backend != reference_backend || what > SUCL_KIND_EXSCAN) return;
+    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
+    if (!b.enabled) return;
+    std::string ruled_out;
+    if (!lists(b.platforms, scope.platform))
+      ruled_out = "it is for platform " + base::join(b.platforms, ", ");
+    for (const base::range& bytes : sizes_for_plans(what))
+      add(selection_stage::built_in, -1, backend, bytes, host_memory, ruled_out);
+  }
 };
 
 std::string source_of(const selection_table& table, const candidate& c) {
@@ -102,6 +129,7 @@ std::string source_of(const selection_table& table, const candidate& c) {
              table.rule_origins[static_cast<std::size_t>(c.rule)] + ")";
     case selection_stage::threshold: return "threshold";
     case selection_stage::platform: return "platform";
+    case selection_stage::built_in: return "built in";
     case selection_stage::default_backend: return "default_backend";
     case selection_stage::last_resort: return "last resort";
   }
@@ -131,6 +159,7 @@ std::string merit(const selection_table& table, const candidate& c) {
                                   : "the message is below " + base::print_bytes(c.bytes.high + 1);
     case selection_stage::platform:
       return "the first backend for platform " + table.scope.platform + " that can carry it";
+    case selection_stage::built_in: return "faster than MPI within a node";
     case selection_stage::default_backend: return "nothing before it applies";
     case selection_stage::last_resort: return "nothing else can carry it";
   }
@@ -154,6 +183,7 @@ selection_table compile(const base::config& c, const selection_scope& scope) {
     work.add_rules(name(static_cast<kind>(k)));
     work.add_threshold();
     work.add_platform_backends();
+    work.add_plans(static_cast<sucl_kind>(k));
     work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));
     if (c.default_backend != reference_backend)
       work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));

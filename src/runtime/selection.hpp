@@ -8,7 +8,8 @@
 ///   1. the backends of each rule that applies to the communicator, in the order of the rules;
 ///   2. MPI for messages below the threshold (for all of them if it is negative);
 ///   3. the enabled backends of the communicator's platform, in the order of the configuration;
-///   4. the default backend, and last MPI.
+///   4. unless a default backend is configured, SuCL's own plans for memory that the host reads;
+///   5. the default backend, and last MPI.
 /// choose() takes the first candidate that fits the message and can carry it. The answer is the
 /// same on every rank as long as the questions and the capabilities are.
 #pragma once
@@ -32,6 +33,10 @@ inline constexpr const char* mixed_platforms = "mixed";
 /// The backend that can always be asked: MPI.
 inline constexpr const char* reference_backend = "mpi";
 
+/// The built-in backend of SuCL's own plans, and the one that lends it memory.
+inline constexpr const char* plan_backend_name = "plan";
+inline constexpr const char* memory_backend_name = "ipc";
+
 /// What selection knows of a communicator.
 struct selection_scope {
   std::string platform = "host";  ///< canonical name, mixed_platforms, or "host" without devices
@@ -50,7 +55,7 @@ struct selection_query {
 };
 
 /// Why a candidate is on the list.
-enum class selection_stage { rule, threshold, platform, default_backend, last_resort };
+enum class selection_stage { rule, threshold, platform, built_in, default_backend, last_resort };
 
 /// One backend that may carry one kind of operation.
 struct candidate {

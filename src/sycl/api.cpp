@@ -23,14 +23,6 @@ namespace {
   }
 }
 
-// The queue of a call: its own, the communicator's, or for host memory one that only orders.
-::sycl::queue queue_of(communicator_state& state, const resolved& call) {
-  if (call.queue) return *call.queue;
-  if (state.queue()) return *state.queue();
-  static ::sycl::queue host_only = queue_for_host_memory();
-  return host_only;
-}
-
 // A buffer in the host's memory.
 #ifdef SYCL_IMPLEMENTATION_ACPP
 template <::sycl::access_mode Mode>
@@ -62,6 +54,13 @@ void check_alive(communicator_state& state) {
 
 }  // namespace
 
+::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own) {
+  if (own) return *own;
+  if (state.queue()) return *state.queue();
+  static ::sycl::queue host_only = queue_for_host_memory();
+  return host_only;
+}
+
 communicator_state::communicator_state(std::shared_ptr<core::process> owner,
                                        std::optional<::sycl::queue> queue)
     : m_process(std::move(owner)), m_queue(std::move(queue)) {
@@ -77,7 +76,7 @@ core::device_services communicator_state::services() {
   check_alive(state);
   resolved call;
   resolve(state, request, call);
-  auto queue = queue_of(state, call);
+  auto queue = queue_of(state, call.queue);
   return start(state, queue, call.record, call.shape, call.buffers, deps);
 }
 
@@ -86,8 +85,13 @@ void run(communicator_state& state, detail::request& request,
   check_alive(state);
   resolved call;
   resolve(state, request, call);
+  run_after(state, call, call.queue, deps);
+}
+
+void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
+               const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
-  const auto* named = call.queue ? call.queue : state.queue() ? &*state.queue() : nullptr;
+  const auto* named = own ? own : state.queue() ? &*state.queue() : nullptr;
   if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
     // The data stays on the device, and nothing has to be waited for before.
     ::sycl::queue queue = *named;
@@ -104,10 +108,13 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
              const core::layouts& shape, const std::vector<buffer_use>& buffers) {
   std::vector<host_view<::sycl::access_mode::read>> reads;
   std::vector<host_view<::sycl::access_mode::read_write>> writes;
-  const bool reading_is_dear = state.on_device() && state.on_device()->is_host();
+  // In DPC++ accesses that only read pile up, and the next one that writes pays for them all. So
+  // memory that other calls write is opened for writing where that moves nothing; memory that is
+  // only sent is read as its owner reads it.
+  const bool may_write = state.on_device() && state.on_device()->is_host();
   for (buffer_use use : buffers) {
     void* address = nullptr;
-    if (!use.writes && !reading_is_dear) {
+    if (!use.writes && (use.place.is_send || !may_write)) {
       address = open(reads, use.buffer);
     } else if (use.discards) {
       address = open(writes, use.buffer, ::sycl::property_list{::sycl::property::no_init{}});
@@ -122,13 +129,16 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
 std::size_t share(communicator_state& state, kind k, std::size_t elements) {
   check_alive(state);
   const auto ranks = static_cast<std::size_t>(state.core().size());
-  if (elements % ranks != 0)
-    base::fail(errc::invalid_count,
-               std::string(name(k)) + ": " + std::to_string(elements) +
-                   " elements cannot be divided into one block for each of " +
-                   std::to_string(ranks) + " ranks",
-               "Pass a buffer or block whose size is a multiple of the number of ranks");
-  return elements / ranks;
+  if (elements % ranks == 0) return elements / ranks;
+  error_info info;
+  info.code = errc::invalid_count;
+  info.operation = name(k);
+  info.rank = state.core().rank();
+  info.message = std::to_string(elements) +
+                 " elements cannot be divided into one block for each of " + std::to_string(ranks) +
+                 " ranks";
+  info.hint = "Pass a buffer or block whose size is a multiple of the number of ranks";
+  throw error(std::move(info));
 }
 
 template <class Make>
@@ -193,6 +203,9 @@ communicator communicator::dup() const { return split(0, rank()); }
 std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const {
   return state().core().explain(k, bytes, t, o);
 }
+
+void* communicator::allocate_bytes(std::size_t bytes) { return state().core().allocate(bytes); }
+void communicator::deallocate(void* memory) { state().core().deallocate(memory); }
 
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }

@@ -48,7 +48,7 @@ class device {
   }
 
   /// Whether the device is the host's own processor. Its buffers never move, so access for writing
-  /// costs nothing more there; in DPC++ it costs less, because accesses that only read pile up.
+  /// costs nothing more there.
   bool is_host() const { return m_is_host; }
 
   /// The kind of memory that a pointer refers to, for a backend: memory that the host can read is

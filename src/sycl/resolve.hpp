@@ -25,4 +25,12 @@ struct resolved {
 /// Not movable afterwards where it has parts.
 void resolve(communicator_state& state, const detail::request& request, resolved& result);
 
+/// The queue of a call: its own, unless null, the communicator's, or for host memory one that only
+/// orders.
+::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own);
+
+/// Runs a call after `deps`: the blocking form. `own` is the queue that it names, or null.
+void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
+               const std::vector<::sycl::event>& deps);
+
 }  // namespace sucl::glue

@@ -75,8 +75,8 @@ TEST(registry, takes_a_longer_table_of_a_newer_minor_version) {
 
 TEST(registry, refuses_another_major_version) {
   expect_broken("major",
-                "libsucl_test_major.so' was built for version 2.0 of the contract; this "
-                "SuCL has version 1.0",
+                "libsucl_test_major.so' was built for version 2.1 of the contract; this "
+                "SuCL has version 1.1",
                 "Rebuild");
 }
 

@@ -161,7 +161,7 @@ TEST(Report, JsonRowsHaveTheirKeysInOrder) {
       "{\"header\":{\"sucl\":\"1\"},\"rows\":[{\"collective\":\"allreduce\",\"impl\":\"sucl\","
       "\"form\":\"event\",\"memory\":\"usm\",\"type\":\"fp32\",\"op\":\"sum\",\"ranks\":2,"
       "\"bytes\":8,\"median_us\":1.5,\"p95_us\":1.5,\"min_us\":1.5,\"iterations\":10,"
-      "\"valid\":true}]}");
+      "\"busbw_gbs\":0.005333333333333333,\"valid\":true}]}");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -58,6 +59,12 @@ class Help(Case):
 
     def test_help_texts(self):
         self.golden("help.txt", self.sucl("--help").stdout)
+        for command in ("plan build", "plan show", "plan verify", "plan simulate", "plan search",
+                        "plan compare", "plan machines", "plan algorithms"):
+            text = self.sucl(*command.split(), "--help").stdout
+            self.golden(command.replace(" ", "_") + ".txt", text)
+            self.assertIn("Examples:", text)
+        self.golden("plan.txt", self.sucl("plan", "--help").stdout)
         for command in ("run", "info", "bench"):
             text = self.sucl(command, "--help").stdout
             self.golden(f"{command}.txt", text)
@@ -69,6 +76,69 @@ class Help(Case):
 
     def test_nothing_asked_is_wrong_usage(self):
         self.assertIn("Usage: sucl COMMAND", self.sucl(code=2).stdout)
+
+
+class Plan(Case):
+    RING = ("--collective", "allreduce", "--ranks", "4", "--bytes", "1Ki", "--recipe", "ring")
+
+    def json(self, *arguments, code=0):
+        return json.loads(self.sucl("plan", *arguments, "--json", "-", code=code).stdout)
+
+    def test_files_in_and_out(self):
+        self.sucl("plan", "build", *self.RING, "--output", "ring.plan")
+        self.sucl("plan", "build", *self.RING, "--output", "ring.json")
+        text = self.json("verify", "ring.plan")
+        self.assertTrue(text["right"])
+        self.assertTrue(text["identical"])
+        self.assertEqual(text["hash"], self.json("verify", "ring.json")["hash"])
+        self.assertEqual(self.sucl("plan", "build", *self.RING).stdout,
+                         (Path(self.folder.name) / "ring.plan").read_text())
+
+    def test_a_wrong_plan_is_found(self):
+        self.sucl("plan", "build", *self.RING, "--output", "ring.plan")
+        text = (Path(self.folder.name) / "ring.plan").read_text()
+        self.path("wrong.plan", text.replace("  reduce ", "  copy ", 1))
+        self.assertIn("wrong: ", self.sucl("plan", "verify", "wrong.plan", code=1).stdout)
+        verdict = self.json("verify", "wrong.plan", code=1)
+        self.assertFalse(verdict["right"])
+        self.assertGreaterEqual(verdict["rank"], 0)
+        self.path("broken.plan", "sucl-plan 1\nnonsense\n")
+        self.assertIn("broken.plan", self.sucl("plan", "verify", "broken.plan", code=1).stderr)
+        self.assertIn("none.plan", self.sucl("plan", "show", "none.plan", code=1).stderr)
+
+    def test_show_and_pictures(self):
+        shown = self.json("show", *self.RING)
+        self.assertEqual(shown["instructions"]["send"], 4 * 6)
+        self.assertEqual(shown["levels"][0]["bytes"], 4 * 6 * 256)
+        self.sucl("plan", "show", *self.RING, "--timeline", "order.svg", "--matrix", "matrix.svg")
+        self.sucl("plan", "simulate", *self.RING, "--machine", "delta", "--timeline", "time.svg")
+        for name in ("order.svg", "matrix.svg", "time.svg"):
+            root = ElementTree.parse(Path(self.folder.name) / name).getroot()
+            self.assertGreater(len(root), 10, name)
+        self.assertIn("rank 2, channel 0", self.sucl("plan", "show", *self.RING, "--rank", "2").stdout)
+
+    def test_simulate_and_search(self):
+        simulated = self.json("simulate", *self.RING, "--machine", "perlmutter")
+        found = self.json("search", "--machine", "perlmutter", *self.RING[:-4], "--sizes", "1Ki,1Mi",
+                          "--toml", "best.toml")
+        self.assertEqual([size["bytes"] for size in found["sizes"]], [1024, 1 << 20])
+        best = found["sizes"][0]["best"]
+        self.assertLessEqual(best["seconds"], simulated["seconds"])
+        self.assertTrue(best["verified"])
+        self.assertIn(f'recipe = "{best["recipe"]}"', (Path(self.folder.name) / "best.toml").read_text())
+
+    def test_compare_and_machines(self):
+        compared = self.json("compare", "--machine", "delta", "--ranks", "8", "--sizes", "1Ki,1Mi",
+                             "--recipe", "ring", "--recipe", "search", "--svg", "chart.svg")
+        self.assertEqual(compared["columns"], ["bytes", "ring", "search"])
+        self.assertEqual(len(compared["rows"]), 2)
+        ElementTree.parse(Path(self.folder.name) / "chart.svg")
+        tables = self.json("compare", "--paper", "rings", "--bytes", "1Mi")
+        self.assertEqual(len(tables[0]["rows"]), 5)
+        names = [machine["name"] for machine in self.json("machines")]
+        self.assertIn("frontier", names)
+        self.path("mine.toml", self.sucl("plan", "machines", "frontier").stdout)
+        self.sucl("plan", "simulate", *self.RING, "--machine", "./mine.toml")
 
 
 class Errors(Case):
@@ -97,6 +167,20 @@ class Errors(Case):
         (["bench", "scan", "--json", "/no/such/folder/f"],
          "cannot write to the folder '/no/such/folder'"),
         (["bench", "reduce", "-n", "2", "--root", "2"], "--root 2, but the 2 ranks"),
+        (["plan", "biuld"], "no plan command 'biuld'. Did you mean 'build'"),
+        (["plan", "show"], "no plan. Give a file, or --collective"),
+        (["plan", "build", "--ranks", "4", "--bytes", "1Ki", "--recipe", "rnig"],
+         "no algorithm 'rnig'. Did you mean 'ring'"),
+        (["plan", "build", "--ranks", "4", "--bytes", "6", "--recipe", "ring"],
+         "6 bytes are no whole number of elements of 4 bytes"),
+        (["plan", "build", "--ranks", "4", "--bytes", "1Ki"], "--recipe is missing"),
+        (["plan", "verify", "--ranks", "6", "--bytes", "8", "--recipe", "exchange(radices=2)"],
+         "--recipe: exchange: the radices multiply to 2"),
+        (["plan", "search", "--ranks", "4", "--bytes", "8"], "--machine is missing"),
+        (["plan", "search", "--machine", "fronteir", "--ranks", "4", "--bytes", "8"],
+         "--machine: .*Did you mean 'frontier'"),
+        (["plan", "search", "--machine", "frontier", "--ranks", "4"], "give --bytes for one size"),
+        (["plan", "compare", "--paper", "ring"], "no paper table 'ring'. Did you mean 'rings'"),
     )
 
     def test_wrong_usage(self):

@@ -26,11 +26,12 @@ constexpr std::size_t alignment = 64;
 
 std::byte* allocate(memory m, std::size_t bytes, const ::sycl::queue* queue) {
   void* data = nullptr;
+  // Whole units, at least one: some implementations allocate nothing else.
+  bytes = (bytes / alignment + 1) * alignment;
   if (m == device_memory) data = ::sycl::aligned_alloc_device(alignment, bytes, *queue);
   if (m == host_memory) data = ::sycl::aligned_alloc_host(alignment, bytes, *queue);
   if (m == shared_memory) data = ::sycl::aligned_alloc_shared(alignment, bytes, *queue);
-  if (m == system_memory)
-    data = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (m == system_memory) data = std::aligned_alloc(alignment, bytes);
   if (data == nullptr) throw std::bad_alloc();
   return static_cast<std::byte*>(data);
 }

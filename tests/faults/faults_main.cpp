@@ -3,6 +3,8 @@
 
 // Ranks that come late, stop or die. The last rank is the victim; the first argument says of what.
 // The others check what they are told and agree on the number of failures, which rank 0 prints.
+#include "support/host_command.hpp"
+
 #include <sucl/sucl.hpp>
 
 #include <signal.h>
@@ -161,8 +163,9 @@ void late(scene& s) {
   int x = 1;
   sycl::event held;
   if (s.victim())
-    held = s.queue.submit(
-        [](sycl::handler& h) { h.host_task([] { std::this_thread::sleep_for(3s); }); });
+    held = s.queue.submit([](sycl::handler& h) {
+      sucl::testing::host_command(h, [] { std::this_thread::sleep_for(3s); });
+    });
   auto done = slow.allreduce(&x, 1, sucl::op::sum, {held});
   done.wait();
   expect_error("a slow dependency", sucl::errc::timeout, {s.culprit() + " has not arrived"},

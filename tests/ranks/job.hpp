@@ -5,6 +5,8 @@
 /// What the tests that run as ranks of a job share.
 #pragma once
 
+#include "support/host_command.hpp"
+
 #include <sucl/sucl.hpp>
 
 #include <gtest/gtest.h>
@@ -40,7 +42,7 @@ class latch {
  public:
   explicit latch(sycl::queue& q) {
     m_event = q.submit([&](sycl::handler& h) {
-      h.host_task([shared = m_shared] {
+      host_command(h, [shared = m_shared] {
         std::unique_lock lock(shared->mutex);
         shared->changed.wait(lock, [&] { return shared->open; });
       });

@@ -4,6 +4,8 @@
 // Programs that call MPI themselves, one for each way to share it with SuCL. Compiled for each MPI;
 // the first argument says which one to run. Every rank prints its failures; the status is 0 if
 // there are none.
+#include "support/host_command.hpp"
+
 #include <sucl/sucl.hpp>
 
 #include <mpi.h>
@@ -182,7 +184,7 @@ struct latch {
   std::atomic<bool> open{false};
   sycl::event on(sycl::queue& q) {
     return q.submit([&](sycl::handler& h) {
-      h.host_task([this] {
+      sucl::testing::host_command(h, [this] {
         while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       });
     });
@@ -203,7 +205,7 @@ void naive() {
   const auto naive_allreduce = [&](int& x, const sycl::event& ready) {
     q.submit([&](sycl::handler& h) {
       h.depends_on(ready);
-      h.host_task([&] {
+      sucl::testing::host_command(h, [&] {
         MPI_Allreduce(MPI_IN_PLACE, &x, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         ++finished;
       });

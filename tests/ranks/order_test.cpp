@@ -64,8 +64,8 @@ TEST_F(order, buffers_whose_writers_end_in_opposite_orders) {
   const auto fill = [&](sycl::buffer<int, 1>& x, int value, const sycl::event& after) {
     q.submit([&](sycl::handler& h) {
       h.depends_on(after);
-      sycl::accessor<int, 1, sycl::access_mode::write, sycl::target::host_task> to(x, h);
-      h.host_task([to, value] {
+      command_accessor<int, sycl::access_mode::write> to(x, h);
+      host_command(h, [to, value] {
         for (std::size_t i = 0; i < n; ++i) to[i] = value;
       });
     });
@@ -195,7 +195,7 @@ TEST_F(order, operations_end_while_the_caller_computes) {
   std::atomic<bool> ended{false};
   q.submit([&](sycl::handler& h) {
     h.depends_on(done);
-    h.host_task([&ended] { ended = true; });
+    host_command(h, [&ended] { ended = true; });
   });
   const auto give_up = std::chrono::steady_clock::now() + 60s;
   volatile double sink = 0;

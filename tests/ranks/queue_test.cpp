@@ -30,7 +30,7 @@ TEST_F(queue, in_order) {
   for (int round = 0; round < 10; ++round) {
     const int mine = rank + round;
     q.submit([&](sycl::handler& h) {
-      h.host_task([=] {
+      host_command(h, [=] {
         if (round % 3 == 0) std::this_thread::sleep_for(5ms);
         for (std::size_t i = 0; i < n; ++i) from[i] = mine;
       });
@@ -39,7 +39,7 @@ TEST_F(queue, in_order) {
     q.memcpy(from, to, n * sizeof(int));
     j.in_order_world.allreduce(from, n, op::sum);
     q.submit([&](sycl::handler& h) {
-      h.host_task([=] {
+      host_command(h, [=] {
         for (std::size_t i = 0; i < n; ++i) from[i] += 1;
       });
     });
@@ -84,7 +84,7 @@ TEST_F(queue, blocking_form_waits_for_its_dependencies) {
     shared<int> x(n, q);
     int* to = x.get();
     auto filled = q.submit([&](sycl::handler& h) {
-      h.host_task([=, r = rank] {
+      host_command(h, [=, r = rank] {
         std::this_thread::sleep_for(10ms);
         for (std::size_t i = 0; i < n; ++i) to[i] = r + 1;
       });
@@ -102,17 +102,17 @@ TEST_F(queue, accessors_chain) {
   auto& q = j.queue;
   sycl::buffer<int, 1> x{sycl::range<1>(n)}, y{sycl::range<1>(n)};
   q.submit([&](sycl::handler& h) {
-    sycl::accessor<int, 1, sycl::access_mode::write, sycl::target::host_task> to(x, h);
-    h.host_task([to, r = rank] {
+    command_accessor<int, sycl::access_mode::write> to(x, h);
+    host_command(h, [to, r = rank] {
       std::this_thread::sleep_for(10ms);
       for (std::size_t i = 0; i < n; ++i) to[i] = r;
     });
   });
   j.world.allreduce(x, y, op::sum);
   q.submit([&](sycl::handler& h) {
-    sycl::accessor<int, 1, sycl::access_mode::read_write, sycl::target::host_task> to(y, h);
-    sycl::accessor<int, 1, sycl::access_mode::write, sycl::target::host_task> source(x, h);
-    h.host_task([to, source] {
+    command_accessor<int, sycl::access_mode::read_write> to(y, h);
+    command_accessor<int, sycl::access_mode::write> source(x, h);
+    host_command(h, [to, source] {
       for (std::size_t i = 0; i < n; ++i) {
         to[i] += 1;
         source[i] = -1;

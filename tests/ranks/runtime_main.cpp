@@ -175,8 +175,8 @@ TEST_F(runtime_test, different_platforms_in_one_communicator) {
   EXPECT_EQ(x[999], static_cast<float>(sum_to(size)));
   sycl::buffer<int, 1> b{sycl::range<1>(100)};
   q.submit([&](sycl::handler& h) {
-    sycl::accessor<int, 1, sycl::access_mode::write, sycl::target::host_task> to(b, h);
-    h.host_task([to, r = rank] { to[99] = r; });
+    command_accessor<int, sycl::access_mode::write> to(b, h);
+    host_command(h, [to, r = rank] { to[99] = r; });
   });
   comm.allreduce(b, op::max);
   EXPECT_EQ(sycl::host_accessor{b}[99], size - 1);

@@ -120,6 +120,24 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
       r.ring = nodes(2);
     });
   }
+  with([](recipe& r) {
+    r.pipeline = 3;
+    r.stagger = 1;
+  });
+  for (const char* pattern : {"direct", "peer"})
+    with([&](recipe& r) {
+      r.hierarchy = {nodes(4), 4};
+      r.inner = pattern;
+      r.pipeline = 3;
+      r.stagger = 1;
+    });
+  with([&](recipe& r) {
+    r.hierarchy = {nodes(4), 4};
+    r.stripe = n > 4 ? 4 : 2;
+    r.ring = nodes(4);
+    r.pipeline = 4;
+    r.stagger = 1;
+  });
   std::erase_if(list, [&](const recipe& r) { return !refusal(p, r).empty(); });
   for (auto i = list.begin(); i != list.end(); ++i)
     list.erase(std::remove(i + 1, list.end(), *i), list.end());

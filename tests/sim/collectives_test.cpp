@@ -42,8 +42,20 @@ TEST_P(every_collective, is_right_for_1_to_64_ranks) {
   for (int ranks = 1; ranks <= 64; ++ranks) ASSERT_NO_FATAL_FAILURE(sweep(ranks, 7, 4, true));
 }
 
+// Every algorithm with one parameter set, in sizes that nothing divides or that are below the
+// ranks.
+TEST_P(every_collective, is_right_for_1_to_64_ranks_in_other_sizes) {
+  for (int ranks = 1; ranks <= 64; ++ranks) {
+    ASSERT_NO_FATAL_FAILURE(sweep(ranks, 1021, 1, false));
+    ASSERT_NO_FATAL_FAILURE(sweep(ranks, 1, 12, false));
+  }
+}
+
 TEST_P(every_collective, is_right_for_primes) {
-  for (const int ranks : {97, 127, 251}) ASSERT_NO_FATAL_FAILURE(sweep(ranks, 13, 8, ranks < 127));
+  for (const int ranks : {97, 127, 251}) {
+    ASSERT_NO_FATAL_FAILURE(sweep(ranks, 13, 8, ranks < 127));
+    ASSERT_NO_FATAL_FAILURE(sweep(ranks, 1021, 1, false));
+  }
 }
 
 TEST_P(every_collective, is_right_for_odd_sizes) {

@@ -40,7 +40,7 @@ class machine {
       m_memories[r * 3].resize(send_bytes(s.what, static_cast<int>(r)));
       m_memories[r * 3 + 1].resize(recv_bytes(s.what, static_cast<int>(r)));
       m_memories[r * 3 + 2].resize(s.ranks[r].scratch_bytes);
-      scramble(r);
+      scramble(r, 3);
       m_inputs.push_back(cells(input_extent(s.what, static_cast<int>(r)).bytes));
       for (auto& c : m_inputs.back()) c = static_cast<std::uint32_t>(m_random());
     }
@@ -70,8 +70,10 @@ class machine {
  private:
   enum { not_started, running, over };
 
-  void scramble(std::size_t r) {
-    for (std::size_t s = 0; s < 3; ++s)
+  // Spaces that the rank does not have: before it starts and after it ends its buffers are not the
+  // plan's, but its scratch is.
+  void scramble(std::size_t r, std::size_t spaces) {
+    for (std::size_t s = 0; s < spaces; ++s)
       for (auto& c : m_memories[r * 3 + s]) c = static_cast<std::uint32_t>(m_random());
   }
 
@@ -82,7 +84,7 @@ class machine {
   }
 
   void start(std::size_t r) {
-    scramble(r);
+    scramble(r, 2);
     const extent in = input_extent(m_schedule.what, static_cast<int>(r));
     auto& m = m_memories[r * 3 + (m_schedule.what.in_place ? 1 : 0)];
     std::copy(m_inputs[r].begin(), m_inputs[r].end(),
@@ -124,7 +126,7 @@ class machine {
     if (all) {
       m_state[r] = over;
       m_results[r] = m_memories[r * 3 + 1];
-      scramble(r);
+      scramble(r, 2);
       moved = true;
     }
     return moved;

@@ -67,7 +67,13 @@ struct recorder {
                                     destroy,
                                     post,
                                     test,
-                                    abort};
+                                    abort,
+                                    nullptr,
+                                    nullptr,
+                                    nullptr,
+                                    nullptr,
+                                    nullptr,
+                                    nullptr};
     return value;
   }
 };

@@ -85,9 +85,10 @@ const bad_file bad_files[] = {
     {"UnknownDefaultBackend", "default_backend = \"mip\"\n",
      "sucl: sucl.toml:1:19: default_backend: there is no backend 'mip' [configuration]. Did "
      "you mean 'mpi'? A backend of your own needs its table [backends.NAME]."},
-    {"UnknownBackendInRule", "[[rules]]\nbackend = [\"mpi\", \"mccl\"]\n",
-     "sucl: sucl.toml:2:19: rules[0].backend: there is no backend 'mccl' [configuration]. "
-     "Did you mean 'nccl'? A backend of your own needs its table [backends.NAME]."},
+    {"UnknownBackendInRule", "[[rules]]\nbackend = [\"mpi\", \"acme\"]\n",
+     "sucl: sucl.toml:2:19: rules[0].backend: there is no backend 'acme' [configuration]. "
+     "Known names: nccl, rccl, mpi, plan, ipc, mock. A backend of your own needs its table "
+     "[backends.NAME]."},
     {"UnknownCollective", "[[rules]]\ncollective = \"alreduce\"\nbackend = \"mpi\"\n",
      "sucl: sucl.toml:2:14: rules[0].collective: there is no collective 'alreduce' "
      "[configuration]. Did you mean 'allreduce'?"},

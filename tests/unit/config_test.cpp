@@ -53,11 +53,10 @@ TEST(Config, IsCompleteWithoutAnySource) {
   EXPECT_EQ(c.nodes.size, 0u);
   EXPECT_TRUE(c.rules.empty());
   EXPECT_TRUE(c.warnings.empty());
-  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "ipc", "mock"}));
   EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
   EXPECT_FALSE(c.find_backend("mock")->enabled);
-  EXPECT_EQ(c.find_backend("nccl")->platforms, names{"cuda"});
-  EXPECT_EQ(c.find_backend("another"), nullptr);
+  EXPECT_EQ(c.find_backend("ucc"), nullptr);
   for (const auto& row : c.rows) EXPECT_EQ(row.origin, "default") << row.key;
 }
 
@@ -120,7 +119,7 @@ backend = "mpi"
   EXPECT_EQ(c.watchdog.timeout, 1500ms);
   EXPECT_EQ(c.log.level, "debug");
   EXPECT_EQ(c.nodes.size, 4u);
-  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "ipc", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
   EXPECT_EQ(nccl.path, "/opt/nccl.so");
   EXPECT_EQ(nccl.platforms, names{"cuda"});
@@ -158,6 +157,9 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_TIMEOUT", "250ms"},
                        {"SUCL_LOG", "info"},
                        {"SUCL_NODE_SIZE", "2"},
+                       {"SUCL_INTERPOSE_AFTER", "9"},
+                       {"SUCL_INTERPOSE_TRIALS", "3"},
+                       {"SUCL_INTERPOSE_SUMMARY", "on"},
                        {"SUCL_PLATFORMS", R"({ tpu = { dpcpp = "ext_tpu" } })"},
                        {"SUCL_RULES", R"([{ collective = "allreduce", backend = "nccl" }])"},
                        {"SUCL_BACKEND_NCCL_PATH", "n.so"},
@@ -177,9 +179,12 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.watchdog.timeout, 250ms);
   EXPECT_EQ(c.log.level, "info");
   EXPECT_EQ(c.nodes.size, 2u);
+  EXPECT_EQ(c.interpose.after, 9u);
+  EXPECT_EQ(c.interpose.trials, 3u);
+  EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
-  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "ipc", "mock"}));
   EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
   EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
   EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");
@@ -327,7 +332,7 @@ TEST(Config, TheDigestSeesWhatMustBeTheSameEverywhere) {
             shared_values(loaded("", {{"SUCL_THRESHOLD", "1Ki"}})));
   for (const char* different :
        {"threshold = 4", "threshold = 0", "[staging]\nchunk = 4", "[watchdog]\ntimeout = 3",
-        "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.ipc]",
+        "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.ucc]",
         "[backends.mpi]\nplatforms = \"cuda\"", "[[rules]]\nbackend = \"mpi\"",
         "[platforms]\ncuda = { dpcpp = \"x\" }", "[backends.mock]\n[backends.mpi]"})
     EXPECT_NE(shared_values(loaded(different)), plain) << different;

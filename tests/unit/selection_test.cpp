@@ -15,13 +15,13 @@ namespace {
 using names = std::vector<std::string>;
 
 const selection_scope eight_gpus{"cuda", 8, 2};
-const selection_scope eight_cpus{"cpu", 8, 2};
+const selection_scope eight_cpus{"opencl", 8, 2};
 const char* const vendors = R"(
 [backends.nccl]
 platforms = ["cuda"]
 [backends.rccl]
 platforms = ["hip"]
-[backends.ipc]
+[backends.ucc]
 )";
 
 base::config loaded(const std::string& text) {
@@ -61,23 +61,23 @@ std::string chosen(const std::string& text, const selection_query& q,
   return result;
 }
 
-TEST(Selection, WithoutConfigurationCpusTakeMpiAndGpusTheirVendor) {
+TEST(Selection, WithoutConfigurationTheVendorOrMpiCarriesEverything) {
   for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
-    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4), eight_cpus), "mpi");
-    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4)), "nccl");
-    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4), {"hip", 2, 1}), "rccl");
-    EXPECT_EQ(chosen("", query(static_cast<kind>(k), 4), eight_gpus, {"nccl"}), "mpi");
+    const auto q = query(static_cast<kind>(k), 4);
+    EXPECT_EQ(chosen("", q), "nccl");
+    EXPECT_EQ(chosen("", q, eight_gpus, {"nccl"}), "mpi");
+    EXPECT_EQ(chosen("", q, {"host", 2, 1}, {"plan"}), "mpi");
   }
 }
 
 TEST(Selection, TakesTheFirstBackendOfThePlatform) {
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4)), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"hip", 2, 1}), "rccl");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"host", 2, 1}), "ipc");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ipc");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ipc");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ipc"}), "mpi");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ipc", "mpi"}), "");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"host", 2, 1}), "ucc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ucc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ucc");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc"}), "mpi");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc", "mpi"}), "");
 }
 
 TEST(Selection, ThresholdSplitsBySize) {
@@ -87,7 +87,7 @@ TEST(Selection, ThresholdSplitsBySize) {
   EXPECT_EQ(chosen(text, query(kind::allreduce, 16384)), "nccl");
   EXPECT_EQ(chosen(text, query(kind::allreduce, ~std::uint64_t{0})), "nccl");
   EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"mpi"}), "nccl");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 1 << 20), {"host", 2, 1}, {"ipc"}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1 << 20), {"host", 2, 1}, {"ucc"}), "mpi");
   EXPECT_EQ(chosen(text, of_unknown_size(kind::allgatherv)), "nccl");
 }
 
@@ -109,11 +109,11 @@ TEST(Selection, RulesGoBeforeTheThreshold) {
   const std::string text = "threshold = -1\n" + std::string(vendors) + R"(
 [[rules]]
 collective = "allreduce"
-backend = ["rccl", "ipc"]
+backend = ["rccl", "ucc"]
 )";
   EXPECT_EQ(chosen(text, query(kind::allreduce, 4)), "rccl");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl"}), "ipc");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl", "ipc"}), "mpi");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl"}), "ucc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_gpus, {"rccl", "ucc"}), "mpi");
   EXPECT_EQ(chosen(text, query(kind::reduce, 4)), "mpi");
 }
 
@@ -121,14 +121,14 @@ TEST(Selection, TheFirstMatchingRuleWins) {
   const std::string text = std::string(vendors) + R"(
 [[rules]]
 bytes = "..4Ki"
-backend = "ipc"
+backend = "ucc"
 [[rules]]
 bytes = "4Ki..64Ki"
 backend = "nccl"
 [[rules]]
 backend = "mpi"
 )";
-  EXPECT_EQ(chosen(text, query(kind::reduce, 4096)), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 4096)), "ucc");
   EXPECT_EQ(chosen(text, query(kind::reduce, 4097)), "nccl");
   EXPECT_EQ(chosen(text, query(kind::reduce, 65536)), "nccl");
   EXPECT_EQ(chosen(text, query(kind::reduce, 65537)), "mpi");
@@ -144,13 +144,13 @@ ranks = "4..8"
 nodes = 2
 bytes = "1Ki.."
 memory = ["device", "shared"]
-backend = "ipc"
+backend = "ucc"
 [[rules]]
 backend = "mpi"
 )";
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024)), "ipc");
-  EXPECT_EQ(chosen(text, query(kind::reduce, 1024, SUCL_MEMORY_SHARED)), "ipc");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"hip", 4, 2}), "ipc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024)), "ucc");
+  EXPECT_EQ(chosen(text, query(kind::reduce, 1024, SUCL_MEMORY_SHARED)), "ucc");
+  EXPECT_EQ(chosen(text, query(kind::allreduce, 1024), {"hip", 4, 2}), "ucc");
   EXPECT_EQ(chosen(text, query(kind::broadcast, 1024)), "mpi");
   EXPECT_EQ(chosen(text, query(kind::allreduce, 1023)), "mpi");
   EXPECT_EQ(chosen(text, query(kind::allreduce, 1024, SUCL_MEMORY_HOST)), "mpi");
@@ -169,20 +169,45 @@ TEST(Selection, DisabledBackendsAreNeverTaken) {
 
 TEST(Selection, BackendsWithoutPlatformsAreForRules) {
   const auto q = query(kind::allreduce, 4);
-  const std::string rule = "[[rules]]\nbackend = \"mock\"\n";
   EXPECT_EQ(chosen("[backends.mock]\nenabled = true\n", q, eight_cpus), "mpi");
-  EXPECT_EQ(chosen(rule, q, eight_cpus), "mock");
-  EXPECT_EQ(chosen(rule + "collective = \"reduce\"\n", q, eight_cpus), "mpi");
+  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\n", q, eight_cpus), "mock");
+  EXPECT_EQ(chosen("[[rules]]\nbackend = \"mock\"\ncollective = \"reduce\"\n", q, eight_cpus),
+            "mpi");
 }
 
 TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
   const std::string text = "default_backend = \"mock\"\n";
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_cpus), "mock");
-  EXPECT_EQ(chosen(text, query(kind::allreduce, 4), eight_cpus, {"mock"}), "mpi");
-  EXPECT_EQ(chosen(text + vendors, query(kind::allreduce, 4)), "nccl");
-  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", query(kind::allreduce, 4),
-                   eight_cpus, {"mock"}),
-            "");
+  const auto q = query(kind::allreduce, 4);
+  EXPECT_EQ(chosen(text, q, eight_cpus), "mock");
+  EXPECT_EQ(chosen(text, q, eight_cpus, {"mock"}), "mpi");
+  EXPECT_EQ(chosen(text + vendors, q), "nccl");
+  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", q, eight_cpus, {"mock"}), "");
+}
+
+TEST(Selection, PlansGoBeforeMpiOnMemoryOfTheHost) {
+  const auto host = [](const std::string& text, const std::set<std::string>& broken = {}) {
+    return chosen(text, query(kind::allreduce, 4, SUCL_MEMORY_SHARED), eight_cpus, broken);
+  };
+  EXPECT_EQ(host(""), "plan");
+  EXPECT_EQ(host("", {"plan"}), "mpi");
+  const auto broadcast = [](std::uint64_t bytes) {
+    return chosen("", query(kind::broadcast, bytes, SUCL_MEMORY_SHARED), eight_cpus);
+  };
+  EXPECT_EQ(broadcast(32 << 10), "plan");
+  EXPECT_EQ(broadcast((32 << 10) + 1), "mpi");
+  EXPECT_EQ(broadcast(8 << 20), "plan");
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_DEVICE), eight_cpus), "mpi");
+  EXPECT_EQ(host(vendors), "ucc");
+  EXPECT_EQ(host("threshold = -1"), "mpi");
+  EXPECT_EQ(host("default_backend = \"mock\""), "mock");
+  EXPECT_EQ(host("[backends.plan]\nenabled = false"), "mpi");
+  EXPECT_EQ(host("[[rules]]\nbytes = \"..8\"\nbackend = \"mpi\""), "mpi");
+  const selection_table table = compile(loaded(""), {"host", 2, 1});
+  const explanation e = explain(table, query(kind::allreduce, 4, SUCL_MEMORY_SHARED),
+                                [](int) { return std::string(); });
+  EXPECT_NE(render(e).find("taken  plan, built in: faster than MPI within a node"),
+            std::string::npos)
+      << render(e);
 }
 
 TEST(Selection, ExplainsWhatItTookAndPassedOver) {
@@ -216,7 +241,7 @@ backend = "mock"
   };
   EXPECT_EQ(
       render(explain(table, query(kind::allreduce, 1 << 20), obstacle)),
-      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ipc
+      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ucc
   passed mpi, rules[0] (file sucl.toml:9:1): it is for broadcast
   passed rccl, rules[1] (file sucl.toml:12:1): it is for platform hip
   passed rccl, rules[2] (file sucl.toml:15:1): it is for ranks 2..4, not 8
@@ -227,7 +252,7 @@ backend = "mock"
   passed mpi, threshold: the message is not below 4Ki
   passed nccl, platform: it has no allreduce of fp32
   passed rccl, platform: it is for platform hip
-  taken  ipc, platform: the first backend for platform cuda that can carry it
+  taken  ucc, platform: the first backend for platform cuda that can carry it
 )");
 }
 
@@ -252,11 +277,12 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   const selection_table never = compile(loaded("threshold = -1"), one);
   EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
   const selection_table plain = compile(loaded(""), one);
-  const explanation e = explain(plain, small, fine);
-  ASSERT_EQ(e.considered.size(), 3u);  // after the backends for GPUs
-  EXPECT_EQ(e.considered[2].source, "default_backend");
-  EXPECT_TRUE(e.considered[2].taken);
-  EXPECT_EQ(e.considered[2].why, "nothing before it applies");
+  const explanation e = explain(plain, query(kind::allreduce, 63), fine);
+  ASSERT_EQ(e.considered.size(), 4u);  // after the two vendors' libraries
+  EXPECT_EQ(e.considered[2].why, "it is for system, host, shared memory");
+  EXPECT_EQ(e.considered[3].source, "default_backend");
+  EXPECT_TRUE(e.considered[3].taken);
+  EXPECT_EQ(e.considered[3].why, "nothing before it applies");
 }
 
 TEST(Selection, ChoosingAllocatesNothing) {
@@ -281,7 +307,7 @@ TEST(Selection, TheReasonsAgreeWithTheChoice) {
 [[rules]]
 bytes = "128..2Ki"
 memory = "device"
-backend = ["ipc", "nccl"]
+backend = ["ucc", "nccl"]
 [[rules]]
 collective = "reduce"
 backend = ["mock", "mpi"]

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SUCL_ABI_MAJOR 1
-#define SUCL_ABI_MINOR 0
+#define SUCL_ABI_MINOR 1
 
 /** True if the struct that `ptr` points to is long enough to hold `field`. */
 #define SUCL_HAS_FIELD(ptr, type, field) \
@@ -207,7 +207,7 @@ typedef struct sucl_core {
   sucl_status (*fail)(sucl_status status, int64_t native_code, const char* message,
                       const char* hint);
   /** Gathers `bytes` bytes from each rank of the communicator into `all`; blocks. Only inside
-   * comm_create, where every rank of the communicator is. */
+   * comm_create and memory_create, where every rank of the communicator is. */
   sucl_status (*oob_allgather)(sucl_oob* oob, const void* mine, void* all, uint64_t bytes);
   /** The same, started: test until `*done`, which frees the request. The memory must stay until
    * then. Every rank must start them in the same order. */
@@ -267,6 +267,22 @@ typedef struct sucl_comm_info {
   void* native_context;    /**< native context handle, or null */
 } sucl_comm_info;
 
+/** Memory that the ranks of a communicator share: each has a part of its own, and reaches those of
+ * its peers by load and store. Since 1.1. */
+typedef struct sucl_region {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t bytes;     /**< of each rank's part */
+  void* base;         /**< of this rank's part */
+  void* const* peers; /**< one entry a rank: where its part is here; null: out of reach */
+  void* handle;       /**< the backend's own */
+} sucl_region;
+
+/** What a rank tells its peers of memory of its own, so that they can reach it. Since 1.1. */
+typedef struct sucl_memory_key {
+  unsigned char bytes[128];
+} sucl_memory_key;
+
 /**
  * A backend. All functions return SUCL_SUCCESS, or an error after calling `core->fail`.
  * `name` is the name that configuration files use.
@@ -301,6 +317,25 @@ typedef struct sucl_backend {
   /** Gives up everything in flight, because a peer is lost or late. The communicator will only be
    * destroyed. Must not block. */
   void (*abort)(sucl_backend_comm* comm);
+  /* Since 1.1: lending peer memory. Each may be null. They may be called while other functions of
+   * the communicator are. */
+  /** Makes memory of `bytes` bytes a rank, zeroed, on cache lines of its own. Collective; a rank
+   * that cannot fails on all. The region and its table of peers stay until memory_destroy. */
+  sucl_status (*memory_create)(sucl_backend_comm* comm, uint64_t bytes, sucl_region* region);
+  /** Not collective. What peers have of this rank's part stays theirs until they destroy it. */
+  void (*memory_destroy)(sucl_backend_comm* comm, sucl_region* region);
+  /** Describes any memory of this rank for memory_open of a peer. SUCL_ERROR_UNSUPPORTED where
+   * memory of that kind cannot be mapped. */
+  sucl_status (*memory_export)(sucl_backend_comm* comm, const void* address, uint64_t bytes,
+                               sucl_memory memory, sucl_memory_key* key);
+  /** Maps what `rank` has exported, and unmaps it. The address is that of the exported one. */
+  sucl_status (*memory_open)(sucl_backend_comm* comm, int32_t rank, const sucl_memory_key* key,
+                             void** address);
+  void (*memory_close)(sucl_backend_comm* comm, int32_t rank, void* address);
+  /** Copies from any memory of the process of `rank` that is not mapped, at its address there.
+   * Blocks while it copies. SUCL_ERROR_UNSUPPORTED where the system does not allow it. */
+  sucl_status (*memory_read)(sucl_backend_comm* comm, int32_t rank, void* to, uint64_t from,
+                             uint64_t bytes);
 } sucl_backend;
 
 /** The one symbol of a backend. `core_major` and `core_minor` are the loading core's version;

@@ -222,7 +222,13 @@ constexpr sucl_backend table{sizeof(sucl_backend),
                              comm_destroy,
                              post,
                              test,
-                             abort};
+                             abort,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr};
 
 template <class T>
 std::vector<T> gather(const sucl_comm_info& info, const T& mine) {

@@ -4,6 +4,7 @@
 
 #include "runtime/core_services.hpp"
 #include "runtime/layers/agreement.hpp"
+#include "runtime/operation.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -107,6 +108,8 @@ bool step(validator& v, pending& p) {
     settle(p, std::move(*found));
   else if (before == stage::digests && has_counts(p.op.kind))
     start_counts(v, p);
+  else if (intent_of(p.op).compare_only)
+    p.at = stage::done;
   else
     forward(v, p);
   return true;
@@ -217,7 +220,13 @@ constexpr sucl_backend table{sizeof(sucl_backend),
                              comm_destroy,
                              post,
                              test,
-                             abort};
+                             abort,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr,
+                             nullptr};
 
 }  // namespace
 

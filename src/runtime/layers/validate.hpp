@@ -20,6 +20,9 @@ namespace sucl::core {
 /// which ranks passed what. Arguments that one rank alone can see to be wrong fail on every rank
 /// too. Posting never blocks, so SUCL_FLAG_MAY_BLOCK is not passed on.
 ///
+/// A collective that travels as messages comes here twice: first as issued, to be compared only
+/// (see intent), then as its messages.
+///
 /// Other kinds are not compared. They keep their place in the order: what is posted after a
 /// collective reaches the backend after it. Operations start from the host, so the layer hides
 /// SUCL_CAP_STREAM_ORDERED.

@@ -105,8 +105,26 @@ struct table {
 };
 
 static const struct table value = {
-    {SUCL_TEST_SIZE, SUCL_TEST_MAJOR, SUCL_TEST_MINOR, 0, SUCL_TEST_NAME, "a test's backend",
-     open_it, close_it, query, create, destroy, SUCL_TEST_POST, test, abort_it},
+    {SUCL_TEST_SIZE,
+     SUCL_TEST_MAJOR,
+     SUCL_TEST_MINOR,
+     0,
+     SUCL_TEST_NAME,
+     "a test's backend",
+     open_it,
+     close_it,
+     query,
+     create,
+     destroy,
+     SUCL_TEST_POST,
+     test,
+     abort_it,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0},
 #ifdef SUCL_TEST_NEWER
     0,
 #endif

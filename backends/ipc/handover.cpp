@@ -1,0 +1,142 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Descriptors on their way from one process to another.
+#include "ipc.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+
+namespace sucl::ipc {
+namespace {
+
+constexpr std::chrono::seconds patience{30};
+
+// The name of a socket, as the kernel chose it: abstract, so that nothing lies in the file system.
+struct socket_name {
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+
+int open_socket(socket_name& name) {
+  const int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (s < 0) return -1;
+  sockaddr_un any{};
+  any.sun_family = AF_UNIX;
+  name.length = sizeof name.address;
+  if (bind(s, reinterpret_cast<sockaddr*>(&any), sizeof any.sun_family) == 0 &&
+      getsockname(s, reinterpret_cast<sockaddr*>(&name.address), &name.length) == 0)
+    return s;
+  close(s);
+  return -1;
+}
+
+union control_space {
+  char bytes[CMSG_SPACE(sizeof(int))];
+  cmsghdr align;
+};
+
+// Sends `descriptor` with the sender's rank. False: not now, see errno.
+bool send_one(int s, const socket_name& to, std::int32_t rank, int descriptor) {
+  iovec text{&rank, sizeof rank};
+  control_space control{};
+  msghdr message{};
+  message.msg_name = const_cast<sockaddr_un*>(&to.address);
+  message.msg_namelen = to.length;
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+  return sendmsg(s, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof rank);
+}
+
+// Takes one descriptor; -1: none there.
+int receive_one(int s, std::int32_t& rank) {
+  iovec text{&rank, sizeof rank};
+  control_space control{};
+  msghdr message{};
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control.bytes;
+  message.msg_controllen = sizeof control.bytes;
+  if (recvmsg(s, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof rank)) return -1;
+  const cmsghdr* head = CMSG_FIRSTHDR(&message);
+  if (!head || head->cmsg_type != SCM_RIGHTS) return -1;
+  int descriptor = -1;
+  std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
+  return descriptor;
+}
+
+// Sends to each of `to` and takes as many; both at once, because queues of sockets are short.
+int exchange(int s, const sucl_backend_comm& c, const std::vector<socket_name>& names,
+             std::vector<std::int32_t> to, int own, std::vector<int>& descriptors) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  std::size_t missing = to.size();
+  while (missing > 0 || !to.empty()) {
+    if (!to.empty() && send_one(s, names[static_cast<std::size_t>(to.back())], c.rank, own)) {
+      to.pop_back();
+      continue;
+    }
+    if (!to.empty() && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return errno;
+    std::int32_t rank = -1;
+    const int got = receive_one(s, rank);
+    if (got >= 0 && rank >= 0 && rank < c.size && descriptors[static_cast<std::size_t>(rank)] < 0) {
+      descriptors[static_cast<std::size_t>(rank)] = got;
+      --missing;
+      continue;
+    }
+    if (got >= 0) close(got);
+    if (std::chrono::steady_clock::now() > until) return ETIMEDOUT;
+    pollfd ready{s, POLLIN, 0};
+    poll(&ready, 1, 1);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int take_by_proc(const sucl_backend_comm& c, const std::vector<segment_card>& cards,
+                 std::vector<int>& descriptors) {
+  for (std::int32_t r = 0; r < c.size; ++r) {
+    const auto p = static_cast<std::size_t>(r);
+    if (!c.near(r) || c.same_process(r)) continue;
+    const auto path =
+        "/proc/" + std::to_string(c.cards[p].pid) + "/fd/" + std::to_string(cards[p].descriptor);
+    descriptors[p] = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptors[p] < 0) return errno;
+  }
+  return 0;
+}
+
+int take_by_socket(const sucl_backend_comm& c, int own, std::vector<int>& descriptors,
+                   sucl_status* status) {
+  socket_name mine;
+  const int s = open_socket(mine);
+  int problem = s < 0 ? errno : 0;
+  std::vector<socket_name> names;
+  *status = gather(c, mine, names);
+  std::vector<std::int32_t> to;
+  for (std::int32_t r = 0; r < c.size; ++r)
+    if (c.near(r) && !c.same_process(r)) to.push_back(r);
+  for (const auto r : to)
+    if (names[static_cast<std::size_t>(r)].length == 0 && !problem) problem = ECONNREFUSED;
+  if (*status == SUCL_SUCCESS && !problem)
+    problem = exchange(s, c, names, std::move(to), own, descriptors);
+  if (s >= 0) close(s);
+  return problem;
+}
+
+}  // namespace sucl::ipc

@@ -1,0 +1,141 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// The backend ipc carries no operation by itself: it lends memory that the ranks of a node share to
+// whoever does.
+#include "ipc.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace sucl::ipc {
+namespace {
+
+// A number that peers read to find out whether they may.
+const std::uint64_t probe_word = 0x5375434c69706321;
+
+std::string first_line(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::uint64_t host_number() {
+  std::string text = first_line("/proc/sys/kernel/random/boot_id");
+  struct stat space{};
+  if (stat("/proc/self/ns/pid", &space) == 0) text += "/" + std::to_string(space.st_ino);
+  return std::hash<std::string>{}(text);
+}
+
+// What the system says about reading the memory of other processes.
+const char* describe() {
+  const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
+  if (scope.empty() || scope == "0")
+    return "memory that the ranks of a node share (memfd); single-copy reads of other memory are "
+           "allowed";
+  return "memory that the ranks of a node share (memfd); the system restricts single-copy reads of "
+         "other memory (kernel.yama.ptrace_scope)";
+}
+
+sucl_status open_backend(const sucl_core* core, const sucl_setting* settings, std::uint64_t count,
+                         sucl_state** state) {
+  auto made = std::make_unique<sucl_state>();
+  made->core = core;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::string key = settings[i].key, value = settings[i].value;
+    using handover = sucl_state::handover;
+    if (key == "handover" && value == "any")
+      made->how = handover::any;
+    else if (key == "handover" && value == "proc")
+      made->how = handover::proc;
+    else if (key == "handover" && value == "socket")
+      made->how = handover::socket;
+    else if (key == "reads" && (value == "true" || value == "false"))
+      made->reads = value == "true";
+    else
+      return core->fail(SUCL_ERROR_CONFIGURATION, 0,
+                        ("backend ipc does not understand " + key + " = " + value).c_str(),
+                        "It knows handover = any, proc or socket, and reads = true or false");
+  }
+  *state = made.release();
+  return SUCL_SUCCESS;
+}
+
+sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** comm) {
+  auto made = std::make_unique<sucl_backend_comm>();
+  made->state = state;
+  made->oob = info->oob;
+  made->rank = info->rank;
+  made->size = info->size;
+  made->node_of.assign(info->node_of, info->node_of + info->size);
+  // The address of a variable of this library tells processes apart, and threads together.
+  const process_card mine{host_number(), reinterpret_cast<std::uint64_t>(&probe_word), getpid(),
+                          reinterpret_cast<std::uint64_t>(&probe_word)};
+  if (const auto status = gather(*made, mine, made->cards)) return status;
+  made->readable.assign(static_cast<std::size_t>(info->size), 0);
+  for (std::int32_t r = 0; r < made->size && state->reads; ++r) {
+    std::uint64_t word = 0;
+    const auto p = static_cast<std::size_t>(r);
+    made->readable[p] =
+        made->near(r) &&
+        memory_read(made.get(), r, &word, made->cards[p].word, sizeof word) == SUCL_SUCCESS &&
+        word == probe_word;
+  }
+  *comm = made.release();
+  return SUCL_SUCCESS;
+}
+
+sucl_status read(sucl_backend_comm* comm, std::int32_t rank, void* to, std::uint64_t from,
+                 std::uint64_t bytes) {
+  if (comm->readable[static_cast<std::size_t>(rank)])
+    return memory_read(comm, rank, to, from, bytes);
+  return comm->state->core->fail(
+      SUCL_ERROR_UNSUPPORTED, 0,
+      ("this process may not read the memory of rank " + std::to_string(rank)).c_str(),
+      "The system or the setting backends.ipc.reads forbids it; memory of SuCL's own is shared");
+}
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation*, sucl_request**) {
+  return comm->state->core->fail(SUCL_ERROR_UNSUPPORTED, 0, "backend ipc carries no operations",
+                                 "It lends memory to the backend plan, which does");
+}
+
+const sucl_backend table = [] {
+  sucl_backend t{};
+  t.struct_size = sizeof t;
+  t.abi_major = SUCL_ABI_MAJOR;
+  t.abi_minor = SUCL_ABI_MINOR;
+  t.name = "ipc";
+  t.description = describe();
+  t.open = open_backend;
+  t.close = [](sucl_state* s) { delete s; };
+  t.query = [](sucl_state*, const sucl_query*, sucl_capability* answer) {
+    answer->supported = 0;
+    return sucl_status{SUCL_SUCCESS};
+  };
+  t.comm_create = comm_create;
+  t.comm_destroy = [](sucl_backend_comm* c) { delete c; };
+  t.post = post;
+  t.test = [](sucl_backend_comm* c, sucl_request*, std::int32_t*) {
+    return post(c, nullptr, nullptr);
+  };
+  t.abort = [](sucl_backend_comm*) {};
+  t.memory_create = memory_create;
+  t.memory_destroy = memory_destroy;
+  t.memory_read = read;
+  return t;
+}();
+
+}  // namespace
+}  // namespace sucl::ipc
+
+extern "C" SUCL_ABI_EXPORT const sucl_backend* sucl_backend_entry(std::uint32_t core_major,
+                                                                  std::uint32_t) {
+  return core_major == SUCL_ABI_MAJOR ? &sucl::ipc::table : nullptr;
+}

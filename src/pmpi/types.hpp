@@ -1,0 +1,30 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What MPI's handles mean to SuCL.
+#pragma once
+
+#include <sucl/abi/backend.h>
+
+#include <mpi.h>
+
+#include <cstdint>
+
+namespace sucl::pmpi {
+
+/// What is known of a datatype.
+struct type_facts {
+  sucl_type reducible = SUCL_TYPE_BYTES;  ///< the element type that ops may be used on, or bytes
+  std::uint64_t size = 0;                 ///< bytes of data in one element
+  std::int64_t extent = 0;                ///< bytes from one element to the next
+  bool dense = false;                     ///< its data is its memory, in order, without gaps
+};
+
+/// The facts of a datatype; predefined ones are found in a table.
+type_facts facts_of(MPI_Datatype type);
+
+/// The op, or none for what SuCL does not know, such as an op of the program.
+sucl_op op_of(MPI_Op op);
+
+}  // namespace sucl::pmpi

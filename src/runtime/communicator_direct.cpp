@@ -1,0 +1,105 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations that run in the calling thread, past the queue.
+#include "runtime/communicator.hpp"
+#include "runtime/exec/plan_backend.hpp"
+#include "runtime/idling.hpp"
+#include "runtime/process.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace sucl::core {
+
+// Whether something in flight would stand still while a backend blocks: plans do not go on inside
+// MPI, and other ranks may need them before they call MPI.
+bool communicator::needs_progress_beside(const carrier& c) const {
+  return std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
+    return n->via && n->via != &c && n->via->name == plan_backend_name;
+  });
+}
+
+bool communicator::may_run_directly(const sucl_operation& record) const {
+  // Every rank must come to the same answer. Point-to-point takes the other way so that what other
+  // threads issue meanwhile can overtake a wait.
+  return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
+         !is_point_to_point(record.kind);
+}
+
+void communicator::run(const sucl_operation& record, const layouts& shape) {
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  if (may_run_directly(record)) {
+    const carrier& c = m_carriers.choose(record);
+    const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+    // Without the layout, which a rank has for itself: all ranks take the same way.
+    if (travels_as_it_is(record, w, m_staging) ||
+        !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
+      // Everything before must be posted first; it need not be done.
+      while (!m_waiting.empty() || m_direct || !may_post(record) || needs_progress_beside(c)) {
+        lock.unlock();
+        progress();
+        sched_yield();
+        lock.lock();
+        throw_if_ended();
+      }
+      run_directly(record, shape, c, lock);
+      return;
+    }
+  }
+  lock.unlock();
+  wait(issue(record, shape, true, {}, true).operation);
+}
+
+// Lets the backend block in this thread, which is the fastest way through an MPI library.
+void communicator::run_directly(const sucl_operation& record, const layouts& shape,
+                                const carrier& c, std::unique_lock<std::mutex>& lock) {
+  sucl_operation direct = record;
+  direct.flags |= SUCL_FLAG_MAY_BLOCK;
+  direct.sequence = number(record.kind);
+  direct.tag = encode({record.type, record.op, true});
+  m_collectives_posted = direct.sequence;
+  m_direct.store(true, std::memory_order_relaxed);
+  lock.unlock();
+  std::optional<error_info> failure;
+  try {
+    if (shape.send || shape.recv)
+      run_packed(direct, shape, c);
+    else
+      run_as_it_is(direct, c);
+  } catch (...) {
+    failure = caught(direct);
+  }
+  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
+  m_direct.store(false, std::memory_order_release);
+  if (failure) throw error(*failure);
+}
+
+void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
+  sucl_request* request = nullptr;
+  auto status = c.via.table->post(c.via.comm, &direct, &request);
+  if (status == SUCL_SUCCESS && request) {
+    // Other ranks may need what is in flight here before they join.
+    idling rest(m_process->settings().progress.spin_us);
+    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
+      progress_others();
+      status = c.via.table->test(c.via.comm, request, &done);
+    }
+  }
+  if (status) throw_last(status, c.name, describe(direct), rank());
+}
+
+void communicator::run_packed(const sucl_operation& direct, const layouts& shape,
+                              const carrier& c) {
+  adaptation how = plan_adaptation(direct, shape, *c.wires, m_staging);
+  if (!how.needed) return run_as_it_is(direct, c);
+  adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
+  while (!pipeline.step()) {
+    progress_others();
+    sched_yield();
+  }
+}
+
+}  // namespace sucl::core

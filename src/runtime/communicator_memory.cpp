@@ -1,0 +1,61 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Memory of communicators that all ranks of a node reach.
+#include "base/error.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/exec/plan_backend.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace sucl::core {
+
+// Until no caller is inside a backend.
+void communicator::wait_for_direct(std::unique_lock<std::mutex>& lock) {
+  while (m_direct) {
+    lock.unlock();
+    sched_yield();
+    lock.lock();
+  }
+  throw_if_ended();
+}
+
+void* communicator::allocate(std::uint64_t bytes) {
+  constexpr std::uint64_t page = 4096;
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  const std::uint64_t sequence = m_collectives, number = ++m_allocations;
+  if (!m_carriers.plans().table) {
+    const std::uint64_t whole = std::max<std::uint64_t>(page, (bytes + page - 1) / page * page);
+    void* memory = std::aligned_alloc(page, whole);
+    if (!memory) throw std::bad_alloc();
+    std::memset(memory, 0, whole);
+    m_plain.emplace_back(memory, std::free);
+    return memory;
+  }
+  // Operations that are in flight must go on meanwhile: other ranks may wait for them.
+  lock.unlock();
+  const sucl_region region = make_mapped(m_carriers.lender(), rank(), bytes);
+  lock.lock();
+  wait_for_direct(lock);
+  add_mapped(m_carriers.plans(), region, number, sequence);
+  return region.base;
+}
+
+void communicator::deallocate(void* memory) {
+  std::unique_lock lock(m_mutex);
+  wait_for_direct(lock);
+  const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
+                                  [&](const auto& known) { return known.get() == memory; });
+  if (plain != m_plain.end()) return void(m_plain.erase(plain));
+  if (!m_carriers.plans().table || !remove_mapped(m_carriers.plans(), m_carriers.lender(), memory))
+    base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
+               "Pass what allocate() returned, once, to the same communicator");
+}
+
+}  // namespace sucl::core

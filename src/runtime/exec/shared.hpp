@@ -1,0 +1,77 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the ranks of a node share to run plans: words that say how far each is, and scratch memory.
+#pragma once
+
+#include "runtime/channel.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace sucl::core {
+
+/// Sizes of the shared memory. The same on every rank.
+struct sharing {
+  std::uint32_t slots = 4;                              ///< runs that may have scratch at once
+  std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run
+};
+
+/// The shared memory of one communicator.
+///
+/// Every run of a plan has a number, the same on all ranks, and uses the slot `number % slots`. A
+/// slot has a word for each channel, which the owner raises and peers wait for, and scratch. The
+/// word of channel 0 is followed by bytes on the same and the next cache lines: the scratch of runs
+/// that need no more, so that a small message and its flag arrive together.
+class shared_memory {
+ public:
+  static constexpr std::uint64_t line = 64;
+  static constexpr std::uint64_t inline_bytes = 504;  ///< scratch beside the word
+
+  /// Takes the region over from `via`, whose backend lends it. Collective.
+  shared_memory(const channel& via, int rank, int size, const sharing& how);
+  ~shared_memory();
+  shared_memory(const shared_memory&) = delete;
+  shared_memory& operator=(const shared_memory&) = delete;
+
+  /// Whether every rank's part is within reach.
+  bool complete() const { return m_complete; }
+  std::uint32_t slots() const { return m_how.slots; }
+  std::uint64_t slot_bytes() const { return m_how.slot_bytes; }
+
+  using word = std::atomic_ref<std::uint64_t>;
+  /// The word of a channel of a rank in a slot.
+  word at(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
+    std::byte* words = m_words[slot * m_size + static_cast<std::uint32_t>(rank)];
+    if (channel > 0) words += first_bytes + (channel - 1) * line;
+    return word(*reinterpret_cast<std::uint64_t*>(words));
+  }
+  /// The number of the last run that a rank has finished, and all before it.
+  word finished(std::int32_t rank) const {
+    return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)]));
+  }
+  /// The scratch of all ranks in a slot, by rank.
+  std::byte* const* scratch(std::uint32_t slot, bool beside_the_word) const {
+    return (beside_the_word ? m_inline : m_scratch).data() + slot * m_size;
+  }
+
+ private:
+  static constexpr std::uint64_t first_bytes = 512;   ///< word of channel 0 and inline scratch
+  static constexpr std::uint64_t words_bytes = 2048;  ///< all words of a slot
+  static constexpr std::uint64_t head_bytes = 4096;
+
+  channel m_via;
+  sharing m_how;
+  std::uint32_t m_size;
+  bool m_complete = true;
+  sucl_region m_region{};
+  std::vector<std::byte*> m_parts;  // by rank
+  std::vector<std::byte*> m_words;  // by slot and rank, as are the next two
+  std::vector<std::byte*> m_inline;
+  std::vector<std::byte*> m_scratch;
+};
+
+}  // namespace sucl::core

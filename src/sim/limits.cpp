@@ -1,0 +1,108 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sim/limits.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace sucl::sim {
+
+limits::table limits::make(usage::part what, std::int64_t members, std::int64_t ports,
+                           double capacity, std::size_t level, std::size_t transport) const {
+  table t{
+      what, static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(transport), ports, capacity,
+      {}};
+  if (capacity > 0) t.ids.resize(static_cast<std::size_t>(members * ports));
+  return t;
+}
+
+limits::limits(const machine& m, std::int32_t ranks, flows& f) : m_machine(m), m_flows(f) {
+  const auto groups_of = [&](std::int64_t size) { return (ranks + size - 1) / size; };
+  m_memory = make(usage::part::memory, groups_of(m.local.shared_by), 1, m.local.bandwidth);
+  m_kernels =
+      make(usage::part::kernels, ranks, 1, std::max(m.local.copy_rate, m.local.reduce_rate));
+  m_links.resize(m.levels.size());
+  for (std::size_t l = 0; l < m.levels.size(); ++l) {
+    const level& of = m.levels[l];
+    level_tables t;
+    t.member = member_ranks(m, l);
+    t.group = t.member * of.groups;
+    const std::int64_t members = groups_of(t.member);
+    using part = usage::part;
+    for (std::size_t i = 0; i < of.transports.size(); ++i) {
+      const double bandwidth = of.transports[i].bandwidth;
+      t.rank_out.push_back(make(part::rank_out, ranks, 1, bandwidth, l, i));
+      t.rank_in.push_back(make(part::rank_in, ranks, 1, bandwidth, l, i));
+    }
+    t.port_out = make(part::port_out, members, of.ports, of.port_bandwidth, l);
+    t.port_in = make(part::port_in, members, of.ports, of.port_bandwidth, l);
+    t.port_both = make(part::port_both, members, of.ports, of.port_both, l);
+    t.fabric = make(part::fabric, groups_of(t.group), 1, of.fabric_bandwidth, l);
+    m_levels.push_back(std::move(t));
+  }
+}
+
+std::uint32_t limits::remember(const usage& u) {
+  m_uses.push_back(u);
+  return m_flows.add_limit(u.capacity);
+}
+
+std::uint32_t limits::id(table& t, std::int64_t member, std::int64_t port) {
+  std::uint32_t& known = t.ids[static_cast<std::size_t>(member * t.ports + port)];
+  if (known == 0) known = 1 + remember({t.what, t.level, t.transport, member, port, 0, t.capacity});
+  return known - 1;
+}
+
+std::uint32_t limits::link(std::size_t level, std::int64_t from, std::int64_t to) {
+  const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
+  const auto [known, fresh] = m_links[level].try_emplace(key, 0);
+  if (fresh)
+    known->second = remember({usage::part::link, static_cast<std::uint8_t>(level), 0, from, to, 0,
+                              m_machine.levels[level].link_bandwidth});
+  return known->second;
+}
+
+void limits::add_memory(demands& d, std::int32_t rank, double times) {
+  if (m_memory.capacity > 0) d.add(id(m_memory, rank / m_machine.local.shared_by), times);
+}
+
+void limits::add_kernel(demands& d, std::int32_t rank, double rate) {
+  if (rate > 0) d.add(id(m_kernels, rank), m_kernels.capacity / rate);
+}
+
+void limits::add_message(demands& d, std::int32_t from, std::int32_t to, std::size_t level,
+                         std::size_t transport) {
+  level_tables& t = m_levels[level];
+  const sim::level& of = m_machine.levels[level];
+  const auto port = [&](std::int64_t rank) {
+    return of.binding.empty() ? rank % t.member * of.ports / t.member
+                              : of.binding[static_cast<std::size_t>(rank % t.member)];
+  };
+  const std::int64_t a = from / t.member;
+  const std::int64_t b = to / t.member;
+  const auto add = [&](table& limit, std::int64_t member, std::int64_t which) {
+    if (limit.capacity > 0) d.add(id(limit, member, which), 1);
+  };
+  add(t.rank_out[transport], from, 0);
+  add(t.rank_in[transport], to, 0);
+  add(t.port_out, a, port(from));
+  add(t.port_in, b, port(to));
+  add(t.port_both, a, port(from));
+  add(t.port_both, b, port(to));
+  if (of.link_bandwidth > 0) d.add(link(level, a, b), 1);
+  add(t.fabric, from / t.group, 0);
+}
+
+std::vector<usage> limits::uses() const {
+  std::vector<usage> result = m_uses;
+  for (std::uint32_t i = 0; i < result.size(); ++i) result[i].bytes = m_flows.taken(i);
+  std::sort(result.begin(), result.end(), [](const usage& a, const usage& b) {
+    const auto key = [](const usage& u) {
+      return std::make_tuple(u.what, u.level, u.transport, u.member, u.port);
+    };
+    return key(a) < key(b);
+  });
+  return result;
+}
+
+}  // namespace sucl::sim

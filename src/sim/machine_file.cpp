@@ -1,0 +1,259 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/text.hpp"
+#include "base/toml_reading.hpp"
+#include "sim/machine.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <span>
+
+namespace sucl::sim {
+namespace {
+
+using base::toml_entry;
+using base::toml_place;
+using words = std::vector<std::string>;
+
+constexpr double microseconds = 1e-6;
+constexpr double gigabytes = 1e9;  // a second
+
+// A key of a table: a real number in a unit, a whole number, or text; one of them is set.
+template <class T>
+struct key {
+  const char* name;
+  double T::* real = nullptr;
+  double unit = 1;
+  std::int32_t T::* whole = nullptr;
+  std::string T::* text = nullptr;
+};
+
+constexpr key<machine> machine_keys[] = {
+    {.name = "name", .text = &machine::name},
+    {.name = "summary", .text = &machine::summary},
+};
+constexpr key<level> level_keys[] = {
+    {.name = "name", .text = &level::name},
+    {.name = "groups", .whole = &level::groups},
+    {.name = "ports", .whole = &level::ports},
+    {.name = "port_bandwidth", .real = &level::port_bandwidth, .unit = gigabytes},
+    {.name = "port_both", .real = &level::port_both, .unit = gigabytes},
+    {.name = "link_bandwidth", .real = &level::link_bandwidth, .unit = gigabytes},
+    {.name = "fabric_bandwidth", .real = &level::fabric_bandwidth, .unit = gigabytes},
+};
+constexpr key<transport> transport_keys[] = {
+    {.name = "name", .text = &transport::name},
+    {.name = "latency", .real = &transport::latency, .unit = microseconds},
+    {.name = "overhead", .real = &transport::overhead, .unit = microseconds},
+    {.name = "bandwidth", .real = &transport::bandwidth, .unit = gigabytes},
+};
+constexpr key<memory> memory_keys[] = {
+    {.name = "bandwidth", .real = &memory::bandwidth, .unit = gigabytes},
+    {.name = "shared_by", .whole = &memory::shared_by},
+    {.name = "copy_rate", .real = &memory::copy_rate, .unit = gigabytes},
+    {.name = "reduce_rate", .real = &memory::reduce_rate, .unit = gigabytes},
+    {.name = "launch_latency", .real = &memory::launch_latency, .unit = microseconds},
+    {.name = "launch_overhead", .real = &memory::launch_overhead, .unit = microseconds},
+};
+
+[[noreturn]] void refuse_value(const toml::node& node, const toml_place& place,
+                               const std::string& name, const std::string& wanted) {
+  base::refuse(base::origin_of(place, node.source()),
+               name + " is " + base::type_of(node).name + " that does not fit",
+               "Write " + wanted + ".");
+}
+
+double real_of(const toml::node& node, const toml_place& place, const std::string& name) {
+  const auto value = node.value<double>();
+  if (!value || node.is_boolean() || !std::isfinite(*value) || *value < 0)
+    refuse_value(node, place, name, "a number that is not negative");
+  return *value;
+}
+
+std::int32_t whole_of(const toml::node& node, const toml_place& place, const std::string& name) {
+  const auto* value = node.as_integer();
+  if (value == nullptr || value->get() < 0 ||
+      value->get() > std::numeric_limits<std::int32_t>::max())
+    refuse_value(node, place, name, "a whole number from 0 to 2147483647");
+  return static_cast<std::int32_t>(value->get());
+}
+
+std::string text_of(const toml::node& node, const toml_place& place, const std::string& name) {
+  const auto* value = node.as_string();
+  if (value == nullptr || value->get().empty() ||
+      value->get().find_first_of("\"\\\n\r\t") != std::string::npos)
+    refuse_value(node, place, name, "a string of plain characters");
+  return value->get();
+}
+
+// Sets the key of this name. False if there is none.
+template <class T>
+bool set_key(T& target, std::span<const key<T>> keys, const toml_entry& entry,
+             const toml_place& place, const std::string& prefix) {
+  for (const key<T>& k : keys) {
+    if (entry.key != k.name) continue;
+    const std::string name = prefix + entry.key;
+    if (k.real) target.*k.real = real_of(*entry.node, place, name) * k.unit;
+    if (k.whole) target.*k.whole = whole_of(*entry.node, place, name);
+    if (k.text) target.*k.text = text_of(*entry.node, place, name);
+    return true;
+  }
+  return false;
+}
+
+template <class T>
+[[noreturn]] void refuse_key(std::span<const key<T>> keys, words others, const toml_entry& entry,
+                             const std::string& prefix) {
+  for (const key<T>& k : keys) others.emplace_back(k.name);
+  base::refuse(entry.origin, "unknown key '" + prefix + entry.key + "'",
+               base::did_you_mean(entry.key, others));
+}
+
+// Calls read(table, prefix) for each table of a list of tables.
+template <class Read>
+void for_each_table(const toml_entry& entry, const toml_place& place, const std::string& prefix,
+                    const Read& read) {
+  const toml::array* list = entry.node->as_array();
+  const std::string name = prefix + entry.key;
+  if (list == nullptr)
+    base::refuse(entry.origin, name + " is " + base::type_of(*entry.node).name,
+                 "Write each one as a table [[" + name.substr(0, name.find('[')) +
+                     (prefix.empty() ? "" : "." + entry.key) + "]].");
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const std::string one = name + "[" + std::to_string(i) + "]";
+    read(base::table_of(*list->get(i), place, one), one + ".");
+  }
+}
+
+// The binding as it stands in the file, until the size of a member is known.
+struct written_binding {
+  const toml::node* node = nullptr;
+  std::string name;
+};
+
+transport read_transport(const toml::table& table, const toml_place& place,
+                         const std::string& prefix) {
+  transport t;
+  const std::span<const key<transport>> keys = transport_keys;
+  for (const toml_entry& entry : base::in_order(table, place))
+    if (!set_key(t, keys, entry, place, prefix)) refuse_key(keys, {}, entry, prefix);
+  if (t.name.empty())
+    base::refuse(base::origin_of(place, table.source()), prefix + "name is missing",
+                 "Add name = \"mpi\" or what carries the messages.");
+  return t;
+}
+
+level read_level(const toml::table& table, const toml_place& place, const std::string& prefix,
+                 written_binding& binding) {
+  level l;
+  const std::span<const key<level>> keys = level_keys;
+  for (const toml_entry& entry : base::in_order(table, place)) {
+    if (entry.key == "binding") {
+      binding = {entry.node, prefix + entry.key};
+    } else if (entry.key == "transport") {
+      for_each_table(entry, place, prefix, [&](const toml::table& t, const std::string& p) {
+        l.transports.push_back(read_transport(t, place, p));
+      });
+    } else if (!set_key(l, keys, entry, place, prefix)) {
+      refuse_key(keys, {"binding", "transport"}, entry, prefix);
+    }
+  }
+  return l;
+}
+
+std::vector<std::int32_t> read_binding(const written_binding& written, const toml_place& place,
+                                       std::int64_t ranks, std::int32_t ports) {
+  std::vector<std::int32_t> binding;
+  const toml::array* list = written.node->as_array();
+  if (list != nullptr) {
+    for (const toml::node& port : *list) binding.push_back(whole_of(port, place, written.name));
+    return binding;
+  }
+  const std::string how =
+      written.node->is_string() ? text_of(*written.node, place, written.name) : std::string();
+  if (how != "packed" && how != "round_robin")
+    refuse_value(*written.node, place, written.name,
+                 "\"packed\", \"round_robin\" or one port for each rank of a member");
+  for (std::int64_t r = 0; r < ranks; ++r)
+    binding.push_back(static_cast<std::int32_t>(how == "packed" ? r * ports / ranks : r % ports));
+  return binding;
+}
+
+void read_memory(memory& m, const toml_entry& entry, const toml_place& place) {
+  const std::span<const key<memory>> keys = memory_keys;
+  for (const toml_entry& one : base::in_order(base::table_of(*entry.node, place, entry.key), place))
+    if (!set_key(m, keys, one, place, "memory.")) refuse_key(keys, {}, one, "memory.");
+}
+
+std::string number(double value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  std::string text(digits, end);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+template <class T>
+void write_keys(std::string& out, const T& source, std::span<const key<T>> keys) {
+  const T unset{};
+  for (const key<T>& k : keys) {
+    std::string value;
+    if (k.real && source.*k.real != unset.*k.real) value = number(source.*k.real / k.unit);
+    if (k.whole && source.*k.whole != unset.*k.whole) value = std::to_string(source.*k.whole);
+    if (k.text && source.*k.text != unset.*k.text) value = "\"" + source.*k.text + "\"";
+    if (!value.empty()) out += std::string(k.name) + " = " + value + "\n";
+  }
+}
+
+}  // namespace
+
+machine machine_from_toml(std::string_view text, const std::string& origin) {
+  const toml_place place{"file " + origin};
+  const toml::table root = base::parse_toml(text, place);
+  machine m;
+  std::vector<written_binding> bindings;
+  const std::span<const key<machine>> keys = machine_keys;
+  for (const toml_entry& entry : base::in_order(root, place)) {
+    if (entry.key == "level")
+      for_each_table(entry, place, "", [&](const toml::table& t, const std::string& p) {
+        m.levels.push_back(read_level(t, place, p, bindings.emplace_back()));
+      });
+    else if (entry.key == "memory")
+      read_memory(m.local, entry, place);
+    else if (!set_key(m, keys, entry, place, ""))
+      refuse_key(keys, {"level", "memory"}, entry, "");
+  }
+  for (std::size_t l = 0; l < m.levels.size(); ++l)
+    if (bindings[l].node != nullptr)
+      m.levels[l].binding = read_binding(bindings[l], place, member_ranks(m, l), m.levels[l].ports);
+  try {
+    check(m);
+  } catch (const error& e) {
+    base::fail(errc::configuration, origin + ": " + e.message(), e.hint());
+  }
+  return m;
+}
+
+std::string to_toml(const machine& m) {
+  std::string out;
+  write_keys<machine>(out, m, machine_keys);
+  for (const level& l : m.levels) {
+    out += "\n[[level]]\n";
+    write_keys<level>(out, l, level_keys);
+    if (!l.binding.empty()) {
+      words ports;
+      for (const std::int32_t port : l.binding) ports.push_back(std::to_string(port));
+      out += "binding = [" + base::join(ports, ", ") + "]\n";
+    }
+    for (const transport& t : l.transports) {
+      out += "\n[[level.transport]]\n";
+      write_keys<transport>(out, t, transport_keys);
+    }
+  }
+  out += "\n[memory]\n";
+  write_keys<memory>(out, m.local, memory_keys);
+  return out;
+}
+
+}  // namespace sucl::sim

@@ -1,0 +1,508 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sim/simulate.hpp"
+
+#include "base/error.hpp"
+#include "plan/check_form.hpp"
+#include "plan/queues.hpp"
+#include "plan/text.hpp"
+#include "sim/limits.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+#include <unordered_map>
+
+namespace sucl::sim {
+namespace {
+
+using plan::instruction;
+using plan::opcode;
+
+ticks to_ticks(double seconds) { return std::llround(seconds * ticks_per_second); }
+double to_seconds(ticks t) { return static_cast<double>(t) / ticks_per_second; }
+
+// A side of a message that waits for the other, or a signal on its way.
+struct waiting {
+  std::uint32_t thread = 0;
+  std::uint32_t ticket = 0;  // number among the thread's transfers
+  std::uint32_t next = 0;
+  ticks at = 0;  // when a signal is there
+};
+
+// A channel of a rank.
+struct thread {
+  std::int32_t rank = 0;
+  std::int32_t channel = 0;
+  const plan::channel* code = nullptr;
+  std::uint32_t pc = 0;
+  std::uint32_t done_until = 0;          // transfers before this are done
+  std::uint32_t kernel_left = 0;         // parts of the kernel that it waits for
+  bool submitted = false;                // the instruction at pc was paid for
+  bool entered = false;                  // and was looked at
+  bool running = false;                  // its kernel was launched
+  std::vector<bool> done;                // by transfer
+  std::vector<std::uint32_t> transfers;  // pc of each, for timelines
+};
+
+// Bytes on their way: of a message, or of a part of a kernel.
+struct movement {
+  demands through;
+  double bytes = 0;
+  std::uint32_t thread[2] = {};  // of a message both sides, of a transfer or kernel twice the same
+  std::uint32_t ticket[2] = {};
+  bool kernel = false;
+};
+
+struct event {
+  ticks at;
+  std::uint64_t number;  // in order of cause
+  std::uint32_t subject;
+  bool movement;  // begins to move; else a thread goes on
+  bool operator>(const event& o) const { return at != o.at ? at > o.at : number > o.number; }
+};
+
+// What carries a message: levels of the plan and of the machine joined.
+struct way {
+  std::size_t level = 0;
+  std::size_t transport = 0;
+  ticks latency = 0;
+  ticks overhead = 0;
+};
+
+class simulation {
+ public:
+  simulation(const plan::schedule& s, const machine& m, const simulate_options& o)
+      : m_schedule(s), m_machine(m), m_options(o), m_limits(m, s.what.ranks, m_flows) {
+    m_result.levels.resize(m.levels.size());
+    m_result.rank_seconds.resize(static_cast<std::size_t>(s.what.ranks));
+    m_free_at.resize(static_cast<std::size_t>(s.what.ranks));
+    m_launch_latency = to_ticks(m.local.launch_latency);
+    m_launch_overhead = to_ticks(m.local.launch_overhead);
+    join_transports();
+    make_threads();
+  }
+
+  prediction run() {
+    for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
+    for (;;) {
+      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next());
+      if (next == never) break;
+      m_now = next;
+      run_step();
+      m_flows.settle(m_now);
+      if (gives_up()) return gave_up();
+    }
+    finish();
+    return std::move(m_result);
+  }
+
+ private:
+  std::uint64_t work() const { return m_result.events + m_flows.work(); }
+  bool gives_up() const {
+    return (m_options.most_seconds > 0 && to_seconds(m_now) > m_options.most_seconds) ||
+           (m_options.most_work > 0 && work() > m_options.most_work);
+  }
+  prediction gave_up() {
+    prediction p;
+    p.seconds = to_seconds(m_now);
+    p.events = m_result.events;
+    p.work = work();
+    p.gave_up = true;
+    return p;
+  }
+
+  static constexpr std::uint8_t no_transport = 255;
+
+  // Which transport of each level of the machine carries each level of the plan.
+  void join_transports() {
+    for (const plan::level& p : m_schedule.levels) {
+      std::vector<std::uint8_t>& row = m_transports.emplace_back();
+      for (const level& l : m_machine.levels) {
+        std::uint8_t found = p.via == "any" ? 0 : no_transport;
+        for (std::size_t t = 0; t < l.transports.size(); ++t)
+          if (l.transports[t].name == p.via) found = static_cast<std::uint8_t>(t);
+        row.push_back(found);
+      }
+    }
+  }
+
+  void make_threads() {
+    for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      const auto& channels = m_schedule.ranks[r].channels;
+      if (m_options.timeline) m_result.timeline.emplace_back(channels.size());
+      for (std::size_t c = 0; c < channels.size(); ++c) {
+        thread& t = m_threads.emplace_back();
+        t.rank = static_cast<std::int32_t>(r);
+        t.channel = static_cast<std::int32_t>(c);
+        t.code = &channels[c];
+        if (m_options.timeline) m_result.timeline.back()[c].resize(channels[c].size());
+      }
+    }
+  }
+
+  way way_of(std::int32_t a, std::int32_t b, std::uint8_t plan_level) const {
+    if (a == b) return {};  // a signal to itself
+    way w;
+    w.level = meeting_level(m_machine, a, b);
+    const std::uint8_t t = m_transports[plan_level][w.level];
+    if (t == no_transport) refuse_transport(plan_level, w.level);
+    const transport& of = m_machine.levels[w.level].transports[t];
+    w.transport = t;
+    w.latency = to_ticks(of.latency);
+    w.overhead = to_ticks(of.overhead);
+    return w;
+  }
+
+  [[noreturn]] void refuse_transport(std::uint8_t plan_level, std::size_t level) const {
+    std::vector<std::string> names;
+    for (const transport& t : m_machine.levels[level].transports) names.push_back(t.name);
+    const std::string& via = m_schedule.levels[plan_level].via;
+    base::fail(errc::invalid_argument,
+               "the plan sends via '" + via + "' between ranks that meet at level '" +
+                   m_machine.levels[level].name + "' of " + m_machine.name +
+                   ", which has no such transport",
+               base::did_you_mean(via, names) + " Or let the plan use via any.");
+  }
+
+  // ---- events
+
+  void wake(std::uint32_t thread, ticks at) { m_events.push({at, m_number++, thread, false}); }
+
+  // All that happens now, and what follows from it without taking time.
+  void run_step() {
+    for (;;) {
+      if (m_flows.next_end() == m_now) {
+        end_movement(m_flows.end_one(m_now));
+      } else if (!m_events.empty() && m_events.top().at == m_now) {
+        const event e = m_events.top();
+        m_events.pop();
+        if (e.movement)
+          begin_movement(e.subject);
+        else
+          advance(e.subject);
+      } else {
+        return;
+      }
+      ++m_result.events;
+    }
+  }
+
+  std::uint32_t new_movement() {
+    if (m_free.empty()) {
+      m_movements.emplace_back();
+      return static_cast<std::uint32_t>(m_movements.size() - 1);
+    }
+    const std::uint32_t i = m_free.back();
+    m_free.pop_back();
+    m_movements[i] = {};
+    return i;
+  }
+
+  void begin_movement(std::uint32_t i) {
+    const movement& m = m_movements[i];
+    if (m.through.empty())
+      end_movement(i);
+    else
+      m_flows.start(m.through, m.bytes, i, m_now);
+  }
+
+  void end_movement(std::uint32_t i) {
+    const movement m = m_movements[i];
+    m_free.push_back(i);
+    if (m.kernel) {
+      thread& t = m_threads[m.thread[0]];
+      if (--t.kernel_left == 0) advance(m.thread[0]);
+      return;
+    }
+    const int sides = m.thread[0] == m.thread[1] ? 1 : 2;
+    for (int side = 0; side < sides; ++side) {
+      thread& t = m_threads[m.thread[side]];
+      t.done[m.ticket[side]] = true;
+      if (m_options.timeline) span_of(t, t.transfers[m.ticket[side]]).end = to_seconds(m_now);
+      while (t.done_until < t.done.size() && t.done[t.done_until]) ++t.done_until;
+      if (t.entered && (*t.code)[t.pc].op == opcode::fence) advance(m.thread[side]);
+    }
+  }
+
+  // ---- instructions
+
+  span& span_of(const thread& t, std::uint32_t pc) {
+    return m_result
+        .timeline[static_cast<std::size_t>(t.rank)][static_cast<std::size_t>(t.channel)][pc];
+  }
+
+  // Runs a thread from where it is until it has to wait.
+  void advance(std::uint32_t index) {
+    thread& t = m_threads[index];
+    while (t.pc < t.code->size()) {
+      if (!t.entered) {
+        t.entered = true;
+        if (m_options.timeline) span_of(t, t.pc).start = to_seconds(m_now);
+      }
+      const std::uint32_t count = step(index, (*t.code)[t.pc]);
+      if (count == 0) return;
+      leave(t, count);
+    }
+    auto& end = m_result.rank_seconds[static_cast<std::size_t>(t.rank)];
+    end = std::max(end, to_seconds(m_now));
+  }
+
+  void leave(thread& t, std::uint32_t count) {
+    if (m_options.timeline) {
+      const double start = span_of(t, t.pc).start;
+      for (std::uint32_t i = 0; i < count; ++i)
+        if (!plan::is_posted((*t.code)[t.pc + i].op))
+          span_of(t, t.pc + i) = {start, to_seconds(m_now)};
+    }
+    t.pc += count;
+    t.submitted = t.entered = t.running = false;
+  }
+
+  // Does an instruction. Returns how many are done with it; 0 if it has to wait.
+  std::uint32_t step(std::uint32_t index, const instruction& i) {
+    thread& t = m_threads[index];
+    switch (i.op) {
+      case opcode::fence: return t.done_until + i.bytes >= t.done.size() ? 1 : 0;
+      case opcode::wait: return take_signal(index, i);
+      case opcode::signal: return raise(index, i);
+      case opcode::copy:
+      case opcode::reduce: return launch(index, i);
+      default: return submit(index, way_of(t.rank, i.peer, i.level).overhead) && post(index, i);
+    }
+  }
+
+  // Pays for an instruction: the work of one rank is done one after another.
+  bool submit(std::uint32_t index, ticks overhead) {
+    thread& t = m_threads[index];
+    if (t.submitted || overhead == 0) return true;
+    ticks& free_at = m_free_at[static_cast<std::size_t>(t.rank)];
+    free_at = std::max(free_at, m_now) + overhead;
+    t.submitted = true;
+    wake(index, free_at);
+    return false;
+  }
+
+  void count_message(std::int32_t from, std::int32_t to, const way& w, std::uint64_t bytes) {
+    level_traffic& level = m_result.levels[w.level];
+    ++level.messages;
+    level.bytes += bytes;
+    if (!m_options.matrix) return;
+    const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
+    pair_traffic& pair = m_pairs[key];
+    pair = {from, to, static_cast<std::uint8_t>(w.level), pair.messages + 1, pair.bytes + bytes};
+  }
+
+  // ---- transfers
+
+  std::uint32_t new_ticket(thread& t) {
+    t.done.push_back(false);
+    if (m_options.timeline) t.transfers.push_back(t.pc);
+    return static_cast<std::uint32_t>(t.done.size() - 1);
+  }
+
+  bool post(std::uint32_t index, const instruction& i) {
+    thread& t = m_threads[index];
+    const waiting own{index, new_ticket(t), 0, 0};
+    if (m_options.timeline) span_of(t, t.pc).start = to_seconds(m_now);
+    if (i.op == opcode::put || i.op == opcode::get) {
+      const bool out = i.op == opcode::put;
+      move(own, own, out ? t.rank : i.peer, out ? i.peer : t.rank, i);
+      return true;
+    }
+    const bool sends = i.op == opcode::send;
+    const std::int32_t from = sends ? t.rank : i.peer;
+    const std::int32_t to = sends ? i.peer : t.rank;
+    auto& queue = m_messages.find(from, to, static_cast<std::uint64_t>(t.channel) << 8 | i.level);
+    if (queue.first == 0) queue.sends = sends;
+    if (queue.first == 0 || queue.sends == sends)
+      m_messages.push(queue, own);
+    else
+      move(own, m_messages.pop(queue), from, to, i);
+    return true;
+  }
+
+  void move(const waiting& a, const waiting& b, std::int32_t from, std::int32_t to,
+            const instruction& i) {
+    const way w = way_of(from, to, i.level);
+    count_message(from, to, w, i.bytes);
+    const std::uint32_t index = new_movement();
+    movement& m = m_movements[index];
+    m.bytes = static_cast<double>(i.bytes);
+    m.thread[0] = a.thread;
+    m.ticket[0] = a.ticket;
+    m.thread[1] = b.thread;
+    m.ticket[1] = b.ticket;
+    m_limits.add_memory(m.through, from, 1);
+    m_limits.add_memory(m.through, to, 1);
+    m_limits.add_message(m.through, from, to, w.level, w.transport);
+    m_events.push({m_now + w.latency, m_number++, index, true});
+  }
+
+  // ---- kernels
+
+  // Reduces into the same place are one kernel.
+  static std::uint32_t kernel_length(const thread& t) {
+    const instruction& first = (*t.code)[t.pc];
+    std::uint32_t n = 1;
+    if (first.op != opcode::reduce || plan::is_remote(first.dst)) return 1;
+    for (; t.pc + n < t.code->size(); ++n) {
+      const instruction& i = (*t.code)[t.pc + n];
+      if (i.op != opcode::reduce || i.dst != first.dst || i.dst_offset != first.dst_offset ||
+          i.bytes != first.bytes || i.level != first.level)
+        break;
+    }
+    return n;
+  }
+
+  std::uint32_t launch(std::uint32_t index, const instruction& first) {
+    thread& t = m_threads[index];
+    if (!submit(index, m_launch_overhead)) return 0;
+    const std::uint32_t n = kernel_length(t);
+    if (t.running) return n;  // its last part has ended
+    t.running = true;
+    t.kernel_left = n;
+    for (std::uint32_t k = 0; k < n; ++k) launch_part(index, (&first)[k], k == 0);
+    return 0;
+  }
+
+  void launch_part(std::uint32_t index, const instruction& i, bool first) {
+    const std::int32_t own = m_threads[index].rank;
+    const std::uint32_t at = new_movement();
+    movement& m = m_movements[at];
+    m.bytes = static_cast<double>(i.bytes);
+    m.thread[0] = m.thread[1] = index;
+    m.kernel = true;
+    const bool reduces = i.op == opcode::reduce;
+    const std::int32_t source = plan::is_remote(i.src) ? i.peer : own;
+    const std::int32_t target = plan::is_remote(i.dst) ? i.peer : own;
+    m_limits.add_kernel(m.through, own,
+                        reduces ? m_machine.local.reduce_rate : m_machine.local.copy_rate);
+    m_limits.add_memory(m.through, source, 1);
+    // What is reduced into is read and written once a kernel.
+    if (first) m_limits.add_memory(m.through, target, reduces ? 2 : 1);
+    ticks latency = m_launch_latency;
+    if (source != target) {
+      const way w = way_of(source, target, i.level);
+      count_message(source, target, w, i.bytes);
+      m_limits.add_message(m.through, source, target, w.level, w.transport);
+      if (target != own && reduces) {
+        count_message(target, source, w, i.bytes);
+        m_limits.add_message(m.through, target, source, w.level, w.transport);
+      }
+      latency += w.latency;
+    }
+    m_events.push({m_now + latency, m_number++, at, true});
+  }
+
+  // ---- signals
+
+  // Signals of one flag number to several peers are one work of the rank.
+  std::uint32_t raise(std::uint32_t index, const instruction& first) {
+    thread& t = m_threads[index];
+    if (!submit(index, way_of(t.rank, first.peer, first.level).overhead)) return 0;
+    std::uint32_t n = 0;
+    for (; t.pc + n < t.code->size(); ++n) {
+      const instruction& i = (*t.code)[t.pc + n];
+      if (i.op != opcode::signal || i.dst_offset != first.dst_offset) break;
+      const ticks there = m_now + way_of(t.rank, i.peer, i.level).latency;
+      auto& queue = m_signals.find(t.rank, i.peer, i.dst_offset);
+      if (queue.first != 0 && !queue.sends)
+        wake(m_signals.pop(queue).thread, there);
+      else {
+        queue.sends = true;
+        m_signals.push(queue, {index, 0, 0, there});
+      }
+    }
+    return n;
+  }
+
+  std::uint32_t take_signal(std::uint32_t index, const instruction& i) {
+    thread& t = m_threads[index];
+    if (t.submitted) return 1;  // woken by it
+    t.submitted = true;
+    auto& queue = m_signals.find(i.peer, t.rank, i.dst_offset);
+    if (queue.first != 0 && queue.sends) {
+      const ticks there = m_signals.pop(queue).at;
+      if (there <= m_now) return 1;
+      wake(index, there);
+      return 0;
+    }
+    queue.sends = false;
+    m_signals.push(queue, {index, 0, 0, 0});
+    return 0;
+  }
+
+  // ---- the end
+
+  void finish() {
+    for (const thread& t : m_threads) {
+      if (t.pc == t.code->size()) continue;
+      base::fail(errc::invalid_argument,
+                 "the plan never ends: rank " + std::to_string(t.rank) + ", channel " +
+                     std::to_string(t.channel) + " waits at instruction " + std::to_string(t.pc) +
+                     " (" + plan::to_text((*t.code)[t.pc]) + ")",
+                 "Verify the plan before simulating it.");
+    }
+    for (const double end : m_result.rank_seconds)
+      m_result.seconds = std::max(m_result.seconds, end);
+    for (const auto& [key, pair] : m_pairs) m_result.matrix.push_back(pair);
+    std::sort(m_result.matrix.begin(), m_result.matrix.end(), [](const auto& a, const auto& b) {
+      return a.from != b.from ? a.from < b.from : a.to < b.to;
+    });
+    m_result.work = work();
+    if (m_options.usage) m_result.uses = m_limits.uses();
+  }
+
+  const plan::schedule& m_schedule;
+  const machine& m_machine;
+  const simulate_options m_options;
+  flows m_flows;
+  limits m_limits;
+  std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
+  ticks m_launch_latency = 0, m_launch_overhead = 0;
+  std::vector<thread> m_threads;
+  std::vector<ticks> m_free_at;  // by rank: when it can do its next work
+  std::vector<movement> m_movements;
+  std::vector<std::uint32_t> m_free;
+  plan::queues<waiting> m_messages, m_signals;
+  std::unordered_map<std::uint64_t, pair_traffic> m_pairs;
+  std::priority_queue<event, std::vector<event>, std::greater<>> m_events;
+  std::uint64_t m_number = 0;
+  ticks m_now = 0;
+  prediction m_result;
+};
+
+}  // namespace
+
+const char* name(usage::part p) noexcept {
+  switch (p) {
+    case usage::part::memory: return "memory";
+    case usage::part::kernels: return "kernels";
+    case usage::part::rank_out: return "rank_out";
+    case usage::part::rank_in: return "rank_in";
+    case usage::part::port_out: return "port_out";
+    case usage::part::port_in: return "port_in";
+    case usage::part::port_both: return "port_both";
+    case usage::part::link: return "link";
+    case usage::part::fabric: return "fabric";
+  }
+  return "unknown";
+}
+
+prediction simulate(const plan::schedule& s, const machine& m, const simulate_options& o) {
+  check(m);
+  plan::check(s.what);
+  if (s.what.ranks > rank_count(m))
+    base::fail(errc::invalid_argument,
+               "the plan has " + std::to_string(s.what.ranks) + " ranks and the machine '" +
+                   m.name + "' only " + std::to_string(rank_count(m)),
+               "Plan for fewer, or raise the outermost groups in the description.");
+  if (const plan::verdict form = plan::check_form(s); !form)
+    base::fail(errc::invalid_argument, "the plan is wrong: " + form.message,
+               "Verify the plan before simulating it.");
+  return simulation(s, m, o).run();
+}
+
+}  // namespace sucl::sim

@@ -1,0 +1,59 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Search: the best plan for a collective on a machine.
+#pragma once
+
+#include "plan/algorithms.hpp"
+#include "sim/machine.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace sucl::tune {
+
+/// A plan that was simulated.
+struct found {
+  plan::recipe how;
+  std::string source;  ///< who published these parameters; empty: nobody
+  double seconds = 0;  ///< predicted by the simulator
+  double guessed = 0;  ///< by guess()
+  std::uint64_t instructions = 0;
+  std::uint64_t hash = 0;
+  std::uint64_t scratch_bytes = 0;  ///< most of a rank
+  bool verified = false;            ///< proved right at this size
+};
+
+struct search_options {
+  int keep = 5;  ///< how many to return
+  /// Work of the simulator in all (sim::prediction::work), a measure of time that is the same
+  /// everywhere; 0: enough for well under a second at 64 ranks and for seconds at thousands.
+  double budget = 0;
+  /// Plans of more instructions are returned unverified.
+  double most_verified = 6e6;
+  /// Sets of parameters that must be among those simulated, whatever they cost.
+  std::vector<plan::recipe> always;
+  /// Called with what it is at.
+  std::function<void(const std::string&)> progress;
+};
+
+struct search_result {
+  std::vector<found> best;  ///< by predicted time, the winner first; never empty
+  int candidates = 0;       ///< recipes looked at
+  int simulated = 0;        ///< plans built and simulated
+};
+
+/// Looks at the candidates and the published parameter sets, sorts them by guess(), simulates the
+/// most promising ones and the published ones as far as the budget goes, then changes the
+/// parameters of the best while that helps. Deterministic: the same input gives the same result
+/// everywhere.
+///
+/// What is returned was proved right by the verifier, unless it has more than most_verified
+/// instructions. Throws what plan::check() throws, and invalid_argument where the machine has fewer
+/// ranks.
+search_result search(const plan::problem& p, const sim::machine& m, const search_options& o = {});
+
+}  // namespace sucl::tune

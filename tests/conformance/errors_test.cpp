@@ -1,0 +1,345 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Wrong arguments are errors at the call, on the rank that passes them, with fact, cause and cure;
+// nothing is started, and the communicator goes on.
+#include "ranks/job.hpp"
+
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+namespace sucl::testing {
+namespace {
+
+constexpr std::size_t n = 24;
+
+class errors : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    // Every rank made the same mistakes, so all are here.
+    std::vector<int> value{world.rank() + 1};
+    world.blocking().allreduce(value.data(), 1, op::sum);
+    EXPECT_EQ(value[0], sum_to(size)) << "the communicator is out of step";
+    world.allreduce(value.data(), 1, op::max).wait();
+    EXPECT_EQ(value[0], sum_to(size));
+    EXPECT_NO_THROW(world.check());
+  }
+
+  /// Expects that `call` fails in both forms, as an operation whose name starts with `operation`.
+  template <class Call>
+  void refused(errc code, const std::string& operation, const std::string& words, Call&& call) {
+    auto blocking = world.blocking();
+    refused_once(code, operation, words, [&] { call(world); });
+    refused_once(code, operation, words, [&] { call(blocking); });
+  }
+
+  template <class Call>
+  void refused_once(errc code, const std::string& operation, const std::string& words,
+                    Call&& call) {
+    SCOPED_TRACE(operation + ": " + words);
+    try {
+      call();
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), code) << e.what();
+      EXPECT_EQ(e.rank(), world.rank()) << e.what();
+      EXPECT_EQ(e.operation().substr(0, operation.size()), operation) << e.what();
+      EXPECT_NE(e.message().find(words), std::string::npos) << e.what();
+      EXPECT_FALSE(e.hint().empty()) << e.what();
+      const std::string what = e.what();
+      for (const auto& part : {e.message(), e.hint(), std::string(name(code))})
+        EXPECT_NE(what.find(part), std::string::npos) << what;
+      return;
+    }
+    ADD_FAILURE() << "no error";
+  }
+
+  communicator world = the_job().world;
+  sycl::queue q = the_job().queue;
+  int size = world.size();
+  std::size_t p = static_cast<std::size_t>(size);
+  shared<int> x{n * p + 8, q};
+  shared<int> y{n * p + 8, q};
+  std::vector<std::size_t> counts = std::vector<std::size_t>(p, 2);
+  std::vector<std::size_t> displs = [this] {
+    std::vector<std::size_t> d(p);
+    for (std::size_t r = 0; r < p; ++r) d[r] = 3 * r;
+    return d;
+  }();
+};
+
+TEST_F(errors, of_roots) {
+  for (const int root : {-1, size, 1 << 20}) {
+    const std::string words = "root " + std::to_string(root);
+    refused(errc::invalid_rank, "broadcast", words,
+            [&](auto& c) { c.broadcast(x.get(), n, root); });
+    refused(errc::invalid_rank, "reduce", words,
+            [&](auto& c) { c.reduce(x.get(), y.get(), n, op::sum, root); });
+    refused(errc::invalid_rank, "gather", words,
+            [&](auto& c) { c.gather(x.get(), y.get(), n, root); });
+    refused(errc::invalid_rank, "gather", words, [&](auto& c) { c.gather(x.get(), n, root); });
+    refused(errc::invalid_rank, "scatter", words,
+            [&](auto& c) { c.scatter(x.get(), y.get(), n, root); });
+    refused(errc::invalid_rank, "gatherv", words,
+            [&](auto& c) { c.gatherv(x.get(), 2, y.get(), counts, displs, root); });
+    refused(errc::invalid_rank, "scatterv", words,
+            [&](auto& c) { c.scatterv(x.get(), counts, displs, y.get(), 2, root); });
+    sycl::buffer<int, 1> b{sycl::range<1>(8)};
+    refused(errc::invalid_rank, "broadcast", words, [&](auto& c) { c.broadcast(b, root); });
+  }
+}
+
+TEST_F(errors, of_peers_and_tags) {
+  for (const int peer : {-1, size}) {
+    const std::string words = "peer " + std::to_string(peer);
+    refused(errc::invalid_rank, "send", words, [&](auto& c) { c.send(x.get(), n, peer); });
+    refused(errc::invalid_rank, "recv", words, [&](auto& c) { c.recv(x.get(), n, peer); });
+    refused(errc::invalid_rank, "sendrecv", words,
+            [&](auto& c) { c.sendrecv(x.get(), n, peer, y.get(), n, 0); });
+    refused(errc::invalid_rank, "sendrecv", words,
+            [&](auto& c) { c.sendrecv(x.get(), n, 0, y.get(), n, peer); });
+  }
+  for (const int tag : {-1, 32767, std::numeric_limits<int>::max()}) {
+    const std::string words = "tag " + std::to_string(tag);
+    refused(errc::invalid_argument, "send", words, [&](auto& c) { c.send(x.get(), n, 0, tag); });
+    refused(errc::invalid_argument, "recv", words, [&](auto& c) { c.recv(x.get(), n, 0, tag); });
+  }
+}
+
+TEST_F(errors, in_groups) {
+  group g(world);
+  g.send(x.get(), n, size);
+  refused_once(errc::invalid_rank, "group", "peer " + std::to_string(size), [&] { g.submit(); });
+  // What was collected is given up: the group can be used again.
+  group again(world);
+  again.recv(static_cast<int*>(nullptr), n, 0);
+  refused_once(errc::invalid_memory, "group", "null", [&] { again.run(); });
+}
+
+TEST_F(errors, of_counts) {
+  const auto huge = std::numeric_limits<std::size_t>::max();
+  refused(errc::invalid_count, "allreduce", std::to_string(huge),
+          [&](auto& c) { c.allreduce(x.get(), huge, op::sum); });
+  refused(errc::invalid_count, "alltoall", std::to_string(huge / 4),
+          [&](auto& c) { c.alltoall(x.get(), y.get(), huge / 4); });
+  refused(errc::invalid_count, "send", std::to_string(huge),
+          [&](auto& c) { c.send(x.get(), huge, 0); });
+  auto wrong = counts;
+  wrong.back() = huge;
+  refused(errc::invalid_count, "reduce_scatter", std::to_string(huge),
+          [&](auto& c) { c.reduce_scatter(x.get(), y.get(), wrong, op::sum); });
+  refused(errc::invalid_count, "allgatherv", "counts[" + std::to_string(world.rank()) + "] is 2",
+          [&](auto& c) { c.allgatherv(x.get(), 1, y.get(), counts, displs); });
+}
+
+TEST_F(errors, of_arrays) {
+  auto longer = counts;
+  longer.push_back(1);
+  const std::string words = std::to_string(p + 1) + " entries";
+  refused(errc::invalid_count, "reduce_scatter", words,
+          [&](auto& c) { c.reduce_scatter(x.get(), y.get(), longer, op::sum); });
+  refused(errc::invalid_count, "allgatherv", words,
+          [&](auto& c) { c.allgatherv(x.get(), 2, y.get(), counts, longer); });
+  refused(errc::invalid_count, "alltoallv", words,
+          [&](auto& c) { c.alltoallv(x.get(), longer, displs, y.get(), counts, displs); });
+  refused(errc::invalid_count, "gatherv", words,
+          [&](auto& c) { c.gatherv(x.get(), 2, y.get(), longer, displs, 0); });
+  refused(errc::invalid_count, "scatterv", words,
+          [&](auto& c) { c.scatterv(x.get(), counts, longer, y.get(), 2, 0); });
+  refused(errc::invalid_argument, "allgatherv", "needs displacements",
+          [&](auto& c) { c.allgatherv(x.get(), 2, y.get(), counts, {}); });
+  refused(errc::invalid_argument, "alltoallv", "needs send counts",
+          [&](auto& c) { c.alltoallv(x.get(), {}, displs, y.get(), counts, displs); });
+  if (world.rank() == 0)
+    refused(errc::invalid_argument, "gatherv", "needs counts",
+            [&](auto& c) { c.gatherv(x.get(), 2, y.get(), {}, displs, 0); });
+}
+
+TEST_F(errors, of_ops_and_types) {
+  shared<float> f{n, q};
+  shared<std::complex<float>> z{n, q};
+  shared<loc<int>> l{n, q};
+  shared<std::byte> b{n, q};
+  const auto check = [&](auto* data, op o, const std::string& words) {
+    refused(errc::invalid_type, "allreduce", words, [&](auto& c) { c.allreduce(data, n, o); });
+    refused(errc::invalid_type, "reduce", words, [&](auto& c) { c.reduce(data, n, o, 0); });
+    refused(errc::invalid_type, "scan", words, [&](auto& c) { c.scan(data, n, o); });
+  };
+  check(f.get(), op::bit_and, "op bit_and is not defined for elements of type fp32");
+  check(f.get(), op::logical_or, "op logical_or is not defined for elements of type fp32");
+  check(x.get(), op::minloc, "op minloc is not defined for elements of type int32");
+  check(z.get(), op::max, "op max is not defined for elements of type complex_fp32");
+  check(l.get(), op::sum, "op sum is not defined for elements of type int32_loc");
+  check(b.get(), op::sum, "op sum is not defined for elements of type bytes");
+  check(x.get(), op::none, "op none is not defined");
+  check(x.get(), static_cast<op>(99), "is not defined");
+  refused(errc::invalid_type, "scan", "op avg is not defined for scan",
+          [&](auto& c) { c.scan(x.get(), n, op::avg); });
+  refused(errc::invalid_type, "exscan", "op avg is not defined for exscan",
+          [&](auto& c) { c.exscan(f.get(), n, op::avg); });
+}
+
+TEST_F(errors, of_overlapping_memory) {
+  const std::string words = "overlap";
+  refused(errc::invalid_memory, "allreduce", words,
+          [&](auto& c) { c.allreduce(x.get(), x.get() + n - 1, n, op::sum); });
+  refused(errc::invalid_memory, "alltoall", words,
+          [&](auto& c) { c.alltoall(x.get(), x.get() + 1, n); });
+  refused(errc::invalid_memory, "sendrecv", words,
+          [&](auto& c) { c.sendrecv(x.get(), n, 0, x.get() + 4, n, 0); });
+  sycl::buffer<int, 1> b{sycl::range<1>(16)};
+  refused(errc::invalid_memory, "allreduce", words,
+          [&](auto& c) { c.allreduce(block<int, 1>(b, 0, 8), block<int, 1>(b, 7, 8), op::sum); });
+  sycl::buffer<int, 2> b2{sycl::range<2>(8, 8)};
+  refused(errc::invalid_memory, "allreduce", words, [&](auto& c) {
+    c.allreduce(block<int, 2>(b2, {0, 0}, {4, 4}), block<int, 2>(b2, {3, 3}, {4, 4}), op::sum);
+  });
+}
+
+TEST_F(errors, of_null_memory) {
+  int* null = nullptr;
+  refused(errc::invalid_memory, "allreduce", "null",
+          [&](auto& c) { c.allreduce(null, n, op::sum); });
+  refused(errc::invalid_memory, "allreduce", "send memory",
+          [&](auto& c) { c.allreduce(null, y.get(), n, op::sum); });
+  refused(errc::invalid_memory, "allgather", "receive memory",
+          [&](auto& c) { c.allgather(x.get(), null, n); });
+  refused(errc::invalid_memory, "send", "null", [&](auto& c) { c.send(null, n, 0); });
+  refused(errc::invalid_memory, "recv", "null", [&](auto& c) { c.recv(null, n, 0); });
+  // Where nothing is read or written, there may be nothing.
+  EXPECT_NO_THROW(world.blocking().allreduce(null, 0, op::sum));
+  EXPECT_NO_THROW(world.blocking().gather(null, null, 0, 0));
+}
+
+TEST_F(errors, of_blocks) {
+  sycl::buffer<int, 1> b{sycl::range<1>(100)};
+  sycl::buffer<int, 2> b2{sycl::range<2>(10, 10)};
+  const std::string words = "outside a buffer";
+  const auto most = std::numeric_limits<std::size_t>::max();
+  refused(errc::invalid_count, "broadcast", words,
+          [&](auto& c) { c.broadcast(b, sycl::id<1>(90), sycl::range<1>(11), 0); });
+  refused(errc::invalid_count, "broadcast", words,
+          [&](auto& c) { c.broadcast(b, sycl::id<1>(101), sycl::range<1>(0), 0); });
+  refused(errc::invalid_count, "broadcast", words,
+          [&](auto& c) { c.broadcast(b, sycl::id<1>(most), sycl::range<1>(1), 0); });
+  refused(errc::invalid_count, "allreduce", words,
+          [&](auto& c) { c.allreduce(block<int, 2>(b2, {0, 5}, {2, 6}), op::sum); });
+  refused(errc::invalid_count, "send", words,
+          [&](auto& c) { c.send(block<int, 2>(b2, {10, 0}, {1, 1}), 0); });
+}
+
+TEST_F(errors, of_buffers_too_small) {
+  sycl::buffer<int, 1> small{sycl::range<1>(10)}, large{sycl::range<1>(11)};
+  refused(errc::invalid_count, "allreduce", "receive memory",
+          [&](auto& c) { c.allreduce(large, small, op::sum); });
+  if (size > 1) {
+    refused(errc::invalid_count, "allgather", "needs " + std::to_string(10 * p),
+            [&](auto& c) { c.allgather(small, large); });
+    sycl::buffer<int, 1> odd{sycl::range<1>(10 * p + 1)};
+    refused(errc::invalid_count, "allgather", "cannot be divided",
+            [&](auto& c) { c.allgather(odd); });
+    refused(errc::invalid_count, "alltoall", "cannot be divided",
+            [&](auto& c) { c.alltoall(odd, small); });
+  }
+}
+
+TEST_F(errors, of_memory_of_another_context) {
+  for (const auto& platform : sycl::platform::get_platforms()) {
+    if (platform == q.get_device().get_platform()) continue;
+    sycl::queue other{platform.get_devices()[0]};
+    shared<int> foreign{n, other};
+    const auto words = platform.get_info<sycl::info::platform::name>();
+    refused(errc::invalid_memory, "allreduce", words,
+            [&](auto& c) { c.allreduce(foreign.get(), n, op::sum); });
+    refused(errc::invalid_memory, "send", words, [&](auto& c) { c.send(foreign.get(), n, 0); });
+    return;
+  }
+  GTEST_SKIP() << "there is one SYCL platform only";
+}
+
+TEST_F(errors, of_empty_communicators) {
+  const auto check = [&](communicator& none) {
+    EXPECT_FALSE(none);
+    group g(none);
+    g.send(x.get(), 1, 0);
+    for (const std::function<void()>& call : std::vector<std::function<void()>>{
+             [&] { none.rank(); }, [&] { none.size(); }, [&] { none.members(); },
+             [&] { none.queue(); }, [&] { none.blocking(); }, [&] { none.split(0); },
+             [&] { none.wait(); }, [&] { none.barrier(); },
+             [&] { none.allreduce(x.get(), n, op::sum); }, [&] { g.submit(); }, [&] { g.run(); }})
+      EXPECT_NE(expect_error(errc::shut_down, call).find("empty"), std::string::npos);
+  };
+  communicator nothing;
+  check(nothing);
+  auto left_out = world.split(-1);
+  check(left_out);
+}
+
+// A message that is shorter or longer than its receive: an error where it is received, now or
+// later.
+TEST_F(errors, of_messages_of_another_length) {
+  if (size < 2) GTEST_SKIP() << "needs two ranks";
+  for (const std::size_t sent : {n - 1, n + 1}) {
+    auto pair = world.dup();
+    if (pair.rank() == 0) {
+      pair.blocking().send(x.get(), sent, 1);
+      pair.send(x.get(), sent, 1).wait();
+    } else if (pair.rank() == 1) {
+      const auto text =
+          expect_error(errc::invalid_count, [&] { pair.blocking().recv(y.get(), n, 0); });
+      EXPECT_NE(text.find(std::to_string(n)), std::string::npos) << text;
+      expect_error(errc::invalid_count, [&] {
+        pair.recv(y.get(), n, 0).wait();
+        pair.check();
+      });
+    }
+    pair.blocking().barrier();
+  }
+}
+
+}  // namespace
+
+// Calls on communicators that outlive their runtime; `rt` has ended.
+int after_the_end(communicator world, blocking_communicator blocking, communicator aside) {
+  std::vector<int> v(4);
+  int failures = 0;
+  group g(aside);
+  g.send(v.data(), 1, 0);
+  for (const std::function<void()>& call : std::vector<std::function<void()>>{
+           [&] { world.barrier(); }, [&] { blocking.barrier(); },
+           [&] { world.allreduce(v.data(), 4, op::sum); },
+           [&] { blocking.allreduce(v.data(), 4, op::sum); },
+           [&] { aside.broadcast(v.data(), 4, 0); }, [&] { world.split(0); }, [&] { aside.dup(); },
+           [&] { world.wait(); }, [&] { g.run(); }, [&] { world.explain(kind::allreduce, 8); }}) {
+    try {
+      call();
+      std::fprintf(stderr, "no error after the end\n");
+      ++failures;
+    } catch (const error& e) {
+      if (e.code() == errc::shut_down && !e.hint().empty()) continue;
+      std::fprintf(stderr, "another error after the end: %s\n", e.what());
+      ++failures;
+    }
+  }
+  return failures;
+}
+
+}  // namespace sucl::testing
+
+int main(int argc, char** argv) {
+  try {
+    sucl::runtime rt{argc, argv};
+    sucl::testing::job j;
+    j.queue = sycl::queue(sycl::cpu_selector_v);
+    j.world = rt.world(j.queue);
+    j.aside = rt.world();
+    const int result = sucl::testing::run_tests(argc, argv, rt, j);
+    auto blocking = j.world.blocking();
+    rt.shut_down();
+    return result + sucl::testing::after_the_end(j.world, blocking, j.aside);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,108 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations of more than 2^31 elements, which an int cannot count. Skipped, with exit status 77,
+// where the machine has too little memory.
+#include <sucl/sucl.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t n = (std::size_t{1} << 31) + (std::size_t{1} << 26) + 5;
+// A prime: no power of two of elements later the same values come again.
+constexpr std::size_t period = 1000003;
+
+std::size_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  std::size_t kib = 0;
+  while (file >> key >> kib >> unit)
+    if (key == "MemAvailable:") return kib << 10;
+  return 0;
+}
+
+std::int8_t value(int rank, std::size_t i) {
+  return static_cast<std::int8_t>((i * 37 + static_cast<std::size_t>(rank) * 5) % 31);
+}
+
+template <class Value>
+std::vector<std::int8_t> one_period(Value&& v) {
+  std::vector<std::int8_t> p(period);
+  for (std::size_t i = 0; i < period; ++i) p[i] = v(i);
+  return p;
+}
+
+void fill(std::int8_t* data, const std::vector<std::int8_t>& with) {
+  for (std::size_t i = 0; i < n; i += period)
+    std::memcpy(data + i, with.data(), std::min(period, n - i));
+}
+
+bool check(const char* what, int rank, const std::int8_t* data,
+           const std::vector<std::int8_t>& expected) {
+  for (std::size_t start = 0; start < n; start += period) {
+    const std::size_t length = std::min(period, n - start);
+    if (std::memcmp(data + start, expected.data(), length) == 0) continue;
+    const auto* wrong = std::mismatch(data + start, data + start + length, expected.begin()).first;
+    std::printf("FAILED on rank %d: %s of %zu int8, element %td: got %d, expected %d\n", rank, what,
+                n, wrong - data, *wrong, expected[static_cast<std::size_t>(wrong - data) - start]);
+    return false;
+  }
+  return true;
+}
+
+bool enough_memory(sucl::communicator& comm) {
+  std::uint64_t least = available_bytes();
+  comm.blocking().allreduce(&least, 1, sucl::op::min);
+  // The memory here, and as much again in the MPI library.
+  const auto needed = 2 * n * static_cast<std::size_t>(comm.size()) + (std::size_t{1} << 30);
+  if (least >= needed) return true;
+  if (comm.rank() == 0)
+    std::printf("skipped: %zu GiB of memory are free, %zu are needed\n",
+                static_cast<std::size_t>(least >> 30), (needed >> 30) + 1);
+  return false;
+}
+
+int run(sucl::runtime& rt) {
+  auto comm = rt.world();
+  const int me = comm.rank();
+  const int last = comm.size() - 1;
+  if (!enough_memory(comm)) return 77;
+  const auto mine = one_period([&](std::size_t i) { return value(me, i); });
+  const auto sums = one_period([&](std::size_t i) {
+    int total = 0;
+    for (int r = 0; r <= last; ++r) total += value(r, i);
+    return static_cast<std::int8_t>(total);
+  });
+  const std::unique_ptr<std::int8_t[]> data(new std::int8_t[n]);
+  fill(data.get(), mine);
+  comm.blocking().allreduce(data.get(), n, sucl::op::sum);
+  bool good = check("allreduce", me, data.get(), sums);
+  fill(data.get(), mine);
+  comm.broadcast(data.get(), n, last).wait();
+  comm.check();
+  good = check("broadcast", me, data.get(),
+               one_period([&](std::size_t i) { return value(last, i); })) &&
+         good;
+  if (good && me == 0) std::printf("%zu elements: allreduce and broadcast are right\n", n);
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    sucl::runtime rt{argc, argv};
+    return run(rt);
+  } catch (const std::exception& e) {
+    std::printf("FAILED: %s\n", e.what());
+    return 1;
+  }
+}

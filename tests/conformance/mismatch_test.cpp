@@ -1,0 +1,162 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// With the validate layer, ranks that mean different operations get the same error on every rank,
+// whichever rank differs and in whichever form they call, and go on afterwards.
+#include "ranks/job.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+namespace sucl::testing {
+namespace {
+
+using words = std::vector<std::string>;
+
+struct difference {
+  const char* name;
+  std::string in_message;
+  std::function<void(communicator&)> usual, other;
+};
+
+std::vector<int> x(4096, 1), y(4096);
+std::vector<float> f(4096, 1);
+
+// A call in both forms.
+template <class Call>
+std::function<void(communicator&)> in_form(bool blocking, Call call) {
+  return [=](communicator& c) {
+    if (blocking) {
+      auto b = c.blocking();
+      call(b);
+    } else {
+      call(c);
+      c.wait();
+    }
+  };
+}
+
+std::vector<difference> differences(std::size_t p, bool blocking) {
+  const std::vector<std::size_t> twos(p, 2), threes(p, 3);
+  std::vector<std::size_t> displs(p);
+  for (std::size_t r = 0; r < p; ++r) displs[r] = 4 * r;
+  const auto form = [=](auto call) { return in_form(blocking, call); };
+  const auto allreduce = [=](std::size_t n, op o) {
+    return form([=](auto& c) { c.allreduce(x.data(), y.data(), n, o); });
+  };
+  return {
+      {"count", "count", allreduce(8, op::sum), allreduce(9, op::sum)},
+      {"empty", "count", allreduce(8, op::sum), allreduce(0, op::sum)},
+      {"op", "op", allreduce(8, op::sum), allreduce(8, op::max)},
+      {"avg", "op", allreduce(8, op::sum), allreduce(8, op::avg)},
+      {"type", "type", allreduce(8, op::sum),
+       form([](auto& c) { c.allreduce(f.data(), 8, op::sum); })},
+      {"element size", "element size", form([](auto& c) {
+         c.broadcast(reinterpret_cast<std::array<std::byte, 3>*>(x.data()), 8, 0);
+       }),
+       form([](auto& c) {
+         c.broadcast(reinterpret_cast<std::array<std::byte, 5>*>(x.data()), 8, 0);
+       })},
+      {"kind", "kind", allreduce(8, op::sum),
+       form([](auto& c) { c.reduce(x.data(), y.data(), 8, op::sum, 0); })},
+      {"barrier", "kind", form([](auto& c) { c.barrier(); }),
+       form([](auto& c) { c.allgather(x.data(), y.data(), 4); })},
+      {"root of broadcast", "root", form([](auto& c) { c.broadcast(x.data(), 8, 0); }),
+       form([](auto& c) { c.broadcast(x.data(), 8, 1); })},
+      {"root of scatter", "root", form([](auto& c) { c.scatter(x.data(), y.data(), 8, 1); }),
+       form([](auto& c) { c.scatter(x.data(), y.data(), 8, 0); })},
+      {"count of alltoall", "count", form([](auto& c) { c.alltoall(x.data(), y.data(), 8); }),
+       form([](auto& c) { c.alltoall(x.data(), y.data(), 7); })},
+      {"in place", "in place", allreduce(8, op::sum),
+       form([](auto& c) { c.allreduce(x.data(), 8, op::sum); })},
+      {"counts of reduce_scatter", "counts",
+       form([=](auto& c) { c.reduce_scatter(x.data(), y.data(), twos, op::sum); }),
+       form([=](auto& c) { c.reduce_scatter(x.data(), y.data(), threes, op::sum); })},
+      {"counts of allgatherv", "counts",
+       form([=](auto& c) { c.allgatherv(x.data(), 2, y.data(), twos, displs); }),
+       form([=](auto& c) { c.allgatherv(x.data(), 3, y.data(), threes, displs); })},
+      {"counts of alltoallv", "rank",
+       form([=](auto& c) { c.alltoallv(x.data(), twos, displs, y.data(), twos, displs); }),
+       form([=](auto& c) { c.alltoallv(x.data(), threes, displs, y.data(), threes, displs); })},
+      {"counts of gatherv", "rank",
+       form([=](auto& c) { c.gatherv(x.data(), 2, y.data(), twos, displs, 0); }),
+       form([=](auto& c) { c.gatherv(x.data(), 3, y.data(), threes, displs, 0); })},
+  };
+}
+
+// The text of each rank, so that they can be compared.
+std::vector<std::string> everybodys(communicator aside, const std::string& mine) {
+  constexpr std::size_t room = 1024;
+  const auto p = static_cast<std::size_t>(aside.size());
+  std::vector<char> own(room, '\0'), all(p * room);
+  std::strncpy(own.data(), mine.c_str(), room - 1);
+  aside.blocking().allgather(own.data(), all.data(), room);
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(&all[r * room]);
+  return texts;
+}
+
+void differ(communicator& comm, communicator aside, int odd, bool blocking) {
+  for (const difference& d : differences(static_cast<std::size_t>(comm.size()), blocking)) {
+    SCOPED_TRACE(std::string(d.name) + ", rank " + std::to_string(odd) + " differs, " +
+                 (blocking ? "blocking" : "event"));
+    std::string text = "no error";
+    try {
+      (comm.rank() == odd ? d.other : d.usual)(comm);
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::mismatch) << e.what();
+      EXPECT_EQ(e.rank(), comm.rank());
+      EXPECT_FALSE(e.hint().empty());
+      text = e.message();
+    }
+    EXPECT_NE(text.find(d.in_message), std::string::npos) << text;
+    for (const auto& other : everybodys(aside, text)) EXPECT_EQ(other, text);
+    std::vector<int> v{comm.rank() + 1};
+    comm.blocking().allreduce(v.data(), 1, op::sum);
+    EXPECT_EQ(v[0], sum_to(comm.size()));
+  }
+}
+
+TEST(mismatch, on_the_last_rank) {
+  auto comm = the_job().world.dup();
+  for (const bool blocking : {false, true})
+    differ(comm, the_job().aside, comm.size() - 1, blocking);
+}
+
+TEST(mismatch, on_the_first_rank) {
+  auto comm = the_job().world.dup();
+  for (const bool blocking : {false, true}) differ(comm, the_job().aside, 0, blocking);
+}
+
+// Wrong for one rank alone: an error there at once; the others learn it too if they wait for it.
+TEST(mismatch, of_forms) {
+  auto comm = the_job().world.dup();
+  std::vector<int> v{1};
+  const auto text = expect_error(errc::mismatch, [&] {
+    if (comm.rank() == 0) {
+      comm.blocking().allreduce(v.data(), 1, op::sum);
+    } else {
+      comm.allreduce(v.data(), 1, op::sum);
+      comm.wait();
+    }
+  });
+  EXPECT_NE(text.find("form"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace sucl::testing
+
+int main(int argc, char** argv) {
+  try {
+    sucl::runtime rt{argc, argv};
+    sucl::testing::job j;
+    j.queue = sycl::queue(sycl::cpu_selector_v);
+    j.world = rt.world(j.queue);
+    j.aside = rt.world();
+    return sucl::testing::run_tests(argc, argv, rt, j);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

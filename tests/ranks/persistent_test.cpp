@@ -1,0 +1,96 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations that are made once, and memory that all ranks of a node reach.
+#include "job.hpp"
+
+#include <numeric>
+
+namespace sucl::testing {
+namespace {
+
+struct repeated : ::testing::Test {
+  job& j = the_job();
+  const int rank = j.world.rank();
+  const int size = j.world.size();
+};
+
+TEST_F(repeated, allreduce_in_both_forms) {
+  constexpr std::size_t n = 1000;
+  shared<int> in(n, j.queue), out(n, j.queue);
+  auto sum = j.world.persistent().allreduce(in.get(), out.get(), n, op::sum);
+  for (int round = 0; round < 50; ++round) {
+    for (std::size_t i = 0; i < n; ++i) in[i] = rank + round;
+    if (round % 2)
+      sum.run();
+    else
+      sum.start().wait();
+    const int want = size * round + size * (size - 1) / 2;
+    ASSERT_EQ(out[0], want);
+    ASSERT_EQ(out[n - 1], want);
+  }
+}
+
+TEST_F(repeated, keeps_its_own_counts) {
+  std::vector<int> mine(static_cast<std::size_t>(rank) + 1, rank), all;
+  persistent gather;
+  {
+    std::vector<std::size_t> counts, displs;
+    for (int r = 0; r < size; ++r) {
+      displs.push_back(all.size());
+      counts.push_back(static_cast<std::size_t>(r) + 1);
+      all.resize(all.size() + counts.back());
+    }
+    gather = j.world.persistent().allgatherv(mine.data(), mine.size(), all.data(), counts, displs);
+  }
+  for (int round = 0; round < 3; ++round) {
+    std::fill(all.begin(), all.end(), -1);
+    gather.run();
+    auto at = all.begin();
+    for (int r = 0; r < size; ++r)
+      for (int k = 0; k <= r; ++k) ASSERT_EQ(*at++, r);
+  }
+}
+
+TEST_F(repeated, buffers) {
+  sycl::buffer<int> data{sycl::range{64}};
+  auto b = j.world.persistent().broadcast(data, 0);
+  for (int round = 1; round < 4; ++round) {
+    if (rank == 0)
+      for (auto& x : sycl::host_accessor(data)) x = round;
+    b.start();
+    ASSERT_EQ(sycl::host_accessor(data)[63], round);
+  }
+}
+
+TEST_F(repeated, wrong_calls_throw_when_they_are_made) {
+  int x = 0;
+  EXPECT_THROW(j.world.persistent().broadcast(&x, 1, size), error);
+  EXPECT_THROW(persistent().run(), error);
+  EXPECT_THROW(persistent().start(), error);
+}
+
+TEST_F(repeated, memory_that_all_ranks_reach) {
+  const auto p = static_cast<std::size_t>(size);
+  for (const std::size_t n : {std::size_t{1}, std::size_t{5000}, std::size_t{300001}}) {
+    auto comm = j.world;
+    int* in = comm.allocate<int>(n);
+    int* out = comm.allocate<int>(n * p);
+    EXPECT_EQ(in[n - 1], 0);
+    std::iota(in, in + n, rank);
+    comm.blocking().allgather(in, out, n);
+    for (std::size_t r = 0; r < p; ++r) ASSERT_EQ(out[r * n + n - 1], static_cast<int>(r + n - 1));
+    comm.allreduce(in, n, op::max).wait();
+    ASSERT_EQ(in[n - 1], static_cast<int>(n + p - 2));
+    // One rank alone has ordinary memory.
+    std::vector<int> plain(n, rank);
+    comm.blocking().allreduce(rank == size - 1 ? plain.data() : in, out, n, op::min);
+    ASSERT_EQ(out[0], size - 1);
+    EXPECT_THROW(comm.deallocate(plain.data()), error);
+    comm.deallocate(in);
+    comm.deallocate(out);
+  }
+}
+
+}  // namespace
+}  // namespace sucl::testing

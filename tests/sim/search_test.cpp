@@ -1,0 +1,220 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Search returns right plans, always the same, and none of the published parameter sets is better.
+#include "tune/search.hpp"
+
+#include "cases.hpp"
+#include "plan/passes.hpp"
+#include "plan/traffic.hpp"
+#include "plan/verify.hpp"
+#include "sim/simulate.hpp"
+#include "tune/candidates.hpp"
+#include "tune/estimate.hpp"
+#include "tune/shapes.hpp"
+#include "tune/table.hpp"
+
+#include <sucl/error.hpp>
+
+#include <gtest/gtest.h>
+
+namespace sucl::tune {
+namespace {
+
+using plan::problem;
+
+// Nodes of four ranks with two NICs each, and no numbers that the shipped descriptions may change.
+sim::machine small_machine() {
+  return sim::machine_from_toml(R"(
+name = "small"
+summary = "for tests"
+[[level]]
+name = "network"
+groups = 64
+ports = 2
+binding = "packed"
+port_bandwidth = 25.0
+[[level.transport]]
+name = "mpi"
+latency = 4.0
+overhead = 0.5
+[[level]]
+name = "node"
+groups = 4
+link_bandwidth = 100.0
+[[level.transport]]
+name = "ipc"
+latency = 2.0
+overhead = 0.5
+[[level.transport]]
+name = "mpi"
+latency = 8.0
+overhead = 0.5
+[memory]
+bandwidth = 1500.0
+copy_rate = 600.0
+reduce_rate = 400.0
+launch_latency = 3.0
+launch_overhead = 2.0
+)",
+                                "small");
+}
+
+problem make(kind k, int ranks, std::uint64_t bytes) {
+  return plan::cases::make_problem(k, ranks, bytes / 4, 4);
+}
+
+const std::vector<kind>& collectives() {
+  static const std::vector<kind> list{kind::broadcast, kind::reduce,  kind::allreduce,
+                                      kind::allgather, kind::gather,  kind::reduce_scatter_block,
+                                      kind::scatter,   kind::alltoall};
+  return list;
+}
+
+double time_of(const problem& p, const plan::recipe& r, const sim::machine& m) {
+  return sim::simulate(plan::build(p, r), m).seconds;
+}
+
+TEST(search, is_never_worse_than_published_parameters) {
+  const sim::machine m = small_machine();
+  for (const kind k : collectives())
+    for (const int ranks : {4, 8, 16})
+      for (const std::uint64_t bytes : {8u, 65536u, 16777216u}) {
+        const problem p = make(k, ranks, bytes);
+        const found best = search(p, m).best.front();
+        EXPECT_TRUE(best.verified);
+        EXPECT_DOUBLE_EQ(best.seconds, time_of(p, best.how, m));
+        for (const auto& sets : {hiccl_sets(p, m), ext_mpi_sets(p, m)})
+          for (const published& s : sets)
+            EXPECT_LE(best.seconds, time_of(p, s.how, m) * (1 + 1e-9))
+                << s.source << " " << plan::cases::describe(p, s.how) << "\n"
+                << plan::to_text(best.how);
+      }
+}
+
+TEST(search, gives_the_same_answer_again) {
+  const sim::machine m = small_machine();
+  const problem p = make(kind::allreduce, 24, 1 << 20);
+  const search_result a = search(p, m), b = search(p, m);
+  ASSERT_EQ(a.best.size(), b.best.size());
+  EXPECT_EQ(a.simulated, b.simulated);
+  for (std::size_t i = 0; i < a.best.size(); ++i) {
+    EXPECT_EQ(a.best[i].how, b.best[i].how);
+    EXPECT_EQ(a.best[i].seconds, b.best[i].seconds);
+    EXPECT_EQ(a.best[i].hash, plan::hash(plan::build(p, b.best[i].how)));
+  }
+}
+
+TEST(search, takes_any_kind_and_number_of_ranks) {
+  const sim::machine m = small_machine();
+  for (const kind k : plan::cases::kinds())
+    for (const int ranks : {1, 2, 7, 13}) {
+      const problem p = make(k, ranks, 4096);
+      const search_result r = search(p, m);
+      EXPECT_TRUE(r.best.front().verified) << plan::cases::describe(p, r.best.front().how);
+    }
+}
+
+TEST(search, answers_with_the_smallest_budget) {
+  search_options o;
+  o.budget = 1;
+  EXPECT_FALSE(search(make(kind::alltoall, 16, 4096), small_machine(), o).best.empty());
+}
+
+TEST(search, returns_no_more_than_asked_by_rising_time) {
+  search_options o;
+  o.keep = 3;
+  const search_result r = search(make(kind::allreduce, 16, 65536), small_machine(), o);
+  ASSERT_EQ(r.best.size(), 3u);
+  EXPECT_LE(r.best[0].seconds, r.best[1].seconds);
+  EXPECT_LE(r.best[1].seconds, r.best[2].seconds);
+}
+
+TEST(search, says_what_is_not_proved) {
+  search_options o;
+  o.most_verified = 10;
+  EXPECT_FALSE(search(make(kind::allreduce, 16, 65536), small_machine(), o).best[0].verified);
+}
+
+TEST(search, refuses_more_ranks_than_there_are) {
+  EXPECT_THROW(search(make(kind::allreduce, 257, 8), small_machine()), error);
+}
+
+// Peer memory reaches as far as there is a transport for it.
+TEST(candidates, use_peer_memory_in_a_node_only) {
+  const sim::machine m = small_machine();
+  const auto has = [&](int ranks, const char* algorithm) {
+    for (const plan::recipe& r : candidates(make(kind::allreduce, ranks, 4096), m))
+      if (r.algorithm == algorithm) return true;
+    return false;
+  };
+  EXPECT_TRUE(has(4, "two_shot"));
+  EXPECT_FALSE(has(8, "two_shot"));
+  EXPECT_TRUE(share_memory(m, 4));
+  EXPECT_FALSE(share_memory(m, 5));
+}
+
+TEST(shapes, follow_the_machine) {
+  const shape own = machine_shape(small_machine(), 32);
+  EXPECT_EQ(own.factors, (std::vector<int>{8, 4}));
+  EXPECT_EQ(own.vias, (std::vector<std::string>{"mpi", "ipc"}));
+  EXPECT_EQ(with_outer(own, {2, 2, 2}).factors, (std::vector<int>{2, 2, 2, 4}));
+  EXPECT_EQ(node_ranks(own), 4);
+  EXPECT_EQ(factors_up_to(12, 4), (std::vector<int>{4, 3}));
+  EXPECT_EQ(factors_up_to(7, 2), (std::vector<int>{7}));
+}
+
+// The guess may be wrong, but not so much that good plans come late.
+TEST(guess, is_of_the_order_of_the_simulation) {
+  const sim::machine m = small_machine();
+  for (const std::uint64_t bytes : {1024u, 4194304u}) {
+    const problem p = make(kind::allreduce, 16, bytes);
+    for (const char* text : {"ring", "exchange(radices=4,4)", "doubling", "tree", "cyclic",
+                             "hierarchical(hierarchy=4,4;inner=peer;outer=exchange)"}) {
+      const plan::recipe r = plan::recipe_from_text(text);
+      const double ratio = guess(p, r, m).seconds / time_of(p, r, m);
+      EXPECT_GT(ratio, 0.25) << text << " " << bytes;
+      EXPECT_LT(ratio, 4) << text << " " << bytes;
+    }
+  }
+}
+
+TEST(table, finds_the_row_of_a_size_and_is_written) {
+  table t{"small", make(kind::allreduce, 8, 8), {}};
+  t.rows = {{8, plan::recipe_from_text("ring"), 1e-6, true},
+            {1024, plan::recipe_from_text("exchange(radices=2,4)"), 2e-6, false}};
+  EXPECT_EQ(find(t, 4), &t.rows[0]);
+  EXPECT_EQ(find(t, 1023), &t.rows[0]);
+  EXPECT_EQ(find(t, 1024), &t.rows[1]);
+  EXPECT_EQ(find(t, 1 << 30), &t.rows[1]);
+  const std::string text = to_toml(t);
+  EXPECT_NE(text.find("bytes = \"..1023\""), std::string::npos) << text;
+  EXPECT_NE(text.find("recipe = \"exchange(radices=2,4)\""), std::string::npos);
+  EXPECT_NE(text.find("verified = false"), std::string::npos);
+}
+
+// A ring in channels is a pipeline only where they do not share each link all the time.
+TEST(stagger, makes_channels_a_pipeline) {
+  const sim::machine m = small_machine();
+  const problem p = make(kind::broadcast, 32, 64 << 20);
+  plan::recipe r = plan::recipe_from_text("composed(hierarchy=8,4;ring=8;stripe=4;pipeline=16)");
+  const double shared = time_of(p, r, m);
+  r.stagger = 1;
+  const double staggered = time_of(p, r, m);
+  EXPECT_LT(staggered, 0.6 * shared);
+  EXPECT_TRUE(plan::verify(plan::build(p, r)));
+}
+
+TEST(traffic, counts_each_transfer_once) {
+  const problem p = make(kind::broadcast, 4, 4096);
+  const auto flows = plan::traffic(plan::build(p, plan::recipe_from_text("tree(radices=4)")));
+  ASSERT_EQ(flows.size(), 3u);
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    EXPECT_EQ(flows[i], (plan::flow{0, static_cast<int>(i) + 1, 0, 4096, 1}));
+  const auto read = plan::traffic(plan::build(p, plan::recipe_from_text("one_shot")));
+  ASSERT_EQ(read.size(), 3u);
+  EXPECT_EQ(read[0], (plan::flow{0, 1, 0, 4096, 1}));
+}
+
+}  // namespace
+}  // namespace sucl::tune

@@ -1,0 +1,79 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "format.hpp"
+#include "picture.hpp"
+#include "svg.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sucl::tools {
+namespace {
+
+constexpr double left = 76, top = 40, width = 640, height = 380;
+
+struct axis {
+  double low = std::numeric_limits<double>::max();
+  double high = 0;
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  /// From 0 to 1.
+  double place(double value) const {
+    return high > low ? std::log(value / low) / std::log(high / low) : 0.5;
+  }
+};
+
+void draw_axes(svg& out, const chart& c, const axis& x, const axis& y) {
+  const double bottom = top + height;
+  out.line(left, bottom, left + width, bottom, "#444444");
+  out.line(left, top, left, bottom, "#444444");
+  const double factor = c.bytes ? 16 : 10;
+  for (double at = std::pow(factor, std::ceil(std::log(x.low) / std::log(factor) - 1e-9));
+       at <= x.high * 1.001; at *= factor) {
+    const double place = left + width * x.place(at);
+    out.line(place, top, place, bottom, "#e4e4e4");
+    out.text(place, bottom + 16,
+             c.bytes ? bytes_text(static_cast<std::uint64_t>(at)) : number_text(at),
+             anchor::middle);
+  }
+  for (double at = std::pow(10.0, std::ceil(std::log10(y.low) - 1e-9)); at <= y.high * 1.001;
+       at *= 10) {
+    const double place = bottom - height * y.place(at);
+    out.line(left, place, left + width, place, "#e4e4e4");
+    out.text(left - 6, place + 4, time_text(at), anchor::end);
+  }
+  out.text(left + width / 2, bottom + 34, c.x, anchor::middle, 12);
+}
+
+}  // namespace
+
+std::string draw(const chart& c) {
+  axis x, y;
+  for (const curve& one : c.curves)
+    for (const auto& [at, value] : one.points) {
+      x.add(at);
+      y.add(value);
+    }
+  std::size_t longest = 0;
+  for (const curve& one : c.curves) longest = std::max(longest, one.name.size());
+  svg out(left + width + 60 + 6.5 * static_cast<double>(longest), top + height + 56);
+  out.text(left, 22, c.title, anchor::start, 14);
+  draw_axes(out, c, x, y);
+  double name_at = top + 10;
+  for (std::size_t i = 0; i < c.curves.size(); ++i) {
+    std::vector<std::pair<double, double>> points;
+    for (const auto& [at, value] : c.curves[i].points)
+      points.emplace_back(left + width * x.place(at), top + height * (1 - y.place(value)));
+    out.polyline(points, palette(i), 2, c.curves[i].dashed);
+    out.line(left + width + 14, name_at - 4, left + width + 34, name_at - 4, palette(i), 2);
+    out.text(left + width + 40, name_at, c.curves[i].name);
+    name_at += 18;
+  }
+  return out.finish();
+}
+
+}  // namespace sucl::tools

@@ -1,0 +1,363 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "papers.hpp"
+
+#include "format.hpp"
+#include "progress.hpp"
+#include "source.hpp"
+
+#include "sim/simulate.hpp"
+#include "tune/candidates.hpp"
+#include "tune/search.hpp"
+#include "tune/shapes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sucl::tools {
+namespace {
+
+using plan::problem;
+using plan::recipe;
+
+constexpr double forever = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t most_work = 40'000'000;  // of one simulation
+
+constexpr kind eight[] = {
+    kind::scatter,   kind::broadcast, kind::gather,   kind::reduce, kind::reduce_scatter_block,
+    kind::allgather, kind::alltoall,  kind::allreduce};
+
+// Simulated seconds; infinity where the plan takes longer than `most` or too much work.
+double timed(const problem& p, const recipe& r, const sim::machine& m, double most = 0) {
+  if (!plan::refusal(p, r).empty()) return forever;
+  sim::simulate_options limits;
+  limits.most_seconds = most;
+  limits.most_work = most_work;
+  const sim::prediction t = sim::simulate(plan::build(p, r), m, limits);
+  return t.gave_up ? forever : t.seconds;
+}
+
+tune::search_result searched(const problem& p, const sim::machine& m, const paper_options& o) {
+  tune::search_options options;
+  options.budget = o.effort;
+  return tune::search(p, m, options);
+}
+
+int node_width(const sim::machine& m) { return static_cast<int>(sim::member_ranks(m, 0)); }
+
+// HiCCL's buffers: `largest` bytes where all blocks come together.
+problem of_largest(kind k, int ranks, std::uint64_t largest) {
+  problem_options o;
+  o.collective = sucl::name(k);
+  o.ranks = ranks;
+  const bool whole = k == kind::broadcast || k == kind::reduce || k == kind::allreduce;
+  const std::uint64_t block = whole ? largest : largest / static_cast<std::uint64_t>(ranks);
+  return make_problem(o, block / 4 * 4);
+}
+
+recipe composed(const problem& p, const tune::shape& s) {
+  recipe r;
+  r.algorithm = "composed";
+  r.hierarchy = s.factors;
+  r.via = s.vias;
+  r.steps = p.kind == kind::allreduce ? 2 : 1;
+  return r;
+}
+
+std::string rate(const problem& p, double seconds) {
+  return seconds == forever ? "-" : number_text(largest_buffer(p) / seconds / 1e9);
+}
+std::string times(double before, double after) {
+  return before == forever || after == forever ? "-" : number_text(before / after) + "x";
+}
+
+// The bandwidth bound of a collective in bytes a second: what must pass the NICs of the busiest
+// node with all of them at their rate.
+double bound(const problem& p, const sim::machine& m) {
+  const sim::level& network = m.levels[0];
+  const double nics = network.ports * network.port_bandwidth;
+  const double ranks = p.ranks, width = node_width(m);
+  const double outside = ranks / (ranks - width);
+  if (p.kind == kind::broadcast || p.kind == kind::reduce) return nics;
+  if (p.kind == kind::allreduce) return nics * outside / 2;
+  if (p.kind == kind::alltoall) return nics * outside / width;
+  return nics * outside;
+}
+
+struct geometric {
+  double log_sum = 0;
+  int count = 0;
+  void add(double ratio) {
+    if (!std::isfinite(ratio) || ratio <= 0) return;
+    log_sum += std::log(ratio);
+    ++count;
+  }
+  std::string text() const { return count ? number_text(std::exp(log_sum / count)) + "x" : "-"; }
+};
+
+// The best depth of a pipeline.
+double piped(const problem& p, recipe r, const sim::machine& m) {
+  double best = forever;
+  for (const int depth : {1, 4, 16, 32}) {
+    r.pipeline = depth;
+    r.stagger = depth > 1 ? 1 : 0;
+    best = std::min(best, timed(p, r, m, best == forever ? 0 : best));
+  }
+  return best;
+}
+
+// HiCCL's figure 8: what each optimization adds.
+std::vector<paper_table> steps(const paper_options& o) {
+  std::vector<paper_table> tables;
+  for (const sim::machine& m : o.machines) {
+    const int ranks = o.nodes * node_width(m);
+    paper_table t{m.name + ", " + std::to_string(o.nodes) + " nodes, " + std::to_string(ranks) +
+                      " ranks, largest buffer " + bytes_text(o.bytes) + ": GB/s",
+                  {"collective", "direct", "+ hierarchy", "+ striping", "+ pipelining", "ring",
+                   "search", "bound", "hierarchy", "striping", "pipelining"},
+                  {}};
+    geometric hierarchy, striping, pipelining;
+    for (const kind k : eight) {
+      const problem p = of_largest(k, ranks, o.bytes);
+      if (o.shown) o.shown->at(m.name + ", " + sucl::name(k));
+      const tune::shape own = tune::machine_shape(m, ranks);
+      const tune::shape tree = tune::with_outer(own, tune::factors_up_to(o.nodes, 2));
+      const double direct = timed(p, composed(p, {{ranks}, {"any"}}), m);
+      const double levels = timed(p, composed(p, tree), m);
+      recipe r = composed(p, tree);
+      r.stripe = rooted(k) ? node_width(m) : 1;
+      const double striped = timed(p, r, m);
+      const double deep = piped(p, r, m);
+      double ring = forever;
+      if (k == kind::broadcast || k == kind::reduce) {
+        r.hierarchy = own.factors;
+        r.via = own.vias;
+        r.ring = o.nodes;
+        ring = piped(p, r, m);
+      }
+      const double found = searched(p, m, o).best[0].seconds;
+      hierarchy.add(direct / levels);
+      if (r.stripe > 1) striping.add(levels / striped);
+      pipelining.add(striped / std::min(deep, ring));
+      t.rows.push_back(
+          {sucl::name(k), rate(p, direct), rate(p, levels), rate(p, striped), rate(p, deep),
+           rate(p, ring), rate(p, found), number_text(bound(p, m) / 1e9), times(direct, levels),
+           r.stripe > 1 ? times(levels, striped) : "-", times(striped, std::min(deep, ring))});
+    }
+    t.rows.push_back({"geometric mean", "", "", "", "", "", "", "", hierarchy.text(),
+                      striping.text(), pipelining.text()});
+    tables.push_back(std::move(t));
+  }
+  return tables;
+}
+
+// Ring against tree over nodes, with HiCCL's model of both.
+std::vector<paper_table> rings(const paper_options& o) {
+  constexpr int depth = 32;
+  const sim::machine& m = o.machines[0];
+  paper_table t{m.name + ", broadcast of " + bytes_text(o.bytes) + " in " + std::to_string(depth) +
+                    " channels",
+                {"nodes", "ring", "formula", "off", "tree", "formula", "off", "ring is faster"},
+                {}};
+  const double nics = m.levels[0].ports * m.levels[0].port_bandwidth;
+  const double latency = m.levels[0].transports[0].latency;
+  for (const int nodes : {2, 4, 8, 16, 32}) {
+    const problem p = of_largest(kind::broadcast, nodes * node_width(m), o.bytes);
+    const tune::shape own = tune::machine_shape(m, p.ranks);
+    recipe r = composed(p, own);
+    r.stripe = node_width(m);
+    r.pipeline = depth;
+    r.stagger = 1;
+    r.ring = nodes;
+    const double ring = timed(p, r, m);
+    r.ring = 1;
+    const tune::shape tree_shape = tune::with_outer(own, tune::factors_up_to(nodes, 2));
+    r.hierarchy = tree_shape.factors;
+    r.via = tree_shape.vias;
+    const double tree = timed(p, r, m);
+    const double part = static_cast<double>(o.bytes) / depth / nics;
+    const double ring_model = (nodes - 1 + depth - 1) * (latency + part) + part;
+    const double tree_model = std::log2(nodes) * depth * part + std::log2(nodes) * latency + part;
+    const auto off = [](double is, double model) {
+      return number_text((is / model - 1) * 100, 2) + " %";
+    };
+    t.rows.push_back({std::to_string(nodes), time_text(ring), time_text(ring_model),
+                      off(ring, ring_model), time_text(tree), time_text(tree_model),
+                      off(tree, tree_model), times(tree, ring)});
+  }
+  return {t};
+}
+
+// HiCCL's figure 9: throughput over size for several depths.
+std::vector<paper_table> depths(const paper_options& o) {
+  std::vector<paper_table> tables;
+  const sim::machine& m = o.machines[0];
+  const int ranks = o.nodes * node_width(m);
+  for (const kind k : {kind::gather, kind::scatter, kind::broadcast, kind::reduce}) {
+    const bool vectors = k == kind::broadcast || k == kind::reduce;
+    paper_table t{m.name + ", " + std::to_string(ranks) + " ranks, " + sucl::name(k) + " by " +
+                      (vectors ? "ring and tree" : "tree") + ": GB/s by depth of the pipeline",
+                  {"bytes", "1", "2", "4", "8", "16", "32", "64", "128"},
+                  {}};
+    for (std::uint64_t bytes = 1 << 20; bytes <= o.bytes; bytes *= 4) {
+      const problem p = of_largest(k, ranks, bytes);
+      const tune::shape own = tune::machine_shape(m, ranks);
+      recipe r =
+          composed(p, vectors ? own : tune::with_outer(own, tune::factors_up_to(o.nodes, 2)));
+      r.stripe = node_width(m);
+      if (vectors) r.ring = o.nodes;
+      std::vector<std::string> row{bytes_text(bytes)};
+      for (const int depth : {1, 2, 4, 8, 16, 32, 64, 128}) {
+        if (o.shown) o.shown->at(std::string(sucl::name(k)) + ", " + bytes_text(bytes));
+        r.pipeline = depth;
+        r.stagger = depth > 1 ? 1 : 0;
+        row.push_back(rate(p, timed(p, r, m)));
+      }
+      t.rows.push_back(std::move(row));
+    }
+    tables.push_back(std::move(t));
+  }
+  return tables;
+}
+
+// HiCCL's figure 10: allreduce over nodes, and what search takes there.
+std::vector<paper_table> scaling(const paper_options& o) {
+  std::vector<paper_table> tables;
+  for (const sim::machine& m : o.machines) {
+    paper_table t{
+        m.name + ", allreduce",
+        {"nodes", "ranks", "bytes", "ring", "HiCCL's form", "search", "ring / search", "recipe "},
+        {}};
+    for (const std::uint64_t bytes : {std::uint64_t{8}, std::uint64_t{1} << 20, o.bytes})
+      for (const int nodes : {2, 16, 64, 256}) {
+        const problem p = of_largest(kind::allreduce, nodes * node_width(m), bytes);
+        if (o.shown)
+          o.shown->at(m.name + ", " + std::to_string(p.ranks) + " ranks, " + bytes_text(bytes));
+        recipe ring;
+        ring.algorithm = "ring";
+        // The two-step composition in one instruction a pair of nodes: multi-leader reduce-scatter
+        // and allgather along the levels.
+        recipe form;
+        form.algorithm = "hierarchical";
+        const tune::shape own = tune::machine_shape(m, p.ranks);
+        form.hierarchy = own.factors;
+        form.via = own.vias;
+        form.inner = "direct";
+        form.outer = "ring";
+        form.pipeline = bytes > (1 << 20) ? 4 : 1;
+        const tune::search_result found = searched(p, m, o);
+        const double flat = timed(p, ring, m), levels = timed(p, form, m);
+        const auto cell = [](double s) { return s == forever ? std::string("-") : time_text(s); };
+        t.rows.push_back({std::to_string(nodes), std::to_string(p.ranks), bytes_text(bytes),
+                          cell(flat), cell(levels), time_text(found.best[0].seconds),
+                          times(flat, found.best[0].seconds), plan::to_text(found.best[0].how)});
+      }
+    tables.push_back(std::move(t));
+  }
+  return tables;
+}
+
+// The two-level allreduce of the Intel-GPU paper.
+std::vector<paper_table> leaders(const paper_options& o) {
+  const sim::machine& m = o.machines[0];
+  paper_table t{
+      m.name + ", allreduce: flat ring, single- and multi-leader, search",
+      {"ranks", "bytes", "ring", "single", "multi", "search", "single / multi", "recipe "},
+      {}};
+  for (const int nodes : {1, 2, 4})
+    for (const std::uint64_t bytes : {std::uint64_t{1} << 20, std::uint64_t{1} << 26, o.bytes}) {
+      const problem p = of_largest(kind::allreduce, nodes * node_width(m), bytes);
+      recipe r;
+      r.algorithm = "ring";
+      const double ring = timed(p, r, m);
+      r = {};
+      r.algorithm = "hierarchical";
+      const tune::shape s = tune::with_one_inner(tune::machine_shape(m, p.ranks));
+      r.hierarchy = s.factors;
+      if (nodes == 1) r.hierarchy = {1, p.ranks};
+      r.inner = "peer";
+      r.outer = "exchange";
+      const double multi = timed(p, r, m);
+      r.leaders = 1;
+      const double single = timed(p, r, m);
+      const tune::found best = searched(p, m, o).best[0];
+      t.rows.push_back({std::to_string(p.ranks), bytes_text(bytes), time_text(ring),
+                        time_text(single), time_text(multi), time_text(best.seconds),
+                        times(single, multi), plan::to_text(best.how)});
+    }
+  return {t};
+}
+
+// Search against the parameter sets that others published.
+std::vector<paper_table> published(const paper_options& o) {
+  paper_table t{
+      "The best published set's time over search's; at least 1 everywhere",
+      {"machine", "collective ", "8 B", "256 B", "8 KiB", "256 KiB", "8 MiB", "256 MiB", "1 GiB"},
+      {}};
+  double least = forever;
+  for (const sim::machine& m : o.machines)
+    for (const kind k : eight) {
+      std::vector<std::string> row{m.name, sucl::name(k)};
+      for (const std::uint64_t bytes : {3, 8, 13, 18, 23, 28, 30}) {
+        problem_options options;
+        options.collective = sucl::name(k);
+        const std::int64_t all = sim::rank_count(m);
+        options.ranks = static_cast<int>(std::min<std::int64_t>(all, o.nodes * node_width(m)));
+        const problem p = make_problem(options, std::uint64_t{1} << bytes);
+        if (o.shown) o.shown->at(m.name + ", " + sucl::name(k) + ", " + bytes_text(1ull << bytes));
+        const double found = searched(p, m, o).best[0].seconds;
+        double best = forever;
+        for (const auto& sets : {tune::hiccl_sets(p, m), tune::ext_mpi_sets(p, m)})
+          for (const tune::published& one : sets)
+            best = std::min(best, timed(p, one.how, m, std::min(best, 1000 * found)));
+        least = std::min(least, best / found);
+        row.push_back(best == forever ? "-" : number_text(best / found));
+      }
+      t.rows.push_back(std::move(row));
+    }
+  t.caption += " (the least is " + number_text(least, 4) + ")";
+  return {t};
+}
+
+struct paper {
+  const char* name;
+  std::vector<std::string> machines;
+  std::vector<paper_table> (*compute)(const paper_options&);
+};
+
+const std::vector<paper>& papers() {
+  static const std::vector<paper> list{
+      {"steps", {"delta", "perlmutter", "frontier", "aurora"}, steps},
+      {"rings", {"perlmutter"}, rings},
+      {"depth", {"perlmutter"}, depths},
+      {"scaling", {"perlmutter", "frontier"}, scaling},
+      {"leaders", {"stampede3-pvc"}, leaders},
+      {"published",
+       {"delta", "perlmutter", "frontier", "aurora", "alps", "dgx-h100", "dgx-h200",
+        "stampede3-pvc"},
+       published}};
+  return list;
+}
+
+const paper& find(const std::string& name) {
+  for (const paper& p : papers())
+    if (p.name == name) return p;
+  return papers().front();
+}
+
+}  // namespace
+
+std::vector<std::string> paper_names() {
+  std::vector<std::string> names;
+  for (const paper& p : papers()) names.emplace_back(p.name);
+  return names;
+}
+
+std::vector<std::string> paper_machines(const std::string& name) { return find(name).machines; }
+
+std::vector<paper_table> compute_paper(const std::string& name, const paper_options& o) {
+  return find(name).compute(o);
+}
+
+}  // namespace sucl::tools
