@@ -192,7 +192,8 @@ class call {
     std::uint64_t start(std::uint64_t r) const { return displs ? displs[r] : r * same; }
     std::uint64_t end(std::uint64_t ranks) const {
       std::uint64_t last = 0;
-      for (std::uint64_t r = 0; r < ranks; ++r) last = std::max(last, start(r) + count(r));
+      for (std::uint64_t r = 0; r < ranks; ++r)
+        if (count(r) > 0) last = std::max(last, start(r) + count(r));
       return last;
     }
   };

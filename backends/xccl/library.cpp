@@ -133,6 +133,10 @@ const vendor rccl{"rccl",
                   true};
 
 complaint open(const vendor& v, const std::string& file, loaded& result) {
+  // NCCL makes the connections of a collective at its first use, which then waits for the other
+  // ranks: two communicators that ranks first use in different order would wait for ever. What the
+  // user has set stays.
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   if (auto problem = open_device(v, result); !problem.message.empty()) return problem;
   std::string wanted = file;
   if (wanted.empty()) {

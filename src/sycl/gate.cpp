@@ -63,15 +63,13 @@ void check(int result, const char* what) {
 gates::gates(const ::sycl::queue& of, pinned_memory& memory)
     : m_memory(memory),
       m_arrivals(in_order(of)),
-      m_first(in_order(of)),
       m_is_hip(of.get_device().get_backend() == ::sycl::backend::hip) {
   functions(m_is_hip);
 }
 
 gates::~gates() {
   m_arrivals.wait();
-  m_first.wait();
-  for (auto& q : m_others) q.wait();
+  for (auto& q : m_departures) q.wait();
 }
 
 gates::word gates::take() {
@@ -120,11 +118,10 @@ void gates::wait_on(void* stream, const word& w) const {
         "wait for");
 }
 
-::sycl::queue gates::departures(bool message) {
-  if (!message) return m_first;
+::sycl::queue gates::departures() {
   const std::lock_guard lock(m_mutex);
-  while (m_others.size() < message_queues) m_others.push_back(in_order(m_first));
-  return m_others[m_next++ % message_queues];
+  while (m_departures.size() < departure_queues) m_departures.push_back(in_order(m_arrivals));
+  return m_departures[m_next++ % departure_queues];
 }
 
 }  // namespace sucl::glue

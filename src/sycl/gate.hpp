@@ -43,19 +43,18 @@ class gates {
   void wait_on(void* stream, const word& w) const;
 
   /// In-order queues of the communicator's own: for commands that wait for the program's, and for
-  /// those that wait for the host. Messages may end in any order, so these have several.
+  /// those that wait for the host, several because these may end in any order.
   ::sycl::queue& arrivals() { return m_arrivals; }
-  ::sycl::queue departures(bool message);
+  ::sycl::queue departures();
 
  private:
   static constexpr std::size_t page = 1024;  // words that are taken at once
-  static constexpr std::size_t message_queues = 4;
+  static constexpr std::size_t departure_queues = 4;
 
   pinned_memory& m_memory;
   ::sycl::queue m_arrivals;
-  ::sycl::queue m_first;  // for collectives
   bool m_is_hip;
-  std::vector<::sycl::queue> m_others;
+  std::vector<::sycl::queue> m_departures;
   std::size_t m_next = 0;
   std::mutex m_mutex;
   std::vector<std::uint32_t*> m_unused;

@@ -19,33 +19,41 @@ struct flight {
   gates::word done;     ///< set by the host: the operation is
 };
 
-/// The command that comes before the operation, or the one that comes after it, or both.
-struct command {
-  std::shared_ptr<flight> f;
-  core::ticket operation;
-  bool before;
-  bool after;
+// The runtime may keep a command longer than the communicator lives: a command that needs the
+// operation has it in here, and lets it go.
+using loan = std::shared_ptr<core::ticket>;
 
-  void put(void* stream) const {
-    if (before) f->all->set_on(stream, f->arrived);
-    if (after) f->all->wait_on(stream, f->done);
-  }
-};
-
-::sycl::event submit(::sycl::queue queue, const command& c, const std::vector<buffer_use>& buffers,
-                     const events& deps) {
-  if (queue.is_in_order()) flush_and_enqueue();  // as in on_stream.cpp
-  auto done = queue.submit([&](::sycl::handler& h) {
+// The command that comes before the operation and takes the addresses of its buffers.
+void submit_before(::sycl::queue& queue, const std::shared_ptr<flight>& f, const loan& operation,
+                   const std::vector<buffer_use>& buffers, const events& deps) {
+  queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     if (buffers.empty())
       h.AdaptiveCpp_enqueue_custom_operation(
-          [c](::sycl::interop_handle& handle) { c.put(stream_of(handle)); });
+          [f](::sycl::interop_handle& handle) { f->all->set_on(stream_of(handle), f->arrived); });
     else
       h.AdaptiveCpp_enqueue_custom_operation(
-          [c, memory = buffer_memory(buffers, queue.get_device()),
+          [f, operation, memory = buffer_memory(buffers, queue.get_device()),
            held = held_buffers(buffers, h)](::sycl::interop_handle& handle) {
-            if (c.before) memory.set(*c.operation.get());
-            c.put(stream_of(handle));
+            memory.set(*operation->get());
+            *operation = {};
+            f->all->set_on(stream_of(handle), f->arrived);
+          });
+  });
+  flush();
+}
+
+// The command that comes after it.
+::sycl::event submit_after(::sycl::queue queue, const std::shared_ptr<flight>& f,
+                           const std::vector<buffer_use>& buffers) {
+  auto done = queue.submit([&](::sycl::handler& h) {
+    if (buffers.empty())
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [f](::sycl::interop_handle& handle) { f->all->wait_on(stream_of(handle), f->done); });
+    else
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [f, held = held_buffers(buffers, h)](::sycl::interop_handle& handle) {
+            f->all->wait_on(stream_of(handle), f->done);
           });
   });
   flush();
@@ -80,13 +88,17 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   const auto& t = issued.operation;
   flush_and_enqueue();
   if (!buffers.empty()) {
+    const auto operation = std::make_shared<core::ticket>(t);
     auto fetched = queue.submit([&](::sycl::handler& h) {
       h.depends_on(deps);
       h.AdaptiveCpp_enqueue_custom_operation(
-          [t, memory = buffer_memory(buffers, queue.get_device()),
-           held = held_buffers(buffers, h)](::sycl::interop_handle&) { memory.set(*t.get()); });
+          [operation, memory = buffer_memory(buffers, queue.get_device()),
+           held = held_buffers(buffers, h)](::sycl::interop_handle&) {
+            memory.set(*operation->get());
+          });
     });
     fetched.wait();
+    *operation = {};
   } else {
     for (auto e : deps) e.wait();
     if (queue.is_in_order()) queue.wait();
@@ -115,10 +127,9 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     watch.done(watch.context, nullptr);
     throw;
   }
-  const auto& t = issued.operation;
-  submit(all.arrivals(), {f, t, true, false}, buffers, deps);
-  return submit(all.departures(core::is_point_to_point(record.kind)), {f, t, false, true}, buffers,
-                {});
+  flush_and_enqueue();  // what the operation waits for may be collected still
+  submit_before(all.arrivals(), f, std::make_shared<core::ticket>(issued.operation), buffers, deps);
+  return submit_after(all.departures(), f, buffers);
 }
 
 }  // namespace sucl::glue

@@ -16,13 +16,15 @@ namespace sucl::glue {
 namespace {
 
 /// A command that is going to post an operation. The runtime may keep a command for long, and free
-/// it in a thread of its own, so the communicator is let go as soon as the operation is posted.
+/// it in a thread of its own, so the operation and its communicator are let go as soon as it is
+/// posted.
 struct job {
   std::shared_ptr<communicator_state> state;
   core::ticket operation;
 
   void post(void* stream) {
     state->core().post_on_stream(operation, stream);
+    operation = {};
     retire(std::move(state));
   }
 };

@@ -52,7 +52,6 @@ const std::vector<profile>& profiles() {
       {"watched", "mpi", {{"SUCL_BACKEND_PLAN_ENABLED", "0"}, {"SUCL_TIMEOUT", "60"}}},
       // For GPUs; without a word about it they take nccl too.
       {"nccl", "nccl", {}, false},
-      {"nccl_messages", "nccl", {{"SUCL_BACKEND_NCCL_MESSAGES", "1"}}, false},
       {"gpu_staged", "mpi", {{"SUCL_THRESHOLD", "-1"}}},
   };
   return all;
