@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <string>
 
 namespace sucl::core {
 
@@ -33,7 +33,9 @@ void* communicator::allocate(std::uint64_t bytes) {
   if (!m_carriers.plans().table) {
     const std::uint64_t whole = std::max<std::uint64_t>(page, (bytes + page - 1) / page * page);
     void* memory = std::aligned_alloc(page, whole);
-    if (!memory) throw std::bad_alloc();
+    if (!memory)
+      base::fail(errc::out_of_memory, "no memory for " + std::to_string(bytes) + " bytes",
+                 "Allocate less, or free other memory first");
     std::memset(memory, 0, whole);
     m_plain.emplace_back(memory, std::free);
     return memory;
