@@ -35,6 +35,7 @@ class typed : public detail::operations<typed<Target, Result>, Result> {
 
 using typed_blocking = typed<blocking_communicator, void>;
 using typed_asynchronous = typed<communicator, ::sycl::event>;
+using typed_persistent = typed<persistent_communicator, persistent>;
 
 /// Calls `use` with a value of the type that carries elements of `size` bytes.
 template <class Use>

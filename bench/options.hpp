@@ -15,7 +15,7 @@
 namespace sucl::bench {
 
 /// Memory that collectives are measured on.
-enum class memory { system, host, shared, device, buffer };
+enum class memory { system, host, shared, device, symmetric, buffer };
 
 /// A memory as the user has named it: "usm" is device memory.
 struct memory_choice {
@@ -28,6 +28,7 @@ struct options {
   std::vector<memory_choice> memories;
   bool blocking = true;  ///< forms of the library's calls
   bool event = true;
+  bool persistent = false;
   bool against_mpi = true;
   bool against_host_accessor = true;
   bool against_nccl = false;

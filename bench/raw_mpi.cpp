@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <deque>
+#include <vector>
 
 // The C++ bindings of old headers would add a library to link.
 #define OMPI_SKIP_MPICXX 1
@@ -209,6 +211,33 @@ int max_reduce(const void* native_comm, const double* mine, double* largest, int
   return MPI_Allreduce(mine, largest, count, MPI_DOUBLE, MPI_MAX, comm_of(native_comm));
 }
 
+int exchange(const call* recvs, int32_t recv_count, const call* sends, int32_t send_count) {
+  static thread_local std::vector<MPI_Request> requests;
+  requests.clear();
+  for (const call* c = recvs; c != recvs + recv_count; ++c) {
+    requests.push_back(MPI_REQUEST_NULL);
+    const int code =
+        MPI_Irecv(c->recv, c->count, type(c), c->source, c->tag, comm(c), &requests.back());
+    if (code != MPI_SUCCESS) return code;
+  }
+  for (const call* c = sends; c != sends + send_count; ++c) {
+    requests.push_back(MPI_REQUEST_NULL);
+    const int code =
+        MPI_Isend(c->send, c->count, type(c), c->root, c->tag, comm(c), &requests.back());
+    if (code != MPI_SUCCESS) return code;
+  }
+  return MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
+}
+
+const void* split(int32_t colour) {
+  static std::deque<MPI_Comm> made;  // whose elements stay where they are
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm comm;
+  if (MPI_Comm_split(MPI_COMM_WORLD, colour, rank, &comm) != MPI_SUCCESS) return nullptr;
+  return &made.emplace_back(comm);
+}
+
 }  // namespace
 
 extern "C" SUCL_ABI_EXPORT const sucl_raw_mpi* sucl_raw_mpi_entry() {
@@ -219,6 +248,8 @@ extern "C" SUCL_ABI_EXPORT const sucl_raw_mpi* sucl_raw_mpi_entry() {
        allgatherv, alltoall, alltoallv, gather, gatherv, scatter, scatterv, scan, exscan, send,
        recv, sendrecv},
       barrier_of,
-      max_reduce};
+      max_reduce,
+      exchange,
+      split};
   return &table;
 }

@@ -3,7 +3,8 @@
 
 /**
  * @file
- * The baseline of `sucl bench`: the blocking MPI call a program would make today, and nothing else.
+ * The baseline of `sucl bench` and of the applications: the blocking MPI call a program would make
+ * today, and nothing else.
  *
  * A module libsucl_raw_mpi_<flavour>.so exports `sucl_raw_mpi_entry`. A call is described once,
  * `resolve` looks up MPI's handles for it, and then `run[kind]` makes exactly one MPI call with it
@@ -56,6 +57,13 @@ typedef struct sucl_raw_mpi {
   int (*barrier)(const void* native_comm);
   /** The largest of each of `count` numbers, on every rank: times of the slowest rank. */
   int (*max_reduce)(const void* native_comm, const double* mine, double* largest, int32_t count);
+  /** Receives and sends at once, in MPI's non-blocking calls, and waits for all. The calls are
+   * resolved ones of kind recv and send. */
+  int (*exchange)(const sucl_raw_call* recvs, int32_t recv_count, const sucl_raw_call* sends,
+                  int32_t send_count);
+  /** An MPI_Comm of the ranks with the same colour, ordered by rank, of this module's own: like
+   * MPI_Comm_split of MPI_COMM_WORLD, over which it is collective. Lasts as long as MPI. */
+  const void* (*split)(int32_t colour);
 } sucl_raw_mpi;
 
 typedef const sucl_raw_mpi* (*sucl_raw_mpi_entry_function)(void);

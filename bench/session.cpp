@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
+#include "flag_exchange.hpp"
 #include "measure.hpp"
 
 #include "base/error.hpp"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <memory>
@@ -174,6 +176,41 @@ json time_creation(runtime& rt, const sycl::queue& queue, together& ranks) {
   return as_json(summarise(std::move(times)));
 }
 
+// The least that the ranks can do to hear of each other; null where they share no memory.
+json time_flags(const communicator& comm, together& ranks) {
+  std::optional<flag_exchange> flags;
+  try {
+    flags.emplace(comm);
+  } catch (const error&) {
+  }
+  if (ranks.anywhere(!flags)) return nullptr;
+  std::vector<double> times;
+  for (int i = 0; i < 1000; ++i) {
+    ranks.barrier();
+    const auto begin = clock::now();
+    flags->run();
+    times.push_back(std::chrono::duration<double, std::micro>(clock::now() - begin).count());
+  }
+  ranks.max(times);
+  return as_json(summarise(std::move(times)));
+}
+
+// Gigabytes a second that all ranks together read and write when each copies memory of its own.
+double memory_bandwidth(together& ranks, int size) {
+  std::vector<std::byte> from(std::size_t{64} << 20, std::byte{1}), to(from.size());
+  double best = 0;
+  for (int i = 0; i < 4; ++i) {
+    ranks.barrier();
+    const auto begin = clock::now();
+    std::memcpy(to.data(), from.data(), to.size());
+    std::vector<double> took{std::chrono::duration<double>(clock::now() - begin).count()};
+    ranks.max(took);
+    best =
+        std::max(best, 2e-9 * static_cast<double>(size) * static_cast<double>(to.size()) / took[0]);
+  }
+  return best;
+}
+
 json describe_members(const communicator& comm) {
   std::set<std::string> hosts;
   std::set<std::string> devices;
@@ -322,6 +359,8 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   result.header["queue"] = queue.is_in_order() ? "in order" : "out of order";
   result.header["nccl"] = bare ? bare->description() : "none: " + obstacle;
   if (result.rank == 0) print_header(result.header);
+  result.header["memory_gbs"] = memory_bandwidth(ranks, hosts.size());
+  result.header["flag_exchange"] = time_flags(hosts, ranks);
   result.header["communicator_creation"] = time_creation(rt, queue, ranks);
   result.header["empty_host_task"] = time_host_task(queue, false);
   result.header["empty_host_task_with_accessor"] = time_host_task(queue, true);

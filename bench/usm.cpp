@@ -19,14 +19,18 @@ std::string name_of(memory where) {
     case memory::host: return "host";
     case memory::shared: return "shared";
     case memory::device: return "device";
+    case memory::symmetric: return "symmetric";
     default: return "system";
   }
 }
 
-void* allocate(memory where, std::size_t bytes, const sycl::queue& queue) {
+void* allocate(memory where, std::size_t bytes, const communicator& comm) {
   const std::size_t size =
       (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  const sycl::queue queue = comm.queue();
+  communicator own = comm;
   switch (where) {
+    case memory::symmetric: return own.allocate<std::byte>(size);
     case memory::host: return sycl::aligned_alloc_host(alignment, size, queue);
     case memory::shared: return sycl::aligned_alloc_shared(alignment, size, queue);
     case memory::device: return sycl::aligned_alloc_device(alignment, size, queue);
@@ -37,8 +41,12 @@ void* allocate(memory where, std::size_t bytes, const sycl::queue& queue) {
 // Memory of one kind, and copies from and to it.
 class region {
  public:
-  region(memory where, std::size_t bytes, const sycl::queue& queue)
-      : m_where(where), m_bytes(bytes), m_queue(queue), m_data(allocate(where, bytes, queue)) {
+  // `shared`: bytes of the largest region of any rank, which symmetric memory has on all.
+  region(memory where, std::size_t bytes, std::size_t shared, const communicator& comm)
+      : m_where(where),
+        m_bytes(bytes),
+        m_comm(comm),
+        m_data(allocate(where, where == memory::symmetric ? shared : bytes, comm)) {
     if (!m_data)
       base::fail(
           errc::out_of_memory,
@@ -46,11 +54,12 @@ class region {
           "Measure smaller --sizes, or another --memory");
   }
   ~region() {
-    if (m_where == memory::system) {
+    if (m_where == memory::system)
       std::free(m_data);
-    } else {
-      sycl::free(m_data, m_queue);
-    }
+    else if (m_where == memory::symmetric)
+      m_comm.deallocate(m_data);
+    else
+      sycl::free(m_data, m_comm.queue());
   }
   region(const region&) = delete;
   region& operator=(const region&) = delete;
@@ -68,8 +77,10 @@ class region {
 
  private:
   void copy(void* to, const void* from, std::size_t bytes) const {
-    sycl::queue queue = m_queue;
-    if (m_where == memory::system) {
+    sycl::queue queue = m_comm.queue();
+    // Where GPUs have kernels of SuCL's, memory of the communicator is theirs.
+    const bool on_host = m_where == memory::symmetric && queue.get_device().is_cpu();
+    if (m_where == memory::system || on_host) {
       std::copy_n(static_cast<const std::byte*>(from), bytes, static_cast<std::byte*>(to));
     } else {
       queue.memcpy(to, from, bytes).wait();
@@ -78,7 +89,7 @@ class region {
 
   memory m_where;
   std::size_t m_bytes;
-  sycl::queue m_queue;
+  communicator m_comm;
   void* m_data;
 };
 
@@ -100,6 +111,14 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
                                           static_cast<T*>(memory->recv.data()));
                                    },
                                    nullptr, nullptr});
+  }
+  if (at.wanted->persistent) {
+    auto comm = std::make_shared<typed_persistent>(at.comm.persistent(), p.element);
+    auto made = std::make_shared<persistent>(call(*comm, p, *arrays,
+                                                  static_cast<const T*>(memory->send.data()),
+                                                  static_cast<T*>(memory->recv.data())));
+    bed.implementations.push_back(
+        {"sucl", "persistent", [memory, made] { made->run(); }, nullptr, nullptr});
   }
   if (at.wanted->event) {
     auto comm = std::make_shared<typed_asynchronous>(at.comm, p.element);
@@ -135,10 +154,16 @@ bool mpi_reads(const workplace& at, memory where) {
 }  // namespace
 
 testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory where) {
-  const sycl::queue queue = at.comm.queue();
   const std::size_t size = p.element_size();
-  auto memory = std::shared_ptr<regions>(new regions{{where, send_elements(p) * size, queue},
-                                                     {where, recv_elements(p) * size, queue}});
+  std::uint64_t most_sent = 0, most_received = 0;
+  problem other = p;
+  for (other.rank = 0; other.rank < p.ranks; ++other.rank) {
+    most_sent = std::max(most_sent, send_elements(other));
+    most_received = std::max(most_received, recv_elements(other));
+  }
+  auto memory = std::shared_ptr<regions>(
+      new regions{{where, send_elements(p) * size, most_sent * size, at.comm},
+                  {where, recv_elements(p) * size, most_received * size, at.comm}});
   testbed bed;
   bed.write_send = [memory](const std::vector<std::byte>& bytes) { memory->send.write(bytes); };
   bed.write_recv = [memory](const std::vector<std::byte>& bytes) { memory->recv.write(bytes); };

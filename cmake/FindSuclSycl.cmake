@@ -47,7 +47,8 @@ if(SUCL_SYCL STREQUAL "pip")
   add_library(sucl::sycl INTERFACE IMPORTED GLOBAL)
   target_include_directories(sucl::sycl SYSTEM INTERFACE "${sucl_sycl_root}/include")
   # The headers warn about compilers that are not told to compile kernels; here none are.
-  target_compile_definitions(sucl::sycl INTERFACE SYCL_DISABLE_FSYCL_SYCLHPP_WARNING)
+  target_compile_definitions(sucl::sycl INTERFACE SYCL_DISABLE_FSYCL_SYCLHPP_WARNING
+    SUCL_KERNELS_AT_RUN_TIME)
   target_link_libraries(sucl::sycl INTERFACE sucl::sycl_runtime)
   function(sucl_enable_sycl target)
     target_link_libraries(${target} PRIVATE sucl::sycl)

@@ -34,6 +34,7 @@ install(FILES
   "${CMAKE_BINARY_DIR}/suclConfig.cmake"
   "${CMAKE_BINARY_DIR}/suclConfigVersion.cmake"
   "${CMAKE_CURRENT_LIST_DIR}/FindSuclSycl.cmake"
+  "${CMAKE_CURRENT_LIST_DIR}/SuclKernels.cmake"
   DESTINATION "${sucl_package_dir}")
 
 # The way from the folder of sucl.pc back to the prefix, so that the installation can be moved.
@@ -42,7 +43,7 @@ string(REGEX REPLACE "/$" "" sucl_pc_prefix "${sucl_pc_prefix}")
 set(sucl_pc_cflags "")
 set(sucl_pc_libs "")
 if(SUCL_SYCL STREQUAL "pip")
-  set(sucl_pc_cflags "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING -isystem \${sycl_root}/include")
+  set(sucl_pc_cflags "-DSYCL_DISABLE_FSYCL_SYCLHPP_WARNING -DSUCL_KERNELS_AT_RUN_TIME -isystem \${sycl_root}/include")
   set(sucl_pc_libs "-L\${sycl_root}/lib -Wl,-rpath,\${sycl_root}/lib -lsycl")
 elseif(SUCL_SYCL STREQUAL "icpx")
   set(sucl_pc_cflags "-fsycl")

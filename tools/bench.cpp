@@ -4,12 +4,12 @@
 #include "environment.hpp"
 #include "launch.hpp"
 #include "plot.hpp"
+#include "reading.hpp"
 
 #include "bench/problem.hpp"
 #include "bench/session.hpp"
 
 #include "base/text.hpp"
-#include "runtime/control_plane.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -17,8 +17,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <utility>
@@ -79,8 +77,9 @@ handles define(CLI::App& app, written& w) {
   app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'")->type_name("");
   h.ranks = add("-n,--ranks", w.ranks, "N", "Number of ranks (2)")->check(between(1, 1 << 20));
   add("--memory", w.memory, "LIST",
-      "Any of usm (which is device), device, shared, host, system, buffer (usm,buffer)");
-  add("--form", w.form, "LIST", "Forms of SuCL's calls: blocking, event (both)");
+      "Any of usm (which is device), device, shared, host, system, symmetric, buffer (usm,buffer)");
+  add("--form", w.form, "LIST",
+      "Forms of SuCL's calls: blocking, event, persistent (blocking,event)");
   add("--against", w.against, "LIST",
       "Compare with mpi, host-accessor, nccl, or none (mpi,host-accessor)");
   add("--timing", w.timing, "LIST",
@@ -106,9 +105,6 @@ handles define(CLI::App& app, written& w) {
   return h;
 }
 
-// Other spellings of names, on the left.
-using aliases = std::vector<std::pair<std::string, std::string>>;
-
 const aliases type_aliases{{"float", "fp32"},
                            {"float32", "fp32"},
                            {"double", "fp64"},
@@ -121,25 +117,6 @@ const aliases type_aliases{{"float", "fp32"},
                            {"complex64", "complex_fp32"},
                            {"complex128", "complex_fp64"}};
 
-// The enumerators named in a list.
-template <class Enum>
-std::vector<Enum> read_names(const words& list, const std::vector<Enum>& all, const char* what,
-                             const aliases& others = {}) {
-  words known;
-  for (const Enum value : all) known.emplace_back(name(value));
-  for (const auto& other : others) known.push_back(other.first);
-  std::vector<Enum> result;
-  for (std::string word : list) {
-    check_word(word, known, what);
-    for (const auto& [other, meaning] : others)
-      if (word == other) word = meaning;
-    for (const Enum value : all)
-      if (word == name(value) && std::find(result.begin(), result.end(), value) == result.end())
-        result.push_back(value);
-  }
-  return result;
-}
-
 words read_words(const std::string& text, const words& known, const char* option,
                  const char* what) {
   const words list = base::split(text, ',');
@@ -150,20 +127,6 @@ words read_words(const std::string& text, const words& known, const char* option
 
 bool contains(const words& list, const char* word) {
   return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-std::vector<kind> read_collectives(const words& list) {
-  std::vector<kind> known;
-  words chosen;
-  for (const auto& row : bench::collectives()) known.push_back(row.of);
-  for (const std::string& word : list)
-    for (const std::string& part : base::split(word, ',')) {
-      if (part != "all") chosen.push_back(part);
-      for (const auto& row : bench::collectives())
-        if (part == "all" && row.in_all) chosen.emplace_back(name(row.of));
-    }
-  if (chosen.empty()) wrong_usage("no collective to measure. Try: sucl bench allreduce");
-  return read_names(chosen, known, "collective");
 }
 
 std::vector<type> all_types() {
@@ -181,8 +144,9 @@ std::vector<op> all_ops() {
 std::vector<bench::memory_choice> read_memories(const std::string& text) {
   using bench::memory;
   const std::vector<bench::memory_choice> known{
-      {"usm", memory::device}, {"device", memory::device}, {"shared", memory::shared},
-      {"host", memory::host},  {"system", memory::system}, {"buffer", memory::buffer}};
+      {"usm", memory::device},   {"device", memory::device}, {"shared", memory::shared},
+      {"host", memory::host},    {"system", memory::system}, {"symmetric", memory::symmetric},
+      {"buffer", memory::buffer}};
   words names;
   for (const auto& choice : known) names.push_back(choice.label);
   std::vector<bench::memory_choice> result;
@@ -190,15 +154,6 @@ std::vector<bench::memory_choice> read_memories(const std::string& text) {
     for (const auto& choice : known)
       if (choice.label == word) result.push_back(choice);
   return result;
-}
-
-// Files can only be made in folders that exist; better known before than after.
-void check_file(const std::string& option, const std::string& file) {
-  if (file.empty()) return;
-  const auto folder = std::filesystem::absolute(file).parent_path();
-  if (access(folder.c_str(), W_OK) != 0)
-    wrong_usage(option + ": cannot write to the folder '" + folder.string() +
-                "'. Make it, or choose another file.");
 }
 
 // An operator that none of the types has would silently measure nothing.
@@ -212,11 +167,12 @@ void check_reductions(const bench::options& o) {
 
 bench::options read(const written& w, const handles& h) {
   bench::options o;
-  o.collectives = read_collectives(w.collectives);
+  o.collectives = read_collectives(w.collectives, "Try: sucl bench allreduce");
   o.memories = read_memories(w.memory);
-  const words forms = read_words(w.form, {"blocking", "event"}, "--form", "form");
+  const words forms = read_words(w.form, {"blocking", "event", "persistent"}, "--form", "form");
   o.blocking = contains(forms, "blocking");
   o.event = contains(forms, "event");
+  o.persistent = contains(forms, "persistent");
   const words others = read_words(w.against, {"mpi", "host-accessor", "nccl", "none"}, "--against",
                                   "implementation");
   o.against_mpi = contains(others, "mpi");
@@ -267,6 +223,9 @@ int finish(const bench::options& o, const bench::session_result& result, const e
   print_time("an empty host task", result.header["empty_host_task"]);
   print_time("an empty host task with an accessor", result.header["empty_host_task_with_accessor"]);
   print_time("making a communicator", result.header["communicator_creation"]);
+  print_time("a bare exchange of flags", result.header["flag_exchange"]);
+  std::printf("  %-36s %8.1f GB/s\n", "all ranks copying memory",
+              result.header["memory_gbs"].get<double>());
   std::puts("");
   if (!o.json.empty()) std::printf("results: %s\n", o.json.c_str());
   if (!o.plot.empty()) {
@@ -298,22 +257,6 @@ int work(const bench::options& o, const environment& env, const std::string& fla
     std::fflush(nullptr);
     std::_Exit(exit_code::failure);
   }
-}
-
-// The name of the MPI library whose rank this process is, as in the names of its modules; "" if it
-// is none.
-std::string job_flavour() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  const std::string found = core::detect_flavour().name;
-  if (found.empty()) return found;
-  const std::string prefix = "libsucl_mpi_";
-  const std::string module = std::filesystem::path(variable("SUCL_MPI_MODULE")).stem().string();
-  if (module.rfind(prefix, 0) == 0) return module.substr(prefix.size());
-  const std::string set = variable("SUCL_MPI_FLAVOUR");
-  return set.empty() || set == "auto" ? found : set;
 }
 
 }  // namespace

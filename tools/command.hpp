@@ -68,6 +68,7 @@ int run_command(const words& arguments);
 int info_command(const words& arguments);
 int bench_command(const words& arguments);
 int plan_command(const words& arguments);
+int tune_command(const words& arguments);
 int probe_command(const words& arguments);  ///< for `sucl info` alone: loads one module
 
 }  // namespace sucl::tools

@@ -2,9 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "devices.hpp"
 
-#include <sycl/sycl.hpp>
+#include "sycl/names.hpp"
 
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,48 +13,17 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-#ifdef SYCL_IMPLEMENTATION_ACPP
-constexpr auto implementation = base::sycl_implementation::adaptivecpp;
-constexpr const char* implementation_name = "adaptivecpp";
-
-std::string backend_name(sycl::backend backend) {
-  switch (backend) {
-    case sycl::backend::cuda: return "cuda";
-    case sycl::backend::hip: return "hip";
-    case sycl::backend::level_zero: return "level_zero";
-    case sycl::backend::ocl: return "ocl";
-    case sycl::backend::omp: return "omp";
-    default: return "unknown";
-  }
-}
-
 std::string implementation_version() {
-#ifdef ACPP_VERSION_MAJOR
+#if defined(ACPP_VERSION_MAJOR)
   return std::to_string(ACPP_VERSION_MAJOR) + "." + std::to_string(ACPP_VERSION_MINOR) + "." +
          std::to_string(ACPP_VERSION_PATCH);
-#else
-  return "";
-#endif
-}
-#else
-constexpr auto implementation = base::sycl_implementation::dpcpp;
-constexpr const char* implementation_name = "dpcpp";
-
-std::string backend_name(sycl::backend backend) {
-  std::ostringstream text;
-  text << backend;
-  return text.str();
-}
-
-std::string implementation_version() {
-#ifdef __LIBSYCL_MAJOR_VERSION
+#elif defined(__LIBSYCL_MAJOR_VERSION)
   return "libsycl " + std::to_string(__LIBSYCL_MAJOR_VERSION) + "." +
          std::to_string(__LIBSYCL_MINOR_VERSION) + "." + std::to_string(__LIBSYCL_PATCH_VERSION);
 #else
   return "";
 #endif
 }
-#endif
 
 const char* kind_of(const sycl::device& d) {
   if (d.is_gpu()) return "gpu";
@@ -93,21 +61,21 @@ json describe(const sycl::platform& p, const base::config& settings) {
   json devices = json::array();
   std::string backend;
   for (const sycl::device& d : p.get_devices()) {
-    backend = backend_name(d.get_backend());
+    backend = glue::backend_name(d);
     devices.push_back(describe(d));
   }
   return {{"name", p.get_info<sycl::info::platform::name>()},
           {"vendor", p.get_info<sycl::info::platform::vendor>()},
           {"version", p.get_info<sycl::info::platform::version>()},
           {"sycl_backend", backend},
-          {"canonical", base::platform_name(settings, implementation, backend)},
+          {"canonical", base::platform_name(settings, glue::this_implementation, backend)},
           {"devices", devices}};
 }
 
 }  // namespace
 
 json describe_devices(const base::config& settings) {
-  json result{{"implementation", implementation_name},
+  json result{{"implementation", glue::implementation_name()},
               {"version", implementation_version()},
               {"platforms", json::array()},
               {"problem", ""}};

@@ -8,6 +8,7 @@
 #include "base/config.hpp"
 #include "runtime/control_plane.hpp"
 #include "runtime/registry.hpp"
+#include "tune/table.hpp"
 
 #include <sucl/version.hpp>
 
@@ -36,7 +37,7 @@ constexpr const char* examples =
     "  sucl info --json | python3 -m json.tool\n"
     "  SUCL_TIMEOUT=30 sucl info          shows where each value of the configuration comes "
     "from\n\n"
-    "Exit code: 1 if the configuration is wrong, else 0.";
+    "Exit code: 1 if the configuration or the tuning table is wrong, else 0.";
 
 json as_problem(const std::string& message, const std::string& hint = "") {
   return {{"message", message}, {"hint", hint}};
@@ -142,6 +143,24 @@ json describe_settings(const base::config& settings) {
           {"problem", json()}};
 }
 
+// The tuning table, if one is set.
+json describe_tuning(const base::config& settings) {
+  if (settings.tuning.table.empty()) return nullptr;
+  json result{{"file", settings.tuning.table}, {"problem", json()}, {"warning", ""}};
+  try {
+    const tune::table t = tune::load_table(settings.tuning.table, "tuning.table");
+    result["author"] = t.author;
+    result["times"] = t.measured ? "measured" : "predicted";
+    result["machine"] = t.machine.name;
+    result["mpi"] = t.machine.mpi;
+    result["rows"] = t.rows.size();
+    result["warning"] = tune::foreign(t, tune::this_machine());
+  } catch (const error& e) {
+    result["problem"] = as_problem(e.message(), e.hint());
+  }
+  return result;
+}
+
 json collect(const std::string& config_file) {
   const environment env = load_environment();
   prepare_sycl(env);
@@ -174,6 +193,7 @@ json collect(const std::string& config_file) {
   result["mpi"] = mpis;
   result["backends"] = backends;
   result["configuration"] = configuration;
+  result["tuning"] = describe_tuning(settings);
   return result;
 }
 
@@ -299,6 +319,19 @@ void print_settings(const json& configuration) {
     std::printf("  warning: %s\n", text(warning).c_str());
 }
 
+void print_tuning(const json& tuning) {
+  if (tuning.is_null()) return;
+  std::printf("\nTuning table: %s\n", text(tuning["file"]).c_str());
+  print_problem(tuning["problem"]);
+  if (!tuning["problem"].is_null()) return;
+  std::printf("  %d rows, %s on %s by %s%s%s\n", tuning["rows"].get<int>(),
+              text(tuning["times"]).c_str(), text(tuning["machine"]).c_str(),
+              text(tuning["author"]).c_str(), text(tuning["mpi"]).empty() ? "" : " with ",
+              text(tuning["mpi"]).c_str());
+  if (!text(tuning["warning"]).empty())
+    std::printf("  warning: %s\n", text(tuning["warning"]).c_str());
+}
+
 void print(const json& info) {
   std::printf("SuCL %s, modules in %s\n", text(info["sucl"]["version"]).c_str(),
               text(info["sucl"]["modules"]).c_str());
@@ -311,6 +344,7 @@ void print(const json& info) {
   print_mpis(info);
   print_backends(info["backends"]);
   print_settings(info["configuration"]);
+  print_tuning(info["tuning"]);
 }
 
 }  // namespace
@@ -329,7 +363,9 @@ int info_command(const words& arguments) {
     std::puts(info.dump(2, ' ', false, json::error_handler_t::replace).c_str());
   else
     print(info);
-  return info["configuration"]["problem"].is_null() ? exit_code::success : exit_code::failure;
+  const bool tuned = info["tuning"].is_null() || info["tuning"]["problem"].is_null();
+  return tuned && info["configuration"]["problem"].is_null() ? exit_code::success
+                                                             : exit_code::failure;
 }
 
 }  // namespace sucl::tools

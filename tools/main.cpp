@@ -34,6 +34,8 @@ constexpr std::array sub_commands{
     sub_command{"bench", "measure collectives, validated and compared with what others do",
                 bench_command},
     sub_command{"plan", "make, prove, draw and choose the plans of collectives", plan_command},
+    sub_command{"tune", "measure who carries which messages fastest, and write it down",
+                tune_command},
     sub_command{"help", "show the help of a sub-command", help_command},
     sub_command{"version", "", version_command},
     sub_command{"probe", "", probe_command},

@@ -5,6 +5,8 @@
 #include "runtime/control_plane.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/exec/plan_backend.hpp"
+#include "runtime/kernels/kernel_backend.hpp"
+#include "runtime/messages/message_backend.hpp"
 #include "runtime/registry.hpp"
 
 #include <sucl/types.hpp>
@@ -95,15 +97,21 @@ json capabilities(const core::backend_handle& backend) {
 
 json problem(const error_info& info) { return {{"message", info.message}, {"hint", info.hint}}; }
 
+json describe_built_in(const sucl_backend& table) {
+  const core::backend_handle own{table.name, table.description, "", &table, nullptr};
+  return {{"found", true},
+          {"path", "built in"},
+          {"description", own.description},
+          {"carries", capabilities(own)}};
+}
+
 json describe(core::registry& registry, const core::backend_source& source) {
-  if (source.name == core::plan_backend_name && source.file.empty()) {
-    const sucl_backend& table = core::plan_backend();
-    const core::backend_handle own{table.name, table.description, "", &table, nullptr};
-    return {{"found", true},
-            {"path", "built in"},
-            {"description", own.description},
-            {"carries", capabilities(own)}};
-  }
+  if (source.name == core::plan_backend_name && source.file.empty())
+    return describe_built_in(core::plan_backend());
+  if (source.name == core::message_backend_name && source.file.empty())
+    return describe_built_in(core::message_backend());
+  if (source.name == core::kernel_backend_name && source.file.empty())
+    return describe_built_in(core::kernel_backend());
   const core::backend_handle& backend = registry.open(source);
   return {{"found", true},
           {"path", std::filesystem::weakly_canonical(backend.path).string()},

@@ -48,11 +48,16 @@ bool is_program(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
 }
 
-// The full path of a program, as a shell would find it.
+// The full path of a program, as a shell would find it; one of those that are built with this one,
+// as apps/halo, also by its place in the build folder.
 std::string find_program(const std::string& name) {
   namespace fs = std::filesystem;
   if (name.find('/') != std::string::npos) {
     if (is_program(name)) return fs::absolute(name).string();
+    std::error_code ignored;
+    const fs::path built = fs::read_symlink("/proc/self/exe", ignored).parent_path() / ".." / name;
+    if (!fs::path(name).is_absolute() && is_program(built))
+      return built.lexically_normal().string();
     const bool exists = fs::exists(name);
     throw exit_error(exit_code::not_found,
                      exists ? "'" + name +

@@ -5,9 +5,13 @@
 // whoever does.
 #include "ipc.hpp"
 
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -33,14 +37,26 @@ std::uint64_t host_number() {
   return std::hash<std::string>{}(text);
 }
 
-// What the system says about reading the memory of other processes.
-const char* describe() {
+// What the system says about reading the memory of other processes. Whether two ranks may, they
+// find out when they meet.
+std::string find_obstacle() {
+  std::uint64_t word = 0;
+  const iovec to{&word, sizeof word};
+  const iovec from{const_cast<std::uint64_t*>(&probe_word), sizeof word};
+  if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(sizeof word))
+    return std::string("process_vm_readv: ") + std::strerror(errno);
   const std::string scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
-  if (scope.empty() || scope == "0")
-    return "memory that the ranks of a node share (memfd); single-copy reads of other memory are "
-           "allowed";
-  return "memory that the ranks of a node share (memfd); the system restricts single-copy reads of "
-         "other memory (kernel.yama.ptrace_scope)";
+  if (scope.empty() || scope == "0" || scope == "1") return {};
+  return "kernel.yama.ptrace_scope is " + scope;
+}
+
+const char* describe() {
+  static const std::string text = [] {
+    const std::string obstacle = find_obstacle();
+    return "memory that the ranks of a node share (memfd); single-copy reads of other memory: " +
+           (obstacle.empty() ? std::string("possible") : "not possible (" + obstacle + ")");
+  }();
+  return text.c_str();
 }
 
 sucl_status open_backend(const sucl_core* core, const sucl_setting* settings, std::uint64_t count,
@@ -63,6 +79,11 @@ sucl_status open_backend(const sucl_core* core, const sucl_setting* settings, st
                         ("backend ipc does not understand " + key + " = " + value).c_str(),
                         "It knows handover = any, proc or socket, and reads = true or false");
   }
+#ifdef PR_SET_PTRACER
+  // Where only relatives may read a process, the ranks of a job are none.
+  if (made->reads && first_line("/proc/sys/kernel/yama/ptrace_scope") == "1")
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+#endif
   *state = made.release();
   return SUCL_SUCCESS;
 }
@@ -74,6 +95,7 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
   made->rank = info->rank;
   made->size = info->size;
   made->node_of.assign(info->node_of, info->node_of + info->size);
+  made->device = device_memory::make(*info);
   // The address of a variable of this library tells processes apart, and threads together.
   const process_card mine{host_number(), reinterpret_cast<std::uint64_t>(&probe_word), getpid(),
                           reinterpret_cast<std::uint64_t>(&probe_word)};
@@ -99,6 +121,55 @@ sucl_status read(sucl_backend_comm* comm, std::int32_t rank, void* to, std::uint
       SUCL_ERROR_UNSUPPORTED, 0,
       ("this process may not read the memory of rank " + std::to_string(rank)).c_str(),
       "The system or the setting backends.ipc.reads forbids it; memory of SuCL's own is shared");
+}
+
+sucl_status device_failed(const sucl_backend_comm& comm, int code, const std::string& what) {
+  return comm.state->core->fail(
+      SUCL_ERROR_NATIVE, code,
+      (what + ": error " + std::to_string(code) + " of the driver").c_str(),
+      "The devices may have no way to each other; host memory is used instead");
+}
+
+sucl_status memory_export(sucl_backend_comm* comm, const void* address, std::uint64_t,
+                          sucl_memory memory, sucl_memory_key* key) {
+  const sucl_core* core = comm->state->core;
+  if (memory != SUCL_MEMORY_DEVICE)
+    return core->fail(SUCL_ERROR_UNSUPPORTED, 0, "only memory of devices can be exported",
+                      "Allocate it with communicator::allocate");
+  if (!comm->device || !comm->device->problem().empty())
+    return core->fail(SUCL_ERROR_UNSUPPORTED, 0,
+                      comm->device ? comm->device->problem().c_str()
+                                   : "memory of this platform's devices cannot be mapped",
+                      "Host memory is used instead");
+  device_key made{};
+  made.pid = getpid();
+  if (const int code = comm->device->get_handle(address, made))
+    return device_failed(*comm, code, "the memory cannot be exported");
+  *key = {};
+  std::memcpy(key->bytes, &made, sizeof made);
+  return SUCL_SUCCESS;
+}
+
+sucl_status memory_open(sucl_backend_comm* comm, std::int32_t rank, const sucl_memory_key* key,
+                        void** address) {
+  device_key theirs;
+  std::memcpy(&theirs, key->bytes, sizeof theirs);
+  if (!comm->near(rank) || !comm->device)
+    return comm->state->core->fail(SUCL_ERROR_UNSUPPORTED, 0,
+                                   ("rank " + std::to_string(rank) + " is out of reach").c_str(),
+                                   nullptr);
+  if (comm->same_process(rank)) {
+    *address = reinterpret_cast<void*>(theirs.address + theirs.offset);
+    return SUCL_SUCCESS;
+  }
+  if (const int code = comm->device->open(rank, theirs, address))
+    return device_failed(*comm, code,
+                         "the device memory of rank " + std::to_string(rank) + " cannot be mapped");
+  return SUCL_SUCCESS;
+}
+
+void memory_close(sucl_backend_comm* comm, std::int32_t rank, void* address) {
+  if (comm->device && !comm->same_process(rank)) comm->device->close(rank, address);
 }
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation*, sucl_request**) {
@@ -128,6 +199,9 @@ const sucl_backend table = [] {
   t.abort = [](sucl_backend_comm*) {};
   t.memory_create = memory_create;
   t.memory_destroy = memory_destroy;
+  t.memory_export = memory_export;
+  t.memory_open = memory_open;
+  t.memory_close = memory_close;
   t.memory_read = read;
   return t;
 }();

@@ -2,8 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Host memory that the processes of one node share.
+/// Memory that the processes of one node share: the host's, and that of devices.
 #pragma once
+
+#include "device_memory.hpp"
 
 #include <sucl/abi/backend.h>
 
@@ -45,7 +47,8 @@ struct sucl_backend_comm {
   std::int32_t size = 1;
   std::vector<std::int32_t> node_of;
   std::vector<sucl::ipc::process_card> cards;
-  std::vector<char> readable;  ///< one a rank: single-copy reads work
+  std::vector<char> readable;                        ///< one a rank: single-copy reads work
+  std::unique_ptr<sucl::ipc::device_memory> device;  ///< null: none that can be mapped
 
   const sucl::ipc::process_card& mine() const { return cards[static_cast<std::size_t>(rank)]; }
   /// Whether `peer` is on this node, so that its memory can be mapped.

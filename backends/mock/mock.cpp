@@ -282,26 +282,23 @@ void abort(sucl_backend_comm* comm) {
   comm->turns.clear();
 }
 
-constexpr sucl_backend table{sizeof(sucl_backend),
-                             SUCL_ABI_MAJOR,
-                             SUCL_ABI_MINOR,
-                             0,
-                             "mock",
-                             "reference implementation over the out-of-band exchange, for tests",
-                             open,
-                             close,
-                             query,
-                             comm_create,
-                             comm_destroy,
-                             post,
-                             test,
-                             abort,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr};
+constexpr sucl_backend table = [] {
+  sucl_backend t{};
+  t.struct_size = sizeof t;
+  t.abi_major = SUCL_ABI_MAJOR;
+  t.abi_minor = SUCL_ABI_MINOR;
+  t.name = "mock";
+  t.description = "reference implementation over the out-of-band exchange, for tests";
+  t.open = open;
+  t.close = close;
+  t.query = query;
+  t.comm_create = comm_create;
+  t.comm_destroy = comm_destroy;
+  t.post = post;
+  t.test = test;
+  t.abort = abort;
+  return t;
+}();
 
 }  // namespace
 

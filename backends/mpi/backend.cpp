@@ -306,25 +306,22 @@ const char* description() {
 
 extern "C" SUCL_ABI_EXPORT const sucl_backend* sucl_backend_entry(uint32_t core_major, uint32_t) {
   namespace module = sucl::mpi_module;
-  static const sucl_backend table = {sizeof(sucl_backend),
-                                     SUCL_ABI_MAJOR,
-                                     SUCL_ABI_MINOR,
-                                     0,
-                                     "mpi",
-                                     module::description(),
-                                     module::open,
-                                     module::close,
-                                     module::query,
-                                     module::comm_create,
-                                     module::comm_destroy,
-                                     module::post,
-                                     module::test,
-                                     module::abort,
-                                     nullptr,
-                                     nullptr,
-                                     nullptr,
-                                     nullptr,
-                                     nullptr,
-                                     nullptr};
+  static const sucl_backend table = [] {
+    sucl_backend t{};
+    t.struct_size = sizeof t;
+    t.abi_major = SUCL_ABI_MAJOR;
+    t.abi_minor = SUCL_ABI_MINOR;
+    t.name = "mpi";
+    t.description = module::description();
+    t.open = module::open;
+    t.close = module::close;
+    t.query = module::query;
+    t.comm_create = module::comm_create;
+    t.comm_destroy = module::comm_destroy;
+    t.post = module::post;
+    t.test = module::test;
+    t.abort = module::abort;
+    return t;
+  }();
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -40,7 +40,6 @@ using letters = std::list<std::unique_ptr<letter>>;
 
 struct sucl_oob_request {
   MPI_Request handle = MPI_REQUEST_NULL;
-  MPI_Datatype block = MPI_DATATYPE_NULL;
 };
 
 struct sucl_group {
@@ -266,22 +265,25 @@ int32_t group_size(const sucl_group* group) { return group->size; }
 const void* group_native(const sucl_group* group) { return &group->comm; }
 
 // Each contribution travels as one element, so that no count can overflow.
+sucl_status start_allgather(sucl_group& group, const void* mine, void* all, uint64_t bytes,
+                            MPI_Request* request) {
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+  sucl_status status = check(make_block(bytes, &block), "MPI_Type_commit");
+  if (status != SUCL_SUCCESS) return status;
+  const int n = bytes == 0 ? 0 : 1;
+  status =
+      check(MPI_Iallgather(mine, n, block, all, n, block, group.comm, request), "MPI_Iallgather");
+  MPI_Type_free(&block);  // MPI keeps it while the exchange runs
+  return status;
+}
 
 sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t bytes) {
   return guarded(g_core, [&] {
     sucl_status status = check_alive();
     if (status != SUCL_SUCCESS || bytes == 0) return status;
-    if (bytes <= INT_MAX) {
-      const int n = static_cast<int>(bytes);
-      return check(MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, group->comm),
-                   "MPI_Allgather");
-    }
-    MPI_Datatype block;
-    status = check(make_block(bytes, &block), "MPI_Type_commit");
-    if (status != SUCL_SUCCESS) return status;
-    status = check(MPI_Allgather(mine, 1, block, all, 1, block, group->comm), "MPI_Allgather");
-    MPI_Type_free(&block);
-    return status;
+    MPI_Request request = MPI_REQUEST_NULL;
+    status = start_allgather(*group, mine, all, bytes, &request);
+    return status == SUCL_SUCCESS ? check(await(&request), "MPI_Iallgather") : status;
   });
 }
 
@@ -292,13 +294,7 @@ sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint
     sucl_status status = check_alive();
     if (status != SUCL_SUCCESS) return status;
     auto made = std::make_unique<sucl_oob_request>();
-    status = check(make_block(bytes, &made->block), "MPI_Type_commit");
-    if (status != SUCL_SUCCESS) return status;
-    const int n = bytes == 0 ? 0 : 1;
-    status =
-        check(MPI_Iallgather(mine, n, made->block, all, n, made->block, group->comm, &made->handle),
-              "MPI_Iallgather");
-    MPI_Type_free(&made->block);  // MPI keeps it while the exchange runs
+    status = start_allgather(*group, mine, all, bytes, &made->handle);
     if (status != SUCL_SUCCESS) return status;
     ++group->in_flight;
     *request = made.release();

@@ -2,6 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "native.hpp"
 
+#include <sched.h>
+
+#include <chrono>
 #include <cstdio>
 
 namespace sucl::mpi_module {
@@ -85,9 +88,21 @@ void replace_default_handler() {
   MPI_Errhandler_free(&own);  // MPI keeps it while it is set
 }
 
+int await(MPI_Request* request) {
+  constexpr std::chrono::microseconds spin{50};
+  const auto begin = std::chrono::steady_clock::now();
+  for (int done = 0;;) {
+    const int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || done != 0) return code;
+    if (std::chrono::steady_clock::now() - begin > spin) sched_yield();
+  }
+}
+
 int duplicate(MPI_Comm from, MPI_Comm* to) {
   *to = MPI_COMM_NULL;
-  const int code = MPI_Comm_dup(from, to);
+  MPI_Request made = MPI_REQUEST_NULL;
+  int code = MPI_Comm_idup(from, to, &made);
+  if (code == MPI_SUCCESS) code = await(&made);
   if (code == MPI_SUCCESS) MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
   return code;
 }

@@ -186,8 +186,16 @@ void end(sucl_backend_comm* comm, int (*how)(comm_handle), Last last) {
   }).detach();
 }
 
+// For ever: the memory and streams of what was given up may still be in use.
+void keep(sucl_backend_comm* comm) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<sucl_backend_comm*>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(comm);
+}
+
 void comm_destroy(sucl_backend_comm* comm) {
-  if (!comm->native) return;  // given up: its memory and streams may still be in use
+  if (!comm->native) return keep(comm);
   end(comm, comm->state->library.api.comm_destroy, [comm] { release(comm); });
 }
 
@@ -253,26 +261,23 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   return status;
 }
 
-sucl_backend table{sizeof(sucl_backend),
-                   SUCL_ABI_MAJOR,
-                   SUCL_ABI_MINOR,
-                   0,
-                   SUCL_TEXT(SUCL_XCCL_VENDOR),
-                   "",
-                   open,
-                   close,
-                   query,
-                   comm_create,
-                   comm_destroy,
-                   post,
-                   test,
-                   abort,
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   nullptr,
-                   nullptr};
+sucl_backend table = [] {
+  sucl_backend t{};
+  t.struct_size = sizeof t;
+  t.abi_major = SUCL_ABI_MAJOR;
+  t.abi_minor = SUCL_ABI_MINOR;
+  t.name = SUCL_TEXT(SUCL_XCCL_VENDOR);
+  t.description = "";
+  t.open = open;
+  t.close = close;
+  t.query = query;
+  t.comm_create = comm_create;
+  t.comm_destroy = comm_destroy;
+  t.post = post;
+  t.test = test;
+  t.abort = abort;
+  return t;
+}();
 
 void set_description(const std::string& text) {
   static std::mutex mutex;

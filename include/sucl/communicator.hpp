@@ -5,6 +5,7 @@
 /// Communicators: an ordered set of ranks, each with a SYCL queue or without.
 #pragma once
 
+#include <sucl/composition.hpp>
 #include <sucl/error.hpp>
 #include <sucl/export.hpp>
 #include <sucl/member.hpp>
@@ -82,6 +83,19 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// The persistent form of all operations: made once, started many times.
   persistent_communicator persistent() const;
 
+  /// Makes a plan of a composition for elements of type `T`: lowers it along the machine as the
+  /// options say, proves that it computes what the composition says, and sets up its scratch, so
+  /// that starting it costs as little as can be. Every rank calls it, with the same composition and
+  /// options, in the same order as collectives; blocks. What is wrong on any rank is thrown on all,
+  /// and nothing is made: errc::invalid_rank, invalid_count and invalid_type for a composition that
+  /// makes no sense, invalid_argument for races, which names both primitives, and for options that
+  /// do not fit, mismatch where ranks differ, unavailable where there are no plans (explain() says
+  /// why).
+  template <class T>
+  compiled_plan compile(const composition& c, const compile_options& o = {}) const {
+    return compile(c, o, type_of_v<T>, sizeof(T));
+  }
+
   /// Splits: ranks with the same `colour` form a communicator, ordered by `key`, then rank.
   /// Collective. A negative colour gets an empty communicator. The queue stays the same.
   communicator split(int colour, int key = 0) const;
@@ -89,12 +103,13 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// The same ranks, with an order of operations of its own. Collective.
   communicator dup() const;
 
-  /// Memory of the host for `count` elements that the other ranks of the node reach, so that
-  /// collectives on it need no copies: several times faster for large messages. Where memory cannot
-  /// be shared it is ordinary memory. Zeroed. Kernels may use it where the device reads system
-  /// memory (aspect usm_system_allocations), as CPU devices do. Ends with deallocate() or with the
-  /// communicator. Every rank calls it, in the same order as collectives; blocks. Throws
-  /// errc::out_of_memory.
+  /// Memory for `count` elements that the other ranks of the node reach, so that collectives on it
+  /// need no copies: several times faster for large messages. It is memory of the host, which
+  /// kernels may use where the device reads system memory (aspect usm_system_allocations), as CPU
+  /// devices do; for GPUs on which SuCL's own kernels run (see docs/gpu.md) it is memory of the
+  /// device, which the host cannot read. Where memory cannot be shared it is ordinary memory of
+  /// that kind. Zeroed. Ends with deallocate() or with the communicator. Every rank calls it, in
+  /// the same order as collectives; blocks. Throws errc::out_of_memory.
   template <class T>
   T* allocate(std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");
@@ -129,6 +144,8 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   friend class group;
   glue::communicator_state& state() const;
   void* allocate_bytes(std::size_t bytes);
+  compiled_plan compile(const composition& c, const compile_options& o, type element,
+                        std::size_t element_size) const;
   std::shared_ptr<glue::communicator_state> m_state;
 };
 

@@ -9,6 +9,7 @@
 #include <sucl/operations.hpp>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace sucl {
@@ -16,6 +17,7 @@ namespace sucl {
 namespace glue {
 class communicator_state;
 struct prepared;
+struct compiled;
 }  // namespace glue
 
 /// One operation on fixed memory, checked when it was made. A handle: copies refer to the same
@@ -43,6 +45,71 @@ class SUCL_API persistent {
  private:
   glue::prepared& operation() const;
   std::shared_ptr<glue::prepared> m_operation;
+};
+
+/// A composition as a plan: lowered, verified and given its scratch once, by
+/// communicator::compile(). A handle: copies refer to the same plan, which ends with the last copy,
+/// once what it has started is done, or with its communicator.
+///
+/// Every rank starts it in the same order as other operations of the communicator. Memory and
+/// events are as those of any operation; every start may be on other memory. `send` and `recv` must
+/// not overlap, and each may be null on ranks that do not use it. Memory that the host cannot read
+/// is errc::unsupported, and an element type other than that of compile() errc::invalid_type.
+class SUCL_API compiled_plan {
+ public:
+  /// Refers to nothing: every call is errc::shut_down.
+  compiled_plan() = default;
+
+  /// Starts it on memory of at least send_size() and recv_size() elements. The event means done.
+  template <class T>
+  ::sycl::event start(const T* send, T* recv, const std::vector<::sycl::event>& deps = {}) {
+    auto r = request_for<T>(detail::erase_pointer(send), detail::erase_pointer(recv));
+    return submit(r, deps);
+  }
+  template <class T, int D>
+  ::sycl::event start(const ::sycl::buffer<T, D>& send, const ::sycl::buffer<T, D>& recv,
+                      const std::vector<::sycl::event>& deps = {}) {
+    auto r = request_for<T>(detail::erase(send), detail::erase(recv));
+    return submit(r, deps);
+  }
+
+  /// The same, done when it returns.
+  template <class T>
+  void run(const T* send, T* recv, const std::vector<::sycl::event>& deps = {}) {
+    auto r = request_for<T>(detail::erase_pointer(send), detail::erase_pointer(recv));
+    run_now(r, deps);
+  }
+  template <class T, int D>
+  void run(const ::sycl::buffer<T, D>& send, const ::sycl::buffer<T, D>& recv,
+           const std::vector<::sycl::event>& deps = {}) {
+    auto r = request_for<T>(detail::erase(send), detail::erase(recv));
+    run_now(r, deps);
+  }
+
+  std::size_t send_size() const;  ///< elements that this rank's `send` has at least
+  std::size_t recv_size() const;  ///< the same for `recv`
+
+  /// How it was lowered, in a line.
+  std::string explain() const;
+
+  explicit operator bool() const noexcept { return m_plan != nullptr; }
+
+  /// @cond internal
+  explicit compiled_plan(std::shared_ptr<glue::compiled> plan) : m_plan(std::move(plan)) {}
+  /// @endcond
+
+ private:
+  template <class T>
+  detail::request request_for(detail::operand&& send, detail::operand&& recv) const {
+    auto r = detail::make_request<T>(kind::barrier, 0);
+    r.send = std::move(send);
+    r.recv = std::move(recv);
+    return r;
+  }
+  glue::compiled& plan() const;
+  ::sycl::event submit(detail::request& r, const std::vector<::sycl::event>& deps);
+  void run_now(detail::request& r, const std::vector<::sycl::event>& deps);
+  std::shared_ptr<glue::compiled> m_plan;
 };
 
 /// The persistent form of a communicator's calls: each makes an operation and starts nothing.

@@ -2,10 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// All of SuCL's API but the MPI-shaped wrapper (<sucl/mpi.hpp>).
+/// All of SuCL's API but the MPI-shaped wrapper (<sucl/mpi.hpp>) and kernels (<sucl/kernels.hpp>).
 #pragma once
 
 #include <sucl/communicator.hpp>
+#include <sucl/composition.hpp>
 #include <sucl/error.hpp>
 #include <sucl/memory.hpp>
 #include <sucl/persistent.hpp>

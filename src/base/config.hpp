@@ -84,8 +84,11 @@ struct config {
     std::string level;
   } log;
   struct {
-    std::uint64_t size = 0;
+    std::vector<std::uint64_t> size;  ///< ranks of each node, the last one's repeated; empty: found
   } nodes;
+  struct {
+    std::string table;
+  } tuning;
   struct {
     std::uint64_t after = 0;
     std::uint64_t trials = 0;

@@ -53,6 +53,24 @@ const form<std::optional<std::int64_t>> threshold_form{
 const form<std::uint64_t> number_form{
     "whole number", "3", accept_integer, only<parse_number>,
     [](const std::uint64_t& number) { return std::to_string(number); }};
+// Sizes of nodes; none for a single 0.
+std::vector<std::uint64_t> parse_sizes(const words& given) {
+  std::vector<std::uint64_t> sizes;
+  for (const auto& text : given) sizes.push_back(parse_number(text));
+  if (sizes == std::vector<std::uint64_t>{0}) return {};
+  if (std::find(sizes.begin(), sizes.end(), 0u) != sizes.end())
+    fail(errc::invalid_argument, "a node of 0 ranks", "Write sizes greater than 0, or 0 alone.");
+  return sizes;
+}
+
+std::string print_sizes(const std::vector<std::uint64_t>& sizes) {
+  words list;
+  for (const std::uint64_t n : sizes) list.push_back(std::to_string(n));
+  return list.empty() ? "0" : join(list, ", ");
+}
+
+const form<std::vector<std::uint64_t>> sizes_form{
+    "whole number or list", "[3, 3, 1]", accept_integer | accept_array, parse_sizes, print_sizes};
 const form<range> range_form{"range", "\"2..8\"", accept_string | accept_integer, only<parse_range>,
                              print_range};
 const form<range> size_range_form{"range of sizes", "\"4Ki..64Ki\"", accept_string | accept_integer,
@@ -189,10 +207,16 @@ void add_scalars(std::vector<key_row>& t) {
   t.push_back(row({"log.level", "warn", "SUCL_LOG",
                    "Lines to write to standard error: error, warn, info or debug.", false, &levels},
                   text_form, [](auto& k) -> auto& { return k.all->log.level; }));
+  t.push_back(row({"tuning.table", "", "SUCL_TUNING_TABLE",
+                   "File with a table of choices, as `sucl tune` and `sucl plan search --toml` "
+                   "write it. Empty: none."},
+                  text_form, [](auto& k) -> auto& { return k.all->tuning.table; }));
   t.push_back(row(
       {"nodes.size", "0", "SUCL_NODE_SIZE",
-       "Treat every so many consecutive ranks as one node. 0: nodes as they are found.", shared},
-      number_form, [](auto& k) -> auto& { return k.all->nodes.size; }));
+       "Treat so many consecutive ranks of the job as one node, to try a job of several nodes on "
+       "one; a list has the size of each, and the last one repeats. 0: nodes as they are found.",
+       shared},
+      sizes_form, [](auto& k) -> auto& { return k.all->nodes.size; }));
 }
 
 void add_interposer(std::vector<key_row>& t) {
@@ -201,11 +225,12 @@ void add_interposer(std::vector<key_row>& t) {
                    "before SuCL sets itself up for it.",
                    shared},
                   number_form, [](auto& k) -> auto& { return k.all->interpose.after; }));
-  t.push_back(row({"interpose.trials", "5", "SUCL_INTERPOSE_TRIALS",
-                   "Interposed MPI programs: timed calls of SuCL and of MPI, for each kind and "
-                   "size, after which the faster carries the rest; at most 15. 0: no trial.",
-                   shared},
-                  number_form, [](auto& k) -> auto& { return k.all->interpose.trials; }));
+  t.push_back(
+      row({"interpose.trials", "5", "SUCL_INTERPOSE_TRIALS",
+           "Interposed MPI programs: rounds in which SuCL and MPI take turns, for each "
+           "kind, form and size, after which the faster carries the rest; at most 15. 0: no trial.",
+           shared},
+          number_form, [](auto& k) -> auto& { return k.all->interpose.trials; }));
   t.push_back(row(
       {"interpose.summary", "false", "SUCL_INTERPOSE_SUMMARY",
        "Interposed MPI programs: print at the end what was served, passed on and saved.", shared},
@@ -304,9 +329,14 @@ std::vector<platform_entry> built_in_platforms() {
 }
 
 std::vector<backend_entry> built_in_backends() {
-  return {{"nccl", "", {"cuda"}, true, {}}, {"rccl", "", {"hip"}, true, {}},
-          {"mpi", "", {"*"}, true, {}},     {"plan", "", {"*"}, true, {}},
-          {"ipc", "", {}, true, {}},        {"mock", "", {}, false, {}}};
+  return {{"nccl", "", {"cuda"}, true, {}},
+          {"rccl", "", {"hip"}, true, {}},
+          {"mpi", "", {"*"}, true, {}},
+          {"plan", "", {"*"}, true, {}},
+          {"messages", "", {"*"}, true, {}},
+          {"ipc", "", {}, true, {}},
+          {"kernels", "", {"cuda", "hip"}, true, {}},
+          {"mock", "", {}, false, {}}};
 }
 
 bool foreign_variable(std::string_view name) {

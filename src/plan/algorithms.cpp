@@ -117,6 +117,28 @@ std::vector<algorithm_info> make_algorithms() {
              {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
               kind::alltoallv, kind::scan, kind::exscan}}),
        {}},
+      {"read_two_shot",
+       "copy a chunk of all inputs, combine it, then copy the others' results",
+       reductions_to_all,
+       {}},
+      {"read_one_shot",
+       "every rank copies what it needs of its peers' inputs",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv}}),
+       {}},
+      {"node_shot",
+       "nodes put together what other nodes need, and send it in one step",
+       join({vectors,
+             halves,
+             {kind::gather, kind::gatherv, kind::scatter, kind::scatterv, kind::alltoall,
+              kind::alltoallv, kind::scan, kind::exscan}}),
+       {"nodes", "leaders"}},
+      {"two_level",
+       "nodes combine and spread through shared scratch, their leaders exchange messages",
+       vectors,
+       {"nodes", "leaders", "outer", "radices", "ports"}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
 }
@@ -178,8 +200,10 @@ recipe complete(const problem& p, recipe r) {
   const auto most = static_cast<int>(r.radices.size());
   if (r.split < 0) r.split = most;
   if (r.inner.empty()) r.inner = r.algorithm.starts_with("scatter_") ? "ring" : "direct";
-  if (r.outer.empty()) r.outer = "ring";
+  if (r.outer.empty())
+    r.outer = r.algorithm == "two_level" && p.kind != kind::allreduce ? "tree" : "ring";
   if (r.hierarchy.empty()) r.hierarchy = {p.ranks};
+  if (r.nodes.empty()) r.nodes.assign(static_cast<std::size_t>(std::max(p.ranks, 0)), 0);
   return r;
 }
 
@@ -205,6 +229,7 @@ std::string unused(const algorithm_info& a, const recipe& r) {
                                                 {"pipeline", r.pipeline != none.pipeline},
                                                 {"hierarchy", r.hierarchy != none.hierarchy},
                                                 {"via", r.via != none.via},
+                                                {"nodes", r.nodes != none.nodes},
                                                 {"inner", r.inner != none.inner},
                                                 {"outer", r.outer != none.outer},
                                                 {"leaders", r.leaders != none.leaders},
@@ -251,6 +276,21 @@ std::string refuse_hierarchy(const problem& p, const recipe& r) {
   return {};
 }
 
+std::string refuse_nodes(const problem& p, const recipe& r) {
+  if (r.nodes.size() != static_cast<std::size_t>(p.ranks))
+    return "it has the nodes of " + std::to_string(r.nodes.size()) + " ranks, not of " +
+           std::to_string(p.ranks);
+  if (r.leaders < 0) return "a negative number of leaders";
+  if (r.algorithm == "node_shot") return {};
+  if (p.kind != kind::allreduce)
+    return r.outer == "tree" ? ""
+                             : "outer pattern '" + r.outer + "': for this collective it is tree";
+  if (!one_of(r.outer, {"direct", "ring", "exchange", "cyclic", "doubling", "tree"}))
+    return "outer pattern '" + r.outer +
+           "': it is direct, ring, exchange, cyclic, doubling or tree";
+  return {};
+}
+
 // The ranks of a node for striping: the smallest groups of the hierarchy that have as many.
 int stripe_group(const recipe& r) {
   std::int64_t width = 1;
@@ -274,8 +314,8 @@ std::string refuse_composed(const problem& p, const recipe& r) {
   return {};
 }
 
-schedule build_composed(const problem& p, const recipe& r, std::string name) {
-  composition c = pipeline(compose(p, r.steps), r.pipeline);
+schedule build_composed(composition c, const recipe& r, std::string name) {
+  c = pipeline(std::move(c), r.pipeline);
   c.levels = levels_of(r);
   if (r.stripe > 1) c = stripe(std::move(c), stripe_group(r), r.stripe);
   const std::int64_t rest = product({r.hierarchy.begin() + 1, r.hierarchy.end()});
@@ -290,7 +330,9 @@ bool keeps_order(const problem& p, const recipe& r) {
   if (!reduces(p.kind)) return true;
   const bool pairs = std::all_of(r.radices.begin(), r.radices.end(), [](int f) { return f == 2; });
   if (r.algorithm == "one_shot") return p.kind == kind::allreduce || p.kind == kind::reduce;
-  if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot") return true;
+  if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot" ||
+      r.algorithm == "read_one_shot")
+    return true;
   if (r.algorithm == "doubling" || r.algorithm == "recursive_scan") return true;
   if (r.algorithm == "exchange" && p.kind == kind::allreduce) return pairs;
   if (r.algorithm == "peer_exchange") return pairs;
@@ -305,7 +347,9 @@ std::string refuse_numbers(const problem& p, const recipe& r) {
   if (r.segments < 1 || r.pipeline < 1 || r.segments > 65536 || r.pipeline > 1024)
     return "segments are 1 to 65536 and channels 1 to 1024";
   if (r.pipeline > 1 && !pipelines(p.kind) && r.algorithm != "composed")
-    return std::string(sucl::name(p.kind)) + " of this algorithm has one channel";
+    return std::string(sucl::name(p.kind)) +
+           " has one channel: channels cut every block, and the messages of this algorithm carry"
+           " runs of whole blocks that would fall apart; composed has channels";
   if (r.split < 0 || r.split > static_cast<int>(r.radices.size()))
     return "it splits by " + std::to_string(r.split) + " of " + std::to_string(r.radices.size()) +
            " radices";
@@ -320,6 +364,8 @@ std::string refuse_complete(const problem& p, const recipe& r) {
   const bool composed = r.algorithm == "composed";
   if (why.empty() && (r.algorithm == "hierarchical" || composed)) why = refuse_hierarchy(p, r);
   if (why.empty() && composed) why = refuse_composed(p, r);
+  if (why.empty() && (r.algorithm == "node_shot" || r.algorithm == "two_level"))
+    why = refuse_nodes(p, r);
   if (why.empty() && r.algorithm.starts_with("scatter_") &&
       !one_of(r.inner, {"direct", "ring", "exchange", "cyclic"}))
     why = "inner pattern '" + r.inner + "': it is direct, ring, exchange or cyclic";
@@ -361,31 +407,58 @@ std::string refusal(const problem& p, const recipe& r) {
   return why.empty() ? why : r.algorithm + ": " + why;
 }
 
-schedule build(const problem& p, const recipe& r) {
-  check(p);
-  if (const std::string why = refusal(p, r); !why.empty())
+schedule build(const composition& c, const recipe& r) {
+  const recipe whole = complete(c.what, r);
+  if (const std::string why = refuse_complete(c.what, whole); !why.empty())
     base::fail(errc::invalid_argument, "this plan cannot be built: " + why,
-               "Choose other parameters or another algorithm.");
-  if (p.in_place) {
-    problem apart = p;
-    apart.in_place = false;
-    return make_in_place(build(apart, r));
-  }
+               "Choose other options.");
+  return build_composed(c, whole, to_text(r));
+}
+
+namespace {
+
+// For a problem that is not in place; `in_place` says that make_in_place() follows.
+schedule build_apart(const problem& p, const recipe& r, bool in_place) {
   const recipe whole = complete(p, r);
   const auto made = [&] {
-    if (r.algorithm == "composed") return build_composed(p, whole, to_text(r));
+    if (r.algorithm == "composed")
+      return build_composed(compose(p, whole.steps), whole, to_text(r));
     builder b(p, levels_of(whole));
-    if (r.algorithm == "staged_one_shot" || r.algorithm == "mapped_one_shot")
-      build_one_shot(b, r.algorithm == "staged_one_shot");
+    if (in_place) b.set_in_place();
+    if (r.algorithm == "staged_one_shot")
+      build_one_shot(b, access::staged);
+    else if (r.algorithm == "mapped_one_shot")
+      build_one_shot(b, access::mapped);
+    else if (r.algorithm == "read_one_shot")
+      build_one_shot(b, access::read);
+    else if (r.algorithm == "read_two_shot")
+      build_read_two_shot(b);
     else if (r.algorithm == "staged_two_shot")
       build_staged_two_shot(b);
     else if (r.algorithm == "mapped_two_shot")
       build_mapped_two_shot(b);
+    else if (r.algorithm == "node_shot")
+      build_node_shot(b, whole);
+    else if (r.algorithm == "two_level")
+      build_two_level(b, whole);
     else
       function_for(p.kind)(b, whole);
     return b.finish(to_text(r));
   };
   return r.stagger > 0 ? stagger(made()) : made();
+}
+
+}  // namespace
+
+schedule build(const problem& p, const recipe& r) {
+  check(p);
+  if (const std::string why = refusal(p, r); !why.empty())
+    base::fail(errc::invalid_argument, "this plan cannot be built: " + why,
+               "Choose other parameters or another algorithm.");
+  if (!p.in_place) return build_apart(p, r, false);
+  problem apart = p;
+  apart.in_place = false;
+  return make_in_place(build_apart(apart, r, true));
 }
 
 }  // namespace sucl::plan

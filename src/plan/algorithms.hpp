@@ -5,7 +5,7 @@
 /// All ways to make a schedule: named algorithms with their parameters.
 #pragma once
 
-#include "plan/schedule.hpp"
+#include "plan/composition.hpp"
 
 #include <string>
 #include <string_view>
@@ -24,6 +24,7 @@ struct recipe {
   int pipeline = 1;              ///< channels, each with its part of the data
   std::vector<int> hierarchy;    ///< factors of the ranks, outermost first
   std::vector<std::string> via;  ///< transport of each level of the hierarchy
+  std::vector<int> nodes;        ///< node of each rank, any numbers; empty: all on one
   std::string inner;             ///< pattern inside the groups of a hierarchy
   std::string outer;             ///< pattern across the outermost groups
   int leaders = 0;               ///< ranks of a group that go on to the next level; 0: all
@@ -63,5 +64,9 @@ std::string refusal(const problem& p, const recipe& r);
 /// Builds the schedule. Throws what check() throws, invalid_argument where there is a refusal().
 /// The schedule is not verified. In-place problems are solved by make_in_place().
 schedule build(const problem& p, const recipe& r);
+
+/// The same for a composition whose outcome is known, with the parameters that "composed" takes,
+/// but `steps`.
+schedule build(const composition& c, const recipe& r);
 
 }  // namespace sucl::plan

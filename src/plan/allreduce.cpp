@@ -15,12 +15,12 @@ team everybody(const builder& b, place base) {
   return t;
 }
 
-namespace {
-
-void copy_in(builder& b, const team& t, std::uint64_t offset, std::uint64_t bytes) {
-  for (std::size_t m = 0; m < t.ranks.size(); ++m)
-    b.copy(t.ranks[m], t.base[m], {space::send, offset}, bytes);
+void take_input(builder& b, team& t, place from, std::uint64_t bytes) {
+  if (!b.in_place()) return t.from.assign(t.ranks.size(), from);
+  for (std::size_t m = 0; m < t.ranks.size(); ++m) b.copy(t.ranks[m], t.base[m], from, bytes);
 }
+
+namespace {
 
 // One part of the vector, [offset, offset + bytes).
 struct part {
@@ -60,11 +60,12 @@ void two_shot(builder& b, const part& p) {
 void group_reduce_scatter(builder& b, const team& t, const ends& cuts, const recipe& r,
                           const std::string& pattern, std::uint64_t flag) {
   const auto radices = factors_of(t.size(), 2);
-  if (pattern == "ring") return ring_reduce_scatter(b, t, own_chunks(t, cuts), cuts);
-  if (pattern == "peer") return peer_reduce_scatter(b, t, own_chunks(t, cuts), cuts, flag);
   if (pattern == "exchange") return exchange_reduce_scatter(b, t, cuts, radices, r.ports);
   if (pattern == "cyclic") return cyclic_reduce_scatter(b, t, cuts, 2);
-  direct_reduce_scatter(b, t, own_chunks(t, cuts), cuts, r.ports);
+  const team in{t.ranks, t.from.empty() ? t.base : t.from, {}};
+  if (pattern == "ring") return ring_reduce_scatter(b, in, own_chunks(t, cuts), cuts);
+  if (pattern == "peer") return peer_reduce_scatter(b, in, own_chunks(t, cuts), cuts, flag);
+  direct_reduce_scatter(b, in, own_chunks(t, cuts), cuts, r.ports);
 }
 
 void group_allgather(builder& b, const team& t, const ends& cuts, const recipe& r,
@@ -77,10 +78,11 @@ void group_allgather(builder& b, const team& t, const ends& cuts, const recipe& 
   direct_allgather(b, t, cuts, r.ports);
 }
 
-// Allreduce in place of a whole team by one pattern.
+}  // namespace
+
 void team_allreduce(builder& b, const team& t, std::uint64_t bytes, const recipe& r,
                     const std::string& pattern, std::uint64_t flag) {
-  if (t.size() == 1) return;
+  if (t.size() == 1) return b.copy(t.ranks[0], t.base[0], t.input(0), bytes);
   if (pattern == "doubling")
     return exchange_allreduce(b, t, bytes, powers_below(t.size(), 2), 0, r.ports);
   if (pattern == "tree") {
@@ -97,6 +99,8 @@ void team_allreduce(builder& b, const team& t, std::uint64_t bytes, const recipe
   group_allgather(b, t, cuts, r, pattern, flag);
 }
 
+namespace {
+
 // Groups of the innermost level reduce and scatter to their leaders, the j-th leaders of all groups
 // do the same one level up, and the groups gather.
 void hierarchical(builder& b, const team& t, std::uint64_t bytes, const recipe& r,
@@ -109,6 +113,7 @@ void hierarchical(builder& b, const team& t, std::uint64_t bytes, const recipe& 
     if (m % width == 0) groups.emplace_back();
     groups.back().ranks.push_back(t.ranks[static_cast<std::size_t>(m)]);
     groups.back().base.push_back(t.base[static_cast<std::size_t>(m)]);
+    groups.back().from.push_back(t.input(static_cast<std::size_t>(m)));
   }
   int leaders = groups.back().size();  // the last group is the smallest
   if (r.leaders > 0) leaders = std::min(leaders, r.leaders);
@@ -134,7 +139,7 @@ void hierarchical(builder& b, const team& t, std::uint64_t bytes, const recipe& 
 void allreduce_part(builder& b, const recipe& r, const part& p) {
   if (r.algorithm == "one_shot") return one_shot(b, p);
   if (r.algorithm == "two_shot") return two_shot(b, p);
-  const team t = everybody(b, {space::recv, p.offset});
+  team t = everybody(b, {space::recv, p.offset});
   const ends cuts = cut_evenly(p.bytes, b.element(), b.ranks());
   if (r.algorithm == "ring" || r.algorithm == "direct") {
     const team in = everybody(b, {space::send, p.offset});
@@ -145,7 +150,7 @@ void allreduce_part(builder& b, const recipe& r, const part& p) {
     direct_reduce_scatter(b, in, own_chunks(t, cuts), cuts, r.ports);
     return direct_allgather(b, t, cuts, r.ports);
   }
-  copy_in(b, t, p.offset, p.bytes);
+  take_input(b, t, {space::send, p.offset}, p.bytes);
   if (r.algorithm == "hierarchical")
     return hierarchical(b, t, p.bytes, r, r.hierarchy.size(), p.flag);
   if (r.algorithm == "exchange")

@@ -153,10 +153,9 @@ void build_reduce_scatter(builder& b, const recipe& r) {
   }
   if (r.algorithm == "ring") return ring_reduce_scatter(b, t, out, cuts);
   if (r.algorithm == "direct") return direct_reduce_scatter(b, t, out, cuts, r.ports);
-  for (int m = 0; m < b.ranks(); ++m) {
+  t.from = t.base;
+  for (int m = 0; m < b.ranks(); ++m)
     t.base[static_cast<std::size_t>(m)] = b.scratch(m, cuts.back());
-    b.copy(m, t.base[static_cast<std::size_t>(m)], {space::send, 0}, cuts.back());
-  }
   if (r.algorithm == "exchange") exchange_reduce_scatter(b, t, cuts, r.radices, r.ports);
   if (r.algorithm == "cyclic") cyclic_reduce_scatter(b, t, cuts, r.radices[0]);
   for (std::size_t m = 0; m < t.ranks.size(); ++m)

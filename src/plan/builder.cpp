@@ -2,11 +2,18 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/builder.hpp"
 
+#include "base/error.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 namespace sucl::plan {
+namespace {
+
+constexpr std::uint64_t most_instructions = 100'000'000;  // 3.2 GB
+
+}  // namespace
 
 builder::builder(problem what, std::vector<level> levels) {
   check(what);
@@ -31,6 +38,16 @@ channel& builder::code(int rank) {
   return channels[m_channel];
 }
 
+void builder::append(int rank, const instruction& i) {
+  if (++m_count > most_instructions)
+    base::fail(errc::out_of_memory,
+               "the plan has more than " + std::to_string(most_instructions / 1'000'000) +
+                   " million instructions",
+               "Take an algorithm with fewer messages, such as exchange, cyclic or tree, or fewer "
+               "ranks or channels.");
+  code(rank).push_back(i);
+}
+
 builder::progress& builder::progress_of(int rank) {
   auto& all = m_progress[static_cast<std::size_t>(rank)];
   if (all.size() <= m_channel) all.resize(m_channel + 1);
@@ -39,19 +56,18 @@ builder::progress& builder::progress_of(int rank) {
 
 void builder::copy(int rank, place dst, place src, std::uint64_t bytes, int peer) {
   if (bytes == 0 || dst == src) return;
-  code(rank).push_back(
-      {opcode::copy, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
+  append(rank, {opcode::copy, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
 }
 
 void builder::reduce(int rank, place dst, place src, std::uint64_t bytes, int peer) {
   if (bytes == 0) return;
-  code(rank).push_back(
-      {opcode::reduce, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
+  append(rank,
+         {opcode::reduce, dst.where, src.where, m_level, peer, dst.offset, src.offset, bytes});
 }
 
 void builder::post(int rank, instruction i) {
   if (i.bytes == 0) return;
-  code(rank).push_back(i);
+  append(rank, i);
   ++progress_of(rank).posted;
 }
 
@@ -72,18 +88,18 @@ void builder::get(int rank, int peer, place dst, place src, std::uint64_t bytes)
 }
 
 void builder::signal(int rank, int peer, std::uint64_t flag) {
-  code(rank).push_back({opcode::signal, space::none, space::none, m_level, peer, flag, 0, 0});
+  append(rank, {opcode::signal, space::none, space::none, m_level, peer, flag, 0, 0});
 }
 
 void builder::wait(int rank, int peer, std::uint64_t flag) {
-  code(rank).push_back({opcode::wait, space::none, space::none, m_level, peer, flag, 0, 0});
+  append(rank, {opcode::wait, space::none, space::none, m_level, peer, flag, 0, 0});
 }
 
 void builder::fence(int rank, std::uint64_t keep) {
   progress& p = progress_of(rank);
   if (p.posted <= p.finished + keep) return;
   p.finished = p.posted - keep;
-  code(rank).push_back({opcode::fence, space::none, space::none, 0, -1, 0, 0, keep});
+  append(rank, {opcode::fence, space::none, space::none, 0, -1, 0, 0, keep});
 }
 
 place builder::scratch(int rank, std::uint64_t bytes) {

@@ -37,6 +37,10 @@ class builder {
   int ranks() const { return m_schedule.what.ranks; }
   std::uint64_t element() const { return m_schedule.what.element_bytes; }
 
+  /// Whether the input will lie in the output, where results must not take its place too early.
+  bool in_place() const { return m_in_place; }
+  void set_in_place() { m_in_place = true; }
+
   /// Goes on in another channel, whose scratch is its own: what was released is not taken again.
   void set_channel(int c);
   void set_level(int l) { m_level = static_cast<std::uint8_t>(l); }
@@ -70,11 +74,14 @@ class builder {
   };
 
   channel& code(int rank);
+  void append(int rank, const instruction& i);
   progress& progress_of(int rank);
   void post(int rank, instruction i);
 
   schedule m_schedule;
+  bool m_in_place = false;
   std::size_t m_channel = 0;
+  std::uint64_t m_count = 0;  // instructions
   std::uint8_t m_level = 0;
   std::vector<std::uint64_t> m_top;               // scratch in use, a rank
   std::vector<std::vector<progress>> m_progress;  // a rank, a channel

@@ -34,7 +34,7 @@ rotated rotate(builder& b, const team& t, const ends& cuts, int member) {
 // Copies between the vector in place and the rotated one: two runs of chunks.
 void copy_all(builder& b, const team& t, const ends& cuts, const rotated& r, bool in) {
   const auto self = static_cast<std::size_t>(r.member);
-  const place base = t.base[self];
+  const place base = in ? t.input(self) : t.base[self];
   const std::uint64_t tail = cuts.back() - cuts[self], head = cuts[self] - cuts.front();
   const place high = base + cuts[self], low = base + cuts.front();
   if (in) {

@@ -32,29 +32,37 @@ struct member_view {
     return cuts[static_cast<std::size_t>(w.first + w.count)] - begin(w);
   }
   place at(window w) const { return t.base[static_cast<std::size_t>(member)] + begin(w); }
+  place input(window w) const { return t.input(static_cast<std::size_t>(member)) + begin(w); }
   int batch(const phase& p) const { return batch_of(ports, p.factor - 1); }
 };
 
 // A phase of reduce-scatter: everybody sends each partner's part of the window, and reduces what
-// comes in. Partners come in the order digit + 1, digit + 2, ..., `ports` at a time.
+// comes in. Partners come in the order digit + 1, digit + 2, ..., `ports` at a time. Where the
+// input lies apart, as it does before the first phase, what comes first goes right to its place.
 void scatter_phase(const member_view& v, const phase& p, window before) {
   const int rank = v.rank(), digit = p.digit(v.member), f = p.factor;
   const window mine = before.part(digit, f);
+  const bool apart = v.input(mine) != v.at(mine);
   const std::uint64_t mark = v.b.scratch_mark(rank);
   const int batch = v.batch(p);
   std::vector<place> landing;
-  for (int k = 0; k < batch; ++k) landing.push_back(v.b.scratch(rank, v.size(mine)));
+  for (int k = 0; k < batch; ++k) {
+    const bool taken = k > 0 || !apart || batch < f - 1;
+    landing.push_back(taken ? v.b.scratch(rank, v.size(mine)) : place{});
+  }
   for (int first = 1; first < f; first += batch) {
     const int last = std::min(f, first + batch);
+    const auto in = [&](int k) {
+      return apart && k == 1 ? v.at(mine) : landing[static_cast<std::size_t>(k - first)];
+    };
     for (int k = first; k < last; ++k) {
       const window theirs = before.part((digit + k) % f, f);
-      v.b.send(rank, v.rank_of(p.partner(v.member, k)), v.at(theirs), v.size(theirs));
-      v.b.receive(rank, v.rank_of(p.partner(v.member, f - k)),
-                  landing[static_cast<std::size_t>(k - first)], v.size(mine));
+      v.b.send(rank, v.rank_of(p.partner(v.member, k)), v.input(theirs), v.size(theirs));
+      v.b.receive(rank, v.rank_of(p.partner(v.member, f - k)), in(k), v.size(mine));
     }
     v.b.fence(rank);
     for (int k = first; k < last; ++k)
-      v.b.reduce(rank, v.at(mine), landing[static_cast<std::size_t>(k - first)], v.size(mine));
+      v.b.reduce(rank, v.at(mine), apart && k == 1 ? v.input(mine) : in(k), v.size(mine));
   }
   v.b.scratch_release(rank, mark);
 }
@@ -74,23 +82,30 @@ void gather_phase(const member_view& v, const phase& p, window before) {
 
 // A phase in which partners exchange their whole window and all reduce it, in order of digits, so
 // that all get the same expression: the lower ones together, then the own, then the higher ones.
+// Where the input lies apart, the first of the others goes right to its place.
 void whole_phase(const member_view& v, const phase& p, window w) {
   const int rank = v.rank(), digit = p.digit(v.member), f = p.factor;
   const std::uint64_t mark = v.b.scratch_mark(rank);
   std::vector<place> landing(static_cast<std::size_t>(f));
+  const bool apart = v.input(w) != v.at(w);
+  const int direct = !apart ? -1 : digit > 0 ? 0 : 1;
   for (int k = 1; k < f; ++k) {
-    place& in = landing[static_cast<std::size_t>((digit + f - k) % f)];
-    in = v.b.scratch(rank, v.size(w));
-    v.b.send(rank, v.rank_of(p.partner(v.member, k)), v.at(w), v.size(w));
+    const int other = (digit + f - k) % f;
+    place& in = landing[static_cast<std::size_t>(other)];
+    in = other == direct ? v.at(w) : v.b.scratch(rank, v.size(w));
+    v.b.send(rank, v.rank_of(p.partner(v.member, k)), v.input(w), v.size(w));
     v.b.receive(rank, v.rank_of(p.partner(v.member, f - k)), in, v.size(w));
     if (k % v.batch(p) == 0) v.b.fence(rank);
   }
   v.b.fence(rank);
   for (int d = 1; d < digit; ++d)
     v.b.reduce(rank, landing[0], landing[static_cast<std::size_t>(d)], v.size(w));
-  if (digit > 0) v.b.reduce(rank, v.at(w), landing[0], v.size(w));
+  if (apart)
+    v.b.reduce(rank, v.at(w), v.input(w), v.size(w));
+  else if (digit > 0)
+    v.b.reduce(rank, v.at(w), landing[0], v.size(w));
   for (int d = digit + 1; d < f; ++d)
-    v.b.reduce(rank, v.at(w), landing[static_cast<std::size_t>(d)], v.size(w));
+    if (d != direct) v.b.reduce(rank, v.at(w), landing[static_cast<std::size_t>(d)], v.size(w));
   v.b.scratch_release(rank, mark);
 }
 
@@ -138,11 +153,13 @@ std::vector<int> powers_below(int n, int radix) {
 void exchange_reduce_scatter(builder& b, const team& t, const ends& cuts,
                              const std::vector<int>& radices, int ports) {
   check_radices(radices, t.size());
+  if (t.size() == 1) return b.copy(t.ranks[0], t.base[0], t.input(0), cuts[1] - cuts[0]);
+  const team later{t.ranks, t.base, {}};
   const auto list = phases(radices, true, t.size());
   for (int m = 0; m < t.size(); ++m) {
     const auto w = windows(list, m, t.size());
     for (std::size_t k = 0; k < list.size(); ++k)
-      scatter_phase({b, t, cuts, m, ports}, list[k], w[k]);
+      scatter_phase({b, k == 0 ? t : later, cuts, m, ports}, list[k], w[k]);
   }
 }
 
@@ -163,13 +180,14 @@ void fold_in(builder& b, const team& t, std::uint64_t bytes, int extra) {
   for (int e = 0; e < extra; ++e) {
     const auto keeps = static_cast<std::size_t>(2 * e), hands = keeps + 1;
     const int rank = t.ranks[keeps];
+    const bool apart = t.apart(keeps);
     const std::uint64_t mark = b.scratch_mark(rank);
-    const place landing = b.scratch(rank, bytes);
-    b.send(t.ranks[hands], rank, t.base[hands], bytes);
+    const place landing = apart ? t.base[keeps] : b.scratch(rank, bytes);
+    b.send(t.ranks[hands], rank, t.input(hands), bytes);
     b.fence(t.ranks[hands]);
     b.receive(rank, t.ranks[hands], landing, bytes);
     b.fence(rank);
-    b.reduce(rank, t.base[keeps], landing, bytes);
+    b.reduce(rank, t.base[keeps], apart ? t.input(keeps) : landing, bytes);
     b.scratch_release(rank, mark);
   }
 }
@@ -190,24 +208,30 @@ void exchange_allreduce(builder& b, const team& t, std::uint64_t bytes,
                         const std::vector<int>& radices, int split, int ports) {
   const int members = product(radices), extra = t.size() - members;
   if (extra < 0 || extra > members) check_radices(radices, t.size());
-  team inner;
+  team inner, later;
   for (int m = 0; m < t.size(); ++m) {
     if (m < 2 * extra && m % 2 == 1) continue;
-    inner.ranks.push_back(t.ranks[static_cast<std::size_t>(m)]);
-    inner.base.push_back(t.base[static_cast<std::size_t>(m)]);
+    const auto i = static_cast<std::size_t>(m);
+    later.ranks.push_back(t.ranks[i]);
+    later.base.push_back(t.base[i]);
+    inner.from.push_back(m < 2 * extra ? t.base[i] : t.input(i));
   }
+  inner.ranks = later.ranks;
+  inner.base = later.base;
   check_radices(radices, inner.size());
   fold_in(b, t, bytes, extra);
+  if (members == 1) b.copy(inner.ranks[0], inner.base[0], inner.input(0), bytes);
   const auto list = phases(radices, false, members);
   const auto halves = static_cast<std::size_t>(split);
   int parts = 1;
   for (std::size_t k = 0; k < halves; ++k) parts *= list[k].factor;
   const ends cuts = cut_evenly(bytes, b.element(), parts);
   for (int m = 0; m < members; ++m) {
-    const member_view v{b, inner, cuts, m, ports};
+    const member_view first{b, inner, cuts, m, ports}, v{b, later, cuts, m, ports};
     const auto w = windows({list.begin(), list.begin() + split}, m, parts);
-    for (std::size_t k = 0; k < halves; ++k) scatter_phase(v, list[k], w[k]);
-    for (std::size_t k = halves; k < list.size(); ++k) whole_phase(v, list[k], w.back());
+    for (std::size_t k = 0; k < halves; ++k) scatter_phase(k == 0 ? first : v, list[k], w[k]);
+    for (std::size_t k = halves; k < list.size(); ++k)
+      whole_phase(k == 0 ? first : v, list[k], w.back());
     for (std::size_t k = halves; k-- > 0;) gather_phase(v, list[k], w[k]);
   }
   fold_out(b, t, bytes, extra);

@@ -8,6 +8,7 @@
 #include "plan/schedule.hpp"
 
 #include <cstdint>
+#include <vector>
 
 namespace sucl::plan {
 
@@ -28,6 +29,15 @@ schedule pack_scratch(schedule s);
 /// on the same level with no fence in between, and the peer receives them likewise, one message
 /// takes their place. What does not lie next to each other is packed and unpacked in scratch.
 schedule fuse_messages(schedule s, std::uint64_t bytes);
+
+/// The name of the transport that is the shared memory of a node.
+inline constexpr const char* shared_memory_transport = "ipc";
+
+/// Messages within a node become copies through shared scratch: the sender copies into scratch of
+/// its own and signals, the receiver waits and copies where its fence stood. These are the messages
+/// between ranks of equal `node_of` on levels via "any" or "ipc"; throws invalid_argument where a
+/// level via "ipc" joins ranks of different nodes.
+schedule share_local_messages(schedule s, const std::vector<int>& node_of);
 
 /// Staggers the channels of each rank: a stage (what a fence finishes) starts when the same stage
 /// of the channel before is done, by signals of the rank to itself. So the channels form a

@@ -80,12 +80,15 @@ void peer_exchange(builder& b, const team& t, std::uint64_t bytes, const std::ve
     const int rank = t.ranks[static_cast<std::size_t>(m)];
     const place base = t.base[static_cast<std::size_t>(m)];
     const auto w = windows(list, m, t.size());
+    if (list.empty()) b.copy(rank, base, t.input(0), bytes);
     for (std::size_t p = 0; p < list.size(); ++p) {
+      const std::uint64_t at = begin(w[p + 1]), length = size(w[p + 1]);
       meet(b, rank, partners(t, list[p], m), flag);
+      if (p == 0) b.copy(rank, base + at, t.input(static_cast<std::size_t>(m)) + at, length);
       for (int k = 1; k < list[p].factor; ++k) {
         const auto other = static_cast<std::size_t>(list[p].partner(m, k));
-        b.reduce(rank, base + begin(w[p + 1]), remote(t.base[other] + begin(w[p + 1])),
-                 size(w[p + 1]), t.ranks[other]);
+        const place theirs = p == 0 ? t.input(other) : t.base[other];
+        b.reduce(rank, base + at, remote(theirs + at), length, t.ranks[other]);
       }
     }
     for (std::size_t p = list.size(); p-- > 0;) {

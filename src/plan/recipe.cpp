@@ -22,8 +22,8 @@ struct word_row {
   const char* name;
   std::string recipe::* field;
 };
-constexpr std::array<numbers_row, 2> numbers_rows{
-    {{"radices", &recipe::radices}, {"hierarchy", &recipe::hierarchy}}};
+constexpr std::array<numbers_row, 3> numbers_rows{
+    {{"radices", &recipe::radices}, {"hierarchy", &recipe::hierarchy}, {"nodes", &recipe::nodes}}};
 constexpr std::array<number_row, 10> number_rows{{{"split", &recipe::split},
                                                   {"ports", &recipe::ports},
                                                   {"segments", &recipe::segments},

@@ -39,21 +39,23 @@ void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& ou
     const int next = t.ranks[static_cast<std::size_t>((m + 1) % n)];
     const int previous = t.ranks[static_cast<std::size_t>((m + n - 1) % n)];
     const chunk mine = chunk_of(cuts, m, n);
-    b.copy(rank, out[self], t.base[self] + mine.offset, mine.bytes);
+    const place own = t.base[self] + mine.offset;
+    const bool apart = out[self] != own;  // then the last message goes right to its place
+    if (n == 1) b.copy(rank, out[self], own, mine.bytes);
     const std::uint64_t mark = b.scratch_mark(rank);
     const place landing[2] = {b.scratch(rank, n > 1 ? longest(cuts) : 0),
                               b.scratch(rank, n > 2 ? longest(cuts) : 0)};
     for (int step = 1; step < n; ++step) {
       const chunk sent = chunk_of(cuts, m - step, n), taken = chunk_of(cuts, m - step - 1, n);
-      const place in = landing[(step + 1) % 2];
+      const bool last = step + 1 == n;
+      const place in = last && apart ? out[self] : landing[(step + 1) % 2];
       b.send(rank, next, step == 1 ? t.base[self] + sent.offset : landing[step % 2], sent.bytes);
       b.receive(rank, previous, in, taken.bytes);
       b.fence(rank);
-      if (step + 1 < n) {
+      if (last)
+        b.reduce(rank, out[self], apart ? own : in, taken.bytes);
+      else
         b.reduce(rank, in, t.base[self] + taken.offset, taken.bytes);
-      } else {
-        b.reduce(rank, out[self], in, taken.bytes);
-      }
     }
     b.scratch_release(rank, mark);
   }
@@ -84,22 +86,27 @@ void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& 
     const int rank = t.ranks[self];
     const chunk mine = chunk_of(cuts, m, n);
     const std::uint64_t mark = b.scratch_mark(rank);
-    b.copy(rank, out[self], t.base[self] + mine.offset, mine.bytes);
+    const place own = t.base[self] + mine.offset;
+    const bool apart = out[self] != own;  // then the first message goes right to its place
+    if (n == 1) b.copy(rank, out[self], own, mine.bytes);
     std::vector<place> landing;
-    for (int k = 0; k < batch; ++k) landing.push_back(b.scratch(rank, mine.bytes));
+    for (int k = 0; k < batch; ++k)
+      landing.push_back(b.scratch(rank, k > 0 || !apart || batch < n - 1 ? mine.bytes : 0));
     for (int begin = 1; begin < n; begin += batch) {
       const int last = std::min(n, begin + batch);
+      const auto in = [&](int k) {
+        return apart && k == 1 ? out[self] : landing[static_cast<std::size_t>(k - begin)];
+      };
       for (int k = begin; k < last; ++k) {
         const int to = (m + k) % n, from = (m + n - k) % n;
         const chunk theirs = chunk_of(cuts, to, n);
         b.send(rank, t.ranks[static_cast<std::size_t>(to)], t.base[self] + theirs.offset,
                theirs.bytes);
-        b.receive(rank, t.ranks[static_cast<std::size_t>(from)],
-                  landing[static_cast<std::size_t>(k - begin)], mine.bytes);
+        b.receive(rank, t.ranks[static_cast<std::size_t>(from)], in(k), mine.bytes);
       }
       b.fence(rank);
       for (int k = begin; k < last; ++k)
-        b.reduce(rank, out[self], landing[static_cast<std::size_t>(k - begin)], mine.bytes);
+        b.reduce(rank, out[self], apart && k == 1 ? own : in(k), mine.bytes);
     }
     b.scratch_release(rank, mark);
   }

@@ -67,17 +67,22 @@ team accumulators(builder& b, std::uint64_t offset, std::uint64_t bytes, bool le
                   int radix) {
   const int root = b.what().root, n = b.ranks();
   team t = everybody(b, {space::recv, offset});
+  t.from.assign(t.ranks.size(), {space::send, offset});
   for (int r = 0; r < n; ++r) {
     const int position = (r - root + n) % n;
     const bool leaf =
         radix > 0 ? tree_node_of(position, n, radix).children.empty() : position == n - 1;
     auto& base = t.base[static_cast<std::size_t>(r)];
-    if (r != root && leaf && !leaves_too) {
+    if (r != root && leaf && !leaves_too)
       base = {space::send, offset};
-      continue;
-    }
-    if (r != root) base = b.scratch(r, bytes);
-    b.copy(r, base, {space::send, offset}, bytes);
+    else if (r != root)
+      base = b.scratch(r, bytes);
+  }
+  // In place, the root's input lies where it adds up.
+  if (b.in_place()) {
+    const auto self = static_cast<std::size_t>(root);
+    b.copy(root, t.base[self], t.from[self], bytes);
+    t.from[self] = t.base[self];
   }
   return t;
 }

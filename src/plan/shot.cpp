@@ -58,10 +58,11 @@ class staging_area {
 
 class one_shot_maker {
  public:
-  one_shot_maker(builder& b, bool staged)
+  one_shot_maker(builder& b, access how)
       : m_builder(b),
         m_ranks(b.ranks()),
-        m_staged(staged),
+        m_staged(how == access::staged),
+        m_reads(how == access::read),
         m_areas(static_cast<std::size_t>(m_ranks)),
         m_base(static_cast<std::size_t>(m_ranks)),
         m_readers(static_cast<std::size_t>(m_ranks)) {
@@ -141,6 +142,14 @@ class one_shot_maker {
     return list;
   }
 
+  // Where what is combined can be combined from: what is only read is read whole before.
+  place within_reach(int r, const place& what, int from, std::uint64_t bytes) {
+    if (!m_reads || !is_remote(what.where)) return what;
+    const place copied = m_builder.scratch(r, bytes);
+    m_builder.copy(r, copied, what, bytes, from);
+    return copied;
+  }
+
   void combine(int r) {
     std::vector<bool> waited(at(m_ranks), false);
     std::vector<piece> pieces;
@@ -159,9 +168,15 @@ class one_shot_maker {
         waited[at(from)] = true;
       }
       bool first = true;
+      std::vector<place> sources;
       for (const auto& [from, byte] : terms) {
-        const place to{space::recv, p.offset};
         const place what = source(r, from, byte, terms.size() > 1);
+        sources.push_back(terms.size() > 1 ? within_reach(r, what, from, p.bytes) : what);
+      }
+      for (std::size_t i = 0; i < terms.size(); ++i) {
+        const int from = terms[i].first;
+        const place to{space::recv, p.offset};
+        const place what = sources[i];
         const int peer = is_remote(what.where) ? from : -1;
         if (first)
           m_builder.copy(r, to, what, p.bytes, peer);
@@ -183,6 +198,7 @@ class one_shot_maker {
   builder& m_builder;
   int m_ranks;
   bool m_staged;
+  bool m_reads;
   bool m_ordered;
   std::vector<staging_area> m_areas;
   std::vector<place> m_base;
@@ -191,7 +207,7 @@ class one_shot_maker {
 
 }  // namespace
 
-void build_one_shot(builder& b, bool staged) { one_shot_maker(b, staged).make(); }
+void build_one_shot(builder& b, access how) { one_shot_maker(b, how).make(); }
 
 // Rank r combines chunk r. `result` holds its chunk where peers find it, beside what it staged.
 void build_staged_two_shot(builder& b) {
@@ -259,6 +275,40 @@ void build_mapped_two_shot(builder& b) {
       b.copy(r, theirs, remote(theirs), size(q), q);
     }
     meet(r, 2);
+  }
+}
+
+// The same where peers' memory can only be read whole: chunks are read into scratch, combined in
+// the output, and read there.
+void build_read_two_shot(builder& b) {
+  const int ranks = b.ranks();
+  const auto at = [](int r) { return static_cast<std::size_t>(r); };
+  const std::vector<std::uint64_t> cuts = cut_evenly(send_bytes(b.what(), 0), b.element(), ranks);
+  const auto size = [&](int r) { return cuts[at(r) + 1] - cuts[at(r)]; };
+  const auto tell = [&](int r, std::uint64_t flag) {
+    for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, flag);
+  };
+  for (int r = 0; r < ranks; ++r) {
+    const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
+    std::vector<place> copies;
+    tell(r, 0);
+    for (int k = 1; k < ranks; ++k) {
+      const int q = (r + k) % ranks;
+      b.wait(r, q, 0);
+      copies.push_back(b.scratch(r, size(r)));
+      b.copy(r, copies.back(), remote(in), size(r), q);
+    }
+    b.copy(r, out, in, size(r));
+    for (const place& copied : copies) b.reduce(r, out, copied, size(r));
+    tell(r, 1);
+    for (int k = 1; k < ranks; ++k) {
+      const int q = (r + k) % ranks;
+      const place theirs{space::recv, cuts[at(q)]};
+      b.wait(r, q, 1);
+      b.copy(r, theirs, remote(theirs), size(q), q);
+    }
+    tell(r, 2);
+    for (int k = 1; k < ranks; ++k) b.wait(r, (r + k) % ranks, 2);
   }
 }
 

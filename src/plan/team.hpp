@@ -5,10 +5,12 @@
 /// Patterns: parts of collectives among some ranks, written to a builder. Algorithms and the levels
 /// of hierarchies are made of them.
 ///
-/// A team works in place on a vector: member i's copy begins at base[i]. `cuts` divides the vector
-/// into one chunk a member (members + 1 ends, chunks may be empty or of different lengths); where a
-/// pattern takes no cuts it works on `bytes` bytes. Each pattern appends to every member's program
-/// and fences its own transfers; scratch that it takes is free again afterwards.
+/// A team works on a vector: member i's copy begins at base[i]. Where its input lies elsewhere, at
+/// from[i], patterns that reduce read it there, leave it as it is, and need no copy of it. `cuts`
+/// divides the vector into one chunk a member (members + 1 ends, chunks may be empty or of
+/// different lengths); where a pattern takes no cuts it works on `bytes` bytes. Each pattern
+/// appends to every member's program and fences its own transfers; scratch that it takes is free
+/// again afterwards.
 #pragma once
 
 #include "plan/builder.hpp"
@@ -21,9 +23,16 @@ namespace sucl::plan {
 struct team {
   std::vector<int> ranks;   ///< members
   std::vector<place> base;  ///< where each member's vector begins
+  std::vector<place> from;  ///< where its input begins; empty: there too
 
   int size() const { return static_cast<int>(ranks.size()); }
+  place input(std::size_t member) const { return from.empty() ? base[member] : from[member]; }
+  bool apart(std::size_t member) const { return input(member) != base[member]; }
 };
+
+/// Says where the members' input lies. Where a plan will run in place, with the input in the output
+/// that patterns write, copies it to base instead.
+void take_input(builder& b, team& t, place from, std::uint64_t bytes);
 
 using ends = std::vector<std::uint64_t>;
 

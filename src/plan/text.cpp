@@ -157,14 +157,26 @@ class reader {
 
   [[noreturn]] void fail(std::string_view expected, std::string_view found = {}) {
     if (found.empty()) found = peek();
+    if (m_number == 0)
+      base::fail(errc::invalid_argument, "the plan is empty: there is no line with words in it",
+                 "The text form is described in docs/design/plan-ir.md.");
     base::fail(errc::invalid_argument,
                "line " + std::to_string(m_number) + " of the plan: expected " +
                    std::string(expected) + ", found " +
-                   (found.empty() ? "the end of the line" : "'" + std::string(found) + "'"),
+                   (found.empty() ? "the end of the line" : "'" + printable(found) + "'"),
                "The text form is described in docs/design/plan-ir.md.");
   }
 
  private:
+  // A file may be no text at all.
+  static std::string printable(std::string_view word) {
+    constexpr std::size_t most = 40;
+    std::string text(word.substr(0, most));
+    for (char& c : text)
+      if (c < ' ' || c > '~') c = '?';
+    return word.size() > most ? text + "..." : text;
+  }
+
   void skip_blanks() {
     const std::size_t first = m_line.find_first_not_of(" \t\r");
     m_line = first == std::string_view::npos ? std::string_view{} : m_line.substr(first);

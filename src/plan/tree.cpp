@@ -35,6 +35,8 @@ struct rooted_team {
   }
   int rank(int position) const { return t.ranks[member(position)]; }
   place base(int position) const { return t.base[member(position)]; }
+  place input(int position) const { return t.input(member(position)); }
+  bool apart(int position) const { return t.apart(member(position)); }
 };
 
 }  // namespace
@@ -60,17 +62,20 @@ void tree_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int r
     const int rank = to.rank(p);
     const std::uint64_t mark = b.scratch_mark(rank);
     std::vector<place> landing;
+    const bool apart = to.apart(p);
     for (const tree_child& c : node.children) {
-      landing.push_back(b.scratch(rank, bytes));
+      landing.push_back(apart && landing.empty() ? to.base(p) : b.scratch(rank, bytes));
       b.receive(rank, to.rank(c.position), landing.back(), bytes);
     }
     for (std::size_t c = 0; c < landing.size(); ++c) {  // the smallest subtree first
       b.fence(rank, landing.size() - c - 1);
-      b.reduce(rank, to.base(p), landing[c], bytes);
+      b.reduce(rank, to.base(p), apart && c == 0 ? to.input(p) : landing[c], bytes);
     }
     if (node.parent >= 0) {
-      b.send(rank, to.rank(node.parent), to.base(p), bytes);
+      b.send(rank, to.rank(node.parent), landing.empty() ? to.input(p) : to.base(p), bytes);
       b.fence(rank);
+    } else if (landing.empty()) {
+      b.copy(rank, to.base(p), to.input(p), bytes);
     }
     b.scratch_release(rank, mark);
   }
@@ -100,16 +105,18 @@ void chain_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int 
   for (int p = 0; p < t.size(); ++p) {
     const int rank = to.rank(p);
     const std::uint64_t mark = b.scratch_mark(rank);
-    const place landing = b.scratch(rank, p + 1 < t.size() ? cuts[1] : 0);
+    const bool last = p + 1 == t.size(), apart = to.apart(p);
+    const place landing = b.scratch(rank, last || apart ? 0 : cuts[1]);
+    if (last && p == 0) b.copy(rank, to.base(p), to.input(p), bytes);
     for (std::size_t s = 0; s + 1 < cuts.size(); ++s) {
       const std::uint64_t size = cuts[s + 1] - cuts[s];
-      const place at = to.base(p) + cuts[s];
-      if (p + 1 < t.size()) {
-        b.receive(rank, to.rank(p + 1), landing, size);
+      const place at = to.base(p) + cuts[s], own = to.input(p) + cuts[s];
+      if (!last) {
+        b.receive(rank, to.rank(p + 1), apart ? at : landing, size);
         b.fence(rank);
-        b.reduce(rank, at, landing, size);
+        b.reduce(rank, at, apart ? own : landing, size);
       }
-      if (p > 0) b.send(rank, to.rank(p - 1), at, size);
+      if (p > 0) b.send(rank, to.rank(p - 1), last ? own : at, size);
     }
     b.fence(rank);
     b.scratch_release(rank, mark);

@@ -2,28 +2,66 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "pmpi/packed.hpp"
 
+#include <algorithm>
+
 namespace sucl::pmpi {
 
-void packed::pack(int block, char* to) const {
-  int at = 0;
-  PMPI_Pack(place(block), m_elements, m_type, to, static_cast<int>(block_bytes()), &at,
-            MPI_COMM_SELF);
+packed::packed(const void* base, const int* elements, const int* places, MPI_Datatype type,
+               int blocks)
+    : packed(base, 0, type, blocks) {
+  m_counts = elements;
+  m_places = places;
+  m_first = blocks > 0 ? *std::min_element(places, places + blocks) : 0;
 }
 
-void packed::unpack(int block, const char* from) const {
-  int at = 0;
-  PMPI_Unpack(from, static_cast<int>(block_bytes()), &at, place(block), m_elements, m_type,
-              MPI_COMM_SELF);
+bool packed::fits() const {
+  const int different = m_counts ? m_blocks : std::min(m_blocks, 1);
+  for (int b = 0; b < different; ++b)
+    if (elements(b) < 0 || block_bytes(b) > most_bytes) return false;
+  return m_elements >= 0;
+}
+
+std::uint64_t packed::offset(int block) const {
+  if (m_facts.dense)
+    return static_cast<std::uint64_t>(place(block) - m_base - m_first * m_facts.extent);
+  std::uint64_t before = 0;
+  for (int b = 0; b < block; ++b) before += block_bytes(b);
+  return before;
+}
+
+void* packed::data() {
+  if (m_facts.dense || m_blocks == 0) return m_base + m_first * m_facts.extent;
+  m_copy.resize(offset(m_blocks));
+  return m_copy.data();
 }
 
 void packed::load(int first, int last) {
   if (m_copy.empty()) return;
-  for (int b = first; b < last; ++b) pack(b, m_copy.data() + in_copy(b));
+  for (int b = first; b < last; ++b) {
+    int at = 0;
+    PMPI_Pack(place(b), elements(b), m_type, m_copy.data() + offset(b),
+              static_cast<int>(block_bytes(b)), &at, MPI_COMM_SELF);
+  }
 }
 
 void packed::store() const {
   if (m_copy.empty()) return;
-  for (int b = 0; b < m_blocks; ++b) unpack(b, m_copy.data() + in_copy(b));
+  for (int b = 0; b < m_blocks; ++b) {
+    int at = 0;
+    PMPI_Unpack(m_copy.data() + offset(b), static_cast<int>(block_bytes(b)), &at, place(b),
+                elements(b), m_type, MPI_COMM_SELF);
+  }
+}
+
+void packed::keep_type() {
+  if (m_facts.dense || m_facts.predefined || m_blocks == 0 || m_own_type) return;
+  PMPI_Type_dup(m_type, &m_type);
+  m_own_type = true;
+}
+
+void packed::release_type() {
+  if (m_own_type) PMPI_Type_free(&m_type);
+  m_own_type = false;
 }
 
 }  // namespace sucl::pmpi

@@ -14,57 +14,62 @@
 
 namespace sucl::pmpi {
 
-/// Equal blocks of elements, one behind the other in a program's memory, with data of at most
-/// most_bytes each. Ranks may describe the same data with different types, so what is only moved is
-/// always moved as bytes; elements with gaps are packed.
+/// Blocks of elements in a program's memory, with data of at most most_bytes each. Ranks may
+/// describe the same data with different types, so what is only moved is always moved as bytes;
+/// elements with gaps are packed.
 class packed {
  public:
   static constexpr std::uint64_t most_bytes = std::numeric_limits<int>::max();
 
+  /// Nothing.
+  packed() = default;
+  /// Equal blocks, one behind the other.
   packed(const void* base, int elements, MPI_Datatype type, int blocks)
       : m_base(static_cast<char*>(const_cast<void*>(base))),
         m_elements(elements),
         m_type(type),
         m_facts(facts_of(type)),
         m_blocks(blocks) {}
+  /// Blocks of different sizes, at displacements in elements. The arrays stay the caller's.
+  packed(const void* base, const int* elements, const int* places, MPI_Datatype type, int blocks);
 
-  std::uint64_t block_bytes() const {
-    return m_facts.size * static_cast<std::uint64_t>(m_elements);
+  int blocks() const { return m_blocks; }
+  std::uint64_t block_bytes(int block = 0) const {
+    return m_facts.size * static_cast<std::uint64_t>(elements(block));
   }
-  bool fits() const { return m_elements >= 0 && block_bytes() <= most_bytes; }
+  /// Where the data of a block begins, in bytes from data().
+  std::uint64_t offset(int block) const;
+  bool fits() const;
 
   /// The bytes: the program's own where they are contiguous, else a copy to be filled.
-  void* data() {
-    if (m_facts.dense || m_blocks == 0) return m_base;
-    m_copy.resize(block_bytes() * static_cast<std::uint64_t>(m_blocks));
-    return m_copy.data();
-  }
+  void* data();
   /// Fills the copy from the program's memory, after data().
   void load() { load(0, m_blocks); }
   void load(int first, int last);
   /// Fills the program's memory from the copy.
   void store() const;
 
-  /// Packs the one block there is into `to`, or unpacks it.
-  void write(char* to) const { pack(0, to); }
-  void read(const char* from) const { unpack(0, from); }
+  /// Makes the type outlive the program's handle of it, or gives it back.
+  void keep_type();
+  void release_type();
 
  private:
+  int elements(int block) const { return m_counts ? m_counts[block] : m_elements; }
   char* place(int block) const {
-    return m_base + static_cast<std::int64_t>(block) * m_elements * m_facts.extent;
-  }
-  std::uint64_t in_copy(int block) const {
-    return block_bytes() * static_cast<std::uint64_t>(block);
+    const std::int64_t before =
+        m_places ? m_places[block] : static_cast<std::int64_t>(block) * m_elements;
+    return m_base + before * m_facts.extent;
   }
 
-  void pack(int block, char* to) const;
-  void unpack(int block, const char* from) const;
-
-  char* m_base;
-  int m_elements;
-  MPI_Datatype m_type;
+  char* m_base = nullptr;
+  int m_elements = 0;
+  const int* m_counts = nullptr;
+  const int* m_places = nullptr;
+  int m_first = 0;  ///< the lowest of the places
+  MPI_Datatype m_type = MPI_DATATYPE_NULL;
+  bool m_own_type = false;
   type_facts m_facts;
-  int m_blocks;
+  int m_blocks = 0;
   std::vector<char> m_copy;
 };
 

@@ -6,31 +6,20 @@
 #include "base/log.hpp"
 #include "base/text.hpp"
 #include "runtime/control_plane.hpp"
+#include "runtime/exec/plan_backend.hpp"
 #include "runtime/operation.hpp"
 
 #include <dlfcn.h>
 
-#include <cstdio>
+#include <bit>
 
 namespace sucl::pmpi {
+
+interposer* interposer::m_running = nullptr;
+std::atomic<std::uint64_t> interposer::m_generation{1};
+constinit thread_local thread_state interposer::m_here{};
+
 namespace {
-
-interposer* running = nullptr;
-// The modules below call MPI by its usual names, which come back here.
-thread_local int inside = 0;
-// Finds again what was used last. Handles are used again, so it is only good for one generation.
-std::atomic<std::uint64_t> generation{1};
-struct remembered {
-  MPI_Comm comm = MPI_COMM_NULL;
-  partner* found = nullptr;
-  std::uint64_t of = 0;
-};
-thread_local remembered latest;
-
-struct own_call {
-  own_call() { ++inside; }
-  ~own_call() { --inside; }
-};
 
 void tell(base::log_level level, const std::string& text) { base::log(level, "interposer", text); }
 
@@ -41,29 +30,43 @@ const char* accelerator_runtime() {
   return nullptr;
 }
 
-// Operations that are carried alike: the same kind, type, op, and size up to a factor of two.
-std::uint64_t key_of(const sucl_operation& o, int size) {
-  const auto message = core::message_size_of(o, size);
-  std::uint64_t power = 0;
-  while (message.bytes >> power > 1) ++power;
+std::uint64_t key_of(const sucl_operation& o, form f, std::uint64_t bytes) {
+  const auto power = static_cast<std::uint64_t>(std::bit_width(bytes));
   const bool opaque = o.op == SUCL_OP_NONE;
-  return static_cast<std::uint64_t>(o.kind) << 32 |
+  return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(f) << 48 |
+         static_cast<std::uint64_t>(o.kind) << 32 |
          static_cast<std::uint64_t>(opaque ? 0 : o.type) << 16 |
          static_cast<std::uint64_t>(o.op) << 8 | power;
 }
 
 }  // namespace
 
-interposer* interposer::active() { return inside > 0 ? nullptr : running; }
+// ---- calls that do not wait
+
+way course::start() {
+  if (!judge.decided()) {
+    if (const auto agreed = shared->join(judge.started())) judge.decide(*agreed, shared->slowest());
+  }
+  return judge.start();
+}
+
+void course::note(std::uint64_t number, double seconds) {
+  if (judge.note(number, seconds)) shared->vote(judge.medians(), ranks);
+}
+
+// ---- the process
 
 interposer::interposer(base::config settings, const sucl_bootstrap& control)
     : m_process(core::process::start(std::move(settings), &control, core::threading::callers)) {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &m_key, this);
+  m_process->while_waiting([] {
+    if (m_running) m_running->go_on();
+  });
 }
 
 void interposer::start() {
   const own_call guard;
-  if (running) return;
+  if (m_running) return;
   if (const char* symbol = accelerator_runtime()) {
     tell(base::log_level::warn, std::string("the process uses an accelerator (it has ") + symbol +
                                     "), whose memory cannot be told apart here: everything is "
@@ -73,10 +76,11 @@ void interposer::start() {
   try {
     base::config settings = base::load_config(nullptr, nullptr);
     base::set_log_level(base::parse_log_level(settings.log.level));
+    settings.progress.poll_us = 0;  // a call that does not wait leaves it to the one that does
     const sucl_bootstrap& control =
         core::load_bootstrap(core::control_plane_file(settings, SUCL_MPI_FLAVOUR));
-    running = new interposer(std::move(settings), control);
-    base::set_rank(running->m_process->rank());
+    m_running = new interposer(std::move(settings), control);
+    base::set_rank(m_running->m_process->rank());
   } catch (const error& e) {
     tell(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");
   }
@@ -84,22 +88,54 @@ void interposer::start() {
 
 void interposer::stop() {
   const own_call guard;
-  interposer* self = std::exchange(running, nullptr);
+  interposer* self = m_running;
   if (!self) return;
   if (self->m_process->settings().interpose.summary) self->print_summary();
   // In an order that is the same everywhere: that of the communicators' numbers.
   self->m_process->shut_down();
+  self->m_requests.stop();
   // MPI may still tell of communicators that end with it: the object stays.
+  m_running = nullptr;
 }
 
+void interposer::go_on() {
+  if (m_requests.any_active()) {
+    m_requests.relieve();
+    m_requests.progress();
+  }
+  int there = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
+}
+
+void interposer::print_summary() {
+  tallies sums = m_totals;
+  for (const auto& [p, own] : m_partners)
+    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += own->counts[k];
+  pmpi::print_summary(sums, m_process->rank());
+}
+
+// ---- communicators
+
+route& interposer::place_of(const signature& s) {
+  const std::uint64_t mixed = (bits_of(s.comm) ^ bits_of(s.type) << 7 ^ bits_of(s.op) << 13) +
+                              static_cast<std::uint64_t>(s.count) * 31 +
+                              static_cast<std::uint64_t>(s.kind) * 1021 +
+                              static_cast<std::uint64_t>(s.root);
+  return m_here.known[mixed * 0x9e3779b97f4a7c15u >> 58];
+}
+static_assert(thread_state::routes == 64, "place_of() takes six bits");
+
 partner& interposer::find(MPI_Comm comm) {
-  const auto now = generation.load(std::memory_order_acquire);
-  if (latest.comm == comm && latest.of == now) return *latest.found;
+  const auto now = m_generation.load(std::memory_order_acquire);
+  thread_state& here = m_here;
+  if (here.latest == comm && here.latest_generation == now) return *here.latest_partner;
   void* value = nullptr;
   int there = 0;
   PMPI_Comm_get_attr(comm, m_key, &value, &there);
   partner& p = there ? *static_cast<partner*>(value) : meet(comm);
-  latest = {comm, &p, now};
+  here.latest = comm;
+  here.latest_partner = &p;
+  here.latest_generation = now;
   return p;
 }
 
@@ -107,11 +143,11 @@ partner& interposer::meet(MPI_Comm comm) {
   auto made = std::make_unique<partner>();
   partner& p = *made;
   p.native = comm;
-  PMPI_Comm_rank(comm, &p.rank);
-  PMPI_Comm_size(comm, &p.size);
+  PMPI_Comm_rank(comm, &p.at.rank);
+  PMPI_Comm_size(comm, &p.at.size);
   int inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
-  p.suitable = p.size > 1 && !inter;
+  p.suitable = p.at.size > 1 && !inter;
   {
     const std::lock_guard lock(m_mutex);
     m_partners.emplace(&p, std::move(made));
@@ -120,41 +156,88 @@ partner& interposer::meet(MPI_Comm comm) {
   return p;
 }
 
-void interposer::adopt(partner& p) {
+// One more of SuCL's communicators, or null. Collective: the same on every rank.
+std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
   const own_call guard;
+  int room = m_cores.fetch_add(1) < most_cores;
+  PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_LAND, comm);
+  std::shared_ptr<core::communicator> made;
   try {
-    p.core = m_process->adopt(&p.native, sizeof p.native, {});
+    if (room) made = m_process->adopt(&comm, sizeof comm, {});
   } catch (const error& e) {
-    p.suitable = false;
     tell(base::log_level::warn, std::string("a communicator is left to MPI: ") + e.what());
   }
+  if (!made) m_cores.fetch_sub(1);
+  return made;
 }
 
-// Null: MPI's, without a trial. Every rank comes to the same answer.
-trial* interposer::choose(partner& p, const sucl_operation& o) {
-  const auto& how = m_process->settings().interpose;
+void interposer::adopt(partner& p) {
+  p.core = make_core(p.native);
+  p.crowded = !p.core;
+  if (!p.core) return;
+  const own_call guard;
+  p.box = ballot_box(p.core->common_memory(ballot_box::bytes));
+  p.near = p.core->where().nodes == 1;
+}
+
+course interposer::make_course(partner& p, core::communicator& on, const sucl_operation& o,
+                               form f) {
+  constexpr std::uint64_t short_bytes = 64 << 10, long_bytes = 1 << 20;
+  const std::uint64_t bytes = core::message_size_of(o, p.at.size).bytes;
+  const std::string carrier = on.carrier_of(o);
+  // What does not wait is carried without MPI: then any thread may make the progress.
+  const bool offered =
+      f == form::blocking ? carrier != "mpi" : carrier == core::plan_backend_name && p.near;
+  auto rounds = static_cast<int>(m_process->settings().interpose.trials);
+  if (bytes > long_bytes) rounds = std::min(rounds, 3);
+  if (!offered) rounds = 0;
+  const int turn = f == form::blocking && bytes <= short_bytes ? 4 : 1;
+  course c{trial(rounds, turn, offered ? way::sucl : way::mpi)};
+  c.offered = offered;
+  c.ranks = p.at.size;
+  // Calls in which some ranks need not wait run ahead of each other, which single calls do not
+  // show.
+  if (f == form::blocking && rooted(static_cast<kind>(o.kind))) c.margin = 0.7;
+  return c;
+}
+
+// What becomes of a call that SuCL might carry: `served` if there is a course to look it up in.
+// Every rank comes to the same answer.
+fate interposer::judge(partner& p, const transfer& t, form f, course** found) {
+  if (!p.suitable) return fate::stranger;
+  if (!t.known) return fate::unknown;
+  if (p.crowded) return fate::crowded;
+  const std::uint64_t bytes = core::message_size_of(t.record, p.at.size).bytes;
+  if (bytes == 0 && t.record.kind != SUCL_KIND_BARRIER) return fate::slower;  // nothing to do
   ++p.calls;
-  if (!p.suitable || p.calls <= how.after) return nullptr;
-  if (!p.core) adopt(p);
-  if (!p.core) return nullptr;
-  const std::uint64_t key = key_of(o, p.size);
-  auto found = p.trials.find(key);
-  if (found == p.trials.end()) {
-    const bool ours = p.core->carrier_of(o) != "mpi";
-    found = p.trials
-                .emplace(key, trial(ours ? static_cast<int>(how.trials) : 0,
-                                    ours ? way::sucl : way::mpi))
-                .first;
+  if (!p.core) {
+    // SuCL sets itself up where ranks may wait for each other.
+    if (f == form::started || p.calls <= m_process->settings().interpose.after) return fate::early;
+    adopt(p);
+    if (!p.core) return fate::crowded;
   }
-  return &found->second;
+  const std::uint64_t key = key_of(t.record, f, bytes);
+  auto known = p.courses.find(key);
+  if (known == p.courses.end()) {
+    known = p.courses.emplace(key, make_course(p, *p.core, t.record, f)).first;
+    course& made = known->second;
+    if (f == form::started && made.offered && !(made.shared = p.box.find(key)))
+      made = {trial(0, 1, way::mpi)};
+  }
+  *found = &known->second;
+  return known->second.offered ? fate::served : fate::slower;
 }
 
-int interposer::run(const partner& p, const sucl_operation& o) {
+int interposer::serve(partner& p, const course* c, transfer& t) {
+  tally& own = p.counts[static_cast<std::size_t>(t.record.kind)];
+  ++own.calls[static_cast<std::size_t>(fate::served)];
+  if (c) own.saved += c->judge.saving();
   const own_call guard;
   try {
-    sucl_operation own = o;
-    core::normalise(own, p.rank, p.size);
-    p.core->run(own, {});
+    sucl_operation o = t.filled();
+    core::normalise(o, p.at.rank, p.at.size);
+    p.core->run(o, {});
+    t.finish();
     return MPI_SUCCESS;
   } catch (const error& e) {
     tell(base::log_level::error, e.what());
@@ -163,60 +246,31 @@ int interposer::run(const partner& p, const sucl_operation& o) {
   }
 }
 
-void interposer::agree(const partner& p, trial& t) {
-  auto times = t.medians();
+void interposer::agree(const partner& p, course& c) {
+  auto times = c.judge.medians();
   PMPI_Allreduce(MPI_IN_PLACE, times.data(), 2, MPI_DOUBLE, MPI_MAX, p.native);
-  t.decide(times);
+  c.decide(faster(times, c.margin), times);
 }
 
 void interposer::forget(partner& p) {
   const own_call guard;
-  generation.fetch_add(1, std::memory_order_release);
+  m_generation.fetch_add(1, std::memory_order_release);
   if (p.core) p.core->shut_down(true);
-  const std::lock_guard lock(m_mutex);
-  for (std::size_t k = 0; k < m_totals.size(); ++k) {
-    m_totals[k].served += p.counts[k].served;
-    m_totals[k].passed += p.counts[k].passed;
-    m_totals[k].saved += p.counts[k].saved;
+  m_requests.forget(p, MPI_COMM_WORLD);
+  if (p.core) m_cores.fetch_sub(1);
+  for (const auto& l : p.lanes) {
+    if (l->busy) continue;  // its request is still there
+    l->core->shut_down(true);
+    m_cores.fetch_sub(1);
   }
+  const std::lock_guard lock(m_mutex);
+  for (std::size_t k = 0; k < m_totals.size(); ++k) m_totals[k] += p.counts[k];
   m_partners.erase(&p);
 }
 
 int interposer::on_free(MPI_Comm, int, void* value, void* self) {
   static_cast<interposer*>(self)->forget(*static_cast<partner*>(value));
   return MPI_SUCCESS;
-}
-
-void interposer::print_summary() {
-  std::array<std::uint64_t, 2 * SUCL_KIND_COUNT> calls{};
-  std::array<double, SUCL_KIND_COUNT> saved{};
-  for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
-    tally sum = m_totals[k];
-    for (const auto& [p, own] : m_partners) {
-      sum.served += own->counts[k].served;
-      sum.passed += own->counts[k].passed;
-      sum.saved += own->counts[k].saved;
-    }
-    calls[2 * k] = sum.served;
-    calls[2 * k + 1] = sum.passed;
-    saved[k] = sum.saved;
-  }
-  const bool first = m_process->rank() == 0;
-  const auto sum = [first](auto& values, MPI_Datatype type) {
-    PMPI_Reduce(first ? MPI_IN_PLACE : values.data(), first ? values.data() : nullptr,
-                static_cast<int>(values.size()), type, MPI_SUM, 0, MPI_COMM_WORLD);
-  };
-  sum(calls, MPI_UINT64_T);
-  sum(saved, MPI_DOUBLE);
-  if (!first) return;
-  std::fprintf(stderr,
-               "sucl: collectives of all ranks that went through SuCL\n%22s %12s %12s %14s\n", "",
-               "served", "passed on", "saved, s");
-  for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k)
-    if (calls[2 * k] + calls[2 * k + 1] > 0)
-      std::fprintf(stderr, "%22s %12llu %12llu %14.6f\n", name(static_cast<kind>(k)),
-                   static_cast<unsigned long long>(calls[2 * k]),
-                   static_cast<unsigned long long>(calls[2 * k + 1]), saved[k]);
 }
 
 }  // namespace sucl::pmpi

@@ -6,110 +6,291 @@
 /// communicator for each MPI communicator that is used.
 #pragma once
 
-#include "pmpi/trial.hpp"
+#include "pmpi/ballot.hpp"
+#include "pmpi/requests.hpp"
+#include "pmpi/summary.hpp"
+#include "pmpi/transfer.hpp"
 #include "runtime/process.hpp"
 
 #include <mpi.h>
 
-#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
 
 namespace sucl::pmpi {
 
-/// What was done with the calls of one kind.
-struct tally {
-  std::uint64_t served = 0;
-  std::uint64_t passed = 0;
-  double saved = 0;  ///< seconds, from the medians of the trials
+/// How a collective was called. MPI does not match different forms, so they are tried apart.
+enum class form { blocking, started, persistent };
+
+/// The calls of one class on one communicator: the same form, kind, type, op, and size up to a
+/// factor of two.
+struct course {
+  trial judge;
+  bool offered = false;      ///< SuCL would not leave it to MPI itself
+  ballot* shared = nullptr;  ///< where ranks agree that may not wait for each other
+  int ranks = 1;
+  double margin = 0.97;           ///< SuCL has to be faster by
+  std::uint64_t left = 0;         ///< calls until the next trial; 0: there is none
+  std::uint64_t interval = 1000;  ///< from the one before to that
+
+  /// Counts a call after the decision, which may have been made in a bad moment: true if this one
+  /// begins a new trial. At longer and longer intervals, so that trials stay a small part.
+  bool review() {
+    if (left == 0 || --left > 0) return false;
+    judge.again();
+    return true;
+  }
+  /// Whether the next call is part of a trial.
+  bool wants_trial() const { return left == 1 || !judge.decided(); }
+  void decide(way w, const std::array<double, 2>& slowest) {
+    judge.decide(w, slowest);
+    left = interval;
+    interval *= 8;
+  }
+
+  /// The way of a call that may not wait. Under the lock of the requests.
+  way start();
+  /// The time of such a call. Under the lock of the requests.
+  void note(std::uint64_t number, double seconds);
 };
-using tallies = std::array<tally, SUCL_KIND_COUNT>;
+
+/// Where one persistent operation runs: such operations are started in any order, which may be
+/// another one on each rank, and SuCL keeps to the order of the starts.
+struct lane {
+  std::shared_ptr<core::communicator> core;
+  ballot* ballots = nullptr;  ///< two, that take turns
+  std::uint64_t uses = 0;     ///< so far
+  bool busy = false;          ///< on this rank
+  std::unique_ptr<course> of_request;
+};
 
 /// One MPI communicator. MPI serialises the collectives on it, so nothing here is locked.
 struct partner {
   MPI_Comm native = MPI_COMM_NULL;
-  int rank = 0;
-  int size = 1;
+  place at;
   bool suitable = false;    ///< more than one rank, no inter-communicator, and nothing went wrong
+  bool crowded = false;     ///< SuCL has as many communicators as it makes
+  bool near = false;        ///< all ranks share memory: non-blocking calls may be carried
   std::uint64_t calls = 0;  ///< collectives so far
   std::shared_ptr<core::communicator> core;
-  std::map<std::uint64_t, trial> trials;
-  tallies counts;
+  ballot_box box;
+  std::map<std::uint64_t, course> courses;
+  std::vector<std::shared_ptr<lane>> lanes;
+  tallies counts{};
+};
+
+/// What tells blocking calls apart before anything is known of them. Equal ones, with types and ops
+/// that are MPI's own, are of one class.
+struct signature {
+  MPI_Comm comm;
+  sucl_kind kind;
+  std::int64_t count;
+  MPI_Datatype type;
+  MPI_Op op;
+  int root;
+  bool operator==(const signature&) const = default;
+};
+
+/// What was decided for calls of a signature, in the thread that makes them.
+struct route {
+  signature of;
+  std::uint64_t generation;
+  std::uint64_t* passed;  ///< counts those that MPI carries
+  partner* with;
+  course* judged;  ///< null where there is nothing to be tried: MPI goes
+};
+
+/// What a thread has at hand. Zero at first.
+struct thread_state {
+  static constexpr std::size_t routes = 64;
+  int inside;  ///< SuCL calls MPI by its usual names, which come back here
+  MPI_Comm latest;
+  partner* latest_partner;
+  std::uint64_t latest_generation;
+  route known[routes];
 };
 
 /// The process.
 class interposer {
  public:
   /// Null unless SuCL has started, and while SuCL itself calls MPI.
-  static interposer* active();
+  static interposer* active() { return m_here.inside > 0 ? nullptr : m_running; }
 
   /// After MPI's initialisation. Collective. Where it fails everything is passed on.
   static void start();
   /// Before MPI's end. Collective.
   static void stop();
 
-  /// Carries an operation, or has `pass` call MPI. The record needs what selection looks at; `fill`
-  /// adds the memory, and `finish` takes the result out of it. Returns MPI's code.
-  template <class Pass, class Fill, class Finish>
-  int carry(MPI_Comm comm, sucl_operation& o, const Pass& pass, const Fill& fill,
-            const Finish& finish) {
-    partner& p = find(comm);
-    trial* t = choose(p, o);
-    tally& count = p.counts[static_cast<std::size_t>(o.kind)];
-    if (!t || t->next() == way::mpi) {
-      ++count.passed;
-      return t && !t->decided() ? tried(p, *t, pass) : pass();
-    }
-    ++count.served;
-    const auto serve = [&] {
-      fill();
-      const int code = run(p, o);
-      finish();
-      return code;
-    };
-    if (!t->decided()) return tried(p, *t, serve);
-    count.saved += t->saving();
-    return serve();
-  }
-  template <class Pass>
-  int carry(MPI_Comm comm, sucl_operation& o, const Pass& pass) {
-    return carry(comm, o, pass, [] {}, [] {});
-  }
+  requests& table() { return m_requests; }
+  /// This process among those of the communicator.
+  place place_in(MPI_Comm comm) { return find(comm).at; }
 
-  /// Has `pass` call MPI for what is not offered to SuCL.
-  template <class Pass>
-  int leave(MPI_Comm comm, sucl_kind kind, const Pass& pass) {
-    ++find(comm).counts[static_cast<std::size_t>(kind)].passed;
+  /// Carries a blocking collective that `describe` describes, or has `pass` call MPI. Returns MPI's
+  /// code. `lasts`: calls of the same signature are of the same class, if its type is MPI's own.
+  template <class Describe, class Pass>
+  static int blocking(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
+    interposer* const self = active();
+    if (!self || s.comm == MPI_COMM_NULL) return pass();
+    const route& r = place_of(s);
+    const bool known = r.generation == m_generation.load(std::memory_order_acquire) && r.of == s;
+    // The course may be on trial again, because of other calls of its class.
+    if (!known || (r.judged && r.judged->wants_trial()))
+      return self->carry(s, lasts, describe, pass);
+    if (r.judged) {
+      r.judged->review();
+      if (r.judged->judge.next() == way::sucl) {
+        transfer t = describe(r.with->at);
+        return t.known ? self->serve(*r.with, r.judged, t) : pass();
+      }
+    }
+    ++*r.passed;
     return pass();
   }
 
- private:
-  interposer(base::config settings, const sucl_bootstrap& control);
-  partner& find(MPI_Comm comm);
-  partner& meet(MPI_Comm comm);
-  void adopt(partner& p);
-  trial* choose(partner& p, const sucl_operation& o);
-  static int run(const partner& p, const sucl_operation& o);
-  static void agree(const partner& p, trial& t);
-
-  template <class Call>
-  static int tried(const partner& p, trial& t, const Call& call) {
-    const double begin = PMPI_Wtime();
-    const int code = call();
-    if (t.note(PMPI_Wtime() - begin)) agree(p, t);
+  /// The same for the non-blocking form, whose request `pass` would make.
+  template <class Describe, class Pass>
+  static int started(sucl_kind kind, MPI_Comm comm, MPI_Request* request, const Describe& describe,
+                     const Pass& pass) {
+    interposer* const self = active();
+    if (!self || comm == MPI_COMM_NULL) return pass();
+    partner& p = self->find(comm);
+    transfer t;
+    if (p.suitable) t = describe(p.at);
+    course* c = nullptr;
+    const fate f = self->judge(p, t, form::started, &c);
+    if (f != fate::served) return self->count(p, kind, f), pass();
+    const turn now = self->turn_of(*c);
+    if (now.to == way::sucl) return self->begin(p, *c, now, std::move(t), request);
+    self->count(p, kind, now.decided ? fate::slower : fate::tried);
+    if (!now.timed) return pass();
+    const stopwatch time;
+    const int code = pass();
+    self->m_requests.watch(*request, *c, now.number, time.seconds());
     return code;
   }
 
+  /// The same for the persistent form, whose request `pass` makes in any case.
+  template <class Describe, class Pass>
+  static int persistent(sucl_kind kind, MPI_Comm comm, MPI_Request* request,
+                        const Describe& describe, const Pass& pass) {
+    const int code = pass();
+    interposer* const self = active();
+    if (!self || code != MPI_SUCCESS || comm == MPI_COMM_NULL) return code;
+    partner& p = self->find(comm);
+    transfer t;
+    if (p.suitable) t = describe(p.at);
+    const fate f = self->prepare(p, t, *request);
+    if (f != fate::served) self->count(p, kind, f);
+    return code;
+  }
+
+  /// Passes on what SuCL never carries.
+  template <class Pass>
+  static int leave(sucl_kind kind, MPI_Comm comm, const Pass& pass) {
+    interposer* const self = active();
+    if (!self || comm == MPI_COMM_NULL) return pass();
+    partner& p = self->find(comm);
+    self->count(p, kind, p.suitable ? fate::unknown : fate::stranger);
+    return pass();
+  }
+
+  /// Starts a persistent request that is in the table.
+  int start_prepared(pending& r);
+  /// Takes the output out of a request of SuCL that is done. Returns MPI's code.
+  static int finish(pending& r);
+  /// One that is not active is going to be freed.
+  void release_prepared(pending& r);
+
+  /// What must go on while the program waits: other requests, and MPI's own.
+  void go_on();
+
+ private:
+  struct turn {
+    way to;
+    std::uint64_t number;
+    bool decided;
+    bool timed;
+  };
+
+  interposer(base::config settings, const sucl_bootstrap& control);
+  static route& place_of(const signature& s);
+  partner& find(MPI_Comm comm);
+  partner& meet(MPI_Comm comm);
+  void adopt(partner& p);
+  std::shared_ptr<core::communicator> make_core(MPI_Comm comm);
+  fate judge(partner& p, const transfer& t, form f, course** found);
+  course make_course(partner& p, core::communicator& on, const sucl_operation& o, form f);
+  turn turn_of(course& c);
+
+  template <class Describe, class Pass>
+  int carry(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
+    partner& p = find(s.comm);
+    transfer t;
+    if (p.suitable) t = describe(p.at);
+    lasts = lasts && facts_of(s.type).predefined;
+    course* c = nullptr;
+    const fate f = judge(p, t, form::blocking, &c);
+    if (f == fate::served && (!c->judge.decided() || c->review())) return tried(p, *c, t, pass);
+    std::uint64_t& counter = counter_of(p, s.kind, f == fate::served ? fate::slower : f);
+    if (lasts && f != fate::early) place_of(s) = {s, m_generation.load(), &counter, &p, c};
+    if (f == fate::served && c->judge.next() == way::sucl) return serve(p, c, t);
+    ++counter;
+    return pass();
+  }
+
+  template <class Pass>
+  int tried(partner& p, course& c, transfer& t, const Pass& pass) {
+    const std::uint64_t number = c.judge.started();
+    const way to = c.judge.start();
+    const stopwatch time;
+    if (to == way::mpi) count(p, t.record.kind, fate::tried);
+    const int code = to == way::mpi ? pass() : serve(p, nullptr, t);
+    if (c.judge.note(number, time.seconds())) agree(p, c);
+    return code;
+  }
+
+  static std::uint64_t& counter_of(partner& p, sucl_kind kind, fate f) {
+    return p.counts[static_cast<std::size_t>(kind)].calls[static_cast<std::size_t>(f)];
+  }
+  static void count(partner& p, sucl_kind kind, fate f) { ++counter_of(p, kind, f); }
+
+  int serve(partner& p, const course* c, transfer& t);
+  static void agree(const partner& p, course& c);
+  int begin(partner& p, course& c, const turn& now, transfer t, MPI_Request* request);
+  int issue(pending& r);
+  fate prepare(partner& p, transfer& t, MPI_Request request);
+  std::shared_ptr<lane> free_lane(partner& p);
   void forget(partner& p);
   void print_summary();
   static int on_free(MPI_Comm comm, int key, void* value, void* self);
 
+  static interposer* m_running;
+  static std::atomic<std::uint64_t> m_generation;
+  // Of a library that is loaded with the program, so within reach without a call.
+  static constinit thread_local thread_state m_here __attribute__((tls_model("initial-exec")));
+  friend struct own_call;
+
   std::shared_ptr<core::process> m_process;
   int m_key = MPI_KEYVAL_INVALID;
-  std::mutex m_mutex;  ///< guards what follows
+  requests m_requests;
+  std::atomic<int> m_cores{0};  ///< SuCL's communicators
+  std::mutex m_mutex;           ///< guards what follows
   std::map<partner*, std::unique_ptr<partner>> m_partners;
-  tallies m_totals;  ///< of partners that are gone
+  tallies m_totals{};  ///< of partners that are gone
+};
+
+// SuCL's communicators: each takes some of MPI's, which are few in some libraries.
+constexpr int most_cores = 48;
+// Persistent requests of one communicator that SuCL carries at a time.
+constexpr std::size_t most_lanes = 16;
+
+/// While one exists, MPI's functions that this thread calls are those of the library.
+struct own_call {
+  own_call() { ++interposer::m_here.inside; }
+  ~own_call() { --interposer::m_here.inside; }
+  own_call(const own_call&) = delete;
+  own_call& operator=(const own_call&) = delete;
 };
 
 }  // namespace sucl::pmpi

@@ -16,7 +16,7 @@ struct row {
 
 template <class T>
 constexpr type_facts plain(sucl_type as = SUCL_TYPE_BYTES) {
-  return {as, sizeof(T), sizeof(T), true};
+  return {as, sizeof(T), sizeof(T), true, true};
 }
 
 template <class T>
@@ -33,6 +33,27 @@ constexpr sucl_type integer() {
 template <class T>
 row integer_row(MPI_Datatype native) {
   return {native, plain<T>(integer<T>())};
+}
+
+// Fortran's types, whose sizes are the library's: 0 where it was built without Fortran.
+void add_fortran(std::vector<row>& rows) {
+  const auto add = [&](MPI_Datatype native, std::initializer_list<type_facts> kinds) {
+    int size = 0;
+    if (native == MPI_DATATYPE_NULL || PMPI_Type_size(native, &size) != MPI_SUCCESS) return;
+    for (const type_facts& f : kinds)
+      if (f.size == static_cast<std::uint64_t>(size)) rows.push_back({native, f});
+  };
+  for (MPI_Datatype native : {MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8})
+    add(native, {plain<std::int8_t>(SUCL_TYPE_INT8), plain<std::int16_t>(SUCL_TYPE_INT16),
+                 plain<std::int32_t>(SUCL_TYPE_INT32), plain<std::int64_t>(SUCL_TYPE_INT64)});
+  for (MPI_Datatype native : {MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8})
+    add(native, {plain<float>(SUCL_TYPE_FP32), plain<double>(SUCL_TYPE_FP64)});
+  for (MPI_Datatype native : {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16})
+    add(native,
+        {plain<float[2]>(SUCL_TYPE_COMPLEX_FP32), plain<double[2]>(SUCL_TYPE_COMPLEX_FP64)});
+  add(MPI_2INTEGER, {plain<std::int32_t[2]>(SUCL_TYPE_INT32_LOC)});
+  for (MPI_Datatype native : {MPI_CHARACTER, MPI_LOGICAL})
+    add(native, {plain<char>(), plain<std::int32_t>(), plain<std::int64_t>()});
 }
 
 std::vector<row> make_rows() {
@@ -73,9 +94,10 @@ std::vector<row> make_rows() {
       {MPI_LONG_DOUBLE, plain<long double>()},
   };
   // Data and gaps: reduced as they are, packed when they are moved.
-  rows.push_back({MPI_SHORT_INT, {SUCL_TYPE_INT16_LOC, 6, 8, false}});
-  rows.push_back({MPI_LONG_INT, {SUCL_TYPE_INT64_LOC, 12, 16, false}});
-  rows.push_back({MPI_DOUBLE_INT, {SUCL_TYPE_FP64_LOC, 12, 16, false}});
+  rows.push_back({MPI_SHORT_INT, {SUCL_TYPE_INT16_LOC, 6, 8, false, true}});
+  rows.push_back({MPI_LONG_INT, {SUCL_TYPE_INT64_LOC, 12, 16, false, true}});
+  rows.push_back({MPI_DOUBLE_INT, {SUCL_TYPE_FP64_LOC, 12, 16, false, true}});
+  add_fortran(rows);
   // Where two names have one handle the first stands.
   std::stable_sort(rows.begin(), rows.end(),
                    [](const row& a, const row& b) { return a.native < b.native; });

@@ -10,8 +10,18 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace sucl::pmpi {
+
+/// A handle as a number: it is a pointer in some libraries and an int in others.
+template <class Handle>
+std::uint64_t bits_of(Handle handle) {
+  if constexpr (std::is_pointer_v<Handle>)
+    return reinterpret_cast<std::uint64_t>(handle);
+  else
+    return static_cast<std::uint64_t>(handle);
+}
 
 /// What is known of a datatype.
 struct type_facts {
@@ -19,6 +29,7 @@ struct type_facts {
   std::uint64_t size = 0;                 ///< bytes of data in one element
   std::int64_t extent = 0;                ///< bytes from one element to the next
   bool dense = false;                     ///< its data is its memory, in order, without gaps
+  bool predefined = false;                ///< its handle always means this
 };
 
 /// The facts of a datatype; predefined ones are found in a table.

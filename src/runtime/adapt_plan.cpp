@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/adapt.hpp"
 #include "runtime/adapt_shape.hpp"
+#include "runtime/operation.hpp"
 
 #include "base/error.hpp"
 
@@ -152,6 +153,13 @@ adaptation plan_group(const sucl_operation& op, const layouts& where, wire_table
 
 // Kinds without elements, and one-sided ones, whose memory the backend has registered itself.
 adaptation plan_as_it_is(const sucl_operation& op, wire_table& wires) {
+  if (op.kind == compiled_plan_kind) {
+    if (op.send_memory == SUCL_MEMORY_DEVICE || op.recv_memory == SUCL_MEMORY_DEVICE)
+      base::fail(errc::unsupported,
+                 "compiled plans run on memory that the host reads, and this is device memory",
+                 "Use USM shared or host memory, buffers of a CPU device, or ordinary memory");
+    return {};
+  }
   const wire& w = wires.of(op.kind, op.type, op.op, op.element_size);
   if (!w.carried || w.type != op.type) fail_unsupported(op, wires, "in any memory");
   const bool reads = op.kind == SUCL_KIND_PUT;

@@ -5,8 +5,10 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "runtime/exec/plan_backend.hpp"
+#include "runtime/kernels/kernel_backend.hpp"
 #include "runtime/layers/trace.hpp"
 #include "runtime/layers/validate.hpp"
+#include "runtime/messages/message_backend.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/self_backend.hpp"
 
@@ -30,13 +32,24 @@ bool serves(const selection_table& table, int backend) {
   });
 }
 
-bool wants_plans(const base::config& settings) {
-  const auto* entry = settings.find_backend(plan_backend_name);
-  return entry && entry->enabled;
+bool wants_memory(const base::config& settings) {
+  const auto enabled = [&](const char* name) {
+    const auto* entry = settings.find_backend(name);
+    return entry && entry->enabled;
+  };
+  return enabled(plan_backend_name) || enabled(kernel_backend_name) ||
+         enabled(message_backend_name);
 }
 
-selection_query query_of(const sucl_operation& record, int size) {
+std::size_t index_of(const base::config& settings, const char* name) {
+  for (std::size_t i = 0; i < settings.backends.size(); ++i)
+    if (settings.backends[i].name == name) return i;
+  return settings.backends.size();
+}
+
+selection_query query_of(const sucl_operation& record, int size, bool blocking) {
   selection_query q;
+  q.blocking = blocking;
   q.what = static_cast<kind>(record.kind);
   q.element = static_cast<type>(record.type);
   q.reduction = static_cast<op>(record.op);
@@ -84,7 +97,7 @@ void carriers::create(const base::config& settings, registry& backends, const su
                       const topology& where, const environment& around) {
   m_size = static_cast<int>(where.members.size());
   const auto platform = platform_of(where);
-  m_table = compile(settings, {platform, m_size, where.nodes});
+  m_table = compile(settings, {platform, m_size, where.nodes}, around.tuned);
   m_by_index.assign(settings.backends.size(), -1);
   m_obstacles.assign(settings.backends.size(), "");
   m_all.reserve(settings.backends.size() + 1);
@@ -92,10 +105,11 @@ void carriers::create(const base::config& settings, registry& backends, const su
     const auto& entry = settings.backends[i];
     if (!entry.enabled) {
       m_obstacles[i] = "not enabled";
-    } else if (entry.name == plan_backend_name) {
-      continue;  // comes last: it uses another one
-    } else if (entry.name == memory_backend_name && !wants_plans(settings)) {
-      m_obstacles[i] = "the backend plan, which uses it, is not enabled";
+    } else if (entry.name == plan_backend_name || entry.name == kernel_backend_name ||
+               entry.name == message_backend_name) {
+      continue;  // come last: they use another one
+    } else if (entry.name == memory_backend_name && !wants_memory(settings)) {
+      m_obstacles[i] = "the backends plan, messages and kernels, which use it, are not enabled";
     } else if (entry.name != memory_backend_name && !serves(m_table, static_cast<int>(i))) {
       m_obstacles[i] = "not for platform " + platform;
     } else if (entry.name == reference_backend && !oob.bootstrap) {
@@ -106,7 +120,19 @@ void carriers::create(const base::config& settings, registry& backends, const su
       if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
     }
   }
-  create_plans(settings, oob, where, around);
+  const std::size_t lender = index_of(settings, memory_backend_name);
+  if (lender < settings.backends.size() && m_by_index[lender] >= 0)
+    m_lender = m_all[static_cast<std::size_t>(m_by_index[lender])].via;
+  if (create_plans(settings, backends, oob, where, around)) {
+    selection_scope scope = m_table.scope;
+    scope.reads = true;
+    m_table = compile(settings, scope, around.tuned);
+  }
+  create_messages(settings, backends, oob, where, around);
+  create_kernels(settings, oob, where, around);
+  for (std::size_t i = 0; i < settings.backends.size(); ++i)
+    if (settings.backends[i].name == plan_backend_name && !m_obstacles[i].empty())
+      m_no_plans = m_obstacles[i];
   if (!oob.bootstrap) {
     carrier self;
     self.name = self_backend().name;
@@ -139,47 +165,183 @@ std::string carriers::obstacles(const base::config& settings) const {
   return text;
 }
 
-// The built-in backend of plans, above the one that lends it memory.
-void carriers::create_plans(const base::config& settings, const sucl_oob& oob,
+// What carries the messages of plans between nodes, on channels of their own. Returns why there is
+// nothing.
+std::string carriers::make_transports(const base::config& settings, registry& backends,
+                                      const sucl_oob& oob, const topology& where,
+                                      const environment& around, std::vector<transport>& made) {
+  if (where.nodes == 1) return {};
+  if (where.nodes == m_size) return "every rank is alone on its node";
+  const auto* entry = settings.find_backend(reference_backend);
+  if (!entry || !entry->enabled || !oob.bootstrap) return "nothing carries messages between nodes";
+  const auto source = source_of(settings, *entry, oob.bootstrap);
+  const backend_handle* handle = backends.try_open(source);
+  if (!agree(oob, handle != nullptr)) return source.name + " cannot be used on every rank";
+  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
+  const auto info = info_of(where, around, m_oobs.back().get());
+  transport t{source.name, {handle->table, handle->state, nullptr}};
+  const auto status = handle->table->comm_create(handle->state, &info, &t.via.comm);
+  const error_info problem = status ? take_last(status) : error_info{};
+  if (agree(oob, status == SUCL_SUCCESS)) {
+    made.push_back(std::move(t));
+    return {};
+  }
+  if (!status) handle->table->comm_destroy(t.via.comm);
+  return status ? problem.message : "its communicator cannot be made on every rank";
+}
+
+// Why no memory is lent to the built-in backends; "" if some is.
+std::string carriers::no_shared_memory(const base::config& settings) const {
+  if (m_lender.table) return {};
+  const std::size_t i = index_of(settings, memory_backend_name);
+  return "no memory is shared: " + std::string(memory_backend_name) + ": " +
+         (i == settings.backends.size() ? "unknown" : m_obstacles[i]);
+}
+
+// The same for those that carry what the host reads.
+std::string carriers::no_host_memory(const base::config& settings, const topology& where) const {
+  if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage")
+    return "ranks may use device memory, which they would stage";
+  return no_shared_memory(settings);
+}
+
+// Whether every rank has made its part of a built-in backend; if not, it ends.
+bool carriers::agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle) const {
+  if (agree(oob, made.via.table != nullptr)) return true;
+  if (made.via.table) made.via.table->comm_destroy(made.via.comm);
+  if (obstacle.empty()) obstacle = "it cannot be used on every rank";
+  return false;
+}
+
+void carriers::add_built_in(carrier made, std::size_t i, const base::config& settings,
                             const topology& where, const environment& around) {
-  const auto index_of = [&](const char* name) {
-    for (std::size_t i = 0; i < settings.backends.size(); ++i)
-      if (settings.backends[i].name == name) return i;
-    return settings.backends.size();
-  };
-  const std::size_t i = index_of(plan_backend_name), lender = index_of(memory_backend_name);
-  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
-  std::string& obstacle = m_obstacles[i];
-  if (lender == settings.backends.size() || m_by_index[lender] < 0) {
-    obstacle = "no memory is shared: " + std::string(memory_backend_name) + ": " +
-               (lender == settings.backends.size() ? "unknown" : m_obstacles[lender]);
-    return;
-  }
-  if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage") {
-    obstacle = "ranks may use device memory, which they would stage";
-    return;
-  }
-  carrier made;
-  made.name = plan_backend_name;
-  error_info problem;
-  try {
-    made.via = plan_channel(m_all[static_cast<std::size_t>(m_by_index[lender])].via, where.rank,
-                            m_size, &obstacle);
-  } catch (const error& e) {
-    problem = e.info();
-  }
-  if (!agree(oob, made.via.table != nullptr)) {
-    if (made.via.table) made.via.table->comm_destroy(made.via.comm);
-    if (obstacle.empty())
-      obstacle = problem.message.empty() ? "it cannot be used on every rank" : problem.message;
-    return;
-  }
-  m_lender = m_all[static_cast<std::size_t>(m_by_index[lender])].via;
-  m_plans = made.via;
   add_layers(made, settings, where, around);
   made.wires = std::make_unique<wire_table>(made.via);
   m_all.push_back(std::move(made));
   m_by_index[i] = static_cast<int>(m_all.size()) - 1;
+}
+
+// The built-in backend of plans, above the one that lends it memory. Whether it may copy from the
+// memory of all ranks.
+bool carriers::create_plans(const base::config& settings, registry& backends, const sucl_oob& oob,
+                            const topology& where, const environment& around) {
+  const std::size_t i = index_of(settings, plan_backend_name);
+  if (i == settings.backends.size() || !settings.backends[i].enabled) return false;
+  std::string& obstacle = m_obstacles[i];
+  obstacle = no_host_memory(settings, where);
+  if (!obstacle.empty()) return false;
+  placement place{where.rank, m_size, where.node_of, {}, where.crowded};
+  obstacle = make_transports(settings, backends, oob, where, around, place.transports);
+  if (!obstacle.empty()) return false;
+  carrier made;
+  made.name = plan_backend_name;
+  try {
+    made.via = plan_channel(m_lender, std::move(place), &obstacle, around.tuned);
+  } catch (const error& e) {
+    obstacle = e.info().message;
+  }
+  if (!agree_on(made, oob, obstacle)) return false;
+  m_plans = made.via;
+  const bool reads = agree(oob, can_read(m_lender, m_size));
+  if (reads) allow_reads(m_plans);
+  add_built_in(std::move(made), i, settings, where, around);
+  return reads;
+}
+
+// The built-in backend of messages, above the one that lends it memory.
+void carriers::create_messages(const base::config& settings, registry& backends,
+                               const sucl_oob& oob, const topology& where,
+                               const environment& around) {
+  const std::size_t i = index_of(settings, message_backend_name);
+  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
+  std::string& obstacle = m_obstacles[i];
+  if (!serves(m_table, static_cast<int>(i)))
+    obstacle = "not for platform " + platform_of(where);
+  else if (m_size > most_message_ranks)
+    obstacle = "it is for up to " + std::to_string(most_message_ranks) + " ranks";
+  else
+    obstacle = no_host_memory(settings, where);
+  if (!obstacle.empty()) return;
+  placement place{where.rank, m_size, where.node_of, {}, where.crowded};
+  obstacle = make_transports(settings, backends, oob, where, around, place.transports);
+  if (!obstacle.empty()) return;
+  const bool reads = agree(oob, can_read(m_lender, m_size));
+  carrier made;
+  made.name = message_backend_name;
+  made.beside = true;
+  try {
+    made.via = message_channel(m_lender, std::move(place), reads, &obstacle);
+  } catch (const error& e) {
+    obstacle = e.info().message;
+  }
+  if (!agree_on(made, oob, obstacle)) return;
+  m_messages = made.via;
+  add_built_in(std::move(made), i, settings, where, around);
+}
+
+// Why kernels are not for these ranks, unless a rule asks for them: some share a device, where
+// kernels that wait for each other take turns of milliseconds. The same on every rank.
+std::string carriers::shared_device(const base::config& settings, const sucl_oob& oob,
+                                    kernel_device* device) const {
+  const auto mine = device ? device->identity() : kernel_device::identity_type{};
+  std::vector<kernel_device::identity_type> all(static_cast<std::size_t>(m_size));
+  sucl_oob channel = oob;
+  if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))
+    throw_last(status);
+  const bool wanted =
+      std::any_of(settings.rules.begin(), settings.rules.end(), [](const base::rule& r) {
+        return std::find(r.backends.begin(), r.backends.end(), kernel_backend_name) !=
+               r.backends.end();
+      });
+  for (std::size_t a = 0; a < all.size() && !wanted; ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if (all[a] == all[b] && all[a] != kernel_device::identity_type{})
+        return "ranks " + std::to_string(b) + " and " + std::to_string(a) +
+               " share a device, on which they would take turns; a rule that names kernels "
+               "has them all the same";
+  return {};
+}
+
+// The built-in backend of kernels, above the one that maps memory of devices.
+void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
+                              const topology& where, const environment& around) {
+  const std::size_t i = index_of(settings, kernel_backend_name);
+  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
+  std::string& obstacle = m_obstacles[i];
+  if (!serves(m_table, static_cast<int>(i)))
+    obstacle = "not for platform " + platform_of(where);
+  else if (m_size > most_kernel_ranks)
+    obstacle = "it is for up to " + std::to_string(most_kernel_ranks) + " ranks";
+  else if (where.nodes > 1)
+    obstacle = "the ranks are on several nodes";
+  else
+    obstacle = no_shared_memory(settings);
+  if (obstacle.empty()) obstacle = shared_device(settings, oob, around.kernels);
+  if (!obstacle.empty()) return;
+  carrier made;
+  made.name = kernel_backend_name;
+  made.launches = true;
+  std::string problem = around.kernels ? "" : "the device of this rank runs no kernels of SuCL's";
+  try {
+    if (around.kernels) around.kernels->prepare();
+  } catch (const error& e) {
+    problem = e.info().message;
+  }
+  if (!agree(oob, problem.empty())) {
+    obstacle = problem.empty() ? "it cannot be used on every rank" : problem;
+    return;
+  }
+  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
+  try {
+    made.via = kernel_channel(
+        std::make_unique<kernel_comm>(m_lender, *m_oobs.back(), *around.kernels, where.rank, m_size,
+                                      kernel_settings::read(settings.backends[i].settings)));
+  } catch (const error& e) {
+    obstacle = e.info().message;
+  }
+  if (!agree_on(made, oob, obstacle)) return;
+  m_kernels = made.via;
+  add_built_in(std::move(made), i, settings, where, around);
 }
 
 // Creates one backend on every rank, or on none. Returns why not.
@@ -232,17 +394,32 @@ bool carriers::usable(int backend, const sucl_operation& record) {
   return wires.of(record.kind, record.type, record.op, record.element_size).carried;
 }
 
-const carrier& carriers::choose(const sucl_operation& record) {
-  const int backend = sucl::core::choose(m_table, query_of(record, m_size),
-                                         [&](int b) { return usable(b, record); });
-  if (backend >= 0)
-    return m_all[static_cast<std::size_t>(m_by_index[static_cast<std::size_t>(backend)])];
+const carrier& carriers::choose(const sucl_operation& record, bool blocking,
+                                const tune::table_row** row) {
+  if (record.kind == compiled_plan_kind)
+    for (const carrier& c : m_all)
+      if (c.name == plan_backend_name) {
+        if (row) *row = nullptr;
+        return c;
+      }
+  const candidate* c = sucl::core::choose(m_table, query_of(record, m_size, blocking),
+                                          [&](int b) { return usable(b, record); });
+  if (row) {
+    const bool tuned = c && c->stage == selection_stage::table;
+    *row = tuned ? &m_table.tuned->rows[static_cast<std::size_t>(c->rule)] : nullptr;
+  }
+  if (c) return m_all[static_cast<std::size_t>(m_by_index[static_cast<std::size_t>(c->backend)])];
   if (!m_all.empty() && m_all.back().via.table == &self_backend()) return m_all.back();
   base::fail(errc::unsupported,
              "no backend carries " + std::string(name(static_cast<kind>(record.kind))) + " of " +
                  name(static_cast<type>(record.type)) + " with op " +
                  name(static_cast<op>(record.op)),
              "communicator.explain() says why each backend was passed over");
+}
+
+void carriers::use_table(const base::config& settings, const tune::table* tuned) {
+  m_table = compile(settings, m_table.scope, tuned);
+  if (m_plans.table) retune(m_plans, tuned);
 }
 
 std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
@@ -252,14 +429,25 @@ std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
   record.op = reduces(k) ? static_cast<sucl_op>(o) : SUCL_OP_NONE;
   record.element_size = std::max<std::size_t>(1, size_of(t));
   record.count = bytes / record.element_size;
-  auto q = query_of(record, m_size);
-  q.bytes = bytes;
-  auto e = sucl::core::explain(m_table, q, [&](int b) -> std::string {
-    if (usable(b, record)) return {};
-    const auto i = static_cast<std::size_t>(b);
-    return m_obstacles[i].empty() ? "it cannot carry this" : m_obstacles[i];
-  });
+  const auto answer = [&](bool blocking) {
+    auto q = query_of(record, m_size, blocking);
+    q.bytes = bytes;
+    return sucl::core::explain(m_table, q, [&](int b) -> std::string {
+      if (usable(b, record)) return {};
+      const auto i = static_cast<std::size_t>(b);
+      return m_obstacles[i].empty() ? "it cannot carry this" : m_obstacles[i];
+    });
+  };
+  const explanation e = answer(true), by_event = answer(false);
   std::string text = render(e);
+  if (e.backend == kernel_backend_name)
+    text += "  kernels work " + kernels_of(m_kernels).memory().description() + "\n";
+  if (by_event.backend != e.backend)
+    text += "  by event " + by_event.backend + ": " + by_event.considered.back().source + ", " +
+            by_event.considered.back().why + "\n";
+  if (m_plans.table && (e.backend == plan_backend_name || by_event.backend == plan_backend_name))
+    text += describe_plan(m_plans, record);
+  if (e.backend == message_backend_name) text += describe_messages(m_messages);
   if (e.backend.empty() && !m_all.empty() && m_all.back().via.table == &self_backend())
     text += "\nself carries it: a single process without MPI\n";
   return text;
@@ -300,7 +488,7 @@ void carriers::destroy(bool keep) {
     it->via.comm = nullptr;
   }
   m_all.clear();
-  m_plans = m_lender = {};
+  m_plans = m_lender = m_kernels = m_messages = {};
   m_by_index.assign(m_by_index.size(), -1);
   for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);
   m_oobs.clear();

@@ -9,6 +9,8 @@
 #include "runtime/adapt_wire.hpp"
 #include "runtime/channel.hpp"
 #include "runtime/core_services.hpp"
+#include "runtime/exec/placement.hpp"
+#include "runtime/kernels/device.hpp"
 #include "runtime/registry.hpp"
 #include "runtime/selection.hpp"
 #include "runtime/topology.hpp"
@@ -29,6 +31,8 @@ struct carrier {
   std::string name;
   channel via;
   std::unique_ptr<wire_table> wires;  ///< what it carries, and how the rest travels
+  bool beside = false;                ///< it goes on while a caller is inside another backend
+  bool launches = false;  ///< it launches kernels on the queue that post() is told of as `stream`
 };
 
 /// The backends of a communicator. Made collectively, from the same configuration on every rank.
@@ -45,6 +49,8 @@ class carriers {
     const void* native_comm = nullptr;
     void* native_device = nullptr;
     void* native_context = nullptr;
+    kernel_device* kernels = nullptr;    ///< null: the device has no kernels
+    const tune::table* tuned = nullptr;  ///< must stay; null: none
   };
 
   /// Creates each enabled backend that serves the communicator's platform and can be used on all
@@ -52,8 +58,13 @@ class carriers {
   void create(const base::config& settings, registry& backends, const sucl_oob& oob,
               const topology& where, const environment& around);
 
-  /// The carrier for a record; errc::unsupported if there is none.
-  const carrier& choose(const sucl_operation& record);
+  /// The carrier for a record; errc::unsupported if there is none. `row`, unless null, is set to
+  /// the row of the tuning table that says so, or null.
+  const carrier& choose(const sucl_operation& record, bool blocking,
+                        const tune::table_row** row = nullptr);
+
+  /// Goes by another tuning table, which must stay; null: by none. Nothing is in flight.
+  void use_table(const base::config& settings, const tune::table* tuned);
 
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
 
@@ -67,6 +78,12 @@ class carriers {
   /// where it is not used.
   const channel& plans() const { return m_plans; }
   const channel& lender() const { return m_lender; }
+  /// The built-in backend of messages without layers; a null table where it is not used.
+  const channel& messages() const { return m_messages; }
+  /// The built-in backend of kernels without layers; null where it is not used.
+  const channel& kernels() const { return m_kernels; }
+  /// Why there are none.
+  const std::string& why_no_plans() const { return m_no_plans; }
 
   /// Gives up everything in flight.
   void abort();
@@ -81,8 +98,22 @@ class carriers {
   std::string try_create(const backend_source& source, const base::config& settings,
                          registry& backends, const sucl_oob& oob, const topology& where,
                          const environment& around);
-  void create_plans(const base::config& settings, const sucl_oob& oob, const topology& where,
-                    const environment& around);
+  std::string make_transports(const base::config& settings, registry& backends, const sucl_oob& oob,
+                              const topology& where, const environment& around,
+                              std::vector<transport>& made);
+  bool create_plans(const base::config& settings, registry& backends, const sucl_oob& oob,
+                    const topology& where, const environment& around);
+  void create_messages(const base::config& settings, registry& backends, const sucl_oob& oob,
+                       const topology& where, const environment& around);
+  void create_kernels(const base::config& settings, const sucl_oob& oob, const topology& where,
+                      const environment& around);
+  std::string no_shared_memory(const base::config& settings) const;
+  std::string no_host_memory(const base::config& settings, const topology& where) const;
+  bool agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle) const;
+  void add_built_in(carrier made, std::size_t i, const base::config& settings,
+                    const topology& where, const environment& around);
+  std::string shared_device(const base::config& settings, const sucl_oob& oob,
+                            kernel_device* device) const;
   void add_layers(carrier& made, const base::config& settings, const topology& where,
                   const environment& around);
   std::string obstacles(const base::config& settings) const;
@@ -92,7 +123,8 @@ class carriers {
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
-  channel m_plans, m_lender;
+  channel m_plans, m_lender, m_kernels, m_messages;
+  std::string m_no_plans = "the backend plan is not enabled";
   selection_table m_table;
   int m_size = 1;
 };

@@ -21,4 +21,16 @@ struct channel {
   sucl_backend_comm* comm = nullptr;
 };
 
+/// The table of a backend that is part of the core, with what every table says of itself; the
+/// functions are still to be set.
+constexpr sucl_backend table_of(const char* name, const char* description) {
+  sucl_backend t{};
+  t.struct_size = sizeof t;
+  t.abi_major = SUCL_ABI_MAJOR;
+  t.abi_minor = SUCL_ABI_MINOR;
+  t.name = name;
+  t.description = description;
+  return t;
+}
+
 }  // namespace sucl::core

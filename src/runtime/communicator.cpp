@@ -37,12 +37,19 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   const int size = control ? control->group_size(group) : 1;
   const sucl_oob oob{control, group};
   m_device.self.settings = base::shared_values(m_process->settings());
-  m_topology = discover(oob, rank, size, m_device.self, m_process->settings().nodes.size);
+  m_tuned = m_process->tuned();
+  if (m_tuned)
+    m_device.self.settings +=
+        "contents of tuning.table = " + std::to_string(tune::hash(*m_tuned)) + "\n";
+  m_device.self.declared_node = declared_node(m_process->settings().nodes.size, m_process->rank());
+  m_topology = discover(oob, rank, size, m_device.self);
   m_id = m_process->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);
-  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology,
-                    {m_id, m_process->rank(), control ? control->group_native(group) : nullptr,
-                     m_device.native_device, m_device.native_context});
+  m_carriers.create(
+      m_process->settings(), m_process->backends(), oob, m_topology,
+      {m_id, m_process->rank(), control ? control->group_native(group) : nullptr,
+       m_device.native_device, m_device.native_context, m_device.kernels, m_tuned.get()});
+  m_pace = tuned_pace(m_tuned.get());
   m_staging.rank = rank;
   m_staging.size = size;
   m_staging.comm_stages =
@@ -149,7 +156,8 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   if (!done) n->watch = watch;
   deliver_done(lock);
   lock.unlock();
-  if (!done && !watch.assisted) m_process->wake(*this);
+  // A thread that is woken takes a processor, at times the peer's. Who blocks makes the progress.
+  if (!done && !watch.assisted && !blocking) m_process->wake(*this);
   return {std::move(t), done};
 }
 
@@ -172,7 +180,9 @@ std::chrono::nanoseconds communicator::patience_for(const sucl_operation& record
   if (poll.count() == 0) return poll;
   constexpr std::uint64_t bytes_per_ns = 5;
   constexpr std::chrono::nanoseconds most = std::chrono::microseconds(100);
-  const auto bytes = record.count * record.element_size;
+  auto bytes = record.count * record.element_size;
+  for (std::uint64_t i = 0; i < record.part_count; ++i)
+    bytes += record.parts[i].count * record.parts[i].element_size;
   return std::min<std::chrono::nanoseconds>(
       most,
       poll + std::chrono::nanoseconds(std::min<std::uint64_t>(bytes / bytes_per_ns, 1000000)));
@@ -215,7 +225,7 @@ void communicator::pump() {
 
 void communicator::post(node& n) {
   try {
-    n.via = &m_carriers.choose(n.record);
+    n.via = &m_carriers.choose(n.record, intent_of(n.record).blocking);
     adaptation how = plan_adaptation(n.record, n.shape, *n.via->wires, m_staging);
     if (how.needed) {
       n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via, m_device.copier,
@@ -324,6 +334,10 @@ bool communicator::progress_locked(std::unique_lock<std::mutex>& lock, int* fini
     for (std::size_t i = 0; i < m_flight.size();)
       if (!test(*m_flight[i])) ++i;
     pump();
+  } else {
+    // Peers may need these before they join what the caller is inside of.
+    for (std::size_t i = 0; i < m_flight.size();)
+      if (!m_flight[i]->via || !m_flight[i]->via->beside || !test(*m_flight[i])) ++i;
   }
   const bool more =
       !m_flight.empty() ||
@@ -353,6 +367,7 @@ void communicator::assist(const ticket& t) {
     int finished = 0;
     progress(&finished);
     if (t.done()) break;
+    m_process->waiting();
     rest.after(finished);
   }
   // What is still in flight has only the progress thread now.
@@ -388,7 +403,7 @@ std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
 
 std::string communicator::carrier_of(const sucl_operation& record) {
   std::lock_guard lock(m_mutex);
-  return m_carriers.choose(record).name;
+  return m_carriers.choose(record, true).name;
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
@@ -469,12 +484,16 @@ void communicator::shut_down(bool drain) {
     }
     int finished = 0;
     progress(&finished);
+    m_process->waiting();
     rest.after(finished);
   }
   std::unique_lock lock(m_mutex);
   if (m_ended.exchange(true)) return;
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
   const bool keep = m_broken.has_value();
+  for (sucl_region& r : m_common)
+    m_carriers.lender().table->memory_destroy(m_carriers.lender().comm, &r);
+  m_common.clear();
   m_carriers.destroy(keep);
   lock.unlock();
   const std::lock_guard mail(m_mail);

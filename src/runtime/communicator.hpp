@@ -6,9 +6,11 @@
 #pragma once
 
 #include "runtime/carriers.hpp"
+#include "runtime/compile_request.hpp"
 #include "runtime/node.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/topology.hpp"
+#include "runtime/tuned_pace.hpp"
 
 #include <condition_variable>
 #include <deque>
@@ -66,10 +68,14 @@ struct stream_work {
 
 /// What the device side of a communicator lends to it.
 struct device_services {
+  /// Keeps what the others point to: a thread of the core may be the last to let go of the
+  /// communicator.
+  std::shared_ptr<void> owner;
   self_description self;
   device_copier* copier = nullptr;  ///< null if the host reads all device memory
   void* native_device = nullptr;
   void* native_context = nullptr;
+  kernel_device* kernels = nullptr;  ///< null: the device runs no kernels of SuCL's
   stream_work streams;
   /// Of host memory that the device reaches, for staging; null: ordinary memory.
   scratch_pool::allocate_function allocate = nullptr;
@@ -98,7 +104,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Issues an operation whose record is normalised. Copies its arrays and parts. `ready`: nothing
   /// has to be waited for; such an operation is posted, and polled for a moment, before the
-  /// function returns.
+  /// function returns. `blocking`: for a blocking call; the caller calls wait() at once.
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                      const observer& watch, bool blocking = false);
 
@@ -111,6 +117,12 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Posts it; its memory is in the record, or in node::parts. From inside the command that owns
   /// the stream's order at that moment. Never throws: failures are kept for check().
   void post_on_stream(const ticket& t, void* stream) noexcept;
+
+  /// Whether it is for post_launch() instead.
+  static bool launches(const ticket& t) { return t.get()->via->launches; }
+  /// The same for a backend that launches kernels: in the thread that has issued the operation, at
+  /// once. `target` names the queue.
+  void post_launch(const ticket& t, void* target) noexcept { post_on_stream(t, target); }
 
   /// The operation may start. `send` and `recv`, unless null, replace the record's memory.
   void mark_ready(const ticket& t, const void* send, void* recv);
@@ -145,6 +157,18 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void* allocate(std::uint64_t bytes);
   /// Collective; nothing in flight may use it. errc::invalid_memory for any other pointer.
   void deallocate(void* memory);
+
+  /// Makes a plan of a composition, verified, with its scratch. Collective; blocks. Throws on every
+  /// rank what is wrong on any.
+  compiled_facts compile(const compile_request& request);
+  /// Gives it back, once nothing in flight runs it.
+  void forget_compiled(std::uint64_t number) noexcept;
+
+  /// Memory that the ranks of the communicator share, zeroed; not for operations. Null where there
+  /// is none that every rank reaches. Lives as long as the communicator. Collective; blocks.
+  std::byte* common_memory(std::uint64_t bytes);
+  /// Goes by another tuning table from now on; null: by none. Collective; nothing is in flight.
+  void use_table(std::shared_ptr<const tune::table> table);
 
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
@@ -211,8 +235,12 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::string m_label;
   device_services m_device;
   scratch_pool m_scratch;
+  std::shared_ptr<const tune::table> m_tuned;
+  tuned_pace m_pace;  ///< of blocking operations
   carriers m_carriers;
   std::uint64_t m_allocations = 0;                              ///< so far
+  std::uint64_t m_compiled = 0;                                 ///< plans, so far
+  std::vector<sucl_region> m_common;                            ///< of common_memory()
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
   staging m_staging;
 

@@ -28,11 +28,20 @@ bool communicator::may_run_directly(const sucl_operation& record) const {
          !is_point_to_point(record.kind);
 }
 
+void communicator::use_table(std::shared_ptr<const tune::table> table) {
+  std::unique_lock lock(m_mutex);
+  wait_for_direct(lock);
+  m_carriers.use_table(m_process->settings(), table.get());
+  m_pace = tuned_pace(table.get());
+  m_tuned = std::move(table);
+}
+
 void communicator::run(const sucl_operation& record, const layouts& shape) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   if (may_run_directly(record)) {
-    const carrier& c = m_carriers.choose(record);
+    const tune::table_row* row = nullptr;
+    const carrier& c = m_carriers.choose(record, true, &row);
     const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
     // Without the layout, which a rank has for itself: all ranks take the same way.
     if (travels_as_it_is(record, w, m_staging) ||
@@ -41,11 +50,16 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
       while (!m_waiting.empty() || m_direct || !may_post(record) || needs_progress_beside(c)) {
         lock.unlock();
         progress();
+        m_process->waiting();
         sched_yield();
         lock.lock();
         throw_if_ended();
       }
+      if (!m_pace.watches(row)) return run_directly(record, shape, c, lock);
+      const auto begin = clock::now();
       run_directly(record, shape, c, lock);
+      lock.lock();
+      m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       return;
     }
   }
@@ -87,6 +101,7 @@ void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) 
     idling rest(has_spun ? 0 : m_process->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
       progress_others();
+      m_process->waiting();
       status = c.via.table->test(c.via.comm, request, &done);
     }
   }
@@ -100,6 +115,7 @@ void communicator::run_packed(const sucl_operation& direct, const layouts& shape
   adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
   while (!pipeline.step()) {
     progress_others();
+    m_process->waiting();
     sched_yield();
   }
 }

@@ -5,6 +5,8 @@
 #include "base/error.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/exec/plan_backend.hpp"
+#include "runtime/kernels/kernel_backend.hpp"
+#include "runtime/messages/message_backend.hpp"
 
 #include <sched.h>
 
@@ -30,6 +32,11 @@ void* communicator::allocate(std::uint64_t bytes) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   const std::uint64_t sequence = m_collectives, number = ++m_allocations;
+  if (const auto& kernels = m_carriers.kernels();
+      kernels.table && !kernels_of(kernels).device().on_host) {
+    lock.unlock();  // as below
+    return kernels_of(kernels).memory().add(bytes, sequence);
+  }
   if (!m_carriers.plans().table) {
     const std::uint64_t whole = std::max<std::uint64_t>(page, (bytes + page - 1) / page * page);
     void* memory = std::aligned_alloc(page, whole);
@@ -46,6 +53,7 @@ void* communicator::allocate(std::uint64_t bytes) {
   lock.lock();
   wait_for_direct(lock);
   add_mapped(m_carriers.plans(), region, number, sequence);
+  if (m_carriers.messages().table) add_message_memory(m_carriers.messages(), region, number);
   return region.base;
 }
 
@@ -55,9 +63,22 @@ void communicator::deallocate(void* memory) {
   const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
                                   [&](const auto& known) { return known.get() == memory; });
   if (plain != m_plain.end()) return void(m_plain.erase(plain));
-  if (!m_carriers.plans().table || !remove_mapped(m_carriers.plans(), m_carriers.lender(), memory))
+  if (m_carriers.kernels().table && kernels_of(m_carriers.kernels()).memory().remove(memory))
+    return;
+  if (m_carriers.messages().table) remove_message_memory(m_carriers.messages(), memory);
+  if (!m_carriers.plans().table ||
+      !remove_mapped(m_carriers.plans(), m_carriers.lender(), memory, m_collectives))
     base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
                "Pass what allocate() returned, once, to the same communicator");
+}
+
+std::byte* communicator::common_memory(std::uint64_t bytes) {
+  if (!m_carriers.plans().table) return nullptr;
+  m_common.push_back(make_mapped(m_carriers.lender(), rank(), bytes));
+  void* const* peers = m_common.back().peers;
+  return std::all_of(peers, peers + size(), [](const void* p) { return p != nullptr; })
+             ? static_cast<std::byte*>(peers[0])
+             : nullptr;
 }
 
 }  // namespace sucl::core

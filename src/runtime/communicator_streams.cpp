@@ -32,7 +32,7 @@ std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record
                                                     const layouts& shape) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
-  const carrier& c = m_carriers.choose(record);
+  const carrier& c = m_carriers.choose(record, false);
   if (!orders_on_stream(record, shape, c) || !may_post(record)) return std::nullopt;
   // The host posts what stands before it when that is ready, and this one could come first.
   if (std::any_of(m_waiting.begin(), m_waiting.end(), [](node* n) { return !n->on_stream; }))
@@ -73,7 +73,7 @@ void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   lock.unlock();
   std::optional<error_info> failure;
   try {
-    if (!first)
+    if (!first && !n.via->launches)
       base::fail(errc::internal, "an operation on a stream was enqueued before an earlier one");
     const channel& below = n.via->via;
     if (const auto status = below.table->post(below.comm, &n.record, &n.request))

@@ -9,6 +9,8 @@
 #include <sucl/error.hpp>
 
 #include <cstdint>
+#include <exception>
+#include <new>
 #include <string>
 
 /// The out-of-band channel of one communicator, as lent to one backend. Null `bootstrap`: a single
@@ -36,6 +38,22 @@ SUCL_CORE_API error_info take_last(sucl_status status);
 
 /// Keeps the details of a C++ error for the caller of the C function that now returns its status.
 SUCL_CORE_API sucl_status keep(const error_info& info) noexcept;
+
+/// Runs what a C function of the core's own backends does. What it throws becomes the status.
+template <class Work>
+sucl_status guarded(const Work& work) noexcept {
+  try {
+    work();
+    return SUCL_SUCCESS;
+  } catch (const error& e) {
+    return keep(e.info());
+  } catch (const std::bad_alloc&) {
+    return services().fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "no memory for an operation's bookkeeping",
+                           "Use fewer different sizes at once");
+  } catch (const std::exception& e) {
+    return services().fail(SUCL_ERROR_INTERNAL, 0, e.what(), nullptr);
+  }
+}
 
 /// A channel of its own over the same processes, for one more user. Collective.
 SUCL_CORE_API sucl_oob oob_split(const sucl_oob& oob, int rank);

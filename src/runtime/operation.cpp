@@ -28,6 +28,7 @@ extents two_sided(const sucl_operation& o, int rank, int size) {
   const auto p = static_cast<std::uint64_t>(size);
   const bool at_root = rank == o.root;
   switch (o.kind) {
+    case compiled_plan_kind: return {o.count, o.recv_count};
     case SUCL_KIND_BROADCAST: return {at_root ? o.count : 0, at_root ? 0 : o.count};
     case SUCL_KIND_REDUCE: return {o.count, at_root ? o.count : 0};
     case SUCL_KIND_ALLREDUCE:
@@ -87,6 +88,7 @@ std::string describe(const sucl_operation& o) {
     case SUCL_KIND_SENDRECV:
       return what + " to rank " + std::to_string(o.root) + " from rank " +
              std::to_string(o.source) + " (tag " + std::to_string(o.tag) + ")";
+    case compiled_plan_kind: return "compiled plan #" + std::to_string(o.sequence);
     default: return o.sequence ? what + " #" + std::to_string(o.sequence) : what;
   }
 }
@@ -252,6 +254,10 @@ void check_memory(const sucl_operation& o, int rank, int size) {
 }
 
 void normalise(sucl_operation& o, int rank, int size) {
+  if (o.kind == compiled_plan_kind) {
+    check_element(o);
+    return check_sizes(o, size);
+  }
   if (o.kind < 0 || o.kind >= SUCL_KIND_COUNT)
     base::fail(errc::invalid_argument, "kind " + std::to_string(o.kind) + " is unknown",
                "Use a kind of sucl::kind");

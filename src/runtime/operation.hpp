@@ -61,6 +61,9 @@ constexpr intent intent_of(const sucl_operation& o) {
   return {o.tag & 0xff, o.tag >> 8 & 0xff, (o.tag >> 16 & 1) != 0, (o.tag >> 17 & 1) != 0};
 }
 
+/// The kind of a compiled plan, which only the core knows: the plan's number is in `remote_region`.
+inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
+
 /// True for send, recv, sendrecv and groups of them.
 constexpr bool is_point_to_point(sucl_kind kind) {
   return kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP;

@@ -49,7 +49,27 @@ std::shared_ptr<process> process::start(base::config settings, const sucl_bootst
 void process::begin(int* argc, char*** argv) {
   m_registry = std::make_unique<registry>();
   if (m_control) start_control_plane(argc, argv);
+  load_tuning();
   if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_engine.watch();
+}
+
+void process::load_tuning() {
+  if (m_settings.tuning.table.empty()) return;
+  std::string asked_by = "tuning.table";
+  for (const auto& row : m_settings.rows)
+    if (row.key == asked_by) asked_by += " (" + row.origin + ")";
+  tune::table t = tune::load_table(m_settings.tuning.table, asked_by);
+  tune::table_machine here = tune::this_machine();
+  if (m_control) here.mpi = m_control->name;
+  if (const auto why = tune::foreign(t, here); !why.empty() && m_rank == 0)
+    base::log(base::log_level::warn, "tuning", t.file, " may not fit: ", why,
+              ". Run sucl tune here, with this MPI");
+  for (const auto& row : t.rows)
+    if (!m_settings.find_backend(row.backend))
+      base::fail(errc::configuration,
+                 row.origin + ": there is no backend '" + row.backend + "' in the configuration",
+                 "Correct the name, or add [backends." + row.backend + "]");
+  m_tuned = std::make_shared<const tune::table>(std::move(t));
 }
 
 void process::find_control_plane() {

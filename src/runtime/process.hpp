@@ -10,6 +10,7 @@
 #include "runtime/engine.hpp"
 #include "runtime/farewell.hpp"
 #include "runtime/registry.hpp"
+#include "tune/table.hpp"
 
 #include <sucl/abi/bootstrap.h>
 
@@ -53,6 +54,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   int size() const { return m_size; }
   const base::config& settings() const { return m_settings; }
   registry& backends() { return *m_registry; }
+  /// The tuning table, or null.
+  const std::shared_ptr<const tune::table>& tuned() const { return m_tuned; }
   /// Null without an MPI library: a single process.
   const sucl_bootstrap* control() const { return m_control; }
   /// Library of the control plane, in one line, and why it was chosen.
@@ -65,6 +68,12 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
 
   /// Tells the engine that a communicator has work.
   void wake(communicator& c) { m_engine.wake(c); }
+  /// Has `work` called by threads of the program, again and again while they wait inside blocking
+  /// calls, without any lock held: for what must go on meanwhile. Before the first communicator.
+  void while_waiting(void (*work)()) { m_while_waiting = work; }
+  void waiting() const {
+    if (m_while_waiting) m_while_waiting();
+  }
   /// The communicators that exist.
   std::vector<std::shared_ptr<communicator>> communicators();
 
@@ -85,10 +94,12 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   void begin(int* argc, char*** argv);
   void find_control_plane();
   void start_control_plane(int* argc, char*** argv);
+  void load_tuning();
   void end_communicators();
   void finalise();
 
   base::config m_settings;
+  std::shared_ptr<const tune::table> m_tuned;
   std::unique_ptr<registry> m_registry;
   const sucl_bootstrap* m_control = nullptr;
   threading m_threads = threading::own;
@@ -100,6 +111,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   int m_rank = 0;
   int m_size = 1;
   engine m_engine{*this};
+  void (*m_while_waiting)() = nullptr;
   std::mutex m_mutex;  ///< guards what follows
   std::vector<std::weak_ptr<communicator>> m_communicators;
   std::size_t m_existing = 0;  ///< communicators, also those whose destructor is at work

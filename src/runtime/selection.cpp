@@ -2,7 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/selection.hpp"
 
+#include "runtime/operation.hpp"
+
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 
 namespace sucl::core {
@@ -16,15 +19,28 @@ constexpr std::array<const char*, SUCL_MEMORY_COUNT> memory_names{"system", "hos
 constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
 constexpr std::uint32_t host_memory = every_memory & ~(1u << SUCL_MEMORY_DEVICE);
 
-// Messages that plans carry faster than MPI on one node. In between, libraries that copy once from
-// process to process are ahead, because plans copy ordinary memory twice.
-std::vector<base::range> sizes_for_plans(sucl_kind what) {
-  constexpr std::uint64_t most = base::range{}.high;
+// Messages that plans carry faster than MPI. On one node plans mostly copy ordinary memory twice,
+// and libraries whose blocking calls copy once are ahead in between. Between nodes plans have fewer
+// messages, because nodes combine and share; where each pair has data of its own that only pays for
+// small blocks, and for large ones the copies on the way are all that is left of it.
+std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope) {
+  constexpr std::uint64_t most = range{}.high;
+  const bool pairs =
+      what == SUCL_KIND_ALLTOALL || what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER;
+  if (scope.nodes > 1) return pairs ? std::vector<range>{{0, 32u << 10}} : std::vector<range>{{}};
   switch (what) {
-    case SUCL_KIND_BROADCAST: return {{0, 32u << 10}, {8u << 20, most}};
+    case SUCL_KIND_BROADCAST:
+      if (scope.reads) return {{}};
+      return {{0, 32u << 10}, {8u << 20, most}};
     case SUCL_KIND_REDUCE: return {{0, 32u << 10}, {512u << 10, most}};
     default: return {{}};
   }
+}
+
+// Messages that kernels carry faster than the libraries of the vendors: every rank pushes all of it
+// to every other, so the more ranks, the shorter.
+base::range sizes_for_kernels(int ranks) {
+  return {0, (std::uint64_t{512} << 10) / static_cast<std::uint64_t>(ranks)};
 }
 
 bool lists(const names& list, std::string_view word) {
@@ -55,10 +71,15 @@ std::string mismatch(const base::rule& r, const char* kind_name, const selection
   return {};
 }
 
+std::uint32_t memory_bits(tune::memory_kind memory) {
+  return memory == tune::memory_kind::device ? 1u << SUCL_MEMORY_DEVICE : host_memory;
+}
+
 // Writes the candidates of one kind in order.
 struct compiler {
   const base::config& c;
   const selection_scope& scope;
+  const tune::table* tuned;
   std::vector<candidate> list;
 
   int index_of(std::string_view name) const {
@@ -73,6 +94,22 @@ struct compiler {
     if (ruled_out.empty() && !c.backends[static_cast<std::size_t>(backend)].enabled)
       ruled_out = "it is disabled";
     list.push_back({stage, rule, backend, bytes, memories, std::move(ruled_out)});
+  }
+
+  // Rows for symmetric memory are for plans alone: nobody else knows that memory.
+  void add_table(kind what) {
+    const std::size_t rows = tuned ? tuned->rows.size() : 0;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const tune::table_row& r = tuned->rows[i];
+      if (r.what != what || r.memory == tune::memory_kind::symmetric) continue;
+      if (!r.ranks.contains(static_cast<std::uint64_t>(scope.ranks)) ||
+          !r.nodes.contains(static_cast<std::uint64_t>(scope.nodes)))
+        continue;
+      const std::size_t before = list.size();
+      add(selection_stage::table, static_cast<int>(i), index_of(r.backend), r.bytes,
+          memory_bits(r.memory));
+      if (list.size() > before) list.back().form = r.form;
+    }
   }
 
   void add_rules(const char* kind_name) {
@@ -95,7 +132,9 @@ struct compiler {
     for (std::size_t i = 0; i < c.backends.size(); ++i) {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
-      if (b.name == plan_backend_name) continue;
+      if (b.name == plan_backend_name || b.name == kernel_backend_name ||
+          b.name == message_backend_name)
+        continue;
       if (b.name == memory_backend_name && b.platforms.empty()) continue;  // it only lends memory
       if (!b.enabled && b.platforms.empty()) continue;
       std::string ruled_out;
@@ -108,6 +147,16 @@ struct compiler {
     }
   }
 
+  void add_kernels(sucl_kind what, const range& bytes) {
+    const int backend = index_of(kernel_backend_name);
+    if (backend < 0 || what > SUCL_KIND_EXSCAN) return;
+    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
+    if (!b.enabled || !lists(b.platforms, scope.platform)) return;
+    const std::string ruled_out = scope.nodes > 1 ? "it is for the ranks of one node" : "";
+    if (!ruled_out.empty() && bytes.everything()) return;  // said once
+    add(selection_stage::platform, -1, backend, bytes, every_memory, ruled_out);
+  }
+
   // Where MPI would be next, because nobody asked for something else.
   void add_plans(sucl_kind what) {
     const int backend = index_of(plan_backend_name);
@@ -117,10 +166,58 @@ struct compiler {
     std::string ruled_out;
     if (!lists(b.platforms, scope.platform))
       ruled_out = "it is for platform " + base::join(b.platforms, ", ");
-    for (const base::range& bytes : sizes_for_plans(what))
+    const std::vector<range> sizes = sizes_for_plans(what, scope);
+    for (const range& bytes : sizes)
       add(selection_stage::built_in, -1, backend, bytes, host_memory, ruled_out);
+    if (sizes.size() == 1 || scope.nodes > 1) return;
+    // By event libraries take other ways, which are slower.
+    add(selection_stage::built_in, -1, backend, {}, host_memory, ruled_out);
+    list.back().form = tune::call_form::event;
+  }
+
+  void add_messages(sucl_kind what) {
+    const int backend = index_of(message_backend_name);
+    if (backend < 0 || c.default_backend != reference_backend || !is_point_to_point(what)) return;
+    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
+    if (!b.enabled) return;
+    const std::string ruled_out = lists(b.platforms, scope.platform)
+                                      ? ""
+                                      : "it is for platform " + base::join(b.platforms, ", ");
+    add(selection_stage::built_in, -1, backend, {}, every_memory, ruled_out);
   }
 };
+
+// What comes before the backend messages for some message, or nothing.
+const candidate* before_messages(const selection_table& table, const std::vector<candidate>& list) {
+  for (const candidate& c : list) {
+    const std::string& name = table.backends[static_cast<std::size_t>(c.backend)];
+    if (!c.ruled_out.empty() || name == plan_backend_name || name == kernel_backend_name ||
+        name == memory_backend_name)
+      continue;
+    if (name != message_backend_name) return &c;
+    if (c.bytes.everything() && (c.memories & 1u << SUCL_MEMORY_SYSTEM)) return nullptr;
+  }
+  return nullptr;
+}
+
+std::string source_of(const selection_table& table, const candidate& c);
+
+// A sender knows neither the length nor the form that its receiver has given: all messages go by
+// the backend messages, or none.
+void agree_on_messages(selection_table& table) {
+  std::string why;
+  for (sucl_kind k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP && why.empty(); ++k)
+    if (const candidate* c = before_messages(table, table.all[static_cast<std::size_t>(k)]))
+      why = source_of(table, *c) + " has " + table.backends[static_cast<std::size_t>(c->backend)] +
+            " for some of " + name(static_cast<kind>(k)) +
+            ", and both ends of a message must choose alike";
+  if (why.empty()) return;
+  for (sucl_kind k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP; ++k)
+    for (candidate& c : table.all[static_cast<std::size_t>(k)])
+      if (c.ruled_out.empty() &&
+          table.backends[static_cast<std::size_t>(c.backend)] == message_backend_name)
+        c.ruled_out = why;
+}
 
 std::string source_of(const selection_table& table, const candidate& c) {
   switch (c.stage) {
@@ -128,6 +225,8 @@ std::string source_of(const selection_table& table, const candidate& c) {
       return "rules[" + std::to_string(c.rule) + "] (" +
              table.rule_origins[static_cast<std::size_t>(c.rule)] + ")";
     case selection_stage::threshold: return "threshold";
+    case selection_stage::table:
+      return "tuning table (" + table.tuned->rows[static_cast<std::size_t>(c.rule)].origin + ")";
     case selection_stage::platform: return "platform";
     case selection_stage::built_in: return "built in";
     case selection_stage::default_backend: return "default_backend";
@@ -143,6 +242,8 @@ std::string misfit(const candidate& c, const selection_query& q) {
       if ((c.memories >> m & 1u) != 0) list.emplace_back(memory_names[m]);
     return "it is for " + base::join(list, ", ") + " memory";
   }
+  if (c.form != tune::call_form::any && (c.form == tune::call_form::blocking) != q.blocking)
+    return std::string("it is for calls of form ") + tune::name(c.form);
   if (!q.bytes_known)
     return "it is for " + base::print_byte_range(c.bytes) +
            " bytes, and ranks may have different sizes";
@@ -151,15 +252,29 @@ std::string misfit(const candidate& c, const selection_query& q) {
   return "it is for " + base::print_byte_range(c.bytes) + " bytes";
 }
 
+std::string merit_of_row(const selection_table& table, const tune::table_row& row) {
+  if (row.seconds <= 0) return "the table says so";
+  char time[32];
+  std::snprintf(time, sizeof time, "%.3g us", row.seconds * 1e6);
+  return std::string(table.tuned->measured ? "measured" : "predicted") + " best: " + time + " at " +
+         base::print_bytes(row.at);
+}
+
 std::string merit(const selection_table& table, const candidate& c) {
   switch (c.stage) {
+    case selection_stage::table:
+      return merit_of_row(table, table.tuned->rows[static_cast<std::size_t>(c.rule)]);
     case selection_stage::rule: return "the first backend of the rule that can carry it";
     case selection_stage::threshold:
       return c.bytes.everything() ? "a negative threshold asks for MPI"
                                   : "the message is below " + base::print_bytes(c.bytes.high + 1);
     case selection_stage::platform:
       return "the first backend for platform " + table.scope.platform + " that can carry it";
-    case selection_stage::built_in: return "faster than MPI within a node";
+    case selection_stage::built_in:
+      if (table.backends[static_cast<std::size_t>(c.backend)] == message_backend_name)
+        return "ranks of a node exchange messages through shared memory";
+      return table.scope.nodes > 1 ? "nodes combine and share what they send"
+                                   : "faster than MPI within a node";
     case selection_stage::default_backend: return "nothing before it applies";
     case selection_stage::last_resort: return "nothing else can carry it";
   }
@@ -173,24 +288,32 @@ const char* name_of(sucl_memory memory) {
 
 }  // namespace
 
-selection_table compile(const base::config& c, const selection_scope& scope) {
+selection_table compile(const base::config& c, const selection_scope& scope,
+                        const tune::table* tuned) {
   selection_table table;
+  table.tuned = tuned;
   table.scope = scope;
   for (const auto& b : c.backends) table.backends.push_back(b.name);
   for (const auto& r : c.rules) table.rule_origins.push_back(r.origin);
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
-    compiler work{c, scope, {}};
+    compiler work{c, scope, tuned, {}};
     work.add_rules(name(static_cast<kind>(k)));
     work.add_threshold();
+    work.add_table(static_cast<kind>(k));
+    work.add_kernels(static_cast<sucl_kind>(k), sizes_for_kernels(scope.ranks));
     work.add_platform_backends();
+    work.add_kernels(static_cast<sucl_kind>(k), {});
     work.add_plans(static_cast<sucl_kind>(k));
+    work.add_messages(static_cast<sucl_kind>(k));
     work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));
     if (c.default_backend != reference_backend)
       work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));
-    std::copy_if(work.list.begin(), work.list.end(), std::back_inserter(table.live[k]),
-                 [](const candidate& entry) { return entry.ruled_out.empty(); });
     table.all[k] = std::move(work.list);
   }
+  agree_on_messages(table);
+  for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k)
+    std::copy_if(table.all[k].begin(), table.all[k].end(), std::back_inserter(table.live[k]),
+                 [](const candidate& entry) { return entry.ruled_out.empty(); });
   return table;
 }
 

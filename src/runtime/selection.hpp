@@ -7,14 +7,21 @@
 /// For each kind of operation compile() writes down the candidates of one communicator in order:
 ///   1. the backends of each rule that applies to the communicator, in the order of the rules;
 ///   2. MPI for messages below the threshold (for all of them if it is negative);
-///   3. the enabled backends of the communicator's platform, in the order of the configuration;
-///   4. unless a default backend is configured, SuCL's own plans for memory that the host reads;
-///   5. the default backend, and last MPI.
+///   3. the rows of the tuning table, if there is one;
+///   4. SuCL's own kernels for the messages that they carry faster on devices; the enabled backends
+///      of the communicator's platform, in the order of the configuration; kernels for the others;
+///   5. unless a default backend is configured, SuCL's own plans for memory that the host reads,
+///   and
+///      for messages the backend messages. Both ends of a message must choose alike whatever each
+///      knows of it, so this one carries all messages of a communicator, or none where a candidate
+///      of another backend comes before it for any;
+///   6. the default backend, and last MPI.
 /// choose() takes the first candidate that fits the message and can carry it. The answer is the
 /// same on every rank as long as the questions and the capabilities are.
 #pragma once
 
 #include "base/config.hpp"
+#include "tune/table.hpp"
 
 #include <sucl/types.hpp>
 
@@ -37,11 +44,18 @@ inline constexpr const char* reference_backend = "mpi";
 inline constexpr const char* plan_backend_name = "plan";
 inline constexpr const char* memory_backend_name = "ipc";
 
+/// The built-in backend of sends and receives through shared memory.
+inline constexpr const char* message_backend_name = "messages";
+
+/// The built-in backend of SuCL's own kernels on devices.
+inline constexpr const char* kernel_backend_name = "kernels";
+
 /// What selection knows of a communicator.
 struct selection_scope {
   std::string platform = "host";  ///< canonical name, mixed_platforms, or "host" without devices
   int ranks = 1;
   int nodes = 1;
+  bool reads = false;  ///< the ranks may copy from each other's memory
 };
 
 /// What selection knows of an operation.
@@ -52,19 +66,29 @@ struct selection_query {
   sucl_memory memory = SUCL_MEMORY_SYSTEM;
   std::uint64_t bytes = 0;  ///< of the message: count times the size of an element
   bool bytes_known = true;  ///< false where ranks may have different sizes: bytes is not looked at
+  bool blocking = true;     ///< the form of the call
 };
 
 /// Why a candidate is on the list.
-enum class selection_stage { rule, threshold, platform, built_in, default_backend, last_resort };
+enum class selection_stage {
+  rule,
+  threshold,
+  table,
+  platform,
+  built_in,
+  default_backend,
+  last_resort
+};
 
 /// One backend that may carry one kind of operation.
 struct candidate {
   selection_stage stage;
-  int rule;     ///< index of its rule in the configuration, or -1
+  int rule;     ///< index of its rule in the configuration, or of its row in the table; or -1
   int backend;  ///< index into selection_table::backends
   base::range bytes;
   std::uint32_t memories;  ///< one bit for each sucl_memory
   std::string ruled_out;   ///< why it can never be taken on this communicator; "" if it can
+  tune::call_form form = tune::call_form::any;
 };
 
 /// The candidates of a communicator. Immutable once compiled: any thread may read it.
@@ -72,26 +96,32 @@ struct selection_table {
   selection_scope scope;
   std::vector<std::string> backends;      ///< names, indexed as in base::config::backends
   std::vector<std::string> rule_origins;  ///< one a rule, as in "file sucl.toml:12:1"
+  const tune::table* tuned = nullptr;     ///< must stay; null: none
   std::vector<std::vector<candidate>> all = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
   std::vector<std::vector<candidate>> live = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
 };
 
 /// Writes the candidates down. Cheap enough for every communicator; not for every operation.
-selection_table compile(const base::config& c, const selection_scope& scope);
+/// `tuned` may be null.
+selection_table compile(const base::config& c, const selection_scope& scope,
+                        const tune::table* tuned = nullptr);
 
 /// Whether the message of a query is one that a candidate is for.
 inline bool fits(const candidate& c, const selection_query& q) noexcept {
   if ((c.memories >> q.memory & 1u) == 0) return false;
+  if (c.form != tune::call_form::any && (c.form == tune::call_form::blocking) != q.blocking)
+    return false;
   return q.bytes_known ? c.bytes.contains(q.bytes) : c.bytes.everything();
 }
 
-/// The index of the backend that carries the operation, or -1 if none can. `usable(backend)` says
-/// whether the backend of this index is loaded and capable of it. Allocates nothing.
+/// The candidate that carries the operation, or null if none can. `usable(backend)` says whether
+/// the backend of this index is loaded and capable of it. Allocates nothing.
 template <class Usable>
-int choose(const selection_table& table, const selection_query& q, const Usable& usable) {
+const candidate* choose(const selection_table& table, const selection_query& q,
+                        const Usable& usable) {
   for (const candidate& c : table.live[static_cast<std::size_t>(q.what)])
-    if (fits(c, q) && usable(c.backend)) return c.backend;
-  return -1;
+    if (fits(c, q) && usable(c.backend)) return &c;
+  return nullptr;
 }
 
 /// A candidate that was looked at, and what came of it.

@@ -113,12 +113,7 @@ sucl_status query(sucl_state*, const sucl_query* q, sucl_capability* a) {
 }
 
 sucl_backend make_table() {
-  sucl_backend t{};
-  t.struct_size = sizeof t;
-  t.abi_major = SUCL_ABI_MAJOR;
-  t.abi_minor = SUCL_ABI_MINOR;
-  t.name = "self";
-  t.description = "copies, for a single process";
+  sucl_backend t = table_of("self", "copies, for a single process");
   t.query = query;
   t.comm_destroy = [](sucl_backend_comm* c) { delete c; };
   t.post = post;

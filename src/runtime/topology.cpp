@@ -4,11 +4,14 @@
 
 #include "base/error.hpp"
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <bitset>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -19,6 +22,44 @@ namespace {
 std::string host_name() {
   std::array<char, 256> text{};
   return gethostname(text.data(), text.size() - 1) == 0 ? std::string(text.data()) : "unknown";
+}
+
+using processor_set = std::bitset<CPU_SETSIZE>;
+
+// Those that this process may run on; none where the system does not say.
+processor_set own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  processor_set own;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = CPU_ISSET(i, &set);
+  return own;
+}
+
+// As "0-7,16", and back.
+std::string ranges_of(const processor_set& set) {
+  std::string text;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (!set[i]) continue;
+    const std::size_t first = i;
+    while (i + 1 < set.size() && set[i + 1]) ++i;
+    if (!text.empty()) text += ',';
+    text += std::to_string(first);
+    if (i > first) text += '-' + std::to_string(i);
+  }
+  return text;
+}
+
+processor_set set_of(const std::string& ranges) {
+  processor_set set;
+  for (const char* at = ranges.c_str(); *at;) {
+    char* end = nullptr;
+    const auto first = std::strtoul(at, &end, 10);
+    const auto last = *end == '-' ? std::strtoul(end + 1, &end, 10) : first;
+    for (auto i = first; i <= last && i < set.size(); ++i) set.set(i);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return set;
 }
 
 void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t bytes) {
@@ -105,26 +146,34 @@ std::vector<std::string> exchange(const sucl_oob& oob, int rank, int size,
   return texts;
 }
 
-topology discover(const sucl_oob& oob, int rank, int size, const self_description& self,
-                  std::uint64_t node_size) {
+std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_rank) {
+  if (sizes.empty()) return {};
+  auto rest = static_cast<std::uint64_t>(world_rank);
+  std::size_t node = 0;
+  for (; rest >= sizes[node] && node + 1 < sizes.size(); ++node) rest -= sizes[node];
+  return std::to_string(node + rest / sizes[node]);
+}
+
+topology discover(const sucl_oob& oob, int rank, int size, const self_description& self) {
   const auto texts =
       exchange(oob, rank, size,
                pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
                      self.implementation, self.sycl_backend, self.device,
-                     self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings))}));
+                     self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings)),
+                     self.declared_node, ranges_of(own_processors())}));
   topology t;
   t.rank = rank;
   std::vector<std::string> hashes;
   std::vector<std::string> identities;
+  std::vector<processor_set> processors;
   std::map<std::string, int> nodes;
   std::map<int, int> on_node;
   for (int r = 0; r < size; ++r) {
     const auto f = unpack(texts[static_cast<std::size_t>(r)]);
-    if (f.size() != 9)
+    if (f.size() != 11)
       base::fail(errc::mismatch, "rank " + std::to_string(r) + " runs another version of SuCL",
                  "Start every rank with the same build");
-    const std::string node_key =
-        node_size ? std::to_string(static_cast<std::uint64_t>(r) / node_size) : f[1];
+    const std::string node_key = f[1] + "/" + f[9];
     member m;
     m.rank = r;
     m.node = nodes.emplace(node_key, static_cast<int>(nodes.size())).first->second;
@@ -139,16 +188,25 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
     t.device_memory_everywhere_on_host &= m.device_memory_on_host;
     hashes.push_back(f[8]);
     identities.push_back(f[1]);
+    processors.push_back(set_of(f[10]));
     t.node_of.push_back(m.node);
     t.members.push_back(std::move(m));
   }
   check_settings(oob, rank, self.settings, hashes);
   t.nodes = static_cast<int>(nodes.size());
   t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
-  for (int r = 0; r < size; ++r)
-    if (r != rank &&
-        identities[static_cast<std::size_t>(r)] == identities[static_cast<std::size_t>(rank)])
+  // By machine: several nodes may be declared on one.
+  std::map<std::string, std::pair<processor_set, std::size_t>> machines;
+  for (int r = 0; r < size; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    auto& [together, ranks] = machines[identities[i]];
+    together |= processors[i];
+    ++ranks;
+    if (r != rank && identities[i] == identities[static_cast<std::size_t>(rank)])
       t.same_host.push_back(r);
+  }
+  t.crowded = std::any_of(machines.begin(), machines.end(),
+                          [](const auto& m) { return m.second.first.count() < m.second.second; });
   return t;
 }
 

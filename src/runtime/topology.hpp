@@ -22,7 +22,8 @@ struct self_description {
   std::string sycl_backend;
   std::string device;
   bool device_memory_on_host = true;
-  std::string settings;  ///< those that must be the same on every rank, one a line
+  std::string declared_node;  ///< that the configuration puts this process on; empty: none
+  std::string settings;       ///< those that must be the same on every rank, one a line
 };
 
 /// The ranks of a communicator.
@@ -34,13 +35,17 @@ struct topology {
   int local_size = 1;
   bool device_memory_everywhere_on_host = true;
   std::vector<int> same_host;  ///< ranks whose process this one can watch
+  bool crowded = false;        ///< on some machine the ranks have fewer processors than they are
 };
 
-/// Exchanges descriptions. Ranks of one host and process namespace form a node, or, if `node_size`
-/// is not 0, every `node_size` consecutive ranks do. Collective; the same error on every rank if
+/// Exchanges descriptions. Ranks of one host and process namespace form a node, but for those that
+/// the configuration puts on different ones. Collective; the same error on every rank if
 /// configurations differ.
-topology discover(const sucl_oob& oob, int rank, int size, const self_description& self,
-                  std::uint64_t node_size);
+topology discover(const sucl_oob& oob, int rank, int size, const self_description& self);
+
+/// The node on which a configuration of these sizes (base::config::nodes) puts a rank of the job;
+/// empty if it says nothing.
+std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_rank);
 
 /// Equal for processes that see the same kernel and the same process ids.
 std::string host_identity();

@@ -4,19 +4,33 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 namespace sucl::sim {
 namespace {
 
-constexpr double slack = 1e-9;           // relative: rounding, not want
-constexpr double put_off = 0.01;         // of the time that a flow takes
-constexpr std::size_t many_flows = 256;  // from here on
+constexpr double slack = 1e-9;             // relative: rounding, not want
+constexpr double put_off = 0.01;           // of the time that a flow takes
+constexpr std::size_t many_bundles = 256;  // from here on
 
 bool over(double wanted, double capacity) { return wanted > capacity * (1 + slack); }
 
 }  // namespace
+
+std::size_t flows::same_limits::operator()(std::uint32_t b) const {
+  std::size_t hash = 0;
+  for (const demands::one& d : (*all)[b].through)
+    hash = (hash ^ d.limit) * 0x9e3779b97f4a7c15u + static_cast<std::size_t>(d.weight * 16);
+  return hash ^ hash >> 32;
+}
+
+bool flows::same_limits::operator()(std::uint32_t a, std::uint32_t b) const {
+  const demands &x = (*all)[a].through, &y = (*all)[b].through;
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [](const demands::one& p, const demands::one& q) {
+                      return p.limit == q.limit && p.weight == q.weight;
+                    });
+}
 
 std::uint32_t flows::add_limit(double capacity) {
   m_limits.emplace_back().capacity = capacity;
@@ -30,48 +44,86 @@ void flows::touch(std::uint32_t index) {
   m_changed.push_back(index);
 }
 
-void flows::start(const demands& through, double bytes, std::uint32_t owner, ticks now) {
-  std::uint32_t index = 0;
-  if (m_free.empty()) {
-    index = static_cast<std::uint32_t>(m_flows.size());
-    m_flows.emplace_back();
-  } else {
-    index = m_free.back();
-    m_free.pop_back();
+// The bundle of all flows through these limits, which stays when it is empty.
+std::uint32_t flows::bundle_of(const demands& through) {
+  const auto fresh = static_cast<std::uint32_t>(m_bundles.size());
+  bundle& b = m_bundles.emplace_back();
+  b.through = through;
+  const auto [known, is_fresh] = m_by_limits.insert(fresh);
+  if (!is_fresh) {
+    m_bundles.pop_back();
+    return *known;
   }
-  flow& f = m_flows[index];
-  f.through = through;
-  f.bytes = bytes;
-  f.rate = 0;
-  f.since = f.began = now;
-  f.owner = owner;
-  f.bound = std::numeric_limits<double>::infinity();
+  m_is_open.push_back(false);
+  m_next_rate.push_back(-1);
+  b.bound = std::numeric_limits<double>::infinity();
   for (const demands::one& d : through) {
     const double alone = m_limits[d.limit].capacity / d.weight;
-    if (alone >= f.bound) continue;
-    f.bound = alone;
-    f.bound_by = d.limit;
+    if (alone >= b.bound) continue;
+    b.bound = alone;
+    b.bound_by = d.limit;
   }
-  for (demands::one& d : f.through) {
+  return fresh;
+}
+
+// One more flow goes through the limits of a bundle.
+void flows::join(std::uint32_t index, double bytes) {
+  bundle& b = m_bundles[index];
+  for (demands::one& d : b.through) {
     limit& l = m_limits[d.limit];
-    d.place = static_cast<std::uint32_t>(l.flows.size());
-    l.flows.push_back(index);
-    l.wanted += d.weight * f.bound;
+    if (b.members.empty()) {
+      d.place = static_cast<std::uint32_t>(l.bundles.size());
+      l.bundles.push_back(index);
+    }
+    ++l.count;
+    l.wanted += d.weight * b.bound;
     l.taken += d.weight * bytes;
     touch(d.limit);
   }
+}
+
+// One flow less goes through them; the bundle has lost it already.
+void flows::leave(std::uint32_t index) {
+  const bundle& b = m_bundles[index];
+  for (const demands::one& d : b.through) {
+    limit& l = m_limits[d.limit];
+    --l.count;
+    // From nothing again where it can be, so that rounding does not pile up.
+    l.wanted = l.count == 0 ? 0 : l.wanted - d.weight * b.bound;
+    touch(d.limit);
+    if (!b.members.empty()) continue;
+    const std::uint32_t last = l.bundles.back();
+    l.bundles[d.place] = last;
+    l.bundles.pop_back();
+    for (demands::one& other : m_bundles[last].through)
+      if (other.limit == d.limit) other.place = d.place;
+  }
+}
+
+void flows::start(const demands& through, double bytes, std::uint32_t owner, ticks now) {
+  const std::uint32_t index = bundle_of(through);
+  join(index, bytes);
+  bundle& b = m_bundles[index];
+  if (b.members.empty()) {
+    b.rate = b.served = 0;
+    b.since = now;
+  }
+  serve(b, now);
+  b.members.push_back({b.served + bytes, now, owner, m_number++});
+  std::push_heap(b.members.begin(), b.members.end(), ends_later);
+  if (b.rate > 0 && b.members.front().owner == owner) set_first_end(index, now);
   m_started.push_back(index);
-  postpone(expected(f), now);
+  postpone(expected(through, bytes), now);
 }
 
 // Seconds that a flow takes if its limits are shared evenly.
-double flows::expected(const flow& f) const {
+double flows::expected(const demands& through, double bytes) const {
   double seconds = 0;
-  for (const demands::one& d : f.through) {
+  for (const demands::one& d : through) {
     const limit& l = m_limits[d.limit];
-    seconds = std::max(seconds, d.weight * static_cast<double>(l.flows.size()) / l.capacity);
+    seconds = std::max(seconds, d.weight * static_cast<double>(l.count) / l.capacity);
   }
-  return seconds * f.bytes;
+  return seconds * bytes;
 }
 
 void flows::postpone(double seconds, ticks now) {
@@ -79,25 +131,9 @@ void flows::postpone(double seconds, ticks now) {
   m_postponed_to = std::min(m_postponed_to, now + static_cast<ticks>(steps));
 }
 
-void flows::remove(std::uint32_t index) {
-  flow& f = m_flows[index];
-  for (const demands::one& d : f.through) {
-    limit& l = m_limits[d.limit];
-    const std::uint32_t last = l.flows.back();
-    l.flows[d.place] = last;
-    l.flows.pop_back();
-    for (demands::one& other : m_flows[last].through)
-      if (other.limit == d.limit) other.place = d.place;
-    // From nothing again where it can be, so that rounding does not pile up.
-    l.wanted = l.flows.empty() ? 0 : l.wanted - d.weight * f.bound;
-    touch(d.limit);
-  }
-  m_free.push_back(index);
-}
-
 void flows::put_end(std::size_t at, std::uint32_t index) {
   m_ends[at] = index;
-  m_flows[index].place = static_cast<std::uint32_t>(at);
+  m_bundles[index].place = static_cast<std::uint32_t>(at);
 }
 
 // Moves an entry of the heap to where it belongs.
@@ -115,18 +151,18 @@ void flows::move_end(std::size_t at) {
 }
 
 void flows::set_end(std::uint32_t index, ticks end) {
-  flow& f = m_flows[index];
-  if (f.end == never) {
-    f.place = static_cast<std::uint32_t>(m_ends.size());
+  bundle& b = m_bundles[index];
+  if (b.end == never) {
+    b.place = static_cast<std::uint32_t>(m_ends.size());
     m_ends.push_back(index);
   }
-  f.end = end;
-  move_end(f.place);
+  b.end = end;
+  move_end(b.place);
 }
 
 void flows::remove_end(std::uint32_t index) {
-  const std::size_t at = m_flows[index].place;
-  m_flows[index].end = never;
+  const std::size_t at = m_bundles[index].place;
+  m_bundles[index].end = never;
   const std::uint32_t last = m_ends.back();
   m_ends.pop_back();
   if (last == index) return;
@@ -136,113 +172,138 @@ void flows::remove_end(std::uint32_t index) {
 
 std::uint32_t flows::end_one(ticks now) {
   const std::uint32_t index = m_ends.front();
-  remove_end(index);
-  remove(index);
-  postpone(static_cast<double>(now - m_flows[index].began) / ticks_per_second, now);
-  return m_flows[index].owner;
+  bundle& b = m_bundles[index];
+  serve(b, now);
+  std::pop_heap(b.members.begin(), b.members.end(), ends_later);
+  const flow ended = b.members.back();
+  b.members.pop_back();
+  leave(index);
+  if (b.members.empty())
+    remove_end(index);
+  else
+    set_first_end(index, now);
+  postpone(static_cast<double>(now - ended.began) / ticks_per_second, now);
+  return ended.owner;
 }
 
-void flows::set_rate(std::uint32_t index, double rate, ticks now) {
-  flow& f = m_flows[index];
-  if (std::abs(rate - f.rate) <= 1e-12 * f.rate) return;
-  f.bytes = std::max(0.0, f.bytes - f.rate * static_cast<double>(now - f.since) / ticks_per_second);
-  f.since = now;
-  f.rate = rate;
+// Counts what the flows of a bundle got until now.
+void flows::serve(bundle& b, ticks now) {
+  b.served += b.rate * static_cast<double>(now - b.since) / ticks_per_second;
+  b.since = now;
+}
+
+// When the first flow of a bundle ends, at the bundle's rate.
+void flows::set_first_end(std::uint32_t index, ticks now) {
+  const bundle& b = m_bundles[index];
+  const double left = std::max(0.0, b.members.front().until - b.served);
   // A thousandth of a step is rounding.
-  const double steps = std::ceil(f.bytes / rate * ticks_per_second - 1e-3);
+  const double steps = std::ceil(left / b.rate * ticks_per_second - 1e-3);
   set_end(index, now + static_cast<ticks>(std::max(0.0, steps)));
 }
 
-void flows::open_flow(std::uint32_t index) {
-  flow& f = m_flows[index];
-  if (f.open) return;
-  f.open = true;
-  m_open_flows.push_back(index);
-  for (const demands::one& d : f.through) {
-    limit& l = m_limits[d.limit];
-    if (!l.tight || l.open) continue;
-    l.open = true;
-    m_open_limits.push_back(d.limit);
-  }
+void flows::set_rate(std::uint32_t index, double rate, ticks now) {
+  bundle& b = m_bundles[index];
+  if (std::abs(rate - b.rate) <= 1e-12 * b.rate) return;
+  serve(b, now);
+  b.rate = rate;
+  set_first_end(index, now);
 }
 
-// All flows that a chain of tight limits joins to this one.
+void flows::open_bundle(std::uint32_t index) {
+  if (m_is_open[index]) return;
+  m_is_open[index] = true;
+  m_next_rate[index] = -1;
+  m_open_bundles.push_back(index);
+  bundle& b = m_bundles[index];
+  b.first_share = static_cast<std::uint32_t>(m_shares.size());
+  for (const demands::one& d : b.through) {
+    limit& l = m_limits[d.limit];
+    if (!l.tight) continue;
+    if (!l.open) {
+      l.open = true;
+      l.left = l.capacity;
+      l.weight = 0;
+      m_open_limits.push_back(d.limit);
+    }
+    m_shares.push_back({d.limit, d.weight * b.count()});
+    l.weight += m_shares.back().weight;
+  }
+  b.last_share = static_cast<std::uint32_t>(m_shares.size());
+}
+
+// All bundles that a chain of tight limits joins to this one.
 void flows::gather(std::uint32_t seed) {
   std::size_t done = m_open_limits.size();
-  open_flow(seed);
+  open_bundle(seed);
   for (; done < m_open_limits.size(); ++done)
-    for (const std::uint32_t f : m_limits[m_open_limits[done]].flows) open_flow(f);
+    for (const std::uint32_t b : m_limits[m_open_limits[done]].bundles) open_bundle(b);
 }
 
 void flows::fix(std::uint32_t index, double rate) {
-  flow& f = m_flows[index];
-  f.next_rate = rate;
-  for (const demands::one& d : f.through) {
-    limit& l = m_limits[d.limit];
-    if (!l.open) continue;
-    l.left -= d.weight * rate;
-    l.weight -= d.weight;
+  const bundle& b = m_bundles[index];
+  m_next_rate[index] = rate;
+  --m_unfixed;
+  for (std::uint32_t i = b.first_share; i < b.last_share; ++i) {
+    limit& l = m_limits[m_shares[i].limit];
+    l.left -= m_shares[i].weight * rate;
+    l.weight -= m_shares[i].weight;
   }
+}
+
+// The least rate at which one of the limits is full; those all of whose flows stay are dropped.
+double flows::least_share() {
+  double share = std::numeric_limits<double>::infinity();
+  std::size_t kept = 0;
+  for (const std::uint32_t i : m_filling) {
+    const limit& l = m_limits[i];
+    if (l.weight <= slack) continue;
+    m_filling[kept++] = i;
+    share = std::min(share, std::max(l.left, 0.0) / l.weight);
+  }
+  m_filling.resize(kept);
+  return share;
 }
 
 void flows::fill(ticks now) {
-  m_work += m_open_flows.size();
-  m_shares.clear();
+  m_work += m_open_bundles.size();
+  m_unfixed = m_open_bundles.size();
   m_bounded.clear();
-  for (const std::uint32_t i : m_open_limits) {
-    limit& l = m_limits[i];
-    l.left = l.capacity;
-    l.weight = 0;
-  }
-  for (const std::uint32_t i : m_open_flows) {
-    flow& f = m_flows[i];
-    f.next_rate = -1;
-    if (!m_limits[f.bound_by].open) m_bounded.push_back(i);
-    for (const demands::one& d : f.through)
-      if (m_limits[d.limit].open) m_limits[d.limit].weight += d.weight;
-  }
-  for (const std::uint32_t i : m_open_limits)
-    m_shares.emplace_back(m_limits[i].left / m_limits[i].weight, i);
-  const std::greater<> later;
-  std::make_heap(m_shares.begin(), m_shares.end(), later);
+  for (const std::uint32_t i : m_open_bundles)
+    if (!m_limits[m_bundles[i].bound_by].open) m_bounded.push_back(i);
   std::sort(m_bounded.begin(), m_bounded.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return m_flows[a].bound != m_flows[b].bound ? m_flows[a].bound < m_flows[b].bound : a < b;
+    const double x = m_bundles[a].bound, y = m_bundles[b].bound;
+    return x != y ? x < y : a < b;
   });
+  m_filling = m_open_limits;
   std::size_t bounded = 0;
-  while (!m_shares.empty() || bounded < m_bounded.size()) {
-    const double share =
-        m_shares.empty() ? std::numeric_limits<double>::infinity() : m_shares.front().first;
-    if (bounded < m_bounded.size() && m_flows[m_bounded[bounded]].bound <= share) {
-      const std::uint32_t f = m_bounded[bounded++];
-      if (m_flows[f].next_rate < 0) fix(f, m_flows[f].bound);
-      continue;
+  while (m_unfixed > 0) {
+    const double share = least_share();
+    bool any = false;
+    for (; bounded < m_bounded.size() && m_bundles[m_bounded[bounded]].bound <= share; ++bounded) {
+      const std::uint32_t b = m_bounded[bounded];
+      if (m_next_rate[b] < 0) fix(b, m_bundles[b].bound), any = true;
     }
-    std::pop_heap(m_shares.begin(), m_shares.end(), later);
-    const std::uint32_t i = m_shares.back().second;
-    m_shares.pop_back();
-    limit& l = m_limits[i];
-    if (l.weight <= slack) continue;  // all its flows stay already
-    // Fixing others only raises a share, so an old one is a lower bound.
-    const double now_share = std::max(l.left, 0.0) / l.weight;
-    if (now_share > share * (1 + slack)) {
-      m_shares.emplace_back(now_share, i);
-      std::push_heap(m_shares.begin(), m_shares.end(), later);
-      continue;
+    if (any) continue;
+    // Those that are full at the same rate, but for rounding, are so together.
+    for (const std::uint32_t i : m_filling) {
+      const limit& l = m_limits[i];
+      if (l.weight <= slack || over(std::max(l.left, 0.0) / l.weight, share)) continue;
+      for (const std::uint32_t b : l.bundles)
+        if (m_next_rate[b] < 0) fix(b, share);
     }
-    for (const std::uint32_t f : l.flows)
-      if (m_flows[f].next_rate < 0) fix(f, share);
   }
-  for (const std::uint32_t i : m_open_flows) {
-    m_flows[i].open = false;
-    set_rate(i, m_flows[i].next_rate, now);
+  for (const std::uint32_t i : m_open_bundles) {
+    m_is_open[i] = false;
+    set_rate(i, m_next_rate[i], now);
   }
   for (const std::uint32_t i : m_open_limits) m_limits[i].open = false;
-  m_open_flows.clear();
+  m_open_bundles.clear();
   m_open_limits.clear();
+  m_shares.clear();
 }
 
 void flows::settle(ticks now) {
-  if (m_last_filled >= many_flows && now < m_postponed_to) return;
+  if (m_last_filled >= many_bundles && now < m_postponed_to) return;
   m_postponed_to = never;
   // Flows of limits that stopped to be tight are free now, so they count as seeds too.
   for (const std::uint32_t i : m_changed) {
@@ -250,17 +311,15 @@ void flows::settle(ticks now) {
     const bool was = l.tight;
     l.tight = over(l.wanted, l.capacity);
     l.changed = false;
-    if (was || l.tight) m_started.insert(m_started.end(), l.flows.begin(), l.flows.end());
+    if (was || l.tight) m_started.insert(m_started.end(), l.bundles.begin(), l.bundles.end());
   }
   m_changed.clear();
-  for (const std::uint32_t f : m_started) {
-    if (m_flows[f].through.empty() || m_flows[f].open) continue;
-    gather(f);
-  }
+  for (const std::uint32_t b : m_started)
+    if (!m_is_open[b] && !m_bundles[b].members.empty()) gather(b);
   m_started.clear();
   // Small groups in between do not hide that there are large ones.
-  m_last_filled = std::max(m_open_flows.size(), m_last_filled - m_last_filled / 8);
-  if (!m_open_flows.empty()) fill(now);
+  m_last_filled = std::max(m_open_bundles.size(), m_last_filled - m_last_filled / 8);
+  if (!m_open_bundles.empty()) fill(now);
 }
 
 }  // namespace sucl::sim

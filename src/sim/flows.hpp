@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <unordered_set>
 #include <vector>
 
 namespace sucl::sim {
@@ -26,7 +27,7 @@ class demands {
   static constexpr std::size_t most = 16;
   struct one {
     std::uint32_t limit = 0;
-    std::uint32_t place = 0;  ///< of the flow among those of the limit
+    std::uint32_t place = 0;  ///< of the flow's bundle among those of the limit
     double weight = 0;
   };
 
@@ -51,7 +52,8 @@ class demands {
 
 /// The flows that are under way. Rates are those of progressive filling: all rise together until a
 /// limit is reached, whose flows then stay. Only flows that are joined by limits which matter to
-/// them are looked at when one starts or ends.
+/// them are looked at when one starts or ends. Flows through the same limits have the same rate, so
+/// they are one bundle, which costs as much as a single flow.
 class flows {
  public:
   /// A new limit, in bytes a second.
@@ -64,13 +66,13 @@ class flows {
   /// never reached if there is neither. After settle().
   ticks next() { return std::min(next_end(), m_postponed_to); }
   /// When the next flow ends.
-  ticks next_end() const { return m_ends.empty() ? never : m_flows[m_ends.front()].end; }
+  ticks next_end() const { return m_ends.empty() ? never : m_bundles[m_ends.front()].end; }
 
   /// Ends a flow whose time is `now` and returns its owner. Only where next_end() is now.
   std::uint32_t end_one(ticks now);
 
   /// Gives all flows their rates again after some started or ended. Where that concerns hundreds of
-  /// flows it is put off by up to a hundredth of the time that those take which started or ended:
+  /// bundles it is put off by up to a hundredth of the time that those take which started or ended:
   /// a flow that starts then waits so long, and what one leaves stays unused so long.
   void settle(ticks now);
 
@@ -87,56 +89,88 @@ class flows {
     double wanted = 0;  // of it, if every flow went as fast as its other limits let it alone
     double taken = 0;
     double left = 0, weight = 0;  // while filling
+    std::uint32_t count = 0;      // of flows
     bool tight = false;           // wanted more than there was, when last settled
     bool changed = false;         // since then
     bool open = false;            // part of what is being filled
-    std::vector<std::uint32_t> flows;
+    std::vector<std::uint32_t> bundles;
   };
   struct flow {
-    demands through;
-    double bytes = 0;  // left at `since`
-    double rate = 0;
-    double bound = 0;  // the rate it would have alone
-    ticks since = 0;
+    double until = 0;  // what a flow of its bundle was served since the bundle began, at its end
     ticks began = 0;
     std::uint32_t owner = 0;
-    ticks end = never;
+    std::uint32_t number = 0;  // in the order in which they started
+  };
+  struct bundle {
+    demands through;
+    std::vector<flow> members;  // a heap: the first to end in front
+    double rate = 0;            // of each flow
+    double served = 0;          // bytes of each flow since there was none, at `since`
+    double bound = 0;           // the rate that a flow would have alone
+    ticks since = 0;
+    ticks end = never;        // of the first flow
     std::uint32_t place = 0;  // in the heap of ends
     std::uint32_t bound_by = 0;
-    bool open = false;
-    double next_rate = 0;
+    std::uint32_t first_share = 0, last_share = 0;  // while filling
+
+    double count() const { return static_cast<double>(members.size()); }
   };
+  // What a bundle takes of a tight limit for each byte a second of its rate.
+  struct share {
+    std::uint32_t limit = 0;
+    double weight = 0;
+  };
+  struct same_limits {
+    const std::vector<bundle>* all;
+    std::size_t operator()(std::uint32_t b) const;
+    bool operator()(std::uint32_t a, std::uint32_t b) const;
+  };
+
+  static bool ends_later(const flow& a, const flow& b) {
+    return a.until != b.until ? a.until > b.until : a.number > b.number;
+  }
   bool ends_before(std::uint32_t a, std::uint32_t b) const {
-    const ticks x = m_flows[a].end, y = m_flows[b].end;
+    const ticks x = m_bundles[a].end, y = m_bundles[b].end;
     return x != y ? x < y : a < b;
   }
-  void put_end(std::size_t at, std::uint32_t flow);
+  std::uint32_t bundle_of(const demands& through);
+  void join(std::uint32_t bundle, double bytes);
+  void leave(std::uint32_t bundle);
+  void serve(bundle& b, ticks now);
+  void set_first_end(std::uint32_t bundle, ticks now);
+  void put_end(std::size_t at, std::uint32_t bundle);
   void move_end(std::size_t at);
-  void set_end(std::uint32_t flow, ticks end);
-  void remove_end(std::uint32_t flow);
+  void set_end(std::uint32_t bundle, ticks end);
+  void remove_end(std::uint32_t bundle);
   void touch(std::uint32_t limit);
   void postpone(double part, ticks now);
-  double expected(const flow& f) const;
-  void remove(std::uint32_t flow);
-  void set_rate(std::uint32_t flow, double rate, ticks now);
+  double expected(const demands& through, double bytes) const;
+  void set_rate(std::uint32_t bundle, double rate, ticks now);
   void gather(std::uint32_t seed);
-  void open_flow(std::uint32_t flow);
+  void open_bundle(std::uint32_t bundle);
+  double least_share();
   void fill(ticks now);
-  void fix(std::uint32_t flow, double rate);
+  void fix(std::uint32_t bundle, double rate);
 
   std::uint64_t m_work = 0;
+  std::uint32_t m_number = 0;
   std::vector<limit> m_limits;
-  std::vector<flow> m_flows;
-  std::vector<std::uint32_t> m_free;
-  std::vector<std::uint32_t> m_changed;     // limits
-  std::vector<std::uint32_t> m_started;     // flows
-  ticks m_postponed_to = never;             // when rates must be settled at the latest
-  std::size_t m_last_filled = 0;            // flows that got new rates last time
-  std::vector<std::uint32_t> m_open_flows;  // what is being filled
+  std::vector<bundle> m_bundles;
+  std::unordered_set<std::uint32_t, same_limits, same_limits> m_by_limits{
+      0, same_limits{&m_bundles}, same_limits{&m_bundles}};
+  std::vector<std::uint32_t> m_changed;       // limits
+  std::vector<std::uint32_t> m_started;       // bundles
+  ticks m_postponed_to = never;               // when rates must be settled at the latest
+  std::size_t m_last_filled = 0;              // bundles that got new rates last time
+  std::vector<std::uint32_t> m_open_bundles;  // what is being filled
   std::vector<std::uint32_t> m_open_limits;
-  std::vector<std::uint32_t> m_bounded;                    // flows that a limit outside it may stop
-  std::vector<std::pair<double, std::uint32_t>> m_shares;  // a heap
-  std::vector<std::uint32_t> m_ends;  // a heap of flows with a rate, the first to end on top
+  std::vector<share> m_shares;           // of the open bundles
+  std::vector<std::uint8_t> m_is_open;   // by bundle, apart from it: read far more often
+  std::vector<double> m_next_rate;       // by bundle too; below 0: not known yet
+  std::size_t m_unfixed = 0;             // open bundles without their new rate
+  std::vector<std::uint32_t> m_bounded;  // those that a limit outside it may stop
+  std::vector<std::uint32_t> m_filling;  // limits with flows that have no new rate yet
+  std::vector<std::uint32_t> m_ends;     // a heap of bundles with a rate, the first to end on top
 };
 
 }  // namespace sucl::sim

@@ -64,11 +64,14 @@ void check_alive(communicator_state& state) {
 communicator_state::communicator_state(std::shared_ptr<core::process> owner,
                                        std::optional<::sycl::queue> queue)
     : m_process(std::move(owner)), m_queue(std::move(queue)) {
-  if (m_queue) m_device = std::make_unique<device>(*m_queue, m_process->settings());
+  if (m_queue) m_device = std::make_shared<device>(*m_queue, m_process->settings());
 }
 
 core::device_services communicator_state::services() {
-  return m_device ? m_device->services() : core::device_services{};
+  if (!m_device) return {};
+  auto s = m_device->services();
+  s.owner = m_device;
+  return s;
 }
 
 ::sycl::event submit(communicator_state& state, detail::request& request,

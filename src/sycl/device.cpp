@@ -3,13 +3,13 @@
 #include "base/error.hpp"
 #include "sycl/adaptivecpp.hpp"
 #include "sycl/gate.hpp"
+#include "sycl/kernel_launcher.hpp"
 #include "sycl/state.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <sstream>
 
 namespace sucl::glue {
 namespace {
@@ -60,27 +60,6 @@ std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
 
 }  // namespace
 
-const char* implementation_name() {
-  return this_implementation == base::sycl_implementation::adaptivecpp ? "adaptivecpp" : "dpcpp";
-}
-
-std::string backend_name(const ::sycl::device& d) {
-#ifdef SYCL_IMPLEMENTATION_ACPP
-  switch (d.get_backend()) {
-    case ::sycl::backend::omp: return "omp";
-    case ::sycl::backend::cuda: return "cuda";
-    case ::sycl::backend::hip: return "hip";
-    case ::sycl::backend::level_zero: return "level_zero";
-    case ::sycl::backend::ocl: return "ocl";
-  }
-  return "unknown";
-#else
-  std::ostringstream text;
-  text << d.get_backend();
-  return text.str();
-#endif
-}
-
 device::device(const ::sycl::queue& queue, const base::config& settings)
     : m_context(queue.get_context()),
       m_copies(queue_for_copies(queue)),
@@ -99,10 +78,14 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
                 std::all_of(settings.rules.begin(), settings.rules.end(), [](const base::rule& r) {
                   return r.memories == std::vector<std::string>{"*"};
                 });
-  if (!has_native_streams(d)) return;
+  if (!has_native_streams(d)) {
+    if (has_kernels_for(d)) m_kernels = std::make_unique<kernel_launcher>(queue, nullptr);
+    return;
+  }
   m_number = native_number(d);
   m_streams = std::make_unique<stream_tracker>();
   m_pinned = std::make_unique<pinned_memory>(m_copies);
+  m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());
 #ifdef SYCL_IMPLEMENTATION_ACPP
   m_gates = std::make_unique<glue::gates>(queue, *m_pinned);
 #endif
@@ -112,6 +95,7 @@ core::device_services device::services() {
   core::device_services s;
   s.self = m_self;
   s.copier = copier();
+  s.kernels = m_kernels.get();
   if (!m_streams) return s;
   s.native_device = &m_number;
   s.streams = {m_streams.get(),

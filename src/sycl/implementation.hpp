@@ -9,6 +9,7 @@
 
 #include "base/config.hpp"
 #include "runtime/communicator.hpp"
+#include "sycl/names.hpp"
 #include "sycl/streams.hpp"
 
 #include <sucl/detail/request.hpp>
@@ -23,18 +24,6 @@ namespace sucl::glue {
 
 class communicator_state;
 class gates;
-
-/// The implementation this library was built with.
-inline constexpr base::sycl_implementation this_implementation =
-#ifdef SYCL_IMPLEMENTATION_ACPP
-    base::sycl_implementation::adaptivecpp;
-#else
-    base::sycl_implementation::dpcpp;
-#endif
-const char* implementation_name();
-
-/// The name of a device's sycl::backend as this implementation spells it, without the scope.
-std::string backend_name(const ::sycl::device& d);
 
 /// One queue's device: where pointers point, and copies for staging.
 class device {
@@ -86,6 +75,7 @@ class device {
   bool m_is_host = false;
   core::device_copier m_copier;
   std::unique_ptr<stream_tracker> m_streams;
+  std::unique_ptr<core::kernel_device> m_kernels;
   std::unique_ptr<pinned_memory> m_pinned;
 #ifdef SYCL_IMPLEMENTATION_ACPP
   std::unique_ptr<glue::gates> m_gates;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "sycl/adaptivecpp.hpp"
+#include "sycl/kernel_launcher.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -180,6 +181,12 @@ std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::
     if (before) {
       all = deps;
       all.push_back(*before);
+    }
+    if (core::communicator::launches(j->operation)) {
+      launch_target target{queue, before ? all : deps, buffers, {}};
+      state.core().post_launch(j->operation, &target);
+      tracker.add(target.done, queue);
+      return target.done;
     }
     auto done = submit(queue, j, buffers, before ? all : deps);
     tracker.add(done, queue);

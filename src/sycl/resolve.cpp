@@ -42,7 +42,7 @@ access access_to_recv(const sucl_operation& o, int rank) {
 
 // Whether every element from the first to the last that is written is written.
 bool writes_densely(const sucl_operation& o) {
-  return !o.recv_displs && o.kind != SUCL_KIND_EXSCAN;
+  return !o.recv_displs && o.kind != SUCL_KIND_EXSCAN && o.kind != core::compiled_plan_kind;
 }
 
 void check_block(const detail::operand& memory) {

@@ -41,7 +41,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
  private:
   std::shared_ptr<core::process> m_process;
   std::optional<::sycl::queue> m_queue;
-  std::unique_ptr<device> m_device;  ///< null without a queue; outlives the core's communicator
+  std::shared_ptr<device> m_device;  ///< null without a queue; the core's communicator keeps it
   std::shared_ptr<core::communicator> m_core;
   ::sycl::event m_last_collective;
   ::sycl::event m_last_message;

@@ -175,7 +175,7 @@ std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
   const shape own = machine_shape(m, p.ranks);
   const bool rooted_vector = p.kind == kind::broadcast || p.kind == kind::reduce;
   const auto add = [&](const std::string& name, const shape& s, int ring, int stripe) {
-    for (const int depth : {1, 4, 16}) {
+    for (const int depth : {1, 4, 16, 64}) {
       recipe r = in_shape("composed", s);
       r.steps = p.kind == kind::allreduce ? 2 : 1;
       r.stripe = stripe;
@@ -245,6 +245,13 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
   for (const int ports : {0, 1, 2, 4}) with([&](recipe& o) { o.ports = ports; });
   with([](recipe& o) { o.stagger = o.pipeline > 1 ? 1 - o.stagger : 0; });
   if (r.algorithm == "composed") with([](recipe& o) { o.fuse = o.fuse == 0 ? 4096 : 0; });
+  // Other divisions of the same machine; a ring goes over the machine's own outermost groups.
+  for (const shape& s : shapes(m, p.ranks))
+    if (r.hierarchy.size() > 1 && r.ring == 1 && s.factors != r.hierarchy)
+      with([&](recipe& o) {
+        o.hierarchy = s.factors;
+        o.via = s.vias;
+      });
   std::int64_t stride = 1;
   for (std::size_t l = r.via.size(); l-- > 0; stride *= r.hierarchy[l])
     for (const std::string& via : transports(m, stride, stride * (r.hierarchy[l] - 1)))

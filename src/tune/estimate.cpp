@@ -379,7 +379,9 @@ class guesser {
     const int radix = m_recipe.radices.empty() ? 2 : m_recipe.radices[0];
     const double steps = std::ceil(std::log(m_ranks) / std::log(radix) - 1e-9);
     add(all, steps, radix - 1, m_bytes * m_ranks / radix, false);
-    m_sum.add_copy(2 * m_bytes * m_ranks, m_ranks);
+    // Each step packs and unpacks what it moves, block by block; in the end all blocks move.
+    const double moved = 2 * steps * m_ranks * (radix - 1) / radix + m_ranks;
+    m_sum.add_copy(moved * m_bytes, m_ranks, moved);
   }
 
   void whole() {

@@ -14,6 +14,8 @@ namespace sucl::tune {
 struct estimate {
   double seconds = 0;
   double instructions = 0;  ///< of all ranks: what building and simulating costs
+  double latency = 0;       ///< part of the seconds that no pipeline shortens
+  double overhead = 0;      ///< part of the seconds that each channel has again
 };
 
 /// Needs microseconds, whatever the number of ranks. Stages are taken one after another, each with

@@ -9,7 +9,10 @@
 #include "tune/estimate.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -18,49 +21,67 @@ namespace {
 
 using plan::recipe;
 
-// How much longer than the best known plan a guess may be to be worth a simulation.
+// How much longer than the best forecast a guess may be to be worth a simulation.
 constexpr double hopeless = 6;
 constexpr std::size_t least_simulated = 12;
 // Work of the simulator for an instruction, if few transfers share a link.
 constexpr double costs = 4;
-// One plan may take this part of the budget.
-constexpr double share = 5;
-// What must be simulated may take so many budgets if it promises to be the best, each.
-constexpr double generous = 3;
+// The first look at a plan may take this part of the budget.
+constexpr double share = 16;
+// How much more than expected a plan may cost, as it does where its channels drift apart.
+constexpr double astray = 4;
+// What is left for changes of other parameters than the number of channels.
+constexpr double reserve = 0.15;
+// A forecast or a plan must be so much better to count.
+constexpr double better = 0.995;
 constexpr std::size_t refined = 4;
 constexpr int least_kept = 5;
-constexpr int most_rounds = 6;
+constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
+constexpr int first_channels = 4;
+constexpr int most_rounds = 12;
+// A fit counts as a result for plans of as many instructions, in at most so many times more
+// channels than were simulated, of which there must be so many, if the fit before was as near.
+constexpr double most_reached = 6e5;
+constexpr int farthest = 4;
+constexpr int least_fitted = 8;
+constexpr double near_fit = 0.1;
+// Budget for more channels of the best plans, on top.
+constexpr double beyond = 1.25;
+constexpr double nearly_best = 1.02;
 
-struct guessed {
-  recipe how;
-  std::string source;
-  estimate cost;
+// A recipe in any number of channels.
+struct family {
+  recipe how;               // in one
+  estimate cost;            // in one
+  double forecast = 0;      // seconds in the best number of channels, as far as is known
+  int next = 0;             // number of channels to simulate; 0: no more
+  int channels = 0;         // last simulated number; 0: none
+  double seconds = 0;       // with it
+  double work = 0;          // of simulating it
+  double instructions = 0;  // of it
+  double alone = 0;         // seconds in one channel
+  double busiest = 0;       // seconds that its busiest part works
+  double fixed = 0;         // seconds that channels do not divide, and those that they do
+  double rest = 0;
+  bool fitted = false;  // both come from two numbers of channels,
+  bool steady = false;  // and from the two before as well, nearly
 };
 
 class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 1.5e6 + 4e3 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : 1e7 + 6e3 * p.ranks;
   }
 
   search_result run() {
     collect();
-    // Half of the budget finds good algorithms, half their parameters. What must be simulated comes
-    // after the most promising plans, which soon show that it takes longer.
-    std::size_t tried = 0;
-    for (const guessed& g : m_list) {
-      if (++tried > least_simulated && g.cost.seconds > hopeless * best()) break;
-      if (m_spent + costs * g.cost.instructions <= m_budget / 2) simulate(g, m_budget / share);
-    }
-    // What cost too much but promises to be the best may take what is left.
-    for (const guessed& g : std::exchange(m_dear, {}))
-      if (g.cost.seconds < best() && m_spent < m_budget) again(g, m_budget - m_spent);
-    for (const guessed& g : m_list)
-      if (must(g)) again(g, g.cost.seconds < best() ? generous * m_budget : m_budget);
+    look();
+    deepen();
     if (m_result.best.empty()) simulate_smallest();
     for (int round = 0; round < most_rounds && refine(); ++round) {
     }
+    reach();
     finish();
     return std::move(m_result);
   }
@@ -70,118 +91,286 @@ class searcher {
     return m_result.best.empty() ? std::numeric_limits<double>::max() : m_result.best[0].seconds;
   }
 
-  bool must(const guessed& g) const {
-    return !g.source.empty() || std::find(m_options.always.begin(), m_options.always.end(),
-                                          g.how) != m_options.always.end();
-  }
-
-  // All recipes, the most promising ones first. Each gets the pipeline that the guess likes best.
+  // All recipes, the most promising ones first.
   void collect() {
-    for (const recipe& r : m_options.always) note(r, "");
-    for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
-      for (const published& s : sets) {
-        const estimate cost = guess(m_problem, s.how, m_machine);
-        if (costs * cost.instructions <= generous * m_budget) note(s.how, s.source);
-      }
-    for (recipe r : candidates(m_problem, m_machine)) {
+    std::set<std::array<double, 4>> seen;
+    for (const recipe& r : candidates(m_problem, m_machine)) {
       ++m_result.candidates;
-      recipe top = r;
-      double least = guess(m_problem, r, m_machine).seconds;
-      for (const int depth : {2, 4, 8, 16, 32, 64}) {
-        // Channels that share each link all the time gain little and are costly to simulate.
-        r.pipeline = depth;
-        r.stagger = 1;
-        if (!plan::refusal(m_problem, r).empty()) r.stagger = 0;
-        if (!plan::refusal(m_problem, r).empty()) break;
-        const estimate cost = guess(m_problem, r, m_machine);
-        if (costs * cost.instructions > m_budget / share) break;
-        if (cost.seconds < 0.97 * least) {
-          top = r;
-          least = cost.seconds;
-        }
+      family f{r, guess(m_problem, r, m_machine)};
+      // Recipes of equal guesses do the same under different names.
+      const estimate& e = f.cost;
+      if (!seen.insert({e.seconds, e.instructions, e.latency, e.overhead}).second) continue;
+      f.forecast = e.seconds;
+      for (const int depth : depths)
+        if (can_take(r, depth))
+          f.forecast =
+              std::min(f.forecast, guess(m_problem, in_channels(r, depth), m_machine).seconds);
+      m_families.push_back(std::move(f));
+    }
+    std::stable_sort(m_families.begin(), m_families.end(),
+                     [](const family& a, const family& b) { return a.forecast < b.forecast; });
+  }
+
+  // Channels that share each link all the time gain little, so they are staggered where they can
+  // be.
+  recipe in_channels(recipe r, int channels) const {
+    r.pipeline = channels;
+    r.stagger = channels > 1 ? 1 : 0;
+    if (!plan::refusal(m_problem, r).empty()) r.stagger = 0;
+    return r;
+  }
+  bool can_take(const recipe& r, int channels) const {
+    return plan::refusal(m_problem, in_channels(r, channels)).empty();
+  }
+
+  // Simulates in one channel, as far as half of the budget goes, and foresees the rest.
+  void look() {
+    std::size_t tried = 0;
+    double least = std::numeric_limits<double>::max();
+    std::map<std::string, double> too_many;  // instructions, by algorithm
+    for (family& f : m_families) {
+      if (++tried > least_simulated && f.forecast > hopeless * least) break;
+      const double work = costs * f.cost.instructions;
+      if (work > m_budget / share || m_spent + work > m_budget / 2) continue;
+      const auto most = too_many.find(f.how.algorithm);
+      if (most != too_many.end() && f.cost.instructions >= most->second) continue;
+      const sim::prediction time = simulate(f.how, m_budget / share, hopeless * best());
+      if (time.gave_up && time.work > m_budget / share)
+        too_many[f.how.algorithm] = f.cost.instructions;
+      if (time.gave_up) continue;
+      f.channels = 1;
+      f.seconds = f.alone = time.seconds;
+      f.work = m_work[plan::to_text(f.how)];
+      f.instructions = m_built;
+      for (const sim::usage& u : time.uses) f.busiest = std::max(f.busiest, u.bytes / u.capacity);
+      const double fixed = f.busiest + f.cost.latency;
+      foresee(f, fixed, std::max(0.0, f.alone - fixed));
+      least = std::min(least, f.forecast);
+    }
+    std::erase_if(m_families, [](const family& f) { return f.channels == 0; });
+  }
+
+  // The best number of channels, if they divide `rest` and not `fixed` (HiCCL's formulas (1) and
+  // (2), for any plan), and a rank can do its work for all of them in the time.
+  void foresee(family& f, double fixed, double rest) const {
+    f.fixed = fixed;
+    f.rest = rest;
+    int first = 0;
+    f.forecast = f.seconds;
+    f.next = 0;
+    for (const int depth : depths) {
+      if (depth <= f.channels || !can_take(f.how, depth)) continue;
+      if (first == 0 || (f.channels == 1 && depth <= first_channels)) first = depth;
+      const double deep = in_depth(f, depth);
+      if (deep >= better * f.forecast) continue;
+      f.forecast = deep;
+      f.next = std::min(first, depth);
+    }
+  }
+
+  static double in_depth(const family& f, int depth) {
+    return std::max(f.fixed + f.rest / depth, f.cost.latency + f.cost.overhead * depth);
+  }
+
+  // The most promising family that costs no more than this; null if there is none.
+  family* next_family(double most_work) {
+    family* most = nullptr;
+    for (family& f : m_families)
+      if (f.next > 0 && f.forecast < better * best() && work_of_next(f) <= most_work &&
+          !outdone(f) && (!most || f.forecast < most->forecast))
+        most = &f;
+    return most;
+  }
+
+  // Whether another family was faster with as many channels, and promises as much.
+  bool outdone(const family& f) const {
+    const auto known = m_leaders.find(f.channels);
+    return known != m_leaders.end() && known->second.seconds < f.seconds &&
+           0.98 * known->second.forecast < f.forecast;
+  }
+
+  static double work_of_next(const family& f) { return f.work * f.next / f.channels; }
+
+  // Simulates the most promising families in more channels, those that cost little first.
+  void deepen() {
+    for (double allowed = m_budget / 256; m_spent + allowed < (1 - reserve) * m_budget;
+         allowed *= 2)
+      while (family* f = next_family(allowed)) {
+        const double left = (1 - reserve) * m_budget - m_spent;
+        if (work_of_next(*f) > left) return;
+        deepen(*f, std::min(left, astray * work_of_next(*f)));
       }
-      note(top, "");
-    }
-    std::stable_sort(m_list.begin(), m_list.end(), [](const guessed& a, const guessed& b) {
-      return a.cost.seconds < b.cost.seconds;
-    });
   }
 
-  void note(const recipe& r, const std::string& source) {
-    if (!m_known.insert(plan::to_text(r)).second) return;
-    m_list.push_back({r, source, guess(m_problem, r, m_machine)});
-  }
-
-  // Builds and simulates, as long as the plan may still be one of the best; keeps the list of
-  // results sorted.
-  void simulate(const guessed& g, double work) {
-    if (!m_tried.insert(plan::to_text(g.how)).second) return;
-    if (m_options.progress) m_options.progress(plan::to_text(g.how));
-    const plan::schedule s = plan::build(m_problem, g.how);
-    const auto keep = static_cast<std::size_t>(std::max(m_options.keep, least_kept));
-    sim::simulate_options limits;
-    if (m_result.best.size() >= keep) limits.most_seconds = m_result.best[keep - 1].seconds;
-    limits.most_work = static_cast<std::uint64_t>(std::clamp(work, 1.0, 1e18));
-    const sim::prediction time = sim::simulate(s, m_machine, limits);
-    found f;
-    f.how = g.how;
-    f.source = g.source;
-    f.guessed = g.cost.seconds;
-    f.instructions = plan::instruction_count(s);
-    m_spent += static_cast<double>(f.instructions + time.work);
-    ++m_result.simulated;
-    if (time.gave_up) {
-      if (time.work > limits.most_work && limits.most_work > 0) m_dear.push_back(g);
-      return;
-    }
+  void deepen(family& f, double most_work) {
+    const int channels = std::exchange(f.next, 0);
+    // Those that took the same time in one channel are alike.
+    if (f.channels == 1 && !m_deepened.emplace(f.alone, f.busiest).second) return;
+    const recipe deep = in_channels(f.how, channels);
+    const sim::prediction time = simulate(deep, most_work, 0);
+    if (time.gave_up || time.seconds >= better * f.seconds) return;
+    // A new fit through the last two numbers of channels.
+    const double rest = (f.seconds - time.seconds) / (1.0 / f.channels - 1.0 / channels);
+    f.steady = f.fitted && std::abs(rest - f.rest) < near_fit * rest;
+    f.fitted = true;
+    f.channels = channels;
     f.seconds = time.seconds;
+    f.work = m_work[plan::to_text(deep)];
+    f.instructions = m_built;
+    foresee(f, std::max(f.seconds - rest / channels, f.busiest), rest);
+    const auto [leader, first] = m_leaders.emplace(channels, f);
+    if (!first && f.seconds < leader->second.seconds) leader->second = f;
+  }
+
+  // More channels for the best plans, if there are many already.
+  void reach() {
+    if (extrapolate()) return;
+    const double most_work = m_spent + beyond * m_budget;
+    // Others that may do as well in as many channels.
+    const int deepest = m_result.best[0].how.pipeline;
+    for (const family& f : m_families)
+      if (f.channels < deepest && in_depth(f, deepest) < nearly_best * best() &&
+          m_spent + f.work * deepest / f.channels <= most_work && can_take(f.how, deepest))
+        simulate(in_channels(f.how, deepest), most_work - m_spent, best());
+    for (bool better_one = true; better_one;) {
+      const found seed = m_result.best[0];
+      better_one = false;
+      for (const int times : {4, 2}) {
+        const int depth = seed.how.pipeline * times;
+        const double work = m_work[plan::to_text(seed.how)] * times;
+        if (better_one || seed.how.pipeline < least_fitted || m_spent + work > most_work ||
+            depth > depths[std::size(depths) - 1] || !can_take(seed.how, depth))
+          continue;
+        simulate(in_channels(seed.how, depth), most_work - m_spent, seed.seconds);
+        better_one = best() < better * seed.seconds;
+      }
+    }
+  }
+
+  // Where simulating a plan in more channels would cost too much: a steady fit is right to some
+  // thousandths, as all that changes is how long the first channel and the last one are alone.
+  // Returns whether there was one that promises more.
+  bool extrapolate() {
+    found deepest;
+    double least = better * best();
+    for (const family& f : m_families) {
+      if (f.channels < least_fitted || !f.steady) continue;
+      const double instructions = f.instructions / f.channels;
+      for (const int depth : depths) {
+        const double seconds = in_depth(f, depth);
+        if (depth <= f.channels || depth > farthest * f.channels || seconds >= least ||
+            f.work * depth / f.channels < m_budget || instructions * depth > most_reached ||
+            !can_take(f.how, depth) || m_work.contains(plan::to_text(in_channels(f.how, depth))))
+          continue;
+        deepest.how = in_channels(f.how, depth);
+        deepest.seconds = seconds;
+        least = better * seconds;
+      }
+    }
+    if (deepest.how.algorithm.empty()) return false;
+    deepest.guessed = guess(m_problem, deepest.how, m_machine).seconds;
+    deepest.extrapolated = true;
+    describe(deepest, plan::build(m_problem, deepest.how));
+    m_result.best.insert(m_result.best.begin(), std::move(deepest));
+    return true;
+  }
+
+  static void describe(found& f, const plan::schedule& s) {
+    f.instructions = plan::instruction_count(s);
     f.hash = plan::hash(s);
     for (const plan::program& p : s.ranks)
       f.scratch_bytes = std::max(f.scratch_bytes, p.scratch_bytes);
+  }
+
+  // The time that a plan must not take to be among the best.
+  double worst_kept() const {
+    const auto keep = static_cast<std::size_t>(std::max(m_options.keep, least_kept));
+    return m_result.best.size() >= keep ? m_result.best[keep - 1].seconds : 0;
+  }
+
+  // Builds and simulates, up to so much work and time; keeps the list of results sorted.
+  sim::prediction simulate(const recipe& r, double work, double most) {
+    sim::prediction time;
+    time.gave_up = true;
+    if (m_work.contains(plan::to_text(r))) return time;
+    if (m_options.progress) m_options.progress(plan::to_text(r));
+    plan::schedule s;
+    try {
+      s = plan::build(m_problem, r);
+    } catch (const error& e) {
+      if (e.code() != errc::out_of_memory) throw;
+      m_work[plan::to_text(r)] = m_budget;
+      return time;
+    }
+    if (!m_hashes.insert(plan::hash(s)).second) return time;
+    sim::simulate_options limits;
+    limits.most_seconds = most < std::numeric_limits<double>::max() ? most : 0;
+    limits.most_work = static_cast<std::uint64_t>(std::clamp(work, 1.0, 1e18));
+    limits.usage = r.pipeline == 1;
+    time = sim::simulate(s, m_machine, limits);
+    found f;
+    f.how = r;
+    f.guessed = guess(m_problem, r, m_machine).seconds;
+    describe(f, s);
+    m_built = static_cast<double>(f.instructions);
+    m_spent += m_work[plan::to_text(r)] = static_cast<double>(f.instructions + time.work);
+    ++m_result.simulated;
+    if (time.gave_up) return time;
+    f.seconds = time.seconds;
     const auto place =
         std::upper_bound(m_result.best.begin(), m_result.best.end(), f,
                          [](const found& a, const found& b) { return a.seconds < b.seconds; });
     m_result.best.insert(place, std::move(f));
+    return time;
   }
 
   // Where every plan is beyond the budget there must still be an answer.
   void simulate_smallest() {
-    const auto least = std::min_element(
-        m_list.begin(), m_list.end(),
-        [](const auto& a, const auto& b) { return a.cost.instructions < b.cost.instructions; });
-    again(*least, std::numeric_limits<double>::max() / 2);
-  }
-
-  // Simulates what was given up, with more work.
-  void again(const guessed& g, double work) {
-    const std::string text = plan::to_text(g.how);
-    const bool done = std::any_of(m_result.best.begin(), m_result.best.end(),
-                                  [&](const found& f) { return f.how == g.how; });
-    if (!done) m_tried.erase(text);
-    simulate(g, work);
+    recipe smallest;
+    estimate least;
+    least.instructions = std::numeric_limits<double>::max();
+    for (const recipe& r : candidates(m_problem, m_machine))
+      if (const estimate e = guess(m_problem, r, m_machine); e.instructions < least.instructions) {
+        smallest = r;
+        least = e;
+      }
+    m_work.clear();
+    m_hashes.clear();
+    simulate(smallest, std::numeric_limits<double>::max(), 0);
   }
 
   // Changes one parameter of each of the best. Returns whether the best one became better.
   bool refine() {
     const double before = best();
-    std::vector<recipe> seeds;
-    for (const found& f : m_result.best)
-      if (seeds.size() < refined) seeds.push_back(f.how);
-    for (const recipe& seed : seeds)
-      for (const recipe& r : neighbours(seed, m_problem, m_machine)) {
-        const estimate cost = guess(m_problem, r, m_machine);
-        if (m_spent + costs * cost.instructions <= m_budget)
-          simulate({r, "", cost}, m_budget / share);
-      }
+    for (const recipe& seed : seeds()) {
+      const double work = m_work[plan::to_text(seed)] / seed.pipeline;
+      for (const recipe& r : neighbours(seed, m_problem, m_machine))
+        if (m_spent + work * r.pipeline <= m_budget) simulate(r, m_budget - m_spent, worst_kept());
+    }
     return best() < before;
   }
 
-  // Proves what is returned.
+  std::vector<recipe> seeds() const {
+    std::vector<recipe> list;
+    double last = 0;
+    for (const found& f : m_result.best) {
+      if (list.size() == refined) break;
+      if (f.seconds != last) list.push_back(f.how);  // plans of equal times are alike
+      last = f.seconds;
+    }
+    return list;
+  }
+
+  // Proves what is returned, and says who published it.
   void finish() {
     auto& list = m_result.best;
     if (list.size() > static_cast<std::size_t>(m_options.keep))
       list.resize(static_cast<std::size_t>(m_options.keep));
     for (found& f : list) {
+      for (const auto& sets :
+           {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
+        for (const published& s : sets)
+          if (s.how == f.how) f.source = s.source;
       if (static_cast<double>(f.instructions) > m_options.most_verified) continue;
       if (m_options.progress) m_options.progress("proving " + plan::to_text(f.how));
       plan::verify_or_fail(plan::build(m_problem, f.how));
@@ -194,10 +383,12 @@ class searcher {
   const search_options& m_options;
   double m_budget = 0;
   double m_spent = 0;
-  std::vector<guessed> m_dear;  // given up because they cost too much
-  std::vector<guessed> m_list;
-  std::set<std::string> m_known;
-  std::set<std::string> m_tried;
+  double m_built = 0;  // instructions of the latest plan
+  std::vector<family> m_families;
+  std::map<int, family> m_leaders;  // the fastest by number of channels
+  std::set<std::pair<double, double>> m_deepened;
+  std::set<std::uint64_t> m_hashes;
+  std::map<std::string, double> m_work;  // that each simulation cost, by recipe
   search_result m_result;
 };
 

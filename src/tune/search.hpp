@@ -15,11 +15,14 @@
 
 namespace sucl::tune {
 
-/// A plan that was simulated.
+/// A plan and its predicted time.
 struct found {
   plan::recipe how;
-  std::string source;  ///< who published these parameters; empty: nobody
+  std::string source;  ///< who published these parameters too; empty: nobody
   double seconds = 0;  ///< predicted by the simulator
+  /// The plan is too large to be simulated within the budget: the seconds are a fit through the
+  /// times of the same plan in fewer channels.
+  bool extrapolated = false;
   double guessed = 0;  ///< by guess()
   std::uint64_t instructions = 0;
   std::uint64_t hash = 0;
@@ -34,8 +37,6 @@ struct search_options {
   double budget = 0;
   /// Plans of more instructions are returned unverified.
   double most_verified = 6e6;
-  /// Sets of parameters that must be among those simulated, whatever they cost.
-  std::vector<plan::recipe> always;
   /// Called with what it is at.
   std::function<void(const std::string&)> progress;
 };
@@ -46,10 +47,12 @@ struct search_result {
   int simulated = 0;        ///< plans built and simulated
 };
 
-/// Looks at the candidates and the published parameter sets, sorts them by guess(), simulates the
-/// most promising ones and the published ones as far as the budget goes, then changes the
-/// parameters of the best while that helps. Deterministic: the same input gives the same result
-/// everywhere.
+/// Sorts the candidates by guess() and simulates the most promising ones in one channel. What is
+/// busiest there says how long the same plan takes in more channels; the best of these forecasts
+/// are simulated, and the parameters of the best plans are changed while that helps, as far as the
+/// budget goes. Up to 1.25 times the budget more goes into more channels for the best ones; where
+/// that is not enough, a fit may take the simulation's place (found::extrapolated).
+/// Deterministic: the same input gives the same result everywhere.
 ///
 /// What is returned was proved right by the verifier, unless it has more than most_verified
 /// instructions. Throws what plan::check() throws, and invalid_argument where the machine has fewer

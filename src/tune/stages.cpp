@@ -44,24 +44,30 @@ void stage_sum::add(const stage& s) {
     latency += local.launch_latency;
     overhead += local.launch_overhead * (s.peer ? 1 : s.messages);
   }
-  if (s.peer) latency += t.latency;  // flags
-  m_latency += s.steps * latency;
-  m_overhead += s.steps * overhead;
-  // A kernel that reads its peers' memory reduces while it does.
-  m_work += s.steps * (s.peer ? std::max(work, kernels) : work + kernels);
-  m_load[s.level] += (s.load < 0 ? s.steps : s.load) * work;
-  m_load.back() += (s.load < 0 ? s.steps : s.load) * kernels;
+  if (s.peer) latency += t.latency;                    // flags
+  const double times = s.load < 0 ? s.steps : s.load;  // that one rank or port takes part
+  m_latency += s.steps * latency + (s.steps - times) * overhead;
+  m_overhead += times * overhead;
+  if (s.peer) {
+    // A kernel that reads its peers' memory reduces while it does. Channels do so all together, as
+    // flags order them and not stages, and nothing overlaps.
+    m_latency += s.steps * std::max(work, kernels);
+  } else {
+    m_work += s.steps * (work + kernels);
+    m_load[s.level] += times * work;
+    m_load.back() += times * kernels;
+  }
   m_instructions += s.ranks * s.steps * (s.messages * (s.peer ? 3 : 2 + (s.reduced > 0)) + 1);
 }
 
-void stage_sum::add_copy(double bytes, double ranks) {
+void stage_sum::add_copy(double bytes, double ranks, double parts) {
   const sim::memory& local = m_machine.local;
   const double work = std::max(over(bytes, local.copy_rate), over(2 * bytes, memory_share(local)));
-  m_latency += local.launch_latency;
-  m_overhead += local.launch_overhead;
+  m_latency += parts * local.launch_latency;
+  m_overhead += parts * local.launch_overhead;
   m_work += work;
   m_load.back() += work;
-  m_instructions += ranks;
+  m_instructions += parts * ranks;
 }
 
 estimate stage_sum::total(int channels) const {
@@ -69,7 +75,7 @@ estimate stage_sum::total(int channels) const {
   const double busiest = *std::max_element(m_load.begin(), m_load.end());
   const double filled = std::min(busiest, m_work);
   return {m_latency + m_overhead * parts + m_work / parts + filled * (parts - 1) / parts,
-          m_instructions * parts};
+          m_instructions * parts, m_latency, m_overhead};
 }
 
 }  // namespace sucl::tune

@@ -34,8 +34,8 @@ class stage_sum {
 
   const sim::machine& machine() const { return m_machine; }
   void add(const stage& s);
-  /// Copies of a rank's own data.
-  void add_copy(double bytes, double ranks);
+  /// Copies of a rank's own data, in `parts` by each of the ranks.
+  void add_copy(double bytes, double ranks, double parts = 1);
 
   /// All stages in `channels` channels, each with its part of the data.
   estimate total(int channels) const;

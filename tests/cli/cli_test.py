@@ -65,7 +65,7 @@ class Help(Case):
             self.golden(command.replace(" ", "_") + ".txt", text)
             self.assertIn("Examples:", text)
         self.golden("plan.txt", self.sucl("plan", "--help").stdout)
-        for command in ("run", "info", "bench"):
+        for command in ("run", "info", "bench", "tune"):
             text = self.sucl(command, "--help").stdout
             self.golden(f"{command}.txt", text)
             self.assertIn("Examples:", text)
@@ -105,6 +105,12 @@ class Plan(Case):
         self.path("broken.plan", "sucl-plan 1\nnonsense\n")
         self.assertIn("broken.plan", self.sucl("plan", "verify", "broken.plan", code=1).stderr)
         self.assertIn("none.plan", self.sucl("plan", "show", "none.plan", code=1).stderr)
+        self.assertIn("is a folder", self.sucl("plan", "show", ".", code=1).stderr)
+        self.path("empty.plan", "# no words\n")
+        self.assertIn("empty", self.sucl("plan", "verify", "empty.plan", code=1).stderr)
+        self.path("binary.plan", "\x1b[2J" + 100 * "\x07")
+        self.assertRegex(self.sucl("plan", "verify", "binary.plan", code=1).stderr,
+                         r"found '\?\[2J\?+\.\.\.'")
 
     def test_show_and_pictures(self):
         shown = self.json("show", *self.RING)
@@ -251,7 +257,8 @@ class Info(Case):
     def test_json(self):
         info = json.loads(self.sucl("info", "--json").stdout)
         self.assertEqual(set(info), {"sucl", "environment", "sycl", "job", "mpi", "backends",
-                                     "configuration"})
+                                     "configuration", "tuning"})
+        self.assertIsNone(info["tuning"])
         self.assertIn(info["sycl"]["implementation"], ("dpcpp", "adaptivecpp"))
         platforms = info["sycl"]["platforms"]
         self.assertTrue(platforms, info["sycl"]["problem"])
@@ -302,6 +309,75 @@ class Info(Case):
         self.assertIn("SYCL:", done.stdout, "the rest is shown all the same")
 
 
+class Tune(Case):
+    """What is measured is written, read by the runtime, and kept when more is measured."""
+
+    def tune(self, *arguments, code=0, **variables):
+        return self.sucl("tune", *arguments, "--mpi", FLAVOUR, "--seconds", "0.5", "--output",
+                         "t.toml", code=code, XDG_CACHE_HOME=self.folder.name, **variables)
+
+    def test_table(self):
+        done = self.tune("allreduce", "-n", 2, "--sizes", "4,16Ki", "--json", "t.json")
+        self.assertIn("the threshold 64Ki", done.stdout)
+        self.assertIn("SUCL_TUNING_TABLE=", done.stdout)
+        measured = json.loads((Path(self.folder.name) / "t.json").read_text())
+        self.assertEqual(measured["ranks"], 2)
+        for point in measured["points"]:
+            times = [one["us"] for one in point["tried"]]
+            self.assertEqual(times, sorted(times))
+            self.assertGreater(times[0], 0)
+            carriers = {one["backend"] for one in point["tried"]}
+            self.assertEqual(carriers, {"plan"} if point["memory"] == "symmetric"
+                             else {"plan", "mpi"})
+        subjects = {(point["memory"], point["form"], point["bytes"])
+                    for point in measured["points"]}
+        self.assertEqual(len(subjects), 6)
+        table = (Path(self.folder.name) / "t.toml").read_text()
+        rows = table.count("[[choice]]")
+        self.assertIn('collective = "allreduce"', table)
+        info = json.loads(self.sucl("info", "--json", SUCL_TUNING_TABLE="t.toml").stdout)
+        self.assertEqual(info["tuning"]["rows"], rows)
+        self.assertIn("Tuning table: t.toml",
+                      self.sucl("info", SUCL_TUNING_TABLE="t.toml").stdout)
+        # Measured again for something else, with the table in force.
+        self.tune("broadcast", "-n", 2, "--sizes", "64", "--ordinary", SUCL_TUNING_TABLE="t.toml")
+        both = (Path(self.folder.name) / "t.toml").read_text()
+        self.assertIn('collective = "allreduce"', both)
+        self.assertIn('collective = "broadcast"', both)
+        self.assertGreater(both.count("[[choice]]"), rows)
+
+    def test_wrong_tables(self):
+        good = self.path("t.toml", 'format = 2\n[[choice]]\ncollective = "reduce"\nbakend = "mpi"\n')
+        for command in (("bench", "reduce", "-n", 2, "--sizes", 4, "--mpi", FLAVOUR), ("info",)):
+            done = self.sucl(*command, code=1, SUCL_TUNING_TABLE=good)
+            self.assertRegex(done.stdout + done.stderr, r"t\.toml:4:1: unknown key 'bakend'")
+            self.assertIn("backend", done.stdout + done.stderr)
+        self.assertIn("t.toml:4:1", self.tune("reduce", code=1).stderr)
+        done = self.sucl("bench", "reduce", "-n", 2, "--sizes", 4, "--mpi", FLAVOUR, code=1,
+                         SUCL_TUNING_TABLE="none.toml")
+        self.assertIn("cannot read the tuning table 'none.toml'", done.stderr)
+
+    def test_a_foreign_table_is_a_warning(self):
+        self.path("t.toml", 'format = 2\n[machine]\nprocessor = "Other"\ncores = 9\n[[choice]]\n'
+                            'collective = "reduce"\nbackend = "mpi"\n')
+        done = self.sucl("bench", "reduce", "-n", 2, "--sizes", 4, "--iterations", 2, "--mpi", FLAVOUR,
+                         SUCL_TUNING_TABLE="t.toml")
+        self.assertIn("9 cores of Other", done.stderr)
+        self.assertIn("9 cores of Other",
+                      self.tune("reduce", code=2).stderr)
+
+    def test_search_writes_the_same_format(self):
+        self.sucl("plan", "search", "--machine", "delta", "--collective", "allreduce", "--ranks", 4,
+                  "--sizes", "8,1Ki", "--toml", "s.toml")
+        info = json.loads(self.sucl("info", "--json", SUCL_TUNING_TABLE="s.toml").stdout)
+        self.assertEqual(info["tuning"]["rows"], 2)
+        self.assertEqual(info["tuning"]["times"], "predicted")
+
+    def test_wrong_usage(self):
+        self.assertIn("allgatherv", self.tune("allgatherv", code=2).stderr)
+        self.assertIn("4 bytes", self.tune("allreduce", "--sizes", "2", code=2).stderr)
+
+
 class Bench(Case):
     QUICK = ("--iterations", 3, "--warmup", 1)
 
@@ -340,6 +416,15 @@ class Bench(Case):
         self.assertTrue(done.stdout.endswith(f"all {len(rows)} results valid\n"), done.stdout)
         self.assertIn("allreduce, usm, fp32, sum, 2 ranks", done.stdout)
         self.assertIn("blocking/mpi", done.stdout)
+
+    def test_memory_of_allocate_and_persistent_operations(self):
+        done, results = self.bench("allreduce", "broadcast", "reduce", "-n", 2, "--sizes", "8,64Ki",
+                                   "--memory", "symmetric", "--form", "persistent,blocking",
+                                   "--against", "none")
+        self.assertEqual({row["form"] for row in results["rows"]}, {"persistent", "blocking"})
+        self.assertEqual({row["memory"] for row in results["rows"]}, {"symmetric"})
+        self.assertGreater(results["header"]["memory_gbs"], 0)
+        self.assertGreater(results["header"]["flag_exchange"]["median_us"], 0)
 
     def test_every_collective(self):
         done, results = self.bench("all", "sendrecv", "-n", 3, "--sizes", "0,24", "--types",

@@ -6,7 +6,10 @@ import json
 import pathlib
 import sys
 
-import jsonschema
+try:
+    import jsonschema
+except ImportError:
+    sys.exit("This test needs the Python package jsonschema. Install it with: make setup")
 
 
 def main(schema_path, folder):

@@ -21,7 +21,8 @@ if(sanitize)
 endif()
 step("${CMAKE_COMMAND}" -S "${source}" -B "${scratch}/build" -G "${generator}"
   "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_CXX_FLAGS=${flags}" -DCMAKE_BUILD_TYPE=Release
-  "-DCMAKE_PREFIX_PATH=${scratch}/prefix" "-DSUCL_EXAMPLES=${examples}")
+  "-DCMAKE_PREFIX_PATH=${scratch}/prefix" "-DSUCL_EXAMPLES=${examples}"
+  "-DSUCL_APPS=${apps}")
 step("${CMAKE_COMMAND}" --build "${scratch}/build" -j 2)
 step("${scratch}/build/core")
 step("${CMAKE_COMMAND}" --build "${scratch}/build" --target run)

@@ -236,6 +236,17 @@ void derived_types(const place& at, int n) {
   MPI_Type_free(&strided);
 }
 
+// Calls of one class that look different, often enough for a decision to be looked at again.
+void many_alike(const place& at) {
+  for (int i = 0; i < 2600; ++i) {
+    const int root = (i / 7) % at.size, count = 5 + i % 3;
+    auto data =
+        at.rank == root ? input<int>(root + i, count) : std::vector<int>(std::size_t(count));
+    MPI_Bcast(data.data(), count, MPI_INT, root, at.comm);
+    expect(data == input<int>(root + i, count), "one broadcast of many", i);
+  }
+}
+
 void everything(MPI_Comm comm, int count) {
   const place at(comm);
   reductions<float>(at, MPI_FLOAT, count);
@@ -261,6 +272,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < 6; ++round)
     for (int count : {0, 1, 5, 1000}) everything(MPI_COMM_WORLD, count);
   everything(MPI_COMM_WORLD, 70001);
+  many_alike(place(MPI_COMM_WORLD));
   // Communicators come and go, some with calls left over, some without any.
   for (int i = 0; i < 20; ++i) {
     MPI_Comm half = MPI_COMM_NULL;

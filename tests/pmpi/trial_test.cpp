@@ -8,53 +8,79 @@ namespace sucl::pmpi {
 namespace {
 
 // Plays a trial in which SuCL and MPI take these times.
-trial played(int rounds, double ours, double theirs) {
-  trial t(rounds, way::sucl);
-  for (int i = 0; i < 1000; ++i) {
-    const double warm_up = i < 2 ? 1000 : 0;  // must not count
-    if (!t.note((t.next() == way::sucl ? ours : theirs) + warm_up)) continue;
-    t.decide(t.medians());
-    return t;
+trial played(int rounds, int turn, double ours, double theirs) {
+  trial t(rounds, turn, way::sucl);
+  const auto length = static_cast<std::uint64_t>(turn);
+  while (!t.over()) {
+    const std::uint64_t n = t.started();
+    const bool warm_up = n < 2 * length || (turn > 1 && n % length == 0);  // must not count
+    const double seconds = t.start() == way::sucl ? ours : theirs;
+    if (t.note(n, warm_up ? 1000 : seconds)) {
+      EXPECT_TRUE(t.over());
+      t.decide(faster(t.medians()), t.medians());
+    }
   }
   return t;
 }
 
 TEST(trial, takes_the_faster) {
-  for (int rounds : {1, 2, 5, trial::most_rounds - 1}) {
-    const trial fast = played(rounds, 1, 3);
-    ASSERT_TRUE(fast.decided()) << rounds;
-    EXPECT_EQ(fast.next(), way::sucl);
-    EXPECT_EQ(fast.saving(), 2);
-    const trial slow = played(rounds, 3, 1);
-    EXPECT_EQ(slow.next(), way::mpi);
-    EXPECT_EQ(slow.saving(), 0);
-  }
+  for (int rounds : {1, 2, 5, trial::most_rounds, 1000})
+    for (int turn : {1, 2, 4}) {
+      const trial fast = played(rounds, turn, 1, 3);
+      ASSERT_TRUE(fast.decided()) << rounds;
+      EXPECT_EQ(fast.next(), way::sucl);
+      EXPECT_EQ(fast.saving(), 2);
+      const trial slow = played(rounds, turn, 3, 1);
+      EXPECT_EQ(slow.next(), way::mpi);
+      EXPECT_EQ(slow.saving(), 0);
+    }
 }
 
+TEST(trial, leaves_to_mpi_what_is_as_fast) { EXPECT_EQ(faster({1, 1}), way::mpi); }
+
 TEST(trial, gives_both_as_many_turns) {
-  trial t(4, way::sucl);
-  int ours = 0;
-  int theirs = 0;
-  do ++(t.next() == way::sucl ? ours : theirs);
-  while (!t.note(1));
-  EXPECT_EQ(ours, 5);  // one to warm up
-  EXPECT_EQ(theirs, 5);
+  for (int turn : {1, 4}) {
+    trial t(4, turn, way::sucl);
+    int ours = 0, theirs = 0;
+    while (!t.over()) ++(t.start() == way::sucl ? ours : theirs);
+    EXPECT_EQ(ours, 5 * turn);  // one round to warm up
+    EXPECT_EQ(theirs, 5 * turn);
+    EXPECT_EQ(t.next(), way::mpi) << "until there is an answer";
+  }
 }
 
 TEST(trial, can_be_left_out) {
-  EXPECT_EQ(trial(0, way::sucl).next(), way::sucl);
-  EXPECT_EQ(trial(0, way::mpi).next(), way::mpi);
-  EXPECT_TRUE(trial(0, way::mpi).decided());
+  EXPECT_EQ(trial(0, 1, way::sucl).next(), way::sucl);
+  EXPECT_EQ(trial(0, 1, way::mpi).next(), way::mpi);
+  EXPECT_TRUE(trial(0, 1, way::mpi).decided());
 }
 
-TEST(trial, bounds_the_rounds) { EXPECT_TRUE(played(1000, 1, 2).decided()); }
-
 TEST(trial, goes_by_the_slowest_rank) {
-  trial t(1, way::sucl);
-  while (!t.note(1)) {
-  }
-  t.decide({4, 2});
+  trial t(1, 1, way::sucl);
+  while (!t.over()) t.note(t.started(), t.start() == way::sucl ? 1 : 3);
+  t.decide(faster({4, 2}), {4, 2});
   EXPECT_EQ(t.next(), way::mpi);
+}
+
+TEST(trial, begins_again) {
+  trial t = played(2, 4, 3, 1);
+  EXPECT_EQ(t.next(), way::mpi);
+  t.again();
+  EXPECT_FALSE(t.decided());
+  EXPECT_FALSE(t.over());
+  EXPECT_EQ(t.started(), 0u);
+  EXPECT_EQ(t.start(), way::sucl);
+}
+
+TEST(trial, takes_times_in_any_order) {
+  trial t(1, 1, way::sucl);
+  while (!t.over()) t.start();
+  EXPECT_FALSE(t.note(3, 5));
+  EXPECT_FALSE(t.note(2, 4));
+  EXPECT_FALSE(t.note(1, 100));
+  EXPECT_FALSE(t.note(7, 1)) << "not part of the trial";
+  EXPECT_TRUE(t.note(0, 100));
+  EXPECT_EQ(t.medians(), (std::array<double, 2>{4, 5}));
 }
 
 }  // namespace

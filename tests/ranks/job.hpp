@@ -37,6 +37,18 @@ job& the_job();
 /// Runs every test on each rank of the job. Rank 0 prints, the others only failures.
 int run_tests(int argc, char** argv, runtime& rt, job& j);
 
+#ifdef SYCL_IMPLEMENTATION_ACPP
+inline constexpr const char* implementation_name = "adaptivecpp";
+inline constexpr const char* cpu_platform = "cpu";
+/// Whether one command that waits holds up every other: see docs/sycl-implementations.md.
+inline bool has_one_lane(const sycl::queue& q) { return q.get_device().is_cpu(); }
+#else
+inline constexpr const char* implementation_name = "dpcpp";
+inline constexpr const char* cpu_platform = "opencl";
+inline bool has_one_lane(const sycl::queue&) { return false; }
+#endif
+inline constexpr const char* one_lane = "commands that wait hold up the others here";
+
 /// A dependency that becomes ready when the test says so: a host task that waits for it.
 class latch {
  public:

@@ -138,6 +138,27 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
     r.pipeline = 4;
     r.stagger = 1;
   });
+  const auto on = [&](auto node_of) {
+    std::vector<int> list_of_nodes;
+    for (int i = 0; i < n; ++i) list_of_nodes.push_back(node_of(i));
+    return list_of_nodes;
+  };
+  const std::pair<int, std::vector<int>> placements[] = {{0, on([](int i) { return i / 4; })},
+                                                         {1, on([](int i) { return i % 3; })},
+                                                         {2, on([](int i) {
+                                                            return i < 3 ? 7 : i < 5 ? 2 : 4;
+                                                          })},
+                                                         {0, on([](int i) { return i; })}};
+  for (const auto& [leaders, placed] : placements)
+    with([&, leaders = leaders, placed = placed](recipe& r) {
+      r.leaders = leaders;
+      r.nodes = placed;
+    });
+  for (const char* outer : {"direct", "exchange", "cyclic", "doubling", "tree"})
+    with([&](recipe& r) {
+      r.outer = outer;
+      r.nodes = on([](int i) { return i / 3; });
+    });
   std::erase_if(list, [&](const recipe& r) { return !refusal(p, r).empty(); });
   for (auto i = list.begin(); i != list.end(); ++i)
     list.erase(std::remove(i + 1, list.end(), *i), list.end());

@@ -3,8 +3,11 @@
 
 // Every collective x algorithm x number of ranks is proved right.
 #include "cases.hpp"
+#include "plan/passes.hpp"
 #include "plan/text.hpp"
 #include "plan/verify.hpp"
+
+#include <sucl/error.hpp>
 
 #include <gtest/gtest.h>
 
@@ -118,6 +121,51 @@ TEST_P(every_collective, is_right_in_order_of_rank) {
     for (const algorithm_info* a : algorithms_for(GetParam()))
       for (const recipe& r : cases::recipes(*a, p)) ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
   }
+}
+
+// The same where what ranks of one node send each other goes through their scratch.
+TEST_P(every_collective, is_right_with_local_messages_shared) {
+  for (const int ranks : {2, 4, 7, 9}) {
+    const problem p = cases::make_problem(GetParam(), ranks, 9, 4, ranks - 1);
+    std::vector<int> node_of;
+    for (int r = 0; r < ranks; ++r) node_of.push_back(r < 3 ? 0 : r / 4 + 1);
+    for (const algorithm_info* a : algorithms_for(GetParam()))
+      for (const recipe& r : cases::recipes(*a, p)) {
+        if (!r.via.empty()) continue;
+        const schedule s = share_local_messages(build(p, r), node_of);
+        const verdict v = verify(s);
+        ASSERT_TRUE(v) << cases::describe(p, r) << "\n" << v.message;
+        for (std::size_t rank = 0; rank < s.ranks.size(); ++rank)
+          for (const channel& c : s.ranks[rank].channels)
+            for (const instruction& i : c) {
+              if (i.op != opcode::send) continue;
+              ASSERT_NE(node_of[rank], node_of[static_cast<std::size_t>(i.peer)]);
+            }
+      }
+  }
+}
+
+TEST(local_messages, are_refused_across_nodes) {
+  recipe r = recipe_from_text("hierarchical(hierarchy=2,2;via=mpi,ipc)");
+  const schedule s = build(cases::make_problem(kind::allreduce, 4, 8, 4), r);
+  EXPECT_TRUE(verify(share_local_messages(s, {0, 0, 1, 1})));
+  EXPECT_THROW(share_local_messages(s, {0, 1, 1, 0}), sucl::error);
+}
+
+// What the executor relies on: one program for ranks in place and others.
+TEST_P(every_collective, between_nodes_serves_in_place) {
+  for (const int ranks : {2, 3, 4, 7, 12})
+    for (const int leaders : {0, 1})
+      for (const char* name : {"node_shot", "two_level"}) {
+        const problem p = cases::make_problem(GetParam(), ranks, 9, 4, ranks - 1);
+        recipe r;
+        r.algorithm = name;
+        r.leaders = leaders;
+        for (int k = 0; k < ranks; ++k) r.nodes.push_back(k < 3 ? 0 : 1 + k % 2);
+        // Of alltoallv only where both directions have the same counts.
+        if (!refusal(p, r).empty() || GetParam() == kind::alltoallv) continue;
+        EXPECT_TRUE(serves_in_place(build(p, r))) << cases::describe(p, r);
+      }
 }
 
 // Reproducibility: all ranks get the same bits from every algorithm but the single-step

@@ -12,7 +12,6 @@
 #include "tune/candidates.hpp"
 #include "tune/estimate.hpp"
 #include "tune/shapes.hpp"
-#include "tune/table.hpp"
 
 #include <sucl/error.hpp>
 
@@ -177,20 +176,6 @@ TEST(guess, is_of_the_order_of_the_simulation) {
       EXPECT_LT(ratio, 4) << text << " " << bytes;
     }
   }
-}
-
-TEST(table, finds_the_row_of_a_size_and_is_written) {
-  table t{"small", make(kind::allreduce, 8, 8), {}};
-  t.rows = {{8, plan::recipe_from_text("ring"), 1e-6, true},
-            {1024, plan::recipe_from_text("exchange(radices=2,4)"), 2e-6, false}};
-  EXPECT_EQ(find(t, 4), &t.rows[0]);
-  EXPECT_EQ(find(t, 1023), &t.rows[0]);
-  EXPECT_EQ(find(t, 1024), &t.rows[1]);
-  EXPECT_EQ(find(t, 1 << 30), &t.rows[1]);
-  const std::string text = to_toml(t);
-  EXPECT_NE(text.find("bytes = \"..1023\""), std::string::npos) << text;
-  EXPECT_NE(text.find("recipe = \"exchange(radices=2,4)\""), std::string::npos);
-  EXPECT_NE(text.find("verified = false"), std::string::npos);
 }
 
 // A ring in channels is a pipeline only where they do not share each link all the time.

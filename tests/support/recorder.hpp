@@ -54,26 +54,15 @@ struct recorder {
   static void destroy(sucl_backend_comm* comm) { ++self(comm).destroyed; }
 
   static const sucl_backend& table() {
-    static const sucl_backend value{sizeof(sucl_backend),
-                                    SUCL_ABI_MAJOR,
-                                    SUCL_ABI_MINOR,
-                                    0,
-                                    "recorder",
-                                    "",
-                                    nullptr,
-                                    nullptr,
-                                    query,
-                                    nullptr,
-                                    destroy,
-                                    post,
-                                    test,
-                                    abort,
-                                    nullptr,
-                                    nullptr,
-                                    nullptr,
-                                    nullptr,
-                                    nullptr,
-                                    nullptr};
+    static constexpr sucl_backend value = [] {
+      sucl_backend t = core::table_of("recorder", "");
+      t.query = query;
+      t.comm_destroy = destroy;
+      t.post = post;
+      t.test = test;
+      t.abort = abort;
+      return t;
+    }();
     return value;
   }
 };

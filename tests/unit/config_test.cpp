@@ -50,10 +50,11 @@ TEST(Config, IsCompleteWithoutAnySource) {
   EXPECT_EQ(c.layers.trace, "");
   EXPECT_EQ(c.watchdog.timeout, 0s);
   EXPECT_EQ(c.log.level, "warn");
-  EXPECT_EQ(c.nodes.size, 0u);
+  EXPECT_TRUE(c.nodes.size.empty());
   EXPECT_TRUE(c.rules.empty());
   EXPECT_TRUE(c.warnings.empty());
-  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "ipc", "mock"}));
+  EXPECT_EQ(backend_order(c),
+            (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels", "mock"}));
   EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
   EXPECT_FALSE(c.find_backend("mock")->enabled);
   EXPECT_EQ(c.find_backend("ucc"), nullptr);
@@ -118,8 +119,9 @@ backend = "mpi"
   EXPECT_EQ(c.layers.trace, "t.%r.json");
   EXPECT_EQ(c.watchdog.timeout, 1500ms);
   EXPECT_EQ(c.log.level, "debug");
-  EXPECT_EQ(c.nodes.size, 4u);
-  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "ipc", "mock"}));
+  EXPECT_EQ(c.nodes.size, std::vector<std::uint64_t>{4});
+  EXPECT_EQ(backend_order(c),
+            (names{"nccl", "mpi", "rccl", "plan", "messages", "ipc", "kernels", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
   EXPECT_EQ(nccl.path, "/opt/nccl.so");
   EXPECT_EQ(nccl.platforms, names{"cuda"});
@@ -156,7 +158,8 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_TRACE", "x.json"},
                        {"SUCL_TIMEOUT", "250ms"},
                        {"SUCL_LOG", "info"},
-                       {"SUCL_NODE_SIZE", "2"},
+                       {"SUCL_TUNING_TABLE", "t.toml"},
+                       {"SUCL_NODE_SIZE", "3,3,1"},
                        {"SUCL_INTERPOSE_AFTER", "9"},
                        {"SUCL_INTERPOSE_TRIALS", "3"},
                        {"SUCL_INTERPOSE_SUMMARY", "on"},
@@ -173,18 +176,20 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.staging.chunk, 4u << 20);
   EXPECT_EQ(c.staging.depth, 5u);
   EXPECT_EQ(c.progress.poll_us, 1u);
+  EXPECT_EQ(c.tuning.table, "t.toml");
   EXPECT_EQ(c.progress.spin_us, 2u);
   EXPECT_TRUE(c.layers.validate);
   EXPECT_EQ(c.layers.trace, "x.json");
   EXPECT_EQ(c.watchdog.timeout, 250ms);
   EXPECT_EQ(c.log.level, "info");
-  EXPECT_EQ(c.nodes.size, 2u);
+  EXPECT_EQ(c.nodes.size, (std::vector<std::uint64_t>{3, 3, 1}));
   EXPECT_EQ(c.interpose.after, 9u);
   EXPECT_EQ(c.interpose.trials, 3u);
   EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
-  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "ipc", "mock"}));
+  EXPECT_EQ(backend_order(c),
+            (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels", "mock"}));
   EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
   EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
   EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");
@@ -379,7 +384,7 @@ TEST(ConfigArgument, AndTheEnvironmentOfTheProcessAreUsed) {
   const config c = load_config(&a.count, a.pointers.data());
   ::unsetenv("SUCL_NODE_SIZE");
   EXPECT_EQ(c.threshold, 3);
-  EXPECT_EQ(c.nodes.size, 6u);
+  EXPECT_EQ(c.nodes.size, std::vector<std::uint64_t>{6});
 }
 
 TEST(ConfigKeys, AreCompleteAndUnique) {

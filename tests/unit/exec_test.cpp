@@ -3,10 +3,10 @@
 
 // The executor with threads as ranks: every operation that plans carry, drawn at random, against
 // the backend mock, which follows the definitions.
-#include "runtime/exec/fold.hpp"
-#include "runtime/exec/plan_backend.hpp"
-#include "support/drive.hpp"
-#include "support/thread_ranks.hpp"
+#include "runtime/core_services.hpp"
+#include "runtime/exec/between_nodes.hpp"
+#include "runtime/exec/shapes.hpp"
+#include "unit/exec_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
 #include <random>
 
 namespace {
@@ -25,224 +24,140 @@ namespace {
 using namespace sucl;
 using namespace sucl::testing;
 
-using bytes = std::vector<std::byte>;
-
-// A number that every type holds and whose sums and products stay exact.
-template <class T>
-void put(std::byte* at, T value) {
-  std::memcpy(at, &value, sizeof value);
-}
-
-void write_element(type t, std::uint64_t bits, std::byte* at) {
-  const int small = static_cast<int>(bits % 5) - 2;
-  switch (t) {
-    case type::fp16: {
-      constexpr std::uint16_t of[] = {0xc000, 0xbc00, 0, 0x3c00, 0x4000};
-      return put(at, of[small + 2]);
-    }
-    case type::bf16: {
-      constexpr std::uint16_t of[] = {0xc000, 0xbf80, 0, 0x3f80, 0x4000};
-      return put(at, of[small + 2]);
-    }
-    case type::fp32: return put(at, static_cast<float>(small));
-    case type::fp64: return put(at, static_cast<double>(small));
-    case type::complex_fp32:
-      put(at, static_cast<float>(small));
-      return put(at + 4, static_cast<float>(bits / 5 % 3));
-    case type::complex_fp64:
-      put(at, static_cast<double>(small));
-      return put(at + 8, static_cast<double>(bits / 5 % 3));
-    case type::int16_loc: {
-      put(at, std::uint64_t{0});
-      put(at, static_cast<std::int16_t>(small));
-      return put(at + 4, static_cast<std::int32_t>(bits / 5 % 7));
-    }
-    case type::int32_loc: return put(at, loc<std::int32_t>{small, static_cast<int>(bits / 5 % 7)});
-    case type::int64_loc: return put(at, loc<std::int64_t>{small, static_cast<int>(bits / 5 % 7)});
-    case type::fp32_loc: return put(at, loc<float>{static_cast<float>(small), 2});
-    case type::fp64_loc: return put(at, loc<double>{static_cast<double>(small), 1});
-    default: std::memcpy(at, &bits, size_of(t));
-  }
-}
-
-// One operation as every rank knows it.
-struct draw {
-  std::uint64_t seed;
-  kind what;
-  type element;
-  op reduction;
-  int root;
-  std::uint64_t count;
-  std::vector<std::uint64_t> counts, displs;
-  std::uint64_t misplaced;  // bytes by which memory is not aligned
-
-  std::uint64_t total() const { return std::accumulate(counts.begin(), counts.end(), count * 0); }
-};
-
-constexpr kind kinds[] = {kind::barrier,   kind::broadcast,      kind::reduce,
-                          kind::allreduce, kind::reduce_scatter, kind::reduce_scatter_block,
-                          kind::allgather, kind::allgatherv,     kind::alltoall,
-                          kind::gather,    kind::scatter,        kind::scan,
-                          kind::exscan};
-
-draw make_draw(std::uint64_t seed, int size, std::uint64_t most) {
-  std::mt19937_64 random(seed);
-  draw d{};
-  d.seed = seed;
-  d.what = kinds[random() % std::size(kinds)];
-  do {
-    d.element = static_cast<type>(1 + random() % (SUCL_TYPE_COUNT - 1));
-    d.reduction = static_cast<op>(1 + random() % (SUCL_OP_COUNT - 1));
-  } while (!defined(d.reduction, d.element));
-  const bool prefix = d.what == kind::scan || d.what == kind::exscan;
-  if (prefix && d.reduction == op::avg) d.reduction = op::sum;
-  if (!reduces(d.what)) d.reduction = op::none;
-  d.root = static_cast<int>(random() % static_cast<std::uint64_t>(size));
-  const std::uint64_t shift = random() % 24;
-  d.count = std::min<std::uint64_t>(random() % (std::uint64_t{1} << shift), most);
-  d.misplaced = random() % 2 ? random() % 64 : 0;
-  std::uint64_t at = 0;
-  for (int r = 0; r < size; ++r) {
-    d.counts.push_back(random() % 4 ? random() % (d.count + 1) : 0);
-    at += d.what == kind::allgatherv ? random() % 3 : 0;
-    d.displs.push_back(at);
-    at += d.counts.back();
-  }
-  return d;
-}
-
-struct memory {
-  bytes send, recv;
-};
-
-// The operation of one rank, on memory that is filled for it.
-sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory& m) {
-  const auto p = static_cast<std::uint64_t>(size);
-  auto o = operation(d.what, d.element, d.count, d.reduction);
-  o.root = d.root;
-  std::uint64_t send = d.count, recv = d.count;
-  switch (d.what) {
-    case kind::reduce_scatter:
-      send = recv = d.total();
-      o.count = 0;
-      break;
-    case kind::reduce_scatter_block:
-    case kind::alltoall: send = recv = p * d.count; break;
-    case kind::allgather:
-    case kind::gather: recv = p * d.count; break;
-    case kind::scatter: send = p * d.count; break;
-    case kind::allgatherv:
-      o.count = send = d.counts[static_cast<std::size_t>(rank)];
-      recv = d.displs.back() + d.counts.back();
-      break;
-    default: break;
-  }
-  o.recv_counts =
-      d.what == kind::reduce_scatter || d.what == kind::allgatherv ? d.counts.data() : nullptr;
-  o.recv_displs = d.what == kind::allgatherv ? d.displs.data() : nullptr;
-  const std::uint64_t size_one = o.element_size;
-  std::mt19937_64 random(d.seed * 131 + static_cast<std::uint64_t>(rank));
-  m.send.assign(send * size_one + d.misplaced, std::byte{0});
-  m.recv.assign(std::max(send, recv) * size_one + d.misplaced, std::byte{0});
-  for (bytes* side : {&m.send, &m.recv})
-    for (std::uint64_t i = d.misplaced; i + size_one <= side->size(); i += size_one)
-      write_element(d.element, random(), side->data() + i);
-  // Only the root gathers in place, and only it scatters so.
-  if ((d.what == kind::gather || d.what == kind::scatter) && rank != d.root) in_place = false;
-  o.recv = m.recv.data() + d.misplaced;
-  if (in_place) {
-    o.flags |= SUCL_FLAG_IN_PLACE;
-    if (d.what == kind::scatter) o.flags &= ~std::uint32_t{SUCL_FLAG_IN_PLACE};
-  }
-  o.send = o.flags & SUCL_FLAG_IN_PLACE ? nullptr : m.send.data() + d.misplaced;
-  return o;
-}
-
-std::string describe(const draw& d, int rank, int size, bool in_place) {
-  return std::string(name(d.what)) + " of " + std::to_string(d.count) + " " + name(d.element) +
-         " " + name(d.reduction) + ", root " + std::to_string(d.root) + ", seed " +
-         std::to_string(d.seed) + ", rank " + std::to_string(rank) + " of " + std::to_string(size) +
-         (in_place ? ", in place" : "");
-}
-
-// Quotients may be rounded differently in the last bit, and pairs have bytes that are nobody's.
-bool same(const draw& d, bytes a, bytes b) {
-  const bool tail = d.element == type::int64_loc || d.element == type::fp64_loc;
-  const std::size_t one = size_of(d.element);
-  for (bytes* side : {&a, &b})
-    for (std::size_t i = d.misplaced; i + one <= side->size(); i += one) {
-      if (d.element == type::int16_loc) std::fill_n(side->data() + i + 2, 2, std::byte{0});
-      if (tail) std::fill_n(side->data() + i + 12, 4, std::byte{0});
-    }
-  if (a == b) return true;
-  const bool complex = d.element == type::complex_fp32 || d.element == type::complex_fp64;
-  if (d.reduction != op::avg && !complex) return false;  // a zero may have another sign
-  const bool wide = d.element == type::fp64 || d.element == type::complex_fp64;
-  const std::size_t step = wide ? 8 : d.element == type::complex_fp32 ? 4 : 0;
-  if (step == 0 || a.size() != b.size()) return false;
-  for (std::size_t i = d.misplaced; i + step <= a.size(); i += step) {
-    double x = 0, y = 0;
-    float u = 0, v = 0;
-    if (wide) {
-      std::memcpy(&x, &a[i], 8);
-      std::memcpy(&y, &b[i], 8);
-    } else {
-      std::memcpy(&u, &a[i], 4);
-      std::memcpy(&v, &b[i], 4);
-      x = u, y = v;
-    }
-    if (std::abs(x - y) > 1e-6 * std::abs(y)) return false;
-  }
-  return true;
-}
-
-struct backends {
-  core::channel ipc, plan, mock;
-};
-
-void for_ranks(int size, const std::function<void(const backends&, const sucl_comm_info&)>& body,
-               std::vector<std::pair<std::string, std::string>> settings = {}) {
-  core::registry registry;
-  const auto& lender =
-      registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", std::move(settings)});
-  const auto& model = registry.open({"mock", SUCL_TEST_MODULES "/libsucl_backend_mock.so", {}});
-  run_ranks(size, [&](const sucl_comm_info& info) {
-    backends b;
-    b.ipc = create_channel(lender, info);
-    std::string obstacle;
-    b.plan = core::plan_channel(b.ipc, info.rank, info.size, &obstacle);
-    EXPECT_EQ(obstacle, "");
-    // A channel's user has its exchanges for itself.
-    sucl_oob own = core::oob_split(*info.oob, info.rank);
-    sucl_comm_info other = info;
-    other.oob = &own;
-    b.mock = create_channel(model, other);
-    body(b, info);
-    destroy(b.mock);
-    destroy(b.plan);
-    destroy(b.ipc);
-    core::oob_free(own);
-  });
-}
-
 class exec : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(ranks, exec, ::testing::Values(1, 2, 3, 4, 7));
 
+// Random operations of at least `least` elements.
+void compare(const backends& b, int rank, int size, std::uint64_t draws, std::uint64_t least) {
+  for (std::uint64_t seed = 1; seed <= draws; ++seed) {
+    draw d = make_draw(seed + 1000u * static_cast<unsigned>(size), size, 20000);
+    d.count += least;
+    const bool in_place = (seed * 7 + static_cast<unsigned>(rank)) % 3 == 0;
+    const bool blocking = seed % 2 == 0;
+    memory mine, model;
+    auto o = prepare(d, rank, size, in_place, mine);
+    if (blocking) o.flags |= SUCL_FLAG_MAY_BLOCK;
+    const flight done = run(b.plan, o);
+    const auto same_operation = prepare(d, rank, size, in_place, model);
+    const flight reference = run(b.mock, same_operation);
+    EXPECT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
+    EXPECT_EQ(reference.status, SUCL_SUCCESS) << reference.error.message;
+    EXPECT_TRUE(same(d, mine.recv, model.recv)) << describe(d, rank, size, in_place);
+    EXPECT_EQ(mine.send, model.send) << describe(d, rank, size, in_place);
+  }
+}
+
 TEST_P(exec, agrees_with_the_definitions) {
-  const int size = GetParam();
-  for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
-    for (std::uint64_t seed = 1; seed <= 120; ++seed) {
-      const draw d = make_draw(seed + 1000u * static_cast<unsigned>(size), size, 20000);
+  for_ranks(GetParam(), [&](const backends& b, const sucl_comm_info& info) {
+    compare(b, info.rank, info.size, 120, 0);
+  });
+}
+
+// A table that has a recipe for everything that it is defined for, in small slices.
+tune::table table_of(const char* recipe, tune::memory_kind memory) {
+  tune::table t;
+  for (int k = SUCL_KIND_BARRIER + 1; k <= SUCL_KIND_EXSCAN; ++k) {
+    const plan::recipe how = plan::recipe_from_text(recipe);
+    const auto list = plan::algorithms_for(static_cast<kind>(k));
+    if (std::none_of(list.begin(), list.end(),
+                     [&](const auto* a) { return how.algorithm == a->name; }))
+      continue;
+    tune::table_row row;
+    row.what = static_cast<kind>(k);
+    row.memory = memory;
+    row.backend = "plan";
+    row.how = how;
+    row.slice = 16 << 10;
+    row.origin = "a test";
+    t.rows.push_back(row);
+  }
+  return t;
+}
+
+std::string plan_of_allreduce(const backends& b) {
+  sucl_operation o = operation(kind::allreduce, type::fp32, 1 << 14, op::sum);
+  return core::describe_plan(b.plan, o);
+}
+
+// Tables choose the plans: all that ordinary memory has, and reads that are not allowed.
+TEST_P(exec, agrees_with_the_definitions_by_every_plan) {
+  for (const std::string recipe : {"read_one_shot", "read_two_shot", "staged_two_shot", "ring"})
+    for (const char* reads : {"true", "false"}) {
+      const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
+      for_ranks(
+          GetParam(),
+          [&](const backends& b, const sucl_comm_info& info) {
+            const bool runs = recipe[0] == 's' || (recipe.starts_with("read_") && reads[0] == 't');
+            EXPECT_EQ(plan_of_allreduce(b).starts_with("  by     " + recipe), runs)
+                << plan_of_allreduce(b);
+            compare(b, info.rank, info.size, 12, 5000);
+          },
+          {{"reads", reads}}, &t);
+    }
+}
+
+// Slices of a broadcast overlap two copies. Where there is only one they would cost.
+TEST(exec_shapes, are_cut_to_overlap_only_where_data_is_staged) {
+  const core::placement where{0, 2, {0, 0}, {}};
+  core::shape_table shapes(where, std::uint64_t{256} << 10, core::default_tuning());
+  shapes.allow_reads();
+  for (const kind k : {kind::broadcast, kind::scatter, kind::gather, kind::allgather}) {
+    const sucl_operation o = operation(k, type::fp32, 1 << 14);
+    EXPECT_GT(shapes.of(o, core::reach::staged).slices, k == kind::broadcast ? 1u : 0u);
+    EXPECT_TRUE(shapes.of(o, core::reach::read).there) << name(k);
+    EXPECT_EQ(shapes.of(o, core::reach::read).slices, 1u) << name(k);
+    EXPECT_EQ(shapes.of(o, core::reach::mapped).slices, 1u) << name(k);
+  }
+  const sucl_operation summed = operation(kind::allreduce, type::fp32, 1 << 14, op::sum);
+  EXPECT_FALSE(shapes.of(summed, core::reach::read).there);
+}
+
+// Counts that contradict each other are an error where they are received, and nothing hangs.
+TEST(exec_counts, that_differ_are_an_error) {
+  for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
+    const bool wrong = info.rank == 2;
+    std::vector<std::uint64_t> send_counts{4, 4, 4}, recv_counts{4, wrong ? 5u : 4u, 4};
+    std::vector<std::uint64_t> displs{0, 5, 10};
+    std::vector<std::int32_t> in(15, info.rank), out(15, -1);
+    auto o = operation(kind::alltoallv, type::int32, 0);
+    o.send = in.data();
+    o.recv = out.data();
+    o.send_counts = send_counts.data();
+    o.recv_counts = recv_counts.data();
+    o.send_displs = o.recv_displs = displs.data();
+    const flight done = run(b.plan, o);
+    EXPECT_EQ(done.status, wrong ? SUCL_ERROR_INVALID_COUNT : SUCL_SUCCESS);
+    EXPECT_EQ(done.error.message.find("rank 1 has 16 bytes") != std::string::npos, wrong);
+    EXPECT_EQ(out[5], 1);
+    std::int32_t sum = 0;
+    auto next = operation(kind::allreduce, type::int32, 1, op::sum);
+    next.send = in.data();
+    next.recv = &sum;
+    EXPECT_EQ(run(b.plan, next).status, SUCL_SUCCESS);
+    EXPECT_EQ(sum, 3);
+  });
+}
+
+const std::vector<std::vector<int>> placements{
+    {0, 0, 1, 1},          {0, 0, 0, 1},          {0, 1, 0},
+    {0, 0, 1, 1, 2, 2, 2}, {3, 1, 3, 1, 2, 3, 2}, {0, 0, 0, 1, 2, 3, 4}};
+
+class exec_nodes : public ::testing::TestWithParam<std::vector<int>> {};
+INSTANTIATE_TEST_SUITE_P(placements, exec_nodes, ::testing::ValuesIn(placements));
+
+TEST_P(exec_nodes, agrees_with_the_definitions) {
+  const int size = static_cast<int>(GetParam().size());
+  for_nodes(GetParam(), [&](const backends& b, const sucl_comm_info& info) {
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      const draw d = make_draw(seed + 9000u * static_cast<unsigned>(size), size, 60000);
+      if (!carries(b.plan, d)) continue;
       const bool in_place = (seed * 7 + static_cast<unsigned>(info.rank)) % 3 == 0;
-      const bool blocking = seed % 2 == 0;
       memory mine, model;
       auto o = prepare(d, info.rank, size, in_place, mine);
-      if (blocking) o.flags |= SUCL_FLAG_MAY_BLOCK;
+      if (seed % 2 == 0) o.flags |= SUCL_FLAG_MAY_BLOCK;
       const flight done = run(b.plan, o);
-      const auto same_operation = prepare(d, info.rank, size, in_place, model);
-      const flight reference = run(b.mock, same_operation);
+      run(b.mock, prepare(d, info.rank, size, in_place, model));
       EXPECT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
-      EXPECT_EQ(reference.status, SUCL_SUCCESS) << reference.error.message;
       EXPECT_TRUE(same(d, mine.recv, model.recv)) << describe(d, info.rank, size, in_place);
       EXPECT_EQ(mine.send, model.send) << describe(d, info.rank, size, in_place);
     }
@@ -250,9 +165,9 @@ TEST_P(exec, agrees_with_the_definitions) {
 }
 
 // Many operations under way at once, ranks at different speeds, and no waiting in between.
-TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
-  const int size = GetParam();
-  for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
+void keep_the_order(const std::vector<int>& node_of) {
+  const int size = static_cast<int>(node_of.size());
+  for_nodes(node_of, [&](const backends& b, const sucl_comm_info& info) {
     std::mt19937_64 random(static_cast<unsigned>(info.rank) + 17);
     struct one {
       std::vector<std::int32_t> in, out;
@@ -292,10 +207,15 @@ TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
   });
 }
 
+TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
+  keep_the_order(std::vector<int>(static_cast<std::size_t>(GetParam()), 0));
+}
+
+TEST_P(exec_nodes, keeps_the_order_of_thousands_of_operations) { keep_the_order(GetParam()); }
+
 // The same on memory that all ranks reach, on all of it or on some.
-TEST_P(exec, agrees_with_the_definitions_on_mapped_memory) {
-  const int size = GetParam();
-  for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
+void compare_mapped(int size, const tune::table* tuned) {
+  const auto body = [&](const backends& b, const sucl_comm_info& info) {
     const auto region = core::make_mapped(b.ipc, info.rank, 16u << 20);
     core::add_mapped(b.plan, region, 1, 0);
     auto* base = static_cast<std::byte*>(region.base);
@@ -310,20 +230,28 @@ TEST_P(exec, agrees_with_the_definitions_on_mapped_memory) {
       std::byte* send = base + shift;
       std::byte* recv = base + (8u << 20) + shift;
       if (!plain) {
-        std::memcpy(send, mine.send.data(), mine.send.size());
-        std::memcpy(recv, mine.recv.data(), mine.recv.size());
+        std::copy(mine.send.begin(), mine.send.end(), send);
+        std::copy(mine.recv.begin(), mine.recv.end(), recv);
         if (o.send) o.send = send + d.misplaced;
         o.recv = recv + d.misplaced;
       }
       const flight done = run(b.plan, o);
       EXPECT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
-      if (!plain) std::memcpy(mine.recv.data(), recv, mine.recv.size());
+      if (!plain) std::copy_n(recv, mine.recv.size(), mine.recv.begin());
       run(b.mock, prepare(d, info.rank, size, in_place, model));
       EXPECT_TRUE(same(d, mine.recv, model.recv)) << describe(d, info.rank, size, in_place);
     }
-    EXPECT_FALSE(core::remove_mapped(b.plan, b.ipc, base + 1));
-    EXPECT_TRUE(core::remove_mapped(b.plan, b.ipc, base));
-  });
+    EXPECT_FALSE(core::remove_mapped(b.plan, b.ipc, base + 1, ~0u));
+    EXPECT_TRUE(core::remove_mapped(b.plan, b.ipc, base, ~0u));
+  };
+  for_ranks(size, body, {}, tuned);
+}
+
+TEST_P(exec, agrees_with_the_definitions_on_mapped_memory) { compare_mapped(GetParam(), nullptr); }
+
+TEST_P(exec, agrees_with_the_definitions_on_mapped_memory_by_searched_plans) {
+  const tune::table t = table_of("two_shot(pipeline=2)", tune::memory_kind::symmetric);
+  compare_mapped(GetParam(), &t);
 }
 
 TEST(exec_handover, works_by_both_ways) {
@@ -372,7 +300,8 @@ TEST(exec_killed, leaves_no_shared_memory_behind) {
   std::size_t shared = 0;
   for (std::size_t at = 0; (at = maps.find("memfd:sucl (deleted)", at)) != maps.npos; ++at)
     ++shared;
-  EXPECT_EQ(shared, 3u) << maps;  // one part a rank, mapped once, and no file with a name
+  // For plans and for messages one part a rank, mapped once, and no file with a name.
+  EXPECT_EQ(shared, 6u) << maps;
   EXPECT_EQ(maps.find("/dev/shm"), maps.npos);
   EXPECT_EQ(maps.find("SYSV"), maps.npos);
   // The descriptors are closed: the mappings are all that holds the memory.
@@ -388,61 +317,71 @@ TEST(exec_killed, leaves_no_shared_memory_behind) {
   close(ready[1]);
 }
 
+// Fewest steps for small messages, fewest bytes for large ones.
+TEST(exec_nodes_choice, weighs_steps_against_bytes) {
+  const auto chosen = [](kind k, std::uint64_t bytes, int nodes) {
+    std::vector<int> node_of;
+    for (int r = 0; r < 2 * nodes; ++r) node_of.push_back(r / 2);
+    return plan::to_text(core::recipe_between_nodes(k, bytes, node_of));
+  };
+  EXPECT_EQ(chosen(kind::allreduce, 8, 2), "node_shot(nodes=0,0,1,1;leaders=1)");
+  EXPECT_EQ(chosen(kind::allreduce, 1 << 20, 2), "node_shot(nodes=0,0,1,1)");
+  EXPECT_EQ(chosen(kind::allreduce, 1 << 20, 4), "two_level(nodes=0,0,1,1,2,2,3,3;outer=exchange)");
+  EXPECT_EQ(chosen(kind::allreduce, 1 << 20, 5),
+            "two_level(nodes=0,0,1,1,2,2,3,3,4,4;outer=cyclic)");
+  EXPECT_EQ(chosen(kind::broadcast, 1 << 20, 4), "two_level(nodes=0,0,1,1,2,2,3,3)");
+  EXPECT_EQ(chosen(kind::alltoall, 1 << 20, 4), "node_shot(nodes=0,0,1,1,2,2,3,3)");
+}
+
+thread_local int reads_left = -1;  // until one fails; negative: none does
+
+sucl_status fail_sometimes(sucl_backend_comm*, std::int32_t, void* to, std::uint64_t from,
+                           std::uint64_t bytes) {
+  if (bytes > 0 && reads_left-- == 0)
+    return core::services().fail(SUCL_ERROR_UNSUPPORTED, 14, "this memory cannot be read", "Stop");
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return SUCL_SUCCESS;
+}
+
+// A read that fails ends the operation on all ranks that needed it, nobody waits for ever, and the
+// next operation is right.
+TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
+  const tune::table reading = table_of("read_two_shot", tune::memory_kind::ordinary);
+  for (const int when : {0, 1, 3, 7})
+    for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
+      sucl_backend table = *b.ipc.table;
+      table.memory_read = fail_sometimes;
+      core::channel lender = b.ipc;
+      lender.table = &table;
+      std::string obstacle;
+      core::channel plan = core::plan_channel(
+          lender, {info.rank, info.size, std::vector<int>(3, 0), {}, true}, &obstacle, &reading);
+      core::allow_reads(plan);
+      // As the runtime does: nobody looks before all have made theirs.
+      sucl_oob meeting = core::oob_split(*info.oob, info.rank);
+      core::oob_free(meeting);
+      std::vector<std::int32_t> in(400000, info.rank), out(in.size());
+      auto o = operation(kind::allreduce, type::int32, in.size(), op::sum);
+      o.send = in.data();
+      o.recv = out.data();
+      reads_left = info.rank == 1 ? when : -1;
+      const flight first = run(plan, o);
+      EXPECT_EQ(first.status, SUCL_ERROR_UNSUPPORTED) << info.rank;
+      EXPECT_NE(first.error.message.find("read"), std::string::npos);
+      reads_left = -1;
+      const flight second = run(plan, o);
+      EXPECT_EQ(second.status, SUCL_SUCCESS) << second.error.message;
+      EXPECT_EQ(std::count(out.begin(), out.end(), 3), static_cast<long>(out.size()));
+      destroy(plan);
+    });
+}
+
 TEST(exec_plan, refuses_too_many_ranks_on_all) {
   core::registry registry;
   std::string obstacle;
-  const core::channel c = core::plan_channel({}, 0, core::most_plan_ranks + 1, &obstacle);
+  const core::channel c = core::plan_channel({}, {0, core::most_plan_ranks + 1, {}, {}}, &obstacle);
   EXPECT_EQ(c.table, nullptr);
   EXPECT_NE(obstacle.find("ranks"), std::string::npos);
-}
-
-// ---- the reductions themselves
-
-// All instruction sets give the same bits, for one source to five and odd places and lengths.
-TEST(fold, is_the_same_with_every_instruction_set) {
-  using core::instruction_set;
-  std::mt19937_64 random(5);
-  for (sucl_type t = 1; t < SUCL_TYPE_COUNT; ++t) {
-    for (sucl_op o = 1; o < SUCL_OP_COUNT; ++o) {
-      const auto base = core::find_fold(instruction_set::baseline, t, o);
-      EXPECT_EQ(base != nullptr, defined(static_cast<op>(o), static_cast<type>(t)));
-      if (!base) continue;
-      const std::size_t one = size_of(static_cast<type>(t));
-      for (const std::size_t sources : {1, 2, 3, 5}) {
-        const std::uint64_t n = random() % 700;
-        std::vector<bytes> in(sources, bytes(n * one + 3));
-        std::vector<const void*> from;
-        for (bytes& b : in) {
-          for (std::uint64_t i = 0; i < n; ++i)
-            write_element(static_cast<type>(t), random(), b.data() + 3 + i * one);
-          from.push_back(b.data() + 3);
-        }
-        bytes want(n * one + 1), got(n * one + 1);
-        if (t == SUCL_TYPE_INT16_LOC || t == SUCL_TYPE_FP64_LOC || t == SUCL_TYPE_INT64_LOC)
-          continue;  // they have bytes that are nobody's
-        base(want.data() + 1, from.data(), sources, n, 3);
-        for (const auto set : {instruction_set::avx2, instruction_set::avx512}) {
-          if (set < core::best_instruction_set()) continue;
-          core::find_fold(set, t, o)(got.data() + 1, from.data(), sources, n, 3);
-          EXPECT_EQ(got, want) << name(static_cast<type>(t)) << " " << name(static_cast<op>(o))
-                               << " " << core::name(set) << " of " << sources;
-        }
-        // The result may replace any source.
-        const std::size_t at = random() % sources;
-        base(in[at].data() + 3, from.data(), sources, n, 3);
-        EXPECT_EQ(std::memcmp(in[at].data() + 3, want.data() + 1, n * one), 0);
-      }
-    }
-  }
-}
-
-TEST(fold, rounds_16_bit_floats_once) {
-  // 1 + 2^-11 + 2^-11 is 1 + 2^-10 when rounded once, and 1 when rounded twice.
-  const std::uint16_t big = 0x3c00, small = 0x1000;
-  const void* from[] = {&big, &small, &small, &small};
-  std::uint16_t sum = 0;
-  core::find_fold(SUCL_TYPE_FP16, SUCL_OP_SUM)(&sum, from, 3, 1, 1);
-  EXPECT_EQ(sum, 0x3c01);
 }
 
 }  // namespace

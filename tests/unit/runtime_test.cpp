@@ -8,6 +8,7 @@
 #include "support/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <chrono>
@@ -255,6 +256,31 @@ TEST(runtime, numbers_of_communicators_are_unique) {
   std::multiset<std::set<int>> found;
   for (const auto& [id, ranks] : groups) found.insert(ranks);
   EXPECT_EQ(found, (std::multiset<std::set<int>>{{0, 1}, {0, 1}, {0, 1, 2, 3}, {2, 3}, {2, 3}}));
+}
+
+// Ranks wait by looking where each can have a processor, also if it is bound to it.
+TEST(runtime, bound_ranks_have_processors_of_their_own) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  std::vector<int> processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &all)) processors.push_back(i);
+  if (processors.size() < 2) GTEST_SKIP() << "one processor";
+  const auto bind = [](int processor) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    EXPECT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
+  };
+  run(2, settings(), [&](process&, communicator& c) {
+    EXPECT_FALSE(c.where().crowded);
+    bind(processors[static_cast<std::size_t>(c.rank())]);
+    EXPECT_FALSE(c.split(0, 0, {})->where().crowded);
+    bind(processors[1]);
+    EXPECT_TRUE(c.split(0, 0, {})->where().crowded);
+    EXPECT_FALSE(c.split(c.rank(), 0, {})->where().crowded);
+  });
 }
 
 // The last rank does not come. Everybody is told once, in each form, and all of it ends.

@@ -53,7 +53,8 @@ std::string chosen(const std::string& text, const selection_query& q,
                    const std::set<std::string>& broken = {}) {
   const selection_table table = compile(loaded(text), scope);
   const auto name_of = [&](int b) { return table.backends.at(static_cast<std::size_t>(b)); };
-  const int backend = choose(table, q, [&](int b) { return broken.count(name_of(b)) == 0; });
+  const candidate* taken = choose(table, q, [&](int b) { return broken.count(name_of(b)) == 0; });
+  const int backend = taken ? taken->backend : -1;
   const explanation e = explain(
       table, q, [&](int b) { return std::string(broken.count(name_of(b)) == 0 ? "" : "broken"); });
   const std::string result = backend < 0 ? "" : name_of(backend);
@@ -66,18 +67,32 @@ TEST(Selection, WithoutConfigurationTheVendorOrMpiCarriesEverything) {
     const auto q = query(static_cast<kind>(k), 4);
     EXPECT_EQ(chosen("", q), "nccl");
     EXPECT_EQ(chosen("", q, eight_gpus, {"nccl"}), "mpi");
-    EXPECT_EQ(chosen("", q, {"host", 2, 1}, {"plan"}), "mpi");
+    EXPECT_EQ(chosen("", q, {"host", 2, 1}, {"plan", "messages"}), "mpi");
   }
 }
 
 TEST(Selection, TakesTheFirstBackendOfThePlatform) {
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4)), "nccl");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"hip", 2, 1}), "rccl");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"hip", 2, 1}, {"kernels"}), "rccl");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"host", 2, 1}), "ucc");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ucc");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ucc");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc"}), "mpi");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc", "mpi"}), "");
+}
+
+TEST(Selection, KernelsGoBeforeTheVendorForSmallMessages) {
+  const selection_scope one_node{"cuda", 8, 1};
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 64 << 10), one_node), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 256 << 10), one_node), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 256 << 10), {"cuda", 2, 1}), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 1 << 20), one_node), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 1 << 20), one_node, {"nccl", "ucc"}), "kernels");
+  EXPECT_EQ(chosen(vendors, of_unknown_size(kind::alltoallv), one_node), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::send, 4), one_node), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus), "nccl");
+  EXPECT_EQ(chosen("[backends.kernels]\nenabled = false", query(kind::allreduce, 4), one_node),
+            "nccl");
 }
 
 TEST(Selection, ThresholdSplitsBySize) {
@@ -175,6 +190,47 @@ TEST(Selection, BackendsWithoutPlatformsAreForRules) {
             "mpi");
 }
 
+// Both ends of a message must choose alike, whatever each of them knows of it.
+TEST(Selection, MessagesGoByOneBackendOrByNone) {
+  const selection_scope two{"host", 2, 1};
+  const kind kinds[] = {kind::send, kind::recv, kind::sendrecv, kind::group};
+  const auto all = [&](const std::string& text, const std::set<std::string>& broken = {}) {
+    std::set<std::string> found;
+    for (const kind k : kinds) {
+      for (const std::uint64_t bytes : {0u, 100u, 1u << 20})
+        found.insert(chosen(text, query(k, bytes, SUCL_MEMORY_SYSTEM), two, broken));
+      found.insert(chosen(text, of_unknown_size(k), two, broken));
+    }
+    std::string text_of;
+    for (const auto& name : found) text_of += (text_of.empty() ? "" : " ") + name;
+    return text_of;
+  };
+  EXPECT_EQ(all(""), "messages");
+  EXPECT_EQ(all("", {"messages"}), "mpi");
+  EXPECT_EQ(all("[backends.messages]\nenabled = false"), "mpi");
+  EXPECT_EQ(all("[backends.plan]\nenabled = false"), "messages");
+  EXPECT_EQ(all("threshold = 0"), "messages");
+  EXPECT_EQ(all("threshold = 4096"), "mpi");
+  EXPECT_EQ(all("default_backend = \"mock\""), "mock");
+  const auto rule = [](const char* body) { return std::string("[[rules]]\n") + body + "\n"; };
+  EXPECT_EQ(all(rule("collective = \"send\"\nbackend = \"mpi\"")), "mpi");
+  EXPECT_EQ(all(rule("collective = \"recv\"\nbytes = \"..64\"\nbackend = \"mpi\"")), "mpi");
+  EXPECT_EQ(all(rule("collective = \"allreduce\"\nbackend = \"mpi\"")), "messages");
+  EXPECT_EQ(all(rule("nodes = \"2..\"\nbackend = \"mpi\"")), "messages");
+  EXPECT_EQ(all(rule("backend = [\"plan\", \"messages\", \"mpi\"]"), {"plan"}), "messages");
+  EXPECT_EQ(
+      all("default_backend = \"mock\"\n" + rule("collective = \"send\"\nbackend = \"messages\"")),
+      "mock");
+  EXPECT_EQ(chosen("", query(kind::send, 4, SUCL_MEMORY_SYSTEM), eight_cpus), "messages");
+  EXPECT_EQ(chosen(vendors, query(kind::send, 4, SUCL_MEMORY_SYSTEM), eight_cpus), "ucc");
+  EXPECT_NE(
+      render(explain(compile(loaded(rule("collective = \"send\"\nbackend = \"mpi\"")), two),
+                     query(kind::recv, 4, SUCL_MEMORY_SYSTEM), [](int) { return std::string(); }))
+          .find("passed messages, built in: rules[0] (file sucl.toml:1:1) has mpi for some of "
+                "send, and both ends of a message must choose alike"),
+      std::string::npos);
+}
+
 TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
   const std::string text = "default_backend = \"mock\"\n";
   const auto q = query(kind::allreduce, 4);
@@ -191,11 +247,23 @@ TEST(Selection, PlansGoBeforeMpiOnMemoryOfTheHost) {
   EXPECT_EQ(host(""), "plan");
   EXPECT_EQ(host("", {"plan"}), "mpi");
   const auto broadcast = [](std::uint64_t bytes) {
-    return chosen("", query(kind::broadcast, bytes, SUCL_MEMORY_SHARED), eight_cpus);
+    return chosen("", query(kind::broadcast, bytes, SUCL_MEMORY_SHARED), {"host", 8, 1});
   };
   EXPECT_EQ(broadcast(32 << 10), "plan");
   EXPECT_EQ(broadcast((32 << 10) + 1), "mpi");
   EXPECT_EQ(broadcast(8 << 20), "plan");
+  // Reads copy once, as MPI does.
+  selection_scope reading{"host", 8, 1};
+  reading.reads = true;
+  const auto large = query(kind::broadcast, (32 << 10) + 1, SUCL_MEMORY_SHARED);
+  EXPECT_EQ(chosen("", large, reading), "plan");
+  // Between nodes each byte should cross the network once, and each pair's data does anyway.
+  const auto between = [](kind k, std::uint64_t bytes) {
+    return chosen("", query(k, bytes, SUCL_MEMORY_SYSTEM), {"host", 8, 2});
+  };
+  EXPECT_EQ(between(kind::broadcast, 1 << 20), "plan");
+  EXPECT_EQ(between(kind::alltoall, 32 << 10), "plan");
+  EXPECT_EQ(between(kind::alltoall, (32 << 10) + 1), "mpi");
   EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_DEVICE), eight_cpus), "mpi");
   EXPECT_EQ(host(vendors), "ucc");
   EXPECT_EQ(host("threshold = -1"), "mpi");
@@ -250,6 +318,7 @@ backend = "mock"
   passed mpi, rules[5] (file sucl.toml:24:1): it is for ..4Ki bytes
   passed mock, rules[6] (file sucl.toml:27:1): not loaded: no such file
   passed mpi, threshold: the message is not below 4Ki
+  passed kernels, platform: it is for the ranks of one node
   passed nccl, platform: it has no allreduce of fp32
   passed rccl, platform: it is for platform hip
   taken  ucc, platform: the first backend for platform cuda that can carry it
@@ -295,7 +364,7 @@ backend = ["mock", "rccl", "mpi"]
   const selection_query q = query(kind::allreduce, 64);
   int found = 0;
   const long before = test::allocations();
-  for (int i = 0; i < 100; ++i) found += choose(table, q, [](int b) { return b == 1; });
+  for (int i = 0; i < 100; ++i) found += choose(table, q, [](int b) { return b == 1; }) != nullptr;
   EXPECT_EQ(test::allocations(), before);
   EXPECT_EQ(table.backends[1], "rccl");
   EXPECT_EQ(found, 100);
@@ -320,7 +389,8 @@ backend = ["mock", "mpi"]
         for (int m = 0; m < SUCL_MEMORY_COUNT; ++m) {
           selection_query q = query(k, bytes, m);
           q.bytes_known = bytes != 511;
-          const int backend = choose(table, q, [&](int b) { return (usable >> b & 1u) != 0; });
+          const candidate* taken = choose(table, q, [&](int b) { return (usable >> b & 1u) != 0; });
+          const int backend = taken ? taken->backend : -1;
           const explanation e = explain(table, q, [&](int b) {
             return std::string((usable >> b & 1u) != 0 ? "" : "unusable");
           });

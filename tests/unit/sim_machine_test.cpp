@@ -162,7 +162,7 @@ TEST(machine, shipped_ones_are_right) {
 // Table 4 of the HiCCL paper: bandwidth of a node.
 TEST(machine, shipped_ones_have_the_papers_networks) {
   const auto node_bandwidth = [](const char* name) {
-    const level& network = load_machine(name).levels[0];
+    const level network = load_machine(name).levels[0];
     return network.ports * network.port_bandwidth / 1e9;
   };
   EXPECT_DOUBLE_EQ(node_bandwidth("delta"), 25);

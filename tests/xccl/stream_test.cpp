@@ -44,16 +44,17 @@ void run(int ranks, const std::function<void(rank_job&)>& body) {
   run_processes(ranks, [&](const sucl_bootstrap& control, int rank) {
     auto p = process::start(settings(), &control);
     {
-      streams device;
+      const auto device = std::make_shared<streams>();
       core::device_services services;
+      services.owner = device;
       services.self.platform = "cuda";
       services.native_device = &rank;
-      services.streams = {&device, [](void* s) { return static_cast<streams*>(s)->pending; },
+      services.streams = {device.get(), [](void* s) { return static_cast<streams*>(s)->pending; },
                           [](void* s) { ++static_cast<streams*>(s)->drained; }};
       services.allocate = [](void*, std::size_t bytes) { return std::malloc(bytes); };
       services.free = [](void*, void* memory) { std::free(memory); };
       auto world = p->world(services);
-      rank_job job{*world, device};
+      rank_job job{*world, *device};
       try {
         body(job);
       } catch (const error& e) {

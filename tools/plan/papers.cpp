@@ -66,7 +66,7 @@ recipe composed(const problem& p, const tune::shape& s) {
 }
 
 std::string rate(const problem& p, double seconds) {
-  return seconds == forever ? "-" : number_text(largest_buffer(p) / seconds / 1e9);
+  return seconds == forever ? "-" : number_text(throughput(p, seconds) / 1e9);
 }
 std::string times(double before, double after) {
   return before == forever || after == forever ? "-" : number_text(before / after) + "x";
@@ -306,7 +306,8 @@ std::vector<paper_table> published(const paper_options& o) {
         options.ranks = static_cast<int>(std::min<std::int64_t>(all, o.nodes * node_width(m)));
         const problem p = make_problem(options, std::uint64_t{1} << bytes);
         if (o.shown) o.shown->at(m.name + ", " + sucl::name(k) + ", " + bytes_text(1ull << bytes));
-        const double found = searched(p, m, o).best[0].seconds;
+        const tune::found chosen = searched(p, m, o).best[0];
+        const double found = chosen.extrapolated ? timed(p, chosen.how, m) : chosen.seconds;
         double best = forever;
         for (const auto& sets : {tune::hiccl_sets(p, m), tune::ext_mpi_sets(p, m)})
           for (const tune::published& one : sets)

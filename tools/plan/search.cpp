@@ -23,7 +23,7 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* examples =
     "Looks at every algorithm with the parameters that the machine suggests, simulates the most\n"
-    "promising plans and those of published parameter sets, and refines the best.\n\n"
+    "promising plans and refines the best. A time with '~' is extrapolated from fewer channels.\n\n"
     "Examples:\n"
     "  sucl plan search --machine frontier --collective allreduce --ranks 64 --bytes 1Mi\n"
     "  sucl plan search --machine frontier --ranks 2048 --bytes 1Gi --json -\n"
@@ -41,7 +41,8 @@ json as_json(const tune::found& f, const plan::problem& p) {
   return {{"recipe", plan::to_text(f.how)},
           {"published_as", f.source},
           {"seconds", f.seconds},
-          {"bytes_per_second", largest_buffer(p) / f.seconds},
+          {"extrapolated", f.extrapolated},
+          {"bytes_per_second", throughput(p, f.seconds)},
           {"guessed_seconds", f.guessed},
           {"instructions", f.instructions},
           {"scratch_bytes", f.scratch_bytes},
@@ -62,8 +63,9 @@ json as_json(const one_size& one) {
 }
 
 std::vector<std::string> row(const tune::found& f, const plan::problem& p) {
-  return {time_text(f.seconds), number_text(largest_buffer(p) / f.seconds / 1e9),
-          std::to_string(f.instructions), f.verified ? "yes" : "no", plan::to_text(f.how)};
+  return {(f.extrapolated ? "~" : "") + time_text(f.seconds),
+          number_text(throughput(p, f.seconds) / 1e9), std::to_string(f.instructions),
+          f.verified ? "yes" : "no", plan::to_text(f.how)};
 }
 
 void print(const one_size& one) {
@@ -102,11 +104,25 @@ one_size search_one(const problem_options& o, const sim::machine& m, std::uint64
 }
 
 tune::table as_table(const std::vector<one_size>& all, const std::string& machine) {
-  tune::table t{machine, all[0].what, {}};
+  tune::table t;
+  t.author = "sucl plan search";
+  t.measured = false;
+  t.machine.name = machine;
   for (const one_size& one : all) {
     const tune::found& f = one.result.best[0];
-    t.rows.push_back({one.bytes, f.how, f.seconds, f.verified});
+    tune::table_row r;
+    r.what = one.what.kind;
+    r.memory = tune::memory_of(f.how);
+    r.ranks = {static_cast<std::uint64_t>(one.what.ranks),
+               static_cast<std::uint64_t>(one.what.ranks)};
+    r.backend = "plan";
+    r.how = f.how;
+    r.seconds = f.seconds;
+    r.at = one.bytes;
+    r.verified = f.verified;
+    t.rows.push_back(std::move(r));
   }
+  t.rows = tune::cover_all_sizes(std::move(t.rows));
   return t;
 }
 
@@ -125,7 +141,7 @@ int plan_search(const words& arguments) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000).description(""));
   app.add_option("--effort", options.budget,
-                 "Work of the simulator in all (1500000, and 4000 for each rank)")
+                 "Work of the simulator in all (10000000, and 6000 for each rank)")
       ->type_name("N")
       ->check(CLI::Range(1.0, 1e12).description(""));
   app.add_option("--json", json_file, "Write the results as JSON; '-' is standard output")

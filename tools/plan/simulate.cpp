@@ -69,7 +69,7 @@ json as_json(const plan::schedule& s, const sim::machine& m, const sim::predicti
           {"ranks", s.what.ranks},
           {"algorithm", s.algorithm},
           {"seconds", p.seconds},
-          {"bytes_per_second", largest_buffer(s.what) / p.seconds},
+          {"bytes_per_second", throughput(s.what, p.seconds)},
           {"rank_seconds", p.rank_seconds},
           {"levels", levels},
           {"busiest", uses},
@@ -79,7 +79,7 @@ json as_json(const plan::schedule& s, const sim::machine& m, const sim::predicti
 void print(const plan::schedule& s, const sim::machine& m, const sim::prediction& p) {
   std::printf("%s of %d ranks on %s, %s\n%s, %s GB/s\n\n", sucl::name(s.what.kind), s.what.ranks,
               m.name.c_str(), s.algorithm.c_str(), time_text(p.seconds).c_str(),
-              number_text(largest_buffer(s.what) / p.seconds / 1e9).c_str());
+              number_text(throughput(s.what, p.seconds) / 1e9).c_str());
   std::vector<std::vector<std::string>> rows;
   for (std::size_t l = 0; l < m.levels.size(); ++l)
     rows.push_back(

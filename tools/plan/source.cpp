@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -161,6 +162,10 @@ double largest_buffer(const plan::problem& p) {
   return static_cast<double>(most);
 }
 
+double throughput(const plan::problem& p, double seconds) {
+  return seconds > 0 ? largest_buffer(p) / seconds : 0;
+}
+
 std::string hash_text(std::uint64_t hash) {
   std::array<char, 17> text{};
   std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
@@ -173,6 +178,8 @@ std::string read_file(const std::string& path) {
     text << std::cin.rdbuf();
     return text.str();
   }
+  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
+    base::fail(errc::invalid_argument, "'" + path + "' is a folder", "Name a file in it.");
   std::ifstream file(path, std::ios::binary);
   if (file) text << file.rdbuf();
   if (!file)

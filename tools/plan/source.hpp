@@ -62,6 +62,9 @@ sim::machine read_machine(const std::string& name);
 /// Bytes of the largest buffer that a rank has: what HiCCL's throughput counts.
 double largest_buffer(const plan::problem& p);
 
+/// HiCCL's throughput in bytes a second; 0 where there is nothing to move.
+double throughput(const plan::problem& p, double seconds);
+
 /// A hash as 16 hexadecimal digits.
 std::string hash_text(std::uint64_t hash);
 

@@ -333,7 +333,8 @@ typedef struct sucl_backend {
                              void** address);
   void (*memory_close)(sucl_backend_comm* comm, int32_t rank, void* address);
   /** Copies from any memory of the process of `rank` that is not mapped, at its address there.
-   * Blocks while it copies. SUCL_ERROR_UNSUPPORTED where the system does not allow it. */
+   * Blocks while it copies. SUCL_ERROR_UNSUPPORTED where the system does not allow it, also for no
+   * bytes at all: that asks whether it does. */
   sucl_status (*memory_read)(sucl_backend_comm* comm, int32_t rank, void* to, uint64_t from,
                              uint64_t bytes);
 } sucl_backend;

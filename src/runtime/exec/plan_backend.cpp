@@ -13,19 +13,10 @@ namespace {
 runner& of(sucl_backend_comm* comm) { return *reinterpret_cast<runner*>(comm); }
 execution* of(sucl_request* request) { return reinterpret_cast<execution*>(request); }
 
-template <class Work>
-sucl_status guarded(Work work) noexcept {
-  try {
-    work();
-    return SUCL_SUCCESS;
-  } catch (const error& e) {
-    return keep(e.info());
-  } catch (const std::bad_alloc&) {
-    return services().fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "no memory for a plan",
-                           "Use fewer different sizes at once");
-  } catch (const std::exception& e) {
-    return services().fail(SUCL_ERROR_INTERNAL, 0, e.what(), nullptr);
-  }
+// Gives a request back that is done, and reports how it failed, if it did.
+void conclude(runner& r, execution* e) {
+  r.recycle(e);
+  if (e->failure) throw error(*e->failure);
 }
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
@@ -38,7 +29,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request*
       r.progress(0);
     *request = nullptr;
     if (e->done())
-      r.recycle(e);
+      conclude(r, e);
     else
       *request = reinterpret_cast<sucl_request*>(e);
   });
@@ -50,37 +41,52 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
     execution* e = of(request);
     if (!e->done()) r.progress(0);
     *done = e->done();
-    if (*done) r.recycle(e);
+    if (*done) conclude(r, e);
   });
 }
 
-sucl_status query(sucl_state*, const sucl_query* q, sucl_capability* answer) {
-  answer->supported = plans_carry(q->kind) && q->memory != SUCL_MEMORY_DEVICE &&
-                      (!reduces(static_cast<kind>(q->kind)) || find_fold(q->type, q->op));
+void answer_query(const sucl_query& q, bool several_nodes, sucl_capability* answer) {
+  answer->supported = plans_carry(q.kind, several_nodes) && q.memory != SUCL_MEMORY_DEVICE &&
+                      (!reduces(static_cast<kind>(q.kind)) || find_fold(q.type, q.op));
   answer->flags = 0;
   answer->max_count = 0;
+}
+
+sucl_status query(sucl_state*, const sucl_query* q, sucl_capability* answer) {
+  answer_query(*q, false, answer);
   return SUCL_SUCCESS;
 }
 
-sucl_backend make_table() {
-  sucl_backend t{};
-  t.struct_size = sizeof t;
-  t.abi_major = SUCL_ABI_MAJOR;
-  t.abi_minor = SUCL_ABI_MINOR;
-  t.name = plan_backend_name;
-  t.description = "SuCL's own plans through memory that the ranks of a node share";
-  t.query = query;
+// Between nodes contributions are combined more than once: what must be rounded once is widened, or
+// divided at the end, by whoever asks.
+sucl_status query_between_nodes(sucl_state*, const sucl_query* q, sucl_capability* answer) {
+  answer_query(*q, true, answer);
+  const bool narrow = q->type == SUCL_TYPE_FP16 || q->type == SUCL_TYPE_BF16;
+  if (reduces(static_cast<kind>(q->kind)) && (narrow || q->op == SUCL_OP_AVG))
+    answer->supported = 0;
+  return SUCL_SUCCESS;
+}
+
+sucl_backend make_table(bool several_nodes) {
+  sucl_backend t =
+      table_of(plan_backend_name, "SuCL's own plans through memory that the ranks of a node share");
+  t.query = several_nodes ? query_between_nodes : query;
   t.comm_destroy = [](sucl_backend_comm* c) { delete &of(c); };
   t.post = post;
   t.test = test;
-  t.abort = [](sucl_backend_comm*) {};
+  t.abort = [](sucl_backend_comm* c) { of(c).abort(); };
   return t;
+}
+
+const sucl_backend& between_nodes() noexcept {
+  static const sucl_backend table = make_table(true);
+  return table;
 }
 
 }  // namespace
 
 const sucl_backend& plan_backend() noexcept {
-  static const sucl_backend table = make_table();
+  static const sucl_backend table = make_table(false);
   return table;
 }
 
@@ -97,24 +103,75 @@ void add_mapped(const channel& plans, const sucl_region& region, std::uint64_t n
   of(plans.comm).add({region, number}, sequence);
 }
 
-bool remove_mapped(const channel& plans, const channel& lender, void* base) {
+bool remove_mapped(const channel& plans, const channel& lender, void* base,
+                   std::uint64_t sequence) {
   mapped_memory m;
-  if (!of(plans.comm).remove(base, m)) return false;
+  if (!of(plans.comm).remove(base, sequence, m)) return false;
   lender.table->memory_destroy(lender.comm, &m.region);
   return true;
 }
 
-channel plan_channel(const channel& memory, int rank, int size, std::string* obstacle) {
-  if (size > most_plan_ranks) {
+channel plan_channel(const channel& memory, placement where, std::string* obstacle,
+                     const tune::table* tuned) {
+  if (where.size > most_plan_ranks) {
     *obstacle = "it is for up to " + std::to_string(most_plan_ranks) + " ranks";
+    for (const transport& t : where.transports) t.via.table->comm_destroy(t.via.comm);
     return {};
   }
-  auto made = std::make_unique<runner>(memory, rank, size, sharing{});
+  const bool several = where.several_nodes();
+  // Messages between nodes take longer than copies within one: larger slices make up for it.
+  sharing how;
+  if (several) how.slot_bytes = std::uint64_t{1} << 20;
+  auto rows = tuning_of(tuned, where);
+  auto made = std::make_unique<runner>(memory, std::move(where), how, std::move(rows));
   if (!made->memory().complete()) {
-    *obstacle = "some ranks share no memory: they are on several nodes";
+    *obstacle = "some ranks of a node share no memory";
     return {};
   }
-  return {&plan_backend(), nullptr, reinterpret_cast<sucl_backend_comm*>(made.release())};
+  return {several ? &between_nodes() : &plan_backend(), nullptr,
+          reinterpret_cast<sucl_backend_comm*>(made.release())};
+}
+
+const placement& plan_placement(const channel& plans) { return of(plans.comm).where(); }
+
+void lend_scratch(const channel& lender, int rank, int size, compiled_code& code) {
+  const std::uint64_t bytes = (code.code.scratch_bytes + 63) / 64 * 64;
+  if (bytes == 0) return;
+  code.lender = lender;
+  code.region = make_mapped(lender, rank, bytes * compiled_code::copies);
+  for (std::size_t c = 0; c < compiled_code::copies; ++c)
+    for (int r = 0; r < size; ++r) {
+      auto* part = static_cast<std::byte*>(code.region.peers[r]);
+      code.scratch[c].push_back(part ? part + c * bytes : nullptr);
+    }
+}
+
+void add_compiled(const channel& plans, std::uint64_t number, std::unique_ptr<compiled_code> code) {
+  of(plans.comm).add(number, std::move(code));
+}
+
+void remove_compiled(const channel& plans, std::uint64_t number) {
+  of(plans.comm).remove_compiled(number);
+}
+
+bool can_read(const channel& memory, int size) {
+  if (!memory.table->memory_read) return false;
+  // Reading nothing asks whether anything may be read.
+  std::byte nothing{};
+  for (int r = 0; r < size; ++r)
+    if (const auto status = memory.table->memory_read(memory.comm, r, &nothing, 0, 0)) {
+      take_last(status);
+      return false;
+    }
+  return true;
+}
+
+void allow_reads(const channel& plans) { of(plans.comm).shapes().allow_reads(); }
+
+void retune(const channel& plans, const tune::table* tuned) { of(plans.comm).shapes().use(tuned); }
+
+std::string describe_plan(const channel& plans, const sucl_operation& o) {
+  return of(plans.comm).shapes().describe(o);
 }
 
 }  // namespace sucl::core

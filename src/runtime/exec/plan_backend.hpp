@@ -6,11 +6,13 @@
 /// backend lends.
 #pragma once
 
-#include "runtime/channel.hpp"
+#include "runtime/exec/compiled.hpp"
+#include "runtime/exec/placement.hpp"
 #include "runtime/selection.hpp"
 
 #include <sucl/export.hpp>
 
+#include <memory>
 #include <string>
 
 namespace sucl::core {
@@ -18,13 +20,37 @@ namespace sucl::core {
 /// Most ranks that a communicator may have for it.
 inline constexpr int most_plan_ranks = 64;
 
-/// Its table, for who wants to know what it carries: its query needs no state.
+/// Its table within a node, for who wants to know what it carries: its query needs no state.
+/// Between nodes it carries less.
 SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 
-/// A channel for one communicator. Collective. `memory` lends the memory, and must outlive it.
-/// Throws where there is none; `*obstacle` says why it cannot be used, on every rank alike, though
-/// nothing failed.
-channel plan_channel(const channel& memory, int rank, int size, std::string* obstacle);
+/// A channel for one communicator. Collective. `memory` lends the memory, and must outlive it. The
+/// channel ends the transports in `where`, on an error too. Throws where there is no memory;
+/// `*obstacle` says why it cannot be used, on every rank alike, though nothing failed.
+/// `tuned` may be null.
+channel plan_channel(const channel& memory, placement where, std::string* obstacle,
+                     const tune::table* tuned = nullptr);
+
+/// Whether this rank may copy from the memory of every other one.
+bool can_read(const channel& memory, int size);
+/// Ranks may copy from each other's memory, all of them. Before the first operation.
+void allow_reads(const channel& plans);
+
+/// Goes by another tuning table, or by none (null). Nothing is in flight.
+void retune(const channel& plans, const tune::table* tuned);
+
+/// By which plans a channel carries an operation, in lines for people; empty if that is not known
+/// beforehand.
+std::string describe_plan(const channel& plans, const sucl_operation& o);
+/// Where the ranks of such a channel are.
+const placement& plan_placement(const channel& plans);
+/// Makes the scratch that a compiled plan needs. Collective; blocks, and touches nothing that
+/// operations use.
+void lend_scratch(const channel& lender, int rank, int size, compiled_code& code);
+/// Makes a compiled plan known, and forgets it. Not while another thread is in the channel; nothing
+/// runs it.
+void add_compiled(const channel& plans, std::uint64_t number, std::unique_ptr<compiled_code> code);
+void remove_compiled(const channel& plans, std::uint64_t number);
 
 /// Memory that all ranks of such a channel reach: operations on it need no copies. `lender` is the
 /// channel below. Collective; blocks, and touches nothing that operations use.
@@ -33,7 +59,8 @@ sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes);
 /// the same on every rank. Not while another thread is in the channel.
 void add_mapped(const channel& plans, const sucl_region& region, std::uint64_t number,
                 std::uint64_t sequence);
-/// Gives it back. False if `base` is not the begin of such memory.
-bool remove_mapped(const channel& plans, const channel& lender, void* base);
+/// Gives it back; operations of a higher sequence number than `sequence` are not on it. False if
+/// `base` is not the begin of such memory.
+bool remove_mapped(const channel& plans, const channel& lender, void* base, std::uint64_t sequence);
 
 }  // namespace sucl::core

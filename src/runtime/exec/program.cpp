@@ -31,16 +31,24 @@ struct flag_key {
 
 bool is_signal(const instruction& i) { return i.op == opcode::signal; }
 
-// Numbers the signals of all ranks: those that follow each other are one store.
-std::map<flag_key, std::vector<appearance>> number_signals(const plan::schedule& s) {
+// The signals with which a channel begins: they say that the rank is there.
+std::size_t leading_signals(const plan::channel& code) {
+  return static_cast<std::size_t>(std::find_if_not(code.begin(), code.end(), is_signal) -
+                                  code.begin());
+}
+
+// Numbers the signals of all ranks: those that follow each other are one store. Those that are left
+// out, where all have `entered`, have the number 0, which every word has reached.
+std::map<flag_key, std::vector<appearance>> number_signals(const plan::schedule& s, bool entered) {
   std::map<flag_key, std::vector<appearance>> all;
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     for (std::size_t c = 0; c < s.ranks[r].channels.size(); ++c) {
       const auto& code = s.ranks[r].channels[c];
+      const std::size_t skipped = entered ? leading_signals(code) : 0;
       std::uint64_t value = 0;
       for (std::size_t i = 0; i < code.size(); ++i) {
         if (!is_signal(code[i])) continue;
-        if (i == 0 || !is_signal(code[i - 1])) ++value;
+        if (i >= skipped && (i == 0 || !is_signal(code[i - 1]))) ++value;
         all[{static_cast<std::int32_t>(r), code[i].peer, code[i].dst_offset}].push_back(
             {static_cast<std::uint32_t>(c), value});
       }
@@ -69,19 +77,28 @@ struct movement {
 
 class lowering {
  public:
-  lowering(const plan::schedule& s, int rank, const blocking& cut)
-      : m_schedule(s), m_rank(rank), m_cut(cut), m_signals(number_signals(s)) {}
+  lowering(const plan::schedule& s, const placement& where, const blocking& cut, bool entered)
+      : m_schedule(s),
+        m_where(where),
+        m_rank(where.rank),
+        m_cut(cut),
+        m_entered(entered),
+        m_signals(number_signals(s, entered)) {}
 
   program run() {
     const plan::program& mine = m_schedule.ranks[static_cast<std::size_t>(m_rank)];
-    for (const auto& p : m_schedule.ranks) {
+    for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      const plan::program& p = m_schedule.ranks[r];
       m_out.scratch_bytes = std::max(m_out.scratch_bytes, p.scratch_bytes);
       if (p.channels.size() > most_channels)
         base::fail(errc::unsupported,
                    "a plan with " + std::to_string(p.channels.size()) + " channels",
                    "The executor takes up to " + std::to_string(most_channels));
       for (const auto& c : p.channels)
-        for (const instruction& i : c) note_spaces(i);
+        for (const instruction& i : c) {
+          note_spaces(i);
+          check_reach(r, i);
+        }
     }
     for (const auto& code : mine.channels) {
       m_out.channels.emplace_back();
@@ -99,6 +116,29 @@ class lowering {
     m_out.posts |= i.op == opcode::send || i.op == opcode::receive;
   }
 
+  // Only messages leave a node.
+  void check_reach(std::size_t rank, const instruction& i) const {
+    if (i.peer < 0 || i.op == opcode::send || i.op == opcode::receive) return;
+    if (m_where.node_of[rank] == m_where.node_of[static_cast<std::size_t>(i.peer)]) return;
+    base::fail(errc::invalid_argument,
+               "a plan has rank " + std::to_string(rank) + " " + plan::name(i.op) + " with rank " +
+                   std::to_string(i.peer) + ", which is on another node",
+               "Use messages between nodes");
+  }
+
+  std::uint32_t transport_of(std::uint8_t level) const {
+    const std::string& via = m_schedule.levels[level].via;
+    std::string names;
+    for (std::size_t t = 0; t < m_where.transports.size(); ++t) {
+      if (via == "any" || via == m_where.transports[t].name) return static_cast<std::uint32_t>(t);
+      names += ", " + m_where.transports[t].name;
+    }
+    base::fail(errc::invalid_argument,
+               "a plan uses the transport '" + via + "', which is not there",
+               "The transports of this communicator are ipc (within nodes)" + names +
+                   "; any takes the fastest");
+  }
+
   std::int32_t owner(space s, std::int32_t peer) const {
     return plan::is_remote(s) ? peer : m_rank;
   }
@@ -109,7 +149,7 @@ class lowering {
 
   void channel(const plan::channel& code) {
     std::uint64_t value = 0;
-    for (std::size_t i = 0; i < code.size(); ++i) {
+    for (std::size_t i = m_entered ? leading_signals(code) : 0; i < code.size(); ++i) {
       const instruction& one = code[i];
       if (moves(one)) {
         i = move(code, i);
@@ -136,6 +176,7 @@ class lowering {
   void wait(const instruction& i) {
     const flag_key key{i.peer, m_rank, i.dst_offset};
     const appearance& a = m_signals.at(key)[m_waits[key]++];
+    if (a.value == 0) return;
     step& s = add(action::wait);
     s.peer = i.peer;
     s.channel = a.channel;
@@ -146,10 +187,15 @@ class lowering {
     const bool sends = i.op == opcode::send;
     const space where = sends ? i.src : i.dst;
     const auto first = static_cast<std::uint32_t>(m_out.sources.size());
-    m_out.sources.push_back({where, m_rank, -1, sends ? i.src_offset : i.dst_offset});
+    std::uint64_t left = i.bytes;
+    m_out.sources.push_back(place(where, m_rank, sends ? i.src_offset : i.dst_offset, &left));
+    if (left < i.bytes)
+      base::fail(errc::unsupported, "a message of a plan has parts of several blocks",
+                 "Use an algorithm that packs them, as node_shot does");
     step& s = add(sends ? action::send : action::receive);
     s.peer = i.peer;
-    s.level = i.level;
+    s.channel = transport_of(i.level);
+    s.value = i.level * most_channels + (m_out.channels.size() - 1);
     s.first = first;
     s.sources = 1;
     s.bytes = i.bytes;
@@ -219,8 +265,10 @@ class lowering {
   }
 
   const plan::schedule& m_schedule;
+  const placement& m_where;
   const std::int32_t m_rank;
   const blocking& m_cut;
+  const bool m_entered;
   const std::map<flag_key, std::vector<appearance>> m_signals;
   std::map<flag_key, std::size_t> m_waits;
   program m_out;
@@ -228,8 +276,8 @@ class lowering {
 
 }  // namespace
 
-program lower(const plan::schedule& s, int rank, const blocking& cut) {
-  return lowering(s, rank, cut).run();
+program lower(const plan::schedule& s, const placement& where, const blocking& cut, bool entered) {
+  return lowering(s, where, cut, entered).run();
 }
 
 }  // namespace sucl::core

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "plan/schedule.hpp"
+#include "runtime/exec/placement.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -28,12 +29,11 @@ struct step {
     fold,     ///< to <- the combination of several sources
     signal,   ///< this channel's word becomes `value`
     wait,     ///< until the word of channel `channel` of `peer` is at least `value`
-    send,     ///< post to another transport
+    send,     ///< post to transport `channel`, with tag `value` in its run
     receive,  ///< the same
-    fence     ///< until the posted ones are done, but `bytes` of them
+    fence     ///< until those of this channel are done, but `bytes` of them
   };
   action what = action::copy;
-  std::uint8_t level = 0;
   bool own_block = false;  ///< copies a rank's input to its own output
   std::int32_t peer = -1;
   std::uint32_t channel = 0;
@@ -53,7 +53,7 @@ struct program {
   bool in_place = false;   ///< right too where the input lies in recv
   bool maps_send = false;  ///< peers' inputs are read
   bool maps_recv = false;  ///< peers' outputs are read or written
-  bool posts = false;      ///< uses another transport
+  bool posts = false;      ///< sends or receives messages
 };
 
 /// How the packed spaces of a slice lie in the user's memory: the ends of their blocks in bytes, or
@@ -66,8 +66,15 @@ struct blocking {
 /// Most channels that a rank may have.
 inline constexpr std::size_t most_channels = 16;
 
-/// Lowers the part of `rank`. Throws errc::unsupported where the schedule has more channels or
-/// signals than the executor counts. The schedule must have been verified.
-program lower(const plan::schedule& s, int rank, const blocking& cut);
+/// Tags of the messages of one run: its levels and channels.
+inline constexpr std::uint64_t tags_of_run = 256 * most_channels;
+
+/// Lowers the part of this rank. Throws errc::unsupported where the schedule has more channels or
+/// signals than the executor counts, errc::invalid_argument where a level names a transport that
+/// there is not, or ranks of different nodes touch each other's memory. The schedule must have been
+/// verified. `entered`: every rank is known to have begun the operation, so that what only says so
+/// is left out.
+program lower(const plan::schedule& s, const placement& where, const blocking& cut,
+              bool entered = false);
 
 }  // namespace sucl::core

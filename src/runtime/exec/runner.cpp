@@ -3,8 +3,8 @@
 #include "runtime/exec/runner.hpp"
 
 #include "base/error.hpp"
-
-#include <sched.h>
+#include "runtime/core_services.hpp"
+#include "runtime/operation.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,17 +14,13 @@ namespace {
 
 using action = step::action;
 
-// Below this, data beside the flag is as fast as can be.
-constexpr std::uint64_t least_mapped_bytes = 2048;
-
 // Looks at what is not there before the processor is given away, some ten nanoseconds each: some
 // microseconds where there is a processor for each rank, none to speak of where the peer needs it.
-int patience(int ranks) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-  return processors >= ranks ? 500 : 10;
-}
+constexpr int patience = 500, patience_in_a_crowd = 10;
+
+// Looks without a pause between them. A pause takes as long as a word needs from core to core, on
+// some processors as 140 cycles, and small messages come before it would be over.
+constexpr int eager_looks = 100;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -43,15 +39,18 @@ inline void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes
 
 }  // namespace
 
-runner::runner(const channel& memory, int rank, int size, const sharing& how,
-               std::span<const tuning_row> tuning)
-    : m_rank(rank),
-      m_size(size),
+runner::runner(const channel& memory, placement where, const sharing& how,
+               std::vector<tuning_row> tuning)
+    : m_where(std::move(where)),
+      m_rank(m_where.rank),
+      m_size(m_where.size),
+      m_neighbours(m_where.neighbours()),
+      m_transports(m_where.transports),
       m_lender(memory),
-      m_memory(memory, rank, size, how),
-      m_shapes(rank, size, how.slot_bytes, tuning),
-      m_looks(patience(size)),
-      m_known(static_cast<std::size_t>(size), 0) {
+      m_memory(memory, m_where, how),
+      m_shapes(m_where, how.slot_bytes, std::move(tuning)),
+      m_looks(m_where.crowded ? patience_in_a_crowd : patience),
+      m_known(static_cast<std::size_t>(m_size), 0) {
   m_sure = m_memory.slots();
 }
 
@@ -59,144 +58,115 @@ runner::~runner() {
   for (mapped_memory& m : m_memories) m_lender.table->memory_destroy(m_lender.comm, &m.region);
 }
 
-execution* runner::start(const sucl_operation& o) {
-  if (m_shapes.crowded() && m_head == m_queue.size() && m_begun == m_retired) m_shapes.forget();
+runner::owned_transports::~owned_transports() {
+  for (const transport& t : list) t.via.table->comm_destroy(t.via.comm);
+}
+
+void runner::abort() {
+  for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
+}
+
+// ---- operations
+
+execution* runner::take_request() {
   if (m_free.empty()) {
     m_requests.push_back(std::make_unique<execution>());
     m_requests.back()->peer_send.resize(static_cast<std::size_t>(m_size));
     m_requests.back()->peer_recv.resize(static_cast<std::size_t>(m_size));
     m_free.push_back(m_requests.back().get());
   }
-  execution* r = m_free.back();
-  r->announcing = may_be_mapped(o);
-  if (r->announcing) {
-    sucl_operation nothing{};
-    nothing.kind = SUCL_KIND_BARRIER;
-    r->how = &m_shapes.of(nothing, reach::staged);
-    // What is wrong with its plans is found now.
-    m_shapes.of(o, reach::mapped);
-    m_shapes.of(o, reach::staged);
+  return m_free.back();
+}
+
+execution* runner::start(const sucl_operation& o) {
+  if (m_broken) throw error(*m_broken);
+  if (m_shapes.crowded() && m_head == m_queue.size() && m_begun == m_retired) m_shapes.forget();
+  execution* r = take_request();
+  r->what = o;
+  r->own = nullptr;
+  r->reading = false;
+  r->announcing = execution::notice::none;
+  r->element_size = o.element_size;
+  r->failure.reset();
+  if (o.kind == compiled_plan_kind) {
+    start_compiled(*r);
+  } else if (has_hidden_counts(o.kind)) {
+    r->announcing = execution::notice::counts;
   } else {
     r->how = &m_shapes.of(o, reach::staged);
+    r->fold = reduces(static_cast<kind>(o.kind)) ? find_fold(o.type, o.op) : nullptr;
+    const bool maps = may_be_mapped(o);
+    if (maps) m_shapes.of(o, reach::mapped);  // what is wrong with its plan is found now
+    if (maps || may_be_read(o)) r->announcing = execution::notice::memory;
   }
+  set_memory(*r);
+  if (r->announcing != execution::notice::none) announce(*r);
   m_free.pop_back();
-  r->what = o;
-  r->fold = reduces(static_cast<kind>(o.kind)) ? find_fold(o.type, o.op) : nullptr;
-  r->element_size = o.element_size;
   r->started = r->finished = 0;
-  r->send = static_cast<std::byte*>(const_cast<void*>(o.send));
-  r->recv = static_cast<std::byte*>(o.recv);
-  if (o.flags & SUCL_FLAG_IN_PLACE) {
-    r->send = r->recv;
-    const auto self = static_cast<std::uint64_t>(m_rank);
-    if (o.kind == SUCL_KIND_ALLGATHER || o.kind == SUCL_KIND_GATHER)
-      r->send += self * o.count * o.element_size;
-    if (o.kind == SUCL_KIND_ALLGATHERV) r->send += o.recv_displs[self] * o.element_size;
-  }
   if (!r->done()) m_queue.push_back(r);
   return r;
 }
 
-// ---- memory that is mapped
-
-namespace {
-
-// What a rank tells of its memory beside the word of its barrier.
-struct card {
-  std::uint64_t send_memory, send_offset;  // number of the memory, 0: none
-  std::uint64_t recv_memory, recv_offset;
-  std::uint64_t in_place;
-};
-static_assert(sizeof(card) <= shared_memory::inline_bytes);
-
-// Whether this rank has input, or output, that others may look at.
-bool gives(const sucl_operation& o, int rank) {
-  const bool from_root = o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_SCATTER;
-  return !from_root || rank == o.root;
-}
-
-}  // namespace
-
-void runner::add(const mapped_memory& m, std::uint64_t sequence) {
-  m_memories.push_back(m);
-  m_mapped_since = std::min(m_mapped_since, sequence);
-}
-
-bool runner::remove(const void* base, mapped_memory& m) {
-  const auto found = std::find_if(m_memories.begin(), m_memories.end(),
-                                  [&](const auto& known) { return known.region.base == base; });
-  if (found == m_memories.end()) return false;
-  m = *found;
-  m_memories.erase(found);
-  return true;
-}
-
-// Whether it is worth to find out if all its memory is mapped. The same on every rank.
-bool runner::may_be_mapped(const sucl_operation& o) const {
-  if (o.sequence <= m_mapped_since) return false;
-  if (o.kind == SUCL_KIND_BARRIER || o.kind == SUCL_KIND_SCAN || o.kind == SUCL_KIND_EXSCAN ||
-      o.kind == SUCL_KIND_ALLGATHERV || o.kind == SUCL_KIND_REDUCE_SCATTER)
-    return false;
-  return o.count * o.element_size >= least_mapped_bytes;
-}
-
-void runner::announce(const run& r) const {
-  const execution& e = *r.owner;
-  card mine{};
-  for (const mapped_memory& m : m_memories) {
-    const auto* base = static_cast<const std::byte*>(m.region.base);
-    if (e.send && m.holds(e.send)) {
-      mine.send_memory = m.number;
-      mine.send_offset = static_cast<std::uint64_t>(e.send - base);
-    }
-    if (e.recv && m.holds(e.recv)) {
-      mine.recv_memory = m.number;
-      mine.recv_offset = static_cast<std::uint64_t>(e.recv - base);
-    }
+// Where the operation's input and output begin.
+void runner::set_memory(execution& e) {
+  const sucl_operation& o = e.what;
+  e.send = static_cast<std::byte*>(const_cast<void*>(o.send));
+  e.recv = static_cast<std::byte*>(o.recv);
+  e.send_counts = o.send_counts;
+  e.send_displs = o.send_displs;
+  if (o.kind == SUCL_KIND_BARRIER) {  // between nodes it gathers a byte of each rank
+    e.note.resize(1);
+    e.notes.resize(static_cast<std::size_t>(m_size));
+    e.send = reinterpret_cast<std::byte*>(e.note.data());
+    e.recv = reinterpret_cast<std::byte*>(e.notes.data());
   }
-  mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
-  std::memcpy(r.scratch[m_rank], &mine, sizeof mine);
-}
-
-// Finds the memory of all ranks; false if some of it is out of reach. All ranks see the same.
-bool runner::all_mapped(execution& e, const run& r, const program& code) const {
-  const auto find = [&](std::uint64_t number, int rank, std::uint64_t offset) -> std::byte* {
-    for (const mapped_memory& m : m_memories)
-      if (number && m.number == number)
-        return static_cast<std::byte*>(m.region.peers[rank]) + offset;
-    return nullptr;
-  };
-  for (int rank = 0; rank < m_size; ++rank) {
-    card theirs;
-    std::memcpy(&theirs, r.scratch[rank], sizeof theirs);
-    const auto at = static_cast<std::size_t>(rank);
-    e.peer_send[at] = find(theirs.send_memory, rank, theirs.send_offset);
-    e.peer_recv[at] = find(theirs.recv_memory, rank, theirs.recv_offset);
-    if (code.maps_send && gives(e.what, rank) && !e.peer_send[at]) return false;
-    if (code.maps_recv && !e.peer_recv[at]) return false;
-    if (theirs.in_place && !code.in_place) return false;
+  if (!(o.flags & SUCL_FLAG_IN_PLACE)) return;
+  e.send = e.recv;
+  const auto self = static_cast<std::uint64_t>(m_rank);
+  switch (o.kind) {
+    case SUCL_KIND_ALLGATHER:
+    case SUCL_KIND_GATHER: e.send += self * o.count * o.element_size; break;
+    case SUCL_KIND_ALLGATHERV:
+    case SUCL_KIND_GATHERV: e.send += o.recv_displs[self] * o.element_size; break;
+    case SUCL_KIND_ALLTOALLV:
+      e.send_counts = o.recv_counts;
+      e.send_displs = o.recv_displs;
+      break;
+    default: break;
   }
-  return true;
 }
 
-// Everybody has announced: the operation goes on straight from and to the memory of all, or staged.
-void runner::decide(const run& r) {
-  execution& e = *r.owner;
-  e.announcing = false;
-  e.started = 0;
-  const shape& direct = m_shapes.of(e.what, reach::mapped);
-  e.how = all_mapped(e, r, direct.of(0)) && all_mapped(e, r, direct.of(direct.slices - 1))
-              ? &direct
-              : &m_shapes.of(e.what, reach::staged);
+// ---- compiled plans
+
+void runner::add(std::uint64_t number, std::unique_ptr<compiled_code> code) {
+  m_compiled.emplace_back(number, std::move(code));
+}
+
+void runner::remove_compiled(std::uint64_t number) {
+  std::erase_if(m_compiled, [&](const auto& c) { return c.first == number; });
+}
+
+void runner::start_compiled(execution& e) {
+  const auto found = std::find_if(m_compiled.begin(), m_compiled.end(),
+                                  [&](const auto& c) { return c.first == e.what.remote_region; });
+  if (found == m_compiled.end())
+    base::fail(errc::shut_down, "the compiled plan is not there any more",
+               "Keep the handle while the plan is used");
+  e.own = found->second.get();
+  e.how = &e.own->how;
+  e.fold = e.own->fold;
+  e.element_size = e.own->element_size;
 }
 
 // ---- runs
 
-// Whether every rank has finished the run that used the slot of run `number` before.
-bool runner::may_begin(std::uint64_t number) {
-  if (number <= m_sure) return true;
-  const std::uint64_t before = number - m_memory.slots();
-  for (int r = 0; r < m_size; ++r) {
+// Whether every rank of the node has finished the run that had this one's scratch before.
+bool runner::may_begin(std::uint64_t number, const execution& e) {
+  std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
+  if (e.own) before = std::max(before, e.own->last_run[e.own->starts % compiled_code::copies]);
+  if (before + m_memory.slots() <= m_sure) return true;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const int r : m_neighbours) {
     auto& known = m_known[static_cast<std::size_t>(r)];
     if (r == m_rank) {
       known = m_retired;
@@ -204,16 +174,17 @@ bool runner::may_begin(std::uint64_t number) {
       known = std::max(known, m_memory.finished(r).load(std::memory_order_acquire));
     }
     if (known < before) return false;
+    least = std::min(least, known);
   }
-  m_sure = *std::min_element(m_known.begin(), m_known.end()) + m_memory.slots();
+  m_sure = least + m_memory.slots();
   return true;
 }
 
 bool runner::begin_next() {
   if (m_head == m_queue.size() || m_begun - m_retired == window) return false;
   const std::uint64_t number = m_begun + 1;
-  if (!may_begin(number)) return false;
   execution* owner = m_queue[m_head];
+  if (!may_begin(number, *owner)) return false;
   if (owner->started == owner->how->slices) return false;  // its announcement is under way
   run& r = m_runs[number % window];
   r.owner = owner;
@@ -224,18 +195,26 @@ bool runner::begin_next() {
   r.scratch = m_memory.scratch(r.slot, r.code->scratch_bytes <= shared_memory::inline_bytes);
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
+  if (r.code->posts)
+    for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.posted[c].clear();
   m_begun = number;
-  if (owner->announcing) {
+  if (owner->own && owner->own->region.handle) {
+    const std::size_t copy = owner->own->starts++ % compiled_code::copies;
+    owner->own->last_run[copy] = number;
+    r.scratch = owner->own->scratch[copy].data();
+  }
+  if (owner->announcing != execution::notice::none) {
     ++owner->started;
-    announce(r);
     return true;
   }
-  if (++owner->started < owner->how->slices) return true;
-  if (++m_head == m_queue.size()) {
-    m_queue.clear();
-    m_head = 0;
-  }
+  if (++owner->started == owner->how->slices) next_in_queue();
   return true;
+}
+
+void runner::next_in_queue() {
+  if (++m_head < m_queue.size()) return;
+  m_queue.clear();
+  m_head = 0;
 }
 
 inline std::byte* runner::address(const run& r, const operand& o) const {
@@ -249,19 +228,43 @@ inline std::byte* runner::address(const run& r, const operand& o) const {
   if (o.block < 0) return base;
   const shape& s = *q.how;
   const auto block = static_cast<std::size_t>(o.block);
+  if (s.clipped)
+    return base + (sends ? q.send_displs : q.what.recv_displs)[block] * q.what.element_size;
   if (sends && !s.positions.empty()) return base + s.positions[block];
   if (!sends && s.positions_scale) return base + q.what.recv_displs[block] * s.positions_scale;
   return base + block * s.block_bytes;
 }
 
+// The bytes of a block from here on, where blocks have lengths of their own.
+std::uint64_t runner::length(const run& r, const operand& o) const {
+  if (o.where == plan::space::scratch) return ~std::uint64_t{0};
+  const execution& q = *r.owner;
+  std::uint64_t count = q.what.count;
+  if (o.block >= 0)
+    count = (o.where == plan::space::send ? q.send_counts : q.what.recv_counts)[o.block];
+  const std::uint64_t bytes = count * q.what.element_size, before = r.shift + o.offset;
+  return bytes > before ? bytes - before : 0;
+}
+
 inline void runner::copy(const run& r, const step& s) const {
   const execution& q = *r.owner;
+  const operand& source = r.code->sources[s.first];
   // The root of a scatter in place keeps its block where it lies.
-  if (s.own_block && (q.what.flags & SUCL_FLAG_IN_PLACE) && q.what.kind == SUCL_KIND_SCATTER)
+  if (s.own_block && (q.what.flags & SUCL_FLAG_IN_PLACE) &&
+      q.announcing == execution::notice::none &&
+      (q.what.kind == SUCL_KIND_SCATTER || q.what.kind == SUCL_KIND_SCATTERV))
     return;
+  std::uint64_t bytes = s.bytes;
+  if (q.how->clipped) {
+    bytes = std::min({bytes, length(r, s.to), length(r, source)});
+    if (bytes == 0) return;
+  }
   std::byte* to = address(r, s.to);
-  const std::byte* from = address(r, r.code->sources[s.first]);
-  if (to != from) move_bytes(to, from, s.bytes);
+  const std::byte* from = address(r, source);
+  if (q.reading && source.rank != m_rank && source.where != plan::space::scratch)
+    read(r, source.rank, to, from, bytes);
+  else if (to != from)
+    move_bytes(to, from, bytes);
 }
 
 inline void runner::fold(const run& r, const step& s) const {
@@ -277,13 +280,59 @@ inline void runner::fold(const run& r, const step& s) const {
 inline bool runner::wait(run& r, const step& s, int looks) {
   const auto word = m_memory.at(r.slot, s.peer, s.channel);
   const std::uint64_t wanted = value_of(r, s.value);
-  while (word.load(std::memory_order_acquire) < wanted) {
-    if (looks-- <= 0) return false;
-    relax();
+  for (int look = 0; word.load(std::memory_order_acquire) < wanted; ++look) {
+    if (look >= looks) return false;
+    if (look >= eager_looks) relax();
   }
   // Whoever is in this run has finished those that are out of its window.
   auto& known = m_known[static_cast<std::size_t>(s.peer)];
   if (r.number > window) known = std::max(known, r.number - window);
+  return true;
+}
+
+// ---- messages
+
+void runner::post(run& r, std::uint32_t channel, const step& s) {
+  const transport& t = m_where.transports[s.channel];
+  sucl_operation o{};
+  o.struct_size = sizeof o;
+  o.type = SUCL_TYPE_BYTES;
+  o.element_size = 1;
+  o.count = s.bytes;
+  o.root = o.source = s.peer;
+  // At most `window` runs are under way here: their tags differ, and messages of one tag come in
+  // the order of their runs.
+  o.tag = static_cast<std::int32_t>(r.number % (window + 1) * tags_of_run + s.value);
+  o.sequence = r.number;
+  std::byte* memory = address(r, r.code->sources[s.first]);
+  if (s.what == action::send) {
+    o.kind = SUCL_KIND_SEND;
+    o.send = memory;
+  } else {
+    o.kind = SUCL_KIND_RECV;
+    o.recv = memory;
+  }
+  sucl_request* request = nullptr;
+  if (const auto status = t.via.table->post(t.via.comm, &o, &request))
+    throw_last(status, t.name, "a message of a plan", m_rank);
+  r.posted[channel].list.push_back({request, s.channel});
+}
+
+bool runner::landed(const transfer& t) const {
+  if (!t.request) return true;
+  const transport& by = m_where.transports[t.transport];
+  std::int32_t done = 0;
+  if (const auto status = by.via.table->test(by.via.comm, t.request, &done))
+    throw_last(status, by.name, "a message of a plan", m_rank);
+  return done != 0;
+}
+
+// Finishes the oldest messages until `keep` are left. A look costs much more than one at a word.
+bool runner::fence(transfers& t, std::uint64_t keep, int looks) {
+  looks /= 16;
+  for (; t.list.size() - t.head > keep; ++t.head)
+    while (!landed(t.list[t.head]))
+      if (looks-- <= 0) return false;
   return true;
 }
 
@@ -301,7 +350,11 @@ bool runner::advance_channel(run& r, std::uint32_t channel, int looks) {
       case action::wait:
         if (!wait(r, s, looks)) return false;
         break;
-      default: break;  // programs that post are refused where they are made
+      case action::send:
+      case action::receive: post(r, channel, s); break;
+      case action::fence:
+        if (!fence(r.posted[channel], s.bytes, looks)) return false;
+        break;
     }
   }
   return true;
@@ -319,16 +372,27 @@ bool runner::advance(run& r, int looks) {
 void runner::retire() {
   ++m_retired;
   execution* owner = m_runs[m_retired % window].owner;
-  if (owner->announcing) {
-    decide(m_runs[m_retired % window]);
-    m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
+  m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
+  if (owner->announcing == execution::notice::none) {
+    if (owner->reading) note_trouble(*owner);
+    ++owner->finished;
     return;
   }
-  m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
-  ++owner->finished;
+  decide(*owner);
+  if (owner->done()) next_in_queue();  // there is nothing to move
 }
 
 void runner::progress(int looks) {
+  if (m_broken) throw error(*m_broken);
+  try {
+    go_on(looks);
+  } catch (const error& e) {
+    m_broken = e.info();
+    throw;
+  }
+}
+
+void runner::go_on(int looks) {
   std::uint32_t over = 0;  // runs that are, by their place in the window
   for (;;) {
     while (begin_next()) {

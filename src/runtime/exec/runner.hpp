@@ -5,13 +5,17 @@
 /// The executor: runs the plans of one communicator, in order and several at once.
 #pragma once
 
+#include "runtime/exec/compiled.hpp"
 #include "runtime/exec/fold.hpp"
 #include "runtime/exec/shapes.hpp"
 #include "runtime/exec/shared.hpp"
 
+#include <sucl/error.hpp>
+
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace sucl::core {
@@ -31,39 +35,48 @@ struct mapped_memory {
 struct execution {
   sucl_operation what{};
   const shape* how = nullptr;
+  compiled_code* own = nullptr;  ///< of a compiled plan
   fold_function fold = nullptr;
   std::uint64_t element_size = 1;  ///< that folds count in
   std::byte* send = nullptr;       ///< where the input begins, in place too
   std::byte* recv = nullptr;
   std::uint64_t started = 0;   ///< slices
   std::uint64_t finished = 0;  ///< slices
-  /// The ranks tell each other first where their memory is, and then decide how to go on.
-  bool announcing = false;
-  std::vector<std::byte*> peer_send;  ///< by rank, where memory is mapped
+  /// The ranks tell each other first what only some know, and then decide how to go on.
+  enum class notice : std::uint8_t { none, memory, counts } announcing = notice::none;
+  std::vector<std::uint64_t> note, notes;  ///< what this rank tells, and what all do
+  std::vector<std::byte*> peer_send;       ///< by rank, where memory is mapped
   std::vector<std::byte*> peer_recv;
-  bool done() const { return !announcing && finished == how->slices; }
+  /// Of blocks whose lengths differ; in elements.
+  const std::uint64_t *send_counts = nullptr, *send_displs = nullptr;
+  bool reading = false;         ///< peers' memory is copied from, not mapped
+  std::uint64_t first_run = 0;  ///< of those that read
+  std::optional<error_info> failure;
+  bool done() const { return announcing == notice::none && finished == how->slices; }
 };
 
 /// Runs operations of one communicator. One thread at a time.
 ///
 /// An operation is one run of a program for each of its slices. Runs are numbered alike on every
-/// rank. Up to `window` of them are in progress: while one waits for a peer, the next one goes on.
-/// A run may begin when every rank has finished the one that had its slot before, which a rank
-/// mostly knows already from what it has waited for since.
+/// rank. Up to `window` of them are in progress: while one waits for a peer or for a message, the
+/// next one goes on. A run may begin when every rank of the node has finished the one that had its
+/// slot before, which a rank mostly knows already from what it has waited for since.
 class runner {
  public:
-  runner(const channel& memory, int rank, int size, const sharing& how,
-         std::span<const tuning_row> tuning = default_tuning());
+  runner(const channel& memory, placement where, const sharing& how,
+         std::vector<tuning_row> tuning = default_tuning());
   ~runner();
   runner(const runner&) = delete;
   runner& operator=(const runner&) = delete;
 
   const shared_memory& memory() const { return m_memory; }
+  const placement& where() const { return m_where; }
   shape_table& shapes() { return m_shapes; }
 
   /// Queues an operation. Throws where its plan cannot be made.
   execution* start(const sucl_operation& o);
-  /// Does what can be done without waiting, looking `looks` times at what is not there yet.
+  /// Does what can be done without waiting, looking `looks` times at what is not there yet. Throws
+  /// what a transport reports: then nothing goes on any more.
   void progress(int looks);
   /// Runs until the request is done, but gives up waiting when it takes long: then other work
   /// of the process has to go on.
@@ -71,15 +84,36 @@ class runner {
   /// Takes memory over that operations of a higher sequence number may be on. The same on every
   /// rank.
   void add(const mapped_memory& m, std::uint64_t sequence);
-  /// Gives back the memory that begins at `base`; false if there is none. Nothing uses it.
-  bool remove(const void* base, mapped_memory& m);
+  /// Gives back the memory that begins at `base`; false if there is none. Nothing uses it; after
+  /// the last one operations of a higher sequence number look for none.
+  bool remove(const void* base, std::uint64_t sequence, mapped_memory& m);
   const std::vector<mapped_memory>& memories() const { return m_memories; }
+
+  /// Takes a compiled plan over. Its number is that of the operations that start it.
+  void add(std::uint64_t number, std::unique_ptr<compiled_code> code);
+  /// Forgets it. Nothing runs it.
+  void remove_compiled(std::uint64_t number);
 
   /// Gives the request back.
   void recycle(execution* r) { m_free.push_back(r); }
+  /// Gives up what is on its way through transports. Afterwards there is only destruction.
+  void abort();
 
  private:
   static constexpr std::uint32_t window = 3;
+  struct transfer {
+    sucl_request* request;
+    std::uint32_t transport;
+  };
+  // The messages of a channel that no fence has finished, from `head` on.
+  struct transfers {
+    std::vector<transfer> list;
+    std::size_t head = 0;
+    void clear() {
+      list.clear();
+      head = 0;
+    }
+  };
   struct run {
     execution* owner = nullptr;
     const program* code = nullptr;
@@ -89,18 +123,38 @@ class runner {
     std::byte* const* scratch = nullptr;
     std::uint32_t ended = 0;  ///< channels
     std::array<std::uint32_t, most_channels> at{};
+    std::array<transfers, most_channels> posted;
   };
 
+  execution* take_request();
+  void set_memory(execution& e);
+  void start_compiled(execution& e);
+  void announce(execution& e);
+  void go_on(int looks);
   bool begin_next();
+  void next_in_queue();
   bool may_be_mapped(const sucl_operation& o) const;
-  void announce(const run& r) const;
-  void decide(const run& r);
-  bool all_mapped(execution& e, const run& r, const program& code) const;
-  bool may_begin(std::uint64_t number);
+  bool may_be_read(const sucl_operation& o);
+  void tell_memory(execution& e) const;
+  void tell_counts(execution& e) const;
+  void decide(execution& e);
+  void decide_reach(execution& e);
+  bool any_in_place(const execution& e) const;
+  void take_addresses(execution& e) const;
+  void read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
+            std::uint64_t bytes) const;
+  void note_trouble(execution& e) const;
+  void decide_lengths(execution& e);
+  bool all_mapped(execution& e, const program& code) const;
+  bool may_begin(std::uint64_t number, const execution& e);
   bool advance(run& r, int looks);
   bool advance_channel(run& r, std::uint32_t channel, int looks);
   bool wait(run& r, const step& s, int looks);
+  void post(run& r, std::uint32_t channel, const step& s);
+  bool fence(transfers& t, std::uint64_t keep, int looks);
+  bool landed(const transfer& t) const;
   std::byte* address(const run& r, const operand& o) const;
+  std::uint64_t length(const run& r, const operand& o) const;
   void copy(const run& r, const step& s) const;
   void fold(const run& r, const step& s) const;
   void retire();
@@ -108,12 +162,29 @@ class runner {
     return r.number << 16 | signal;
   }
 
-  int m_rank, m_size;
+  // Ended with the runner, also if its making fails.
+  struct owned_transports {
+    const std::vector<transport>& list;
+    explicit owned_transports(const std::vector<transport>& transports) : list(transports) {}
+    owned_transports(const owned_transports&) = delete;
+    owned_transports& operator=(const owned_transports&) = delete;
+    ~owned_transports();
+  };
+
+  const placement m_where;
+  const int m_rank, m_size;
+  const std::vector<int> m_neighbours;
+  const owned_transports m_transports;
   channel m_lender;
   shared_memory m_memory;
   shape_table m_shapes;
   std::vector<mapped_memory> m_memories;
-  std::uint64_t m_mapped_since = ~std::uint64_t{0};  ///< operations after this one may be mapped
+  std::vector<std::pair<std::uint64_t, std::unique_ptr<compiled_code>>> m_compiled;
+  /// Operations after `since` up to `until` may be on mapped memory.
+  struct mapped_time {
+    std::uint64_t since, until;
+  };
+  std::vector<mapped_time> m_mapped_times;
   int m_looks;  ///< at a word before the processor is given away
 
   std::vector<std::unique_ptr<execution>> m_requests;
@@ -127,6 +198,7 @@ class runner {
   std::uint64_t m_steps = 0;           ///< taken so far: whether something moves
   std::uint64_t m_sure = 0;            ///< runs up to this number may begin
   std::vector<std::uint64_t> m_known;  ///< by rank: it has finished the runs up to here
+  std::optional<error_info> m_broken;  ///< why nothing goes on
 };
 
 }  // namespace sucl::core

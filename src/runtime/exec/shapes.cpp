@@ -6,24 +6,18 @@
 #include "plan/builder.hpp"
 #include "plan/passes.hpp"
 #include "plan/verify.hpp"
+#include "runtime/exec/between_nodes.hpp"
+#include "runtime/operation.hpp"
+#include "runtime/selection.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace sucl::core {
 namespace {
 
-constexpr std::uint64_t KiB = 1024;
-constexpr std::uint64_t any_size = ~std::uint64_t{0};
-
-// What was measured to be best on processors of two cores and more, with ordinary caches.
-constexpr tuning_row tuning[] = {
-    {SUCL_KIND_ALLREDUCE, reach::staged, 64 * KiB, "staged_one_shot", 64 * KiB},
-    {SUCL_KIND_ALLREDUCE, reach::staged, any_size, "staged_two_shot", 128 * KiB},
-    {SUCL_KIND_ALLREDUCE, reach::mapped, any_size, "mapped_two_shot", 256 * KiB},
-    {SUCL_KIND_COUNT, reach::mapped, any_size, "mapped_one_shot", 512 * KiB},
-    {SUCL_KIND_COUNT, reach::staged, 256 * KiB, "staged_one_shot", 64 * KiB},
-    {SUCL_KIND_COUNT, reach::staged, any_size, "staged_one_shot", 128 * KiB},
-};
+constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB;
+constexpr std::uint64_t any_size = base::range{}.high;
 
 bool sends_blocks(sucl_kind k) {
   return k == SUCL_KIND_SCATTER || k == SUCL_KIND_ALLTOALL || k == SUCL_KIND_REDUCE_SCATTER_BLOCK ||
@@ -65,51 +59,160 @@ std::vector<std::uint64_t> ends_of(const std::vector<std::uint64_t>& counts, int
 
 }  // namespace
 
-std::span<const tuning_row> default_tuning() noexcept { return tuning; }
-
-const tuning_row& shape_table::row_for(sucl_kind kind, reach memory, std::uint64_t bytes) const {
-  // Where everybody combines everything, work grows with the ranks twice.
-  const auto ranks = static_cast<std::uint64_t>(m_size);
-  if (kind == SUCL_KIND_ALLREDUCE && bytes < any_size / 4096) bytes = bytes * ranks * ranks / 4;
-  for (const tuning_row& r : m_tuning)
-    if ((r.kind == kind || r.kind == SUCL_KIND_COUNT) && r.memory == memory && bytes <= r.up_to)
-      return r;
-  return m_tuning.back();
+// What was measured to be best on processors of two cores and more, with ordinary caches.
+const std::vector<tuning_row>& default_tuning() {
+  constexpr sucl_kind any = SUCL_KIND_COUNT;
+  static const std::vector<tuning_row> rows{
+      {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
+      {SUCL_KIND_ALLGATHER, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
+      {SUCL_KIND_ALLTOALL, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
+      {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
+      {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
+      {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
+      {SUCL_KIND_ALLREDUCE, reach::staged, {0, any_size}, "staged_two_shot", 128 * KiB, {}},
+      {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * MiB}, "mapped_one_shot", 256 * KiB, {}},
+      {SUCL_KIND_ALLREDUCE, reach::mapped, {0, any_size}, "mapped_two_shot", 256 * KiB, {}},
+      {any, reach::mapped, {0, any_size}, "mapped_one_shot", 512 * KiB, {}},
+      {any, reach::staged, {0, 256 * KiB}, "staged_one_shot", 64 * KiB, {}},
+      {any, reach::staged, {0, any_size}, "staged_one_shot", 128 * KiB, {}},
+  };
+  return rows;
 }
 
-bool plans_carry(sucl_kind kind) noexcept {
-  switch (kind) {
-    case SUCL_KIND_ALLTOALLV:
-    case SUCL_KIND_GATHERV:
-    case SUCL_KIND_SCATTERV: return false;  // no rank knows all counts
-    default: return kind >= SUCL_KIND_BARRIER && kind <= SUCL_KIND_EXSCAN;
+std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& where) {
+  std::vector<tuning_row> rows;
+  if (tuned)
+    for (const tune::table_row& r : tuned->rows) {
+      if (r.backend != plan_backend_name || r.memory == tune::memory_kind::device ||
+          r.how.algorithm.empty() || !r.ranks.contains(static_cast<std::uint64_t>(where.size)))
+        continue;
+      reach memory = reach::staged;
+      if (r.how.algorithm.starts_with("read_")) memory = reach::read;
+      if (r.memory == tune::memory_kind::symmetric) memory = reach::mapped;
+      rows.push_back({static_cast<sucl_kind>(r.what), memory, r.bytes, plan::to_text(r.how),
+                      r.slice ? r.slice : 128 * KiB, r.origin});
+    }
+  // Who reads must know that its peers are there, and they wait for it: where ranks share
+  // processors, each of that costs a change of processes.
+  for (const tuning_row& r : default_tuning())
+    if (!where.crowded || r.memory != reach::read) rows.push_back(r);
+  return rows;
+}
+
+// Whether the executor runs the algorithm of a row for this kind, on memory of that reach.
+bool shape_table::runs(const tuning_row& row, sucl_kind kind) const {
+  if (row.memory == reach::read && !m_reads) return false;
+  if (row.origin.empty()) return true;
+  const plan::recipe how = plan::recipe_from_text(row.recipe);
+  const bool mapped = tune::memory_of(how) == tune::memory_kind::symmetric;
+  if (mapped != (row.memory == reach::mapped)) return false;
+  if (row.memory == reach::staged && !how.algorithm.starts_with("staged_")) return false;
+  plan::problem p;
+  p.kind = static_cast<sucl::kind>(kind);
+  p.ranks = m_size;
+  p.element_bytes = 4;
+  p.counts.assign(has_counts(kind) ? static_cast<std::size_t>(m_size) : 1, 1024);
+  return how.pipeline <= static_cast<int>(most_channels) && plan::refusal(p, how).empty();
+}
+
+// The first row that fits after `after`; null: there is none. Ordinary memory is staged where a
+// tuning table says so, whatever could be read.
+const tuning_row* shape_table::row_for(sucl_kind kind, reach memory, std::uint64_t bytes,
+                                       const tuning_row* after) const {
+  // Where everybody combines everything, work grows with the ranks twice.
+  const auto ranks = static_cast<std::uint64_t>(m_size);
+  const bool grows = kind == SUCL_KIND_ALLREDUCE && bytes < any_size / 4096;
+  const std::uint64_t on_two = grows ? bytes * ranks * ranks / 4 : bytes;
+  const tuning_row* end = m_tuning.data() + m_tuning.size();
+  for (const tuning_row* r = after ? after + 1 : m_tuning.data(); r != end; ++r) {
+    const bool tuned = !r->origin.empty();
+    if ((r->kind != kind && r->kind != SUCL_KIND_COUNT) ||
+        !r->bytes.contains(tuned ? bytes : on_two) || !runs(*r, kind))
+      continue;
+    if (r->memory == memory) return r;
+    if (tuned && memory == reach::read && r->memory == reach::staged) return nullptr;
   }
+  return nullptr;
+}
+
+std::string shape_table::describe(const sucl_operation& o) const {
+  const sucl_kind kind = o.kind;
+  if (kind == SUCL_KIND_BARRIER || kind > SUCL_KIND_EXSCAN || has_counts(kind) ||
+      has_hidden_counts(kind))
+    return {};
+  const std::uint64_t bytes = message_size_of(o, m_size).bytes;
+  std::string text;
+  const auto add = [&](const char* where, const std::string& recipe, std::uint64_t slice,
+                       const std::string& origin) {
+    text += std::string("  by     ") + where + recipe + " in slices of up to " +
+            base::print_bytes(slice) + (origin.empty() ? "" : ", tuning table (" + origin + ")") +
+            "\n";
+  };
+  if (m_several_nodes) {
+    const choice c = between_nodes(kind, bytes);
+    add("", c.algorithm, c.slice, "");
+    return text;
+  }
+  const tuning_row* read = may_be_reached(kind) ? row_for(kind, reach::read, bytes) : nullptr;
+  const tuning_row* staged = read ? read : row_for(kind, reach::staged, bytes);
+  add("", staged->recipe, staged->slice, staged->origin);
+  if (may_be_reached(kind)) {
+    const tuning_row* mapped = row_for(kind, reach::mapped, bytes);
+    add("on memory of allocate(): ", mapped->recipe, mapped->slice, mapped->origin);
+  }
+  for (const tuning_row& r : m_tuning)
+    if (!r.origin.empty() && r.kind == kind && r.bytes.contains(bytes) && !runs(r, kind))
+      text += "  not    " + r.recipe + " (" + r.origin + "): " +
+              (r.memory == reach::read ? "ranks may not read each other's memory"
+                                       : "it does not run in shared memory") +
+              "\n";
+  return text;
+}
+
+bool may_be_reached(sucl_kind kind) noexcept {
+  return kind != SUCL_KIND_BARRIER && kind != SUCL_KIND_SCAN && kind != SUCL_KIND_EXSCAN &&
+         kind != SUCL_KIND_ALLGATHERV && kind != SUCL_KIND_REDUCE_SCATTER;
+}
+
+bool plans_carry(sucl_kind kind, bool several_nodes) noexcept {
+  // Between nodes each pair would send as much as the largest one has to.
+  if (several_nodes && has_hidden_counts(kind)) return false;
+  return (kind >= SUCL_KIND_BARRIER && kind <= SUCL_KIND_EXSCAN) || kind == compiled_plan_kind;
+}
+
+shape_table::choice shape_table::between_nodes(sucl_kind kind, std::uint64_t bytes) const {
+  const std::uint64_t slice = 256 * KiB;
+  const auto what = static_cast<sucl::kind>(kind);
+  const auto recipe = recipe_between_nodes(what, std::min(bytes, slice), m_where.node_of);
+  return {plan::to_text(recipe), slice};
 }
 
 void shape_table::forget() {
   m_quick.fill({});
+  m_clipped.fill({});
   m_shapes.clear();
   m_programs.clear();
 }
 
-const shape& shape_table::look_up(const sucl_operation& o, reach memory) {
+const shape& shape_table::look_up(const sucl_operation& o, reach memory, bool in_place) {
   std::vector<std::uint64_t> key{
-      static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(memory), o.element_size,
-      rooted(static_cast<kind>(o.kind)) ? static_cast<std::uint64_t>(o.root) : 0, o.count};
+      static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(memory) * 2 + in_place,
+      o.element_size, rooted(static_cast<kind>(o.kind)) ? static_cast<std::uint64_t>(o.root) : 0,
+      o.count};
   if (has_counts(o.kind)) {
     key.back() = 0;
     key.insert(key.end(), o.recv_counts, o.recv_counts + m_size);
   }
   const auto found = m_shapes.find(key);
   if (found != m_shapes.end()) return *found->second;
-  auto made = std::make_unique<shape>(make(o, memory));
+  auto made = std::make_unique<shape>(make(o, memory, in_place));
   return *m_shapes.emplace(std::move(key), std::move(made)).first->second;
 }
 
-shape shape_table::make(const sucl_operation& o, reach memory) {
+shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
   shape s;
-  if (o.kind == SUCL_KIND_BARRIER) {
-    s.code.push_back(program_of({"barrier", o.kind, 0, 1, false, {}}));
+  if (o.kind == SUCL_KIND_BARRIER && !m_several_nodes) {
+    s.code.push_back(program_of({"barrier", o.kind, 0, 1, false, false, {}}));
     s.slices = 1;
     s.recipe = "barrier";
     return s;
@@ -117,26 +220,89 @@ shape shape_table::make(const sucl_operation& o, reach memory) {
   std::uint64_t bytes = o.count * o.element_size;
   if (has_counts(o.kind))
     bytes = *std::max_element(o.recv_counts, o.recv_counts + m_size) * o.element_size;
-  const tuning_row& row = row_for(o.kind, memory, bytes);
-  if (has_counts(o.kind))
-    cut_counts(o, row, s);
-  else
-    cut_uniform(o, row, s);
-  s.recipe = std::string(row.algorithm) + ", " + std::to_string(s.slices) + " slices of " +
-             std::to_string(s.slice_bytes) + " bytes";
+  if (m_several_nodes) return make_by(between_nodes(o.kind, bytes), o);
+  const tuning_row* row = row_for(o.kind, memory, bytes);
+  for (; row; row = row_for(o.kind, memory, bytes, row)) {
+    s = make_by({row->recipe, row->slice, memory != reach::staged}, o);
+    if (!in_place || serves_in_place(s)) return s;
+  }
+  s = {};
+  s.there = false;
   return s;
 }
 
+shape shape_table::make_by(choice c, const sucl_operation& o) {
+  shape s;
+  // Only what a slot has room for.
+  while (!(has_counts(o.kind) ? cut_counts(o, c, s) : cut_uniform(o, c, s))) {
+    s = {};
+    c.slice /= 2;
+    if (c.slice < o.element_size)
+      base::fail(errc::internal,
+                 "no plan for " + std::string(name(static_cast<kind>(o.kind))) + " fits into " +
+                     std::to_string(m_slot_bytes) + " bytes of scratch",
+                 "Report this, with the sizes of the operation");
+  }
+  s.recipe = c.algorithm + ", " + std::to_string(s.slices) +
+             (s.slices == 1 ? " slice of " : " slices of ") + std::to_string(s.slice_bytes) +
+             " bytes";
+  return s;
+}
+
+bool shape_table::serves_in_place(const shape& s) const {
+  return (!s.tail || s.tail->in_place) &&
+         std::all_of(s.code.begin(), s.code.end(), [](const program* p) { return p->in_place; });
+}
+
+const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes) {
+  sucl_operation uniform{};
+  uniform.kind = o.kind == SUCL_KIND_ALLTOALLV ? SUCL_KIND_ALLTOALL
+                 : o.kind == SUCL_KIND_GATHERV ? SUCL_KIND_GATHER
+                                               : SUCL_KIND_SCATTER;
+  const bool blocks = sends_blocks(uniform.kind);
+  // Few lengths, so that there are few programs.
+  const std::uint64_t most = 64 * KiB / static_cast<std::uint64_t>(blocks ? m_size : 1);
+  const std::uint64_t slice = std::min(std::bit_floor(std::max<std::uint64_t>(most, 64)),
+                                       std::bit_ceil(std::max<std::uint64_t>(bytes, 64)));
+  const std::uint64_t slices = (bytes + slice - 1) / slice;
+  const auto root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
+  clipped_entry& e = m_clipped[(slices + static_cast<unsigned>(o.kind) * 3 +
+                                static_cast<unsigned>(root) * 5 + std::bit_width(slice)) %
+                               m_clipped.size()];
+  if (e.found && e.kind == o.kind && e.root == root && e.slice == slice && e.slices == slices)
+    return *e.found;
+  std::vector<std::uint64_t> key{static_cast<std::uint64_t>(o.kind),
+                                 static_cast<std::uint64_t>(root), slice, slices};
+  const auto found = m_shapes.find(key);
+  if (found != m_shapes.end())
+    return *(e = {found->second.get(), o.kind, root, slice, slices}).found;
+  auto made = std::make_unique<shape>();
+  made->clipped = true;
+  made->slices = slices;
+  made->slice_bytes = slice;
+  made->recipe = "staged_one_shot of blocks of their own lengths";
+  if (slices > 0)
+    made->code.push_back(
+        program_of({"staged_one_shot", uniform.kind, root, 1, true, false, {slice}}));
+  e = {m_shapes.emplace(std::move(key), std::move(made)).first->second.get(), o.kind, root, slice,
+       slices};
+  return *e.found;
+}
+
 // Slices of `count` elements of each block, of equal length but for the last one.
-void shape_table::cut_uniform(const sucl_operation& o, const tuning_row& row, shape& s) {
+bool shape_table::cut_uniform(const sucl_operation& o, const choice& c, shape& s) {
   const std::uint64_t element = plan_element(o);
-  const std::uint64_t count = o.count * (o.element_size / element);
-  if (count == 0) return;
-  const auto blocks = static_cast<std::uint64_t>(sends_blocks(o.kind) ? m_size : 1);
-  // One rank's writing and another one's reading overlap from slice to slice.
-  const bool one_way = o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_REDUCE;
+  // A barrier between nodes gathers a byte of each rank.
+  const bool barrier = o.kind == SUCL_KIND_BARRIER;
+  const sucl_kind kind = barrier ? SUCL_KIND_ALLGATHER : o.kind;
+  const std::uint64_t count = barrier ? 1 : o.count * (o.element_size / element);
+  if (count == 0) return true;
+  const auto blocks = static_cast<std::uint64_t>(sends_blocks(kind) ? m_size : 1);
+  // One rank's writing and another one's reading overlap from slice to slice. Where nothing is
+  // staged only one of them works, and slices cost.
+  const bool one_way = !c.entered && (o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_REDUCE);
   const std::uint64_t overlapping = std::max(16 * KiB, count * element / 4);
-  const std::uint64_t slice = one_way ? std::min(row.slice, overlapping) : row.slice;
+  const std::uint64_t slice = one_way ? std::min(c.slice, overlapping) : c.slice;
   const std::uint64_t most = std::max<std::uint64_t>(1, slice / (blocks * element));
   s.slices = (count + most - 1) / most;
   // Cut on cache lines where there is more than one.
@@ -146,42 +312,47 @@ void shape_table::cut_uniform(const sucl_operation& o, const tuning_row& row, sh
   s.slices = (count + length - 1) / length;
   s.slice_bytes = length * element;
   s.block_bytes = count * element;
-  const auto root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
-  const bool cut = s.slices > 1 && (sends_blocks(o.kind) || receives_blocks(o.kind));
-  s.code.push_back(program_of({row.algorithm, o.kind, root, element, cut, {length}}));
+  const auto root = rooted(static_cast<sucl::kind>(kind)) ? o.root : 0;
+  const bool cut = s.slices > 1 && (sends_blocks(kind) || receives_blocks(kind));
+  s.code.push_back(program_of({c.algorithm, kind, root, element, cut, c.entered, {length}}));
+  if (!s.code.back()) return false;
   if (const std::uint64_t rest = count - (s.slices - 1) * length; rest != length)
-    s.tail = program_of({row.algorithm, o.kind, root, element, cut, {rest}});
+    s.tail = program_of({c.algorithm, kind, root, element, cut, c.entered, {rest}});
+  return true;
 }
 
 // The same where each block has its own length: slice k takes [a, b) of those that have it.
-void shape_table::cut_counts(const sucl_operation& o, const tuning_row& row, shape& s) {
+bool shape_table::cut_counts(const sucl_operation& o, const choice& c, shape& s) {
   const std::uint64_t element = plan_element(o);
   const std::uint64_t scale = o.element_size / element;
   std::vector<std::uint64_t> counts;
   for (int r = 0; r < m_size; ++r) counts.push_back(o.recv_counts[r] * scale);
   const std::uint64_t longest = *std::max_element(counts.begin(), counts.end());
-  if (longest == 0) return;
+  if (longest == 0) return true;
   const auto blocks = static_cast<std::uint64_t>(sends_blocks(o.kind) ? m_size : 1);
-  const std::uint64_t most = std::max<std::uint64_t>(1, row.slice / (blocks * element));
+  const std::uint64_t most = std::max<std::uint64_t>(1, c.slice / (blocks * element));
   s.slices = (longest + most - 1) / most;
   s.slice_bytes = std::min(most, longest) * element;
   if (o.kind == SUCL_KIND_REDUCE_SCATTER) {
     std::uint64_t at = 0;
-    for (const std::uint64_t c : counts) {
+    for (const std::uint64_t n : counts) {
       s.positions.push_back(at);
-      at += c * element;
+      at += n * element;
     }
   } else {
     s.positions_scale = o.element_size;
   }
   for (std::uint64_t k = 0; k < s.slices; ++k) {
     std::vector<std::uint64_t> part;
-    for (const std::uint64_t c : counts)
-      part.push_back(std::min(most, c > k * most ? c - k * most : 0));
-    s.code.push_back(program_of({row.algorithm, o.kind, 0, element, true, std::move(part)}));
+    for (const std::uint64_t n : counts)
+      part.push_back(std::min(most, n > k * most ? n - k * most : 0));
+    s.code.push_back(program_of({c.algorithm, o.kind, 0, element, true, false, std::move(part)}));
+    if (!s.code.back()) return false;
   }
+  return true;
 }
 
+// Null where it needs more scratch than there is.
 const program* shape_table::program_of(program_key key) {
   const auto found = m_programs.find(key);
   if (found != m_programs.end()) return found->second.get();
@@ -201,14 +372,12 @@ const program* shape_table::program_of(program_key key) {
     if (key.cut && sends_blocks(key.kind)) cut.send_ends = ends;
     if (key.cut && receives_blocks(key.kind)) cut.recv_ends = ends;
   }
+  s = plan::share_local_messages(std::move(s), m_where.node_of);
+  for (const plan::program& p : s.ranks)
+    if (p.scratch_bytes > m_slot_bytes) return nullptr;
   plan::verify_or_fail(s);
-  auto made = std::make_unique<program>(lower(s, m_rank, cut));
+  auto made = std::make_unique<program>(lower(s, m_where, cut, key.entered));
   made->in_place = key.kind == SUCL_KIND_BARRIER || plan::serves_in_place(s);
-  if (made->scratch_bytes > m_slot_bytes)
-    base::fail(errc::internal,
-               "a plan needs " + std::to_string(made->scratch_bytes) + " bytes of scratch, and " +
-                   std::to_string(m_slot_bytes) + " are there",
-               "Report this, with the sizes of the operation");
   return m_programs.emplace(std::move(key), std::move(made)).first->second.get();
 }
 

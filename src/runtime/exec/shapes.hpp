@@ -7,6 +7,7 @@
 
 #include "plan/algorithms.hpp"
 #include "runtime/exec/program.hpp"
+#include "tune/table.hpp"
 
 #include <sucl/abi/backend.h>
 
@@ -14,7 +15,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,21 +24,26 @@ namespace sucl::core {
 /// How the memory of the ranks may be used.
 enum class reach : std::uint8_t {
   staged,  ///< only its owner touches it: data goes through shared scratch
-  mapped   ///< every rank reads and writes that of all others
+  mapped,  ///< every rank reads and writes that of all others
+  read     ///< every rank copies from that of all others
 };
 
 /// A row of the table of algorithms: the first one that fits is taken.
 struct tuning_row {
   sucl_kind kind;
   reach memory;
-  std::uint64_t
-      up_to;  ///< bytes of the operation, as selection sees them; of allreduce: on 2 ranks
-  const char* algorithm;
-  std::uint64_t slice;  ///< bytes that a run stages at most
+  base::range bytes;  ///< of the operation, as selection sees them; of allreduce: on 2 ranks
+  std::string recipe;
+  std::uint64_t slice;  ///< bytes that a run takes at most
+  std::string origin;   ///< of a row of a tuning table, whose bytes are those of so many ranks
 };
 
-/// The rows that hold without any other knowledge. The last row of a table must fit everything.
-std::span<const tuning_row> default_tuning() noexcept;
+/// The rows that hold without any other knowledge. The last ones of a table must fit everything.
+const std::vector<tuning_row>& default_tuning();
+
+/// The rows of a tuning table that are about plans on that many ranks, and after them the default
+/// ones. `tuned` may be null.
+std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& where);
 
 /// Operations of one kind, size and root: everything that is worked out once.
 struct shape {
@@ -49,7 +54,10 @@ struct shape {
   std::uint64_t block_bytes = 0;      ///< of a whole block, where blocks follow each other
   std::uint64_t positions_scale = 0;  ///< bytes of what displacements count; 0: none are used
   std::vector<std::uint64_t> positions;  ///< of the blocks of send in bytes, where sizes differ
-  std::string recipe;                    ///< for people
+  /// Blocks have lengths of their own, which only some ranks know: steps copy what there is.
+  bool clipped = false;
+  std::string recipe;  ///< for people
+  bool there = true;   ///< false: no plan
 
   const program& of(std::uint64_t slice) const {
     if (tail && slice + 1 == slices) return *tail;
@@ -61,19 +69,41 @@ struct shape {
 class shape_table {
  public:
   /// `slot_bytes`: scratch that a run may have.
-  shape_table(int rank, int size, std::uint64_t slot_bytes, std::span<const tuning_row> tuning)
-      : m_rank(rank), m_size(size), m_slot_bytes(slot_bytes), m_tuning(tuning) {}
+  shape_table(const placement& where, std::uint64_t slot_bytes, std::vector<tuning_row> tuning)
+      : m_where(where),
+        m_size(where.size),
+        m_slot_bytes(slot_bytes),
+        m_tuning(std::move(tuning)),
+        m_several_nodes(where.several_nodes()) {}
+
+  /// Goes by another tuning table, or by none (null). Forgets all shapes.
+  void use(const tune::table* tuned) {
+    m_tuning = tuning_of(tuned, m_where);
+    forget();
+  }
+
+  /// By which plans an operation of known size is carried: a line for each reach. Any thread.
+  std::string describe(const sucl_operation& o) const;
 
   /// The shape of an operation, made and verified if it is new. Throws what plan::build() and
-  /// plan::verify_or_fail() throw. The reference stays valid until forget().
-  const shape& of(const sucl_operation& o, reach memory) {
-    const std::uint64_t key = quick_key(o, memory);
-    quick_entry& e = m_quick[key % m_quick.size()];
-    if (e.found && e.same(o, memory)) return *e.found;
-    const shape& s = look_up(o, memory);
-    if (!has_counts(o.kind)) e = {&s, o.kind, o.root, memory, o.count, o.element_size};
+  /// plan::verify_or_fail() throw. The reference stays valid until forget(). `in_place`: some
+  /// rank's input lies in its output, which matters where peers reach it. A shape that is not
+  /// `there`: no plan is meant for that reach.
+  const shape& of(const sucl_operation& o, reach memory, bool in_place = false) {
+    quick_entry& e = m_quick[quick_key(o, memory) % m_quick.size()];
+    if (e.found && e.same(o, memory, in_place)) return *e.found;
+    const shape& s = look_up(o, memory, in_place);
+    if (!has_counts(o.kind)) e = {&s, o.kind, o.root, memory, in_place, o.count, o.element_size};
     return s;
   }
+
+  /// Memory of peers may be copied from. The same on every rank.
+  void allow_reads() { m_reads = true; }
+  bool reads() const { return m_reads; }
+
+  /// The same for an operation whose blocks have different lengths that only some ranks know; the
+  /// longest of all has `bytes` bytes.
+  const shape& clipped(const sucl_operation& o, std::uint64_t bytes);
 
   /// Whether so many shapes are kept that they had better be forgotten.
   bool crowded() const { return m_shapes.size() > most_shapes; }
@@ -86,10 +116,11 @@ class shape_table {
     sucl_kind kind = 0;
     std::int32_t root = 0;
     reach memory = reach::staged;
+    bool in_place = false;
     std::uint64_t count = 0, element_size = 0;
-    bool same(const sucl_operation& o, reach m) const {
+    bool same(const sucl_operation& o, reach m, bool together) const {
       return count == o.count && kind == o.kind && element_size == o.element_size &&
-             root == o.root && memory == m;
+             root == o.root && memory == m && in_place == together;
     }
   };
   static bool has_counts(sucl_kind kind) {
@@ -97,7 +128,7 @@ class shape_table {
   }
   static std::uint64_t quick_key(const sucl_operation& o, reach memory) {
     return (o.count * o.element_size * 0x9e3779b97f4a7c15u >> 40) + static_cast<unsigned>(o.kind) +
-           static_cast<unsigned>(o.root) * 7 + (memory == reach::mapped ? 3 : 0);
+           static_cast<unsigned>(o.root) * 7 + static_cast<unsigned>(memory) * 3;
   }
   struct program_key {
     std::string algorithm;
@@ -105,25 +136,56 @@ class shape_table {
     std::int32_t root;
     std::uint64_t element;
     bool cut;
+    bool entered;
     std::vector<std::uint64_t> counts;
     auto operator<=>(const program_key&) const = default;
   };
-  const tuning_row& row_for(sucl_kind kind, reach memory, std::uint64_t bytes) const;
-  const shape& look_up(const sucl_operation& o, reach memory);
-  shape make(const sucl_operation& o, reach memory);
-  void cut_uniform(const sucl_operation& o, const tuning_row& row, shape& s);
-  void cut_counts(const sucl_operation& o, const tuning_row& row, shape& s);
+  // What carries an operation, and how much of it a run takes.
+  struct choice {
+    std::string algorithm;
+    std::uint64_t slice;
+    bool entered = false;  ///< all have said before that they are there
+  };
+  const tuning_row* row_for(sucl_kind kind, reach memory, std::uint64_t bytes,
+                            const tuning_row* after = nullptr) const;
+  bool runs(const tuning_row& row, sucl_kind kind) const;
+  choice between_nodes(sucl_kind kind, std::uint64_t bytes) const;
+  const shape& look_up(const sucl_operation& o, reach memory, bool in_place);
+  shape make(const sucl_operation& o, reach memory, bool in_place);
+  shape make_by(choice c, const sucl_operation& o);
+  bool serves_in_place(const shape& s) const;
+  bool cut_uniform(const sucl_operation& o, const choice& c, shape& s);
+  bool cut_counts(const sucl_operation& o, const choice& c, shape& s);
   const program* program_of(program_key key);
 
-  int m_rank, m_size;
+  const placement& m_where;
+  int m_size;
   std::uint64_t m_slot_bytes;
-  std::span<const tuning_row> m_tuning;
+  std::vector<tuning_row> m_tuning;
+  bool m_reads = false;
+  bool m_several_nodes;
   std::array<quick_entry, 64> m_quick{};
   std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>> m_shapes;
   std::map<program_key, std::unique_ptr<program>> m_programs;
+  /// The shapes that clipped() gave last.
+  struct clipped_entry {
+    const shape* found = nullptr;
+    sucl_kind kind = 0;
+    std::int32_t root = 0;
+    std::uint64_t slice = 0, slices = 0;
+  };
+  std::array<clipped_entry, 16> m_clipped{};
 };
 
+/// Whether peers may reach the memory of operations of this kind: their sizes are alike.
+bool may_be_reached(sucl_kind kind) noexcept;
+
 /// Whether an operation of this kind can be carried, whatever its size.
-bool plans_carry(sucl_kind kind) noexcept;
+bool plans_carry(sucl_kind kind, bool several_nodes) noexcept;
+
+/// Whether the counts of an operation are known to some ranks only.
+constexpr bool has_hidden_counts(sucl_kind kind) noexcept {
+  return kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV || kind == SUCL_KIND_SCATTERV;
+}
 
 }  // namespace sucl::core

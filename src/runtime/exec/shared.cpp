@@ -9,27 +9,30 @@
 
 namespace sucl::core {
 
-shared_memory::shared_memory(const channel& via, int rank, int size, const sharing& how)
-    : m_via(via), m_how(how), m_size(static_cast<std::uint32_t>(size)) {
+shared_memory::shared_memory(const channel& via, const placement& where, const sharing& how)
+    : m_via(via), m_how(how), m_size(static_cast<std::uint32_t>(where.size)) {
   static_assert(first_bytes + (most_channels - 1) * line <= words_bytes);
   static_assert(inline_bytes + sizeof(std::uint64_t) == first_bytes);
   const std::uint64_t bytes =
       head_bytes + m_how.slots * words_bytes + m_how.slots * m_how.slot_bytes;
   m_region.struct_size = sizeof m_region;
   if (const auto status = via.table->memory_create(via.comm, bytes, &m_region))
-    throw_last(status, via.table->name, "communicator creation", rank);
+    throw_last(status, via.table->name, "communicator creation", where.rank);
   for (std::uint32_t r = 0; r < m_size; ++r) {
     m_parts.push_back(static_cast<std::byte*>(m_region.peers[r]));
-    m_complete = m_complete && m_parts.back();
+    if (!where.near(static_cast<int>(r))) m_parts.back() = nullptr;
+    m_complete = m_complete && (m_parts.back() || !where.near(static_cast<int>(r)));
   }
   if (!m_complete) return;
   // The words are looked at before anything is written: their pages had better be there.
-  std::memset(m_parts[static_cast<std::size_t>(rank)], 0, head_bytes + m_how.slots * words_bytes);
+  std::memset(m_parts[static_cast<std::size_t>(where.rank)], 0,
+              head_bytes + m_how.slots * words_bytes);
   for (std::uint32_t s = 0; s < m_how.slots; ++s) {
     for (std::byte* part : m_parts) {
-      m_words.push_back(part + head_bytes + s * words_bytes);
-      m_inline.push_back(m_words.back() + sizeof(std::uint64_t));
-      m_scratch.push_back(part + head_bytes + m_how.slots * words_bytes + s * m_how.slot_bytes);
+      const auto in_part = [&](std::uint64_t offset) { return part ? part + offset : nullptr; };
+      m_words.push_back(in_part(head_bytes + s * words_bytes));
+      m_inline.push_back(in_part(head_bytes + s * words_bytes + sizeof(std::uint64_t)));
+      m_scratch.push_back(in_part(head_bytes + m_how.slots * words_bytes + s * m_how.slot_bytes));
     }
   }
 }

@@ -5,7 +5,7 @@
 /// What the ranks of a node share to run plans: words that say how far each is, and scratch memory.
 #pragma once
 
-#include "runtime/channel.hpp"
+#include "runtime/exec/placement.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -20,7 +20,7 @@ struct sharing {
   std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run
 };
 
-/// The shared memory of one communicator.
+/// The shared memory of one communicator: of each node, the ranks that are there.
 ///
 /// Every run of a plan has a number, the same on all ranks, and uses the slot `number % slots`. A
 /// slot has a word for each channel, which the owner raises and peers wait for, and scratch. The
@@ -32,12 +32,12 @@ class shared_memory {
   static constexpr std::uint64_t inline_bytes = 504;  ///< scratch beside the word
 
   /// Takes the region over from `via`, whose backend lends it. Collective.
-  shared_memory(const channel& via, int rank, int size, const sharing& how);
+  shared_memory(const channel& via, const placement& where, const sharing& how);
   ~shared_memory();
   shared_memory(const shared_memory&) = delete;
   shared_memory& operator=(const shared_memory&) = delete;
 
-  /// Whether every rank's part is within reach.
+  /// Whether the part of every rank of this node is within reach.
   bool complete() const { return m_complete; }
   std::uint32_t slots() const { return m_how.slots; }
   std::uint64_t slot_bytes() const { return m_how.slot_bytes; }
@@ -52,6 +52,10 @@ class shared_memory {
   /// The number of the last run that a rank has finished, and all before it.
   word finished(std::int32_t rank) const {
     return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)]));
+  }
+  /// The number of the last run in which a rank could not read the memory of another one.
+  word trouble(std::int32_t rank) const {
+    return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)] + line));
   }
   /// The scratch of all ranks in a slot, by rank.
   std::byte* const* scratch(std::uint32_t slot, bool beside_the_word) const {

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/layers/trace_file.hpp"
+#include "runtime/operation.hpp"
 
 #include <sucl/types.hpp>
 
@@ -135,10 +136,11 @@ std::int64_t take_issue(tracer& t, std::uint64_t sequence, std::int64_t posted) 
 std::string event_of(const tracer& t, const traced& r, sucl_status status, std::int64_t done) {
   const sucl_operation& op = r.op;
   const std::int64_t offset = t.file.offset().value_or(0);
-  const std::string name = sucl::name(static_cast<kind>(op.kind));
+  const bool compiled = op.kind == compiled_plan_kind;
+  const std::string name = compiled ? "compiled plan" : sucl::name(static_cast<kind>(op.kind));
   const auto number = [](auto value) { return std::to_string(value); };
   std::string text = R"({"name":")" + name + R"(","cat":")" +
-                     (op.kind <= SUCL_KIND_EXSCAN ? "collective" : "point-to-point") +
+                     (op.kind <= SUCL_KIND_EXSCAN || compiled ? "collective" : "point-to-point") +
                      R"(","ph":"X","pid":)" + number(t.process) + R"(,"tid":)" +
                      number(thread_of(t, std::min(r.lane, most_lanes - 1))) + R"(,"ts":)" +
                      micro(r.posted + offset) + R"(,"dur":)" + micro(done - r.posted);
@@ -209,26 +211,15 @@ void abort(sucl_backend_comm* comm) {
 
 void comm_destroy(sucl_backend_comm* comm) { delete &self(comm); }
 
-constexpr sucl_backend table{sizeof(sucl_backend),
-                             SUCL_ABI_MAJOR,
-                             SUCL_ABI_MINOR,
-                             0,
-                             "trace",
-                             "layer that writes a timeline",
-                             nullptr,
-                             nullptr,
-                             query,
-                             nullptr,
-                             comm_destroy,
-                             post,
-                             test,
-                             abort,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr};
+constexpr sucl_backend table = [] {
+  sucl_backend t = table_of("trace", "layer that writes a timeline");
+  t.query = query;
+  t.comm_destroy = comm_destroy;
+  t.post = post;
+  t.test = test;
+  t.abort = abort;
+  return t;
+}();
 
 template <class T>
 std::vector<T> gather(const sucl_comm_info& info, const T& mine) {

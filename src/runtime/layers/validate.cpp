@@ -207,26 +207,15 @@ void abort(sucl_backend_comm* comm) {
 
 void comm_destroy(sucl_backend_comm* comm) { delete &self(comm); }
 
-constexpr sucl_backend table{sizeof(sucl_backend),
-                             SUCL_ABI_MAJOR,
-                             SUCL_ABI_MINOR,
-                             0,
-                             "validate",
-                             "layer that compares arguments between ranks",
-                             nullptr,
-                             nullptr,
-                             query,
-                             nullptr,
-                             comm_destroy,
-                             post,
-                             test,
-                             abort,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr,
-                             nullptr};
+constexpr sucl_backend table = [] {
+  sucl_backend t = table_of("validate", "layer that compares arguments between ranks");
+  t.query = query;
+  t.comm_destroy = comm_destroy;
+  t.post = post;
+  t.test = test;
+  t.abort = abort;
+  return t;
+}();
 
 }  // namespace
 

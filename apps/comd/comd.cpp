@@ -1,0 +1,166 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// CoMD: classical molecular dynamics of a copper crystal in link cells, after the mini-application
+// of that name. Ranks own boxes; each step moves atoms between cells and ranks and copies those at
+// the borders to the neighbours, one dimension after the other.
+//
+//   sucl run -n 2 -- apps/comd --cells 32x32x32 --potential eam
+#include "comd/simulation.hpp"
+#include "common/application.hpp"
+
+#include <cmath>
+#include <fstream>
+
+namespace comd {
+namespace {
+
+struct settings : apps::settings {
+  problem what;
+  std::string potential = "lj";
+  void define(CLI::App& line) override;
+  void validate() override;
+};
+
+constexpr std::size_t most_serial_atoms = 2500;
+
+// A frame of extended XYZ, which OVITO opens; velocities in Angstrom per femtosecond.
+void write_frame(std::ofstream& file, const snapshot& atoms, const problem& p, double time) {
+  const vector3 domain = p.domain();
+  file << atoms.position.size() << "\nLattice=\"" << domain[0] << " 0 0 0 " << domain[1]
+       << " 0 0 0 " << domain[2]
+       << "\" Properties=species:S:1:pos:R:3:velo:R:3 pbc=\"T T T\" Time=" << time << '\n';
+  char line[160];
+  for (std::size_t a = 0; a < atoms.position.size(); ++a) {
+    const vector3& x = atoms.position[a];
+    const vector3& v = atoms.momentum[a];
+    std::snprintf(line, sizeof line, "Cu %.6f %.6f %.6f %.6e %.6e %.6e\n", x[0], x[1], x[2],
+                  v[0] / copper_mass, v[1] / copper_mass, v[2] / copper_mass);
+    file << line;
+  }
+}
+
+void check_crystal(simulation& s, const problem& p, apps::outcome& o) {
+  const auto atoms = static_cast<double>(p.atoms());
+  const double energy = s.sum().potential / atoms;
+  o.details["crystal_energy_eV"] = energy;
+  if (!p.eam) {
+    o.check("energy of an atom of the crystal against a lattice sum",
+            energy - crystal_energy(p.lj, 1), 1e-9);
+    return;
+  }
+  const johnson_copper copper;
+  o.check("cohesive energy against the published 3.54 eV", energy + copper.cohesive_energy, 1e-6);
+  for (const double stretch : {0.98, 1.03})
+    o.check("energy of a crystal stretched to " + std::to_string(stretch).substr(0, 4) +
+                " against the equation of state",
+            crystal_energy(*p.eam, stretch) - copper.equation_of_state(stretch), 1e-5);
+}
+
+// The largest distance of an atom from where plain loops over all pairs take it; on rank 0.
+double serial_difference(const snapshot& before, const snapshot& after, const problem& p,
+                         int steps) {
+  snapshot reference = before;
+  const vector3 domain = p.domain();
+  move_serially(reference, domain, p.time_step, steps, p.lj, p.eam ? &*p.eam : nullptr);
+  double largest = 0;
+  for (std::size_t a = 0; a < after.position.size(); ++a)
+    for (std::size_t d = 0; d < 3; ++d) {
+      double off = after.position[a][d] - reference.position[a][d];
+      off -= domain[d] * std::round(off / domain[d]);
+      largest = std::abs(off) <= largest ? largest : std::abs(off);  // NaN is larger
+    }
+  return largest;
+}
+
+apps::outcome run(apps::context& c, const settings& wanted) {
+  const problem& p = wanted.what;
+  const auto least = static_cast<std::int64_t>(std::ceil(2 * p.cutoff() / lattice_constant));
+  const apps::rank_grid grid(p.lattice, c.size(), least);
+  const auto atoms = static_cast<double>(p.atoms());
+  constexpr double words_of_an_atom = 20;  // positions, momenta, forces, energies, and spare slots
+  c.require_memory(words_of_an_atom * sizeof(double) * atoms / c.size());
+  c.prepare_kernels();
+  simulation s(c, p, grid);
+  apps::outcome o;
+  o.details["cells"] = apps::print(p.lattice);
+  o.details["atoms"] = p.atoms();
+  o.details["potential"] = wanted.potential;
+  o.details["grid"] = apps::print(grid.grid());
+  s.make_crystal();
+  check_crystal(s, p, o);
+  s.heat();
+  const state_totals start = s.sum();
+  const bool is_small = p.atoms() <= static_cast<std::int64_t>(most_serial_atoms);
+  const snapshot before = is_small ? s.gather() : snapshot{};
+  const int first = 10;  // which also warms up
+  for (int i = 0; i < first; ++i) s.step();
+  if (is_small) {
+    const snapshot after = s.gather();
+    const double off = c.rank() == 0 ? serial_difference(before, after, p, first) : 0;
+    o.check("positions after 10 steps against a serial run, in Angstrom", c.max(off), 1e-9);
+  }
+
+  const bool films = !c.wanted().plot.empty();
+  std::ofstream film;
+  if (films && c.rank() == 0) film.open(c.wanted().plot);
+  o.iterations = c.wanted().iterations;
+  const int part = std::max(1, o.iterations / 10);
+  state_totals now = start;
+  o.seconds = c.run(o.iterations, [&](int i) {
+    s.step();
+    if ((i + 1) % part != 0) return;
+    now = s.sum();
+    char text[120];
+    std::snprintf(text, sizeof text, "energy %.9f eV, temperature %.2f K", now.energy() / atoms,
+                  now.kinetic / atoms / 1.5 / boltzmann);
+    c.say(text);
+    if (!films) return;
+    const snapshot all = s.gather();
+    if (c.rank() == 0) write_frame(film, all, p, p.time_step * (first + i + 1));
+  });
+  if (films && c.rank() == 0 && !film.flush())
+    throw std::runtime_error("cannot write '" + c.wanted().plot + "': is the disk full?");
+  now = s.sum();
+  o.details["energy_eV"] = now.energy() / atoms;
+  o.details["temperature_K"] = now.kinetic / atoms / 1.5 / boltzmann;
+  // Velocity Verlet keeps the energy up to terms of the order of the squared time step.
+  const double step2 = p.time_step * p.time_step;
+  o.check("energy of an atom has drifted, in eV", (now.energy() - start.energy()) / atoms,
+          5e-4 * std::max(1e-3, step2) * std::max(0.1, p.temperature / 600));
+  double momentum = 0;
+  for (const double m : now.momentum) momentum = std::max(momentum, std::abs(m));
+  o.check("momentum of an atom, in that of heat",
+          momentum / atoms / std::sqrt(copper_mass * boltzmann * std::max(1.0, p.temperature)),
+          1e-10);
+  if (c.wanted().breakdown > 0)
+    o.phases = c.run_timed(c.wanted().breakdown, [&](int) { s.step(); });
+  return o;
+}
+
+void settings::define(CLI::App& line) {
+  apps::add_extents(line, "--cells", what.lattice, "Unit cells of the crystal");
+  apps::add_choice<std::string>(line, "--potential", potential, {{"lj", "lj"}, {"eam", "eam"}},
+                                "lj (Lennard-Jones) or eam (embedded atom) (lj)");
+  line.add_option("--temperature", what.temperature, "At the start, in K (600)")->type_name("K");
+  line.add_option("--time-step", what.time_step, "In femtoseconds (1)")->type_name("FS");
+}
+
+void settings::validate() {
+  if (what.atoms() > 500000000) throw apps::usage_error("--cells: more than 500 million atoms");
+  if (!(what.temperature >= 0 && what.temperature <= 1e4))
+    throw apps::usage_error("--temperature: use 0 to 10000 K");
+  if (!(what.time_step > 0 && what.time_step <= 10))
+    throw apps::usage_error("--time-step: use more than 0, up to 10 fs");
+  if (potential != "eam") return;
+  const johnson_copper copper;
+  what.eam = eam_tables{copper.pair(), copper.density(), copper.embedding()};
+}
+
+}  // namespace
+}  // namespace comd
+
+int main(int argc, char** argv) {
+  return apps::run_application(argc, argv, "comd", "Molecular dynamics of a copper crystal.",
+                               comd::run);
+}

@@ -1,0 +1,425 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "comd/simulation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace comd {
+namespace {
+
+using apps::in;
+using apps::inout;
+using apps::out;
+using apps::phase;
+using sucl::kernels::items;
+
+constexpr std::size_t sum_items = 256;
+
+// Between 0 and 1, different for every number and dimension, the same everywhere.
+double uniform(std::uint64_t number, std::uint64_t dimension) {
+  std::uint64_t x = number * 8 + dimension + 1;
+  for (const std::uint64_t factor : {0xBF58476D1CE4E5B9u, 0x94D049BB133111EBu}) {
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 29)) * factor;
+  }
+  return (static_cast<double>(x >> 11) + 0.5) * 0x1p-53;
+}
+
+double normal(std::uint64_t number, std::uint64_t dimension) {
+  return std::sqrt(-2 * std::log(uniform(number, 2 * dimension))) *
+         std::cos(2 * 3.14159265358979323846 * uniform(number, 2 * dimension + 1));
+}
+
+}  // namespace
+
+vector3 problem::domain() const {
+  vector3 d{};
+  for (std::size_t i = 0; i < 3; ++i) d[i] = lattice_constant * static_cast<double>(lattice[i]);
+  return d;
+}
+
+simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid& grid)
+    : m_context(c), m_problem(p), m_team(c), m_ranks(grid.grid()), m_part(grid.part(c.rank())) {
+  make_cells(grid);
+  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto cells = static_cast<std::size_t>(m_grid.cells());
+  for (auto* x : {&m_counts, &m_new_counts}) *x = {c, cells};
+  for (auto* x : {&m_number, &m_new_number}) *x = {c, places};
+  for (auto* x : {&m_position, &m_new_position, &m_momentum, &m_new_momentum, &m_force})
+    *x = {c, 3 * places};
+  m_energy = {c, places};
+  if (p.eam) {
+    m_derivative = {c, places};
+    m_pair = {c, p.eam->pair.nodes};
+    m_density = {c, p.eam->density.nodes};
+    m_embedding = {c, p.eam->embedding.nodes};
+  }
+  m_totals = {c, 2};
+  m_incoming = {c, 2};
+  m_overflow = {c, 1};
+  m_parts = {c, totals * sum_items};
+  m_sums = {c, totals, true};
+  m_reduction.emplace(c, m_sums);
+  std::int64_t most = 0;
+  for (const auto* all : {&m_planes, &m_embedding_planes})
+    for (const planes& x : *all) most = std::max({most, x.count[0], x.count[1]});
+  m_begins = {c, static_cast<std::size_t>(2 * most)};
+  m_capacity = static_cast<std::int64_t>(c.max(static_cast<double>(most * m_grid.slots)));
+  for (auto* x : {&m_send, &m_recv})
+    *x = m_team.message_memory<double>(static_cast<std::size_t>(2 * m_capacity * atom_words));
+}
+
+void simulation::make_cells(const apps::rank_grid& grid) {
+  auto& c = m_context;
+  const apps::extents place = grid.place(c.rank());
+  double volume = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const double length = lattice_constant * static_cast<double>(m_part.extent(d));
+    m_grid.origin[d] = lattice_constant * static_cast<double>(m_part.low[d]);
+    m_grid.own[d] = static_cast<std::int32_t>(length / m_problem.cutoff());
+    m_grid.inverse[d] = m_grid.own[d] / length;
+    volume *= length / m_grid.own[d];
+    for (const std::size_t way : {0u, 1u}) {
+      apps::extents next = place;
+      next[d] += way == 0 ? -1 : 1;
+      m_neighbour[d][way] = grid.rank_at(next);
+      const bool wraps = next[d] < 0 || next[d] >= m_ranks[d];
+      m_shift[d][way] = !wraps ? 0 : (way == 0 ? 1 : -1) * m_problem.domain()[d];
+    }
+  }
+  // Room for the atoms of a cell, and some more when they move; a full cell is noticed.
+  const double average = 4 * volume / std::pow(lattice_constant, 3);
+  m_grid.slots = static_cast<std::int32_t>((1.5 * average + 14) / 8) * 8;
+  std::vector<std::int32_t> own, inner, outer, border;
+  for (std::int32_t i = -1; i <= m_grid.own[0]; ++i)
+    for (std::int32_t j = -1; j <= m_grid.own[1]; ++j)
+      for (std::int32_t k = -1; k <= m_grid.own[2]; ++k) {
+        const std::int32_t at[3] = {i, j, k};
+        std::int32_t depth = m_grid.own[0];  // 0 in the outer layer, 1 in the first own one
+        for (std::size_t d = 0; d < 3; ++d)
+          depth = std::min({depth, at[d] + 1, m_grid.own[d] - at[d]});
+        const std::int32_t cell = m_grid.index(i, j, k);
+        if (depth >= 1) own.push_back(cell);
+        if (depth >= 3) inner.push_back(cell);
+        if (depth == 1 || depth == 2) outer.push_back(cell);
+        if (depth <= 1) border.push_back(cell);
+      }
+  m_own = {c, own};
+  m_inner = {c, inner};
+  m_outer = {c, outer};
+  m_border = {c, border};
+  for (std::size_t d = 0; d < 3; ++d) {
+    m_planes[d] = make_planes(d, true);
+    if (m_problem.eam) m_embedding_planes[d] = make_planes(d, false);
+  }
+}
+
+// Atoms: the first own layer and, for those that have left, the outer one. Embedding: the first own
+// layer; in dimensions that are done already, with what came from there.
+simulation::planes simulation::make_planes(std::size_t d, bool with_ghosts) {
+  std::vector<std::int32_t> cells;
+  planes result;
+  for (const std::size_t way : {0u, 1u}) {
+    std::array<std::array<std::int32_t, 2>, 3> range{};
+    for (std::size_t e = 0; e < 3; ++e) {
+      const bool all = with_ghosts || e < d;
+      range[e] = {all ? -1 : 0, all ? m_grid.own[e] : m_grid.own[e] - 1};
+    }
+    const std::int32_t last = m_grid.own[d] - 1;
+    range[d] = {way == 0 ? (with_ghosts ? -1 : 0) : last,
+                way == 0 ? 0 : (with_ghosts ? last + 1 : last)};
+    const auto before = cells.size();
+    for (std::int32_t i = range[0][0]; i <= range[0][1]; ++i)
+      for (std::int32_t j = range[1][0]; j <= range[1][1]; ++j)
+        for (std::int32_t k = range[2][0]; k <= range[2][1]; ++k)
+          cells.push_back(m_grid.index(i, j, k));
+    result.count[way] = static_cast<std::int64_t>(cells.size() - before);
+  }
+  result.cells = {m_context, cells};
+  return result;
+}
+
+sycl::nd_range<1> simulation::slots_of(std::int64_t cells) const {
+  const auto slots = static_cast<std::size_t>(m_grid.slots);
+  return {sycl::range<1>(static_cast<std::size_t>(cells) * slots), sycl::range<1>(slots)};
+}
+
+template <class Kernel, class... Uses>
+void simulation::launch(phase p, const sycl::nd_range<1>& range, const Kernel& k,
+                        const Uses&... uses) {
+  m_ready = {m_context.timed(p, [&] { return m_context.launch(range, m_ready, k, uses...); })};
+}
+
+void simulation::make_crystal() {
+  const auto places = static_cast<std::size_t>(m_grid.places());
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(m_grid.cells())), number(places);
+  std::vector<double> position(3 * places);
+  const double quarter = lattice_constant / 4;
+  constexpr int corner[4][3] = {{1, 1, 1}, {1, 3, 3}, {3, 1, 3}, {3, 3, 1}};
+  const apps::extents& n = m_problem.lattice;
+  for (std::int64_t i = m_part.low[0]; i < m_part.high[0]; ++i)
+    for (std::int64_t j = m_part.low[1]; j < m_part.high[1]; ++j)
+      for (std::int64_t k = m_part.low[2]; k < m_part.high[2]; ++k)
+        for (int a = 0; a < 4; ++a) {
+          const std::int64_t unit[3] = {i, j, k};
+          double x[3];
+          std::int32_t at[3];
+          for (std::size_t d = 0; d < 3; ++d) {
+            x[d] = lattice_constant * static_cast<double>(unit[d]) + quarter * corner[a][d];
+            at[d] =
+                std::min(m_grid.own[d] - 1,
+                         static_cast<std::int32_t>((x[d] - m_grid.origin[d]) * m_grid.inverse[d]));
+          }
+          const auto cell = static_cast<std::size_t>(m_grid.index(at[0], at[1], at[2]));
+          const auto slot = static_cast<std::size_t>(counts[cell]++);
+          if (slot >= static_cast<std::size_t>(m_grid.slots))
+            throw std::runtime_error("the crystal does not fit into its link cells");
+          const std::size_t place = cell * static_cast<std::size_t>(m_grid.slots) + slot;
+          number[place] = static_cast<std::int32_t>(4 * ((i * n[1] + j) * n[2] + k) + a);
+          for (std::size_t d = 0; d < 3; ++d) position[d * places + place] = x[d];
+        }
+  m_counts.put(counts);
+  m_number.put(number);
+  m_position.put(position);
+  redistribute();
+}
+
+void simulation::heat() {
+  m_context.queue().wait_and_throw();
+  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto counts = m_counts.get(), number = m_number.get(), own = m_own.get();
+  std::vector<double> momentum(3 * places);
+  const auto each = [&](auto work) {
+    for (const std::int32_t cell : own)
+      for (std::int32_t a = 0; a < counts[static_cast<std::size_t>(cell)]; ++a)
+        for (std::size_t d = 0; d < 3; ++d) {
+          const auto place = static_cast<std::size_t>(cell * m_grid.slots + a);
+          work(momentum[d * places + place], place, d);
+        }
+  };
+  vector3 sum{};
+  each([&](double& p, std::size_t place, std::size_t d) {
+    p = normal(static_cast<std::uint64_t>(number[place]), d);
+    sum[d] += p;
+  });
+  // Neither the crystal as a whole moves nor is its temperature left to chance.
+  const auto atoms = static_cast<double>(m_problem.atoms());
+  for (double& s : sum) s = m_context.sum(s) / atoms;
+  double square = 0;
+  each([&](double& p, std::size_t, std::size_t d) {
+    p -= sum[d];
+    square += p * p;
+  });
+  const double kinetic = m_context.sum(square) / (2 * copper_mass);
+  const double wanted = 1.5 * boltzmann * m_problem.temperature * atoms;
+  const double scale = kinetic > 0 ? std::sqrt(wanted / kinetic) : 0;
+  each([&](double& p, std::size_t, std::size_t) { p *= scale; });
+  m_momentum.put(momentum);
+  m_ready = {};
+}
+
+void simulation::step() {
+  const double dt = m_problem.time_step;
+  const auto own = static_cast<std::int64_t>(m_own.size());
+  launch(phase::compute, slots_of(own), kick{m_grid, dt / 2, dt / copper_mass}, in(m_own),
+         in(m_counts), in(m_force), inout(m_momentum), inout(m_position));
+  redistribute();
+  launch(phase::compute, slots_of(own), kick{m_grid, dt / 2, 0}, in(m_own), in(m_counts),
+         in(m_force), inout(m_momentum), inout(m_position));
+}
+
+// Atoms to their cells and ranks, copies of the neighbours' atoms to the outer layer, and forces.
+// Those of the inner cells, which get no atom from a neighbour, are computed meanwhile.
+void simulation::redistribute() {
+  launch(phase::pack, items(static_cast<std::size_t>(m_grid.cells()), 16), sort_into_cells{m_grid},
+         in(m_counts), in(m_number), in(m_position), in(m_momentum), inout(m_new_counts),
+         inout(m_new_number), inout(m_new_position), inout(m_new_momentum), inout(m_overflow));
+  swap(m_counts, m_new_counts);
+  swap(m_number, m_new_number);
+  swap(m_position, m_new_position);
+  swap(m_momentum, m_new_momentum);
+  const apps::events sorted = m_ready;
+  compute_forces(m_inner, false);
+  const apps::events inner = m_ready;
+  m_ready = sorted;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const planes& p = m_planes[d];
+    exchange(
+        d, p, atom_words,
+        [&](std::int64_t way, std::int64_t first, const double* shift) {
+          launch(phase::pack, slots_of(p.count[static_cast<std::size_t>(way)]),
+                 pack_atoms{m_grid, first, way * m_capacity, {shift[0], shift[1], shift[2]}},
+                 in(p.cells), in(m_counts), in(m_begins), in(m_number), in(m_position),
+                 in(m_momentum), inout(m_send));
+        },
+        [&](std::int64_t way, std::int64_t atoms, const apps::array<double>& from) {
+          launch(phase::pack, items(static_cast<std::size_t>(atoms)),
+                 unpack_atoms{m_grid, way * m_capacity, atoms}, in(from), inout(m_counts),
+                 inout(m_number), inout(m_position), inout(m_momentum), inout(m_overflow));
+        });
+  }
+  launch(phase::pack, items(m_border.size(), 16),
+         order_atoms{m_grid, static_cast<std::int64_t>(m_border.size())}, in(m_border),
+         in(m_counts), inout(m_number), inout(m_position), inout(m_momentum));
+  m_ready.insert(m_ready.end(), inner.begin(), inner.end());
+  compute_forces(m_outer, true);
+}
+
+// The forces of a list of cells or, where an atom's force depends on its neighbours' embedding,
+// what can be computed without it; with `last` all of it.
+void simulation::compute_forces(const apps::array<std::int32_t>& cells, bool last) {
+  const auto count = static_cast<std::int64_t>(cells.size());
+  const double cutoff2 = m_problem.cutoff() * m_problem.cutoff();
+  if (!m_problem.eam) {
+    const auto& lj = m_problem.lj;
+    if (count > 0)
+      launch(phase::compute, slots_of(count),
+             lennard_jones{m_grid, lj.sigma * lj.sigma, lj.epsilon, cutoff2, lj.shift()}, in(cells),
+             in(m_counts), in(m_position), inout(m_force), inout(m_energy));
+    return;
+  }
+  const table pair = reader(m_problem.eam->pair), density = reader(m_problem.eam->density);
+  if (count > 0)
+    launch(phase::compute, slots_of(count),
+           eam_density{m_grid, cutoff2, pair, density, reader(m_problem.eam->embedding)}, in(cells),
+           in(m_counts), in(m_position), in(m_pair), in(m_density), in(m_embedding),
+           inout(m_derivative), inout(m_energy));
+  if (!last) return;
+  share_embedding();
+  launch(phase::compute, slots_of(static_cast<std::int64_t>(m_own.size())),
+         eam_force{m_grid, cutoff2, pair, density}, in(m_own), in(m_counts), in(m_position),
+         in(m_pair), in(m_density), in(m_derivative), inout(m_force));
+}
+
+void simulation::share_embedding() {
+  for (std::size_t d = 0; d < 3; ++d) {
+    const planes& p = m_embedding_planes[d];
+    exchange(
+        d, p, embedding_words,
+        [&](std::int64_t way, std::int64_t first, const double* shift) {
+          launch(phase::pack, slots_of(p.count[static_cast<std::size_t>(way)]),
+                 pack_embedding{m_grid, first, way * m_capacity, {shift[0], shift[1], shift[2]}},
+                 in(p.cells), in(m_counts), in(m_begins), in(m_number), in(m_position),
+                 in(m_derivative), inout(m_send));
+        },
+        [&](std::int64_t way, std::int64_t atoms, const apps::array<double>& from) {
+          launch(phase::pack, items(static_cast<std::size_t>(atoms)),
+                 unpack_embedding{m_grid, way * m_capacity, atoms}, in(from), in(m_counts),
+                 in(m_number), inout(m_derivative));
+        });
+  }
+}
+
+// What goes down arrives from above. Its length is known to the sender alone, so it goes ahead.
+template <class Pack, class Unpack>
+void simulation::exchange(std::size_t d, const planes& p, std::int64_t words, Pack pack,
+                          Unpack unpack) {
+  auto& c = m_context;
+  launch(phase::pack, items(2, 2), place_atoms{{p.count[0], p.count[1]}}, in(p.cells), in(m_counts),
+         inout(m_begins), inout(m_totals));
+  const apps::events placed = m_ready;
+  const bool alone = m_ranks[d] == 1;
+  const int below = m_neighbour[d][0], above = m_neighbour[d][1];
+  sycl::event announced;
+  if (!alone)
+    announced = c.timed(phase::communicate, [&] {
+      return m_team.exchange(
+          m_totals, m_incoming,
+          {{{below, 0, 1, 0}, {above, 1, 1, 1}}, {{above, 0, 1, 0}, {below, 1, 1, 1}}}, m_ready);
+    });
+  for (const std::size_t way : {0u, 1u}) {
+    double shift[3] = {};
+    shift[d] = m_shift[d][way];
+    pack(static_cast<std::int64_t>(way), way == 0 ? 0 : p.count[0], shift);
+  }
+  // The host needs the lengths, and nothing else.
+  for (auto e : placed) e.wait();
+  announced.wait();
+  const auto sent = m_totals.get();
+  const auto received = alone ? sent : m_incoming.get();
+  if (!alone) {
+    const auto second = static_cast<std::size_t>(m_capacity * words);
+    const auto size = [&](std::int32_t atoms) { return static_cast<std::size_t>(atoms * words); };
+    m_ready.push_back(c.timed(phase::communicate, [&] {
+      return m_team.exchange(
+          m_send, m_recv,
+          {{{below, 0, size(sent[0]), 0}, {above, second, size(sent[1]), 1}},
+           {{above, 0, size(received[0]), 0}, {below, second, size(received[1]), 1}}},
+          m_ready);
+    }));
+  }
+  for (const std::size_t way : {0u, 1u})
+    if (received[way] > 0)
+      unpack(static_cast<std::int64_t>(way), received[way], alone ? m_send : m_recv);
+}
+
+void simulation::throw_if_broken(double atoms) {
+  const bool is_full = m_context.max(m_overflow.get()[0]) > 0;
+  if (is_full)
+    throw std::runtime_error(
+        "a link cell has more atoms than it has room for: the crystal has "
+        "melted or exploded. Use a lower --temperature or --time-step");
+  if (atoms != static_cast<double>(m_problem.atoms()))
+    throw std::runtime_error("of " + std::to_string(m_problem.atoms()) + " atoms " +
+                             std::to_string(static_cast<std::int64_t>(atoms)) +
+                             " are left: the others moved by more than a link cell in one step. "
+                             "Use a shorter --time-step");
+}
+
+state_totals simulation::sum() {
+  launch(phase::compute, items(sum_items, 16),
+         sum_totals{m_grid, static_cast<std::int64_t>(m_own.size()), copper_mass}, in(m_own),
+         in(m_counts), in(m_momentum), in(m_energy), out(m_parts));
+  launch(phase::compute, items(totals, 1), finish_totals{sum_items}, in(m_parts), out(m_sums));
+  const auto reduced =
+      m_context.timed(phase::communicate, [&] { return m_reduction->start(m_ready); });
+  m_ready.push_back(reduced);
+  double value[totals];
+  for (std::size_t t = 0; t < static_cast<std::size_t>(totals); ++t)
+    value[t] = m_reduction->value(t);
+  throw_if_broken(value[5]);
+  return {value[0], value[1], {value[2], value[3], value[4]}};
+}
+
+snapshot simulation::gather() {
+  m_context.queue().wait_and_throw();
+  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto counts = m_counts.get(), number = m_number.get(), own = m_own.get();
+  const auto position = m_position.get(), momentum = m_momentum.get();
+  std::vector<double> mine;
+  for (const std::int32_t cell : own)
+    for (std::int32_t a = 0; a < counts[static_cast<std::size_t>(cell)]; ++a) {
+      const auto place = static_cast<std::size_t>(cell * m_grid.slots + a);
+      mine.push_back(number[place]);
+      for (const auto* from : {&position, &momentum})
+        for (std::size_t d = 0; d < 3; ++d) mine.push_back((*from)[d * places + place]);
+    }
+  auto comm = m_context.world().blocking();
+  std::uint64_t size = mine.size();
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(m_context.size()));
+  comm.allgather(&size, sizes.data(), 1);
+  sucl::detail::counts lengths, begins;
+  std::size_t all = 0;
+  for (const std::uint64_t s : sizes) {
+    begins.push_back(all);
+    lengths.push_back(s);
+    all += s;
+  }
+  std::vector<double> atoms(m_context.rank() == 0 ? all : 1);
+  comm.gatherv(mine.data(), mine.size(), atoms.data(), lengths, begins, 0);
+  snapshot result;
+  if (m_context.rank() != 0) return result;
+  result.position.resize(static_cast<std::size_t>(m_problem.atoms()));
+  result.momentum.resize(result.position.size());
+  for (std::size_t i = 0; i + 7 <= atoms.size(); i += 7) {
+    const auto n = static_cast<std::size_t>(atoms[i]);
+    result.position[n] = {atoms[i + 1], atoms[i + 2], atoms[i + 3]};
+    result.momentum[n] = {atoms[i + 4], atoms[i + 5], atoms[i + 6]};
+  }
+  return result;
+}
+
+}  // namespace comd

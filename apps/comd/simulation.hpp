@@ -1,0 +1,94 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The atoms of a rank, their movement and their communication.
+#pragma once
+
+#include "comd/kernels.hpp"
+#include "comd/serial.hpp"
+#include "common/grid.hpp"
+#include "common/messages.hpp"
+
+#include <array>
+#include <optional>
+#include <vector>
+
+namespace comd {
+
+/// What is simulated.
+struct problem {
+  apps::extents lattice{12, 12,
+                        12};  ///< unit cells of the crystal in each dimension, four atoms each
+  double temperature = 600;
+  double time_step = 1;
+  lennard_jones_parameters lj;
+  std::optional<eam_tables> eam;  ///< used if it is there
+  double cutoff() const { return eam ? eam->pair.high : lj.cutoff; }
+  vector3 domain() const;
+  std::int64_t atoms() const { return 4 * lattice[0] * lattice[1] * lattice[2]; }
+};
+
+/// Sums over all atoms.
+struct state_totals {
+  double potential = 0, kinetic = 0;
+  vector3 momentum{};
+  double energy() const { return potential + kinetic; }
+};
+
+class simulation {
+ public:
+  simulation(apps::context& c, const problem& p, const apps::rank_grid& grid);
+
+  /// Puts the atoms on the lattice, at rest, and computes the forces. Collective, as all below.
+  void make_crystal();
+  /// Gives them velocities for the temperature, the same for any number of ranks.
+  void heat();
+  /// A step of velocity Verlet.
+  void step();
+  /// Energies and momentum of now. Throws where atoms are lost or a cell is too full.
+  state_totals sum();
+  /// All atoms by their numbers; on rank 0.
+  snapshot gather();
+
+ private:
+  /// The cells whose atoms go to a neighbour in either direction of a dimension.
+  struct planes {
+    apps::array<std::int32_t> cells;  ///< those of the first direction, then of the second
+    std::array<std::int64_t, 2> count{};
+  };
+
+  void make_cells(const apps::rank_grid& grid);
+  planes make_planes(std::size_t d, bool with_ghosts);
+  void redistribute();
+  void share_embedding();
+  void compute_forces(const apps::array<std::int32_t>& cells, bool last);
+  template <class Pack, class Unpack>
+  void exchange(std::size_t d, const planes& p, std::int64_t words, Pack pack, Unpack unpack);
+  /// Launches a kernel for the slots of a list of cells, or for `items`, after everything before.
+  template <class Kernel, class... Uses>
+  void launch(apps::phase p, const sycl::nd_range<1>& range, const Kernel& k, const Uses&... uses);
+  sycl::nd_range<1> slots_of(std::int64_t cells) const;
+  void throw_if_broken(double atoms);
+
+  apps::context& m_context;
+  problem m_problem;
+  apps::team m_team;
+  cell_grid m_grid{};
+  apps::extents m_ranks{};
+  apps::box m_part;
+  std::array<std::array<int, 2>, 3> m_neighbour{};
+  std::array<std::array<double, 2>, 3> m_shift{};
+  apps::array<std::int32_t> m_own, m_inner, m_outer, m_border;
+  std::array<planes, 3> m_planes, m_embedding_planes;
+  apps::array<std::int32_t> m_counts, m_new_counts, m_number, m_new_number;
+  apps::array<double> m_position, m_new_position, m_momentum, m_new_momentum, m_force, m_energy;
+  apps::array<double> m_derivative, m_pair, m_density, m_embedding;
+  apps::array<std::int32_t> m_begins, m_totals, m_incoming, m_overflow;
+  apps::array<double> m_send, m_recv, m_parts, m_sums;
+  std::int64_t m_capacity = 0;  ///< of a message, in atoms
+  std::optional<apps::reduction> m_reduction;
+  apps::events m_ready;
+};
+
+}  // namespace comd

@@ -1,0 +1,161 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "common/context.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <stdexcept>
+
+namespace apps {
+namespace {
+
+// CPU devices bind their threads to processors, those of every rank to the same ones, where they
+// take each other's time. So ranks of a node that nobody has bound take equal parts of the
+// processors, before the device starts threads.
+void take_own_processors(sucl::runtime& runtime) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  auto comm = runtime.world();
+  std::vector<cpu_set_t> all(static_cast<std::size_t>(comm.size()));
+  comm.blocking().allgather(reinterpret_cast<const std::byte*>(&mine),
+                            reinterpret_cast<std::byte*>(all.data()), sizeof mine);
+  int neighbours = 0, place = 0;
+  const auto& members = comm.members();
+  for (const sucl::member& m : members) {
+    if (m.node != members[static_cast<std::size_t>(comm.rank())].node) continue;
+    if (!CPU_EQUAL(&all[static_cast<std::size_t>(m.rank)], &mine)) return;  // they are bound
+    ++neighbours;
+    if (m.rank < comm.rank()) ++place;
+  }
+  const int processors = CPU_COUNT(&mine);
+  if (processors < neighbours) return;
+  cpu_set_t part;
+  CPU_ZERO(&part);
+  int seen = 0;
+  for (std::size_t c = 0; c < CPU_SETSIZE; ++c) {
+    if (!CPU_ISSET(c, &mine)) continue;
+    if (seen++ * neighbours / processors == place) CPU_SET(c, &part);
+  }
+  sched_setaffinity(0, sizeof part, &part);
+}
+
+sycl::queue make_queue(const options& o, sucl::runtime& runtime) {
+  if (o.device != "gpu") take_own_processors(runtime);
+  // Errors of asynchronous operations are thrown by communicator::check().
+  const auto ignore = [](const sycl::exception_list&) {};
+  if (o.device == "cpu") return sycl::queue{sycl::cpu_selector_v, ignore};
+  if (o.device == "gpu") return sycl::queue{sycl::gpu_selector_v, ignore};
+  return sycl::queue{ignore};
+}
+
+}  // namespace
+
+context::context(int& argc, char**& argv, options o)
+    : m_options(std::move(o)),
+      m_runtime(argc, argv),
+      m_queue(make_queue(m_options, m_runtime)),
+      m_comm(m_runtime.world(m_queue)) {
+  m_is_blocking = m_options.calls == form::blocking ||
+                  (m_options.calls == form::automatic && m_queue.get_device().is_cpu());
+}
+
+context::~context() = default;
+
+std::string context::device_name() const {
+  return m_queue.get_device().get_info<sycl::info::device::name>();
+}
+
+void context::agree(const std::string& problem) {
+  const int none = size();
+  int first = problem.empty() ? none : rank();
+  m_comm.blocking().allreduce(&first, 1, sucl::op::min);
+  if (first == none) return;
+  if (!problem.empty()) throw usage_error(problem);
+  throw usage_error("rank " + std::to_string(first) + " cannot run; see what it says");
+}
+
+void context::require_memory(double bytes) {
+  const auto device = m_queue.get_device();
+  const auto there = static_cast<double>(device.get_info<sycl::info::device::global_mem_size>());
+  std::vector<double> all(static_cast<std::size_t>(size()));
+  m_comm.blocking().allgather(&bytes, all.data(), 1);
+  double needed = 0;
+  for (const sucl::member& m : m_comm.members())
+    if (m.rank == rank() ||
+        (device.is_cpu() && m.node == m_comm.members()[static_cast<std::size_t>(rank())].node))
+      needed += all[static_cast<std::size_t>(m.rank)];
+  const auto print = [](double size) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f GiB", size / (1 << 30));
+    return std::string(text);
+  };
+  agree(needed <= there ? ""
+                        : "the problem needs at least " + print(needed) +
+                              " of memory here, and the device has " + print(there) +
+                              ". Use a smaller problem, or more devices");
+}
+
+void context::prepare_kernels() {
+  auto comm = m_comm.blocking();
+  if (rank() != 0) comm.barrier();
+  std::string problem;
+  try {
+    sucl::kernels::prepare(m_queue);
+  } catch (const sucl::error& e) {
+    problem = e.what();
+  }
+  if (rank() == 0) comm.barrier();
+  agree(problem);
+}
+
+double context::max(double mine) {
+  m_comm.blocking().allreduce(&mine, 1, sucl::op::max);
+  return mine;
+}
+
+double context::sum(double mine) {
+  m_comm.blocking().allreduce(&mine, 1, sucl::op::sum);
+  return mine;
+}
+
+void context::finish() {
+  m_queue.wait_and_throw();
+  m_comm.wait();
+}
+
+double context::run(int iterations, const std::function<void(int)>& step) {
+  finish();
+  m_comm.blocking().barrier();
+  const auto began = now();
+  for (int i = 0; i < iterations; ++i) {
+    step(i);
+    // A tenth of the way; looking back once in a while also bounds what is in flight.
+    if ((i + 1) % std::max(1, iterations / 10) == 0 && i + 1 < iterations) {
+      m_comm.check();
+      say("iteration " + std::to_string(i + 1) + " of " + std::to_string(iterations));
+    }
+  }
+  finish();
+  return max(std::chrono::duration<double>(now() - began).count());
+}
+
+phase_times context::run_timed(int iterations, const std::function<void(int)>& step) {
+  m_times = {};
+  finish();
+  m_is_timing = true;
+  for (int i = 0; i < iterations; ++i) step(i);
+  m_is_timing = false;
+  phase_times result{};
+  for (std::size_t p = 0; p < result.size(); ++p) result[p] = max(m_times[p] / iterations);
+  return result;
+}
+
+void context::say(const std::string& text) const {
+  if (rank() == 0 && !m_options.quiet) std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+}  // namespace apps

@@ -1,0 +1,369 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Halo: a 3-D field, periodic in all dimensions, cut into boxes. Each iteration smooths the field,
+// which reads one layer of the neighbours' points across faces, edges and corners.
+//
+//   sucl run -n 2 -- apps/halo --size 256x256x256 --iterations 100
+#include "common/application.hpp"
+#include "common/field.hpp"
+#include "common/kernels.hpp"
+#include "common/messages.hpp"
+#include "halo/kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace halo {
+namespace {
+
+using apps::box;
+using apps::events;
+using apps::extents;
+using apps::in;
+using apps::inout;
+using apps::phase;
+
+struct settings : apps::settings {
+  extents domain{64, 64, 64};
+  void define(CLI::App& line) override {
+    apps::add_extents(line, "--size", domain, "Points in each dimension");
+  }
+};
+
+/// Lists of points that are packed, unpacked, or copied within this rank, and the messages.
+struct lists {
+  std::vector<std::int32_t> pack, unpack, local_from, local_to;
+  apps::pattern messages;
+};
+
+/// A rank's box with one layer of its neighbours' points around it.
+class local_box {
+ public:
+  explicit local_box(const box& part) : m_part(part), m_size(part.size()) {}
+  const box& part() const { return m_part; }
+  const extents& size() const { return m_size; }
+  std::int64_t row() const { return m_size[2] + 2; }
+  std::int64_t plane() const { return (m_size[1] + 2) * row(); }
+  std::int64_t points() const { return (m_size[0] + 2) * plane(); }
+  /// Of a point in the box's own coordinates: -1 and size() are the neighbours'.
+  std::int64_t index(const extents& p) const {
+    return (p[0] + 1) * plane() + (p[1] + 1) * row() + p[2] + 1;
+  }
+  /// The layer of own points that the neighbour in a direction needs (or, with `halo`, the layer of
+  /// the neighbour's points), row by row.
+  std::vector<std::int32_t> layer(const extents& direction, bool halo) const {
+    extents low{}, high{};
+    for (std::size_t d = 0; d < 3; ++d) {
+      const std::int64_t last = m_size[d] - 1;
+      low[d] = direction[d] > 0 ? last + (halo ? 1 : 0) : (direction[d] < 0 && halo ? -1 : 0);
+      high[d] = direction[d] == 0 ? last : low[d];
+    }
+    std::vector<std::int32_t> result;
+    for (std::int64_t i = low[0]; i <= high[0]; ++i)
+      for (std::int64_t j = low[1]; j <= high[1]; ++j)
+        for (std::int64_t k = low[2]; k <= high[2]; ++k)
+          result.push_back(static_cast<std::int32_t>(index({i, j, k})));
+    return result;
+  }
+
+ private:
+  box m_part;
+  extents m_size;
+};
+
+const std::vector<extents>& directions() {
+  static const std::vector<extents> all = [] {
+    std::vector<extents> result;
+    for (std::int64_t i = -1; i <= 1; ++i)
+      for (std::int64_t j = -1; j <= 1; ++j)
+        for (std::int64_t k = -1; k <= 1; ++k)
+          if (i != 0 || j != 0 || k != 0) result.push_back({i, j, k});
+    return result;
+  }();
+  return all;
+}
+
+void append(std::vector<std::int32_t>& to, const std::vector<std::int32_t>& what) {
+  to.insert(to.end(), what.begin(), what.end());
+}
+
+// One message for each neighbour, whatever number of faces, edges and corners it shares with us;
+// what goes in a direction arrives from the opposite one, so both sides take the sender's order.
+lists make_lists(const apps::rank_grid& grid, const local_box& own, int rank) {
+  lists result;
+  struct pair {
+    std::vector<std::int32_t> pack, unpack;
+  };
+  std::map<int, pair> peers;
+  const extents here = grid.place(rank);
+  for (const extents& d : directions()) {
+    const extents opposite{-d[0], -d[1], -d[2]};
+    const auto neighbour = [&](const extents& way) {
+      return grid.rank_at({here[0] + way[0], here[1] + way[1], here[2] + way[2]});
+    };
+    const int to = neighbour(d), from = neighbour(opposite);
+    const auto packed = own.layer(d, false), halo = own.layer(opposite, true);
+    if (to == rank) {  // then the one that sends to us in this direction is this rank too
+      append(result.local_from, packed);
+      append(result.local_to, halo);
+    } else {
+      append(peers[to].pack, packed);
+      append(peers[from].unpack, halo);
+    }
+  }
+  for (const auto& [peer, points] : peers) {
+    result.messages.out.push_back({peer, result.pack.size(), points.pack.size()});
+    result.messages.in.push_back({peer, result.unpack.size(), points.unpack.size()});
+    append(result.pack, points.pack);
+    append(result.unpack, points.unpack);
+  }
+  return result;
+}
+
+/// The state of a rank, and an iteration.
+class solver {
+ public:
+  solver(apps::context& c, const apps::rank_grid& grid)
+      : m_context(c), m_own(grid.part(c.rank())), m_team(c) {
+    lists all = make_lists(grid, m_own, c.rank());
+    m_pack = {c, all.pack};
+    m_unpack = {c, all.unpack};
+    m_local_from = {c, all.local_from};
+    m_local_to = {c, all.local_to};
+    m_messages = all.messages;
+    m_now = {c, static_cast<std::size_t>(m_own.points())};
+    m_next = {c, static_cast<std::size_t>(m_own.points())};
+    m_send = m_team.message_memory<float>(all.pack.size());
+    m_recv = m_team.message_memory<float>(all.unpack.size());
+    cut(grid.grid());
+  }
+
+  const local_box& own() const { return m_own; }
+  std::size_t message_bytes() const { return m_pack.size() * sizeof(float); }
+
+  /// Sets the points of the box to f(global coordinates).
+  template <class Field>
+  void set(Field f) {
+    std::vector<float> values(static_cast<std::size_t>(m_own.points()));
+    each_point(
+        [&](const extents& p, std::int64_t i) { values[static_cast<std::size_t>(i)] = f(p); });
+    m_now.put(values);
+  }
+
+  /// The largest difference to f(global coordinates) on this rank.
+  template <class Field>
+  double difference(Field f) const {
+    const std::vector<float> values = m_now.get();
+    double largest = 0;
+    each_point([&](const extents& p, std::int64_t i) {
+      const double off = std::abs(values[static_cast<std::size_t>(i)] - f(p));
+      largest = off <= largest ? largest : off;  // NaN is larger
+    });
+    return largest;
+  }
+
+  std::vector<float> points() const {
+    const std::vector<float> values = m_now.get();
+    std::vector<float> result;
+    each_point([&](const extents&, std::int64_t i) {
+      result.push_back(values[static_cast<std::size_t>(i)]);
+    });
+    return result;
+  }
+
+  // What needs no neighbour is computed while the messages travel.
+  void step() {
+    auto& c = m_context;
+    sycl::event packed, arrived;
+    const bool has_peers = !m_messages.empty();
+    if (has_peers)
+      packed = c.timed(phase::pack, [&] {
+        return c.launch(sucl::kernels::items(m_pack.size()), m_ready,
+                        apps::gather<float>{static_cast<std::int64_t>(m_pack.size())}, in(m_now),
+                        in(m_pack), apps::out(m_send));
+      });
+    events local = m_ready;
+    if (m_local_from.size() > 0)
+      local = {c.timed(phase::pack, [&] {
+        return c.launch(sucl::kernels::items(m_local_from.size()), m_ready,
+                        apps::copy_within<float>{static_cast<std::int64_t>(m_local_from.size())},
+                        in(m_local_from), in(m_local_to), inout(m_now));
+      })};
+    events computed;
+    if (m_inner.volume() > 0)
+      computed.push_back(c.timed(phase::compute, [&] { return smooth_box(m_inner, local); }));
+    if (has_peers) {
+      arrived = c.timed(phase::communicate,
+                        [&] { return m_team.exchange(m_send, m_recv, m_messages, {packed}); });
+      local.push_back(c.timed(phase::pack, [&] {
+        return c.launch(sucl::kernels::items(m_unpack.size()), {packed, arrived},
+                        apps::scatter<float>{static_cast<std::int64_t>(m_unpack.size())},
+                        in(m_recv), in(m_unpack), inout(m_now));
+      }));
+      for (const box& b : m_outer)
+        computed.push_back(c.timed(phase::compute, [&] { return smooth_box(b, local); }));
+    }
+    m_ready = computed;
+    swap(m_now, m_next);
+  }
+
+ private:
+  // The part of the box that needs no message, and slabs around it that do.
+  void cut(const extents& grid) {
+    m_inner = {{0, 0, 0}, m_own.size()};
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (grid[d] == 1) continue;
+      box first = m_inner, last = m_inner;
+      first.high[d] = std::min(m_inner.high[d], m_inner.low[d] + 1);
+      last.low[d] = std::max(m_inner.low[d] + 1, m_inner.high[d] - 1);
+      for (const box& b : {first, last})
+        if (b.volume() > 0) m_outer.push_back(b);
+      m_inner.low[d] += 1;
+      m_inner.high[d] = std::max(m_inner.low[d], m_inner.high[d] - 1);
+    }
+  }
+
+  sycl::event smooth_box(const box& b, const events& deps) {
+    const extents size = b.size();
+    const smooth kernel{{b.low[0] + 1, b.low[1] + 1, b.low[2] + 1},
+                        {size[0], size[1], size[2]},
+                        m_own.plane(),
+                        m_own.row()};
+    constexpr std::size_t lanes = 64;
+    const auto rows = static_cast<std::size_t>(size[0] * size[1]);
+    return m_context.launch({sycl::range<1>(rows * lanes), sycl::range<1>(lanes)}, deps, kernel,
+                            in(m_now), inout(m_next));
+  }
+
+  template <class Work>
+  void each_point(Work work) const {
+    const extents& n = m_own.size();
+    const extents& low = m_own.part().low;
+    for (std::int64_t i = 0; i < n[0]; ++i)
+      for (std::int64_t j = 0; j < n[1]; ++j)
+        for (std::int64_t k = 0; k < n[2]; ++k)
+          work(extents{low[0] + i, low[1] + j, low[2] + k}, m_own.index({i, j, k}));
+  }
+
+  apps::context& m_context;
+  local_box m_own;
+  apps::team m_team;
+  apps::pattern m_messages;
+  apps::array<std::int32_t> m_pack, m_unpack, m_local_from, m_local_to;
+  apps::array<float> m_now, m_next, m_send, m_recv;
+  box m_inner;
+  std::vector<box> m_outer;
+  events m_ready;
+};
+
+constexpr double pi = 3.14159265358979323846;
+
+// A plane wave on a constant: the wave shrinks by the same factor in every iteration.
+double wave(const extents& n, const extents& p, double height) {
+  double angle = 0.5;
+  for (std::size_t d = 0; d < 3; ++d)
+    angle += 2 * pi * static_cast<double>(p[d]) / static_cast<double>(n[d]);
+  return 1 + height * std::sin(angle);
+}
+double shrinkage(const extents& n) {
+  double factor = 1;
+  for (const std::int64_t extent : n)
+    factor *= (1 + std::cos(2 * pi / static_cast<double>(extent))) / 2;
+  return factor;
+}
+
+// Different at every point, and the same on every rank.
+float noise(const extents& n, const extents& p) {
+  auto x = static_cast<std::uint64_t>((p[0] * n[1] + p[1]) * n[2] + p[2]) * 0x9E3779B97F4A7C15u;
+  x ^= x >> 29;
+  x *= 0xBF58476D1CE4E5B9u;
+  return static_cast<float>(x >> 40) * 0x1p-24f;
+}
+
+// The whole field by plain loops.
+std::vector<double> serial_reference(const extents& n, int steps) {
+  const auto at = [&](std::int64_t i, std::int64_t j, std::int64_t k) {
+    const auto wrap = [](std::int64_t x, std::int64_t m) { return (x + m) % m; };
+    return static_cast<std::size_t>((wrap(i, n[0]) * n[1] + wrap(j, n[1])) * n[2] + wrap(k, n[2]));
+  };
+  std::vector<double> now(static_cast<std::size_t>(n[0] * n[1] * n[2])), next(now.size());
+  const auto each = [&](auto work) {
+    for (std::int64_t i = 0; i < n[0]; ++i)
+      for (std::int64_t j = 0; j < n[1]; ++j)
+        for (std::int64_t k = 0; k < n[2]; ++k) work(i, j, k);
+  };
+  each([&](auto i, auto j, auto k) { now[at(i, j, k)] = noise(n, {i, j, k}); });
+  for (int s = 0; s < steps; ++s) {
+    each([&](auto i, auto j, auto k) {
+      double sum = 0;
+      for (const extents& d : directions()) {
+        const auto nonzero = (d[0] != 0) + (d[1] != 0) + (d[2] != 0);
+        sum += (8 >> nonzero) * now[at(i + d[0], j + d[1], k + d[2])];
+      }
+      next[at(i, j, k)] = (sum + 8 * now[at(i, j, k)]) / 64;
+    });
+    now.swap(next);
+  }
+  return now;
+}
+
+constexpr std::int64_t largest_reference = 64 * 64 * 64;
+
+void check_against_serial(apps::context& c, solver& s, const extents& n, apps::outcome& o) {
+  if (n[0] * n[1] * n[2] > largest_reference) return;
+  const int steps = 3;
+  s.set([&](const extents& p) { return noise(n, p); });
+  for (int i = 0; i < steps; ++i) s.step();
+  c.queue().wait_and_throw();
+  const std::vector<double> expected = serial_reference(n, steps);
+  const double off = s.difference([&](const extents& p) {
+    return expected[static_cast<std::size_t>((p[0] * n[1] + p[1]) * n[2] + p[2])];
+  });
+  o.check("noise after " + std::to_string(steps) + " steps against a serial run", c.max(off), 1e-6);
+}
+
+apps::outcome run(apps::context& c, const settings& wanted) {
+  const extents n = wanted.domain;
+  const apps::rank_grid grid(n, c.size());
+  const box part = grid.part(c.rank());
+  const double points = static_cast<double>(part.extent(0) + 2) *
+                        static_cast<double>(part.extent(1) + 2) *
+                        static_cast<double>(part.extent(2) + 2);
+  c.agree(points > std::numeric_limits<std::int32_t>::max()
+              ? "--size: a rank's part has more than 2^31 points. Use more ranks"
+              : "");
+  c.require_memory(points * 3 * sizeof(float));  // two fields, and a copy for the checks
+  c.prepare_kernels();
+  solver s(c, grid);
+  apps::outcome o;
+  o.details["size"] = apps::print(n);
+  o.details["grid"] = apps::print(grid.grid());
+  o.details["message"] = c.max(static_cast<double>(s.message_bytes()));
+  check_against_serial(c, s, n, o);
+
+  s.set([&](const extents& p) { return static_cast<float>(wave(n, p, 1)); });
+  const int before = 2;  // to warm up
+  for (int i = 0; i < before; ++i) s.step();
+  o.iterations = c.wanted().iterations;
+  o.seconds = c.run(o.iterations, [&](int) { s.step(); });
+  const int total = before + o.iterations;
+  const double height = std::pow(shrinkage(n), total);
+  const double off = s.difference([&](const extents& p) { return wave(n, p, height); });
+  o.check("wave against the analytic field", c.max(off), 1e-6 + 1e-7 * total);
+  if (!c.wanted().plot.empty()) write_field(c, grid, s.points());
+  if (c.wanted().breakdown > 0)
+    o.phases = c.run_timed(c.wanted().breakdown, [&](int) { s.step(); });
+  return o;
+}
+
+}  // namespace
+}  // namespace halo
+
+int main(int argc, char** argv) {
+  return apps::run_application(argc, argv, "halo",
+                               "A 3-D stencil with halo exchange across faces, edges and corners.",
+                               halo::run);
+}

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Measures SuCL on one machine against each MPI and oneCCL, and writes tables and plots.
+
+    python3 scripts/host_results.py --sucl build/default/bin/sucl --output docs/results/host
+
+Every comparison is of two implementations in one run, on the same memory, in turns. oneCCL, which
+has a SYCL runtime and an MPI of its own, runs apart: --oneccl names a virtual environment with the
+wheel oneccl-devel. Plots need matplotlib 3 (requirements/tools.txt).
+"""
+
+import argparse
+import collections
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather", "reduce_scatter_block", "alltoall",
+               "gather", "scatter")
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def size_text(size):
+    for unit, name in ((1 << 20, "Mi"), (1 << 10, "Ki")):
+        if size >= unit:
+            return f"{size // unit} {name}"
+    return str(size)
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
+
+
+@contextlib.contextmanager
+def measurement(kept, name):
+    """Where the results of one measurement go: into the folder `kept`, or, without one, nowhere for
+    long."""
+    if kept:
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        yield Path(kept) / name
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / name
+
+
+class Results:
+    """Medians by (ranks, memory, collective, bytes): {implementation: us}, and what was said."""
+
+    def __init__(self):
+        self.times = collections.defaultdict(dict)
+        self.ratios = collections.defaultdict(dict)  # the same keys: {MPI: SuCL's time by its}
+        self.fastest = collections.defaultdict(dict)  # as ratios, of the fastest iterations
+        self.headers = []
+        self.commands = []
+        self.wrong = 0
+        self.checked = 0
+
+    def bench(self, program, flavour, ranks, memory, options):
+        arguments = ["bench", *COLLECTIVES, "-n", str(ranks), "--mpi", flavour, "--memory", memory,
+                     "--form", "blocking", "--against", "mpi", "--sizes", options.sizes,
+                     "--seconds", str(options.seconds)]
+        with measurement(options.keep, f"{flavour}-{ranks}-{memory}.json") as file:
+            if not file.exists():
+                subprocess.run([*options.wrap, program, *arguments, "--json", file], check=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            data = json.loads(file.read_text())
+        said = data["header"]["command"].split(" bench ", 1)[1].split(" --json")[0]
+        self.commands.append(f"sucl bench {said}")
+        self.headers.append(data["header"])
+        for row in data["rows"]:
+            key = (ranks, memory, row["collective"], row["bytes"])
+            name = row["impl"] if row["impl"] == "sucl" else flavour
+            self.checked += 1
+            self.wrong += not row["valid"]
+            if name == "sucl":
+                self.ratios[key][flavour] = row["median_us"]
+                self.fastest[key][flavour] = row["min_us"]
+                self.times[key][name] = min(row["median_us"], self.times[key].get(name, math.inf))
+            else:
+                self.times[key][name] = row["median_us"]
+                self.ratios[key][flavour] /= row["median_us"]
+                self.fastest[key][flavour] /= row["min_us"]
+
+    def oneccl(self, environment, mpi, ranks, options):
+        """Builds bench/oneccl.cpp against the wheel and the MPI at `mpi`, and runs it."""
+        environment, mpi = Path(environment), Path(mpi)
+        sizes = sorted({size for _, _, _, size in self.times})
+        with measurement(options.keep, f"oneccl-{ranks}.json") as file:
+            if not file.exists():
+                file.write_text(self.run_oneccl(environment, mpi, ranks, sizes, options))
+            said = file.read_text()
+        for line in said.splitlines():
+            if not line.startswith("{"):
+                continue
+            row = json.loads(line)
+            self.checked += 1
+            self.wrong += not row["valid"]
+            self.times[ranks, "usm", row["collective"], row["bytes"]]["oneccl"] = row["median_us"]
+
+    @staticmethod
+    def run_oneccl(environment, mpi, ranks, sizes, options):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "oneccl"
+            subprocess.run(["g++", "-std=c++17", "-O2", ROOT / "bench/oneccl.cpp", "-o", program,
+                            f"-I{environment}/include", f"-I{mpi}/include", f"-L{environment}/lib",
+                            "-lccl", f"-L{mpi}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"],
+                           check=True)
+            variables = dict(os.environ, I_MPI_ROOT=str(mpi), CCL_ROOT=str(environment),
+                             CCL_LOG_LEVEL="error",
+                             LD_LIBRARY_PATH=f"{mpi}/lib:{mpi}/lib/libfabric:{environment}/lib")
+            done = subprocess.run([*options.wrap, mpi / "bin/mpiexec", "-n", str(ranks), program,
+                                   str(options.seconds), *map(str, sizes)], env=variables,
+                                  check=True, capture_output=True, text=True)
+        return done.stdout
+
+    def keys(self, ranks, memory, name):
+        return sorted(key for key in self.ratios if key[:3] == (ranks, memory, name))
+
+    def worst(self, key):
+        """SuCL's time by that of the best MPI: the largest of the ratios of the runs."""
+        return max(self.ratios[key].values())
+
+    def summary(self, ranks, memory):
+        lines = ["| collective | times faster than the best MPI, mean | slowest point: ratio | "
+                 "points above 1.05 | fastest iterations: times faster | above 1.05 |",
+                 "|---|---|---|---|---|---|"]
+        for name in COLLECTIVES:
+            keys = self.keys(ranks, memory, name)
+            if not keys:
+                continue
+            worst = max(keys, key=self.worst)
+            above = [size_text(key[3]) for key in keys if self.worst(key) > 1.05]
+            least = {key: max(self.fastest[key].values()) for key in keys}
+            slow = [size_text(key[3]) for key in keys if least[key] > 1.05]
+            lines.append(f"| {name} | {1 / mean([self.worst(key) for key in keys]):.2f} | "
+                         f"{self.worst(worst):.2f} at {size_text(worst[3])} | "
+                         f"{', '.join(above) or 'none'} | {1 / mean(list(least.values())):.2f} | "
+                         f"{', '.join(slow) or 'none'} |")
+        return lines
+
+    def others(self, ranks, name):
+        """The MPIs that there are figures of, and oneCCL if it has this collective."""
+        keys = self.keys(ranks, "usm", name)
+        mpis = sorted({flavour for key in keys for flavour in self.ratios[key]})
+        return mpis + ["oneccl"] * any("oneccl" in self.times[key] for key in keys)
+
+    def ratio(self, key, other):
+        """SuCL's time by that of another library; oneCCL's is of a run of its own."""
+        if other != "oneccl":
+            return self.ratios[key].get(other)
+        theirs = self.times.get((key[0], "usm", *key[2:]), {}).get("oneccl")
+        return self.times[key]["sucl"] / theirs if theirs else None
+
+    def table(self, ranks, name):
+        others = self.others(ranks, name)
+        titles = ["bytes", *others, *(f"{other}, allocate()" for other in others)]
+        lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
+        for key in self.keys(ranks, "usm", name):
+            own = (ranks, "symmetric", *key[2:])
+            ratios = [self.ratio(key, other) for other in others]
+            ratios += [self.ratio(own, other) if own in self.ratios else None for other in others]
+            cells = [size_text(key[3]), *("-" if r is None else f"{r:.2f}" for r in ratios)]
+            lines.append("| " + " | ".join(cells) + " |")
+        return lines
+
+    def bandwidth(self):
+        """Every rank must read its input and write its output once: the share of the memory's rate."""
+        lines = ["| | ranks | memory | least bytes moved | GB/s | of all ranks copying |",
+                 "|---|---|---|---|---|---|"]
+        pieces = {"allreduce": lambda p: 2 * p, "broadcast": lambda p: p,
+                  "allgather": lambda p: p + p * p, "alltoall": lambda p: 2 * p * p}
+        for (ranks, memory, name, size), times in sorted(self.times.items()):
+            largest = max(key[3] for key in self.times if key[:2] == (ranks, memory))
+            if size != largest or name not in pieces or "sucl" not in times:
+                continue
+            rate = max(h["memory_gbs"] for h in self.headers if h["ranks"] == ranks)
+            moved = pieces[name](ranks) * size
+            own = moved / times["sucl"] / 1e3
+            lines.append(f"| {name} of {size_text(size)} | {ranks} | {memory} | "
+                         f"{size_text(moved)} | {own:.1f} | {own / rate:.0%} of {rate:.1f} |")
+        return lines
+
+
+def draw(results, ranks, file):
+    import matplotlib
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+    colours = {"openmpi": "#1f77b4", "mpich": "#2ca02c", "impi": "#9467bd", "oneccl": "#7f7f7f"}
+    figure, axes = pyplot.subplots(2, 4, figsize=(16, 7), sharex=True)
+    for axis, name in zip(axes.flat, COLLECTIVES):
+        for memory, style in (("usm", "-"), ("symmetric", ":")):
+            for other in results.others(ranks, name):
+                points = [(key[3], results.ratio(key, other))
+                          for key in results.keys(ranks, memory, name)]
+                points = [point for point in points if point[1] is not None]
+                if points:
+                    label = other + (", allocate()" if memory == "symmetric" else "")
+                    axis.loglog(*zip(*points), style, label=label, color=colours[other], marker=".",
+                                linewidth=1.5)
+        axis.axhline(1, color="black", linewidth=1)
+        axis.set_title(name)
+        axis.grid(True, which="major", alpha=0.3)
+    axes[0][0].legend(fontsize=8)
+    figure.supxlabel("bytes")
+    figure.supylabel("SuCL's time by that of the other library")
+    figure.suptitle(f"{ranks} ranks; below 1 SuCL is faster")
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sucl", default="sucl", help="the program")
+    parser.add_argument("--output", default="results", help="folder for tables, plots and JSON")
+    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--sizes", default="4:64Mi:4")
+    parser.add_argument("--seconds", default=0.05, type=float, help="for each point")
+    parser.add_argument("--oneccl", help="virtual environment with oneccl-devel")
+    parser.add_argument("--impi", help="root of the Intel MPI that oneCCL is started with")
+    parser.add_argument("--keep", help="folder that keeps what each measurement found; what is there "
+                                       "is not measured again")
+    parser.add_argument("--wrap", default="", help="a command to run each measurement by")
+    options = parser.parse_args()
+    options.wrap = options.wrap.split()
+    info = json.loads(subprocess.run([options.sucl, "info", "--json"], check=True,
+                                     capture_output=True, text=True).stdout)
+    results = Results()
+    all_ranks = [int(n) for n in options.ranks.split(",")]
+    for ranks in all_ranks:
+        for memory in ("usm", "symmetric"):
+            for mpi in info["mpi"]:
+                print(f"{ranks} ranks, {memory}, {mpi['name']}", file=sys.stderr)
+                results.bench(options.sucl, mpi["name"], ranks, memory, options)
+        if options.oneccl:
+            print(f"{ranks} ranks, oneCCL", file=sys.stderr)
+            results.oneccl(options.oneccl, options.impi, ranks, options)
+    folder = Path(options.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    header = results.headers[0]
+    lines = ["# Tables of the results on one machine", "",
+             f"{header['cores']} cores of {header['cpu']}; SuCL {header['sucl']}; {header['date'][:10]}; "
+             + "; ".join(sorted({h["mpi"].split(",")[0] for h in results.headers})) + ".",
+             f"{results.checked} results checked, {results.wrong} wrong. Ratios are SuCL's time by that "
+             "of the other library, medians of the slowest rank; below 1 SuCL is faster.", ""]
+    for ranks in all_ranks:
+        flags = sorted(h["flag_exchange"]["median_us"] for h in results.headers
+                       if h["ranks"] == ranks and h["flag_exchange"])
+        lines += [f"## {ranks} ranks", "", f"![{ranks} ranks]({ranks}-ranks.svg)", ""]
+        if flags:
+            lines += [f"A bare exchange of flags: {flags[0]:.2f} to {flags[-1]:.2f} us.", ""]
+        lines += ["Ordinary memory:", "", *results.summary(ranks, "usm"), "",
+                  "Memory of `communicator.allocate()`:", "", *results.summary(ranks, "symmetric"), ""]
+        for name in COLLECTIVES:
+            lines += [f"### {name}, {ranks} ranks", "", *results.table(ranks, name), ""]
+    lines += ["## Share of the memory's rate", "", *results.bandwidth(), "",
+              "## Commands", "", "```sh", *results.commands, "```", ""]
+    (folder / "tables.md").write_text("\n".join(lines))
+    rows = [{"ranks": r, "memory": m, "collective": c, "bytes": b, "us": t}
+            for (r, m, c, b), t in sorted(results.times.items())]
+    (folder / "times.json").write_text(
+        "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]\n")
+    for ranks in all_ranks:
+        draw(results, ranks, folder / f"{ranks}-ranks.svg")
+    return 1 if results.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

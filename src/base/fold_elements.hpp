@@ -1,0 +1,258 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// How elements lie in memory, what reductions do with two of them and with the result, and which
+// of that belongs to a type and an op: for processors and devices alike. Included inside the
+// namespace of whoever uses it, after base/half.hpp, so that each has functions of its own: a copy
+// that was compiled for one processor must never be linked elsewhere. Who includes it defines
+// SUCL_FOLD_ELEMENTS before; elsewhere it is empty.
+#ifdef SUCL_FOLD_ELEMENTS
+#undef SUCL_FOLD_ELEMENTS
+
+/// How elements lie in memory (`stored`), and what they are combined in (`wide`).
+template <class T>
+struct plain {
+  using stored = T;
+  using wide = T;
+  static wide widen(T v) { return v; }
+  static T narrow(wide v) { return v; }
+};
+
+/// Integers of avg: the sum is exact.
+template <class T, class Wide>
+struct exact {
+  using stored = T;
+  using wide = Wide;
+  static wide widen(T v) { return static_cast<wide>(v); }
+  static T narrow(wide v) { return static_cast<T>(v); }
+};
+
+struct half16 {
+  using stored = fp16;
+  using wide = float;
+  static float widen(fp16 v) { return base::to_float(v); }
+  static fp16 narrow(float v) { return base::to_fp16(v); }
+};
+
+struct brain16 {
+  using stored = bf16;
+  using wide = float;
+  static float widen(bf16 v) { return base::to_float(v); }
+  static bf16 narrow(float v) { return base::to_bf16(v); }
+};
+
+template <class T>
+struct complex_number {
+  T re, im;
+};
+
+template <class T>
+struct pair {
+  T value;
+  std::int32_t index;
+};
+
+// ---- what is done with two elements
+
+struct add {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a + b);
+  }
+  template <class T>
+  static complex_number<T> of(complex_number<T> a, complex_number<T> b) {
+    return {a.re + b.re, a.im + b.im};
+  }
+};
+struct multiply {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a * b);
+  }
+  template <class T>
+  static complex_number<T> of(complex_number<T> a, complex_number<T> b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+  }
+};
+struct least {
+  template <class T>
+  static T of(T a, T b) {
+    return b < a ? b : a;
+  }
+};
+struct greatest {
+  template <class T>
+  static T of(T a, T b) {
+    return a < b ? b : a;
+  }
+};
+struct both {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>((a != 0) & (b != 0));
+  }
+};
+struct either {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>((a | b) != 0);
+  }
+};
+struct one_of_two {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>((a != 0) ^ (b != 0));
+  }
+};
+struct bits_and {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a & b);
+  }
+};
+struct bits_or {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a | b);
+  }
+};
+struct bits_xor {
+  template <class T>
+  static T of(T a, T b) {
+    return static_cast<T>(a ^ b);
+  }
+};
+struct least_of_pairs {
+  template <class T>
+  static pair<T> of(pair<T> a, pair<T> b) {
+    if (b.value < a.value) return b;
+    if (a.value < b.value) return a;
+    return b.index < a.index ? b : a;
+  }
+};
+struct greatest_of_pairs {
+  template <class T>
+  static pair<T> of(pair<T> a, pair<T> b) {
+    if (a.value < b.value) return b;
+    if (b.value < a.value) return a;
+    return b.index < a.index ? b : a;
+  }
+};
+
+// ---- what is done with the result
+
+struct keep_it {
+  template <class Element>
+  static typename Element::stored of(typename Element::wide v, int) {
+    return Element::narrow(v);
+  }
+};
+
+template <class T>
+constexpr bool is_16_bit_float = false;
+template <>
+constexpr bool is_16_bit_float<half16> = true;
+template <>
+constexpr bool is_16_bit_float<brain16> = true;
+template <class T>
+constexpr bool is_complex = false;
+template <class T>
+constexpr bool is_complex<complex_number<T>> = true;
+
+struct divide {
+  template <class Element>
+  static typename Element::stored of(typename Element::wide v, int divisor) {
+    using wide = typename Element::wide;
+    if constexpr (is_16_bit_float<Element>) {
+      return Element::narrow(base::to_odd_float(static_cast<double>(v) / divisor));
+    } else if constexpr (is_complex<wide>) {
+      return {v.re / static_cast<decltype(v.re)>(divisor),
+              v.im / static_cast<decltype(v.re)>(divisor)};
+    } else {
+      return Element::narrow(static_cast<wide>(v / static_cast<wide>(divisor)));
+    }
+  }
+};
+
+// ---- which of these for which type and op. Signed integers wrap as unsigned ones do. `Visitor`
+// has visit<Element, Op, End>() and none().
+
+template <class T, class Unsigned, class Wide, class Visitor>
+auto visit_integer(sucl_op op, const Visitor& v) {
+  using number = plain<Unsigned>;
+  switch (op) {
+    case SUCL_OP_SUM: return v.template visit<number, add, keep_it>();
+    case SUCL_OP_PROD: return v.template visit<number, multiply, keep_it>();
+    case SUCL_OP_MIN: return v.template visit<plain<T>, least, keep_it>();
+    case SUCL_OP_MAX: return v.template visit<plain<T>, greatest, keep_it>();
+    case SUCL_OP_AVG: return v.template visit<exact<T, Wide>, add, divide>();
+    case SUCL_OP_LOGICAL_AND: return v.template visit<number, both, keep_it>();
+    case SUCL_OP_LOGICAL_OR: return v.template visit<number, either, keep_it>();
+    case SUCL_OP_LOGICAL_XOR: return v.template visit<number, one_of_two, keep_it>();
+    case SUCL_OP_BIT_AND: return v.template visit<number, bits_and, keep_it>();
+    case SUCL_OP_BIT_OR: return v.template visit<number, bits_or, keep_it>();
+    case SUCL_OP_BIT_XOR: return v.template visit<number, bits_xor, keep_it>();
+    default: return v.none();
+  }
+}
+
+template <class Element, class Visitor>
+auto visit_real(sucl_op op, const Visitor& v) {
+  switch (op) {
+    case SUCL_OP_SUM: return v.template visit<Element, add, keep_it>();
+    case SUCL_OP_PROD: return v.template visit<Element, multiply, keep_it>();
+    case SUCL_OP_MIN: return v.template visit<Element, least, keep_it>();
+    case SUCL_OP_MAX: return v.template visit<Element, greatest, keep_it>();
+    case SUCL_OP_AVG: return v.template visit<Element, add, divide>();
+    default: return v.none();
+  }
+}
+
+template <class T, class Visitor>
+auto visit_complex(sucl_op op, const Visitor& v) {
+  using element = plain<complex_number<T>>;
+  switch (op) {
+    case SUCL_OP_SUM: return v.template visit<element, add, keep_it>();
+    case SUCL_OP_PROD: return v.template visit<element, multiply, keep_it>();
+    case SUCL_OP_AVG: return v.template visit<element, add, divide>();
+    default: return v.none();
+  }
+}
+
+template <class T, class Visitor>
+auto visit_pair(sucl_op op, const Visitor& v) {
+  if (op == SUCL_OP_MINLOC) return v.template visit<plain<pair<T>>, least_of_pairs, keep_it>();
+  if (op == SUCL_OP_MAXLOC) return v.template visit<plain<pair<T>>, greatest_of_pairs, keep_it>();
+  return v.none();
+}
+
+/// `Signed128` and `Unsigned128` hold sums of 64-bit integers.
+template <class Signed128, class Unsigned128, class Visitor>
+auto visit_fold(sucl_type type, sucl_op op, const Visitor& v) {
+  using std::int16_t, std::int32_t, std::int64_t, std::int8_t;
+  using std::uint16_t, std::uint32_t, std::uint64_t, std::uint8_t;
+  switch (type) {
+    case SUCL_TYPE_INT8: return visit_integer<int8_t, uint8_t, int64_t>(op, v);
+    case SUCL_TYPE_UINT8: return visit_integer<uint8_t, uint8_t, int64_t>(op, v);
+    case SUCL_TYPE_INT16: return visit_integer<int16_t, uint16_t, int64_t>(op, v);
+    case SUCL_TYPE_UINT16: return visit_integer<uint16_t, uint16_t, int64_t>(op, v);
+    case SUCL_TYPE_INT32: return visit_integer<int32_t, uint32_t, int64_t>(op, v);
+    case SUCL_TYPE_UINT32: return visit_integer<uint32_t, uint32_t, int64_t>(op, v);
+    case SUCL_TYPE_INT64: return visit_integer<int64_t, uint64_t, Signed128>(op, v);
+    case SUCL_TYPE_UINT64: return visit_integer<uint64_t, uint64_t, Unsigned128>(op, v);
+    case SUCL_TYPE_FP16: return visit_real<half16>(op, v);
+    case SUCL_TYPE_BF16: return visit_real<brain16>(op, v);
+    case SUCL_TYPE_FP32: return visit_real<plain<float>>(op, v);
+    case SUCL_TYPE_FP64: return visit_real<plain<double>>(op, v);
+    case SUCL_TYPE_COMPLEX_FP32: return visit_complex<float>(op, v);
+    case SUCL_TYPE_COMPLEX_FP64: return visit_complex<double>(op, v);
+    case SUCL_TYPE_INT16_LOC: return visit_pair<int16_t>(op, v);
+    case SUCL_TYPE_INT32_LOC: return visit_pair<int32_t>(op, v);
+    case SUCL_TYPE_INT64_LOC: return visit_pair<int64_t>(op, v);
+    case SUCL_TYPE_FP32_LOC: return visit_pair<float>(op, v);
+    case SUCL_TYPE_FP64_LOC: return visit_pair<double>(op, v);
+    default: return v.none();
+  }
+}
+
+#endif

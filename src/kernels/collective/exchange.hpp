@@ -1,0 +1,258 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Operations in which every rank gives a part of its memory to each peer and moves or combines
+/// what it gets: all collectives but those that two_shot.hpp carries better.
+#pragma once
+
+#include "kernels/collective/fold.hpp"
+#include "kernels/collective/protocol.hpp"
+
+namespace sucl::kernels {
+
+// ---- in lines: the data is there as soon as it is seen, and no work item waits for another
+
+inline quad poll_quad(const job& j, const std::byte* lines, std::uint64_t at, bool& ok) {
+  const auto flag = static_cast<std::uint32_t>(j.epoch);
+  quad q{};
+  const std::byte* line = lines + 2 * at;
+  ok = ok && wait_for(j, [&] { return load_line(line, flag, q.word[0], q.word[1]); }) &&
+       wait_for(j, [&] { return load_line(line + sizeof q, flag, q.word[2], q.word[3]); });
+  return q;
+}
+
+template <class Amounts, class Place>
+inline void push_lines(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m) {
+  constexpr std::uint64_t size = sizeof(quad);
+  const auto flag = static_cast<std::uint32_t>(j.epoch);
+  const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
+  const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * size;
+  for (int k = 1; k < j.ranks; ++k) {
+    const int q = (j.rank + k) % j.ranks;
+    const std::uint64_t bytes = j.send.bytes(q);
+    std::byte* lines = j.with->out[q] + lines_at(j);
+    for (std::uint64_t p = first; p < bytes; p += stride) {
+      const quad v = load_quad(m.send + j.send.at(q) + p, bytes - p);
+      store_line(lines + 2 * p, v.word[0], v.word[1], flag);
+      store_line(lines + 2 * p + size, v.word[2], v.word[3], flag);
+    }
+  }
+}
+
+template <class Amounts, class Place, class Folder>
+inline void exchange_small(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                           const Folder& folder) {
+  constexpr std::uint64_t size = sizeof(quad);
+  const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
+  const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * size;
+  bool ok = begin(at, j);
+  if (!ok) return;
+  push_lines(at, j, m);
+  const std::byte* own = m.send + j.send.at(j.rank);
+  if (j.reduces) {
+    for (std::uint64_t p = first; p < j.fold_bytes && ok; p += stride) {
+      quad result[1];
+      folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
+        return s == j.rank ? load_quad(own + p, j.fold_bytes - p)
+                           : poll_quad(j, j.with->in[s] + lines_at(j), p, ok);
+      });
+      if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result[0], j.fold_bytes - p);
+    }
+    return;
+  }
+  for (int k = 0; k < j.ranks; ++k) {
+    const int s = (j.rank + k) % j.ranks;
+    const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
+    std::byte* to = m.recv + j.recv.at(s);
+    if (s == j.rank && to == own) continue;
+    for (std::uint64_t p = first; p < bytes && ok; p += stride) {
+      const quad v = s == j.rank ? load_quad(own + p, bytes - p)
+                                 : poll_quad(j, j.with->in[s] + lines_at(j), p, ok);
+      if (ok) store_quad(to + p, v, bytes - p);
+    }
+  }
+}
+
+// ---- in pieces, through staging memory
+
+/// What one work group does of a message: pieces of the size of a slot, in turns with the others.
+struct pieces {
+  static constexpr std::uint64_t slots = 4;
+  std::uint64_t slot;  ///< bytes
+  std::uint64_t group, groups;
+
+  template <class Place>
+  pieces(const Place& at, const job& j)
+      : slot(j.slot),
+        group(static_cast<unsigned>(at.group())),
+        groups(static_cast<unsigned>(at.groups())) {}
+
+  std::uint64_t begin(std::uint64_t step) const { return (step * groups + group) * slot; }
+  std::uint64_t length(std::uint64_t step, std::uint64_t bytes) const {
+    const std::uint64_t b = begin(step);
+    return b >= bytes ? 0 : bytes - b < slot ? bytes - b : slot;
+  }
+  /// Steps that a message of so many bytes takes.
+  std::uint64_t steps(std::uint64_t bytes) const {
+    const std::uint64_t all = (bytes + slot - 1) / slot;
+    return all <= group ? 0 : (all - group + groups - 1) / groups;
+  }
+  /// Where the piece of a step lies in staging memory.
+  std::uint64_t place(std::uint64_t step) const { return (group * slots + step % slots) * slot; }
+};
+
+template <class Amounts, class Place>
+inline bool push_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                       const pieces& cut, std::uint64_t step) {
+  const auto has = [&](int q) { return cut.length(step, j.send.bytes(q)) != 0; };
+  if (step >= pieces::slots && !hear(at, j, word::freed, step + 1 - pieces::slots, has))
+    return false;
+  bool any = false;
+  for (int k = 1; k < j.ranks; ++k) {
+    const int q = (j.rank + k) % j.ranks;
+    if (!has(q)) continue;
+    any = true;
+    copy(at, j.with->out[q] + stage_at(j) + cut.place(step),
+         m.send + j.send.at(q) + cut.begin(step), cut.length(step, j.send.bytes(q)));
+  }
+  if (any) tell(at, j, word::ready, step + 1, has);
+  return true;
+}
+
+template <class Amounts, class Place, class Folder>
+inline bool take_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                       const pieces& cut, const Folder& folder, std::uint64_t step) {
+  const auto has = [&](int s) { return cut.length(step, j.recv.bytes(s)) != 0; };
+  if (!hear(at, j, word::ready, step + 1, has)) return false;
+  const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.place(step);
+  const std::byte* own = m.send + j.send.at(j.rank);
+  if (j.reduces) {
+    std::byte* to = m.recv + j.recv.at(j.rank) + begin;
+    fold_memory places;
+    for (int s = 0; s < j.folded_ranks; ++s)
+      places.add_source(s == j.rank ? own + begin : j.with->in[s] + stage);
+    places.add_target(to);
+    fold(at, j, folder, cut.length(step, j.fold_bytes), places);
+  } else {
+    for (int k = 0; k < j.ranks; ++k) {
+      const int s = (j.rank + k) % j.ranks;
+      std::byte* to = m.recv + j.recv.at(s);
+      if (s != j.rank)
+        copy(at, to + begin, j.with->in[s] + stage, cut.length(step, j.recv.bytes(s)));
+      else if (to != own)
+        copy(at, to + begin, own + begin, cut.length(step, j.own_bytes));
+    }
+  }
+  // Only where the slot is used once more.
+  tell(at, j, word::freed, step + 1,
+       [&](int s) { return cut.length(step + pieces::slots, j.recv.bytes(s)) != 0; });
+  return true;
+}
+
+template <class Amounts, class Place, class Folder>
+inline void exchange_staged(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                            const Folder& folder) {
+  const pieces cut(at, j);
+  std::uint64_t most = cut.steps(j.fold_bytes);
+  for (int q = 0; q < j.ranks; ++q) {
+    const std::uint64_t bytes =
+        j.send.bytes(q) > j.recv.bytes(q) ? j.send.bytes(q) : j.recv.bytes(q);
+    most = cut.steps(bytes) > most ? cut.steps(bytes) : most;
+  }
+  // A piece is on its way while the one before it is worked on.
+  if (most == 0 || !push_piece(at, j, m, cut, 0)) return;
+  for (std::uint64_t step = 0; step < most; ++step) {
+    if (step + 1 < most && !push_piece(at, j, m, cut, step + 1)) return;
+    if (!take_piece(at, j, m, cut, folder, step)) return;
+  }
+}
+
+// ---- directly, where all of the memory is mapped
+
+enum class side : std::uint64_t { send, recv };
+
+/// A peer may be in the next operation already, so these words take turns.
+constexpr word key_word(const job& j, side s) {
+  return static_cast<word>(static_cast<std::uint64_t>(word::keys) + 2 * (j.epoch & 1) +
+                           static_cast<std::uint64_t>(s));
+}
+
+/// Tells the peers where this rank's memory is and learns where theirs is; false if all must end.
+/// `*all` says whether all of it is mapped, the same on every rank.
+template <class Place>
+inline bool compare_keys(const Place& at, const job& j, bool* all) {
+  each_peer(at, j, [&](int q) {
+    store_relaxed(word_of(j.with->out[q], key_word(j, side::send), at.group()), j.send_key);
+    store_relaxed(word_of(j.with->out[q], key_word(j, side::recv), at.group()), j.recv_key);
+    store_release(word_of(j.with->out[q], word::entered, at.group()), step_of(j, 1));
+  });
+  const auto everybody = [](int) { return true; };
+  if (!hear(at, j, word::entered, 1, everybody)) return false;
+  bool mapped = j.send_key != 0 && j.recv_key != 0;
+  each_peer(at, j, [&](int q) {
+    mapped = mapped &&
+             load_relaxed(word_of(j.with->in[q], key_word(j, side::send), at.group())) != 0 &&
+             load_relaxed(word_of(j.with->in[q], key_word(j, side::recv), at.group())) != 0;
+  });
+  *all = at.together(mapped);
+  return true;
+}
+
+/// A peer's memory.
+template <class Place>
+inline std::byte* mapped_memory(const Place& at, const job& j, int q, side s) {
+  const std::uint64_t k = load_relaxed(word_of(j.with->in[q], key_word(j, s), at.group()));
+  return const_cast<std::byte*>(j.mapped[((k >> 48) - 1) * most_ranks + static_cast<unsigned>(q)]) +
+         (k & 0xffffffffffffu);
+}
+
+/// When nobody works on this rank's memory any more, and all that it gets is there.
+template <class Place>
+inline void leave(const Place& at, const job& j) {
+  constexpr std::uint64_t last = 0xffffffff;
+  const auto everybody = [](int) { return true; };
+  tell(at, j, word::ready, last, everybody);
+  hear(at, j, word::ready, last, everybody);
+}
+
+/// The part of `bytes` that a group works on.
+struct share {
+  std::uint64_t begin, length;
+  template <class Place>
+  share(const Place& at, std::uint64_t bytes) {
+    constexpr std::uint64_t unit = 128;
+    const auto groups = static_cast<std::uint64_t>(at.groups());
+    const std::uint64_t each = ((bytes + groups - 1) / groups + unit - 1) / unit * unit;
+    begin = each * static_cast<unsigned>(at.group());
+    length = begin >= bytes ? 0 : bytes - begin < each ? bytes - begin : each;
+  }
+};
+
+template <class Amounts, class Place, class Folder>
+inline void exchange_direct(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                            const Folder& folder) {
+  if (j.reduces) {
+    const share mine(at, j.fold_bytes);
+    const std::byte* own = m.send + j.send.at(j.rank) + mine.begin;
+    std::byte* to = m.recv + j.recv.at(j.rank) + mine.begin;
+    fold_memory places;
+    for (int s = 0; s < j.folded_ranks; ++s)
+      places.add_source(
+          s == j.rank ? own : mapped_memory(at, j, s, side::send) + j.send.at(j.rank) + mine.begin);
+    places.add_target(to);
+    fold(at, j, folder, mine.length, places);
+  } else {
+    for (int k = 0; k < j.ranks; ++k) {
+      const int q = (j.rank + k) % j.ranks;
+      const share mine(at, j.send.bytes(q));
+      const std::byte* from = m.send + j.send.at(q) + mine.begin;
+      std::byte* to =
+          q == j.rank ? m.recv + j.recv.at(q) : mapped_memory(at, j, q, side::recv) + j.peer_at;
+      if (to + mine.begin != from) copy(at, to + mine.begin, from, mine.length);
+    }
+  }
+  leave(at, j);
+}
+
+}  // namespace sucl::kernels

@@ -1,0 +1,157 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Words that kernels of several devices and processes write and await, and memory of any
+/// alignment. Every function is for device code and for the host alike. What is stored with
+/// release at the scope of the system is seen, with all that came before it, by whoever loads it
+/// with acquire, on whatever device.
+#pragma once
+
+#ifdef __SYCL_DEVICE_ONLY__
+#include <sycl/sycl.hpp>
+#elif !defined(__ACPP__) && !defined(__HIPSYCL__)
+#include <sched.h>
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sucl::kernels {
+
+/// What one work item moves at once.
+struct alignas(16) quad {
+  std::uint32_t word[4];
+};
+
+#if defined(__SYCL_DEVICE_ONLY__) && !defined(__CUDA_ARCH__)
+
+template <::sycl::memory_order Order>
+using system_word = ::sycl::atomic_ref<std::uint64_t, Order, ::sycl::memory_scope::system,
+                                       ::sycl::access::address_space::global_space>;
+
+inline std::uint64_t load_acquire(const std::uint64_t* p) {
+  const std::uint64_t value =
+      system_word<::sycl::memory_order::relaxed>(*const_cast<std::uint64_t*>(p)).load();
+  ::sycl::atomic_fence(::sycl::memory_order::acquire, ::sycl::memory_scope::system);
+  return value;
+}
+inline std::uint64_t load_relaxed(const std::uint64_t* p) {
+  return system_word<::sycl::memory_order::relaxed>(*const_cast<std::uint64_t*>(p)).load();
+}
+inline void store_release(std::uint64_t* p, std::uint64_t value) {
+  ::sycl::atomic_fence(::sycl::memory_order::release, ::sycl::memory_scope::system);
+  system_word<::sycl::memory_order::relaxed>(*p).store(value);
+}
+inline void store_relaxed(std::uint64_t* p, std::uint64_t value) {
+  system_word<::sycl::memory_order::relaxed>(*p).store(value);
+}
+inline void rest() {}
+
+#elif defined(__CUDA_ARCH__)
+
+inline std::uint64_t load_acquire(const std::uint64_t* p) {
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+inline std::uint64_t load_relaxed(const std::uint64_t* p) {
+  std::uint64_t value;
+  asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(p) : "memory");
+  return value;
+}
+inline void store_release(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
+}
+inline void store_relaxed(std::uint64_t* p, std::uint64_t value) {
+  asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
+}
+inline void rest() {}
+
+#else
+
+inline std::uint64_t load_acquire(const std::uint64_t* p) {
+  return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+inline std::uint64_t load_relaxed(const std::uint64_t* p) {
+  return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+inline void store_release(std::uint64_t* p, std::uint64_t value) {
+  __atomic_store_n(p, value, __ATOMIC_RELEASE);
+}
+inline void store_relaxed(std::uint64_t* p, std::uint64_t value) {
+  __atomic_store_n(p, value, __ATOMIC_RELAXED);
+}
+#if defined(__ACPP__) || defined(__HIPSYCL__)
+inline void rest() {}
+#else
+/// Lets others have the processor: a peer may need it.
+inline void rest() { sched_yield(); }
+#endif
+
+#endif
+
+/// One line of the low-latency protocol: twice a word of data with a flag in one aligned store of
+/// eight bytes, which every device keeps whole. Whoever finds both flags has the data.
+inline void store_line(std::byte* line, std::uint32_t first, std::uint32_t second,
+                       std::uint32_t flag) {
+#ifdef __CUDA_ARCH__
+  asm volatile("st.volatile.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(line), "r"(first), "r"(flag), "r"(second), "r"(flag)
+               : "memory");
+#else
+  auto* words = reinterpret_cast<std::uint64_t*>(line);
+  store_relaxed(words, first | std::uint64_t{flag} << 32);
+  store_relaxed(words + 1, second | std::uint64_t{flag} << 32);
+#endif
+}
+
+/// Takes a line if both of its flags are there.
+inline bool load_line(const std::byte* line, std::uint32_t flag, std::uint32_t& first,
+                      std::uint32_t& second) {
+#ifdef __CUDA_ARCH__
+  std::uint32_t flags[2];
+  asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(first), "=r"(flags[0]), "=r"(second), "=r"(flags[1])
+               : "l"(line)
+               : "memory");
+  return flags[0] == flag && flags[1] == flag;
+#else
+  const auto* words = reinterpret_cast<const std::uint64_t*>(line);
+  const std::uint64_t a = load_relaxed(words), b = load_relaxed(words + 1);
+  first = static_cast<std::uint32_t>(a);
+  second = static_cast<std::uint32_t>(b);
+  return a >> 32 == flag && b >> 32 == flag;
+#endif
+}
+
+/// The quad at any address; of the last one of a message only `valid` bytes, the others zero.
+inline quad load_quad(const std::byte* from, std::uint64_t valid) {
+  quad q{};
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  if (valid >= sizeof q && address % sizeof q == 0) {
+    q = *reinterpret_cast<const quad*>(from);
+  } else if (valid >= sizeof q && address % 4 == 0) {
+    for (int i = 0; i < 4; ++i) q.word[i] = reinterpret_cast<const std::uint32_t*>(from)[i];
+  } else {
+    for (std::uint64_t i = 0; i < sizeof q; ++i)
+      if (i < valid) q.word[i / 4] |= std::to_integer<std::uint32_t>(from[i]) << (8 * (i % 4));
+  }
+  return q;
+}
+
+/// Stores it, of the last one of a message only `valid` bytes.
+inline void store_quad(std::byte* to, const quad& q, std::uint64_t valid) {
+  const auto address = reinterpret_cast<std::uintptr_t>(to);
+  if (valid >= sizeof q && address % sizeof q == 0) {
+    *reinterpret_cast<quad*>(to) = q;
+  } else if (valid >= sizeof q && address % 4 == 0) {
+    for (int i = 0; i < 4; ++i) reinterpret_cast<std::uint32_t*>(to)[i] = q.word[i];
+  } else {
+    for (std::uint64_t i = 0; i < sizeof q; ++i)
+      if (i < valid) to[i] = static_cast<std::byte>(q.word[i / 4] >> (8 * (i % 4)));
+  }
+}
+
+}  // namespace sucl::kernels

@@ -1,0 +1,184 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// How work groups of different ranks meet. Work group g of a rank deals with work groups g of its
+/// peers only, so nothing is assumed of how many of them a device runs at once.
+///
+/// `Place` is where a work item stands: thread(), threads(), group(), groups(), barrier() of the
+/// work group, and together(ok): a barrier that tells whether all say ok.
+#pragma once
+
+#include "kernels/collective/job.hpp"
+#include "kernels/collective/memory.hpp"
+
+#include <type_traits>
+
+namespace sucl::kernels {
+
+/// The memory of an operation on this rank.
+struct memory_pair {
+  const std::byte* send;
+  std::byte* recv;
+};
+
+template <class Byte>
+inline auto* word_of(Byte* lane, word w, int group) {
+  const auto place = static_cast<std::uint64_t>(w) * most_groups + static_cast<unsigned>(group);
+  if constexpr (std::is_const_v<Byte>)
+    return reinterpret_cast<const std::uint64_t*>(lane) + place;
+  else
+    return reinterpret_cast<std::uint64_t*>(lane) + place;
+}
+
+/// Whether a word has got to a value. Words start again from 0 once in many years.
+inline bool reached(std::uint64_t value, std::uint64_t wanted) {
+  return static_cast<std::int64_t>(value - wanted) >= 0;
+}
+
+constexpr std::uint64_t step_of(const job& j, std::uint64_t step) { return (j.epoch << 32) + step; }
+
+/// Looks until `there()`; false if all must end. Looking into the host's memory takes long.
+template <class There>
+inline bool wait_for(const job& j, const There& there) {
+  constexpr unsigned looks = 1024;
+  for (unsigned n = 1;; ++n) {
+    if (there()) return true;
+    if (n % looks == 0 && *static_cast<const volatile std::uint32_t*>(j.abort) != 0) return false;
+    if (n % 64 == 0) rest();
+  }
+}
+
+inline bool wait_for_word(const job& j, const std::uint64_t* place, std::uint64_t wanted) {
+  return wait_for(j, [&] { return reached(load_acquire(place), wanted); });
+}
+
+/// Calls `f(q)` for every peer, each in one work item of the group.
+template <class Place, class Function>
+inline void each_peer(const Place& at, const job& j, const Function& f) {
+  for (int q = at.thread(); q < j.ranks; q += at.threads())
+    if (q != j.rank) f(q);
+}
+
+/// The half of the lines and of the staging memory that this operation uses.
+inline std::uint64_t lines_at(const job& j) { return words_bytes + (j.epoch & 1) * 2 * j.small; }
+inline std::uint64_t stage_at(const job& j) {
+  return words_bytes + 4 * j.small + (j.epoch & 1) * j.stage;
+}
+
+/// What has to be before this rank writes: peers are done with the half that it is going to use.
+/// The end of their kernels says so, which they tell when they begin the next.
+template <class Place>
+inline bool begin(const Place& at, const job& j) {
+  if (j.announces && at.group() == 0)
+    each_peer(at, j,
+              [&](int q) { store_relaxed(word_of(j.with->out[q], word::begun, 0), j.epoch); });
+  if (!j.await) return true;
+  for (int q = 0; q < j.ranks; ++q)
+    if (q != j.rank && !wait_for_word(j, word_of(j.with->in[q], word::begun, 0), j.await))
+      return false;
+  return true;
+}
+
+/// Tells the ranks from which `f(q)` that this group has done a step; after a barrier.
+template <class Place, class Wanted>
+inline void tell(const Place& at, const job& j, word w, std::uint64_t step, const Wanted& wanted) {
+  at.barrier();
+  each_peer(at, j, [&](int q) {
+    if (wanted(q)) store_release(word_of(j.with->out[q], w, at.group()), step_of(j, step));
+  });
+}
+
+/// Waits for them; false if all must end. A barrier.
+template <class Place, class Wanted>
+inline bool hear(const Place& at, const job& j, word w, std::uint64_t step, const Wanted& wanted) {
+  bool ok = true;
+  each_peer(at, j, [&](int q) {
+    if (wanted(q))
+      ok = wait_for_word(j, word_of(j.with->in[q], w, at.group()), step_of(j, step)) && ok;
+  });
+  return at.together(ok);
+}
+
+/// Copies with several loads under way.
+template <class Place>
+inline void copy(const Place& at, std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  constexpr int batch = 4;
+  constexpr std::uint64_t size = sizeof(quad);
+  const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * size;
+  std::uint64_t p = static_cast<std::uint64_t>(at.thread()) * size;
+  const bool aligned =
+      ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % size) == 0;
+  if (aligned) {
+    for (; p + (batch - 1) * stride + size <= bytes; p += batch * stride) {
+      quad q[batch];
+      for (int i = 0; i < batch; ++i)
+        q[i] = *reinterpret_cast<const quad*>(from + p + static_cast<unsigned>(i) * stride);
+      for (int i = 0; i < batch; ++i)
+        *reinterpret_cast<quad*>(to + p + static_cast<unsigned>(i) * stride) = q[i];
+    }
+  }
+  for (; p < bytes; p += stride) store_quad(to + p, load_quad(from + p, bytes - p), bytes - p);
+}
+
+/// Where the data of a reduction is and where its result goes. Looked up once: what an address
+/// takes to find would otherwise be paid for every 16 bytes.
+struct fold_memory {
+  const std::byte* from[most_ranks];
+  std::byte* to[most_ranks];
+  int sources = 0, targets = 0;
+
+  void add_source(const std::byte* p) { from[sources++] = p; }
+  void add_target(std::byte* p) { to[targets++] = p; }
+  bool aligned() const {
+    std::uintptr_t all = 0;
+    for (int s = 0; s < sources; ++s) all |= reinterpret_cast<std::uintptr_t>(from[s]);
+    for (int t = 0; t < targets; ++t) all |= reinterpret_cast<std::uintptr_t>(to[t]);
+    return all % sizeof(quad) == 0;
+  }
+};
+
+/// Combines the quads from `p` on in whole batches, all of whose loads are under way at once, and
+/// returns where it ends. `source(s)` is where source s begins.
+template <class Folder, class Source>
+inline std::uint64_t fold_batches(const Folder& folder, int sources, int divisor, std::uint64_t p,
+                                  std::uint64_t stride, std::uint64_t bytes, const fold_memory& m,
+                                  const Source& source) {
+  constexpr int batch = Folder::batch;
+  for (; p + (batch - 1) * stride + sizeof(quad) <= bytes; p += batch * stride) {
+    quad result[batch];
+    folder(result, sources, divisor, [&](int s, int i) {
+      return *reinterpret_cast<const quad*>(source(s) + p + static_cast<unsigned>(i) * stride);
+    });
+    for (int t = 0; t < m.targets; ++t)
+      for (int i = 0; i < batch; ++i)
+        *reinterpret_cast<quad*>(m.to[t] + p + static_cast<unsigned>(i) * stride) = result[i];
+  }
+  return p;
+}
+
+/// Combines `bytes` bytes of several sources and gives the result to all targets.
+template <class Place, class Folder>
+inline void fold(const Place& at, const job& j, const Folder& folder, std::uint64_t bytes,
+                 const fold_memory& m) {
+  const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * sizeof(quad);
+  std::uint64_t p = static_cast<std::uint64_t>(at.thread()) * sizeof(quad);
+  if constexpr (Folder::batch > 1) {
+    if (m.aligned() && m.sources == 2) {  // addresses that stay in registers
+      const std::byte *first = m.from[0], *second = m.from[1];
+      p = fold_batches(folder, 2, j.divisor, p, stride, bytes, m,
+                       [=](int s) { return s == 0 ? first : second; });
+    } else if (m.aligned()) {
+      p = fold_batches(folder, m.sources, j.divisor, p, stride, bytes, m,
+                       [&](int s) { return m.from[s]; });
+    }
+  }
+  for (; p < bytes; p += stride) {
+    quad result[1];
+    folder(result, m.sources, j.divisor,
+           [&](int s, int) { return load_quad(m.from[s] + p, bytes - p); });
+    for (int t = 0; t < m.targets; ++t) store_quad(m.to[t] + p, result[0], bytes - p);
+  }
+}
+
+}  // namespace sucl::kernels

@@ -1,0 +1,170 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Allreduce, reduce and broadcast of large messages: every rank gets one slice of the message from
+/// all that have data, combines it and gives it to all that want it, so that each link carries the
+/// same. With one source this is a scatter and an allgather, with one target a reduce_scatter and a
+/// gather (Rabenseifner; van de Geijn).
+#pragma once
+
+#include "kernels/collective/exchange.hpp"
+
+namespace sucl::kernels {
+
+/// Who has data and who wants it.
+struct parties {
+  const job& j;
+  bool has(int rank) const { return j.source < 0 || j.source == rank; }
+  bool wants(int rank) const { return j.target < 0 ? rank != j.source : rank == j.target; }
+};
+
+/// Rounds of a work group. In each, every rank has a slice of at most `slot` bytes.
+struct rounds {
+  static constexpr std::uint64_t slots = 2;  // of each of the two phases
+  std::uint64_t slot, group, groups, ranks, bytes;
+
+  template <class Place>
+  rounds(const Place& at, const job& j)
+      : slot(j.slot),
+        group(static_cast<unsigned>(at.group())),
+        groups(static_cast<unsigned>(at.groups())),
+        ranks(static_cast<unsigned>(j.ranks)),
+        bytes(j.bytes) {}
+  std::uint64_t count() const {
+    const std::uint64_t all = (bytes + slot * ranks - 1) / (slot * ranks);
+    return all <= group ? 0 : (all - group + groups - 1) / groups;
+  }
+  std::uint64_t begin(std::uint64_t round, int rank) const {
+    return ((round * groups + group) * ranks + static_cast<unsigned>(rank)) * slot;
+  }
+  std::uint64_t length(std::uint64_t round, int rank) const {
+    const std::uint64_t b = begin(round, rank);
+    return b >= bytes ? 0 : bytes - b < slot ? bytes - b : slot;
+  }
+  std::uint64_t place(std::uint64_t round, std::uint64_t phase) const {
+    return ((group * 2 + phase) * slots + round % slots) * slot;
+  }
+};
+
+/// First phase: this rank's data to whose slice it is.
+template <class Place>
+inline bool push_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
+                        std::uint64_t round) {
+  const parties who{j};
+  if (!who.has(j.rank)) return true;
+  const auto has = [&](int q) { return cut.length(round, q) != 0; };
+  if (round >= rounds::slots && !hear(at, j, word::freed, round + 1 - rounds::slots, has))
+    return false;
+  for (int k = 1; k < j.ranks; ++k) {
+    const int q = (j.rank + k) % j.ranks;
+    copy(at, j.with->out[q] + stage_at(j) + cut.place(round, 0), m.send + cut.begin(round, q),
+         cut.length(round, q));
+  }
+  tell(at, j, word::ready, round + 1, has);
+  return true;
+}
+
+/// Combines this rank's slice, and second phase: to all that want it.
+template <class Place, class Folder>
+inline bool fold_slice(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
+                       const Folder& folder, std::uint64_t round) {
+  const parties who{j};
+  const std::uint64_t length = cut.length(round, j.rank), begin = cut.begin(round, j.rank);
+  if (length == 0) return true;
+  const std::uint64_t first = stage_at(j) + cut.place(round, 0);
+  const std::uint64_t second = stage_at(j) + cut.place(round, 1);
+  const auto has = [&](int s) { return who.has(s); };
+  const auto wants = [&](int q) { return who.wants(q); };
+  if (!hear(at, j, word::ready, round + 1, has)) return false;
+  if (round >= rounds::slots && !hear(at, j, word::freed_later, round + 1 - rounds::slots, wants))
+    return false;
+  fold_memory places;
+  for (int s = 0; s < j.folded_ranks; ++s) {
+    const int from = j.source < 0 ? s : j.source;
+    places.add_source(from == j.rank ? m.send + begin : j.with->in[from] + first);
+  }
+  for (int k = 1; k < j.ranks; ++k) {
+    const int to = (j.rank + k) % j.ranks;
+    if (who.wants(to)) places.add_target(j.with->out[to] + second);
+  }
+  if (who.wants(j.rank)) places.add_target(m.recv + begin);
+  fold(at, j, folder, length, places);
+  tell(at, j, word::ready_later, round + 1, wants);
+  each_peer(at, j, [&](int s) {
+    if (who.has(s))
+      store_release(word_of(j.with->out[s], word::freed, at.group()), step_of(j, round + 1));
+  });
+  return true;
+}
+
+/// The others' slices.
+template <class Place>
+inline bool take_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
+                        std::uint64_t round) {
+  if (!parties{j}.wants(j.rank)) return true;
+  const auto has = [&](int s) { return cut.length(round, s) != 0; };
+  if (!hear(at, j, word::ready_later, round + 1, has)) return false;
+  for (int k = 1; k < j.ranks; ++k) {
+    const int s = (j.rank + k) % j.ranks;
+    copy(at, m.recv + cut.begin(round, s), j.with->in[s] + stage_at(j) + cut.place(round, 1),
+         cut.length(round, s));
+  }
+  tell(at, j, word::freed_later, round + 1, has);
+  return true;
+}
+
+template <class Place, class Folder>
+inline void two_shot_staged(const Place& at, const job& j, const memory_pair& m,
+                            const Folder& folder) {
+  const rounds cut(at, j);
+  const std::uint64_t most = cut.count();
+  if (most == 0 || !push_slices(at, j, m, cut, 0)) return;
+  for (std::uint64_t round = 0; round < most; ++round) {
+    if (round + 1 < most && !push_slices(at, j, m, cut, round + 1)) return;
+    if (!fold_slice(at, j, m, cut, folder, round)) return;
+    if (!take_slices(at, j, m, cut, round)) return;
+  }
+}
+
+/// Pulls and pushes between the ranks' own memory. The peers are taken in rotated order, so that
+/// not all of them load the same link at once.
+template <class Place, class Folder>
+inline void two_shot_direct(const Place& at, const job& j, const memory_pair& m,
+                            const Folder& folder) {
+  constexpr std::uint64_t unit = 128;
+  const parties who{j};
+  const auto ranks = static_cast<std::uint64_t>(j.ranks);
+  const std::uint64_t slice = ((j.bytes + ranks - 1) / ranks + unit - 1) / unit * unit;
+  const std::uint64_t start = slice * static_cast<unsigned>(j.rank);
+  const share mine(at, start >= j.bytes ? 0 : j.bytes - start < slice ? j.bytes - start : slice);
+  const std::uint64_t begin = start + mine.begin;
+  fold_memory places;
+  for (int s = 0; s < j.folded_ranks; ++s) {
+    const int from = j.source < 0 ? (j.rank + s) % j.ranks : j.source;
+    const std::byte* memory = from == j.rank ? m.send : mapped_memory(at, j, from, side::send);
+    places.add_source(memory + begin);
+  }
+  for (int k = 1; k < j.ranks; ++k) {
+    const int to = (j.rank + k) % j.ranks;
+    if (who.wants(to)) places.add_target(mapped_memory(at, j, to, side::recv) + begin);
+  }
+  if (who.wants(j.rank)) places.add_target(m.recv + begin);
+  fold(at, j, folder, mine.length, places);
+  leave(at, j);
+}
+
+/// Carries out an operation.
+template <class Amounts, class Place, class Folder>
+inline void carry_out(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                      const Folder& folder) {
+  if (j.how == way::small) return exchange_small(at, j, m, folder);
+  if (!at.together(begin(at, j))) return;
+  bool direct = false;
+  if (j.may_be_direct && !compare_keys(at, j, &direct)) return;
+  if (j.how == way::two_shot)
+    return direct ? two_shot_direct(at, j, m, folder) : two_shot_staged(at, j, m, folder);
+  return direct ? exchange_direct(at, j, m, folder) : exchange_staged(at, j, m, folder);
+}
+
+}  // namespace sucl::kernels

@@ -1,0 +1,10 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The functions that take the place of MPI's. Each passes on through MPI's profiling interface.
+#pragma once
+
+#include <sucl/abi/backend.h>
+
+#define SUCL_MPI_FUNCTION extern "C" SUCL_ABI_EXPORT int

@@ -1,0 +1,146 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "pmpi/requests.hpp"
+
+#include "pmpi/state.hpp"
+
+#include <algorithm>
+
+namespace sucl::pmpi {
+
+pending* requests::find(MPI_Request handle) {
+  const auto found = m_all.find(bits_of(handle));
+  return found == m_all.end() ? nullptr : found->second.get();
+}
+
+pending* requests::active(MPI_Request handle) {
+  if (handle == MPI_REQUEST_NULL) return nullptr;
+  const std::lock_guard lock(m_mutex);
+  pending* r = find(handle);
+  return r && r->completed_by != pending::by::nobody ? r : nullptr;
+}
+
+pending* requests::prepared(MPI_Request handle) {
+  const std::lock_guard lock(m_mutex);
+  pending* r = find(handle);
+  return r && r->persistent ? r : nullptr;
+}
+
+pending* requests::take() {
+  {
+    const std::lock_guard lock(m_mutex);
+    if (!m_free.empty()) {
+      pending* r = m_free.back();
+      m_free.pop_back();
+      return r;
+    }
+  }
+  MPI_Request handle = MPI_REQUEST_NULL;
+  if (PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &handle))
+    return nullptr;
+  const std::lock_guard lock(m_mutex);
+  auto& place = m_all[bits_of(handle)];
+  if (place) return nullptr;  // a handle that is not like no other is of no use
+  place = std::make_unique<pending>();
+  place->handle = handle;
+  return place.get();
+}
+
+void requests::give_back(pending& r) {
+  r.core.reset();
+  r.judged = nullptr;
+  const std::lock_guard lock(m_mutex);
+  m_free.push_back(&r);
+}
+
+pending& requests::add_persistent(MPI_Request handle) {
+  const std::lock_guard lock(m_mutex);
+  auto& place = m_all[bits_of(handle)];
+  place = std::make_unique<pending>();
+  place->handle = handle;
+  place->persistent = true;
+  m_persistent.fetch_add(1);
+  return *place;
+}
+
+void requests::remove(pending& r) {
+  const std::lock_guard lock(m_mutex);
+  m_persistent.fetch_sub(1);
+  m_all.erase(bits_of(r.handle));
+}
+
+void requests::activate(pending& r, pending::by who) {
+  {
+    const std::lock_guard lock(m_mutex);
+    r.completed_by = who;
+    if (who == pending::by::sucl) m_own.push_back(&r);
+    m_active.fetch_add(1);
+  }
+  if (who == pending::by::sucl) m_caretaker.call();
+}
+
+void requests::close(pending& r) {
+  const std::lock_guard lock(m_mutex);
+  if (r.judged) r.judged->note(r.number, r.spent);
+  m_active.fetch_sub(1);
+  if (r.own()) m_own.erase(std::find(m_own.begin(), m_own.end(), &r));
+  const bool library = r.completed_by == pending::by::library;
+  r.completed_by = pending::by::nobody;
+  r.judged = nullptr;
+  r.operation = {};
+  if (r.persistent) return;
+  if (library) return void(m_all.erase(bits_of(r.handle)));
+  r.core.reset();
+  m_free.push_back(&r);
+}
+
+void requests::watch(MPI_Request handle, course& c, std::uint64_t number, double seconds) {
+  // A library may give one handle to all that is complete already.
+  int done = 1;
+  PMPI_Request_get_status(handle, &done, MPI_STATUS_IGNORE);
+  const std::lock_guard lock(m_mutex);
+  if (done) return c.note(number, seconds);
+  auto& place = m_all[bits_of(handle)];
+  place = std::make_unique<pending>();
+  place->handle = handle;
+  place->completed_by = pending::by::library;
+  place->judged = &c;
+  place->number = number;
+  place->spent = seconds;
+  m_active.fetch_add(1);
+}
+
+void requests::progress() {
+  const std::unique_lock lock(m_mutex, std::try_to_lock);
+  if (!lock) return;
+  const core::communicator* last = nullptr;
+  for (const pending* r : m_own) {
+    if (r->core.get() == last || r->done()) continue;
+    last = r->core.get();
+    r->core->progress();
+  }
+}
+
+void requests::forget(partner& p, MPI_Comm replacement) {
+  const std::lock_guard lock(m_mutex);
+  for (auto& [key, r] : m_all) {
+    const bool of_partner =
+        r->judged && std::any_of(p.courses.begin(), p.courses.end(),
+                                 [&](auto& c) { return &c.second == r->judged; });
+    if (of_partner) r->judged = nullptr;
+    if (r->with != &p) continue;
+    r->with = nullptr;
+    r->native = replacement;
+  }
+}
+
+void requests::stop() {
+  m_caretaker.stop();
+  const std::lock_guard lock(m_mutex);
+  for (pending* r : m_free) {
+    PMPI_Request_free(&r->handle);
+    r->handle = MPI_REQUEST_NULL;
+  }
+}
+
+}  // namespace sucl::pmpi

@@ -1,0 +1,115 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Requests that SuCL completes, among those of the MPI library.
+#pragma once
+
+#include "pmpi/caretaker.hpp"
+#include "pmpi/summary.hpp"
+#include "pmpi/transfer.hpp"
+#include "runtime/communicator.hpp"
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace sucl::pmpi {
+
+struct course;
+struct lane;
+struct partner;
+
+class stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - m_begin).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point m_begin = std::chrono::steady_clock::now();
+};
+
+/// A request that SuCL knows: one that it completes, or one of the library's that a trial times.
+///
+/// The handle of one that SuCL completes is a persistent request of the library's own that is never
+/// started, so it is a valid one and like no other.
+struct pending {
+  enum class by { nobody, sucl, library };
+
+  MPI_Request handle = MPI_REQUEST_NULL;
+  bool persistent = false;
+  by completed_by = by::nobody;  ///< nobody: it is not active
+  MPI_Comm native = MPI_COMM_NULL;
+  partner* with = nullptr;  ///< null once the communicator is gone
+  std::shared_ptr<core::communicator> core;
+  core::ticket operation;
+  bool done_at_once = false;
+  transfer what;
+  std::shared_ptr<lane> on;  ///< of a persistent one
+  course* judged = nullptr;  ///< whose trial this start belongs to
+  std::uint64_t number = 0;
+  double spent = 0;  ///< seconds in calls for it
+
+  bool own() const { return completed_by == by::sucl; }
+  bool done() const { return done_at_once || operation.done(); }
+};
+
+/// All of them. Any thread.
+class requests {
+ public:
+  requests() : m_caretaker(*this) {}
+
+  /// Whether any may be active: if not, a completion call is the library's alone.
+  bool any_active() const { return m_active.load(std::memory_order_acquire) > 0; }
+  bool any_persistent() const { return m_persistent.load(std::memory_order_acquire) > 0; }
+  /// The active one of this handle, or null.
+  pending* active(MPI_Request handle);
+  /// The persistent one of this handle, or null.
+  pending* prepared(MPI_Request handle);
+
+  /// A new one with a handle; null if MPI has none.
+  pending* take();
+  /// One that was not activated.
+  void give_back(pending& r);
+  /// A persistent one, whose handle is the library's.
+  pending& add_persistent(MPI_Request handle);
+  /// Forgets a persistent one.
+  void remove(pending& r);
+  /// It has started, or is over: of what is not persistent the handle is free again.
+  void activate(pending& r, pending::by who);
+  void close(pending& r);
+
+  /// Notes a request of the library that belongs to a trial, and what its start took.
+  void watch(MPI_Request handle, course& c, std::uint64_t number, double seconds);
+
+  /// Progresses all that SuCL completes, unless another thread is at it.
+  void progress();
+  /// The program itself looks after them at the moment.
+  void relieve() { m_caretaker.relieve(); }
+  /// The communicator is about to end: what is active has to be done with it.
+  void forget(partner& p, MPI_Comm replacement);
+  /// Gives handles back to MPI, and ends the thread.
+  void stop();
+
+  /// Guards the trials of calls that do not wait.
+  std::mutex& lock() { return m_mutex; }
+
+ private:
+  pending* find(MPI_Request handle);
+
+  std::atomic<int> m_active{0};
+  std::atomic<int> m_persistent{0};
+  std::mutex m_mutex;  ///< guards what follows
+  std::unordered_map<std::uint64_t, std::unique_ptr<pending>> m_all;
+  std::vector<pending*> m_free;
+  std::vector<pending*> m_own;  ///< active, completed by SuCL
+  caretaker m_caretaker;
+};
+
+}  // namespace sucl::pmpi

@@ -1,0 +1,226 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What ranks tell each other before some operations: where their memory is, or how long their
+// blocks are; and how the operation goes on then.
+#include "runtime/core_services.hpp"
+#include "runtime/exec/runner.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sucl::core {
+namespace {
+
+// Below this, data beside the flag is as fast as can be.
+constexpr std::uint64_t least_mapped_bytes = 2048;
+// Below this, staging is faster than the system call.
+constexpr std::uint64_t least_read_bytes = 8192;
+
+// What a rank tells of its memory.
+struct card {
+  std::uint64_t send_memory, send_offset;  // number of the memory, 0: none
+  std::uint64_t recv_memory, recv_offset;
+  std::uint64_t send, recv;  // addresses in its process
+  std::uint64_t in_place;
+};
+constexpr std::size_t card_words = sizeof(card) / sizeof(std::uint64_t);
+
+// Whether this rank has input, or output, that others may look at.
+bool gives(const sucl_operation& o, int rank) {
+  const bool from_root = o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_SCATTER;
+  return !from_root || rank == o.root;
+}
+
+}  // namespace
+
+// The ranks gather their notes by a plan like any other.
+void runner::announce(execution& e) {
+  const auto p = static_cast<std::size_t>(m_size);
+  const bool memory = e.announcing == execution::notice::memory;
+  e.note.assign(memory ? card_words : p, 0);
+  e.notes.resize(e.note.size() * p);
+  memory ? tell_memory(e) : tell_counts(e);
+  sucl_operation gather{};
+  gather.kind = SUCL_KIND_ALLGATHER;
+  gather.element_size = sizeof(std::uint64_t);
+  gather.count = e.note.size();
+  e.how = &m_shapes.of(gather, reach::staged);
+  e.send = reinterpret_cast<std::byte*>(e.note.data());
+  e.recv = reinterpret_cast<std::byte*>(e.notes.data());
+}
+
+// Everybody has.
+void runner::decide(execution& e) {
+  const bool memory = e.announcing == execution::notice::memory;
+  e.announcing = execution::notice::none;
+  e.started = e.finished = 0;
+  set_memory(e);
+  if (!memory) return decide_lengths(e);
+  decide_reach(e);
+}
+
+// Straight from and to the memory of all, by reading that of others, or staged.
+void runner::decide_reach(execution& e) {
+  const bool in_place = any_in_place(e);
+  if (may_be_mapped(e.what)) {
+    const shape& direct = m_shapes.of(e.what, reach::mapped, in_place);
+    e.how = &direct;
+    if (direct.there && all_mapped(e, direct.of(0)) && all_mapped(e, direct.of(direct.slices - 1)))
+      return;
+  }
+  if (may_be_read(e.what)) {
+    e.how = &m_shapes.of(e.what, reach::read, in_place);
+    e.reading = e.how->there;
+    e.first_run = m_retired + 1;
+    if (e.reading) return take_addresses(e);
+  }
+  e.how = &m_shapes.of(e.what, reach::staged);
+}
+
+bool runner::any_in_place(const execution& e) const {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
+    card theirs;
+    std::memcpy(&theirs, e.notes.data() + r * card_words, sizeof theirs);
+    if (theirs.in_place) return true;
+  }
+  return false;
+}
+
+void runner::take_addresses(execution& e) const {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
+    card theirs;
+    std::memcpy(&theirs, e.notes.data() + r * card_words, sizeof theirs);
+    e.peer_send[r] = reinterpret_cast<std::byte*>(theirs.send);
+    e.peer_recv[r] = reinterpret_cast<std::byte*>(theirs.recv);
+  }
+}
+
+// Copies from the memory of a peer's process. After a failure the plan goes on, so that nobody
+// waits for this rank, and all who wait for it learn that what it gives them is wrong.
+void runner::read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
+                  std::uint64_t bytes) const {
+  if (bytes == 0 || r.owner->failure) return;
+  const auto status = m_lender.table->memory_read(m_lender.comm, rank, to,
+                                                  reinterpret_cast<std::uint64_t>(from), bytes);
+  if (status == SUCL_SUCCESS) return;
+  r.owner->failure = take_last(status);
+  m_memory.trouble(m_rank).store(r.number, std::memory_order_release);
+}
+
+void runner::note_trouble(execution& e) const {
+  for (int rank = 0; rank < m_size && !e.failure; ++rank) {
+    const std::uint64_t when = m_memory.trouble(rank).load(std::memory_order_acquire);
+    if (when < e.first_run || when > m_retired) continue;
+    e.failure.emplace();
+    e.failure->code = errc::unsupported;
+    e.failure->message =
+        "rank " + std::to_string(rank) + " could not read the memory of another rank";
+    e.failure->hint = "Set backends.ipc.reads = false for programs with memory of such kind";
+  }
+}
+
+void runner::add(const mapped_memory& m, std::uint64_t sequence) {
+  if (m_memories.empty()) m_mapped_times.push_back({sequence, ~std::uint64_t{0}});
+  m_memories.push_back(m);
+}
+
+bool runner::remove(const void* base, std::uint64_t sequence, mapped_memory& m) {
+  const auto found = std::find_if(m_memories.begin(), m_memories.end(),
+                                  [&](const auto& known) { return known.region.base == base; });
+  if (found == m_memories.end()) return false;
+  m = *found;
+  m_memories.erase(found);
+  if (m_memories.empty()) m_mapped_times.back().until = sequence;
+  return true;
+}
+
+// Whether it is worth to find out if all its memory is mapped. The same on every rank.
+bool runner::may_be_mapped(const sucl_operation& o) const {
+  if (m_mapped_times.empty() || o.count * o.element_size < least_mapped_bytes ||
+      !may_be_reached(o.kind) || m_neighbours.size() < static_cast<std::size_t>(m_size))
+    return false;
+  // What was issued long ago may be posted late.
+  const auto then = std::find_if(m_mapped_times.rbegin(), m_mapped_times.rend(),
+                                 [&](const mapped_time& t) { return o.sequence > t.since; });
+  return then != m_mapped_times.rend() && o.sequence <= then->until;
+}
+
+// Whether it is worth to read straight from the memory of peers. The same on every rank.
+bool runner::may_be_read(const sucl_operation& o) {
+  return m_shapes.reads() && o.count * o.element_size >= least_read_bytes &&
+         may_be_reached(o.kind) && m_shapes.of(o, reach::read).there;
+}
+
+void runner::tell_memory(execution& e) const {
+  card mine{};
+  for (const mapped_memory& m : m_memories) {
+    const auto* base = static_cast<const std::byte*>(m.region.base);
+    if (e.send && m.holds(e.send)) {
+      mine.send_memory = m.number;
+      mine.send_offset = static_cast<std::uint64_t>(e.send - base);
+    }
+    if (e.recv && m.holds(e.recv)) {
+      mine.recv_memory = m.number;
+      mine.recv_offset = static_cast<std::uint64_t>(e.recv - base);
+    }
+  }
+  mine.send = reinterpret_cast<std::uint64_t>(e.send);
+  mine.recv = reinterpret_cast<std::uint64_t>(e.recv);
+  mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
+  std::memcpy(e.note.data(), &mine, sizeof mine);
+}
+
+// Finds the memory of all ranks; false if some of it is out of reach. All ranks see the same.
+bool runner::all_mapped(execution& e, const program& code) const {
+  const auto find = [&](std::uint64_t number, int rank, std::uint64_t offset) -> std::byte* {
+    for (const mapped_memory& m : m_memories)
+      if (number && m.number == number)
+        return static_cast<std::byte*>(m.region.peers[rank]) + offset;
+    return nullptr;
+  };
+  for (int rank = 0; rank < m_size; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    card theirs;
+    std::memcpy(&theirs, e.notes.data() + at * card_words, sizeof theirs);
+    e.peer_send[at] = find(theirs.send_memory, rank, theirs.send_offset);
+    e.peer_recv[at] = find(theirs.recv_memory, rank, theirs.recv_offset);
+    if (code.maps_send && gives(e.what, rank) && !e.peer_send[at]) return false;
+    if (code.maps_recv && !e.peer_recv[at]) return false;
+  }
+  return true;
+}
+
+// The bytes that this rank has for each other one.
+void runner::tell_counts(execution& e) const {
+  const sucl_operation& o = e.what;
+  const auto self = static_cast<std::size_t>(m_rank);
+  if (o.kind == SUCL_KIND_GATHERV) {
+    const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
+    e.note[static_cast<std::size_t>(o.root)] =
+        (in_place ? o.recv_counts[self] : o.count) * o.element_size;
+  } else if (o.kind == SUCL_KIND_ALLTOALLV || m_rank == o.root) {
+    for (std::size_t r = 0; r < e.note.size(); ++r) e.note[r] = e.send_counts[r] * o.element_size;
+  }
+}
+
+void runner::decide_lengths(execution& e) {
+  const sucl_operation& o = e.what;
+  e.how = &m_shapes.clipped(o, *std::max_element(e.notes.begin(), e.notes.end()));
+  const bool receives = o.kind != SUCL_KIND_GATHERV || m_rank == o.root;
+  for (int r = 0; receives && r < m_size; ++r) {
+    if (o.kind == SUCL_KIND_SCATTERV && (r != o.root || (o.flags & SUCL_FLAG_IN_PLACE))) continue;
+    const std::uint64_t sent =
+        e.notes[static_cast<std::size_t>(r) * e.note.size() + static_cast<std::size_t>(m_rank)];
+    const std::uint64_t wanted =
+        (o.kind == SUCL_KIND_SCATTERV ? o.count : o.recv_counts[r]) * o.element_size;
+    if (sent == wanted || e.failure) continue;
+    e.failure.emplace();
+    e.failure->code = errc::invalid_count;
+    e.failure->message = "rank " + std::to_string(r) + " has " + std::to_string(sent) +
+                         " bytes for this rank, which receives " + std::to_string(wanted);
+    e.failure->hint = "Make the counts of both sides the same";
+  }
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,278 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/kernels/jobs.hpp"
+
+#include <algorithm>
+
+namespace sucl::core {
+namespace {
+
+using kernels::alike;
+using kernels::job;
+using kernels::listed;
+using kernels::way;
+
+constexpr std::uint64_t quad_bytes = 16;
+constexpr std::uint64_t line_of_cache = 128;
+constexpr int all = -1;
+
+std::uint64_t rounded_up(std::uint64_t n, std::uint64_t unit) {
+  return (n + unit - 1) / unit * unit;
+}
+
+// Writes down what goes where.
+struct maker {
+  const sucl_operation& o;
+  const job_setting& s;
+  kernel_launch k{};
+  std::uint64_t size = o.element_size;
+  std::uint64_t block = o.count * size;
+  std::uint64_t most = block;  ///< of what a pair exchanges, as far as every rank knows
+  bool known = true;           ///< every rank does
+
+  bool in_place() const { return (o.flags & SUCL_FLAG_IN_PLACE) != 0; }
+  bool at_root() const { return s.rank == o.root; }
+  alike every(std::uint64_t stride, std::uint64_t start = 0) const {
+    return {start, stride, block, 0, s.ranks};
+  }
+  alike only(int rank) const { return {0, 0, block, rank, rank + 1}; }
+  alike nobody(std::uint64_t stride = 0) const { return {0, stride, 0, 0, 0}; }
+
+  void folds(int ranks) {
+    k.what.reduces = true;
+    k.what.folded_ranks = ranks;
+    k.what.fold_bytes = ranks > 0 ? block : 0;
+  }
+  void lists(const std::uint64_t* send_counts, const std::uint64_t* send_displs,
+             const std::uint64_t* recv_counts, const std::uint64_t* recv_displs) {
+    k.lists = std::make_unique<listed[]>(2);
+    for (int r = 0; r < s.ranks; ++r) {
+      k.lists[0].start[r] = send_displs ? send_displs[r] * size : 0;
+      k.lists[0].size[r] = send_counts ? send_counts[r] * size : 0;
+      k.lists[1].start[r] = recv_displs ? recv_displs[r] * size : 0;
+      k.lists[1].size[r] = recv_counts ? recv_counts[r] * size : 0;
+    }
+  }
+
+  void barrier() {
+    block = most = 1;
+    k.send = {0, 0, 1, 0, s.ranks};
+    k.recv = {0, 0, 1, 0, s.ranks};
+  }
+  void broadcast() {
+    k.send = at_root() ? every(0) : nobody();
+    k.recv = only(o.root);
+  }
+  void reduce() {
+    k.send = only(o.root);
+    k.recv = at_root() ? every(0) : nobody();
+    k.what.own_bytes = block;
+    folds(s.ranks);
+    if (!at_root()) k.what.fold_bytes = 0;
+  }
+  void allreduce() {
+    k.send = k.recv = every(0);
+    k.what.own_bytes = block;
+    folds(s.ranks);
+  }
+  void reduce_scatter_block() {
+    k.send = every(block);
+    k.recv = every(0);
+    k.what.own_bytes = block;
+    folds(s.ranks);
+  }
+  void reduce_scatter() {
+    lists(o.recv_counts, nullptr, nullptr, nullptr);
+    std::uint64_t at = 0;
+    most = 0;
+    for (int r = 0; r < s.ranks; ++r) {
+      k.lists[0].start[r] = at;
+      at += k.lists[0].size[r];
+      most = std::max(most, k.lists[0].size[r]);
+    }
+    block = k.lists[0].size[s.rank];
+    for (int r = 0; r < s.ranks; ++r) k.lists[1].size[r] = block;
+    k.what.own_bytes = block;
+    folds(s.ranks);
+  }
+  void allgather() {
+    k.send = every(0, in_place() ? block * static_cast<unsigned>(s.rank) : 0);
+    k.recv = every(block);
+    k.what.own_bytes = block;
+    k.what.peer_at = block * static_cast<unsigned>(s.rank);
+  }
+  void allgatherv() {
+    lists(nullptr, nullptr, o.recv_counts, o.recv_displs);
+    block = o.recv_counts[s.rank] * size;
+    most = 0;
+    for (int r = 0; r < s.ranks; ++r) {
+      k.lists[0].start[r] = in_place() ? k.lists[1].start[s.rank] : 0;
+      k.lists[0].size[r] = block;
+      most = std::max(most, k.lists[1].size[r]);
+    }
+    k.what.own_bytes = block;
+  }
+  void alltoall() {
+    k.send = k.recv = every(block);
+    k.what.own_bytes = block;
+    k.what.peer_at = block * static_cast<unsigned>(s.rank);
+  }
+  void alltoallv() {
+    known = false;
+    if (in_place())
+      lists(o.recv_counts, o.recv_displs, o.recv_counts, o.recv_displs);
+    else
+      lists(o.send_counts, o.send_displs, o.recv_counts, o.recv_displs);
+    k.what.own_bytes = k.lists[0].size[s.rank];
+  }
+  void gather() {
+    const bool from_recv = in_place() && at_root();
+    k.send = only(o.root);
+    if (from_recv) k.send.start = block * static_cast<unsigned>(s.rank);
+    k.recv = at_root() ? every(block) : nobody();
+    k.what.own_bytes = at_root() ? block : 0;
+  }
+  void gatherv() {
+    known = false;
+    lists(nullptr, nullptr, at_root() ? o.recv_counts : nullptr,
+          at_root() ? o.recv_displs : nullptr);
+    if (at_root() && in_place()) k.lists[0].start[s.rank] = k.lists[1].start[s.rank];
+    if (at_root())
+      k.what.own_bytes = k.lists[1].size[s.rank];
+    else
+      k.lists[0].size[o.root] = block;
+  }
+  void scatter() {
+    k.send = at_root() ? every(block) : nobody();
+    k.recv = only(o.root);
+    if (at_root() && in_place()) k.recv.start = block * static_cast<unsigned>(s.rank);
+    k.what.own_bytes = at_root() ? block : 0;
+  }
+  void scatterv() {
+    known = false;
+    lists(at_root() ? o.send_counts : nullptr, at_root() ? o.send_displs : nullptr, nullptr,
+          nullptr);
+    if (at_root() && in_place()) k.lists[1].start[s.rank] = k.lists[0].start[s.rank];
+    if (at_root())
+      k.what.own_bytes = k.lists[0].size[s.rank];
+    else
+      k.lists[1].size[o.root] = block;
+  }
+  void scan(bool inclusive) {
+    k.send = {0, 0, block, s.rank + 1, s.ranks};
+    k.recv = {0, 0, block, 0, s.rank};
+    k.what.own_bytes = block;
+    folds(s.rank + (inclusive ? 1 : 0));
+  }
+
+  bool shared_by_slices() const {
+    if (o.kind != SUCL_KIND_ALLREDUCE && o.kind != SUCL_KIND_REDUCE &&
+        o.kind != SUCL_KIND_BROADCAST)
+      return false;
+    return (s.ranks > 2 && block >= s.two_shot) || (s.mapped && block >= s.direct);
+  }
+  bool could_be_direct() const {
+    switch (o.kind) {
+      case SUCL_KIND_ALLREDUCE:
+      case SUCL_KIND_REDUCE:
+      case SUCL_KIND_BROADCAST:
+      case SUCL_KIND_ALLGATHER: return true;
+      case SUCL_KIND_REDUCE_SCATTER_BLOCK:
+      case SUCL_KIND_ALLTOALL: return true;
+      default: return false;
+    }
+  }
+
+  void choose_way() {
+    job& j = k.what;
+    const auto groups = static_cast<std::uint64_t>(s.groups);
+    k.groups = s.groups;
+    j.bytes = block;
+    j.source = j.target = all;
+    if (known && most <= s.shape.small) {
+      const auto each = quad_bytes * static_cast<unsigned>(s.items);
+      k.groups = static_cast<int>(std::clamp<std::uint64_t>((most + each - 1) / each, 1, groups));
+      j.how = way::small;
+      return;
+    }
+    j.may_be_direct = s.mapped && known && block >= s.direct && could_be_direct();
+    std::uint64_t cuts = groups;
+    if (shared_by_slices()) {
+      j.how = way::two_shot;
+      if (o.kind == SUCL_KIND_BROADCAST) {
+        j.source = o.root;
+        j.folded_ranks = 1;
+      } else if (o.kind == SUCL_KIND_REDUCE) {
+        j.target = o.root;
+      }
+      cuts *= static_cast<unsigned>(s.ranks);
+    } else {
+      j.how = way::staged;
+    }
+    j.slot = s.shape.stage / (4 * groups) / quad_bytes * quad_bytes;
+    if (known) j.slot = std::min(j.slot, rounded_up((most + cuts - 1) / cuts, line_of_cache));
+  }
+
+  void describe() {
+    switch (o.kind) {
+      case SUCL_KIND_BARRIER: return barrier();
+      case SUCL_KIND_BROADCAST: return broadcast();
+      case SUCL_KIND_REDUCE: return reduce();
+      case SUCL_KIND_ALLREDUCE: return allreduce();
+      case SUCL_KIND_REDUCE_SCATTER: return reduce_scatter();
+      case SUCL_KIND_REDUCE_SCATTER_BLOCK: return reduce_scatter_block();
+      case SUCL_KIND_ALLGATHER: return allgather();
+      case SUCL_KIND_ALLGATHERV: return allgatherv();
+      case SUCL_KIND_ALLTOALL: return alltoall();
+      case SUCL_KIND_ALLTOALLV: return alltoallv();
+      case SUCL_KIND_GATHER: return gather();
+      case SUCL_KIND_GATHERV: return gatherv();
+      case SUCL_KIND_SCATTER: return scatter();
+      case SUCL_KIND_SCATTERV: return scatterv();
+      case SUCL_KIND_SCAN: return scan(true);
+      default: return scan(false);
+    }
+  }
+};
+
+}  // namespace
+
+bool kernels_carry(sucl_kind kind) noexcept {
+  return kind >= SUCL_KIND_BARRIER && kind <= SUCL_KIND_EXSCAN;
+}
+
+bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept {
+  if (kernel.what.how == way::two_shot) return false;
+  switch (kind) {
+    case SUCL_KIND_BARRIER:
+    case SUCL_KIND_ALLREDUCE:
+    case SUCL_KIND_REDUCE_SCATTER_BLOCK:
+    case SUCL_KIND_ALLGATHER:
+    case SUCL_KIND_ALLTOALL: return kernel.send.each > 0;
+    default: return false;
+  }
+}
+
+bool needs_result_aside(const sucl_operation& o) noexcept {
+  return o.kind == SUCL_KIND_REDUCE_SCATTER && (o.flags & SUCL_FLAG_IN_PLACE) != 0;
+}
+
+kernel_launch make_launch(const sucl_operation& o, const job_setting& s) {
+  maker m{o, s};
+  m.describe();
+  job& j = m.k.what;
+  j.rank = s.rank;
+  j.ranks = s.ranks;
+  j.small = s.shape.small;
+  j.stage = s.shape.stage;
+  j.divisor = o.op == SUCL_OP_AVG ? s.ranks : 1;
+  m.choose_way();
+  m.k.type = o.type;
+  m.k.op = o.op;
+  m.k.in_place = m.in_place() || (o.kind == SUCL_KIND_BARRIER);
+  m.k.from = o.send;
+  m.k.to = o.recv;
+  return std::move(m.k);
+}
+
+}  // namespace sucl::core

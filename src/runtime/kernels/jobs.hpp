@@ -1,0 +1,42 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// From operations to kernels: what goes where, and which way.
+#pragma once
+
+#include "runtime/kernels/device.hpp"
+
+#include <sucl/abi/backend.h>
+
+#include <cstdint>
+
+namespace sucl::core {
+
+/// What jobs of a communicator have in common.
+struct job_setting {
+  int rank = 0;
+  int ranks = 1;
+  kernels::lane_shape shape;
+  int items = 1;               ///< of a work group
+  int groups = 1;              ///< of a kernel with pieces, the same on every rank
+  std::uint64_t two_shot = 0;  ///< bytes from which three and more ranks share the work
+  std::uint64_t direct = 0;    ///< bytes from which mapped memory is looked for
+  bool mapped = false;         ///< the communicator has any
+};
+
+/// Whether kernels carry operations of this kind.
+bool kernels_carry(sucl_kind kind) noexcept;
+
+/// Whether a rank that has carried out such an operation has heard of all the others. The same on
+/// every rank.
+bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept;
+
+/// The kernel of an operation, but for what changes from one to the next: epoch, await, lanes.
+kernel_launch make_launch(const sucl_operation& operation, const job_setting& setting);
+
+/// Whether the operation has to write its result elsewhere first: what it writes in place is not
+/// what it has given away by then.
+bool needs_result_aside(const sucl_operation& operation) noexcept;
+
+}  // namespace sucl::core

@@ -1,0 +1,240 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/kernels/lane_memory.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::size_t most_pieces = 256;
+constexpr std::uint64_t page = 4096;
+constexpr auto longest_wait = std::chrono::seconds(2);
+
+// What a rank tells of a piece.
+struct card {
+  sucl_memory_key key{};
+  std::int32_t exported = 0;
+  std::int32_t status = SUCL_SUCCESS;
+};
+
+std::atomic_ref<std::uint64_t> left_word(void* part) {
+  return std::atomic_ref(*static_cast<std::uint64_t*>(part));
+}
+
+}  // namespace
+
+template <class T>
+std::vector<T> lane_memory::gather(const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(m_size));
+  if (const auto status = services().oob_allgather(&m_oob, &mine, all.data(), sizeof mine))
+    throw_last(status, "kernels", "set-up", m_rank);
+  return all;
+}
+
+lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_device& device,
+                         int rank, int size, const kernels::lane_shape& shape)
+    : m_lender(lender), m_oob(oob), m_device(device), m_rank(rank), m_size(size), m_shape(shape) {
+  m_own = map(m_device.on_host ? 0 : shape.bytes() * static_cast<unsigned>(size));
+  make_host_lanes();
+  const auto n = static_cast<std::size_t>(size);
+  const auto at = [&](std::size_t r) { return shape.bytes() * r; };
+  kernels::lanes all{};
+  // A pair uses one kind of memory for each direction, which both know.
+  std::vector<char> reached(n);
+  for (std::size_t r = 0; r < n; ++r) reached[r] = m_own.peers[r] != nullptr;
+  std::vector<char> everywhere(n * n);
+  if (const auto status = services().oob_allgather(&m_oob, reached.data(), everywhere.data(), n))
+    throw_last(status, "kernels", "set-up", rank);
+  m_unmapped = static_cast<int>(std::count(everywhere.begin(), everywhere.end(), 0));
+  auto* own_host = static_cast<std::byte*>(m_pinned[static_cast<std::size_t>(rank)]);
+  own_host = own_host ? own_host + page : nullptr;
+  const auto self = static_cast<std::size_t>(rank);
+  for (std::size_t r = 0; r < n; ++r) {
+    auto* theirs = static_cast<std::byte*>(reached[r] ? m_own.peers[r] : m_pinned[r]);
+    all.out[r] = theirs + (reached[r] ? 0 : page) + at(self);
+    all.in[r] =
+        (everywhere[r * n + self] ? static_cast<std::byte*>(m_own.own.get()) : own_host) + at(r);
+  }
+  m_spare = const_cast<std::byte*>(all.in[self]) + kernels::words_bytes;
+  m_lanes = device.allocate(sizeof all);
+  device.write(m_lanes.get(), &all, sizeof all);
+  m_table = device.allocate(most_pieces * kernels::most_ranks * sizeof(void*));
+  gather(0);  // nobody writes before all is zeroed
+}
+
+lane_memory::~lane_memory() {
+  if (!m_host.handle) return;
+  if (!m_abandoned) {
+    for (auto& piece : m_pieces)
+      if (piece.own) unmap(piece);
+    unmap(m_own);
+    // Peers may be at work on this rank's memory until they have left too.
+    left_word(m_host.base).store(1, std::memory_order_release);
+    const auto until = std::chrono::steady_clock::now() + longest_wait;
+    for (int r = 0; r < m_size && !m_abandoned; ++r)
+      while (!left_word(m_host.peers[r]).load(std::memory_order_acquire) && !m_abandoned) {
+        sched_yield();
+        m_abandoned = std::chrono::steady_clock::now() > until;
+      }
+  }
+  if (m_abandoned) {
+    base::log(base::log_level::info, "kernels", "other ranks have not left a communicator: its ",
+              "memory is kept");
+    static auto& kept = *new std::vector<std::shared_ptr<void>>;
+    kept.push_back(m_own.own);
+    return;
+  }
+  for (void* memory : m_pinned)
+    if (memory) m_device.release(memory);
+  m_lender.table->memory_destroy(m_lender.comm, &m_host);
+}
+
+// Memory of the device, as far as peers can map it; that of each rank where there is none.
+mapped_piece lane_memory::map(std::uint64_t bytes) {
+  mapped_piece piece;
+  piece.bytes = bytes;
+  card mine;
+  if (bytes > 0) {
+    try {
+      piece.own = m_device.allocate(bytes);
+    } catch (const error& e) {
+      mine.status = static_cast<std::int32_t>(e.code());
+    }
+  }
+  const auto* table = m_lender.table;
+  if (piece.own && SUCL_HAS_FIELD(table, sucl_backend, memory_close) && table->memory_export)
+    mine.exported = table->memory_export(m_lender.comm, piece.own.get(), bytes, SUCL_MEMORY_DEVICE,
+                                         &mine.key) == SUCL_SUCCESS;
+  const auto cards = gather(mine);
+  for (std::size_t r = 0; r < cards.size(); ++r)
+    if (cards[r].status)
+      base::fail(static_cast<errc>(cards[r].status),
+                 "rank " + std::to_string(r) + " has no device memory for " +
+                     std::to_string(bytes) + " bytes that peers reach",
+                 "Free memory of the device first, or lower staging in [backends.kernels]");
+  piece.peers.assign(cards.size(), nullptr);
+  for (std::size_t r = 0; r < cards.size(); ++r) {
+    if (r == static_cast<std::size_t>(m_rank))
+      piece.peers[r] = piece.own.get();
+    else if (cards[r].exported && piece.own &&
+             table->memory_open(m_lender.comm, static_cast<int>(r), &cards[r].key,
+                                &piece.peers[r]) != SUCL_SUCCESS)
+      piece.peers[r] = nullptr;
+  }
+  return piece;
+}
+
+void lane_memory::unmap(mapped_piece& piece) {
+  for (int r = 0; r < m_size; ++r)
+    if (r != m_rank && piece.peers[static_cast<std::size_t>(r)])
+      m_lender.table->memory_close(m_lender.comm, r, piece.peers[static_cast<std::size_t>(r)]);
+  piece.peers.assign(static_cast<std::size_t>(m_size), nullptr);
+}
+
+// Host memory for whoever cannot map a peer's, and a page before it in which a rank tells that it
+// has left.
+void lane_memory::make_host_lanes() {
+  char complete = 1;
+  for (const void* peer : m_own.peers) complete = complete && peer;
+  const auto all = gather(complete);
+  const bool needed = std::find(all.begin(), all.end(), 0) != all.end();
+  const std::uint64_t bytes = page + (needed ? m_shape.bytes() * static_cast<unsigned>(m_size) : 0);
+  m_host.struct_size = sizeof m_host;
+  if (const auto status = m_lender.table->memory_create(m_lender.comm, bytes, &m_host))
+    throw_last(status, "kernels", "set-up", m_rank);
+  m_pinned.assign(static_cast<std::size_t>(m_size), nullptr);
+  char problem = 0;
+  for (int r = 0; r < m_size; ++r) {
+    if (!m_host.peers[r]) problem = 1;
+    if (problem || !needed) continue;
+    try {
+      m_pinned[static_cast<std::size_t>(r)] = m_device.pin(m_host.peers[r], bytes);
+    } catch (const error& e) {
+      base::log(base::log_level::info, "kernels", e.what());
+      problem = 2;
+    }
+  }
+  const auto problems = gather(problem);
+  const char worst = *std::max_element(problems.begin(), problems.end());
+  if (worst == 1)
+    base::fail(errc::unavailable, "some ranks share no memory: they are on several nodes");
+  if (worst == 2)
+    base::fail(errc::unavailable,
+               "some ranks reach neither each other's device memory nor, from the device, memory "
+               "of the host");
+}
+
+std::string lane_memory::description() const {
+  if (m_unmapped == 0) return "through memory of the devices";
+  const int pairs = m_size * m_size;
+  if (m_unmapped == pairs) return "through the host's memory";
+  return "through memory of the devices, for " + std::to_string(m_unmapped) + " of " +
+         std::to_string(pairs) + " pairs of ranks through the host's memory";
+}
+
+void* lane_memory::add(std::uint64_t bytes, std::uint64_t sequence) {
+  const std::uint64_t whole = std::max(page, (bytes + page - 1) / page * page);
+  auto piece = map(whole);
+  char complete = 1;
+  for (const void* peer : piece.peers) complete = complete && peer;
+  const auto all = gather(complete);
+  std::size_t number = 0;
+  while (number < m_pieces.size() && m_pieces[number].own) ++number;
+  // What some rank does not reach is used through staging memory, as any other.
+  const bool whole_team = std::find(all.begin(), all.end(), 0) == all.end() && number < most_pieces;
+  if (!whole_team) {
+    unmap(piece);
+  } else {
+    auto* row =
+        static_cast<std::byte*>(m_table.get()) + number * kernels::most_ranks * sizeof(void*);
+    m_device.write(row, piece.peers.data(), piece.peers.size() * sizeof(void*));
+  }
+  void* memory = piece.own.get();
+  gather(0);  // the tables of all ranks are written
+  const std::lock_guard lock(m_mutex);
+  if (number == m_pieces.size()) m_pieces.emplace_back();
+  m_pieces[number] = std::move(piece);
+  if (whole_team && !m_first_use) m_first_use = sequence;
+  return memory;
+}
+
+bool lane_memory::remove(void* memory) {
+  const auto it = std::find_if(m_pieces.begin(), m_pieces.end(), [&](const mapped_piece& p) {
+    return p.own && p.own.get() == memory;
+  });
+  if (it == m_pieces.end()) return false;
+  unmap(*it);
+  gather(0);  // no peer has it mapped when it is freed
+  const std::lock_guard lock(m_mutex);
+  *it = {};
+  return true;
+}
+
+bool lane_memory::used_by(std::uint64_t sequence) const {
+  const std::lock_guard lock(m_mutex);
+  return m_first_use && sequence > *m_first_use;
+}
+
+std::uint64_t lane_memory::key_of(const void* memory, std::uint64_t bytes) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (address % 16 != 0) return 0;
+  const std::lock_guard lock(m_mutex);
+  for (std::size_t i = 0; i < m_pieces.size(); ++i) {
+    const auto& p = m_pieces[i];
+    const auto start = reinterpret_cast<std::uintptr_t>(p.own.get());
+    if (!p.own || !p.peers[0] || address < start || address + bytes > start + p.bytes) continue;
+    return kernels::key_of(i, address - start);
+  }
+  return 0;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,138 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The memory that messages from one rank to another go through: a ring of envelopes, which carry
+/// short messages in themselves, orders in the other direction, and chunks for the data of long
+/// ones. One thread at each end, of any process that has the memory mapped.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace sucl::core {
+
+/// What the sender says of a message. Lies at the start of a cell of the ring, whose word, once it
+/// has the number of the cell, says that all of it is there.
+struct envelope {
+  std::uint64_t bytes = 0;
+  std::int32_t tag = 0;
+  std::uint32_t announced = 0;  ///< 1: an announcement takes the place of the data
+};
+
+/// Of a message that is too long for the ring.
+struct announcement {
+  std::uint64_t serial = 0;   ///< among those of its lane, from 1
+  std::uint64_t address = 0;  ///< of the data in the sender's process
+  std::uint64_t region = 0;   ///< number of the memory that all ranks reach; 0: in none
+  std::uint64_t offset = 0;   ///< in the sender's part of it
+};
+
+/// What the receiver wants to be done about an announced message.
+struct order {
+  enum class act : std::uint64_t {
+    stream = 1,  ///< its data are to come through the chunks, in the order of these orders
+    push = 2,    ///< the sender copies them to memory that both reach, and fills an empty chunk
+    forget = 3   ///< the receiver has what it wanted
+  };
+  act what = act::stream;
+  std::uint64_t serial = 0;
+  std::uint64_t region = 0, offset = 0;  ///< push: where to
+};
+
+/// Where everything lies in a lane. Whoever writes a line is its only writer.
+struct lane_layout {
+  static constexpr std::uint64_t line = 64;
+  static constexpr std::uint64_t freed = 0;          ///< cells of the ring, by the receiver
+  static constexpr std::uint64_t taken = 1 * line;   ///< chunks, by the receiver
+  static constexpr std::uint64_t filled = 2 * line;  ///< chunks, by the sender
+  static constexpr std::uint64_t seen = 3 * line;    ///< orders, by the sender
+  static constexpr std::uint64_t orders = 4 * line;  ///< by the receiver
+  static constexpr std::uint64_t order_count = 32;
+  static constexpr std::uint64_t ring = 4096;
+  static constexpr std::uint64_t cells = 1024;  ///< of the ring, a line each
+  static constexpr std::uint64_t chunks = ring + cells * line;
+  static constexpr std::uint64_t chunk_count = 8;
+  static constexpr std::uint64_t chunk_bytes = std::uint64_t{32} << 10;
+  static constexpr std::uint64_t bytes = chunks + chunk_count * chunk_bytes;
+
+  /// Bytes of a cell before the data.
+  static constexpr std::uint64_t head = sizeof(std::uint64_t) + sizeof(envelope);
+  /// Cells that a message with so many bytes in the ring takes.
+  static constexpr std::uint64_t cells_of(std::uint64_t data) {
+    return (head + data + line - 1) / line;
+  }
+  /// The longest message that goes through the ring.
+  static constexpr std::uint64_t short_bytes = std::uint64_t{8} << 10;
+};
+static_assert(lane_layout::cells_of(lane_layout::short_bytes) < lane_layout::cells / 4);
+static_assert(lane_layout::head + sizeof(announcement) <= lane_layout::line);
+static_assert(lane_layout::orders + lane_layout::order_count * lane_layout::line <=
+              lane_layout::ring);
+
+namespace lane_detail {
+
+using word = std::atomic_ref<std::uint64_t>;
+inline word at(std::byte* base, std::uint64_t offset) {
+  return word(*reinterpret_cast<std::uint64_t*>(base + offset));
+}
+
+}  // namespace lane_detail
+
+/// The sender's end of a lane.
+class outbox {
+ public:
+  outbox() = default;
+  explicit outbox(std::byte* base) : m_base(base) {}
+
+  /// Writes an envelope and `bytes` bytes after it; false where the ring has no room.
+  bool put(const envelope& e, const void* data, std::uint64_t bytes);
+  /// The next order, if there is one.
+  bool next(order& o);
+  /// An empty chunk, or null; filled() makes it one for the receiver.
+  std::byte* empty_chunk();
+  void filled() {
+    lane_detail::at(m_base, layout::filled).store(++m_filled, std::memory_order_release);
+  }
+
+ private:
+  using layout = lane_layout;
+  std::byte* m_base = nullptr;
+  std::uint64_t m_written = 0, m_freed = 0;  // cells
+  std::uint64_t m_seen = 0;                  // orders
+  std::uint64_t m_filled = 0, m_taken = 0;   // chunks
+};
+
+/// The receiver's end.
+class inbox {
+ public:
+  inbox() = default;
+  explicit inbox(std::byte* base) : m_base(base) {}
+
+  /// The envelope of the next message; false if there is none.
+  bool peek(envelope& e) const;
+  /// Copies `bytes` bytes of what follows it.
+  void read(void* to, std::uint64_t bytes) const;
+  /// Goes on to the next message. `bytes` follow the envelope.
+  void pop(std::uint64_t bytes);
+  /// Gives an order; false where there is no room.
+  bool give(const order& o);
+  /// The next full chunk, or null; taken() gives it back.
+  const std::byte* full_chunk();
+  void taken() {
+    lane_detail::at(m_base, layout::taken).store(++m_taken, std::memory_order_release);
+  }
+
+ private:
+  using layout = lane_layout;
+  std::byte* m_base = nullptr;
+  std::uint64_t m_read = 0, m_freed = 0;    // cells
+  std::uint64_t m_given = 0, m_seen = 0;    // orders
+  std::uint64_t m_filled = 0, m_taken = 0;  // chunks
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,112 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/messages/message_backend.hpp"
+
+#include "runtime/core_services.hpp"
+#include "runtime/messages/mailbox.hpp"
+#include "runtime/operation.hpp"
+#include "runtime/selection.hpp"
+
+#include <memory>
+
+namespace sucl::core {
+namespace {
+
+mailbox& of(sucl_backend_comm* comm) { return *reinterpret_cast<mailbox*>(comm); }
+delivery* of(sucl_request* request) { return reinterpret_cast<delivery*>(request); }
+
+// Gives a delivery back that is over, and reports how it failed, if it did.
+void conclude(mailbox& m, delivery* d) {
+  m.recycle(d);
+  if (d->failure) throw error(*d->failure);
+}
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
+  return guarded([&] {
+    mailbox& m = of(comm);
+    *request = nullptr;
+    delivery* d = m.start(*o);
+    if (d->open > 0) m.progress();
+    if (m.over(*d))
+      conclude(m, d);
+    else
+      *request = reinterpret_cast<sucl_request*>(d);
+  });
+}
+
+sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
+  return guarded([&] {
+    mailbox& m = of(comm);
+    delivery* d = of(request);
+    if (d->open > 0 || !d->far.empty()) m.progress();
+    *done = m.over(*d);
+    if (*done) conclude(m, d);
+  });
+}
+
+// Both ends of a message cut it alike, so the limit of the transport is one for all messages.
+sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answer) {
+  answer->supported = is_point_to_point(q->kind) && q->memory != SUCL_MEMORY_DEVICE;
+  answer->flags = 0;
+  answer->max_count = 0;
+  if (!state || !answer->supported) return SUCL_SUCCESS;
+  const channel& transport = *reinterpret_cast<const channel*>(state);
+  return transport.table->query(transport.state, q, answer);
+}
+
+sucl_backend make_table() {
+  sucl_backend t = table_of(message_backend_name,
+                            "sends and receives through memory that the ranks of a node share");
+  t.query = query;
+  t.comm_destroy = [](sucl_backend_comm* c) { delete &of(c); };
+  t.post = post;
+  t.test = test;
+  t.abort = [](sucl_backend_comm* c) { of(c).abort(); };
+  return t;
+}
+
+}  // namespace
+
+const sucl_backend& message_backend() noexcept {
+  static const sucl_backend table = make_table();
+  return table;
+}
+
+channel message_channel(const channel& memory, placement where, bool reads, std::string* obstacle) {
+  const std::vector<transport> lent = where.transports;
+  std::unique_ptr<mailbox> made;
+  try {
+    made = std::make_unique<mailbox>(memory, std::move(where), reads);
+  } catch (...) {
+    for (const transport& t : lent) t.via.table->comm_destroy(t.via.comm);
+    throw;
+  }
+  if (!made->complete()) {
+    *obstacle = "some ranks of a node share no memory";
+    return {};
+  }
+  const auto& transports = made->where().transports;
+  const channel* between = transports.empty() ? nullptr : &transports.front().via;
+  return {&message_backend(), reinterpret_cast<sucl_state*>(const_cast<channel*>(between)),
+          reinterpret_cast<sucl_backend_comm*>(made.release())};
+}
+
+void add_message_memory(const channel& messages, const sucl_region& region, std::uint64_t number) {
+  of(messages.comm).add(number, region);
+}
+
+void remove_message_memory(const channel& messages, const void* base) {
+  of(messages.comm).remove(base);
+}
+
+std::string describe_messages(const channel& messages) {
+  const mailbox& m = of(messages.comm);
+  std::string text = "  messages of a node: up to " + std::to_string(lane_layout::short_bytes) +
+                     " bytes beside their envelope, longer ones in pieces of " +
+                     std::to_string(lane_layout::chunk_bytes >> 10) + " KiB\n";
+  if (!m.where().transports.empty())
+    text += "  messages between nodes: by " + m.where().transports.front().name + "\n";
+  return text;
+}
+
+}  // namespace sucl::core

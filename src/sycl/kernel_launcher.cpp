@@ -1,0 +1,267 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sycl/kernel_launcher.hpp"
+
+#include "base/error.hpp"
+#include "base/library.hpp"
+#include "kernels/collective/collective.hpp"
+#include "sycl/adaptivecpp.hpp"
+
+#include <algorithm>
+
+namespace sucl::glue {
+namespace {
+
+using core::kernel_launch;
+using events = std::vector<::sycl::event>;
+using buffer_list = std::vector<buffer_use>;
+
+// Work groups of this size fit a processor of every GPU, whatever a kernel needs.
+constexpr int items_on_gpus = 256;
+
+/// Functions of the vendor: what lets a device reach memory of the host, and tells devices apart.
+struct vendor_functions {
+  base::library library;
+  int (*add)(void*, std::size_t, unsigned) = nullptr;
+  int (*address)(void**, void*, unsigned) = nullptr;
+  int (*remove)(void*) = nullptr;
+  int (*name)(void*, int) = nullptr;  ///< 16 bytes that no other device has
+
+  explicit vendor_functions(bool is_hip)
+      : library(base::library::open(is_hip ? "libamdhip64.so" : "libcuda.so.1")) {
+    const auto find = [&](auto& function, const char* cuda, const char* hip) {
+      function = library.symbol_as<std::decay_t<decltype(function)>>(is_hip ? hip : cuda);
+    };
+    find(add, "cuMemHostRegister_v2", "hipHostRegister");
+    find(address, "cuMemHostGetDevicePointer_v2", "hipHostGetDevicePointer");
+    find(remove, "cuMemHostUnregister", "hipHostUnregister");
+    find(name, "cuDeviceGetUuid_v2", "hipDeviceGetUuid");
+  }
+};
+
+const vendor_functions& vendor(const ::sycl::queue& q) {
+  static const vendor_functions functions(backend_name(q.get_device()).find("hip") !=
+                                          std::string::npos);
+  return functions;
+}
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+using kernels::alike;
+using kernels::collective;
+using kernels::fold_any;
+using kernels::fold_nothing;
+using kernels::fold_of;
+using kernels::listed;
+namespace elements = kernels::elements;
+
+::sycl::nd_range<1> range_of(int groups, int items) {
+  const auto n = static_cast<std::size_t>(items);
+  return {::sycl::range<1>(static_cast<std::size_t>(groups) * n), ::sycl::range<1>(n)};
+}
+
+/// Calls `use` with the kernel.
+template <class Use>
+::sycl::event with_amounts(const kernel_launch& k, const auto& folder, Use&& use) {
+  using folder_type = std::decay_t<decltype(folder)>;
+  constexpr bool any =
+      std::is_same_v<folder_type, fold_any> || std::is_same_v<folder_type, fold_nothing>;
+  if constexpr (any) {
+    if (k.lists)
+      return use(collective<folder_type, listed>{
+          {k.what, k.lists[0], k.lists[1]}, folder, 0, 0, k.in_place});
+  }
+  return use(collective<folder_type, alike>{{k.what, k.send, k.recv}, folder, 0, 0, k.in_place});
+}
+
+template <class Use>
+::sycl::event with_kernel(const kernel_launch& k, Use&& use) {
+  if (!k.what.reduces) return with_amounts(k, fold_nothing{}, use);
+  if (k.op == SUCL_OP_SUM && !k.lists) {
+    using elements::add;
+    switch (k.type) {
+      case SUCL_TYPE_FP32: return with_amounts(k, fold_of<elements::plain<float>, add>{}, use);
+      case SUCL_TYPE_FP64: return with_amounts(k, fold_of<elements::plain<double>, add>{}, use);
+      case SUCL_TYPE_FP16: return with_amounts(k, fold_of<elements::half16, add>{}, use);
+      case SUCL_TYPE_BF16: return with_amounts(k, fold_of<elements::brain16, add>{}, use);
+      default: break;
+    }
+  }
+  return with_amounts(k, fold_any{k.type, k.op}, use);
+}
+
+// A command with accessors, for whose buffers the device has other addresses than the call.
+template <class Kernel>
+::sycl::event submit_buffers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
+                             const events& deps, Kernel kernel, const buffer_list& buffers) {
+  for (const auto& use : buffers)
+    (use.place.is_send ? kernel.send_start : kernel.recv_start) = use.place.start;
+  if (kernel.in_place) kernel.send_start = kernel.recv_start;
+  return queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    h.parallel_for(range, [kernel, held = held_buffers(buffers, h)](::sycl::nd_item<1> item) {
+      const std::byte* read = held.reads[0] ? held.reads[0]->get_pointer() : nullptr;
+      std::byte* written = held.writes[0] ? held.writes[0]->get_pointer() : nullptr;
+      // In place a rank may only read its receive memory, as that of a reduce which is no root.
+      kernel(item, read, kernel.in_place && !written ? const_cast<std::byte*>(read) : written);
+    });
+  });
+}
+
+template <class Kernel>
+::sycl::event submit_pointers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
+                              const events& deps, const Kernel& kernel, const std::byte* send,
+                              std::byte* recv) {
+  return queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    h.parallel_for(range, [=](::sycl::nd_item<1> item) { kernel(item, send, recv); });
+  });
+}
+
+#endif
+
+}  // namespace
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+bool has_kernels_for([[maybe_unused]] const ::sycl::device& d) {
+#if defined(__ACPP_ENABLE_CUDA_TARGET__) || defined(__HIPSYCL_ENABLE_CUDA_TARGET__)
+  if (d.get_backend() == ::sycl::backend::cuda) return true;
+#endif
+#if defined(__ACPP_ENABLE_HIP_TARGET__) || defined(__HIPSYCL_ENABLE_HIP_TARGET__)
+  if (d.get_backend() == ::sycl::backend::hip) return true;
+#endif
+  return false;
+}
+
+void kernel_launcher::prepare() {
+  if (!has_kernels_for(m_queue.get_device()))
+    base::fail(errc::unavailable,
+               "this library has no kernels for devices of " + backend_name(m_queue.get_device()),
+               "Build SuCL with SUCL_ACPP_TARGETS naming the device, as in omp,cuda:sm_90");
+}
+
+::sycl::event kernel_launcher::submit(::sycl::queue& queue, const kernel_launch& k,
+                                      const events& deps, const buffer_list& buffers) {
+  if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
+  const auto range = range_of(k.groups, items);
+  auto done = with_kernel(k, [&](const auto& kernel) {
+    if (!buffers.empty()) return submit_buffers(queue, range, deps, kernel, buffers);
+    return submit_pointers(queue, range, deps, kernel, static_cast<const std::byte*>(k.from),
+                           static_cast<std::byte*>(k.to));
+  });
+  if (!queue.is_in_order() || !buffers.empty()) flush();
+  return done;
+}
+
+#else
+
+bool has_kernels_for(const ::sycl::device&) { return false; }
+
+void kernel_launcher::prepare() {
+  base::fail(errc::unavailable, "this library was built without kernels of its own",
+             "Build SuCL with AdaptiveCpp: SUCL_SYCL=adaptivecpp");
+}
+
+::sycl::event kernel_launcher::submit(::sycl::queue&, const kernel_launch&, const events&,
+                                      const buffer_list&) {
+  base::fail(errc::unavailable, "this library was built without kernels of its own",
+             "Build SuCL with AdaptiveCpp: SUCL_SYCL=adaptivecpp");
+}
+
+#endif
+
+kernel_launcher::kernel_launcher(const ::sycl::queue& of, stream_tracker* tracker)
+    : m_queue(of.get_context(), of.get_device(), ::sycl::property::queue::in_order()),
+      m_tracker(tracker ? *tracker : m_own_tracker) {
+  const auto d = of.get_device();
+  on_host = d.is_cpu();
+  items = on_host ? 1 : items_on_gpus;
+  groups = on_host ? 1 : kernels::most_groups;
+}
+
+std::shared_ptr<void> kernel_launcher::allocate(std::uint64_t bytes) {
+  void* memory = ::sycl::malloc_device(bytes, m_queue);
+  if (!memory)
+    base::fail(errc::out_of_memory,
+               "the device has no memory for " + std::to_string(bytes) + " bytes",
+               "Free memory of the device first");
+  m_queue.memset(memory, 0, bytes).wait();
+  return {memory, [q = m_queue](void* m) { ::sycl::free(m, q); }};
+}
+
+std::shared_ptr<void> kernel_launcher::allocate_host(std::uint64_t bytes) {
+  void* memory = ::sycl::malloc_host(bytes, m_queue);
+  if (!memory)
+    base::fail(errc::out_of_memory, "there is no host memory that the device reaches",
+               "Free such memory first");
+  std::fill_n(static_cast<std::byte*>(memory), bytes, std::byte{0});
+  return {memory, [q = m_queue](void* m) { ::sycl::free(m, q); }};
+}
+
+void kernel_launcher::write(void* to, const void* from, std::uint64_t bytes) {
+  m_queue.memcpy(to, from, bytes).wait();
+}
+
+void* kernel_launcher::pin(void* memory, std::uint64_t bytes) {
+  if (on_host) return memory;
+  constexpr unsigned portable_and_mapped = 3;
+  const auto& v = vendor(m_queue);
+  void* there = nullptr;
+  int code = v.add(memory, bytes, portable_and_mapped);
+  if (code == 0) code = v.address(&there, memory, 0);
+  if (code != 0)
+    base::fail(errc::native,
+               "the device cannot be given memory of the host: code " + std::to_string(code) +
+                   " of the driver",
+               "Raise the limit on locked memory (ulimit -l)");
+  m_pinned.emplace_back(there, memory);
+  return there;
+}
+
+void kernel_launcher::release(void* memory) {
+  const auto known = std::find_if(m_pinned.begin(), m_pinned.end(),
+                                  [&](const auto& p) { return p.first == memory; });
+  if (known == m_pinned.end()) return;
+  vendor(m_queue).remove(known->second);
+  m_pinned.erase(known);
+}
+
+void* kernel_launcher::launch(const kernel_launch& kernel, void* target) {
+  if (target) {
+    auto& t = *static_cast<launch_target*>(target);
+    t.done = submit(t.queue, kernel, t.deps, t.buffers);
+    t.deps = {t.done};
+    return nullptr;
+  }
+  events deps;
+  if (auto before = m_tracker.before(m_queue)) deps.push_back(*before);
+  auto done = submit(m_queue, kernel, deps, {});
+  m_tracker.add(done, m_queue);
+  return new ::sycl::event(done);
+}
+
+bool kernel_launcher::test(void* token) {
+  auto* event = static_cast<::sycl::event*>(token);
+  if (!complete({*event})) return false;
+  delete event;
+  return true;
+}
+
+core::kernel_device::identity_type kernel_launcher::identity() {
+  identity_type who{};
+  if (on_host) return who;
+  try {
+    if (vendor(m_queue).name(who.data(), native_number(m_queue.get_device())) != 0) return {};
+  } catch (const error&) {
+    return {};  // an old driver
+  }
+  return who;
+}
+
+void kernel_launcher::drain() {
+  m_queue.wait();
+  m_tracker.drain();
+}
+
+}  // namespace sucl::glue

@@ -1,0 +1,56 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Launches the kernels of collective operations on queues.
+#pragma once
+
+#include "runtime/kernels/device.hpp"
+#include "sycl/implementation.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace sucl::glue {
+
+/// Where kernels go, for kernel_device::launch(): one after the other. And the last one's event.
+struct launch_target {
+  ::sycl::queue& queue;
+  std::vector<::sycl::event> deps;
+  const std::vector<buffer_use>& buffers;
+  ::sycl::event done;
+};
+
+/// The kernels of one communicator's device.
+class kernel_launcher final : public core::kernel_device {
+ public:
+  /// `tracker` orders what is launched without a target; null: nothing else is on streams.
+  kernel_launcher(const ::sycl::queue& of, stream_tracker* tracker);
+
+  void prepare() override;
+  std::shared_ptr<void> allocate(std::uint64_t bytes) override;
+  std::shared_ptr<void> allocate_host(std::uint64_t bytes) override;
+  void write(void* to, const void* from, std::uint64_t bytes) override;
+  void* pin(void* memory, std::uint64_t bytes) override;
+  void release(void* memory) override;
+  void* launch(const core::kernel_launch& kernel, void* target) override;
+  bool test(void* token) override;
+  void drain() override;
+  identity_type identity() override;
+
+ private:
+  ::sycl::event submit(::sycl::queue& queue, const core::kernel_launch& kernel,
+                       const std::vector<::sycl::event>& deps,
+                       const std::vector<buffer_use>& buffers);
+
+  ::sycl::queue m_queue;  ///< in order, of its own
+  stream_tracker m_own_tracker;
+  stream_tracker& m_tracker;
+  std::vector<std::pair<void*, void*>> m_pinned;  ///< as the device and as the host reach it
+};
+
+/// Whether this library has kernels for a device.
+bool has_kernels_for(const ::sycl::device& d);
+
+}  // namespace sucl::glue

@@ -1,0 +1,285 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// One random collective: its arguments, its memory, what MPI itself makes of it, and whether that
+/// is what came out.
+#pragma once
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace fuzz {
+
+enum class form { reference, blocking, started, persistent };
+
+enum class kind {
+  barrier,
+  bcast,
+  allreduce,
+  reduce,
+  reduce_scatter_block,
+  reduce_scatter,
+  scan,
+  exscan,
+  allgather,
+  alltoall,
+  gather,
+  scatter,
+  allgatherv,
+  alltoallv,
+  gatherv,
+  scatterv,
+  count
+};
+inline const char* const kind_names[] = {
+    "barrier",        "bcast",   "allreduce",  "reduce",    "reduce_scatter_block",
+    "reduce_scatter", "scan",    "exscan",     "allgather", "alltoall",
+    "gather",         "scatter", "allgatherv", "alltoallv", "gatherv",
+    "scatterv"};
+
+/// What a type is filled with for reductions.
+enum class content { integer, floating, complex, pair, bytes };
+
+struct element {
+  const char* name;
+  MPI_Datatype type;
+  std::size_t extent;
+  content holds;
+};
+
+// Types of MPI and of the program: the latter are made once, with the first collective.
+inline const std::vector<element>& all_elements() {
+  static const std::vector<element> all = [] {
+    MPI_Datatype triple = MPI_DATATYPE_NULL, strided = MPI_DATATYPE_NULL, gaps = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(3, MPI_INT, &triple);
+    MPI_Type_commit(&triple);
+    MPI_Type_vector(3, 1, 2, MPI_SHORT, &strided);
+    MPI_Type_create_resized(strided, 0, 16, &gaps);
+    MPI_Type_commit(&gaps);
+    MPI_Type_free(&strided);
+    return std::vector<element>{{"int", MPI_INT, sizeof(int), content::integer},
+                                {"unsigned char", MPI_UNSIGNED_CHAR, 1, content::integer},
+                                {"short", MPI_SHORT, sizeof(short), content::integer},
+                                {"long", MPI_LONG, sizeof(long), content::integer},
+                                {"float", MPI_FLOAT, sizeof(float), content::floating},
+                                {"double", MPI_DOUBLE, sizeof(double), content::floating},
+                                {"complex", MPI_C_DOUBLE_COMPLEX, 16, content::complex},
+                                {"double_int", MPI_DOUBLE_INT, 16, content::pair},
+                                {"char", MPI_CHAR, 1, content::bytes},
+                                {"three ints", triple, 3 * sizeof(int), content::bytes},
+                                {"type with gaps", gaps, 16, content::bytes}};
+  }();
+  return all;
+}
+
+inline MPI_Op own_op() {
+  static const MPI_Op op = [] {
+    MPI_Op made = MPI_OP_NULL;
+    MPI_Op_create(
+        [](void* in, void* inout, int* n, MPI_Datatype*) {
+          for (int i = 0; i < *n; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+        },
+        1, &made);
+    return made;
+  }();
+  return op;
+}
+
+class collective {
+ public:
+  const int number;  ///< of this rank's collectives
+
+  /// Draws as many numbers whatever the communicator is. The same on every rank.
+  template <class Random>
+  collective(MPI_Comm comm, Random& random) : number(counter()++), m_comm(comm) {
+    MPI_Comm_rank(comm, &m_rank);
+    MPI_Comm_size(comm, &m_size);
+    std::uint64_t drawn[8];
+    for (auto& d : drawn) d = random();
+    m_seed = random();
+    m_kind = kind(drawn[0] % std::uint64_t(kind::count));
+    const auto types = reduces() ? 8 : all_elements().size();
+    m_element = all_elements()[drawn[1] % types];
+    m_op = op_from(drawn[2]);
+    m_root = int(drawn[3] % std::uint64_t(m_size));
+    m_in_place = drawn[4] % 3 == 0;
+    static constexpr int limits[] = {1, 5, 5, 40, 40, 700, 6000, 40000};
+    m_count = int(drawn[5] % std::uint64_t(limits[drawn[6] % 8] + 1));
+    m_offset = m_element.extent * (drawn[7] % 4);
+    for (int r = 0; r < m_size; ++r) {
+      m_counts.push_back(int((m_seed >> r % 8) % std::uint64_t(m_count + 1)));
+      m_equal.push_back(m_count);
+    }
+    // From the last rank to the first, with room between.
+    int at = 1;
+    for (int r = m_size; r-- > 0; at += m_counts[std::size_t(r)] + 1)
+      m_places.insert(m_places.begin(), at);
+    for (int r = 0; r < m_size; ++r) m_steps.push_back(r * m_count);
+  }
+
+  MPI_Comm comm() const { return m_comm; }
+
+  std::string describe() const {
+    return std::string(kind_names[int(m_kind)]) + " of " + std::to_string(m_count) + " " +
+           m_element.name + ", root " + std::to_string(m_root) + " of " + std::to_string(m_size) +
+           (m_in_place ? ", in place" : "");
+  }
+
+  /// Fills the memory with new input, and has MPI say what comes out.
+  void expect() {
+    ++m_round;
+    std::uint64_t total = std::uint64_t(m_count) * std::uint64_t(m_size);
+    for (int c : m_counts) total += std::uint64_t(c) + 1;
+    const std::size_t bytes = (total + 8) * m_element.extent;
+    make(m_send, bytes, true);
+    const bool input = m_in_place || m_kind == kind::bcast;
+    make(m_expected, bytes, input);
+    const std::vector<char> before = m_expected;
+    const auto sent = m_send;
+    m_actual.swap(m_expected);
+    run(form::reference, nullptr);
+    m_actual.swap(m_expected);
+    m_actual.assign(before.begin(), before.end());
+    m_send = sent;
+    m_sent = sent;
+  }
+
+  bool right() const {
+    if (m_send != m_sent) return false;
+    const auto until = significant();
+    for (std::size_t i = 0; i < until; ++i)
+      if (m_actual[i] != m_expected[i] && !is_padding(i)) return false;
+    return true;
+  }
+
+  int run(form how, MPI_Request* request);
+
+  // Its arguments; what is not significant on this rank is null.
+  kind what() const { return m_kind; }
+  const void* input() const {
+    const bool sends = m_kind != kind::scatter && m_kind != kind::scatterv;
+    if (in_place() && sends) return MPI_IN_PLACE;
+    return sends || m_rank == m_root ? m_send.data() + m_offset : nullptr;
+  }
+  void* output() {
+    const bool gathers =
+        m_kind == kind::reduce || m_kind == kind::gather || m_kind == kind::gatherv;
+    if (in_place() && (m_kind == kind::scatter || m_kind == kind::scatterv)) return MPI_IN_PLACE;
+    return !gathers || m_rank == m_root ? m_actual.data() + m_offset : nullptr;
+  }
+  int elements() const { return m_count; }
+  MPI_Datatype type() const { return m_element.type; }
+  MPI_Op op() const { return m_op; }
+  int root() const { return m_root; }
+  const std::vector<int>& counts() const { return m_counts; }
+  const std::vector<int>& places() const { return m_places; }
+
+ private:
+  static int& counter() {
+    static thread_local int next = 0;
+    return next;
+  }
+  bool reduces() const { return m_kind >= kind::allreduce && m_kind <= kind::exscan; }
+  bool rooted() const {
+    return m_kind == kind::bcast || m_kind == kind::reduce || m_kind == kind::gather ||
+           m_kind == kind::scatter || m_kind == kind::gatherv || m_kind == kind::scatterv;
+  }
+
+  bool in_place() const { return m_in_place && (!rooted() || m_rank == m_root); }
+
+  MPI_Op op_from(std::uint64_t drawn) const {
+    const MPI_Op integers[] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX,  MPI_LAND,
+                               MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BXOR, MPI_BOR};
+    const MPI_Op pairs[] = {MPI_MINLOC, MPI_MAXLOC};
+    if (m_element.type == MPI_INT && drawn % 13 == 12) return own_op();
+    switch (m_element.holds) {
+      case content::integer: return integers[drawn % 10];
+      case content::floating: return integers[drawn % 4];
+      case content::complex: return MPI_SUM;  // of products the order shows, in the sign of 0
+      default: return pairs[drawn % 2];
+    }
+  }
+
+  // Small numbers, so that every order of the ranks gives the same result.
+  void make(std::vector<char>& memory, std::size_t bytes, bool input) {
+    memory.assign(bytes, 0x5a);
+    if (!input) return;
+    std::mt19937_64 random(m_seed + std::uint64_t(m_round * 64 + m_rank));
+    const std::size_t n = bytes / m_element.extent;
+    for (std::size_t i = 0; i < n; ++i) {
+      char* at = memory.data() + i * m_element.extent;
+      const auto small = random() % 4;
+      switch (m_element.holds) {
+        case content::integer: std::memset(at, 0, m_element.extent), *at = char(small); break;
+        case content::floating:
+          if (m_element.extent == sizeof(float)) {
+            const float x = float(small);
+            std::memcpy(at, &x, sizeof x);
+          } else {
+            const double x = double(small);
+            std::memcpy(at, &x, sizeof x);
+          }
+          break;
+        case content::complex: {
+          const double x[] = {double(small), double(random() % 3)};
+          std::memcpy(at, x, sizeof x);
+          break;
+        }
+        case content::pair: {
+          const double x = double(small);
+          const int place = int(random() % 100);
+          std::memcpy(at, &x, sizeof x);
+          std::memcpy(at + sizeof x, &place, sizeof place);
+          break;
+        }
+        case content::bytes:
+          for (std::size_t b = 0; b < m_element.extent; ++b) at[b] = char(random());
+      }
+    }
+  }
+
+  // A library may leave anything there.
+  bool is_padding(std::size_t byte) const {
+    return m_element.holds == content::pair && byte % m_element.extent >= 12;
+  }
+
+  // How much of the output MPI defines, in bytes.
+  std::size_t significant() const {
+    const std::size_t all = m_actual.size();
+    const auto until = [&](int n) { return m_offset + std::size_t(n) * m_element.extent; };
+    switch (m_kind) {
+      case kind::reduce:
+      case kind::gather:
+      case kind::gatherv: return m_rank == m_root ? all : 0;
+      case kind::exscan: return m_rank > 0 ? all : 0;
+      case kind::reduce_scatter_block: return m_in_place ? until(m_count) : all;
+      case kind::reduce_scatter: return m_in_place ? until(m_counts[std::size_t(m_rank)]) : all;
+      case kind::barrier: return 0;
+      default: return all;
+    }
+  }
+
+  MPI_Comm m_comm;
+  int m_rank = 0, m_size = 1, m_round = 0;
+  std::uint64_t m_seed = 0;
+  kind m_kind = kind::barrier;
+  element m_element{};
+  MPI_Op m_op = MPI_OP_NULL;
+  int m_root = 0, m_count = 0;
+  bool m_in_place = false;
+  std::size_t m_offset = 0;  // of the memory in its allocation
+  std::vector<int> m_counts, m_places, m_equal, m_steps;
+  std::vector<char> m_send, m_sent, m_actual, m_expected;
+};
+
+}  // namespace fuzz

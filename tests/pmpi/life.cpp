@@ -1,0 +1,230 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What MPI promises of requests and communicators beyond results: progress while a rank waits
+// elsewhere, communicators that end before their requests, thousands that come and go, errors.
+// Exit status 1 if anything is wrong. To be run interposed, without trials.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+int g_rank = 0, g_size = 1, g_failures = 0;
+
+void expect(bool right, const char* what) {
+  if (right) return;
+  std::fprintf(stderr, "rank %d: %s\n", g_rank, what);
+  ++g_failures;
+}
+
+int sum_of_ranks() { return g_size * (g_size - 1) / 2; }
+
+// SuCL sets itself up for a communicator in its blocking collectives.
+void settle(MPI_Comm comm) {
+  for (int i = 0; i < 6; ++i) MPI_Barrier(comm);
+}
+
+// A rank that waits in MPI helps those that wait for its part of a collective.
+void progress_in_messages() {
+  int sum = -1, word = 0;
+  MPI_Request r = MPI_REQUEST_NULL;
+  std::vector<int> large(1 << 20, g_rank), all(large.size());
+  MPI_Iallreduce(large.data(), all.data(), int(large.size()), MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r);
+  if (g_rank == 0) MPI_Recv(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Wait(&r, MPI_STATUS_IGNORE);
+  expect(all.back() == sum_of_ranks(), "a sum beside a message is wrong");
+  if (g_rank == 1) MPI_Send(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
+  // Both ways of waiting for SuCL let a large message go on that a rank needs before it joins.
+  for (const bool blocking : {true, false}) {
+    std::vector<char> data(8 << 20, char(g_rank));
+    MPI_Request message = MPI_REQUEST_NULL;
+    if (g_rank == 0)
+      MPI_Isend(data.data(), int(data.size()), MPI_CHAR, 1, 1, MPI_COMM_WORLD, &message);
+    if (g_rank == 1)
+      MPI_Recv(data.data(), int(data.size()), MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (blocking) {
+      MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    } else {
+      MPI_Iallreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r);
+      MPI_Wait(&r, MPI_STATUS_IGNORE);
+    }
+    MPI_Wait(&message, MPI_STATUS_IGNORE);
+    expect(sum == sum_of_ranks() && (g_rank != 1 || data.back() == 0), "a large message is wrong");
+  }
+}
+
+void ends_before_its_requests() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  settle(comm);
+  int sums[3] = {-1, -1, -1}, again = -1;
+  MPI_Request r[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL}, p = MPI_REQUEST_NULL;
+  MPI_Allreduce_init(&g_rank, &again, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &p);
+  for (int i = 0; i < 3; ++i) MPI_Iallreduce(&g_rank, &sums[i], 1, MPI_INT, MPI_SUM, comm, &r[i]);
+  MPI_Comm_free(&comm);
+  MPI_Waitall(3, r, MPI_STATUSES_IGNORE);
+  for (int s : sums) expect(s == sum_of_ranks(), "a sum over a freed communicator is wrong");
+  for (int i = 0; i < 3; ++i) {
+    again = -1;
+    MPI_Start(&p);
+    MPI_Wait(&p, MPI_STATUS_IGNORE);
+    expect(again == sum_of_ranks(), "a persistent sum over a freed communicator is wrong");
+  }
+  MPI_Request_free(&p);
+  expect(p == MPI_REQUEST_NULL, "a freed request is not null");
+}
+
+// A type may be freed while it is in use, and an array of requests may have gaps.
+void types_and_gaps() {
+  MPI_Datatype spaced = MPI_DATATYPE_NULL;
+  MPI_Type_vector(4, 1, 2, MPI_INT, &spaced);
+  MPI_Type_commit(&spaced);
+  int data[8];
+  for (int i = 0; i < 8; ++i) data[i] = g_rank == 0 ? i : -1;
+  MPI_Request r[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  MPI_Ibcast(data, 1, spaced, 0, MPI_COMM_WORLD, &r[1]);
+  MPI_Type_free(&spaced);
+  int index = -1;
+  MPI_Status status;
+  MPI_Waitany(3, r, &index, &status);
+  expect(index == 1 && r[1] == MPI_REQUEST_NULL, "the request was not the one that is done");
+  int count = -1, cancelled = -1;
+  MPI_Get_count(&status, MPI_INT, &count);
+  MPI_Test_cancelled(&status, &cancelled);
+  expect(count == 0 && cancelled == 0, "the status is not empty");
+  for (int i = 0; i < 8; ++i)
+    expect(data[i] == (g_rank == 0 || i % 2 == 0 ? i : -1), "spaced data is wrong");
+  MPI_Waitany(3, r, &index, &status);
+  expect(index == MPI_UNDEFINED, "there is no request left");
+}
+
+void errors() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  settle(comm);
+  int sum = -1;
+  MPI_Request r = MPI_REQUEST_NULL;
+  MPI_Iallreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm, &r);
+  expect(MPI_Cancel(&r) != MPI_SUCCESS, "a collective was cancelled");
+  expect(MPI_Request_free(&r) != MPI_SUCCESS, "a collective under way was freed");
+  expect(MPI_Wait(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS && sum == sum_of_ranks(),
+         "a sum is wrong after errors");
+  MPI_Comm_free(&comm);
+}
+
+int open_files() {
+  int n = 0;
+  for (int fd = 0; fd < 1024; ++fd)
+    n += std::ifstream("/proc/self/fd/" + std::to_string(fd)).good();
+  return n;
+}
+long mappings() {
+  std::ifstream maps("/proc/self/maps");
+  long n = 0;
+  for (std::string line; std::getline(maps, line);) ++n;
+  return n;
+}
+
+void many_communicators() {
+  long maps = 0;
+  int files = 0;
+  for (int i = 0; i < 1200; ++i) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (i % 2)
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    else
+      MPI_Comm_split(MPI_COMM_WORLD, 0, -g_rank, &comm);
+    const bool used = i % 40 == 0;  // by SuCL too
+    int sum = -1;
+    if (used) settle(comm);
+    MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+    expect(sum == sum_of_ranks(), "a sum over one of many communicators is wrong");
+    MPI_Comm_free(&comm);
+    if (i == 200) maps = mappings(), files = open_files();
+  }
+  expect(mappings() < maps + 60, "communicators leave memory behind");
+  expect(open_files() <= files + 4, "communicators leave files behind");
+}
+
+// More than SuCL makes communicators for, all alive.
+void crowd() {
+  std::vector<MPI_Comm> comms(70);
+  for (auto& c : comms) MPI_Comm_dup(MPI_COMM_WORLD, &c);
+  for (auto& c : comms) {
+    int sum = -1;
+    settle(c);
+    MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, c);
+    expect(sum == sum_of_ranks(), "a sum in a crowd is wrong");
+  }
+  for (auto& c : comms) MPI_Comm_free(&c);
+}
+
+void threads(int provided) {
+  if (provided < MPI_THREAD_MULTIPLE) return;
+  std::vector<MPI_Comm> comms(3);
+  for (auto& c : comms) MPI_Comm_dup(MPI_COMM_WORLD, &c);
+  std::vector<int> wrong(comms.size());
+  std::vector<std::thread> all;
+  for (std::size_t t = 0; t < comms.size(); ++t)
+    all.emplace_back([&, t] {
+      for (int i = 0; i < 150; ++i) {
+        int sum = -1;
+        MPI_Request r = MPI_REQUEST_NULL;
+        if (i % 2)
+          MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comms[t]);
+        else
+          MPI_Iallreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comms[t], &r);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+        wrong[t] += sum != sum_of_ranks();
+      }
+    });
+  for (auto& t : all) t.join();
+  for (int w : wrong) expect(w == 0, "a sum of a thread is wrong");
+  for (auto& c : comms) MPI_Comm_free(&c);
+}
+
+// The other group's size is what arrays go by: all of it is MPI's.
+void between_groups() {
+  if (g_size < 3) return;
+  MPI_Comm half = MPI_COMM_NULL, inter = MPI_COMM_NULL;
+  const int side = g_rank > 0;
+  MPI_Comm_split(MPI_COMM_WORLD, side, g_rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, side ? 0 : 1, 5, &inter);
+  for (int i = 0; i < 8; ++i) {
+    int sum = -1;
+    MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, inter);
+    expect(sum == (side ? 0 : sum_of_ranks()), "a sum between groups is wrong");
+  }
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int provided = MPI_THREAD_SINGLE;
+  const bool multiple = argc > 1 && std::strcmp(argv[1], "multiple") == 0;
+  MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  settle(MPI_COMM_WORLD);
+  progress_in_messages();
+  ends_before_its_requests();
+  types_and_gaps();
+  errors();
+  many_communicators();
+  crowd();
+  threads(provided);
+  between_groups();
+  std::printf("rank %d: %d failures\n", g_rank, g_failures);
+  std::fflush(stdout);
+  MPI_Finalize();
+  return g_failures == 0 ? 0 : 1;
+}
