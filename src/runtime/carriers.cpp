@@ -333,9 +333,9 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
   }
   m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
   try {
-    made.via = kernel_channel(
-        std::make_unique<kernel_comm>(m_lender, *m_oobs.back(), *around.kernels, where.rank, m_size,
-                                      kernel_settings::read(settings.backends[i].settings)));
+    made.via = kernel_channel(std::make_unique<kernel_comm>(
+        m_lender, *m_oobs.back(), *around.kernels, where.rank, m_size,
+        kernel_settings::read(settings.backends[i].settings, m_size)));
   } catch (const error& e) {
     obstacle = e.info().message;
   }

@@ -61,22 +61,28 @@ namespace elements = kernels::elements;
 }
 
 /// Calls `use` with the kernel.
-template <class Use>
-::sycl::event with_amounts(const kernel_launch& k, const auto& folder, Use&& use) {
-  using folder_type = std::decay_t<decltype(folder)>;
-  constexpr bool any =
-      std::is_same_v<folder_type, fold_any> || std::is_same_v<folder_type, fold_nothing>;
+template <class Amounts, class Folder, class Use>
+::sycl::event with_job(const kernel_launch& k, const kernels::exchange_job<Amounts>& j,
+                       const Folder& folder, Use&& use) {
+  return kernels::with_way<Folder>(j, [&](auto how, auto may_be_direct) {
+    return use(collective<how(), may_be_direct(), Folder, Amounts>{j, folder, 0, 0, k.in_place});
+  });
+}
+
+template <class Folder, class Use>
+::sycl::event with_amounts(const kernel_launch& k, const Folder& folder, Use&& use) {
+  constexpr bool any = std::is_same_v<Folder, fold_any> || std::is_same_v<Folder, fold_nothing>;
   if constexpr (any) {
     if (k.lists)
-      return use(collective<folder_type, listed>{
-          {k.what, k.lists[0], k.lists[1]}, folder, 0, 0, k.in_place});
+      return with_job(k, kernels::exchange_job<listed>{k.what, k.lists[0], k.lists[1]}, folder,
+                      use);
   }
-  return use(collective<folder_type, alike>{{k.what, k.send, k.recv}, folder, 0, 0, k.in_place});
+  return with_job(k, kernels::exchange_job<alike>{k.what, k.send, k.recv}, folder, use);
 }
 
 template <class Use>
 ::sycl::event with_kernel(const kernel_launch& k, Use&& use) {
-  if (!k.what.reduces) return with_amounts(k, fold_nothing{}, use);
+  if (!k.reduces) return with_amounts(k, fold_nothing{}, use);
   if (k.op == SUCL_OP_SUM && !k.lists) {
     using elements::add;
     switch (k.type) {

@@ -64,7 +64,9 @@ void run_kernel(const kernel_launch& k, const kernels::exchange_job<Amounts>& j,
     for (int t = 0; t < items; ++t)
       threads.emplace_back([&, g, t] {
         const thread_place at{groups[static_cast<std::size_t>(g)].get(), t, items, g, k.groups};
-        kernels::carry_out(at, j, m, folder);
+        kernels::with_way<Folder>(j, [&](auto how, auto may_be_direct) {
+          kernels::carry_out<how(), may_be_direct()>(at, j, m, folder);
+        });
       });
   }
   for (auto& t : threads) t.join();
@@ -111,6 +113,7 @@ class thread_device final : public core::kernel_device {
     }
     k->type = kernel.type;
     k->op = kernel.op;
+    k->reduces = kernel.reduces;
     k->from = kernel.from;
     k->to = kernel.to;
     k->in_place = kernel.in_place;
@@ -120,7 +123,7 @@ class thread_device final : public core::kernel_device {
                if (before.valid()) before.wait();
                using namespace kernels;
                const bool sum = k->op == SUCL_OP_SUM && k->type == SUCL_TYPE_FP32;
-               if (!k->what.reduces) return run_kernel(*k, n, fold_nothing{});
+               if (!k->reduces) return run_kernel(*k, n, fold_nothing{});
                if (sum) return run_kernel(*k, n, fold_of<elements::plain<float>, elements::add>{});
                run_kernel(*k, n, fold_any{k->type, k->op});
              }).share();
@@ -181,7 +184,7 @@ struct job {
 
 // Small lanes, so that small messages take all ways.
 core::kernel_settings small_lanes() {
-  core::kernel_settings s;
+  core::kernel_settings s(2);
   s.small = 512;
   s.staging = 16 << 10;
   s.two_shot = 4 << 10;
@@ -335,10 +338,10 @@ TEST(kernels, divide_sums_of_64_bits) {
 }
 
 TEST(kernels, settings_are_checked) {
-  EXPECT_EQ(core::kernel_settings::read({{"low_latency", "8Ki"}, {"groups", "4"}}).small, 8192u);
-  EXPECT_THROW(core::kernel_settings::read({{"lanes", "4"}}), error);
-  EXPECT_THROW(core::kernel_settings::read({{"groups", "65"}}), error);
-  EXPECT_THROW(core::kernel_settings::read({{"staging", "4Ki"}}), error);
+  EXPECT_EQ(core::kernel_settings::read({{"low_latency", "8Ki"}, {"groups", "4"}}, 2).small, 8192u);
+  EXPECT_THROW(core::kernel_settings::read({{"lanes", "4"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"groups", "257"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"staging", "4Ki"}}, 2), error);
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class item_place {
 
 /// A collective operation. The offsets are those of the operation's memory in what the kernel is
 /// given: whole buffers, or the memory itself.
-template <class Folder, class Amounts>
+template <way How, bool MayBeDirect, class Folder, class Amounts>
 struct collective {
   exchange_job<Amounts> what;
   Folder folder;
@@ -73,7 +73,7 @@ struct collective {
                   [[maybe_unused]] std::byte* recv) const {
 #ifndef SUCL_KERNELS_EMPTY
     const memory_pair memory{in_place ? recv + recv_start : send + send_start, recv + recv_start};
-    carry_out(item_place(item), what, memory, folder);
+    carry_out<How, MayBeDirect>(item_place(item), what, memory, folder);
 #endif
   }
 };

@@ -13,17 +13,20 @@ namespace sucl::kernels {
 
 // ---- in lines: the data is there as soon as it is seen, and no work item waits for another
 
-inline quad poll_quad(const job& j, const std::byte* lines, std::uint64_t at, bool& ok) {
+SUCL_INLINE quad poll_quad(const job& j, const std::byte* lines, std::uint64_t at, bool& ok) {
   const auto flag = static_cast<std::uint32_t>(j.epoch);
   quad q{};
   const std::byte* line = lines + 2 * at;
-  ok = ok && wait_for(j, [&] { return load_line(line, flag, q.word[0], q.word[1]); }) &&
-       wait_for(j, [&] { return load_line(line + sizeof q, flag, q.word[2], q.word[3]); });
+  ok = ok && wait_for(j, [&] {
+         const bool first = load_line(line, flag, q.word[0], q.word[1]);
+         const bool second = load_line(line + sizeof q, flag, q.word[2], q.word[3]);
+         return first && second;
+       });
   return q;
 }
 
 template <class Amounts, class Place>
-inline void push_lines(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m) {
+SUCL_INLINE void push_lines(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m) {
   constexpr std::uint64_t size = sizeof(quad);
   const auto flag = static_cast<std::uint32_t>(j.epoch);
   const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
@@ -41,8 +44,8 @@ inline void push_lines(const Place& at, const exchange_job<Amounts>& j, const me
 }
 
 template <class Amounts, class Place, class Folder>
-inline void exchange_small(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
-                           const Folder& folder) {
+SUCL_INLINE void exchange_small(const Place& at, const exchange_job<Amounts>& j,
+                                const memory_pair& m, const Folder& folder) {
   constexpr std::uint64_t size = sizeof(quad);
   const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
   const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * size;
@@ -50,7 +53,7 @@ inline void exchange_small(const Place& at, const exchange_job<Amounts>& j, cons
   if (!ok) return;
   push_lines(at, j, m);
   const std::byte* own = m.send + j.send.at(j.rank);
-  if (j.reduces) {
+  if constexpr (Folder::combines) {
     for (std::uint64_t p = first; p < j.fold_bytes && ok; p += stride) {
       quad result[1];
       folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
@@ -59,17 +62,17 @@ inline void exchange_small(const Place& at, const exchange_job<Amounts>& j, cons
       });
       if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result[0], j.fold_bytes - p);
     }
-    return;
-  }
-  for (int k = 0; k < j.ranks; ++k) {
-    const int s = (j.rank + k) % j.ranks;
-    const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
-    std::byte* to = m.recv + j.recv.at(s);
-    if (s == j.rank && to == own) continue;
-    for (std::uint64_t p = first; p < bytes && ok; p += stride) {
-      const quad v = s == j.rank ? load_quad(own + p, bytes - p)
-                                 : poll_quad(j, j.with->in[s] + lines_at(j), p, ok);
-      if (ok) store_quad(to + p, v, bytes - p);
+  } else {
+    for (int k = 0; k < j.ranks; ++k) {
+      const int s = (j.rank + k) % j.ranks;
+      const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
+      std::byte* to = m.recv + j.recv.at(s);
+      if (s == j.rank && to == own) continue;
+      for (std::uint64_t p = first; p < bytes && ok; p += stride) {
+        const quad v = s == j.rank ? load_quad(own + p, bytes - p)
+                                   : poll_quad(j, j.with->in[s] + lines_at(j), p, ok);
+        if (ok) store_quad(to + p, v, bytes - p);
+      }
     }
   }
 }
@@ -103,8 +106,8 @@ struct pieces {
 };
 
 template <class Amounts, class Place>
-inline bool push_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
-                       const pieces& cut, std::uint64_t step) {
+SUCL_INLINE bool push_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                            const pieces& cut, std::uint64_t step) {
   const auto has = [&](int q) { return cut.length(step, j.send.bytes(q)) != 0; };
   if (step >= pieces::slots && !hear(at, j, word::freed, step + 1 - pieces::slots, has))
     return false;
@@ -121,13 +124,13 @@ inline bool push_piece(const Place& at, const exchange_job<Amounts>& j, const me
 }
 
 template <class Amounts, class Place, class Folder>
-inline bool take_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
-                       const pieces& cut, const Folder& folder, std::uint64_t step) {
+SUCL_INLINE bool take_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                            const pieces& cut, const Folder& folder, std::uint64_t step) {
   const auto has = [&](int s) { return cut.length(step, j.recv.bytes(s)) != 0; };
   if (!hear(at, j, word::ready, step + 1, has)) return false;
   const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.place(step);
   const std::byte* own = m.send + j.send.at(j.rank);
-  if (j.reduces) {
+  if constexpr (Folder::combines) {
     std::byte* to = m.recv + j.recv.at(j.rank) + begin;
     fold_memory places;
     for (int s = 0; s < j.folded_ranks; ++s)
@@ -151,8 +154,8 @@ inline bool take_piece(const Place& at, const exchange_job<Amounts>& j, const me
 }
 
 template <class Amounts, class Place, class Folder>
-inline void exchange_staged(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
-                            const Folder& folder) {
+SUCL_INLINE void exchange_staged(const Place& at, const exchange_job<Amounts>& j,
+                                 const memory_pair& m, const Folder& folder) {
   const pieces cut(at, j);
   std::uint64_t most = cut.steps(j.fold_bytes);
   for (int q = 0; q < j.ranks; ++q) {
@@ -161,10 +164,9 @@ inline void exchange_staged(const Place& at, const exchange_job<Amounts>& j, con
     most = cut.steps(bytes) > most ? cut.steps(bytes) : most;
   }
   // A piece is on its way while the one before it is worked on.
-  if (most == 0 || !push_piece(at, j, m, cut, 0)) return;
-  for (std::uint64_t step = 0; step < most; ++step) {
-    if (step + 1 < most && !push_piece(at, j, m, cut, step + 1)) return;
-    if (!take_piece(at, j, m, cut, folder, step)) return;
+  for (std::uint64_t step = 0; step <= most; ++step) {
+    if (step < most && !push_piece(at, j, m, cut, step)) return;
+    if (step > 0 && !take_piece(at, j, m, cut, folder, step - 1)) return;
   }
 }
 
@@ -181,7 +183,7 @@ constexpr word key_word(const job& j, side s) {
 /// Tells the peers where this rank's memory is and learns where theirs is; false if all must end.
 /// `*all` says whether all of it is mapped, the same on every rank.
 template <class Place>
-inline bool compare_keys(const Place& at, const job& j, bool* all) {
+SUCL_INLINE bool compare_keys(const Place& at, const job& j, bool* all) {
   each_peer(at, j, [&](int q) {
     store_relaxed(word_of(j.with->out[q], key_word(j, side::send), at.group()), j.send_key);
     store_relaxed(word_of(j.with->out[q], key_word(j, side::recv), at.group()), j.recv_key);
@@ -201,7 +203,7 @@ inline bool compare_keys(const Place& at, const job& j, bool* all) {
 
 /// A peer's memory.
 template <class Place>
-inline std::byte* mapped_memory(const Place& at, const job& j, int q, side s) {
+SUCL_INLINE std::byte* mapped_memory(const Place& at, const job& j, int q, side s) {
   const std::uint64_t k = load_relaxed(word_of(j.with->in[q], key_word(j, s), at.group()));
   return const_cast<std::byte*>(j.mapped[((k >> 48) - 1) * most_ranks + static_cast<unsigned>(q)]) +
          (k & 0xffffffffffffu);
@@ -209,7 +211,7 @@ inline std::byte* mapped_memory(const Place& at, const job& j, int q, side s) {
 
 /// When nobody works on this rank's memory any more, and all that it gets is there.
 template <class Place>
-inline void leave(const Place& at, const job& j) {
+SUCL_INLINE void leave(const Place& at, const job& j) {
   constexpr std::uint64_t last = 0xffffffff;
   const auto everybody = [](int) { return true; };
   tell(at, j, word::ready, last, everybody);
@@ -229,28 +231,18 @@ struct share {
   }
 };
 
-template <class Amounts, class Place, class Folder>
-inline void exchange_direct(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
-                            const Folder& folder) {
-  if (j.reduces) {
-    const share mine(at, j.fold_bytes);
-    const std::byte* own = m.send + j.send.at(j.rank) + mine.begin;
-    std::byte* to = m.recv + j.recv.at(j.rank) + mine.begin;
-    fold_memory places;
-    for (int s = 0; s < j.folded_ranks; ++s)
-      places.add_source(
-          s == j.rank ? own : mapped_memory(at, j, s, side::send) + j.send.at(j.rank) + mine.begin);
-    places.add_target(to);
-    fold(at, j, folder, mine.length, places);
-  } else {
-    for (int k = 0; k < j.ranks; ++k) {
-      const int q = (j.rank + k) % j.ranks;
-      const share mine(at, j.send.bytes(q));
-      const std::byte* from = m.send + j.send.at(q) + mine.begin;
-      std::byte* to =
-          q == j.rank ? m.recv + j.recv.at(q) : mapped_memory(at, j, q, side::recv) + j.peer_at;
-      if (to + mine.begin != from) copy(at, to + mine.begin, from, mine.length);
-    }
+/// Pushes to where peers want it. Groups begin with different peers, so that links and this
+/// device's own memory are at work at once.
+template <class Amounts, class Place>
+SUCL_INLINE void exchange_direct(const Place& at, const exchange_job<Amounts>& j,
+                                 const memory_pair& m) {
+  for (int k = 0; k < j.ranks; ++k) {
+    const int q = (j.rank + k + at.group()) % j.ranks;
+    const share mine(at, j.send.bytes(q));
+    const std::byte* from = m.send + j.send.at(q) + mine.begin;
+    std::byte* to =
+        q == j.rank ? m.recv + j.recv.at(q) : mapped_memory(at, j, q, side::recv) + j.peer_at;
+    if (to + mine.begin != from) copy(at, to + mine.begin, from, mine.length);
   }
   leave(at, j);
 }

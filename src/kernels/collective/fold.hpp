@@ -68,6 +68,7 @@ struct fold_of {
   static constexpr int width = static_cast<int>(sizeof(quad) / sizeof(stored));
   /// Quads to be given at once.
   static constexpr int batch = 4;
+  static constexpr bool combines = true;
 
   /// `source(s, i)` is quad i of source s, of which there is at least one.
   template <int Count, class Source>
@@ -126,6 +127,7 @@ struct fold_visitor {
 struct fold_any {
   std::int32_t type, op;
   static constexpr int batch = 1;
+  static constexpr bool combines = true;
 
   template <int Count, class Source>
   void operator()(quad (&result)[Count], int sources, int divisor, const Source& source) const {
@@ -140,6 +142,7 @@ struct fold_any {
 /// For what is only moved.
 struct fold_nothing {
   static constexpr int batch = 4;
+  static constexpr bool combines = false;
   template <int Count, class Source>
   void operator()(quad (&result)[Count], int, int, const Source& source) const {
     for (int i = 0; i < Count; ++i) result[i] = source(0, i);

@@ -13,10 +13,14 @@
 #include <cstddef>
 #include <cstdint>
 
+/// Kernels are one function each: what is called costs every work item memory of its own for what
+/// is passed by reference.
+#define SUCL_INLINE [[gnu::always_inline]] inline
+
 namespace sucl::kernels {
 
 inline constexpr int most_ranks = 32;
-inline constexpr int most_groups = 64;
+inline constexpr int most_groups = 256;
 
 /// Words of a lane, one a work group each.
 enum class word : std::uint64_t {
@@ -94,7 +98,6 @@ struct job {
   std::int32_t divisor;
   std::int32_t source, target;  ///< two_shot: the rank that has the data, gets it; -1: all
   way how;
-  bool reduces;
   bool announces;      ///< peers do not learn from the data that this rank has begun
   bool may_be_direct;  ///< look whether all of the memory is mapped, and then use no staging
 };

@@ -23,7 +23,7 @@ struct memory_pair {
 };
 
 template <class Byte>
-inline auto* word_of(Byte* lane, word w, int group) {
+SUCL_INLINE auto* word_of(Byte* lane, word w, int group) {
   const auto place = static_cast<std::uint64_t>(w) * most_groups + static_cast<unsigned>(group);
   if constexpr (std::is_const_v<Byte>)
     return reinterpret_cast<const std::uint64_t*>(lane) + place;
@@ -32,7 +32,7 @@ inline auto* word_of(Byte* lane, word w, int group) {
 }
 
 /// Whether a word has got to a value. Words start again from 0 once in many years.
-inline bool reached(std::uint64_t value, std::uint64_t wanted) {
+SUCL_INLINE bool reached(std::uint64_t value, std::uint64_t wanted) {
   return static_cast<std::int64_t>(value - wanted) >= 0;
 }
 
@@ -40,7 +40,7 @@ constexpr std::uint64_t step_of(const job& j, std::uint64_t step) { return (j.ep
 
 /// Looks until `there()`; false if all must end. Looking into the host's memory takes long.
 template <class There>
-inline bool wait_for(const job& j, const There& there) {
+SUCL_INLINE bool wait_for(const job& j, const There& there) {
   constexpr unsigned looks = 1024;
   for (unsigned n = 1;; ++n) {
     if (there()) return true;
@@ -49,27 +49,29 @@ inline bool wait_for(const job& j, const There& there) {
   }
 }
 
-inline bool wait_for_word(const job& j, const std::uint64_t* place, std::uint64_t wanted) {
+SUCL_INLINE bool wait_for_word(const job& j, const std::uint64_t* place, std::uint64_t wanted) {
   return wait_for(j, [&] { return reached(load_acquire(place), wanted); });
 }
 
 /// Calls `f(q)` for every peer, each in one work item of the group.
 template <class Place, class Function>
-inline void each_peer(const Place& at, const job& j, const Function& f) {
+SUCL_INLINE void each_peer(const Place& at, const job& j, const Function& f) {
   for (int q = at.thread(); q < j.ranks; q += at.threads())
     if (q != j.rank) f(q);
 }
 
 /// The half of the lines and of the staging memory that this operation uses.
-inline std::uint64_t lines_at(const job& j) { return words_bytes + (j.epoch & 1) * 2 * j.small; }
-inline std::uint64_t stage_at(const job& j) {
+SUCL_INLINE std::uint64_t lines_at(const job& j) {
+  return words_bytes + (j.epoch & 1) * 2 * j.small;
+}
+SUCL_INLINE std::uint64_t stage_at(const job& j) {
   return words_bytes + 4 * j.small + (j.epoch & 1) * j.stage;
 }
 
 /// What has to be before this rank writes: peers are done with the half that it is going to use.
 /// The end of their kernels says so, which they tell when they begin the next.
 template <class Place>
-inline bool begin(const Place& at, const job& j) {
+SUCL_INLINE bool begin(const Place& at, const job& j) {
   if (j.announces && at.group() == 0)
     each_peer(at, j,
               [&](int q) { store_relaxed(word_of(j.with->out[q], word::begun, 0), j.epoch); });
@@ -82,7 +84,8 @@ inline bool begin(const Place& at, const job& j) {
 
 /// Tells the ranks from which `f(q)` that this group has done a step; after a barrier.
 template <class Place, class Wanted>
-inline void tell(const Place& at, const job& j, word w, std::uint64_t step, const Wanted& wanted) {
+SUCL_INLINE void tell(const Place& at, const job& j, word w, std::uint64_t step,
+                      const Wanted& wanted) {
   at.barrier();
   each_peer(at, j, [&](int q) {
     if (wanted(q)) store_release(word_of(j.with->out[q], w, at.group()), step_of(j, step));
@@ -91,7 +94,8 @@ inline void tell(const Place& at, const job& j, word w, std::uint64_t step, cons
 
 /// Waits for them; false if all must end. A barrier.
 template <class Place, class Wanted>
-inline bool hear(const Place& at, const job& j, word w, std::uint64_t step, const Wanted& wanted) {
+SUCL_INLINE bool hear(const Place& at, const job& j, word w, std::uint64_t step,
+                      const Wanted& wanted) {
   bool ok = true;
   each_peer(at, j, [&](int q) {
     if (wanted(q))
@@ -102,7 +106,7 @@ inline bool hear(const Place& at, const job& j, word w, std::uint64_t step, cons
 
 /// Copies with several loads under way.
 template <class Place>
-inline void copy(const Place& at, std::byte* to, const std::byte* from, std::uint64_t bytes) {
+SUCL_INLINE void copy(const Place& at, std::byte* to, const std::byte* from, std::uint64_t bytes) {
   constexpr int batch = 4;
   constexpr std::uint64_t size = sizeof(quad);
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * size;
@@ -110,13 +114,17 @@ inline void copy(const Place& at, std::byte* to, const std::byte* from, std::uin
   const bool aligned =
       ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % size) == 0;
   if (aligned) {
-    for (; p + (batch - 1) * stride + size <= bytes; p += batch * stride) {
+    const std::uint64_t whole = bytes / size * size;
+    for (; p < whole; p += batch * stride) {
       quad q[batch];
       for (int i = 0; i < batch; ++i)
-        q[i] = *reinterpret_cast<const quad*>(from + p + static_cast<unsigned>(i) * stride);
+        if (const auto at_i = p + static_cast<unsigned>(i) * stride; at_i < whole)
+          q[i] = load_whole(from + at_i);
       for (int i = 0; i < batch; ++i)
-        *reinterpret_cast<quad*>(to + p + static_cast<unsigned>(i) * stride) = q[i];
+        if (const auto at_i = p + static_cast<unsigned>(i) * stride; at_i < whole)
+          store_whole(to + at_i, q[i]);
     }
+    p = whole + static_cast<std::uint64_t>(at.thread()) * size;
   }
   for (; p < bytes; p += stride) store_quad(to + p, load_quad(from + p, bytes - p), bytes - p);
 }
@@ -138,39 +146,44 @@ struct fold_memory {
   }
 };
 
-/// Combines the quads from `p` on in whole batches, all of whose loads are under way at once, and
-/// returns where it ends. `source(s)` is where source s begins.
+/// Combines the quads below `whole` in batches, all of whose loads are under way at once.
+/// `source(s)` is where source s begins.
 template <class Folder, class Source>
-inline std::uint64_t fold_batches(const Folder& folder, int sources, int divisor, std::uint64_t p,
-                                  std::uint64_t stride, std::uint64_t bytes, const fold_memory& m,
-                                  const Source& source) {
+SUCL_INLINE void fold_batches(const Folder& folder, int sources, int divisor, std::uint64_t p,
+                              std::uint64_t stride, std::uint64_t whole, const fold_memory& m,
+                              const Source& source) {
   constexpr int batch = Folder::batch;
-  for (; p + (batch - 1) * stride + sizeof(quad) <= bytes; p += batch * stride) {
+  for (; p < whole; p += batch * stride) {
     quad result[batch];
     folder(result, sources, divisor, [&](int s, int i) {
-      return *reinterpret_cast<const quad*>(source(s) + p + static_cast<unsigned>(i) * stride);
+      const std::uint64_t at_i = p + static_cast<unsigned>(i) * stride;
+      return at_i < whole ? load_whole(source(s) + at_i) : quad{};
     });
     for (int t = 0; t < m.targets; ++t)
       for (int i = 0; i < batch; ++i)
-        *reinterpret_cast<quad*>(m.to[t] + p + static_cast<unsigned>(i) * stride) = result[i];
+        if (const auto at_i = p + static_cast<unsigned>(i) * stride; at_i < whole)
+          store_whole(m.to[t] + at_i, result[i]);
   }
-  return p;
 }
 
 /// Combines `bytes` bytes of several sources and gives the result to all targets.
 template <class Place, class Folder>
-inline void fold(const Place& at, const job& j, const Folder& folder, std::uint64_t bytes,
-                 const fold_memory& m) {
+SUCL_INLINE void fold(const Place& at, const job& j, const Folder& folder, std::uint64_t bytes,
+                      const fold_memory& m) {
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * sizeof(quad);
   std::uint64_t p = static_cast<std::uint64_t>(at.thread()) * sizeof(quad);
   if constexpr (Folder::batch > 1) {
-    if (m.aligned() && m.sources == 2) {  // addresses that stay in registers
-      const std::byte *first = m.from[0], *second = m.from[1];
-      p = fold_batches(folder, 2, j.divisor, p, stride, bytes, m,
-                       [=](int s) { return s == 0 ? first : second; });
-    } else if (m.aligned()) {
-      p = fold_batches(folder, m.sources, j.divisor, p, stride, bytes, m,
-                       [&](int s) { return m.from[s]; });
+    if (m.aligned()) {
+      const std::uint64_t whole = bytes / sizeof(quad) * sizeof(quad);
+      if (m.sources == 2) {  // addresses that stay in registers
+        const std::byte *first = m.from[0], *second = m.from[1];
+        fold_batches(folder, 2, j.divisor, p, stride, whole, m,
+                     [=](int s) { return s == 0 ? first : second; });
+      } else {
+        fold_batches(folder, m.sources, j.divisor, p, stride, whole, m,
+                     [&](int s) { return m.from[s]; });
+      }
+      p += whole;
     }
   }
   for (; p < bytes; p += stride) {

@@ -49,8 +49,8 @@ struct rounds {
 
 /// First phase: this rank's data to whose slice it is.
 template <class Place>
-inline bool push_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
-                        std::uint64_t round) {
+SUCL_INLINE bool push_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
+                             std::uint64_t round) {
   const parties who{j};
   if (!who.has(j.rank)) return true;
   const auto has = [&](int q) { return cut.length(round, q) != 0; };
@@ -67,8 +67,8 @@ inline bool push_slices(const Place& at, const job& j, const memory_pair& m, con
 
 /// Combines this rank's slice, and second phase: to all that want it.
 template <class Place, class Folder>
-inline bool fold_slice(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
-                       const Folder& folder, std::uint64_t round) {
+SUCL_INLINE bool fold_slice(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
+                            const Folder& folder, std::uint64_t round) {
   const parties who{j};
   const std::uint64_t length = cut.length(round, j.rank), begin = cut.begin(round, j.rank);
   if (length == 0) return true;
@@ -100,8 +100,8 @@ inline bool fold_slice(const Place& at, const job& j, const memory_pair& m, cons
 
 /// The others' slices.
 template <class Place>
-inline bool take_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
-                        std::uint64_t round) {
+SUCL_INLINE bool take_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
+                             std::uint64_t round) {
   if (!parties{j}.wants(j.rank)) return true;
   const auto has = [&](int s) { return cut.length(round, s) != 0; };
   if (!hear(at, j, word::ready_later, round + 1, has)) return false;
@@ -115,56 +115,83 @@ inline bool take_slices(const Place& at, const job& j, const memory_pair& m, con
 }
 
 template <class Place, class Folder>
-inline void two_shot_staged(const Place& at, const job& j, const memory_pair& m,
-                            const Folder& folder) {
+SUCL_INLINE void two_shot_staged(const Place& at, const job& j, const memory_pair& m,
+                                 const Folder& folder) {
   const rounds cut(at, j);
   const std::uint64_t most = cut.count();
-  if (most == 0 || !push_slices(at, j, m, cut, 0)) return;
-  for (std::uint64_t round = 0; round < most; ++round) {
-    if (round + 1 < most && !push_slices(at, j, m, cut, round + 1)) return;
-    if (!fold_slice(at, j, m, cut, folder, round)) return;
-    if (!take_slices(at, j, m, cut, round)) return;
+  for (std::uint64_t round = 0; round <= most; ++round) {
+    if (round < most && !push_slices(at, j, m, cut, round)) return;
+    if (round == 0) continue;
+    if (!fold_slice(at, j, m, cut, folder, round - 1)) return;
+    if (!take_slices(at, j, m, cut, round - 1)) return;
   }
 }
 
-/// Pulls and pushes between the ranks' own memory. The peers are taken in rotated order, so that
-/// not all of them load the same link at once.
-template <class Place, class Folder>
-inline void two_shot_direct(const Place& at, const job& j, const memory_pair& m,
-                            const Folder& folder) {
+/// A broadcast between the ranks' own memory: each takes its slice from the source and gives it to
+/// the others, which it takes in rotated order, so that not all of them load the same link at once.
+template <class Place>
+SUCL_INLINE void two_shot_direct(const Place& at, const job& j, const memory_pair& m) {
   constexpr std::uint64_t unit = 128;
-  const parties who{j};
   const auto ranks = static_cast<std::uint64_t>(j.ranks);
   const std::uint64_t slice = ((j.bytes + ranks - 1) / ranks + unit - 1) / unit * unit;
   const std::uint64_t start = slice * static_cast<unsigned>(j.rank);
   const share mine(at, start >= j.bytes ? 0 : j.bytes - start < slice ? j.bytes - start : slice);
   const std::uint64_t begin = start + mine.begin;
+  const bool own = j.source == j.rank;
   fold_memory places;
-  for (int s = 0; s < j.folded_ranks; ++s) {
-    const int from = j.source < 0 ? (j.rank + s) % j.ranks : j.source;
-    const std::byte* memory = from == j.rank ? m.send : mapped_memory(at, j, from, side::send);
-    places.add_source(memory + begin);
-  }
+  places.add_source((own ? m.send : mapped_memory(at, j, j.source, side::send)) + begin);
   for (int k = 1; k < j.ranks; ++k) {
     const int to = (j.rank + k) % j.ranks;
-    if (who.wants(to)) places.add_target(mapped_memory(at, j, to, side::recv) + begin);
+    if (to != j.source) places.add_target(mapped_memory(at, j, to, side::recv) + begin);
   }
-  if (who.wants(j.rank)) places.add_target(m.recv + begin);
-  fold(at, j, folder, mine.length, places);
+  if (!own) places.add_target(m.recv + begin);
+  fold(at, j, fold_nothing{}, mine.length, places);
   leave(at, j);
 }
 
-/// Carries out an operation.
-template <class Amounts, class Place, class Folder>
-inline void carry_out(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
-                      const Folder& folder) {
-  if (j.how == way::small) return exchange_small(at, j, m, folder);
-  if (!at.together(begin(at, j))) return;
-  bool direct = false;
-  if (j.may_be_direct && !compare_keys(at, j, &direct)) return;
-  if (j.how == way::two_shot)
-    return direct ? two_shot_direct(at, j, m, folder) : two_shot_staged(at, j, m, folder);
-  return direct ? exchange_direct(at, j, m, folder) : exchange_staged(at, j, m, folder);
+/// Carries out an operation whose way is known when the kernel is compiled: a kernel for all ways
+/// would need the registers of each. `MayBeDirect` is that of the job.
+template <way How, bool MayBeDirect, class Amounts, class Place, class Folder>
+SUCL_INLINE void carry_out(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+                           const Folder& folder) {
+  if constexpr (How == way::small) {
+    exchange_small(at, j, m, folder);
+  } else {
+    if (!at.together(begin(at, j))) return;
+    if constexpr (MayBeDirect) {
+      bool direct = false;
+      if (!compare_keys(at, j, &direct)) return;
+      if constexpr (How == way::two_shot) {
+        if (direct) return two_shot_direct(at, j, m);
+      } else {
+        if (direct) return exchange_direct(at, j, m);
+      }
+    }
+    if constexpr (How == way::two_shot)
+      two_shot_staged(at, j, m, folder);
+    else
+      exchange_staged(at, j, m, folder);
+  }
+}
+
+/// Calls `use` with the way of a job and whether it may be direct, as constants. Only what is moved
+/// and not listed may be.
+template <class Folder, class Amounts, class Use>
+auto with_way(const exchange_job<Amounts>& j, const Use& use) {
+  using small = std::integral_constant<way, way::small>;
+  using staged = std::integral_constant<way, way::staged>;
+  using two_shot = std::integral_constant<way, way::two_shot>;
+  using no = std::false_type;
+  using yes = std::true_type;
+  if (j.how == way::small) return use(small{}, no{});
+  if constexpr (std::is_same_v<Amounts, alike>) {
+    if constexpr (!Folder::combines) {
+      if (j.may_be_direct && j.how == way::two_shot) return use(two_shot{}, yes{});
+      if (j.may_be_direct) return use(staged{}, yes{});
+    }
+    if (j.how == way::two_shot) return use(two_shot{}, no{});
+  }
+  return use(staged{}, no{});
 }
 
 }  // namespace sucl::kernels

@@ -24,6 +24,7 @@ struct kernel_launch {
   sucl_op op = SUCL_OP_NONE;
   const void* from = nullptr;  ///< memory of the operation; unused where a target has buffers
   void* to = nullptr;
+  bool reduces = false;
   bool in_place = false;
   int groups = 1;
 };

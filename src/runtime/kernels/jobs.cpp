@@ -39,7 +39,7 @@ struct maker {
   alike nobody(std::uint64_t stride = 0) const { return {0, stride, 0, 0, 0}; }
 
   void folds(int ranks) {
-    k.what.reduces = true;
+    k.reduces = true;
     k.what.folded_ranks = ranks;
     k.what.fold_bytes = ranks > 0 ? block : 0;
   }
@@ -169,34 +169,38 @@ struct maker {
     if (o.kind != SUCL_KIND_ALLREDUCE && o.kind != SUCL_KIND_REDUCE &&
         o.kind != SUCL_KIND_BROADCAST)
       return false;
-    return (s.ranks > 2 && block >= s.two_shot) || (s.mapped && block >= s.direct);
+    return block >= s.two_shot || (o.kind == SUCL_KIND_BROADCAST && could_be_direct());
   }
+  // Reductions are not faster so: staging memory, which is written from afar, is read at home.
   bool could_be_direct() const {
-    switch (o.kind) {
-      case SUCL_KIND_ALLREDUCE:
-      case SUCL_KIND_REDUCE:
-      case SUCL_KIND_BROADCAST:
-      case SUCL_KIND_ALLGATHER: return true;
-      case SUCL_KIND_REDUCE_SCATTER_BLOCK:
-      case SUCL_KIND_ALLTOALL: return true;
-      default: return false;
-    }
+    return s.mapped && block >= s.direct &&
+           (o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_ALLGATHER ||
+            o.kind == SUCL_KIND_ALLTOALL);
+  }
+
+  // Half of the groups take a processor each; with all of them one group of a processor waits while
+  // another works, which pays when each has some to do.
+  int groups_for(std::uint64_t bytes) const {
+    constexpr std::uint64_t enough = 64 << 10;
+    const auto all = static_cast<std::uint64_t>(s.groups);
+    return static_cast<int>(std::clamp(bytes / enough, (all + 1) / 2, all));
   }
 
   void choose_way() {
     job& j = k.what;
-    const auto groups = static_cast<std::uint64_t>(s.groups);
-    k.groups = s.groups;
     j.bytes = block;
     j.source = j.target = all;
     if (known && most <= s.shape.small) {
       const auto each = quad_bytes * static_cast<unsigned>(s.items);
-      k.groups = static_cast<int>(std::clamp<std::uint64_t>((most + each - 1) / each, 1, groups));
+      const auto least = (static_cast<std::uint64_t>(s.groups) + 1) / 2;
+      k.groups = static_cast<int>(std::clamp<std::uint64_t>((most + each - 1) / each, 1, least));
       j.how = way::small;
       return;
     }
-    j.may_be_direct = s.mapped && known && block >= s.direct && could_be_direct();
-    std::uint64_t cuts = groups;
+    k.groups = known ? groups_for(most) : s.groups;
+    j.may_be_direct = known && could_be_direct();
+    auto cuts = static_cast<std::uint64_t>(k.groups);
+    j.how = way::staged;
     if (shared_by_slices()) {
       j.how = way::two_shot;
       if (o.kind == SUCL_KIND_BROADCAST) {
@@ -206,9 +210,8 @@ struct maker {
         j.target = o.root;
       }
       cuts *= static_cast<unsigned>(s.ranks);
-    } else {
-      j.how = way::staged;
     }
+    const auto groups = static_cast<unsigned>(k.groups);
     j.slot = s.shape.stage / (4 * groups) / quad_bytes * quad_bytes;
     if (known) j.slot = std::min(j.slot, rounded_up((most + cuts - 1) / cuts, line_of_cache));
   }

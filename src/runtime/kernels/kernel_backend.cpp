@@ -60,9 +60,17 @@ kernels::lane_shape shape_of(const kernel_settings& s) {
 
 }  // namespace
 
-kernel_settings kernel_settings::read(
-    const std::vector<std::pair<std::string, std::string>>& table) {
-  kernel_settings s;
+kernel_settings::kernel_settings(int ranks) {
+  constexpr std::uint64_t mebi = 1 << 20;
+  const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
+  small = mebi / n;
+  staging = std::clamp(128 * mebi / n, 8 * mebi, 32 * mebi);
+  two_shot = 16 * mebi / (peers * peers);
+}
+
+kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, std::string>>& table,
+                                      int ranks) {
+  kernel_settings s(ranks);
   for (const auto& [key, value] : table) {
     std::uint64_t* place = key == "low_latency" ? &s.small
                            : key == "staging"   ? &s.staging

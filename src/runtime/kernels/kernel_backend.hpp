@@ -20,14 +20,18 @@ namespace sucl::core {
 
 /// Settings of [backends.kernels].
 struct kernel_settings {
-  std::uint64_t small = 256 << 10;   ///< largest message that goes in lines with flags
-  std::uint64_t staging = 16 << 20;  ///< staging memory for each peer, of each half
-  std::uint64_t two_shot = 256 << 10;
+  std::uint64_t small;     ///< largest message that goes in lines with flags
+  std::uint64_t staging;   ///< staging memory for each peer, of each half
+  std::uint64_t two_shot;  ///< from here ranks share the work of allreduce, reduce and broadcast
   std::uint64_t direct = 1 << 20;
-  std::uint64_t groups = 64;
+  std::uint64_t groups = kernels::most_groups;
+
+  /// What is good for so many ranks on one node: each sends to all others.
+  explicit kernel_settings(int ranks);
 
   /// Throws errc::configuration.
-  static kernel_settings read(const std::vector<std::pair<std::string, std::string>>& table);
+  static kernel_settings read(const std::vector<std::pair<std::string, std::string>>& table,
+                              int ranks);
 };
 
 /// A communicator's kernels.
