@@ -65,6 +65,7 @@ struct scene {
   sucl::communicator survivors;  ///< empty on the victim
   std::vector<sucl::communicator> comms;
   std::size_t used = 0;
+  bool victim_lives = false;  ///< to the end, as the others
 
   explicit scene(sucl::runtime& r) : rt(r) {
     queue = sycl::queue(sycl::cpu_selector_v,
@@ -187,6 +188,7 @@ void receive_nothing(sucl::communicator comm, int source) {
 }
 
 void late(scene& s) {
+  s.victim_lives = true;
   const std::string not_here = the_victim(s, "(has|have) not arrived");
   // A dependency of one's own that takes long is no hang, but a slow peer to the others: all are
   // told.
@@ -222,6 +224,8 @@ bool is_stopped(pid_t process) {
 }
 
 void stopped(scene& s) {
+  if (!s.is_victim())
+    s.survivors.blocking().barrier();  // they are through what the victim has part in
   if (s.rt.rank() == 0) {
     kill(s.victims_process(), SIGSTOP);
     while (!is_stopped(s.victims_process())) std::this_thread::sleep_for(1ms);
@@ -264,6 +268,9 @@ int run(const std::function<void(scene&)>& act, int argc, char** argv) {
       std::fflush(stdout);
     }
   }
+  // With a broken communicator a process ends without finalising MPI, and the launcher may end the
+  // others then: not before that is printed.
+  (s.victim_lives ? s.world : s.survivors).blocking().barrier();
   return g_failures;
 }
 
