@@ -36,11 +36,28 @@ set(CMAKE_INSTALL_RPATH "${SUCL_PROGRAM_RPATH}")
 find_program(SUCL_CCACHE ccache)
 mark_as_advanced(SUCL_CCACHE)
 if(SUCL_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # ccache keeps what is compiled with a precompiled header only if it is told that it may.
   set(CMAKE_C_COMPILER_LAUNCHER "${SUCL_CCACHE}")
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${SUCL_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros "${SUCL_CCACHE}")
 endif()
 
 find_package(Threads REQUIRED)
+
+# sucl_precompile(TARGET HEADER... | REUSE_FROM TARGET): large headers that most sources include. Not with
+# AdaptiveCpp's driver, which compiles a source several times with different flags.
+function(sucl_precompile target)
+  if(NOT SUCL_SYCL STREQUAL "adaptivecpp")
+    if(ARGV1 STREQUAL "REUSE_FROM")
+      target_precompile_headers(${target} ${ARGN})
+    else()
+      target_precompile_headers(${target} PRIVATE ${ARGN})
+    endif()
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)  # for ccache
+    endif()
+  endif()
+endfunction()
 
 # Linked by every target of the project, seen by none outside it.
 add_library(sucl_options INTERFACE)

@@ -43,6 +43,7 @@ function(sucl_add_test_program name)
   if(arg_SYCL)
     target_link_libraries(${name} PRIVATE sucl)
     sucl_enable_sycl(${name})
+    sucl_precompile(${name} REUSE_FROM sucl_test_headers)
   endif()
 endfunction()
 
