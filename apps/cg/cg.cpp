@@ -33,7 +33,7 @@ struct settings : apps::settings {
   double tolerance = 1e-8;
   int solves = 1;
   settings() { common.iterations = 10000; }
-  void define(CLI::App& line) override;
+  void define(apps::command_line& line) override;
   void validate() override;
 };
 
@@ -262,16 +262,13 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   return o;
 }
 
-void settings::define(CLI::App& line) {
-  auto* by_rows =
-      line.add_option("--rows", rows, "Rows of a five-point Laplacian (4096)")->type_name("N");
-  line.add_option("--matrix", file, "Matrix Market file of a symmetric matrix")
-      ->type_name("FILE")
-      ->excludes(by_rows);
-  line.add_option("--tolerance", tolerance,
-                  "Residual to reach, relative to the right-hand side (1e-8)")
-      ->type_name("X");
-  line.add_option("--solves", solves, "Solve N times (1)")->type_name("N");
+void settings::define(apps::command_line& line) {
+  line.add("--rows", rows, "Rows of a five-point Laplacian (4096)", "N");
+  line.add("--matrix", file, "Matrix Market file of a symmetric matrix", "FILE");
+  line.exclude("--matrix", "--rows");
+  line.add("--tolerance", tolerance, "Residual to reach, relative to the right-hand side (1e-8)",
+           "X");
+  line.add("--solves", solves, "Solve N times (1)", "N");
 }
 
 void settings::validate() {

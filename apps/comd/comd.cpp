@@ -18,7 +18,7 @@ namespace {
 struct settings : apps::settings {
   problem what;
   std::string potential = "lj";
-  void define(CLI::App& line) override;
+  void define(apps::command_line& line) override;
   void validate() override;
 };
 
@@ -138,12 +138,12 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   return o;
 }
 
-void settings::define(CLI::App& line) {
-  apps::add_extents(line, "--cells", what.lattice, "Unit cells of the crystal");
-  apps::add_choice<std::string>(line, "--potential", potential, {{"lj", "lj"}, {"eam", "eam"}},
-                                "lj (Lennard-Jones) or eam (embedded atom) (lj)");
-  line.add_option("--temperature", what.temperature, "At the start, in K (600)")->type_name("K");
-  line.add_option("--time-step", what.time_step, "In femtoseconds (1)")->type_name("FS");
+void settings::define(apps::command_line& line) {
+  line.add_extents("--cells", what.lattice, "Unit cells of the crystal");
+  line.add_choice<std::string>("--potential", potential, {{"lj", "lj"}, {"eam", "eam"}},
+                               "lj (Lennard-Jones) or eam (embedded atom) (lj)");
+  line.add("--temperature", what.temperature, "At the start, in K (600)", "K");
+  line.add("--time-step", what.time_step, "In femtoseconds (1)", "FS");
 }
 
 void settings::validate() {

@@ -77,13 +77,12 @@ int run_application(int argc, char** argv, const std::string& name, const std::s
                     settings& wanted, const std::function<outcome(context&)>& body) {
   std::string where = name;
   try {
-    CLI::App line{summary, name};
-    line.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command_line line(name, summary);
     add_options(line, wanted.common);
     wanted.define(line);
     // The runtime's own option is not ours.
-    line.add_option("--sucl-config", "Configuration file of SuCL")->type_name("FILE");
-    if (!parse(line, argc, argv)) return 0;
+    line.add_foreign("--sucl-config", "Configuration file of SuCL", "FILE");
+    if (!line.parse(argc, argv)) return 0;
     validate(wanted.common);
     wanted.validate();
     context c(argc, argv, wanted.common);

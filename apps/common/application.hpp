@@ -30,7 +30,7 @@ struct outcome {
 struct settings {
   options common;
   virtual ~settings() = default;
-  virtual void define(CLI::App& line) = 0;
+  virtual void define(command_line& line) = 0;
   /// Throws usage_error.
   virtual void validate() {}
 };

@@ -7,21 +7,58 @@
 
 #include "common/options.hpp"
 
-#include <CLI/CLI.hpp>
-
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace apps {
 
-/// Adds the common options to those of an application.
-void add_options(CLI::App& app, options& o);
+/// The options of an application. What a variable holds when its option is added is the default; of
+/// an option that is given several times the last one counts.
+class command_line {
+ public:
+  command_line(const std::string& name, const std::string& summary);
+  ~command_line();
 
-/// Adds an option that takes one of some words. Other words are a usage_error that lists them.
+  /// Adds an option with a value: int, std::int64_t, double or std::string.
+  template <class Value>
+  void add(const std::string& option, Value& value, const std::string& help,
+           const std::string& type);
+  void add_flag(const std::string& option, bool& value, const std::string& help);
+  /// Adds an option that only others look at.
+  void add_foreign(const std::string& option, const std::string& help, const std::string& type);
+  /// Adds an option whose value is read by a function; it throws usage_error.
+  void add_read(const std::string& option, const std::function<void(const std::string&)>& read,
+                const std::string& help, const std::string& type);
+  /// Adds an option that takes a size as 256x128x64.
+  void add_extents(const std::string& option, extents& value, const std::string& help);
+  /// Adds an option that takes one of some words. Other words are a usage_error that lists them.
+  template <class Value>
+  void add_choice(const std::string& option, Value& value,
+                  const std::map<std::string, Value>& choices, const std::string& help,
+                  const std::string& type = "NAME");
+  /// Of two options at most one can be given.
+  void exclude(const std::string& option, const std::string& other);
+
+  /// Parses; returns false if help was asked for, which is printed then. Throws usage_error.
+  bool parse(int argc, char** argv);
+
+ private:
+  std::unique_ptr<CLI::App> m_app;
+};
+
+/// Adds the options that all applications have.
+void add_options(command_line& line, options& o);
+
 template <class Value>
-void add_choice(CLI::App& app, const std::string& option, Value& value,
-                const std::map<std::string, Value>& choices, const std::string& help,
-                const std::string& type = "NAME") {
+void command_line::add_choice(const std::string& option, Value& value,
+                              const std::map<std::string, Value>& choices, const std::string& help,
+                              const std::string& type) {
   const auto choose = [&value, choices, option](const std::string& word) {
     const auto found = choices.find(word);
     if (found != choices.end()) {
@@ -32,13 +69,7 @@ void add_choice(CLI::App& app, const std::string& option, Value& value,
     for (const auto& [name, ignored] : choices) known += (known.empty() ? "" : ", ") + name;
     throw usage_error(option + ": there is no '" + word + "'. Use one of " + known);
   };
-  app.add_option_function<std::string>(option, choose, help)->type_name(type);
+  add_read(option, choose, help, type);
 }
-
-/// Parses; returns false if help was asked for, which is printed then. Throws usage_error.
-bool parse(CLI::App& app, int argc, char** argv);
-
-/// Adds an option that takes a size as 256x128x64. What is in `value` is the default.
-void add_extents(CLI::App& app, const std::string& option, extents& value, const std::string& help);
 
 }  // namespace apps

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "common/command_line.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <charconv>
 
 namespace apps {
@@ -38,28 +40,56 @@ const char* name(variant v) {
   return "unknown";
 }
 
-void add_options(CLI::App& app, options& o) {
-  add_choice(app, "--variant", o.kind, variants,
-             "sucl, host-accessor (MPI through host_accessor) or usm (MPI on USM) (sucl)");
-  add_choice(app, "--form", o.calls, forms,
-             "SuCL's calls: event, blocking, or auto: blocking on CPU devices (auto)");
-  app.add_option("--iterations", o.iterations, "Iterations, at most those needed (100)")
-      ->type_name("N");
-  app.add_option("--breakdown", o.breakdown,
-                 "Iterations after that, in which each phase is timed by itself (5)")
-      ->type_name("N");
-  add_choice(app, "--device", o.device, {{"cpu", "cpu"}, {"gpu", "gpu"}},
-             "cpu or gpu (what SYCL prefers)", "KIND");
-  app.add_option("--json", o.json, "Write the result to this file")->type_name("FILE");
-  app.add_option("--plot", o.plot, "Write the final state to this file")->type_name("FILE");
-  app.add_flag("--quiet", o.quiet, "No progress");
+command_line::command_line(const std::string& name, const std::string& summary)
+    : m_app(std::make_unique<CLI::App>(summary, name)) {
+  m_app->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
-bool parse(CLI::App& app, int argc, char** argv) {
+command_line::~command_line() = default;
+
+template <class Value>
+void command_line::add(const std::string& option, Value& value, const std::string& help,
+                       const std::string& type) {
+  m_app->add_option(option, value, help)->type_name(type);
+}
+template void command_line::add(const std::string&, int&, const std::string&, const std::string&);
+template void command_line::add(const std::string&, std::int64_t&, const std::string&,
+                                const std::string&);
+template void command_line::add(const std::string&, double&, const std::string&,
+                                const std::string&);
+template void command_line::add(const std::string&, std::string&, const std::string&,
+                                const std::string&);
+
+void command_line::add_flag(const std::string& option, bool& value, const std::string& help) {
+  m_app->add_flag(option, value, help);
+}
+
+void command_line::add_foreign(const std::string& option, const std::string& help,
+                               const std::string& type) {
+  m_app->add_option(option, help)->type_name(type);
+}
+
+void command_line::add_read(const std::string& option,
+                            const std::function<void(const std::string&)>& read,
+                            const std::string& help, const std::string& type) {
+  m_app->add_option_function<std::string>(option, read, help)->type_name(type);
+}
+
+void command_line::add_extents(const std::string& option, extents& value, const std::string& help) {
+  add_read(
+      option, [&value, option](const std::string& text) { value = parse_extents(option, text); },
+      help + " (" + print(value) + ")", "NxNxN");
+}
+
+void command_line::exclude(const std::string& option, const std::string& other) {
+  m_app->get_option(option)->excludes(m_app->get_option(other));
+}
+
+bool command_line::parse(int argc, char** argv) {
   try {
-    app.parse(argc, argv);
+    m_app->parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    app.exit(help);
+    m_app->exit(help);
     return false;
   } catch (const CLI::ParseError& e) {
     throw usage_error(e.what());
@@ -67,16 +97,23 @@ bool parse(CLI::App& app, int argc, char** argv) {
   return true;
 }
 
-std::string print(const extents& e) {
-  return std::to_string(e[0]) + "x" + std::to_string(e[1]) + "x" + std::to_string(e[2]);
+void add_options(command_line& line, options& o) {
+  line.add_choice("--variant", o.kind, variants,
+                  "sucl, host-accessor (MPI through host_accessor) or usm (MPI on USM) (sucl)");
+  line.add_choice("--form", o.calls, forms,
+                  "SuCL's calls: event, blocking, or auto: blocking on CPU devices (auto)");
+  line.add("--iterations", o.iterations, "Iterations, at most those needed (100)", "N");
+  line.add("--breakdown", o.breakdown,
+           "Iterations after that, in which each phase is timed by itself (5)", "N");
+  line.add_choice<std::string>("--device", o.device, {{"cpu", "cpu"}, {"gpu", "gpu"}},
+                               "cpu or gpu (what SYCL prefers)", "KIND");
+  line.add("--json", o.json, "Write the result to this file", "FILE");
+  line.add("--plot", o.plot, "Write the final state to this file", "FILE");
+  line.add_flag("--quiet", o.quiet, "No progress");
 }
 
-void add_extents(CLI::App& app, const std::string& option, extents& value,
-                 const std::string& help) {
-  app.add_option_function<std::string>(
-         option, [&value, option](const std::string& text) { value = parse_extents(option, text); },
-         help + " (" + print(value) + ")")
-      ->type_name("NxNxN");
+std::string print(const extents& e) {
+  return std::to_string(e[0]) + "x" + std::to_string(e[1]) + "x" + std::to_string(e[2]);
 }
 
 }  // namespace apps

@@ -28,8 +28,8 @@ using apps::phase;
 
 struct settings : apps::settings {
   extents domain{64, 64, 64};
-  void define(CLI::App& line) override {
-    apps::add_extents(line, "--size", domain, "Points in each dimension");
+  void define(apps::command_line& line) override {
+    line.add_extents("--size", domain, "Points in each dimension");
   }
 };
 

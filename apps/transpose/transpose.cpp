@@ -28,15 +28,15 @@ struct settings : apps::settings {
   extents domain{64, 64, 64};
   std::string layout = "slab";
   int chunks = 0;
-  void define(CLI::App& line) override {
-    apps::add_extents(line, "--size", domain, "Elements in each dimension");
-    apps::add_choice<std::string>(line, "--layout", layout,
-                                  {{"slab", "slab"}, {"pencil", "pencil"}},
-                                  "slab or pencil (slab)");
-    line.add_option("--chunks", chunks,
-                    "Cut each block into N messages (1; with events 2 MiB each)")
-        ->type_name("N")
-        ->check(CLI::Range(1, 4096));
+  void define(apps::command_line& line) override {
+    line.add_extents("--size", domain, "Elements in each dimension");
+    line.add_choice<std::string>("--layout", layout, {{"slab", "slab"}, {"pencil", "pencil"}},
+                                 "slab or pencil (slab)");
+    line.add("--chunks", chunks, "Cut each block into N messages (1; with events 2 MiB each)", "N");
+  }
+  void validate() override {
+    if (chunks < 0 || chunks > 4096)
+      throw apps::usage_error("--chunks: use a number from 1 to 4096");
   }
 };
 
