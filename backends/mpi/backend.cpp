@@ -180,7 +180,7 @@ sucl_status check_usable(const sucl_backend_comm& comm) {
   if (comm.broken)
     return fail(comm.core, SUCL_ERROR_SHUT_DOWN,
                 "the communicator was given up after an earlier error", "Create a new one.");
-  if (!alive())
+  if (finalised())
     return fail(comm.core, SUCL_ERROR_SHUT_DOWN, "MPI is finalised",
                 "Finish all communication before MPI_Finalize.");
   return SUCL_SUCCESS;

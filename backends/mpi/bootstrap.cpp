@@ -43,8 +43,7 @@ struct sucl_oob_request {
 };
 
 struct sucl_group {
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Comm mail = MPI_COMM_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;  ///< exchanges are its collectives, letters its only messages
   int rank = 0;
   int size = 0;
   int in_flight = 0;  ///< started exchanges that are not tested to their end
@@ -142,6 +141,7 @@ struct finalize_hook {
 int run_hook(MPI_Comm, int, void* value, void*) {
   const std::unique_ptr<finalize_hook> hook(static_cast<finalize_hook*>(value));
   hook->function(hook->arg);
+  --hooks_to_run;
   return MPI_SUCCESS;
 }
 
@@ -156,32 +156,30 @@ sucl_status at_finalize(void (*function)(void*), void* arg) {
                    "MPI_Comm_create_keyval");
     if (status != SUCL_SUCCESS) return status;
     status = check(MPI_Comm_set_attr(MPI_COMM_SELF, key, hook.get()), "MPI_Comm_set_attr");
-    if (status == SUCL_SUCCESS) hook.release();
+    if (status == SUCL_SUCCESS) {
+      hook.release();
+      ++hooks_to_run;
+    }
     MPI_Comm_free_keyval(&key);  // MPI keeps it until the attribute is gone
     return status;
   });
 }
 
 // Takes over `comm`, which is free of anybody else's use.
-sucl_status make_group(MPI_Comm comm, sucl_group** group) {
+sucl_group* make_group(MPI_Comm comm) {
   auto made = std::make_unique<sucl_group>();
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  const sucl_status status = check(duplicate(comm, &made->mail), "MPI_Comm_dup");
-  if (status != SUCL_SUCCESS) {
-    MPI_Comm_free(&comm);
-    return status;
-  }
   made->comm = comm;
   MPI_Comm_rank(comm, &made->rank);
   MPI_Comm_size(comm, &made->size);
-  *group = made.release();
-  return SUCL_SUCCESS;
+  return made.release();
 }
 
 sucl_status group_of(MPI_Comm from, sucl_group** group) {
   MPI_Comm own = MPI_COMM_NULL;
   const sucl_status status = check(duplicate(from, &own), "MPI_Comm_dup");
-  return status == SUCL_SUCCESS ? make_group(own, group) : status;
+  if (status == SUCL_SUCCESS) *group = make_group(own);
+  return status;
 }
 
 sucl_status group_world(sucl_group** group) {
@@ -216,19 +214,6 @@ sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) 
   });
 }
 
-sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_group** result) {
-  return guarded(g_core, [&] {
-    *result = nullptr;
-    sucl_status status = check_alive();
-    if (status != SUCL_SUCCESS) return status;
-    MPI_Comm part = MPI_COMM_NULL;
-    status = check(MPI_Comm_split(group->comm, colour < 0 ? MPI_UNDEFINED : colour, key, &part),
-                   "MPI_Comm_split");
-    if (status != SUCL_SUCCESS || part == MPI_COMM_NULL) return status;
-    return make_group(part, result);
-  });
-}
-
 // Lets go of the letters that MPI has sent.
 void reap(sucl_group& group) {
   const errors_are_returned errors;
@@ -255,7 +240,6 @@ void group_free(sucl_group* group) {
     MPI_Request_free(&group->incoming->handle);
     group->incoming.release();
   }
-  MPI_Comm_free(&group->mail);
   if (group->in_flight == 0) MPI_Comm_free(&group->comm);
   delete group;
 }
@@ -284,6 +268,32 @@ sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t b
     MPI_Request request = MPI_REQUEST_NULL;
     status = start_allgather(*group, mine, all, bytes, &request);
     return status == SUCL_SUCCESS ? check(await(&request), "MPI_Iallgather") : status;
+  });
+}
+
+// Whether a split leaves the group as it is; the same on every rank. Collective.
+sucl_status splits_nothing(sucl_group& group, int32_t colour, int32_t key, bool* nothing) {
+  const std::array<int32_t, 2> mine{colour, key};
+  std::vector<std::array<int32_t, 2>> all(static_cast<std::size_t>(group.size));
+  const sucl_status status = allgather(&group, mine.data(), all.data(), sizeof mine);
+  *nothing =
+      colour >= 0 && std::is_sorted(all.begin(), all.end()) && all.front()[0] == all.back()[0];
+  return status;
+}
+
+sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_group** result) {
+  return guarded(g_core, [&] {
+    *result = nullptr;
+    bool nothing = false;
+    sucl_status status = splits_nothing(*group, colour, key, &nothing);
+    if (status != SUCL_SUCCESS) return status;
+    // There is no split that one could wait for with patience; see await().
+    if (nothing) return group_of(group->comm, result);
+    MPI_Comm part = MPI_COMM_NULL;
+    status = check(MPI_Comm_split(group->comm, colour < 0 ? MPI_UNDEFINED : colour, key, &part),
+                   "MPI_Comm_split");
+    if (status == SUCL_SUCCESS && part != MPI_COMM_NULL) *result = make_group(part);
+    return status;
   });
 }
 
@@ -334,7 +344,7 @@ sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t b
     const std::lock_guard<std::mutex> lock(group->mail_lock);
     reap(*group);
     status = check(MPI_Isend(l->text.data(), static_cast<int>(bytes), MPI_BYTE, rank, 0,
-                             group->mail, &l->handle),
+                             group->comm, &l->handle),
                    "MPI_Isend");
     if (status == SUCL_SUCCESS) group->sent.push_back(std::move(l));
     return status;
@@ -347,7 +357,7 @@ sucl_status open_letter(sucl_group& group) {
   MPI_Message message;
   MPI_Status probed;
   sucl_status status =
-      check(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, group.mail, &found, &message, &probed),
+      check(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, group.comm, &found, &message, &probed),
             "MPI_Improbe");
   if (status != SUCL_SUCCESS || !found) return status;
   auto l = std::make_unique<letter>();

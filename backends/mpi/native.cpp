@@ -4,17 +4,21 @@
 
 #include <sched.h>
 
-#include <chrono>
 #include <cstdio>
 
 namespace sucl::mpi_module {
 
 bool alive() {
   int initialised = 0;
-  int finalised = 0;
   MPI_Initialized(&initialised);
-  if (initialised) MPI_Finalized(&finalised);
-  return initialised && !finalised;
+  return initialised && !finalised();
+}
+
+bool finalised() {
+  if (hooks_to_run.load(std::memory_order_relaxed) > 0) return false;
+  int over = 0;
+  MPI_Finalized(&over);
+  return over != 0;
 }
 
 std::string error_text(int code) {
@@ -89,12 +93,9 @@ void replace_default_handler() {
 }
 
 int await(MPI_Request* request) {
-  constexpr std::chrono::microseconds spin{50};
-  const auto begin = std::chrono::steady_clock::now();
-  for (int done = 0;;) {
+  for (int done = 0;; sched_yield()) {
     const int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) return code;
-    if (std::chrono::steady_clock::now() - begin > spin) sched_yield();
   }
 }
 

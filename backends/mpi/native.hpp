@@ -15,6 +15,7 @@
 #include <mpi-ext.h>
 #endif
 
+#include <atomic>
 #include <climits>
 #include <cstdint>
 #include <exception>
@@ -42,6 +43,11 @@ inline constexpr std::uint64_t native_limit =
 
 /// Whether MPI may be called: initialised and not finalised.
 bool alive();
+/// Whether what was made while it could be called is of no use any more. Costs nothing while a hook
+/// of MPI_Finalize has not run.
+bool finalised();
+/// Hooks that MPI_Finalize has still to run, first of all.
+inline std::atomic<int> hooks_to_run{0};
 
 /// MPI_Error_string of a code.
 std::string error_text(int code);
@@ -86,9 +92,9 @@ class errors_are_returned {
   int m_handled = MPI_SUCCESS;
 };
 
-/// Waits for a request as a good neighbour: spins for as long as peers take that run, then gives up
-/// the processor between tests. The library's own waits only spin, so two ranks that share a
-/// processor would each wait out the other's time slice at every step.
+/// Waits for a request as a good neighbour: gives up the processor between tests. The library's own
+/// waits only spin, so ranks that share a processor would each wait out the other's time slice at
+/// every step.
 int await(MPI_Request* request);
 
 /// Own communicators report errors instead of ending the program.

@@ -8,6 +8,11 @@ namespace {
 
 using words = std::vector<std::string>;
 
+std::string origin_or_default(const draft& d, const std::string& key) {
+  const auto found = d.origins.find(key);
+  return found == d.origins.end() ? "default" : found->second;
+}
+
 void check_words(const draft& d) {
   for (const auto& word : d.pending) {
     const vocabulary& vocabulary = *word.row->known;
@@ -40,6 +45,19 @@ void check_platforms(const draft& d) {
   }
 }
 
+// Who only disables a backend has one in mind that there is.
+void check_disabled_backends(const draft& d) {
+  words known;
+  for (const auto& b : built_in_backends()) known.push_back(b.name);
+  for (const auto& b : d.c.backends) {
+    const bool described = !b.path.empty() || b.platforms != words{"*"} || !b.settings.empty();
+    if (b.enabled || described || std::find(known.begin(), known.end(), b.name) != known.end())
+      continue;
+    refuse(origin_or_default(d, "backends." + b.name + ".enabled"),
+           "there is no backend '" + b.name + "' to disable", did_you_mean(b.name, known));
+  }
+}
+
 // A built-in backend that is off by default is on if something names it.
 void enable_named_backends(draft& d) {
   std::map<std::string, std::string> named;
@@ -57,11 +75,6 @@ void enable_named_backends(draft& d) {
              "Enable it, or set default_backend to another one.");
     }
   }
-}
-
-std::string origin_or_default(const draft& d, const std::string& key) {
-  const auto found = d.origins.find(key);
-  return found == d.origins.end() ? "default" : found->second;
 }
 
 // The keys of an entry that are not at their defaults, as "bytes = 4Ki..64Ki; backend = mpi".
@@ -124,6 +137,7 @@ void add_rows(draft& d) {
 void complete(draft& d) {
   check_words(d);
   check_platforms(d);
+  check_disabled_backends(d);
   enable_named_backends(d);
   add_rows(d);
 }

@@ -58,7 +58,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   m_staging.chunk_bytes = m_process->settings().staging.chunk;
   m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
   m_staging.compares = m_process->settings().layers.validate;
-  const auto reached = exchange(oob, rank, size, m_carriers.reach());
+  const auto reached = exchange(oob, size, m_carriers.reach());
   for (std::size_t r = 0; r < reached.size(); ++r) m_topology.members[r].reach = reached[r];
 }
 

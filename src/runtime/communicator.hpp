@@ -12,6 +12,7 @@
 #include "runtime/topology.hpp"
 #include "runtime/tuned_pace.hpp"
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -129,8 +130,15 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// The same where the memory is in the record already, or was written into node::parts.
   void mark_ready(const ticket& t);
 
-  /// Issues an operation that is ready and returns when it is done. Throws what fails.
-  void run(const sucl_operation& record, const layouts& shape);
+  /// Issues an operation that is ready and returns when it is done. Throws what fails. `asked`,
+  /// unless null, is what run_again() may be given next time: the whole call, as it came.
+  void run(const sucl_operation& record, const layouts& shape,
+           const sucl_operation* asked = nullptr);
+
+  /// Does the same for a call that is known to be right, because the same one has run before; false
+  /// if it is not known, or not alone. Programs call the same operation over and over, and most of
+  /// what a short one costs is finding out what is known already.
+  bool run_again(const sucl_operation& asked);
 
   /// Something that an operation waits for has changed: the progress thread should look.
   void wake();
@@ -219,7 +227,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void wait_for_direct(std::unique_lock<std::mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;
   bool needs_progress_beside(const carrier& c) const;
-  void run_directly(const sucl_operation& record, const layouts& shape, const carrier& c,
+  void run_directly(sucl_operation& record, const layouts& shape, const carrier& c,
                     std::unique_lock<std::mutex>& lock);
   void run_as_it_is(const sucl_operation& direct, const carrier& c);
   void run_packed(const sucl_operation& direct, const layouts& shape, const carrier& c);
@@ -252,7 +260,14 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::vector<node*> m_flight;        ///< posted, not done; in order
   std::vector<node*> m_done;          ///< finished, observer not told yet
   std::atomic<bool> m_direct{false};  ///< a caller is inside a blocking backend call; set locked
-  std::uint64_t m_collectives = 0;    ///< issued so far
+  struct known_call {
+    sucl_operation asked{};        ///< as it came
+    sucl_operation record{};       ///< normalised
+    const carrier* via = nullptr;  ///< null: nothing is known
+  };
+  static std::size_t place_of(const sucl_operation& asked);
+  std::array<known_call, 16> m_known;  ///< blocking calls, by a hash
+  std::uint64_t m_collectives = 0;     ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;  ///< why nothing works any more
   std::optional<error_info> m_untold;  ///< failure that no caller has seen

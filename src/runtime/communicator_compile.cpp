@@ -65,7 +65,7 @@ compiled_facts communicator::compile(const compile_request& request) {
     problem->operation = "compile";
     problem->rank = rank();
   }
-  const auto votes = exchange({m_process->control(), m_group}, rank(), size(),
+  const auto votes = exchange({m_process->control(), m_group}, size(),
                               problem ? problem->message : vote_of(draft));
   agree(votes, problem);
   lend_scratch(lender, rank(), size(), *code);

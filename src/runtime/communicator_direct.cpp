@@ -10,8 +10,29 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 
 namespace sucl::core {
+namespace {
+
+bool same(const sucl_operation& a, const sucl_operation& b) {
+  static_assert(std::has_unique_object_representations_v<sucl_operation>);
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+const layouts no_layouts;
+
+}  // namespace
+
+std::size_t communicator::place_of(const sucl_operation& asked) {
+  static_assert(std::tuple_size_v<decltype(m_known)> == 1u << 4);
+  const auto number = reinterpret_cast<std::uintptr_t>(asked.send) * 3 +
+                      reinterpret_cast<std::uintptr_t>(asked.recv) + asked.count +
+                      static_cast<std::uint64_t>(asked.kind);
+  // Multiplied by 2^64 over the golden ratio: memory lies at like distances, and must not collide.
+  return number * 0x9e3779b97f4a7c15u >> (64 - 4);
+}
 
 // Whether something in flight would stand still while a backend blocks: plans do not go on inside
 // MPI, and other ranks may need them before they call MPI.
@@ -34,9 +55,21 @@ void communicator::use_table(std::shared_ptr<const tune::table> table) {
   m_carriers.use_table(m_process->settings(), table.get());
   m_pace = tuned_pace(table.get());
   m_tuned = std::move(table);
+  m_known = {};
 }
 
-void communicator::run(const sucl_operation& record, const layouts& shape) {
+bool communicator::run_again(const sucl_operation& asked) {
+  std::unique_lock lock(m_mutex);
+  known_call& call = m_known[place_of(asked)];
+  const bool alone = m_waiting.empty() && m_flight.empty() && !m_direct;
+  if (!call.via || !alone || !same(call.asked, asked)) return false;
+  throw_if_ended();
+  run_directly(call.record, no_layouts, *call.via, lock);
+  return true;
+}
+
+void communicator::run(const sucl_operation& record, const layouts& shape,
+                       const sucl_operation* asked) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   if (may_run_directly(record)) {
@@ -55,25 +88,28 @@ void communicator::run(const sucl_operation& record, const layouts& shape) {
         lock.lock();
         throw_if_ended();
       }
-      if (!m_pace.watches(row)) return run_directly(record, shape, c, lock);
-      const auto begin = clock::now();
-      run_directly(record, shape, c, lock);
-      lock.lock();
-      m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
-      return;
+      sucl_operation direct = record;
+      if (m_pace.watches(row)) {
+        const auto begin = clock::now();
+        run_directly(direct, shape, c, lock);
+        lock.lock();
+        return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
+      }
+      if (asked) m_known[place_of(*asked)] = {*asked, record, &c};
+      return run_directly(direct, shape, c, lock);
     }
   }
   lock.unlock();
   wait(issue(record, shape, true, {}, true).operation);
 }
 
-// Lets the backend block in this thread, which is the fastest way through an MPI library.
-void communicator::run_directly(const sucl_operation& record, const layouts& shape,
-                                const carrier& c, std::unique_lock<std::mutex>& lock) {
-  sucl_operation direct = record;
+// Lets the backend block in this thread, which is the fastest way through an MPI library. `direct`
+// stays as it is meanwhile: nobody else changes what is known.
+void communicator::run_directly(sucl_operation& direct, const layouts& shape, const carrier& c,
+                                std::unique_lock<std::mutex>& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
-  direct.sequence = number(record.kind);
-  direct.tag = encode({record.type, record.op, true});
+  direct.sequence = number(direct.kind);
+  direct.tag = encode({direct.type, direct.op, true});
   m_collectives_posted = direct.sequence;
   m_direct.store(true, std::memory_order_relaxed);
   lock.unlock();

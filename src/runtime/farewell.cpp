@@ -28,8 +28,8 @@ farewell::farewell(const sucl_bootstrap& control, sucl_group* everyone)
       m_rank(control.group_rank(everyone)),
       m_size(control.group_size(everyone)) {
   const sucl_oob oob{&control, everyone};
-  const auto hosts = exchange(oob, m_rank, m_size, host_identity());
-  const auto pids = exchange(oob, m_rank, m_size, std::to_string(getpid()));
+  const auto hosts = exchange(oob, m_size, host_identity());
+  const auto pids = exchange(oob, m_size, std::to_string(getpid()));
   for (int r = 0; r < m_size; ++r) {
     const auto i = static_cast<std::size_t>(r);
     if (r != m_rank && hosts[i] == hosts[static_cast<std::size_t>(m_rank)])

@@ -105,10 +105,10 @@ std::string first_difference(const std::string& a, const std::string& b) {
 }
 
 // Compares what has to be the same on every rank; the values are only sent where they differ.
-void check_settings(const sucl_oob& oob, int rank, const std::string& mine,
+void check_settings(const sucl_oob& oob, const std::string& mine,
                     const std::vector<std::string>& hashes) {
   if (std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; })) return;
-  const auto all = exchange(oob, rank, static_cast<int>(hashes.size()), mine);
+  const auto all = exchange(oob, static_cast<int>(hashes.size()), mine);
   std::size_t other = 1;
   while (other + 1 < all.size() && all[other] == all[0]) ++other;
   base::fail(errc::configuration,
@@ -130,19 +130,28 @@ std::string host_identity() {
   return boot + "/" + host_name();
 }
 
-std::vector<std::string> exchange(const sucl_oob& oob, int rank, int size,
-                                  const std::string& mine) {
-  (void)rank;
+std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::string& mine) {
+  // What fits travels beside its length; another round is for longer texts only.
+  struct first_round {
+    std::uint64_t length;
+    std::array<char, 1016> text;
+  };
   const auto p = static_cast<std::size_t>(size);
-  const std::uint64_t length = mine.size();
-  std::vector<std::uint64_t> lengths(p);
-  gather(oob, &length, lengths.data(), sizeof length);
-  const auto most = *std::max_element(lengths.begin(), lengths.end());
-  std::vector<char> padded(most + 1), all((most + 1) * p);
-  std::copy(mine.begin(), mine.end(), padded.begin());
-  gather(oob, padded.data(), all.data(), most + 1);
+  first_round card{mine.size(), {}};
+  std::copy_n(mine.begin(), std::min(mine.size(), card.text.size()), card.text.begin());
+  std::vector<first_round> cards(p);
+  gather(oob, &card, cards.data(), sizeof card);
+  std::uint64_t most = 0;
+  for (const auto& c : cards) most = std::max(most, c.length);
   std::vector<std::string> texts;
-  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(all.data() + r * (most + 1), lengths[r]);
+  if (most <= card.text.size()) {
+    for (const auto& c : cards) texts.emplace_back(c.text.data(), c.length);
+    return texts;
+  }
+  std::vector<char> padded(most), all(most * p);
+  std::copy(mine.begin(), mine.end(), padded.begin());
+  gather(oob, padded.data(), all.data(), most);
+  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(all.data() + r * most, cards[r].length);
   return texts;
 }
 
@@ -156,7 +165,7 @@ std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_ran
 
 topology discover(const sucl_oob& oob, int rank, int size, const self_description& self) {
   const auto texts =
-      exchange(oob, rank, size,
+      exchange(oob, size,
                pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
                      self.implementation, self.sycl_backend, self.device,
                      self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings)),
@@ -192,7 +201,7 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
     t.node_of.push_back(m.node);
     t.members.push_back(std::move(m));
   }
-  check_settings(oob, rank, self.settings, hashes);
+  check_settings(oob, self.settings, hashes);
   t.nodes = static_cast<int>(nodes.size());
   t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
   // By machine: several nodes may be declared on one.

@@ -51,6 +51,6 @@ std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_ran
 std::string host_identity();
 
 /// Exchanges one text of each rank. Collective.
-std::vector<std::string> exchange(const sucl_oob& oob, int rank, int size, const std::string& mine);
+std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::string& mine);
 
 }  // namespace sucl::core

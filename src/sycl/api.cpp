@@ -46,6 +46,12 @@ void* open(std::vector<View>& views, ::sycl::buffer<std::byte, 1> buffer,
 #endif
 }
 
+// Whether the record and two pointers say it all.
+bool is_plain(const detail::request& r) {
+  return !r.send.buffer && !r.recv.buffer && !r.parts && !r.queue && !r.send_counts &&
+         !r.send_displs && !r.recv_counts && !r.recv_displs;
+}
+
 void check_alive(communicator_state& state) {
   if (!state.has_core() || !state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
@@ -64,7 +70,9 @@ void check_alive(communicator_state& state) {
 communicator_state::communicator_state(std::shared_ptr<core::process> owner,
                                        std::optional<::sycl::queue> queue)
     : m_process(std::move(owner)), m_queue(std::move(queue)) {
-  if (m_queue) m_device = std::make_shared<device>(*m_queue, m_process->settings());
+  if (!m_queue) return;
+  m_device = std::make_shared<device>(*m_queue, m_process->settings());
+  m_repeats = m_device->remembers() && !m_queue->is_in_order();
 }
 
 core::device_services communicator_state::services() {
@@ -85,9 +93,16 @@ core::device_services communicator_state::services() {
 
 void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
+  const bool repeats = state.repeats() && deps.empty() && is_plain(request);
+  if (repeats) {
+    request.record.send = request.send.pointer;
+    request.record.recv = request.recv.pointer;
+    if (state.core().run_again(request.record)) return;
+  }
   check_alive(state);
   resolved call;
   resolve(state, request, call);
+  if (repeats) return state.core().run(call.record, call.shape, &request.record);
   run_after(state, call, call.queue, deps);
 }
 

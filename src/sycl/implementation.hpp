@@ -43,6 +43,8 @@ class device {
   /// The kind of memory that a pointer refers to, for a backend: memory that the host can read is
   /// never "device". Throws invalid_memory for memory of another context.
   sucl_memory classify(const void* pointer) const;
+  /// Whether an answer for a pointer may be used again.
+  bool remembers() const { return m_remembers; }
   /// The kind of memory that buffers are in when an operation gets at them.
   sucl_memory buffer_memory() const {
     return m_self.device_memory_on_host ? SUCL_MEMORY_SYSTEM : SUCL_MEMORY_DEVICE;
@@ -66,9 +68,9 @@ class device {
   ::sycl::context m_context;
   ::sycl::queue m_copies;  ///< a queue of its own: the user's may wait for the operation
   std::vector<::sycl::context> m_other_contexts;
-  /// Answers of classify(), by a hash of the pointer: the pointer above its kind plus one. Kept
-  /// only where a stale one does no harm: the host reads everything, and no rule looks at kinds.
+  /// Where a stale answer does no harm: the host reads everything, and no rule looks at kinds.
   bool m_remembers = false;
+  /// Answers of classify(), by a hash of the pointer: the pointer above its kind plus one.
   mutable std::array<std::atomic<std::uint64_t>, 64> m_known{};
   core::self_description m_self;
   bool m_stages = false;

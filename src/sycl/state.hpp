@@ -34,6 +34,10 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   device* on_device() { return m_device.get(); }
   const device* on_device() const { return m_device.get(); }
 
+  /// Whether a call that has been right once is right again: the kinds of memory do not matter, and
+  /// there is no queue to wait for.
+  bool repeats() const { return m_repeats; }
+
   /// The events of the operations that were issued last; used under the issuer's own order.
   ::sycl::event& last_collective() { return m_last_collective; }
   ::sycl::event& last_message() { return m_last_message; }
@@ -43,6 +47,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   std::optional<::sycl::queue> m_queue;
   std::shared_ptr<device> m_device;  ///< null without a queue; the core's communicator keeps it
   std::shared_ptr<core::communicator> m_core;
+  bool m_repeats = true;
   ::sycl::event m_last_collective;
   ::sycl::event m_last_message;
 };

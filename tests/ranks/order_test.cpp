@@ -35,8 +35,8 @@ struct order : ::testing::Test {
   }
 };
 
-// Even ranks make the first operation's dependency ready first, odd ranks the second's; naive.cpp
-// does the same without SuCL and gets the sums mixed up.
+// Even ranks make the first operation's dependency ready first, odd ranks the second's;
+// native_main.cpp does the same without SuCL ("naive") and gets the sums mixed up.
 TEST_F(order, dependencies_that_become_ready_in_opposite_orders) {
   for (int round = 0; round < 3; ++round) {
     shared<int> a(n, q, rank + 1), b(n, q, 1000 * (rank + 1));

@@ -136,6 +136,9 @@ const bad_file bad_files[] = {
     {"DisabledDefault", "[backends.mpi]\nenabled = false\n",
      "sucl: sucl.toml:2:11: backends.mpi.enabled: the default backend cannot be disabled "
      "[configuration]. Enable it, or set default_backend to another one."},
+    {"DisabledUnknown", "[backends.ipx]\nenabled = false\n",
+     "sucl: sucl.toml:2:11: there is no backend 'ipx' to disable [configuration]. Did you mean "
+     "'ipc'?"},
     {"PlatformTwice", "[platforms]\na = { dpcpp = \"x\" }\nb = { dpcpp = \"x\" }\n",
      "sucl: sucl.toml:3:1: platforms.b and platforms.a both list 'x' [configuration]. A SYCL "
      "backend belongs to one platform: remove it from one of them."},
@@ -177,6 +180,9 @@ const bad_variable bad_variables[] = {
     {"SUCL_BACKEND_MPI_ENABLED", "perhaps",
      "sucl: environment SUCL_BACKEND_MPI_ENABLED: backends.mpi.enabled: 'perhaps' is not true "
      "or false [configuration]. Write true or false."},
+    {"SUCL_BACKEND_PLNA_ENABLED", "0",
+     "sucl: environment SUCL_BACKEND_PLNA_ENABLED: there is no backend 'plna' to disable "
+     "[configuration]. Did you mean 'plan'?"},
     {"SUCL_RULES", "[{ backend = \"mpi\", sise = 3 }]",
      "sucl: environment SUCL_RULES:1:21: unknown key 'rules[0].sise' [configuration]. Known "
      "names: collective, platform, ranks, nodes, bytes, memory, backend."},

@@ -223,6 +223,39 @@ TEST(runtime, threads_with_communicators_of_their_own) {
   });
 }
 
+// A call that has run is known, until something else has to be found out about it.
+TEST(runtime, calls_that_are_known) {
+  run(3, settings(), [](process&, communicator& c) {
+    int x = 0, y = 1;
+    const auto asked = allreduce(&x);
+    EXPECT_FALSE(c.run_again(asked));
+    c.run(asked, {}, &asked);
+    for (int i = 0; i < 100; ++i) {
+      x = c.rank() + 1;
+      ASSERT_TRUE(c.run_again(asked));
+      ASSERT_EQ(x, sum(c));
+    }
+    auto other = asked;
+    other.op = SUCL_OP_MAX;
+    EXPECT_FALSE(c.run_again(other));
+
+    listener done;
+    const auto held = c.issue(allreduce(&y), {}, false, done.observer());
+    EXPECT_FALSE(c.run_again(asked)) << "what was issued before goes before";
+    c.mark_ready(held.operation);
+    EXPECT_TRUE(done.wait());
+    x = c.rank() + 1;
+    EXPECT_TRUE(c.run_again(asked));
+    EXPECT_EQ(x, sum(c));
+
+    c.use_table(nullptr);
+    EXPECT_FALSE(c.run_again(asked)) << "another backend may carry it now";
+    c.run(asked, {}, &asked);
+    c.shut_down(true);
+    EXPECT_THROW(c.run_again(asked), error);
+  });
+}
+
 // Communicators end under the eyes of the watchdog, with operations in flight.
 TEST(runtime, communicators_come_and_go) {
   run(3, settings(20s), [](process&, communicator& c) {
