@@ -37,10 +37,21 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
   }
 }
 
-// Messages that kernels carry faster than the libraries of the vendors: every rank pushes all of it
-// to every other, so the more ranks, the shorter.
-base::range sizes_for_kernels(int ranks) {
-  return {0, (std::uint64_t{512} << 10) / static_cast<std::uint64_t>(ranks)};
+// Messages that kernels carry faster than the libraries of the vendors. Between two ranks a push to
+// the other is all that there is to do; gather and scatter, which libraries cut into messages, gain
+// only while they are small. Among more ranks every push goes to all of them, so what is not cut
+// into slices is left to libraries earlier.
+std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
+  constexpr std::uint64_t kibi = 1 << 10, mebi = 1 << 20, most = range{}.high;
+  const auto ranks = static_cast<std::uint64_t>(scope.ranks);
+  if (scope.nodes > 1) return {{}};
+  if (ranks > 2) return {{0, what == SUCL_KIND_ALLREDUCE ? 8 * mebi : 512 * kibi / ranks}};
+  switch (what) {
+    case SUCL_KIND_BROADCAST: return {{0, 256 * kibi}, {2 * mebi, most}};
+    case SUCL_KIND_GATHER:
+    case SUCL_KIND_SCATTER: return {{0, 512 * kibi}};
+    default: return {{}};
+  }
 }
 
 bool lists(const names& list, std::string_view word) {
@@ -147,14 +158,14 @@ struct compiler {
     }
   }
 
-  void add_kernels(sucl_kind what, const range& bytes) {
+  void add_kernels(sucl_kind what, const std::vector<range>& sizes) {
     const int backend = index_of(kernel_backend_name);
     if (backend < 0 || what > SUCL_KIND_EXSCAN) return;
     const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
     if (!b.enabled || !lists(b.platforms, scope.platform)) return;
-    const std::string ruled_out = scope.nodes > 1 ? "it is for the ranks of one node" : "";
-    if (!ruled_out.empty() && bytes.everything()) return;  // said once
-    add(selection_stage::platform, -1, backend, bytes, every_memory, ruled_out);
+    for (const range& bytes : sizes)
+      add(selection_stage::platform, -1, backend, bytes, every_memory,
+          scope.nodes > 1 ? "it is for the ranks of one node" : "");
   }
 
   // Where MPI would be next, because nobody asked for something else.
@@ -300,9 +311,10 @@ selection_table compile(const base::config& c, const selection_scope& scope,
     work.add_rules(name(static_cast<kind>(k)));
     work.add_threshold();
     work.add_table(static_cast<kind>(k));
-    work.add_kernels(static_cast<sucl_kind>(k), sizes_for_kernels(scope.ranks));
+    const std::vector<range> first = sizes_for_kernels(static_cast<sucl_kind>(k), scope);
+    work.add_kernels(static_cast<sucl_kind>(k), first);
     work.add_platform_backends();
-    work.add_kernels(static_cast<sucl_kind>(k), {});
+    if (!first.front().everything()) work.add_kernels(static_cast<sucl_kind>(k), {{}});
     work.add_plans(static_cast<sucl_kind>(k));
     work.add_messages(static_cast<sucl_kind>(k));
     work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));

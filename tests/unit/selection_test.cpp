@@ -81,14 +81,19 @@ TEST(Selection, TakesTheFirstBackendOfThePlatform) {
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc", "mpi"}), "");
 }
 
-TEST(Selection, KernelsGoBeforeTheVendorForSmallMessages) {
-  const selection_scope one_node{"cuda", 8, 1};
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 64 << 10), one_node), "kernels");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 256 << 10), one_node), "nccl");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 256 << 10), {"cuda", 2, 1}), "kernels");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 1 << 20), one_node), "nccl");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 1 << 20), one_node, {"nccl", "ucc"}), "kernels");
+TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
+  const selection_scope one_node{"cuda", 8, 1}, two_ranks{"cuda", 2, 1};
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 8 << 20), one_node), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 9 << 20), one_node), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::broadcast, 64 << 10), one_node), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::broadcast, 65 << 10), one_node), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::broadcast, 1 << 20), one_node, {"nccl", "ucc"}), "kernels");
   EXPECT_EQ(chosen(vendors, of_unknown_size(kind::alltoallv), one_node), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 1 << 30), two_ranks), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::broadcast, 1 << 20), two_ranks), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::broadcast, 4 << 20), two_ranks), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::gather, 1 << 20), two_ranks), "nccl");
+  EXPECT_EQ(chosen(vendors, of_unknown_size(kind::alltoallv), two_ranks), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::send, 4), one_node), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus), "nccl");
   EXPECT_EQ(chosen("[backends.kernels]\nenabled = false", query(kind::allreduce, 4), one_node),

@@ -165,11 +165,12 @@ struct maker {
     folds(s.rank + (inclusive ? 1 : 0));
   }
 
+  // Between two ranks only an allreduce has work to share.
   bool shared_by_slices() const {
-    if (o.kind != SUCL_KIND_ALLREDUCE && o.kind != SUCL_KIND_REDUCE &&
-        o.kind != SUCL_KIND_BROADCAST)
-      return false;
-    return block >= s.two_shot || (o.kind == SUCL_KIND_BROADCAST && could_be_direct());
+    if (o.kind == SUCL_KIND_BROADCAST && could_be_direct()) return true;
+    const bool rooted = o.kind == SUCL_KIND_REDUCE || o.kind == SUCL_KIND_BROADCAST;
+    if (!rooted && o.kind != SUCL_KIND_ALLREDUCE) return false;
+    return block >= s.two_shot && (s.ranks > 2 || !rooted);
   }
   // Reductions are not faster so: staging memory, which is written from afar, is read at home.
   bool could_be_direct() const {
