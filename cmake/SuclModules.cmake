@@ -16,6 +16,8 @@ endfunction()
 function(sucl_add_library name)
   add_library(${name} SHARED ${ARGN})
   target_link_libraries(${name} PRIVATE sucl_options)
+  # What it exports is not for others to replace: its own calls need no look-up.
+  target_link_options(${name} PRIVATE "LINKER:-Bsymbolic-functions")
   string(REGEX REPLACE "^sucl_" "" alias "${name}")
   add_library(sucl::${alias} ALIAS ${name})
   set_target_properties(${name} PROPERTIES EXPORT_NAME "${alias}")

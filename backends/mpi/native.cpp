@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <cstdio>
 
 namespace sucl::mpi_module {
@@ -93,9 +94,12 @@ void replace_default_handler() {
 }
 
 int await(MPI_Request* request) {
-  for (int done = 0;; sched_yield()) {
+  constexpr std::chrono::microseconds spin{50};
+  const auto begin = std::chrono::steady_clock::now();
+  for (int done = 0;;) {
     const int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) return code;
+    if (std::chrono::steady_clock::now() - begin > spin) sched_yield();
   }
 }
 

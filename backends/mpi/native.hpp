@@ -92,9 +92,9 @@ class errors_are_returned {
   int m_handled = MPI_SUCCESS;
 };
 
-/// Waits for a request as a good neighbour: gives up the processor between tests. The library's own
-/// waits only spin, so ranks that share a processor would each wait out the other's time slice at
-/// every step.
+/// Waits for a request as a good neighbour: spins for as long as peers take that run, then gives up
+/// the processor between tests. The library's own waits only spin, so two ranks that share a
+/// processor would each wait out the other's time slice at every step.
 int await(MPI_Request* request);
 
 /// Own communicators report errors instead of ending the program.
