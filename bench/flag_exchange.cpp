@@ -14,7 +14,10 @@
 
 namespace sucl::bench {
 
-flag_exchange::flag_exchange(const communicator& comm) : m_rank(comm.rank()), m_size(comm.size()) {
+flag_exchange::flag_exchange(const communicator& comm)
+    : m_rank(comm.rank()),
+      m_size(comm.size()),
+      m_patience(m_size > sysconf(_SC_NPROCESSORS_ONLN) ? 1000 : 100000) {
   m_bytes = sizeof(line) * static_cast<std::size_t>(m_size);
   int file = -1;
   std::array<std::int64_t, 2> card{getpid(), -1};
@@ -48,7 +51,7 @@ void flag_exchange::run() {
   for (int k = 1; k < m_size; ++k) {
     const auto& theirs = m_lines[(m_rank + k) % m_size].flag;
     for (int looks = 0; theirs.load(std::memory_order_acquire) < m_round;)
-      if (++looks % 1000 == 0) sched_yield();
+      if (++looks % m_patience == 0) sched_yield();
   }
 }
 

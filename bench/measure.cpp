@@ -137,8 +137,20 @@ class point {
 
 }  // namespace
 
+together::together(const baseline* raw, communicator comm) : m_raw(raw), m_comm(std::move(comm)) {
+  std::unique_ptr<flag_exchange> made;
+  try {
+    made = std::make_unique<flag_exchange>(m_comm);
+  } catch (const error&) {
+    // Some other rank may have them all the same.
+  }
+  if (!anywhere(!made)) m_flags = std::move(made);
+}
+
 void together::barrier() {
-  if (m_raw) {
+  if (m_flags) {
+    m_flags->run();
+  } else if (m_raw) {
     m_raw->barrier();
   } else {
     m_comm.blocking().barrier();

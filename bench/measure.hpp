@@ -6,12 +6,14 @@
 #pragma once
 
 #include "baseline.hpp"
+#include "flag_exchange.hpp"
 #include "options.hpp"
 #include "problem.hpp"
 #include "statistics.hpp"
 #include "testbed.hpp"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,15 +23,20 @@ namespace sucl::bench {
 class together {
  public:
   /// Through raw MPI, or without it through a communicator of the library.
-  together(const baseline* raw, communicator comm) : m_raw(raw), m_comm(std::move(comm)) {}
+  together(const baseline* raw, communicator comm);
+  /// By bare flags where the ranks share memory: they leave a barrier of MPI at different times, on
+  /// some libraries by several small messages.
   void barrier();
   /// The largest of each number over the ranks.
   void max(std::vector<double>& numbers);
   bool anywhere(bool here);  ///< whether it is so on some rank
+  /// The least that the ranks can do to hear of each other; null where they share no memory.
+  flag_exchange* flags() { return m_flags.get(); }
 
  private:
   const baseline* m_raw;
   communicator m_comm;
+  std::unique_ptr<flag_exchange> m_flags;
 };
 
 /// Measures all implementations of a testbed. Collective. Each iteration begins with a barrier and

@@ -2,7 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
-#include "flag_exchange.hpp"
 #include "measure.hpp"
 
 #include "base/error.hpp"
@@ -176,19 +175,13 @@ json time_creation(runtime& rt, const sycl::queue& queue, together& ranks) {
   return as_json(summarise(std::move(times)));
 }
 
-// The least that the ranks can do to hear of each other; null where they share no memory.
-json time_flags(const communicator& comm, together& ranks) {
-  std::optional<flag_exchange> flags;
-  try {
-    flags.emplace(comm);
-  } catch (const error&) {
-  }
-  if (ranks.anywhere(!flags)) return nullptr;
+json time_flags(together& ranks) {
+  if (!ranks.flags()) return nullptr;
   std::vector<double> times;
   for (int i = 0; i < 1000; ++i) {
     ranks.barrier();
     const auto begin = clock::now();
-    flags->run();
+    ranks.flags()->run();
     times.push_back(std::chrono::duration<double, std::micro>(clock::now() - begin).count());
   }
   ranks.max(times);
@@ -360,7 +353,7 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   result.header["nccl"] = bare ? bare->description() : "none: " + obstacle;
   if (result.rank == 0) print_header(result.header);
   result.header["memory_gbs"] = memory_bandwidth(ranks, hosts.size());
-  result.header["flag_exchange"] = time_flags(hosts, ranks);
+  result.header["flag_exchange"] = time_flags(ranks);
   result.header["communicator_creation"] = time_creation(rt, queue, ranks);
   result.header["empty_host_task"] = time_host_task(queue, false);
   result.header["empty_host_task_with_accessor"] = time_host_task(queue, true);

@@ -3,6 +3,7 @@
 #include "runtime/exec/program.hpp"
 
 #include "base/error.hpp"
+#include "runtime/exec/publish.hpp"
 
 #include <algorithm>
 #include <map>
@@ -98,6 +99,7 @@ class lowering {
         for (const instruction& i : c) {
           note_spaces(i);
           check_reach(r, i);
+          if (plan::is_remote(i.src) && i.peer == m_rank) m_looked_at.push_back(&i);
         }
     }
     for (const auto& code : mine.channels) {
@@ -114,6 +116,15 @@ class lowering {
       m_out.maps_recv |= s == space::peer_recv;
     }
     m_out.posts |= i.op == opcode::send || i.op == opcode::receive;
+  }
+
+  // Whether other ranks look at some of this memory, or are its owners.
+  bool is_looked_at(const movement& m) const {
+    return m.rank != m_rank ||
+           std::any_of(m_looked_at.begin(), m_looked_at.end(), [&](const instruction* i) {
+             return plan::local_form(i->src) == m.to && i->src_offset < m.offset + m.bytes &&
+                    m.offset < i->src_offset + i->bytes;
+           });
   }
 
   // Only messages leave a node.
@@ -247,12 +258,14 @@ class lowering {
   }
 
   void write(const movement& m) {
+    const bool publishes = !m.folds && m.bytes >= publisher::least_bytes && is_looked_at(m);
     for (std::uint64_t done = 0; done < m.bytes;) {
       std::uint64_t length = m.bytes - done;
       step s;
       s.what = m.folds ? action::fold : action::copy;
       s.first = static_cast<std::uint32_t>(m_out.sources.size());
       s.sources = static_cast<std::uint32_t>(m.from.size());
+      s.publishes = publishes;
       s.to = place(m.to, m.rank, m.offset + done, &length);
       s.own_block = !m.folds && m.to == space::recv && m.from[0].where == space::send &&
                     m.rank == m_rank && m.from[0].rank == m_rank;
@@ -271,6 +284,7 @@ class lowering {
   const bool m_entered;
   const std::map<flag_key, std::vector<appearance>> m_signals;
   std::map<flag_key, std::size_t> m_waits;
+  std::vector<const instruction*> m_looked_at;  ///< what peers do with memory of this rank
   program m_out;
 };
 

@@ -35,6 +35,7 @@ struct step {
   };
   action what = action::copy;
   bool own_block = false;  ///< copies a rank's input to its own output
+  bool publishes = false;  ///< copies to memory that other ranks look at
   std::int32_t peer = -1;
   std::uint32_t channel = 0;
   std::uint32_t first = 0;  ///< of program::sources; a copy has one

@@ -246,7 +246,7 @@ std::uint64_t runner::length(const run& r, const operand& o) const {
   return bytes > before ? bytes - before : 0;
 }
 
-inline void runner::copy(const run& r, const step& s) const {
+inline void runner::copy(const run& r, const step& s) {
   const execution& q = *r.owner;
   const operand& source = r.code->sources[s.first];
   // The root of a scatter in place keeps its block where it lies.
@@ -263,6 +263,8 @@ inline void runner::copy(const run& r, const step& s) const {
   const std::byte* from = address(r, source);
   if (q.reading && source.rank != m_rank && source.where != plan::space::scratch)
     read(r, source.rank, to, from, bytes);
+  else if (s.publishes)
+    m_publisher.copy(to, from, bytes);
   else if (to != from)
     move_bytes(to, from, bytes);
 }

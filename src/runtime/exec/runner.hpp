@@ -7,6 +7,7 @@
 
 #include "runtime/exec/compiled.hpp"
 #include "runtime/exec/fold.hpp"
+#include "runtime/exec/publish.hpp"
 #include "runtime/exec/shapes.hpp"
 #include "runtime/exec/shared.hpp"
 
@@ -155,7 +156,7 @@ class runner {
   bool landed(const transfer& t) const;
   std::byte* address(const run& r, const operand& o) const;
   std::uint64_t length(const run& r, const operand& o) const;
-  void copy(const run& r, const step& s) const;
+  void copy(const run& r, const step& s);
   void fold(const run& r, const step& s) const;
   void retire();
   static std::uint64_t value_of(const run& r, std::uint64_t signal) {
@@ -178,6 +179,7 @@ class runner {
   channel m_lender;
   shared_memory m_memory;
   shape_table m_shapes;
+  publisher m_publisher;
   std::vector<mapped_memory> m_memories;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<compiled_code>>> m_compiled;
   /// Operations after `since` up to `until` may be on mapped memory.

@@ -296,7 +296,7 @@ bool mailbox::fill_chunk(peer& p) {
   if (!i) return false;
   if (i->target && i->moved < i->bytes) {
     const std::uint64_t n = std::min(i->bytes - i->moved, piece_bytes);
-    std::memcpy(i->target + i->moved, i->memory + i->moved, n);
+    m_publisher.copy(i->target + i->moved, i->memory + i->moved, n);
     i->moved += n;
     return true;
   }
@@ -308,7 +308,7 @@ bool mailbox::fill_chunk(peer& p) {
     i->pushed = false;
   } else {
     const std::uint64_t n = std::min(i->bytes - i->moved, lane_layout::chunk_bytes);
-    std::memcpy(chunk, i->memory + i->moved, n);
+    m_publisher.copy(chunk, i->memory + i->moved, n);
     i->moved += n;
   }
   p.out.filled();

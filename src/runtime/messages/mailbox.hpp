@@ -7,6 +7,7 @@
 
 #include "runtime/channel.hpp"
 #include "runtime/exec/placement.hpp"
+#include "runtime/exec/publish.hpp"
 #include "runtime/messages/lane.hpp"
 
 #include <sucl/error.hpp>
@@ -150,6 +151,7 @@ class mailbox {
   channel m_lender;
   bool m_reads;
   bool m_complete = true;
+  publisher m_publisher;
   int m_looks;  ///< at memory before progress() returns while data come
   sucl_region m_region{};
   std::vector<std::unique_ptr<peer>> m_peers;  ///< by rank; null: on another node
