@@ -232,15 +232,14 @@ class searcher {
     m_most_work = m_spent + beyond * m_budget;
     if (extrapolate()) return;
     // Others that promise more in more channels than there was work for.
-    for (family& f : m_families) {
+    for (const family& f : m_families) {
       int deepest = f.channels;
       for (const int depth : depths)
         if (depth > f.channels && in_depth(f, depth) < worthwhile * in_depth(f, deepest) &&
             can_afford(f, depth) && can_take(f.how, depth))
           deepest = depth;
-      if (deepest == f.channels || worthwhile * in_depth(f, deepest) >= best()) continue;
-      f.next = deepest;
-      deepen(f, m_most_work - m_spent);
+      if (deepest > f.channels && worthwhile * in_depth(f, deepest) < best())
+        simulate(in_channels(f.how, deepest), m_most_work - m_spent, best());
     }
     for (bool better_one = true; better_one;) {
       const found seed = m_result.best[0];
@@ -255,7 +254,6 @@ class searcher {
         better_one = best() < better * seed.seconds;
       }
     }
-    extrapolate();
   }
 
   bool can_afford(const family& f, int depth) const {
@@ -274,7 +272,7 @@ class searcher {
       for (const int depth : depths) {
         const double seconds = in_depth(f, depth);
         if (depth <= f.channels || depth > farthest * f.channels || seconds >= least ||
-            can_afford(f, depth) || instructions * depth > most_reached ||
+            f.work * depth / f.channels < m_budget || instructions * depth > most_reached ||
             !can_take(f.how, depth) || m_work.contains(plan::to_text(in_channels(f.how, depth))))
           continue;
         deepest.how = in_channels(f.how, depth);
