@@ -21,6 +21,11 @@ struct writer {
   void reduction(place src, place dst, std::uint64_t bytes, int root) const {
     if (bytes > 0) c.reduction(src, dst, bytes, all_ranks(c.what), root);
   }
+  // To one rank, with the root there, as in HiCCL's table 2: the blocks of a scatter then have
+  // roots everywhere, and trees take them through all links of a node.
+  void transfer(place src, place dst, std::uint64_t bytes, int from, int to) const {
+    if (bytes > 0) c.reduction(src, dst, bytes, {from}, to);
+  }
 };
 
 place input(std::uint64_t offset = 0) { return {space::send, offset}; }
@@ -61,7 +66,7 @@ void single_step(const writer& w) {
     case kind::scatterv:
       return each([&](int r) {
         const extent e = input_block(p, p.root, r);
-        w.multicast(input(e.offset), output(), e.bytes, p.root, {r});
+        w.transfer(input(e.offset), output(), e.bytes, p.root, r);
       });
     default:
       return each([&](int from) {
@@ -81,7 +86,7 @@ void broadcast_steps(const writer& w) {
   const auto size = [&](std::size_t r) { return cuts[r + 1] - cuts[r]; };
   for (const int r : all_but(p, p.root)) {
     const auto i = static_cast<std::size_t>(r);
-    w.multicast(input(cuts[i]), output(cuts[i]), size(i), p.root, {r});
+    w.transfer(input(cuts[i]), output(cuts[i]), size(i), p.root, r);
   }
   const auto own = static_cast<std::size_t>(p.root);
   w.multicast(input(cuts[own]), output(cuts[own]), size(own), p.root, all_but(p, p.root));
@@ -139,7 +144,7 @@ void reduce_scatter_steps(const writer& w) {
   w.c.fence();
   for (int r = 0; r < p.ranks; ++r) {
     const extent e = input_block(p, r, r);
-    w.multicast(sum + e.offset, output(), e.bytes, 0, {r});
+    w.transfer(sum + e.offset, output(), e.bytes, 0, r);
   }
 }
 

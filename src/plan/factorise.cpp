@@ -57,6 +57,22 @@ std::vector<endpoint> take(std::vector<endpoint>& leaves, const Rule& rule) {
   return taken;
 }
 
+// The rank of another group with the same place in it, or the last one of a smaller group.
+int opposite(int rank, int in_group_of, int width, int ranks) {
+  const int first = in_group_of / width * width;
+  return std::min({first + rank % width, first + width - 1, ranks - 1});
+}
+
+// Where a multicast from `root` enters the group of these leaves, which is taken out of them: at
+// the root's place, so that roots all over a group use all links between two groups. A rank that is
+// no leaf gets scratch.
+endpoint entrance(composition& c, const primitive& p, int root, std::vector<endpoint>& leaves,
+                  int width) {
+  const int rank = opposite(root, leaves[0].rank, width, c.what.ranks);
+  const auto own = take(leaves, [&](const endpoint& l) { return l.rank == rank; });
+  return own.empty() ? endpoint{rank, c.take_scratch(rank, p.bytes)} : own[0];
+}
+
 void check_group(int group) {
   if (group < 1)
     base::fail(errc::invalid_argument, "groups of " + std::to_string(group) + " ranks",
@@ -128,19 +144,11 @@ std::vector<std::vector<endpoint>> nodes_after(const primitive& p, int group, in
   return all;
 }
 
-// The rank of another node with the same place in it, or the last one of a smaller node.
-int opposite(int rank, int in_node_of, int group, int ranks) {
-  const int first = in_node_of / group * group;
-  return std::min({first + rank % group, first + group - 1, ranks - 1});
-}
-
 void ring_multicast(composition& c, const primitive& p, int group, substeps& made) {
   endpoint from = p.root;
   std::size_t hop = 0;
   for (auto& leaves : nodes_after(p, group, c.what.ranks)) {
-    const int rank = opposite(p.root.rank, leaves[0].rank, group, c.what.ranks);
-    const auto own = take(leaves, [&](const endpoint& l) { return l.rank == rank; });
-    const endpoint gate = own.empty() ? endpoint{rank, c.take_scratch(rank, p.bytes)} : own[0];
+    const endpoint gate = entrance(c, p, p.root.rank, leaves, group);
     made.add(hop++, transfer(p, from, gate));
     made.add(hop, like(p, gate, leaves));
     from = gate;
@@ -208,16 +216,6 @@ class tree_builder {
     return p;
   }
 
-  // The leaf of a group that stands for it: the one at the root's place in its group, or the next.
-  endpoint delegate(int root, const std::vector<endpoint>& leaves, int width) const {
-    const int wanted = root % width;
-    const auto behind = [&](const endpoint& l) {
-      return (l.rank % width - wanted + width) % width;
-    };
-    return *std::min_element(leaves.begin(), leaves.end(),
-                             [&](const auto& a, const auto& b) { return behind(a) < behind(b); });
-  }
-
   // Leaves by the groups of a level, in order.
   std::vector<std::vector<endpoint>> by_group(std::vector<endpoint> leaves, int width) const {
     std::stable_sort(leaves.begin(), leaves.end(),
@@ -233,34 +231,29 @@ class tree_builder {
   void spread(const primitive& p, endpoint root, std::vector<endpoint> leaves, std::size_t depth) {
     if (leaves.empty()) return;
     const int width = m_widths[depth];
-    std::vector<endpoint> delegates;
+    std::vector<endpoint> entrances;
     for (auto& group : by_group(std::move(leaves), width)) {
       endpoint head = root;
       if (group[0].rank / width != root.rank / width) {
-        head = delegate(root.rank, group, width);
-        delegates.push_back(head);
-        std::erase_if(group, [&](const endpoint& l) { return l.rank == head.rank; });
+        head = entrance(m_composition, p, root.rank, group, width);
+        entrances.push_back(head);
       }
       if (depth + 1 < m_widths.size()) spread(p, head, std::move(group), depth + 1);
     }
-    m_made.add(depth, at_level(like(p, root, std::move(delegates)), depth));
+    m_made.add(depth, at_level(like(p, root, std::move(entrances)), depth));
   }
 
   void gather(const primitive& p, endpoint root, std::vector<endpoint> leaves, std::size_t depth) {
     const int width = m_widths[depth];
     std::vector<endpoint> parts;
     for (auto& group : by_group(std::move(leaves), width)) {
-      const bool home = group[0].rank / width == root.rank / width;
-      const bool ready = group.size() == 1 && (!home || group[0].rank == root.rank);
-      if (ready) {
+      const int rank = opposite(root.rank, group[0].rank, width, m_composition.what.ranks);
+      if (group.size() == 1 && group[0].rank == rank) {
         parts.push_back(group[0]);
         continue;
       }
       endpoint sum = root;
-      if (!home) {
-        const int rank = delegate(root.rank, group, width).rank;
-        sum = {rank, m_composition.take_scratch(rank, p.bytes)};
-      }
+      if (rank != root.rank) sum = {rank, m_composition.take_scratch(rank, p.bytes)};
       gather(p, sum, std::move(group), depth + 1);
       parts.push_back(sum);
     }

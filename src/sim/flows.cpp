@@ -5,32 +5,27 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace sucl::sim {
 namespace {
 
-constexpr double slack = 1e-9;             // relative: rounding, not want
-constexpr double put_off = 0.01;           // of the time that a flow takes
-constexpr std::size_t many_bundles = 256;  // from here on
+constexpr double slack = 1e-9;            // relative: rounding, not want
+constexpr double put_off = 0.01;          // of the time that a flow takes
+constexpr std::size_t many_bundles = 64;  // from here on
 
 bool over(double wanted, double capacity) { return wanted > capacity * (1 + slack); }
 
+std::uint64_t hash(const demands& through) {
+  std::uint64_t h = 0;
+  for (const demand& d : through) {
+    h = (h ^ d.limit) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(d.weight * 16);
+    h ^= h >> 32;
+  }
+  return h;
+}
+
 }  // namespace
-
-std::size_t flows::same_limits::operator()(std::uint32_t b) const {
-  std::size_t hash = 0;
-  for (const demands::one& d : (*all)[b].through)
-    hash = (hash ^ d.limit) * 0x9e3779b97f4a7c15u + static_cast<std::size_t>(d.weight * 16);
-  return hash ^ hash >> 32;
-}
-
-bool flows::same_limits::operator()(std::uint32_t a, std::uint32_t b) const {
-  const demands &x = (*all)[a].through, &y = (*all)[b].through;
-  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                    [](const demands::one& p, const demands::one& q) {
-                      return p.limit == q.limit && p.weight == q.weight;
-                    });
-}
 
 std::uint32_t flows::add_limit(double capacity) {
   m_limits.emplace_back().capacity = capacity;
@@ -44,20 +39,27 @@ void flows::touch(std::uint32_t index) {
   m_changed.push_back(index);
 }
 
-// The bundle of all flows through these limits, which stays when it is empty.
+// A bundle stays when it is empty.
 std::uint32_t flows::bundle_of(const demands& through) {
   const auto fresh = static_cast<std::uint32_t>(m_bundles.size());
-  bundle& b = m_bundles.emplace_back();
-  b.through = through;
-  const auto [known, is_fresh] = m_by_limits.insert(fresh);
-  if (!is_fresh) {
-    m_bundles.pop_back();
-    return *known;
+  std::uint32_t& first = m_by_limits.try_emplace(hash(through), none).first->second;
+  for (std::uint32_t known = first; known != none; known = m_bundles[known].alike) {
+    const auto others = this->through(m_bundles[known]);
+    if (std::equal(through.begin(), through.end(), others.begin(), others.end(),
+                   [](const demand& a, const demand& b) {
+                     return a.limit == b.limit && a.weight == b.weight;
+                   }))
+      return known;
   }
+  bundle& b = m_bundles.emplace_back();
+  b.alike = std::exchange(first, fresh);
+  b.first = static_cast<std::uint32_t>(m_demands.size());
+  m_demands.insert(m_demands.end(), through.begin(), through.end());
+  b.last = static_cast<std::uint32_t>(m_demands.size());
   m_is_open.push_back(false);
   m_next_rate.push_back(-1);
   b.bound = std::numeric_limits<double>::infinity();
-  for (const demands::one& d : through) {
+  for (const demand& d : through) {
     const double alone = m_limits[d.limit].capacity / d.weight;
     if (alone >= b.bound) continue;
     b.bound = alone;
@@ -69,7 +71,7 @@ std::uint32_t flows::bundle_of(const demands& through) {
 // One more flow goes through the limits of a bundle.
 void flows::join(std::uint32_t index, double bytes) {
   bundle& b = m_bundles[index];
-  for (demands::one& d : b.through) {
+  for (demand& d : through(b)) {
     limit& l = m_limits[d.limit];
     if (b.members.empty()) {
       d.place = static_cast<std::uint32_t>(l.bundles.size());
@@ -85,7 +87,7 @@ void flows::join(std::uint32_t index, double bytes) {
 // One flow less goes through them; the bundle has lost it already.
 void flows::leave(std::uint32_t index) {
   const bundle& b = m_bundles[index];
-  for (const demands::one& d : b.through) {
+  for (const demand& d : through(b)) {
     limit& l = m_limits[d.limit];
     --l.count;
     // From nothing again where it can be, so that rounding does not pile up.
@@ -95,13 +97,12 @@ void flows::leave(std::uint32_t index) {
     const std::uint32_t last = l.bundles.back();
     l.bundles[d.place] = last;
     l.bundles.pop_back();
-    for (demands::one& other : m_bundles[last].through)
+    for (demand& other : through(m_bundles[last]))
       if (other.limit == d.limit) other.place = d.place;
   }
 }
 
-void flows::start(const demands& through, double bytes, std::uint32_t owner, ticks now) {
-  const std::uint32_t index = bundle_of(through);
+void flows::start(std::uint32_t index, double bytes, std::uint32_t owner, ticks now) {
   join(index, bytes);
   bundle& b = m_bundles[index];
   if (b.members.empty()) {
@@ -113,13 +114,13 @@ void flows::start(const demands& through, double bytes, std::uint32_t owner, tic
   std::push_heap(b.members.begin(), b.members.end(), ends_later);
   if (b.rate > 0 && b.members.front().owner == owner) set_first_end(index, now);
   m_started.push_back(index);
-  postpone(expected(through, bytes), now);
+  postpone(expected(b, bytes), now);
 }
 
 // Seconds that a flow takes if its limits are shared evenly.
-double flows::expected(const demands& through, double bytes) const {
+double flows::expected(const bundle& b, double bytes) {
   double seconds = 0;
-  for (const demands::one& d : through) {
+  for (const demand& d : through(b)) {
     const limit& l = m_limits[d.limit];
     seconds = std::max(seconds, d.weight * static_cast<double>(l.count) / l.capacity);
   }
@@ -216,7 +217,7 @@ void flows::open_bundle(std::uint32_t index) {
   m_open_bundles.push_back(index);
   bundle& b = m_bundles[index];
   b.first_share = static_cast<std::uint32_t>(m_shares.size());
-  for (const demands::one& d : b.through) {
+  for (const demand& d : through(b)) {
     limit& l = m_limits[d.limit];
     if (!l.tight) continue;
     if (!l.open) {

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <unordered_set>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 namespace sucl::sim {
@@ -21,32 +21,35 @@ using ticks = std::int64_t;
 inline constexpr double ticks_per_second = 1e10;
 inline constexpr ticks never = std::numeric_limits<ticks>::max();
 
-/// The limits that a flow goes through, each with how much of it a byte takes; none twice.
+/// What a flow takes of a limit.
+struct demand {
+  std::uint32_t limit = 0;
+  std::uint32_t place = 0;  ///< of the flow's bundle among those of the limit
+  double weight = 0;        ///< of the limit for each byte
+};
+
+/// The limits that a flow goes through; none twice.
 class demands {
  public:
   static constexpr std::size_t most = 16;
-  struct one {
-    std::uint32_t limit = 0;
-    std::uint32_t place = 0;  ///< of the flow's bundle among those of the limit
-    double weight = 0;
-  };
 
   void add(std::uint32_t limit, double weight) {
-    for (one& d : *this)
+    for (demand& d : *this)
       if (d.limit == limit) {
         d.weight += weight;
         return;
       }
     m_all[m_size++] = {limit, 0, weight};
   }
-  one* begin() { return m_all.data(); }
-  one* end() { return m_all.data() + m_size; }
-  const one* begin() const { return m_all.data(); }
-  const one* end() const { return m_all.data() + m_size; }
+  demand* begin() { return m_all.data(); }
+  demand* end() { return m_all.data() + m_size; }
+  const demand* begin() const { return m_all.data(); }
+  const demand* end() const { return m_all.data() + m_size; }
   bool empty() const { return m_size == 0; }
+  std::size_t size() const { return m_size; }
 
  private:
-  std::array<one, most> m_all;
+  std::array<demand, most> m_all;
   std::uint32_t m_size = 0;
 };
 
@@ -59,8 +62,12 @@ class flows {
   /// A new limit, in bytes a second.
   std::uint32_t add_limit(double capacity);
 
-  /// A flow of `bytes`; `owner` comes back when it ends. Its rate is known after settle().
-  void start(const demands& through, double bytes, std::uint32_t owner, ticks now);
+  /// The number of the bundle of all flows through these limits.
+  std::uint32_t bundle_of(const demands& through);
+
+  /// A flow of `bytes` in a bundle; `owner` comes back when it ends. Its rate is known after
+  /// settle().
+  void start(std::uint32_t bundle, double bytes, std::uint32_t owner, ticks now);
 
   /// When the next flow ends, or rates must be settled though nothing else happens; a time that is
   /// never reached if there is neither. After settle().
@@ -84,6 +91,8 @@ class flows {
   double capacity(std::uint32_t limit) const { return m_limits[limit].capacity; }
 
  private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
   struct limit {
     double capacity = 0;
     double wanted = 0;  // of it, if every flow went as fast as its other limits let it alone
@@ -102,11 +111,12 @@ class flows {
     std::uint32_t number = 0;  // in the order in which they started
   };
   struct bundle {
-    demands through;
-    std::vector<flow> members;  // a heap: the first to end in front
-    double rate = 0;            // of each flow
-    double served = 0;          // bytes of each flow since there was none, at `since`
-    double bound = 0;           // the rate that a flow would have alone
+    std::uint32_t first = 0, last = 0;  // of m_demands
+    std::uint32_t alike = none;         // the next bundle whose limits have the same hash
+    std::vector<flow> members;          // a heap: the first to end in front
+    double rate = 0;                    // of each flow
+    double served = 0;                  // bytes of each flow since there was none, at `since`
+    double bound = 0;                   // the rate that a flow would have alone
     ticks since = 0;
     ticks end = never;        // of the first flow
     std::uint32_t place = 0;  // in the heap of ends
@@ -120,12 +130,6 @@ class flows {
     std::uint32_t limit = 0;
     double weight = 0;
   };
-  struct same_limits {
-    const std::vector<bundle>* all;
-    std::size_t operator()(std::uint32_t b) const;
-    bool operator()(std::uint32_t a, std::uint32_t b) const;
-  };
-
   static bool ends_later(const flow& a, const flow& b) {
     return a.until != b.until ? a.until > b.until : a.number > b.number;
   }
@@ -133,7 +137,9 @@ class flows {
     const ticks x = m_bundles[a].end, y = m_bundles[b].end;
     return x != y ? x < y : a < b;
   }
-  std::uint32_t bundle_of(const demands& through);
+  std::span<demand> through(const bundle& b) {
+    return {m_demands.data() + b.first, m_demands.data() + b.last};
+  }
   void join(std::uint32_t bundle, double bytes);
   void leave(std::uint32_t bundle);
   void serve(bundle& b, ticks now);
@@ -144,7 +150,7 @@ class flows {
   void remove_end(std::uint32_t bundle);
   void touch(std::uint32_t limit);
   void postpone(double part, ticks now);
-  double expected(const demands& through, double bytes) const;
+  double expected(const bundle& b, double bytes);
   void set_rate(std::uint32_t bundle, double rate, ticks now);
   void gather(std::uint32_t seed);
   void open_bundle(std::uint32_t bundle);
@@ -156,10 +162,10 @@ class flows {
   std::uint32_t m_number = 0;
   std::vector<limit> m_limits;
   std::vector<bundle> m_bundles;
-  std::unordered_set<std::uint32_t, same_limits, same_limits> m_by_limits{
-      0, same_limits{&m_bundles}, same_limits{&m_bundles}};
-  std::vector<std::uint32_t> m_changed;       // limits
-  std::vector<std::uint32_t> m_started;       // bundles
+  std::vector<demand> m_demands;                                 // of all bundles
+  std::unordered_map<std::uint64_t, std::uint32_t> m_by_limits;  // bundles by the hash of these
+  std::vector<std::uint32_t> m_changed;                          // limits
+  std::vector<std::uint32_t> m_started;                          // bundles
   ticks m_postponed_to = never;               // when rates must be settled at the latest
   std::size_t m_last_filled = 0;              // bundles that got new rates last time
   std::vector<std::uint32_t> m_open_bundles;  // what is being filled

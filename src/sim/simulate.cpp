@@ -48,11 +48,12 @@ struct thread {
 
 // Bytes on their way: of a message, or of a part of a kernel.
 struct movement {
-  demands through;
   double bytes = 0;
+  std::uint32_t bundle = 0;
   std::uint32_t thread[2] = {};  // of a message both sides, of a transfer or kernel twice the same
   std::uint32_t ticket[2] = {};
   bool kernel = false;
+  bool free = false;  // nothing limits it
 };
 
 struct event {
@@ -202,10 +203,15 @@ class simulation {
 
   void begin_movement(std::uint32_t i) {
     const movement& m = m_movements[i];
-    if (m.through.empty())
+    if (m.free)
       end_movement(i);
     else
-      m_flows.start(m.through, m.bytes, i, m_now);
+      m_flows.start(m.bundle, m.bytes, i, m_now);
+  }
+
+  void set_limits(movement& m, const demands& through) {
+    m.free = through.empty();
+    if (!m.free) m.bundle = m_flows.bundle_of(through);
   }
 
   void end_movement(std::uint32_t i) {
@@ -334,9 +340,11 @@ class simulation {
     m.ticket[0] = a.ticket;
     m.thread[1] = b.thread;
     m.ticket[1] = b.ticket;
-    m_limits.add_memory(m.through, from, 1);
-    m_limits.add_memory(m.through, to, 1);
-    m_limits.add_message(m.through, from, to, w.level, w.transport);
+    demands through;
+    m_limits.add_memory(through, from, 1);
+    m_limits.add_memory(through, to, 1);
+    m_limits.add_message(through, from, to, w.level, w.transport);
+    set_limits(m, through);
     m_events.push({m_now + w.latency, m_number++, index, true});
   }
 
@@ -377,22 +385,24 @@ class simulation {
     const bool reduces = i.op == opcode::reduce;
     const std::int32_t source = plan::is_remote(i.src) ? i.peer : own;
     const std::int32_t target = plan::is_remote(i.dst) ? i.peer : own;
-    m_limits.add_kernel(m.through, own,
+    demands through;
+    m_limits.add_kernel(through, own,
                         reduces ? m_machine.local.reduce_rate : m_machine.local.copy_rate);
-    m_limits.add_memory(m.through, source, 1);
+    m_limits.add_memory(through, source, 1);
     // What is reduced into is read and written once a kernel.
-    if (first) m_limits.add_memory(m.through, target, reduces ? 2 : 1);
+    if (first) m_limits.add_memory(through, target, reduces ? 2 : 1);
     ticks latency = m_launch_latency;
     if (source != target) {
       const way w = way_of(source, target, i.level);
       count_message(source, target, w, i.bytes);
-      m_limits.add_message(m.through, source, target, w.level, w.transport);
+      m_limits.add_message(through, source, target, w.level, w.transport);
       if (target != own && reduces) {
         count_message(target, source, w, i.bytes);
-        m_limits.add_message(m.through, target, source, w.level, w.transport);
+        m_limits.add_message(through, target, source, w.level, w.transport);
       }
       latency += w.latency;
     }
+    set_limits(m, through);
     m_events.push({m_now + latency, m_number++, at, true});
   }
 

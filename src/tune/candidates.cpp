@@ -192,6 +192,7 @@ std::vector<published> hiccl_sets(const problem& p, const sim::machine& m) {
   shape tree = own;
   if (own.factors.size() > 1 && nodes > 1) tree = with_outer(own, factors_up_to(nodes, 2));
   add("tree", tree, 1, width);
+  if (rooted(p.kind) && !rooted_vector && width > 1) add("tree without stripes", tree, 1, 1);
   if (rooted_vector && own.factors.size() > 1) add("ring+tree", own, nodes, width);
   return list;
 }

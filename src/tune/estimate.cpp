@@ -285,18 +285,27 @@ class guesser {
       composed_root(m_bytes * m_ranks, true);
       rooted_blocks(m_bytes);
     } else if (k == kind::alltoall || k == kind::alltoallv) {
-      spread({m_ranks, 1, 1, {}}, m_bytes, false);
+      composed_pairs();
     } else {
       rooted_blocks(m_bytes);
     }
   }
 
-  // A block between the root and each other rank.
+  // A block for each pair: along each level what belongs to other groups, through one rank each.
+  void composed_pairs() {
+    if (m_hierarchy.size() < 2) return spread({m_ranks, 1, 1, {}}, m_bytes, false);
+    for (const group& g : levels_of_composition())
+      add(g, 1, m_ranks * (g.size - 1) / g.size, m_bytes, false);
+  }
+
+  // A block between the root and each other rank. Stripes and hierarchies take it through several
+  // ranks of the root's node.
   void rooted_blocks(double block) {
-    const double stripes = m_recipe.algorithm == "composed" ? m_recipe.stripe : 1;
-    if (stripes > 1)
-      add({stripes, 1, 1 / m_ranks, {}}, 1, m_ranks, block * (stripes - 1) / stripes, false);
-    spread({m_ranks, 1, stripes / m_ranks, {}}, block / stripes, false);
+    double rails = m_recipe.algorithm == "composed" ? m_recipe.stripe : 1;
+    if (m_hierarchy.size() > 1)
+      rails = std::max(rails, std::min(m_ranks / m_hierarchy[0], inside(0)));
+    if (rails > 1) add({rails, 1, 1 / m_ranks, {}}, 1, m_ranks, block * (rails - 1) / rails, false);
+    spread({m_ranks, 1, rails / m_ranks, {}}, block / rails, false);
   }
 
   estimate segmented() {

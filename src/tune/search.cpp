@@ -47,7 +47,7 @@ constexpr int least_fitted = 8;
 constexpr double near_fit = 0.1;
 // Budget for more channels of the best plans, on top.
 constexpr double beyond = 1.25;
-constexpr double nearly_best = 1.02;
+constexpr double worthwhile = 0.98;  // what they must promise, and how near to the best
 
 // A recipe in any number of channels.
 struct family {
@@ -71,7 +71,7 @@ class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 1e7 + 6e3 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : 5e6 + 6e3 * p.ranks;
   }
 
   search_result run() {
@@ -182,11 +182,14 @@ class searcher {
     return most;
   }
 
-  // Whether another family was faster with as many channels, and promises as much.
+  // Whether another family was faster with as many channels, and promises as much: by its forecast,
+  // and by the work of its busiest part, which no number of channels makes shorter.
   bool outdone(const family& f) const {
     const auto known = m_leaders.find(f.channels);
-    return known != m_leaders.end() && known->second.seconds < f.seconds &&
-           0.98 * known->second.forecast < f.forecast;
+    if (known == m_leaders.end()) return false;
+    const family& leader = known->second;
+    return leader.seconds < f.seconds && 0.98 * leader.forecast < f.forecast &&
+           better * leader.busiest < f.busiest;
   }
 
   static double work_of_next(const family& f) { return f.work * f.next / f.channels; }
@@ -217,34 +220,44 @@ class searcher {
     f.seconds = time.seconds;
     f.work = m_work[plan::to_text(deep)];
     f.instructions = m_built;
-    foresee(f, std::max(f.seconds - rest / channels, f.busiest), rest);
+    const double fixed = std::max(f.seconds - rest / channels, f.busiest);
+    // What few channels leave idle many may fill, so a first fit counts as half of the truth.
+    foresee(f, f.steady ? fixed : (fixed + f.busiest) / 2, rest);
     const auto [leader, first] = m_leaders.emplace(channels, f);
     if (!first && f.seconds < leader->second.seconds) leader->second = f;
   }
 
   // More channels for the best plans, if there are many already.
   void reach() {
+    m_most_work = m_spent + beyond * m_budget;
     if (extrapolate()) return;
-    const double most_work = m_spent + beyond * m_budget;
-    // Others that may do as well in as many channels.
-    const int deepest = m_result.best[0].how.pipeline;
-    for (const family& f : m_families)
-      if (f.channels < deepest && in_depth(f, deepest) < nearly_best * best() &&
-          m_spent + f.work * deepest / f.channels <= most_work && can_take(f.how, deepest))
-        simulate(in_channels(f.how, deepest), most_work - m_spent, best());
+    // Others that promise more in more channels than there was work for.
+    for (const family& f : m_families) {
+      int deepest = f.channels;
+      for (const int depth : depths)
+        if (depth > f.channels && in_depth(f, depth) < worthwhile * in_depth(f, deepest) &&
+            can_afford(f, depth) && can_take(f.how, depth))
+          deepest = depth;
+      if (deepest > f.channels && worthwhile * in_depth(f, deepest) < best())
+        simulate(in_channels(f.how, deepest), m_most_work - m_spent, best());
+    }
     for (bool better_one = true; better_one;) {
       const found seed = m_result.best[0];
       better_one = false;
-      for (const int times : {4, 2}) {
-        const int depth = seed.how.pipeline * times;
+      for (const double times : {4.0, 2.0, 0.5}) {
+        const int depth = static_cast<int>(seed.how.pipeline * times);
         const double work = m_work[plan::to_text(seed.how)] * times;
-        if (better_one || seed.how.pipeline < least_fitted || m_spent + work > most_work ||
+        if (better_one || seed.how.pipeline < least_fitted || m_spent + work > m_most_work ||
             depth > depths[std::size(depths) - 1] || !can_take(seed.how, depth))
           continue;
-        simulate(in_channels(seed.how, depth), most_work - m_spent, seed.seconds);
+        simulate(in_channels(seed.how, depth), m_most_work - m_spent, seed.seconds);
         better_one = best() < better * seed.seconds;
       }
     }
+  }
+
+  bool can_afford(const family& f, int depth) const {
+    return m_spent + f.work * depth / f.channels <= m_most_work;
   }
 
   // Where simulating a plan in more channels would cost too much: a steady fit is right to some
@@ -383,7 +396,8 @@ class searcher {
   const search_options& m_options;
   double m_budget = 0;
   double m_spent = 0;
-  double m_built = 0;  // instructions of the latest plan
+  double m_most_work = 0;  // that may be spent in the end
+  double m_built = 0;      // instructions of the latest plan
   std::vector<family> m_families;
   std::map<int, family> m_leaders;  // the fastest by number of channels
   std::set<std::pair<double, double>> m_deepened;

@@ -23,6 +23,8 @@ struct cell {
   std::uint64_t bytes;
 };
 
+// What the simulator does not tell apart: it puts off rates, which moves times by some thousandths.
+constexpr double resolution = 2e-3;
 constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20;
 
 sim::machine shipped(const char* name) {
@@ -46,7 +48,7 @@ TEST_P(search_of, is_not_worse_than_published_parameters) {
       sim::simulate_options o;
       o.most_seconds = best.seconds;  // no need to know how much worse it is
       const sim::prediction t = sim::simulate(plan::build(p, s.how), m, o);
-      EXPECT_TRUE(t.gave_up || t.seconds >= best.seconds * (1 - 1e-9))
+      EXPECT_TRUE(t.gave_up || t.seconds >= best.seconds * (1 - resolution))
           << s.source << " takes " << t.seconds << " s: " << plan::to_text(s.how)
           << "\nsearch takes " << best.seconds << " s: " << plan::to_text(best.how);
     }
@@ -60,6 +62,7 @@ INSTANTIATE_TEST_SUITE_P(sample, search_of,
                                          cell{"alps", kind::alltoall, 16, 8 * KiB},
                                          cell{"frontier", kind::scatter, 32, 8 * MiB},
                                          cell{"frontier", kind::broadcast, 32, 256 * MiB},
+                                         cell{"aurora", kind::broadcast, 48, 1024 * MiB},
                                          cell{"aurora", kind::allreduce, 48, 1024 * MiB},
                                          cell{"aurora", kind::reduce, 48, 1024 * MiB},
                                          cell{"aurora", kind::reduce_scatter_block, 48, 256 * MiB},

@@ -166,10 +166,26 @@ TEST(plan_factorise, prunes_groups_without_leaves) {
   composition c = composition::custom(24, 1, 1, 4);
   c.multicast(in(0), out(0), 4, 0, {13, 22});
   c = factorise(derive_outcome(c), {2, 6, 2});
-  ASSERT_EQ(c.steps.size(), 2u);
-  EXPECT_EQ(to_text(c.steps[0][0]), "multicast 0:send+0 -> 13:recv+0, 4 bytes");
-  EXPECT_EQ(to_text(c.steps[1][0]), "multicast 13:recv+0 -> 22:recv+0, 4 bytes @1");
+  ASSERT_EQ(c.steps.size(), 3u);
+  EXPECT_EQ(to_text(c.steps[0][0]), "multicast 0:send+0 -> 12:scratch+0, 4 bytes");
+  EXPECT_EQ(to_text(c.steps[1][0]), "multicast 12:scratch+0 -> 22:recv+0, 4 bytes @1");
+  EXPECT_EQ(to_text(c.steps[2][0]), "multicast 12:scratch+0 -> 13:recv+0, 4 bytes @2");
   expect_right(c);
+}
+
+// What keeps all NICs of the root's node busy.
+TEST(plan_factorise, takes_gathers_and_scatters_through_all_ranks_of_the_node) {
+  for (const kind k : {kind::gather, kind::scatter}) {
+    const schedule s = lower(factorise(compose(make(k, 16, 3, 5), 1), {2, 2, 4}), "");
+    ASSERT_TRUE(verify(s)) << verify(s).message;
+    const opcode wanted = k == kind::gather ? opcode::receive : opcode::send;
+    for (int r = 4; r < 8; ++r) {
+      std::uint64_t across = 0;
+      for (const instruction& i : s.ranks[static_cast<std::size_t>(r)].channels[0])
+        if (i.op == wanted && i.peer / 4 != 1) across += i.bytes;
+      EXPECT_EQ(across, 3u * 12) << sucl::name(k) << ", rank " << r;
+    }
+  }
 }
 
 TEST(plan_factorise, is_right_for_uneven_groups_or_refuses) {

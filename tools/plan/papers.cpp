@@ -3,6 +3,7 @@
 #include "papers.hpp"
 
 #include "format.hpp"
+#include "measured.hpp"
 #include "progress.hpp"
 #include "source.hpp"
 
@@ -24,9 +25,11 @@ using plan::recipe;
 constexpr double forever = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t most_work = 40'000'000;  // of one simulation
 
-constexpr kind eight[] = {
-    kind::scatter,   kind::broadcast, kind::gather,   kind::reduce, kind::reduce_scatter_block,
-    kind::allgather, kind::alltoall,  kind::allreduce};
+constexpr kind eight[] = {kind::broadcast, kind::reduce,    kind::gather,
+                          kind::scatter,   kind::allgather, kind::reduce_scatter_block,
+                          kind::allreduce, kind::alltoall};
+
+bool takes_vectors(kind k) { return k == kind::broadcast || k == kind::reduce; }
 
 // Simulated seconds; infinity where the plan takes longer than `most` or too much work.
 double timed(const problem& p, const recipe& r, const sim::machine& m, double most = 0) {
@@ -51,7 +54,7 @@ problem of_largest(kind k, int ranks, std::uint64_t largest) {
   problem_options o;
   o.collective = sucl::name(k);
   o.ranks = ranks;
-  const bool whole = k == kind::broadcast || k == kind::reduce || k == kind::allreduce;
+  const bool whole = takes_vectors(k) || k == kind::allreduce;
   const std::uint64_t block = whole ? largest : largest / static_cast<std::uint64_t>(ranks);
   return make_problem(o, block / 4 * 4);
 }
@@ -79,7 +82,7 @@ double bound(const problem& p, const sim::machine& m) {
   const double nics = network.ports * network.port_bandwidth;
   const double ranks = p.ranks, width = node_width(m);
   const double outside = ranks / (ranks - width);
-  if (p.kind == kind::broadcast || p.kind == kind::reduce) return nics;
+  if (takes_vectors(p.kind)) return nics;
   if (p.kind == kind::allreduce) return nics * outside / 2;
   if (p.kind == kind::alltoall) return nics * outside / width;
   return nics * outside;
@@ -93,13 +96,25 @@ struct geometric {
     log_sum += std::log(ratio);
     ++count;
   }
-  std::string text() const { return count ? number_text(std::exp(log_sum / count)) + "x" : "-"; }
+  double mean() const { return std::exp(log_sum / count); }
+  std::string text() const { return count ? number_text(mean()) + "x" : "-"; }
+};
+
+// What each step added, over several sets of bars.
+struct gains {
+  geometric hierarchy, striping, pipelining;
+  void add(const measured_bars& b) {
+    const double before = b.striping > 0 ? b.striping : b.hierarchy;
+    hierarchy.add(b.hierarchy / b.direct);
+    if (b.striping > 0) striping.add(b.striping / b.hierarchy);
+    pipelining.add(b.pipelining / before);
+  }
 };
 
 // The best depth of a pipeline.
 double piped(const problem& p, recipe r, const sim::machine& m) {
   double best = forever;
-  for (const int depth : {1, 4, 16, 32}) {
+  for (const int depth : {1, 4, 16, 64}) {
     r.pipeline = depth;
     r.stagger = depth > 1 ? 1 : 0;
     best = std::min(best, timed(p, r, m, best == forever ? 0 : best));
@@ -107,48 +122,81 @@ double piped(const problem& p, recipe r, const sim::machine& m) {
   return best;
 }
 
+// The bars of HiCCL's figure 8, simulated.
+measured_bars simulated_bars(const problem& p, const sim::machine& m, int nodes, bool ring) {
+  const auto rate = [&](double seconds) { return throughput(p, seconds) / 1e9; };
+  const tune::shape own = tune::machine_shape(m, p.ranks);
+  recipe r = composed(p, ring ? own : tune::with_outer(own, tune::factors_up_to(nodes, 2)));
+  if (ring) r.ring = nodes;
+  measured_bars b;
+  b.direct = rate(timed(p, composed(p, {{p.ranks}, {"any"}}), m));
+  b.hierarchy = rate(timed(p, r, m));
+  if (takes_vectors(p.kind)) {
+    r.stripe = node_width(m);
+    b.striping = rate(timed(p, r, m));
+  }
+  b.pipelining = rate(piped(p, r, m));
+  return b;
+}
+
+// A simulated figure, and the measured one where there is one.
+std::string both(double simulated, double measured) {
+  if (simulated <= 0) return "-";
+  return number_text(simulated) + (measured > 0 ? " (" + number_text(measured) + ")" : "");
+}
+
+// One machine of figure 8; adds to what the steps gained, simulated and measured.
+paper_table steps_on(const sim::machine& m, const paper_options& o, gains& of_model,
+                     gains& of_paper) {
+  const int ranks = o.nodes * node_width(m);
+  paper_table t{
+      m.name + ", " + std::to_string(o.nodes) + " nodes, " + std::to_string(ranks) +
+          " ranks, largest buffer " + bytes_text(o.bytes) + ": GB/s",
+      {"collective", "direct", "+ hierarchy", "+ striping", "+ pipelining", "bound", "search"},
+      {}};
+  for (const kind k : eight)
+    for (const bool ring : {true, false}) {
+      if (ring && !takes_vectors(k)) continue;
+      const problem p = of_largest(k, ranks, o.bytes);
+      if (o.shown) o.shown->at(m.name + ", " + sucl::name(k));
+      const measured_bars is = simulated_bars(p, m, o.nodes, ring);
+      const measured_bars* const was = o.nodes == 4 ? measured(m.name, k, ring) : nullptr;
+      const measured_bars paper = was ? *was : measured_bars{};
+      of_model.add(is);
+      if (was) of_paper.add(paper);
+      const char* const shape = !takes_vectors(k) ? "" : ring ? ", ring" : ", tree";
+      t.rows.push_back(
+          {sucl::name(k) + std::string(shape), both(is.direct, paper.direct),
+           both(is.hierarchy, paper.hierarchy), both(is.striping, paper.striping),
+           both(is.pipelining, paper.pipelining), number_text(bound(p, m) / 1e9),
+           ring ? "" : number_text(throughput(p, searched(p, m, o).best[0].seconds) / 1e9)});
+    }
+  return t;
+}
+
 // HiCCL's figure 8: what each optimization adds.
 std::vector<paper_table> steps(const paper_options& o) {
   std::vector<paper_table> tables;
+  paper_table means{"geometric means of what each step gains, simulated and (measured)",
+                    {"machine", "hierarchy", "striping", "pipelining"},
+                    {}};
+  const auto pair = [](const geometric& is, const geometric& was) {
+    return is.text() + (was.count ? " (" + was.text() + ")" : "");
+  };
+  const auto add_means = [&](const std::string& name, const gains& is, const gains& was) {
+    means.rows.push_back({name, pair(is.hierarchy, was.hierarchy), pair(is.striping, was.striping),
+                          pair(is.pipelining, was.pipelining)});
+  };
+  geometric all_model, all_paper;
   for (const sim::machine& m : o.machines) {
-    const int ranks = o.nodes * node_width(m);
-    paper_table t{m.name + ", " + std::to_string(o.nodes) + " nodes, " + std::to_string(ranks) +
-                      " ranks, largest buffer " + bytes_text(o.bytes) + ": GB/s",
-                  {"collective", "direct", "+ hierarchy", "+ striping", "+ pipelining", "ring",
-                   "search", "bound", "hierarchy", "striping", "pipelining"},
-                  {}};
-    geometric hierarchy, striping, pipelining;
-    for (const kind k : eight) {
-      const problem p = of_largest(k, ranks, o.bytes);
-      if (o.shown) o.shown->at(m.name + ", " + sucl::name(k));
-      const tune::shape own = tune::machine_shape(m, ranks);
-      const tune::shape tree = tune::with_outer(own, tune::factors_up_to(o.nodes, 2));
-      const double direct = timed(p, composed(p, {{ranks}, {"any"}}), m);
-      const double levels = timed(p, composed(p, tree), m);
-      recipe r = composed(p, tree);
-      r.stripe = rooted(k) ? node_width(m) : 1;
-      const double striped = timed(p, r, m);
-      const double deep = piped(p, r, m);
-      double ring = forever;
-      if (k == kind::broadcast || k == kind::reduce) {
-        r.hierarchy = own.factors;
-        r.via = own.vias;
-        r.ring = o.nodes;
-        ring = piped(p, r, m);
-      }
-      const double found = searched(p, m, o).best[0].seconds;
-      hierarchy.add(direct / levels);
-      if (r.stripe > 1) striping.add(levels / striped);
-      pipelining.add(striped / std::min(deep, ring));
-      t.rows.push_back(
-          {sucl::name(k), rate(p, direct), rate(p, levels), rate(p, striped), rate(p, deep),
-           rate(p, ring), rate(p, found), number_text(bound(p, m) / 1e9), times(direct, levels),
-           r.stripe > 1 ? times(levels, striped) : "-", times(striped, std::min(deep, ring))});
-    }
-    t.rows.push_back({"geometric mean", "", "", "", "", "", "", "", hierarchy.text(),
-                      striping.text(), pipelining.text()});
-    tables.push_back(std::move(t));
+    gains is, was;
+    tables.push_back(steps_on(m, o, is, was));
+    add_means(m.name, is, was);
+    all_model.add(is.hierarchy.mean());
+    if (was.hierarchy.count) all_paper.add(was.hierarchy.mean());
   }
+  means.rows.push_back({"all", pair(all_model, all_paper), "", ""});
+  tables.push_back(std::move(means));
   return tables;
 }
 
@@ -160,8 +208,8 @@ std::vector<paper_table> rings(const paper_options& o) {
                     " channels",
                 {"nodes", "ring", "formula", "off", "tree", "formula", "off", "ring is faster"},
                 {}};
-  const double nics = m.levels[0].ports * m.levels[0].port_bandwidth;
-  const double latency = m.levels[0].transports[0].latency;
+  const sim::level& network = m.levels[0];
+  const double latency = network.transports[0].latency;
   for (const int nodes : {2, 4, 8, 16, 32}) {
     const problem p = of_largest(kind::broadcast, nodes * node_width(m), o.bytes);
     const tune::shape own = tune::machine_shape(m, p.ranks);
@@ -176,8 +224,13 @@ std::vector<paper_table> rings(const paper_options& o) {
     r.hierarchy = tree_shape.factors;
     r.via = tree_shape.vias;
     const double tree = timed(p, r, m);
-    const double part = static_cast<double>(o.bytes) / depth / nics;
-    const double ring_model = (nodes - 1 + depth - 1) * (latency + part) + part;
+    // A NIC of a ring sends and receives at once, but at its ends.
+    const double one_way = network.port_bandwidth;
+    const double relayed =
+        nodes > 2 && network.port_both > 0 ? std::min(one_way, network.port_both / 2) : one_way;
+    const double part = static_cast<double>(o.bytes) / depth / network.ports / one_way;
+    const double hop = part * one_way / relayed;
+    const double ring_model = (nodes - 1 + depth - 1) * (latency + hop) + part;
     const double tree_model = std::log2(nodes) * depth * part + std::log2(nodes) * latency + part;
     const auto off = [](double is, double model) {
       return number_text((is / model - 1) * 100, 2) + " %";
@@ -195,7 +248,7 @@ std::vector<paper_table> depths(const paper_options& o) {
   const sim::machine& m = o.machines[0];
   const int ranks = o.nodes * node_width(m);
   for (const kind k : {kind::gather, kind::scatter, kind::broadcast, kind::reduce}) {
-    const bool vectors = k == kind::broadcast || k == kind::reduce;
+    const bool vectors = takes_vectors(k);
     paper_table t{m.name + ", " + std::to_string(ranks) + " ranks, " + sucl::name(k) + " by " +
                       (vectors ? "ring and tree" : "tree") + ": GB/s by depth of the pipeline",
                   {"bytes", "1", "2", "4", "8", "16", "32", "64", "128"},
@@ -205,7 +258,7 @@ std::vector<paper_table> depths(const paper_options& o) {
       const tune::shape own = tune::machine_shape(m, ranks);
       recipe r =
           composed(p, vectors ? own : tune::with_outer(own, tune::factors_up_to(o.nodes, 2)));
-      r.stripe = node_width(m);
+      if (vectors) r.stripe = node_width(m);
       if (vectors) r.ring = o.nodes;
       std::vector<std::string> row{bytes_text(bytes)};
       for (const int depth : {1, 2, 4, 8, 16, 32, 64, 128}) {
