@@ -38,20 +38,16 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
 }
 
 // Messages that kernels carry faster than the libraries of the vendors. Between two ranks a push to
-// the other is all that there is to do; gather and scatter, which libraries cut into messages, gain
-// only while they are small. Among more ranks every push goes to all of them, so what is not cut
-// into slices is left to libraries earlier.
+// the other is all that there is to do; long gathers and scatters are the same with a library.
+// Among more ranks every push goes to all of them, so what is not cut into slices is left to
+// libraries earlier.
 std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
-  constexpr std::uint64_t kibi = 1 << 10, mebi = 1 << 20, most = range{}.high;
+  constexpr std::uint64_t kibi = 1 << 10, mebi = 1 << 20;
   const auto ranks = static_cast<std::uint64_t>(scope.ranks);
   if (scope.nodes > 1) return {{}};
   if (ranks > 2) return {{0, what == SUCL_KIND_ALLREDUCE ? 8 * mebi : 512 * kibi / ranks}};
-  switch (what) {
-    case SUCL_KIND_BROADCAST: return {{0, 256 * kibi}, {2 * mebi, most}};
-    case SUCL_KIND_GATHER:
-    case SUCL_KIND_SCATTER: return {{0, 512 * kibi}};
-    default: return {{}};
-  }
+  if (what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER) return {{0, mebi}};
+  return {{}};
 }
 
 bool lists(const names& list, std::string_view word) {
