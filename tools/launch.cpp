@@ -4,10 +4,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <thread>
 
 extern char** environ;
 
@@ -45,6 +47,21 @@ std::set<std::string> names_to_forward(const environment& env, const mpi_flavour
   return names;
 }
 
+// A slip of the keyboard must not bring a machine down. Who has several of them knows how many
+// ranks they bear.
+void check_ranks(int ranks) {
+  for (const char* job : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"})
+    if (std::getenv(job)) return;
+  const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int most = std::max(256, 64 * processors);
+  if (ranks > most)
+    throw exit_error(exit_code::failure,
+                     std::to_string(ranks) + " ranks are too many for this machine, which has " +
+                         std::to_string(processors) + " processors. Start at most " +
+                         std::to_string(most) +
+                         ", or, on several machines, start the program with mpiexec or srun.");
+}
+
 }  // namespace
 
 words launcher_command(const environment& env, const job& what) {
@@ -64,6 +81,7 @@ words launcher_command(const environment& env, const job& what) {
 }
 
 void launch(const environment& env, const job& what) {
+  check_ranks(what.ranks);
   const std::string& launcher = what.flavour->launcher;
   if (access(launcher.c_str(), X_OK) != 0)
     throw exit_error(exit_code::failure, "the launcher of " + what.flavour->name + ", '" +

@@ -39,10 +39,11 @@ class Case(unittest.TestCase):
         return path
 
     def sucl(self, *arguments, code=0, **variables):
-        """Runs the program, checks its exit code, and returns what it wrote."""
+        """Runs the program, checks its exit code, and returns what it wrote. A variable that is
+        None is not set."""
         environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith("SUCL_")}
-        environment.update(variables)
+                       if not name.startswith("SUCL_")} | variables
+        environment = {name: value for name, value in environment.items() if value is not None}
         done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder.name,
                               env=environment, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=LIMIT)
@@ -240,6 +241,10 @@ class Run(Case):
 
     def test_exit_code_is_the_jobs(self):
         self.run_ranks("-n", 2, "--", "sh", "-c", "exit 3", code=3)
+
+    def test_too_many_ranks_are_refused(self):
+        done = self.run_ranks("-n", 1 << 20, "--", "true", code=1, SLURM_JOB_ID=None)
+        self.assertRegex(done.stderr, r"1048576 ranks .* has \d+ processors. Start at most \d+")
 
     def test_print_runs_nothing(self):
         done = self.run_ranks("-n", 2, "--print", "--", "sh", "-c", "touch here")
