@@ -184,8 +184,9 @@ struct maker {
   int groups_for(std::uint64_t bytes) const {
     constexpr std::uint64_t enough = 64 << 10;
     const auto all = static_cast<std::uint64_t>(s.groups);
-    return static_cast<int>(std::clamp(bytes / enough, (all + 1) / 2, all));
+    return static_cast<int>(std::clamp(bytes / enough, half_of_groups(), all));
   }
+  std::uint64_t half_of_groups() const { return (static_cast<std::uint64_t>(s.groups) + 1) / 2; }
 
   void choose_way() {
     job& j = k.what;
@@ -193,8 +194,8 @@ struct maker {
     j.source = j.target = all;
     if (known && most <= s.shape.small) {
       const auto each = quad_bytes * static_cast<unsigned>(s.items);
-      const auto least = (static_cast<std::uint64_t>(s.groups) + 1) / 2;
-      k.groups = static_cast<int>(std::clamp<std::uint64_t>((most + each - 1) / each, 1, least));
+      k.groups = static_cast<int>(
+          std::clamp<std::uint64_t>((most + each - 1) / each, 1, half_of_groups()));
       j.how = way::small;
       return;
     }
