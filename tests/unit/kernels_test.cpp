@@ -193,7 +193,8 @@ core::kernel_settings small_lanes() {
   return s;
 }
 
-void for_devices(int size, reach how, const std::function<void(const job&)>& body) {
+void for_devices(int size, reach how, const std::function<void(const job&)>& body,
+                 const core::kernel_settings& settings = small_lanes()) {
   core::registry registry;
   const auto& ipc = registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", {}});
   const auto& model = registry.open({"mock", SUCL_TEST_MODULES "/libsucl_backend_mock.so", {}});
@@ -206,7 +207,7 @@ void for_devices(int size, reach how, const std::function<void(const job&)>& bod
     const auto mock = create_channel(model, other);
     thread_device device(how != reach::none);
     const auto kernels = core::kernel_channel(std::make_unique<kernel_comm>(
-        lender_of(real, how), for_kernels, device, info.rank, info.size, small_lanes()));
+        lender_of(real, how), for_kernels, device, info.rank, info.size, settings));
     body({kernels, mock, device, info});
     destroy(kernels);
     destroy(mock);
@@ -263,6 +264,21 @@ TEST_P(kernels_with, agree_with_the_definitions) {
       EXPECT_GT(j.device.used[2], 0);
     }
   });
+}
+
+// Neither words that nobody has written yet nor the flags of lines starting again may pass for
+// data.
+TEST(kernels, go_on_after_very_many_operations) {
+  for (const std::uint64_t before : {(1ull << 31) - 20, (1ull << 32) - 20, (1ull << 40) - 20}) {
+    auto settings = small_lanes();
+    settings.operations = before;
+    for_devices(
+        3, reach::all,
+        [&](const job& j) {
+          for (std::uint64_t seed = 1; seed <= 40; ++seed) compare(j, seed + 9000, nullptr, 0);
+        },
+        settings);
+  }
 }
 
 // Some ranks use memory that all map and some do not: whether it is used directly they find out.

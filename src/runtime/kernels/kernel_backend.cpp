@@ -99,10 +99,11 @@ kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_devi
   m_setting.ranks = size;
   m_setting.shape = shape_of(settings);
   m_setting.items = device.items;
-  m_setting.groups = static_cast<int>(
-      std::min<std::uint64_t>(settings.groups, static_cast<std::uint64_t>(device.groups)));
+  m_setting.groups =
+      m_memory.least(std::min(static_cast<std::int32_t>(settings.groups), device.groups));
   m_setting.two_shot = settings.two_shot;
   m_setting.direct = std::max(settings.direct, settings.small + 1);
+  m_epoch = settings.operations;
   m_abort = device.allocate_host(sizeof(std::uint32_t));
 }
 
@@ -113,10 +114,11 @@ kernel_comm::~kernel_comm() {
 
 void kernel_comm::abort() { std::atomic_ref(*abort_word()).store(1, std::memory_order_release); }
 
-// The flags of lines have 32 bits, and 0 is what fresh memory has.
+// The flags of lines have 32 bits, and 0 is what fresh memory has. Even and odd numbers take turns
+// all the same.
 void kernel_comm::next_epoch() {
-  do ++m_epoch;
-  while (static_cast<std::uint32_t>(m_epoch) == 0);
+  m_previous = m_epoch++;
+  if (static_cast<std::uint32_t>(m_epoch) == 0) m_epoch += 2;
 }
 
 void* kernel_comm::aside(std::uint64_t bytes) {
@@ -142,7 +144,7 @@ void* kernel_comm::start(const sucl_operation& o, void* target) {
   auto& j = kernel.what;
   next_epoch();
   j.epoch = m_epoch;
-  j.await = m_heard_all ? 0 : m_epoch - 1;
+  j.await = m_heard_all ? 0 : m_previous;
   m_heard_all = hears_all(kernel, o.kind);
   j.announces = !m_heard_all;
   if (o.kind == SUCL_KIND_BARRIER) kernel.to = m_memory.spare();

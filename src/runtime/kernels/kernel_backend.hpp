@@ -25,6 +25,7 @@ struct kernel_settings {
   std::uint64_t two_shot;  ///< from here ranks share the work of allreduce, reduce and broadcast
   std::uint64_t direct = 1 << 20;
   std::uint64_t groups = kernels::most_groups;
+  std::uint64_t operations = 0;  ///< that count as done; for trying what comes after very many
 
   /// What is good for so many ranks on one node: each sends to all others.
   explicit kernel_settings(int ranks);
@@ -65,7 +66,7 @@ class kernel_comm {
   std::shared_ptr<void> m_abort;  ///< a word in the host's memory
   std::vector<std::shared_ptr<void>> m_aside;
   std::uint64_t m_aside_bytes = 0;
-  std::uint64_t m_epoch = 0;
+  std::uint64_t m_epoch = 0, m_previous = 0;
   bool m_heard_all = true;  ///< in the operation before
 };
 
