@@ -6,6 +6,7 @@
 #include "runtime/core_services.hpp"
 #include "runtime/exec/plan_backend.hpp"
 #include "runtime/kernels/kernel_backend.hpp"
+#include "runtime/levels/level_backend.hpp"
 #include "runtime/messages/message_backend.hpp"
 #include "runtime/registry.hpp"
 
@@ -112,6 +113,8 @@ json describe(core::registry& registry, const core::backend_source& source) {
     return describe_built_in(core::message_backend());
   if (source.name == core::kernel_backend_name && source.file.empty())
     return describe_built_in(core::kernel_backend());
+  if (source.name == core::level_backend_name && source.file.empty())
+    return describe_built_in(core::level_backend());
   const core::backend_handle& backend = registry.open(source);
   return {{"found", true},
           {"path", std::filesystem::weakly_canonical(backend.path).string()},

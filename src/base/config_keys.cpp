@@ -336,6 +336,7 @@ std::vector<backend_entry> built_in_backends() {
           {"messages", "", {"*"}, true, {}},
           {"ipc", "", {}, true, {}},
           {"kernels", "", {"cuda", "hip"}, true, {}},
+          {"levels", "", {"*"}, true, {}},
           {"mock", "", {}, false, {}}};
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/kernels/kernel_backend.hpp"
 #include "runtime/layers/trace.hpp"
 #include "runtime/layers/validate.hpp"
+#include "runtime/levels/level_backend.hpp"
 #include "runtime/messages/message_backend.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/self_backend.hpp"
@@ -45,6 +46,25 @@ std::size_t index_of(const base::config& settings, const char* name) {
   for (std::size_t i = 0; i < settings.backends.size(); ++i)
     if (settings.backends[i].name == name) return i;
   return settings.backends.size();
+}
+
+bool some_rule_names(const base::config& settings, const char* name) {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const base::rule& r) {
+    return std::find(r.backends.begin(), r.backends.end(), name) != r.backends.end();
+  });
+}
+
+// Sums in device memory, which stand for all that can be ordered on streams.
+sucl_operation probe_of_device_memory() {
+  sucl_operation o{};
+  o.struct_size = sizeof o;
+  o.kind = SUCL_KIND_ALLREDUCE;
+  o.type = SUCL_TYPE_FP32;
+  o.op = SUCL_OP_SUM;
+  o.element_size = sizeof(float);
+  o.count = 1;
+  o.send_memory = o.recv_memory = SUCL_MEMORY_DEVICE;
+  return o;
 }
 
 selection_query query_of(const sucl_operation& record, int size, bool blocking) {
@@ -97,7 +117,9 @@ void carriers::create(const base::config& settings, registry& backends, const su
                       const topology& where, const environment& around) {
   m_size = static_cast<int>(where.members.size());
   const auto platform = platform_of(where);
-  m_table = compile(settings, {platform, m_size, where.nodes}, around.tuned);
+  m_table = compile(settings,
+                    {platform, m_size, where.nodes, false, !where.device_memory_everywhere_on_host},
+                    around.tuned);
   m_by_index.assign(settings.backends.size(), -1);
   m_obstacles.assign(settings.backends.size(), "");
   m_all.reserve(settings.backends.size() + 1);
@@ -106,7 +128,7 @@ void carriers::create(const base::config& settings, registry& backends, const su
     if (!entry.enabled) {
       m_obstacles[i] = "not enabled";
     } else if (entry.name == plan_backend_name || entry.name == kernel_backend_name ||
-               entry.name == message_backend_name) {
+               entry.name == message_backend_name || entry.name == level_backend_name) {
       continue;  // come last: they use another one
     } else if (entry.name == memory_backend_name && !wants_memory(settings)) {
       m_obstacles[i] = "the backends plan, messages and kernels, which use it, are not enabled";
@@ -130,6 +152,7 @@ void carriers::create(const base::config& settings, registry& backends, const su
   }
   create_messages(settings, backends, oob, where, around);
   create_kernels(settings, oob, where, around);
+  create_levels(settings, oob, where, around);
   for (std::size_t i = 0; i < settings.backends.size(); ++i)
     if (settings.backends[i].name == plan_backend_name && !m_obstacles[i].empty())
       m_no_plans = m_obstacles[i];
@@ -288,12 +311,8 @@ std::string carriers::shared_device(const base::config& settings, const sucl_oob
   sucl_oob channel = oob;
   if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))
     throw_last(status);
-  const bool wanted =
-      std::any_of(settings.rules.begin(), settings.rules.end(), [](const base::rule& r) {
-        return std::find(r.backends.begin(), r.backends.end(), kernel_backend_name) !=
-               r.backends.end();
-      });
-  for (std::size_t a = 0; a < all.size() && !wanted; ++a)
+  if (some_rule_names(settings, kernel_backend_name)) return {};
+  for (std::size_t a = 0; a < all.size(); ++a)
     for (std::size_t b = 0; b < a; ++b)
       if (all[a] == all[b] && all[a] != kernel_device::identity_type{})
         return "ranks " + std::to_string(b) + " and " + std::to_string(a) +
@@ -344,6 +363,68 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
   add_built_in(std::move(made), i, settings, where, around);
 }
 
+// The built-in backend of two levels, on communicators of its own.
+void carriers::create_levels(const base::config& settings, const sucl_oob& oob,
+                             const topology& where, const environment& around) {
+  const std::size_t i = index_of(settings, level_backend_name);
+  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
+  std::string& obstacle = m_obstacles[i];
+  const sucl_operation sums = probe_of_device_memory();
+  const auto orders = [&](const carrier& c) {
+    const wire& w = c.wires->of(sums.kind, sums.type, sums.op, sums.element_size);
+    return w.streams && w.reaches(SUCL_MEMORY_DEVICE);
+  };
+  const auto library = std::find_if(m_all.begin(), m_all.end(), orders);
+  if (where.nodes == 1)
+    obstacle = "the ranks are on one node";
+  else if (where.nodes == m_size)
+    obstacle = "every rank is alone on its node";
+  else if (!serves(m_table, static_cast<int>(i)))
+    obstacle = "it is for device memory, or for rules";
+  else if (!some_rule_names(settings, level_backend_name) && library != m_all.end())
+    obstacle = library->name + " orders operations on the device's streams";
+  if (!obstacle.empty()) return;
+  carrier made;
+  made.name = level_backend_name;
+  made.launches = true;
+  obstacle = make_levels(settings, i, oob, where, around, made);
+  if (!agree_on(made, oob, obstacle)) return;
+  m_levels = made.levels = &levels_of(made.via);
+  add_built_in(std::move(made), i, settings, where, around);
+}
+
+// Makes the communicators in one order on every rank, and gives up on all if one does.
+std::string carriers::make_levels(const base::config& settings, std::size_t i, const sucl_oob& oob,
+                                  const topology& where, const environment& around, carrier& made) {
+  std::string problem;
+  const auto attempt = [&](const auto& work) {
+    try {
+      if (problem.empty()) work();
+    } catch (const error& e) {
+      problem = e.info().message;
+    }
+    if (!agree(oob, problem.empty()) && problem.empty()) problem = "another rank cannot";
+  };
+  const level_map map = map_levels(where.node_of, where.rank);
+  level_settings how;
+  level_parts parts;
+  attempt([&] { how = level_settings::read(settings.backends[i].settings); });
+  attempt([&] { parts.node = around.split(map.alone() ? -1 : map.node, map.local); });
+  attempt([&] {
+    if (some_rule_names(settings, level_backend_name) || !parts.node) return;
+    if (!parts.node->would_order_on_stream(probe_of_device_memory()))
+      base::fail(errc::unavailable, "within a node nothing orders operations on device streams");
+  });
+  attempt([&] {
+    const bool leads = map.local < how.leaders_of(map);
+    parts.across = around.split(leads ? map.local : -1, map.node);
+  });
+  if (problem.empty())
+    made.via = level_channel(std::make_unique<level_comm>(
+        map, how, std::move(parts), level_memory{around.scratch, around.kernels}, around.levels));
+  return problem;
+}
+
 // Creates one backend on every rank, or on none. Returns why not.
 std::string carriers::try_create(const backend_source& source, const base::config& settings,
                                  registry& backends, const sucl_oob& oob, const topology& where,
@@ -390,8 +471,10 @@ void carriers::add_layers(carrier& made, const base::config& settings, const top
 bool carriers::usable(int backend, const sucl_operation& record) {
   const int index = m_by_index[static_cast<std::size_t>(backend)];
   if (index < 0) return false;
-  auto& wires = *m_all[static_cast<std::size_t>(index)].wires;
-  return wires.of(record.kind, record.type, record.op, record.element_size).carried;
+  const carrier& c = m_all[static_cast<std::size_t>(index)];
+  const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+  // What would be converted on the host first is better off there.
+  return w.carried && !(c.levels && w.convert);
 }
 
 const carrier& carriers::choose(const sucl_operation& record, bool blocking,
@@ -442,6 +525,8 @@ std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::string text = render(e);
   if (e.backend == kernel_backend_name)
     text += "  kernels work " + kernels_of(m_kernels).memory().description() + "\n";
+  if (e.backend == level_backend_name)
+    text += "  on this rank: " + m_levels->describe(record) + "\n";
   if (by_event.backend != e.backend)
     text += "  by event " + by_event.backend + ": " + by_event.considered.back().source + ", " +
             by_event.considered.back().why + "\n";
@@ -478,6 +563,10 @@ std::string carriers::reach() const {
   return text;
 }
 
+void carriers::check() {
+  if (m_levels) m_levels->check();
+}
+
 void carriers::abort() {
   for (auto& c : m_all) c.via.table->abort(c.via.comm);
 }
@@ -489,6 +578,7 @@ void carriers::destroy(bool keep) {
   }
   m_all.clear();
   m_plans = m_lender = m_kernels = m_messages = {};
+  m_levels = nullptr;
   m_by_index.assign(m_by_index.size(), -1);
   for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);
   m_oobs.clear();

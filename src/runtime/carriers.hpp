@@ -16,6 +16,7 @@
 #include "runtime/topology.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,11 @@ namespace sucl::core {
 SUCL_CORE_API std::string control_plane_file(const base::config& settings,
                                              const std::string& flavour);
 
+class communicator;
+class level_comm;
+class scratch_pool;
+struct level_queue;
+
 /// One backend that every rank of the communicator has, with the layers above it.
 struct carrier {
   std::string name;
@@ -33,6 +39,7 @@ struct carrier {
   std::unique_ptr<wire_table> wires;  ///< what it carries, and how the rest travels
   bool beside = false;                ///< it goes on while a caller is inside another backend
   bool launches = false;  ///< it launches kernels on the queue that post() is told of as `stream`
+  level_comm* levels = nullptr;  ///< of the built-in backend of two levels
 };
 
 /// The backends of a communicator. Made collectively, from the same configuration on every rank.
@@ -51,6 +58,11 @@ class carriers {
     void* native_context = nullptr;
     kernel_device* kernels = nullptr;    ///< null: the device has no kernels
     const tune::table* tuned = nullptr;  ///< must stay; null: none
+    level_queue* levels = nullptr;       ///< null: the device has no native streams
+    scratch_pool* scratch = nullptr;     ///< of the host; must outlive the carriers
+    /// Makes a communicator of the ranks that give the same colour, in the order of their keys;
+    /// null for a negative one. Collective.
+    std::function<std::shared_ptr<communicator>(int colour, int key)> split;
   };
 
   /// Creates each enabled backend that serves the communicator's platform and can be used on all
@@ -82,7 +94,9 @@ class carriers {
   const channel& messages() const { return m_messages; }
   /// The built-in backend of kernels without layers; null where it is not used.
   const channel& kernels() const { return m_kernels; }
-  /// Why there are none.
+  /// Throws what failed in the steps of earlier operations, if nobody was told.
+  void check();
+  /// Why there are no plans.
   const std::string& why_no_plans() const { return m_no_plans; }
 
   /// Gives up everything in flight.
@@ -107,6 +121,10 @@ class carriers {
                        const topology& where, const environment& around);
   void create_kernels(const base::config& settings, const sucl_oob& oob, const topology& where,
                       const environment& around);
+  void create_levels(const base::config& settings, const sucl_oob& oob, const topology& where,
+                     const environment& around);
+  std::string make_levels(const base::config& settings, std::size_t i, const sucl_oob& oob,
+                          const topology& where, const environment& around, carrier& made);
   std::string no_shared_memory(const base::config& settings) const;
   std::string no_host_memory(const base::config& settings, const topology& where) const;
   bool agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle) const;
@@ -124,6 +142,7 @@ class carriers {
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
   channel m_plans, m_lender, m_kernels, m_messages;
+  level_comm* m_levels = nullptr;
   std::string m_no_plans = "the backend plan is not enabled";
   selection_table m_table;
   int m_size = 1;

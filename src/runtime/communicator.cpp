@@ -27,9 +27,10 @@ scratch_pool pool_of(const device_services& device) {
 }  // namespace
 
 communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
-                           device_services device)
+                           device_services device, bool is_part)
     : m_process(std::move(owner)),
       m_group(group),
+      m_is_part(is_part),
       m_device(std::move(device)),
       m_scratch(pool_of(m_device)) {
   const auto* control = m_process->control();
@@ -45,10 +46,11 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   m_topology = discover(oob, rank, size, m_device.self);
   m_id = m_process->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);
-  m_carriers.create(
-      m_process->settings(), m_process->backends(), oob, m_topology,
-      {m_id, m_process->rank(), control ? control->group_native(group) : nullptr,
-       m_device.native_device, m_device.native_context, m_device.kernels, m_tuned.get()});
+  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology,
+                    {m_id, m_process->rank(), control ? control->group_native(group) : nullptr,
+                     m_device.native_device, m_device.native_context, m_device.kernels,
+                     m_tuned.get(), m_device.levels, &m_scratch,
+                     [this](int colour, int key) { return make_part(colour, key); }});
   m_pace = tuned_pace(m_tuned.get());
   m_staging.rank = rank;
   m_staging.size = size;
@@ -68,7 +70,7 @@ communicator::~communicator() {
   } catch (const error&) {
     // A destructor has nobody to tell; what failed was logged where it failed.
   }
-  m_process->note_gone();
+  if (!m_is_part) m_process->note_gone();
 }
 
 node* communicator::take_node() {
@@ -125,6 +127,7 @@ void communicator::throw_if_shut_down() const {
 void communicator::throw_if_ended() {
   throw_if_shut_down();
   if (m_broken) throw error(*m_broken);
+  m_carriers.check();
   if (m_untold) {
     const error_info info = *m_untold;
     m_untold.reset();
@@ -401,9 +404,25 @@ std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   return m_carriers.explain(k, bytes, t, o);
 }
 
-std::string communicator::carrier_of(const sucl_operation& record) {
+std::string communicator::carrier_of(const sucl_operation& record, bool blocking) {
   std::lock_guard lock(m_mutex);
-  return m_carriers.choose(record, true).name;
+  return m_carriers.choose(record, blocking).name;
+}
+
+sucl_group* communicator::split_group(int colour, int key) {
+  const auto* control = m_process->control();
+  sucl_group* group = nullptr;
+  if (control)
+    if (const auto status = control->group_split(m_group, colour, key, &group))
+      throw_last(status, control->name, "split", rank());
+  return group;
+}
+
+// One that works for this one, on the same device. Null where the colour is negative.
+std::shared_ptr<communicator> communicator::make_part(int colour, int key) {
+  sucl_group* group = split_group(colour, key);
+  if (colour < 0) return nullptr;
+  return std::make_shared<communicator>(m_process, group, m_device, true);
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
@@ -415,12 +434,7 @@ std::shared_ptr<communicator> communicator::split(int colour, int key, device_se
     arrival.kind = SUCL_KIND_BARRIER;
     run(arrival, {});
   }
-  const auto* control = m_process->control();
-  sucl_group* group = nullptr;
-  if (control) {
-    if (const auto status = control->group_split(m_group, colour, key, &group))
-      throw_last(status, control->name, "split", rank());
-  }
+  sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
   return m_process->make_communicator(group, std::move(device));
 }

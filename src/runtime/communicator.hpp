@@ -23,6 +23,7 @@
 namespace sucl::core {
 
 class process;
+struct level_queue;
 
 /// A counted reference to an issued operation.
 class ticket {
@@ -77,6 +78,7 @@ struct device_services {
   void* native_device = nullptr;
   void* native_context = nullptr;
   kernel_device* kernels = nullptr;  ///< null: the device runs no kernels of SuCL's
+  level_queue* levels = nullptr;     ///< null: the device has no native streams
   stream_work streams;
   /// Of host memory that the device reaches, for staging; null: ordinary memory.
   scratch_pool::allocate_function allocate = nullptr;
@@ -92,8 +94,10 @@ struct device_services {
 /// issuing.
 class SUCL_CORE_API communicator : public std::enable_shared_from_this<communicator> {
  public:
-  /// Takes over `group`. Collective.
-  communicator(std::shared_ptr<process> owner, sucl_group* group, device_services device);
+  /// Takes over `group`. Collective. `is_part`: of another communicator, which ends it, and which
+  /// is watched in its stead.
+  communicator(std::shared_ptr<process> owner, sucl_group* group, device_services device,
+               bool is_part = false);
   ~communicator();
   communicator(const communicator&) = delete;
   communicator& operator=(const communicator&) = delete;
@@ -114,6 +118,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// order it there, or if something before it has to be posted by the host first: then it is one
   /// for issue(). `shape` and the kinds of memory must be final, addresses need not be.
   std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& shape);
+
+  /// Whether it would do so now. The answer of a communicator that is part of another one, for
+  /// whoever issues all its operations.
+  bool would_order_on_stream(const sucl_operation& record);
 
   /// Posts it; its memory is in the record, or in node::parts. From inside the command that owns
   /// the stream's order at that moment. Never throws: failures are kept for check().
@@ -180,8 +188,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
-  /// Its name, for a record whose arrays are complete.
-  std::string carrier_of(const sucl_operation& record);
+  /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
+  std::string carrier_of(const sucl_operation& record, bool blocking = true);
 
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
@@ -215,6 +223,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void post(node& n);
   void post_as_it_is(node& n);
   bool orders_on_stream(const sucl_operation& record, const layouts& shape, const carrier& c);
+  bool may_go_on_stream(const sucl_operation& record, const layouts& shape, const carrier& c);
+  sucl_group* split_group(int colour, int key);
+  std::shared_ptr<communicator> make_part(int colour, int key);
   void drain_streams();
   void deliver_done(std::unique_lock<std::mutex>& lock);
   bool test(node& n);
@@ -238,6 +249,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   std::shared_ptr<process> m_process;
   sucl_group* m_group;
+  const bool m_is_part;
   topology m_topology;
   std::uint64_t m_id = 0;
   std::string m_label;

@@ -34,11 +34,11 @@ std::size_t communicator::place_of(const sucl_operation& asked) {
   return number * 0x9e3779b97f4a7c15u >> (64 - 4);
 }
 
-// Whether something in flight would stand still while a backend blocks: plans do not go on inside
-// MPI, and other ranks may need them before they call MPI.
+// Whether something in flight would stand still while a backend blocks: plans and steps do not go
+// on inside MPI, and other ranks may need them before they call MPI.
 bool communicator::needs_progress_beside(const carrier& c) const {
   return std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
-    return n->via && n->via != &c && n->via->name == plan_backend_name;
+    return n->via && n->via != &c && (n->via->levels || n->via->name == plan_backend_name);
   });
 }
 

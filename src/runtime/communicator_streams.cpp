@@ -5,6 +5,7 @@
 #include "runtime/communicator.hpp"
 
 #include "base/error.hpp"
+#include "runtime/levels/level_backend.hpp"
 #include "runtime/process.hpp"
 
 #include <sched.h>
@@ -19,6 +20,7 @@ bool communicator::orders_on_stream(const sucl_operation& record, const layouts&
                                     const carrier& c) {
   const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
   if (!w.streams && record.kind != SUCL_KIND_GROUP) return false;
+  if (c.levels && !c.levels->orders_on_stream(record)) return false;
   const bool dense = !shape.send && !shape.recv && shape.parts.empty();
   if (dense && travels_as_it_is(record, w, m_staging)) return true;
   const auto how = plan_adaptation(record, shape, *c.wires, m_staging);
@@ -28,15 +30,28 @@ bool communicator::orders_on_stream(const sucl_operation& record, const layouts&
          c.wires->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
 }
 
+bool communicator::may_go_on_stream(const sucl_operation& record, const layouts& shape,
+                                    const carrier& c) {
+  if (!orders_on_stream(record, shape, c) || !may_post(record)) return false;
+  // Steps of an operation that the host carries are still to come, and this one's would overtake.
+  if (c.levels &&
+      std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) { return n->via == &c; }))
+    return false;
+  // The host posts what stands before it when that is ready, and this one could come first.
+  return std::all_of(m_waiting.begin(), m_waiting.end(), [](node* n) { return n->on_stream; });
+}
+
+bool communicator::would_order_on_stream(const sucl_operation& record) {
+  const std::lock_guard lock(m_mutex);
+  return may_go_on_stream(record, {}, m_carriers.choose(record, false));
+}
+
 std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record,
                                                     const layouts& shape) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   const carrier& c = m_carriers.choose(record, false);
-  if (!orders_on_stream(record, shape, c) || !may_post(record)) return std::nullopt;
-  // The host posts what stands before it when that is ready, and this one could come first.
-  if (std::any_of(m_waiting.begin(), m_waiting.end(), [](node* n) { return !n->on_stream; }))
-    return std::nullopt;
+  if (!may_go_on_stream(record, shape, c)) return std::nullopt;
   node* n = take_node();
   fill(*n, record, shape, false);
   n->via = &c;

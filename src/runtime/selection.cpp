@@ -140,7 +140,7 @@ struct compiler {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
       if (b.name == plan_backend_name || b.name == kernel_backend_name ||
-          b.name == message_backend_name)
+          b.name == message_backend_name || b.name == level_backend_name)
         continue;
       if (b.name == memory_backend_name && b.platforms.empty()) continue;  // it only lends memory
       if (!b.enabled && b.platforms.empty()) continue;
@@ -162,6 +162,17 @@ struct compiler {
     for (const range& bytes : sizes)
       add(selection_stage::platform, -1, backend, bytes, every_memory,
           scope.nodes > 1 ? "it is for the ranks of one node" : "");
+  }
+
+  // Where MPI would copy every rank's data through the host. Whatever memory a rank uses: others
+  // may use device memory in the same operation.
+  void add_levels(sucl_kind what) {
+    const int backend = index_of(level_backend_name);
+    if (backend < 0 || c.default_backend != reference_backend || what > SUCL_KIND_EXSCAN) return;
+    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
+    if (!b.enabled || !scope.device || scope.nodes == 1 || !lists(b.platforms, scope.platform))
+      return;
+    add(selection_stage::built_in, -1, backend);
   }
 
   // Where MPI would be next, because nobody asked for something else.
@@ -199,7 +210,7 @@ const candidate* before_messages(const selection_table& table, const std::vector
   for (const candidate& c : list) {
     const std::string& name = table.backends[static_cast<std::size_t>(c.backend)];
     if (!c.ruled_out.empty() || name == plan_backend_name || name == kernel_backend_name ||
-        name == memory_backend_name)
+        name == memory_backend_name || name == level_backend_name)
       continue;
     if (name != message_backend_name) return &c;
     if (c.bytes.everything() && (c.memories & 1u << SUCL_MEMORY_SYSTEM)) return nullptr;
@@ -280,6 +291,8 @@ std::string merit(const selection_table& table, const candidate& c) {
     case selection_stage::built_in:
       if (table.backends[static_cast<std::size_t>(c.backend)] == message_backend_name)
         return "ranks of a node exchange messages through shared memory";
+      if (table.backends[static_cast<std::size_t>(c.backend)] == level_backend_name)
+        return "device memory leaves its node once, after the node's ranks have combined it";
       return table.scope.nodes > 1 ? "nodes combine and share what they send"
                                    : "faster than MPI within a node";
     case selection_stage::default_backend: return "nothing before it applies";
@@ -311,6 +324,7 @@ selection_table compile(const base::config& c, const selection_scope& scope,
     work.add_kernels(static_cast<sucl_kind>(k), first);
     work.add_platform_backends();
     if (!first.front().everything()) work.add_kernels(static_cast<sucl_kind>(k), {{}});
+    work.add_levels(static_cast<sucl_kind>(k));
     work.add_plans(static_cast<sucl_kind>(k));
     work.add_messages(static_cast<sucl_kind>(k));
     work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));

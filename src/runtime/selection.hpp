@@ -10,11 +10,11 @@
 ///   3. the rows of the tuning table, if there is one;
 ///   4. SuCL's own kernels for the messages that they carry faster on devices; the enabled backends
 ///      of the communicator's platform, in the order of the configuration; kernels for the others;
-///   5. unless a default backend is configured, SuCL's own plans for memory that the host reads,
-///   and
-///      for messages the backend messages. Both ends of a message must choose alike whatever each
-///      knows of it, so this one carries all messages of a communicator, or none where a candidate
-///      of another backend comes before it for any;
+///   5. unless a default backend is configured, for ranks with device memory on several nodes steps
+///      within nodes and between them (levels); SuCL's own plans for memory that the host reads,
+///      and for messages the backend messages. Both ends of a message must choose alike whatever
+///      each knows of it, so this one carries all messages of a communicator, or none where a
+///      candidate of another backend comes before it for any;
 ///   6. the default backend, and last MPI.
 /// choose() takes the first candidate that fits the message and can carry it. The answer is the
 /// same on every rank as long as the questions and the capabilities are.
@@ -50,12 +50,16 @@ inline constexpr const char* message_backend_name = "messages";
 /// The built-in backend of SuCL's own kernels on devices.
 inline constexpr const char* kernel_backend_name = "kernels";
 
+/// The built-in backend of steps within each node and between nodes.
+inline constexpr const char* level_backend_name = "levels";
+
 /// What selection knows of a communicator.
 struct selection_scope {
   std::string platform = "host";  ///< canonical name, mixed_platforms, or "host" without devices
   int ranks = 1;
   int nodes = 1;
-  bool reads = false;  ///< the ranks may copy from each other's memory
+  bool reads = false;   ///< the ranks may copy from each other's memory
+  bool device = false;  ///< some rank has device memory that its host does not reach
 };
 
 /// What selection knows of an operation.

@@ -5,6 +5,7 @@
 #include "sycl/gate.hpp"
 #include "sycl/kernel_launcher.hpp"
 #include "sycl/state.hpp"
+#include "sycl/step_launcher.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -84,6 +85,7 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   }
   m_number = native_number(d);
   m_streams = std::make_unique<stream_tracker>();
+  m_levels = std::make_unique<step_launcher>(*this);
   m_pinned = std::make_unique<pinned_memory>(m_copies);
   m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());
 #ifdef SYCL_IMPLEMENTATION_ACPP
@@ -98,6 +100,7 @@ core::device_services device::services() {
   s.kernels = m_kernels.get();
   if (!m_streams) return s;
   s.native_device = &m_number;
+  s.levels = m_levels.get();
   s.streams = {m_streams.get(),
                [](void* t) { return static_cast<stream_tracker*>(t)->pending_since(); },
                [](void* t) { static_cast<stream_tracker*>(t)->drain(); }};

@@ -26,7 +26,7 @@ class communicator_state;
 class gates;
 
 /// One queue's device: where pointers point, and copies for staging.
-class device {
+class device : public std::enable_shared_from_this<device> {
  public:
   device(const ::sycl::queue& queue, const base::config& settings);
   ~device();
@@ -78,6 +78,7 @@ class device {
   core::device_copier m_copier;
   std::unique_ptr<stream_tracker> m_streams;
   std::unique_ptr<core::kernel_device> m_kernels;
+  std::unique_ptr<core::level_queue> m_levels;
   std::unique_ptr<pinned_memory> m_pinned;
 #ifdef SYCL_IMPLEMENTATION_ACPP
   std::unique_ptr<glue::gates> m_gates;
@@ -100,6 +101,15 @@ struct buffer_use {
   bool writes = false;
   bool discards = false;  ///< all of it is overwritten
   buffer_place place;
+};
+
+/// Where kernels and steps go, one after the other, and the last one's event: what the `target` of
+/// kernel_device::launch() and level_queue::start() is.
+struct launch_target {
+  ::sycl::queue& queue;
+  std::vector<::sycl::event> deps;
+  const std::vector<buffer_use>& buffers;
+  ::sycl::event done;
 };
 
 /// Starts an operation asynchronously: after `deps`, after earlier work of an in-order queue, and

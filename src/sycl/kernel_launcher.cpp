@@ -105,18 +105,20 @@ template <class Use>
   return with_amounts(k, fold_any{k.type, k.op}, use);
 }
 
-// A command with accessors, for whose buffers the device has other addresses than the call.
+// A command with accessors, for whose buffers the device has other addresses than the call. What is
+// no buffer is at `send` or `recv`.
 template <class Kernel>
 ::sycl::event submit_buffers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
-                             const events& deps, Kernel kernel, const buffer_list& buffers) {
+                             const events& deps, Kernel kernel, const buffer_list& buffers,
+                             const std::byte* send, std::byte* recv) {
   for (const auto& use : buffers)
     (use.place.is_send ? kernel.send_start : kernel.recv_start) = use.place.start;
   if (kernel.in_place) kernel.send_start = kernel.recv_start;
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
-    h.parallel_for(range, [kernel, held = held_buffers(buffers, h)](::sycl::nd_item<1> item) {
-      const std::byte* read = held.reads[0] ? held.reads[0]->get_pointer() : nullptr;
-      std::byte* written = held.writes[0] ? held.writes[0]->get_pointer() : nullptr;
+    h.parallel_for(range, [=, held = held_buffers(buffers, h)](::sycl::nd_item<1> item) {
+      const std::byte* read = held.reads[0] ? held.reads[0]->get_pointer() : send;
+      std::byte* written = held.writes[0] ? held.writes[0]->get_pointer() : recv;
       // In place a rank may only read its receive memory, as that of a reduce which is no root.
       kernel(item, read, kernel.in_place && !written ? const_cast<std::byte*>(read) : written);
     });
@@ -161,9 +163,10 @@ void kernel_launcher::prepare() {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
   const auto range = range_of(k.groups, items);
   auto done = with_kernel(k, [&](const auto& kernel) {
-    if (!buffers.empty()) return submit_buffers(queue, range, deps, kernel, buffers);
-    return submit_pointers(queue, range, deps, kernel, static_cast<const std::byte*>(k.from),
-                           static_cast<std::byte*>(k.to));
+    const auto* send = static_cast<const std::byte*>(k.from);
+    auto* recv = static_cast<std::byte*>(k.to);
+    if (buffers.empty()) return submit_pointers(queue, range, deps, kernel, send, recv);
+    return submit_buffers(queue, range, deps, kernel, buffers, send, recv);
   });
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;

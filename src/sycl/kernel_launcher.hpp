@@ -14,14 +14,6 @@
 
 namespace sucl::glue {
 
-/// Where kernels go, for kernel_device::launch(): one after the other. And the last one's event.
-struct launch_target {
-  ::sycl::queue& queue;
-  std::vector<::sycl::event> deps;
-  const std::vector<buffer_use>& buffers;
-  ::sycl::event done;
-};
-
 /// The kernels of one communicator's device.
 class kernel_launcher final : public core::kernel_device {
  public:

@@ -22,17 +22,34 @@ struct profile {
   const char* name;
   const char* backend;  ///< that must carry the collectives
   std::vector<std::pair<const char*, const char*>> settings;
-  bool scans = true;   ///< scans too
-  bool nodes = false;  ///< several, so that plans leave what only some ranks know the counts of
+  bool (*leaves)(int kind) = nullptr;  ///< collectives that it leaves to others; null: none
 };
+
+bool prefixes(int kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN; }
+
+// Only some ranks know the counts.
+bool hidden_counts(int kind) {
+  return kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV || kind == SUCL_KIND_SCATTERV;
+}
+
+bool not_in_levels(int kind) {
+  return kind > SUCL_KIND_ALLREDUCE && kind != SUCL_KIND_ALLGATHER &&
+         kind != SUCL_KIND_REDUCE_SCATTER_BLOCK;
+}
 
 const std::vector<profile>& profiles() {
   static const std::vector<profile> all{
       {"mpi", "mpi", {{"SUCL_BACKEND_PLAN_ENABLED", "0"}, {"SUCL_BACKEND_MESSAGES_ENABLED", "0"}}},
       {"plan", "plan", {}},
       {"plan_watched", "plan", {{"SUCL_TIMEOUT", "60"}, {"SUCL_VALIDATE", "1"}}},
-      {"nodes", "plan", {{"SUCL_NODE_SIZE", "2"}}, true, true},
-      {"nodes_uneven", "plan", {{"SUCL_NODE_SIZE", "3,3,1"}}, true, true},
+      {"nodes", "plan", {{"SUCL_NODE_SIZE", "2"}}, hidden_counts},
+      {"nodes_uneven", "plan", {{"SUCL_NODE_SIZE", "3,3,1"}}, hidden_counts},
+      {"levels",
+       "levels",
+       {{"SUCL_NODE_SIZE", "2"},
+        {"SUCL_RULES", "[{ backend = \"levels\" }]"},
+        {"SUCL_BACKEND_LEVELS_SINGLE_LEADER", "256"}},
+       not_in_levels},
       {"mock", "mock", {{"SUCL_RULES", "[{ backend = \"mock\" }]"}}},
       {"staged1",
        "mpi",
@@ -61,12 +78,12 @@ const std::vector<profile>& profiles() {
         {"SUCL_BACKEND_MESSAGES_ENABLED", "0"},
         {"SUCL_TIMEOUT", "60"}}},
       // For GPUs; without a word about it they take nccl too.
-      {"nccl", "nccl", {{"SUCL_BACKEND_KERNELS_ENABLED", "0"}}, false},
+      {"nccl", "nccl", {{"SUCL_BACKEND_KERNELS_ENABLED", "0"}}, prefixes},
       // With more than two ranks, where NCCL rounds 16-bit floats more than once.
       {"nccl_exact",
        "nccl",
        {{"SUCL_BACKEND_KERNELS_ENABLED", "0"}, {"SUCL_BACKEND_NCCL_EXACT", "true"}},
-       false},
+       prefixes},
       {"kernels", "kernels", {{"SUCL_RULES", "[{ backend = \"kernels\" }]"}}},
       {"kernels_small_lanes",
        "kernels",
@@ -75,6 +92,13 @@ const std::vector<profile>& profiles() {
         {"SUCL_BACKEND_KERNELS_STAGING", "128Ki"},
         {"SUCL_BACKEND_KERNELS_TWO_SHOT", "16Ki"},
         {"SUCL_BACKEND_KERNELS_GROUPS", "4"}}},
+      // Four ranks on two nodes: kernels within each, and MPI between them.
+      {"levels_kernels",
+       "levels",
+       {{"SUCL_NODE_SIZE", "2"},
+        {"SUCL_RULES", "[{ backend = [\"levels\", \"kernels\", \"mpi\"] }]"},
+        {"SUCL_BACKEND_LEVELS_SINGLE_LEADER", "256"}},
+       not_in_levels},
       {"gpu_staged", "mpi", {{"SUCL_THRESHOLD", "-1"}}},
   };
   return all;
@@ -174,12 +198,9 @@ class suite {
   void check_carriers() {
     const std::string wanted = std::string("carried by ") + m_options.how->backend + "\n";
     for (int k = 0; k <= SUCL_KIND_EXSCAN; ++k) {
-      if (k >= SUCL_KIND_SCAN && !m_options.how->scans) continue;
+      if (m_options.how->leaves && m_options.how->leaves(k)) continue;
       const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;
-      const bool hidden =
-          k == SUCL_KIND_ALLTOALLV || k == SUCL_KIND_GATHERV || k == SUCL_KIND_SCATTERV;
-      if (hidden && m_options.how->nodes) continue;
       std::printf("not %s%s", wanted.c_str(), text.c_str());
       ++m_failures;
     }

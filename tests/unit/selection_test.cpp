@@ -99,6 +99,27 @@ TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
             "nccl");
 }
 
+TEST(Selection, LevelsGoBeforeMpiForDeviceMemoryOnSeveralNodes) {
+  const selection_scope devices{"cuda", 8, 2, false, true};
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4), devices), "nccl");
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4), devices, {"nccl"}), "levels");
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_SYSTEM), devices, {"nccl"}), "levels")
+      << "ranks that use other memory in the same operation must choose alike";
+  EXPECT_EQ(chosen("", query(kind::send, 4), devices, {"nccl", "messages"}), "mpi");
+  EXPECT_EQ(
+      chosen("", query(kind::allreduce, 4), {"cuda", 8, 1, false, true}, {"nccl", "kernels"}),
+      "mpi");
+  EXPECT_EQ(chosen("threshold = -1", query(kind::allreduce, 4), devices), "mpi");
+  EXPECT_EQ(
+      chosen("[backends.levels]\nenabled = false", query(kind::allreduce, 4), devices, {"nccl"}),
+      "mpi");
+  const std::string rule = "[[rules]]\nbackend = \"levels\"";
+  EXPECT_EQ(chosen(rule, query(kind::allreduce, 4, SUCL_MEMORY_SYSTEM), {"host", 4, 2}), "levels");
+  EXPECT_EQ(chosen(rule, query(kind::send, 4, SUCL_MEMORY_SYSTEM), {"host", 4, 2}, {"levels"}),
+            "messages")
+      << "a rule for levels leaves messages as they are";
+}
+
 TEST(Selection, ThresholdSplitsBySize) {
   const std::string text = "threshold = \"16Ki\"\n" + std::string(vendors);
   EXPECT_EQ(chosen(text, query(kind::allreduce, 0)), "mpi");
