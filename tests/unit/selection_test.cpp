@@ -106,9 +106,8 @@ TEST(Selection, LevelsGoBeforeMpiForDeviceMemoryOnSeveralNodes) {
   EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_SYSTEM), devices, {"nccl"}), "levels")
       << "ranks that use other memory in the same operation must choose alike";
   EXPECT_EQ(chosen("", query(kind::send, 4), devices, {"nccl", "messages"}), "mpi");
-  EXPECT_EQ(
-      chosen("", query(kind::allreduce, 4), {"cuda", 8, 1, false, true}, {"nccl", "kernels"}),
-      "mpi");
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4), {"cuda", 8, 1, false, true}, {"nccl", "kernels"}),
+            "mpi");
   EXPECT_EQ(chosen("threshold = -1", query(kind::allreduce, 4), devices), "mpi");
   EXPECT_EQ(
       chosen("[backends.levels]\nenabled = false", query(kind::allreduce, 4), devices, {"nccl"}),
