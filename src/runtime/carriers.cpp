@@ -384,45 +384,19 @@ void carriers::create_levels(const base::config& settings, const sucl_oob& oob,
   else if (!some_rule_names(settings, level_backend_name) && library != m_all.end())
     obstacle = library->name + " orders operations on the device's streams";
   if (!obstacle.empty()) return;
+  level_makers how{around.split,
+                   [&](bool mine) { return agree(oob, mine); },
+                   {around.scratch, around.kernels},
+                   around.levels};
+  if (!some_rule_names(settings, level_backend_name)) how.must_order = &sums;
   carrier made;
   made.name = level_backend_name;
   made.launches = true;
-  obstacle = make_levels(settings, i, oob, where, around, made);
-  if (!agree_on(made, oob, obstacle)) return;
+  made.via = make_levels(settings.backends[i].settings, map_levels(where.node_of, where.rank), how,
+                         &obstacle);
+  if (!made.via.table) return;
   m_levels = made.levels = &levels_of(made.via);
   add_built_in(std::move(made), i, settings, where, around);
-}
-
-// Makes the communicators in one order on every rank, and gives up on all if one does.
-std::string carriers::make_levels(const base::config& settings, std::size_t i, const sucl_oob& oob,
-                                  const topology& where, const environment& around, carrier& made) {
-  std::string problem;
-  const auto attempt = [&](const auto& work) {
-    try {
-      if (problem.empty()) work();
-    } catch (const error& e) {
-      problem = e.info().message;
-    }
-    if (!agree(oob, problem.empty()) && problem.empty()) problem = "another rank cannot";
-  };
-  const level_map map = map_levels(where.node_of, where.rank);
-  level_settings how;
-  level_parts parts;
-  attempt([&] { how = level_settings::read(settings.backends[i].settings); });
-  attempt([&] { parts.node = around.split(map.alone() ? -1 : map.node, map.local); });
-  attempt([&] {
-    if (some_rule_names(settings, level_backend_name) || !parts.node) return;
-    if (!parts.node->would_order_on_stream(probe_of_device_memory()))
-      base::fail(errc::unavailable, "within a node nothing orders operations on device streams");
-  });
-  attempt([&] {
-    const bool leads = map.local < how.leaders_of(map);
-    parts.across = around.split(leads ? map.local : -1, map.node);
-  });
-  if (problem.empty())
-    made.via = level_channel(std::make_unique<level_comm>(
-        map, how, std::move(parts), level_memory{around.scratch, around.kernels}, around.levels));
-  return problem;
 }
 
 // Creates one backend on every rank, or on none. Returns why not.

@@ -123,8 +123,6 @@ class carriers {
                       const environment& around);
   void create_levels(const base::config& settings, const sucl_oob& oob, const topology& where,
                      const environment& around);
-  std::string make_levels(const base::config& settings, std::size_t i, const sucl_oob& oob,
-                          const topology& where, const environment& around, carrier& made);
   std::string no_shared_memory(const base::config& settings) const;
   std::string no_host_memory(const base::config& settings, const topology& where) const;
   bool agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle) const;

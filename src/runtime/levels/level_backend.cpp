@@ -233,17 +233,31 @@ bool level_comm::advance(level_request& r) {
       r.current = {};
       ++r.next;
     }
-  } catch (const error& e) {
-    const level_step& s = r.what.steps[r.next];
-    r.failure = e.info();
-    r.failure->message = std::string(name(static_cast<kind>(s.kind))) +
-                         (s.on == level::node ? " within the node" : " between nodes") +
-                         " failed: " + r.failure->message;
-    r.failure->operation = describe(r.operation);
-    r.failure->rank = m_where.rank;
+  } catch (...) {
+    fail(r);
   }
   r.done = true;
   return true;
+}
+
+// The exception that is being handled: how the step that is under way has failed.
+void level_comm::fail(level_request& r) const {
+  error_info info;
+  try {
+    throw;
+  } catch (const error& e) {
+    info = e.info();
+  } catch (const std::exception& e) {
+    info.code = errc::internal;
+    info.message = e.what();
+  }
+  const level_step& s = r.what.steps[r.next];
+  info.message = std::string(name(static_cast<kind>(s.kind))) +
+                 (s.on == level::node ? " within the node" : " between nodes") +
+                 " failed: " + info.message;
+  info.operation = sucl::core::describe(r.operation);
+  info.rank = m_where.rank;
+  r.failure = std::move(info);
 }
 
 // Begins the step that comes next, or progresses it; true if it is done.
@@ -290,7 +304,7 @@ std::string level_comm::describe(const sucl_operation& o) {
     text += std::string(text.empty() ? "" : ", then ") + name(static_cast<kind>(s.kind)) +
             (s.on == level::node ? " within the node by " : " between nodes by ") +
             part(s).carrier_of(record_of(o, what, s, nullptr), false);
-  return text;
+  return text.empty() ? "nothing" : text;
 }
 
 const sucl_backend& level_backend() noexcept {
@@ -298,10 +312,34 @@ const sucl_backend& level_backend() noexcept {
   return table;
 }
 
-channel level_channel(std::unique_ptr<level_comm> comm) {
-  auto* c = comm.release();
-  return {&level_backend(), reinterpret_cast<sucl_state*>(c),
-          reinterpret_cast<sucl_backend_comm*>(c)};
+channel make_levels(const std::vector<std::pair<std::string, std::string>>& settings,
+                    const level_map& where, const level_makers& how, std::string* obstacle) {
+  // Every rank makes every attempt, in the same order, until one of them has failed.
+  const auto attempt = [&](const auto& work) {
+    try {
+      if (obstacle->empty()) work();
+    } catch (const error& e) {
+      *obstacle = e.info().message;
+    }
+    if (!how.agree(obstacle->empty()) && obstacle->empty())
+      *obstacle = "it cannot be used on every rank";
+  };
+  level_settings values;
+  level_parts parts;
+  attempt([&] { values = level_settings::read(settings); });
+  attempt([&] { parts.node = how.split(where.alone() ? -1 : where.node, where.local); });
+  attempt([&] {
+    if (parts.node && how.must_order && !parts.node->would_order_on_stream(*how.must_order))
+      base::fail(errc::unavailable, "within a node nothing orders operations on device streams");
+  });
+  attempt([&] {
+    const bool leads = where.local < values.leaders_of(where);
+    parts.across = how.split(leads ? where.local : -1, where.node);
+  });
+  if (!obstacle->empty()) return {};
+  auto* made = new level_comm(where, values, std::move(parts), how.memory, how.queue);
+  return {&level_backend(), reinterpret_cast<sucl_state*>(made),
+          reinterpret_cast<sucl_backend_comm*>(made)};
 }
 
 level_comm& levels_of(const channel& c) { return of(c.comm); }

@@ -13,6 +13,7 @@
 
 #include <sucl/export.hpp>
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <string>
@@ -100,6 +101,7 @@ class level_comm {
   void advance();
   bool advance(level_request& request);
   bool carry_on(level_request& request);
+  void fail(level_request& request) const;
   bool conclude(level_request* request);
 
   level_map m_where;
@@ -114,9 +116,24 @@ class level_comm {
   std::atomic<bool> m_aborted{false};
 };
 
+/// What make_levels() works with.
+struct level_makers {
+  /// As carriers::environment::split.
+  std::function<std::shared_ptr<communicator>(int colour, int key)> split;
+  std::function<bool(bool mine)> agree;  ///< whether it is true on every rank; collective
+  level_memory memory;
+  level_queue* queue = nullptr;
+  /// What has to be ordered on streams within every node of several ranks; null: nothing.
+  const sucl_operation* must_order = nullptr;
+};
+
+/// Makes the two communicators and a channel above them, on every rank or on none: then its table
+/// is null, and `*obstacle` says why. Collective.
+channel make_levels(const std::vector<std::pair<std::string, std::string>>& settings,
+                    const level_map& where, const level_makers& how, std::string* obstacle);
+
 /// Its table; `state` of its channels is the level_comm.
 SUCL_CORE_API const sucl_backend& level_backend() noexcept;
-channel level_channel(std::unique_ptr<level_comm> comm);
 level_comm& levels_of(const channel& c);
 
 }  // namespace sucl::core
