@@ -117,8 +117,10 @@ template <class Kernel>
   return queue.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     h.parallel_for(range, [=, held = held_buffers(buffers, h)](::sycl::nd_item<1> item) {
-      const std::byte* read = held.reads[0] ? held.reads[0]->get_pointer() : send;
-      std::byte* written = held.writes[0] ? held.writes[0]->get_pointer() : recv;
+      const std::byte* read = send;
+      if (held.reads[0]) read = held.reads[0]->get_pointer();
+      std::byte* written = recv;
+      if (held.writes[0]) written = held.writes[0]->get_pointer();
       // In place a rank may only read its receive memory, as that of a reduce which is no root.
       kernel(item, read, kernel.in_place && !written ? const_cast<std::byte*>(read) : written);
     });
