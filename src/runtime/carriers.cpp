@@ -478,6 +478,10 @@ std::string carriers::reach() const {
   return text;
 }
 
+void carriers::check() const {
+  if (m_kernels.table) kernels_of(m_kernels).check();
+}
+
 void carriers::abort() {
   for (auto& c : m_all) c.via.table->abort(c.via.comm);
 }

@@ -85,6 +85,9 @@ class carriers {
   /// Why there are none.
   const std::string& why_no_plans() const { return m_no_plans; }
 
+  /// Throws what work on a device has found wrong, if it has.
+  void check() const;
+
   /// Gives up everything in flight.
   void abort();
   /// Destroys the channels, and what was lent to them, unless `keep`: after abort().

@@ -125,6 +125,7 @@ void communicator::throw_if_shut_down() const {
 void communicator::throw_if_ended() {
   throw_if_shut_down();
   if (m_broken) throw error(*m_broken);
+  m_carriers.check();
   if (m_untold) {
     const error_info info = *m_untold;
     m_untold.reset();

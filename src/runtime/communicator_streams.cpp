@@ -28,6 +28,12 @@ bool communicator::orders_on_stream(const sucl_operation& record, const layouts&
          c.wires->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
 }
 
+bool communicator::launches(const sucl_operation& record) {
+  const std::lock_guard lock(m_mutex);
+  throw_if_ended();
+  return m_carriers.choose(record, false).launches;
+}
+
 std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record,
                                                     const layouts& shape) {
   std::unique_lock lock(m_mutex);

@@ -10,6 +10,8 @@
 /// a number, its epoch, the same on every rank. Words only grow: epoch times 2^32 plus a step.
 #pragma once
 
+#include "kernels/message/shape.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -42,7 +44,9 @@ inline constexpr std::uint64_t words_bytes =
 struct lane_shape {
   std::uint64_t small = 0;  ///< most data that goes through lines, of one half
   std::uint64_t stage = 0;  ///< staging memory, of one half
-  constexpr std::uint64_t bytes() const { return words_bytes + 2 * (2 * small + stage); }
+  message_shape messages;   ///< behind them
+  constexpr std::uint64_t of_collectives() const { return words_bytes + 2 * (2 * small + stage); }
+  constexpr std::uint64_t bytes() const { return of_collectives() + messages.bytes(); }
 };
 
 /// How data travels.
