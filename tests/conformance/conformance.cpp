@@ -24,6 +24,8 @@ struct profile {
   std::vector<std::pair<const char*, const char*>> settings;
   bool scans = true;   ///< scans too
   bool nodes = false;  ///< several, so that plans leave what only some ranks know the counts of
+  /// That must carry messages, one after the other; null: in any order, whoever does.
+  const char* in_order = nullptr;
 };
 
 const std::vector<profile>& profiles() {
@@ -75,6 +77,12 @@ const std::vector<profile>& profiles() {
         {"SUCL_BACKEND_KERNELS_STAGING", "128Ki"},
         {"SUCL_BACKEND_KERNELS_TWO_SHOT", "16Ki"},
         {"SUCL_BACKEND_KERNELS_GROUPS", "4"}}},
+      {"kernels_messages",
+       "kernels",
+       {{"SUCL_RULES", "[{ backend = \"kernels\" }]"}, {"SUCL_BACKEND_KERNELS_MESSAGES", "true"}},
+       true,
+       false,
+       "kernels"},
       {"gpu_staged", "mpi", {{"SUCL_THRESHOLD", "-1"}}},
   };
   return all;
@@ -149,7 +157,8 @@ class suite {
     check_carrier_of_messages();
     const auto cases = cover(m_options.cases, m_options.seed);
     const auto start = std::chrono::steady_clock::now();
-    for (const test_case& c : cases) {
+    for (test_case c : cases) {
+      c.messages_in_order = m_options.how->in_order != nullptr;
       if ((m_options.list || m_options.verbose) && rank() == 0) {
         std::printf("%s\n", c.text().c_str());
         std::fflush(stdout);
@@ -188,9 +197,16 @@ class suite {
   // The same for messages, which plans leave to a backend of their own.
   void check_carrier_of_messages() {
     const std::string collectives = m_options.how->backend;
-    if (collectives != "plan" && collectives != "mpi") return;
-    const std::string wanted =
-        "carried by " + (collectives == "plan" ? std::string("messages") : collectives) + "\n";
+    std::string carrier;
+    if (m_options.how->in_order)
+      carrier = m_options.how->in_order;
+    else if (collectives == "plan")
+      carrier = "messages";
+    else if (collectives == "mpi")
+      carrier = "mpi";
+    else
+      return;
+    const std::string wanted = "carried by " + carrier + "\n";
     for (int k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP; ++k) {
       const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;

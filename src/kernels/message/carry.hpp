@@ -49,9 +49,13 @@ SUCL_INLINE std::uint32_t flag_of(std::uint64_t piece) {
   return static_cast<std::uint32_t>(piece) | 0x80000000u;
 }
 
+/// Of parameters that are chosen by address every work item would get a copy.
 SUCL_INLINE message_part part_of(const message_job& j, int part) {
   if (j.list) return j.list[part];
-  return part == 0 ? j.first : j.second;
+  const bool first = part == 0;
+  return {first ? j.first.memory : j.second.memory, first ? j.first.bytes : j.second.bytes,
+          first ? j.first.peer : j.second.peer,     first ? j.first.tag : j.second.tag,
+          first ? j.first.next : j.second.next,     first ? j.first.sends : j.second.sends};
 }
 
 SUCL_INLINE std::uint64_t* count_of(const message_job& j, const message_queue& q, int channel) {
@@ -236,7 +240,7 @@ SUCL_INLINE found move_all(const Place& at, const message_job& j, message_board&
 /// All parts of an operation, in one work group.
 template <class Place>
 SUCL_INLINE void carry_messages(const Place& at, const message_job& j, message_board& board) {
-  constexpr unsigned looks = 1024;
+  constexpr unsigned looks = 64;
   if (at.thread() == 0) board.ends = board.cut_short = 0;
   each_queue(at, j, board, [&](message_queue& q, int k) { open_queue(at, j, q, k); });
   at.barrier();

@@ -14,8 +14,8 @@ namespace sucl::kernels {
 struct message {
   message_job what;
 
-  void operator()([[maybe_unused]] ::sycl::nd_item<1> item,
-                  [[maybe_unused]] message_board& board) const {
+  SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item,
+                              [[maybe_unused]] message_board& board) const {
 #ifndef SUCL_KERNELS_EMPTY
     carry_messages(item_place(item), what, board);
 #endif
