@@ -17,6 +17,7 @@ using kernels::message_fault;
 using kernels::message_part;
 
 constexpr std::size_t least_parts = 64;
+constexpr std::size_t sheets_at_once = 64;
 constexpr std::size_t parts_of_a_job = 2;
 
 std::size_t queue_of(const message_part& p) {
@@ -36,7 +37,7 @@ message_jobs::message_jobs(kernel_device& device, const kernels::message_shape& 
       m_shape(shape),
       m_control(control),
       m_counts(device.allocate(sizeof(kernels::message_counts))) {
-  take_sheet(least_parts);
+  add_sheets(sheets_at_once, least_parts);
 }
 
 void message_jobs::collect(const sucl_operation& o, const void* given) {
@@ -75,15 +76,26 @@ bool message_jobs::in_use(const sheet& s) const {
                       [&](const std::uint64_t& word) { return look_at(word) >= s.number; });
 }
 
+// The device's library may wait for all that runs before it gives such memory: many at once.
+void message_jobs::add_sheets(std::size_t count, std::size_t room) {
+  const auto block = m_device.allocate_host(count * room * sizeof(message_part));
+  auto* parts = static_cast<message_part*>(block.get());
+  for (std::size_t i = 0; i < count; ++i)
+    m_sheets.push_back({{block, parts + i * room}, room, 0, 0});
+}
+
+// The one that has been used longest ago is tried first.
 message_jobs::sheet& message_jobs::take_sheet(std::size_t parts) {
-  for (sheet& s : m_sheets)
+  for (std::size_t i = 0; i < m_sheets.size(); ++i) {
+    sheet& s = m_sheets[m_next];
+    m_next = (m_next + 1) % m_sheets.size();
     if (s.room >= parts && !in_use(s)) return s;
-  sheet s;
-  s.room = least_parts;
-  while (s.room < parts) s.room *= 2;
-  s.memory = m_device.allocate_host(s.room * sizeof(message_part));
-  m_sheets.push_back(std::move(s));
-  return m_sheets.back();
+  }
+  std::size_t room = least_parts;
+  while (room < parts) room *= 2;
+  m_next = m_sheets.size();
+  add_sheets(std::max<std::size_t>(1, sheets_at_once * least_parts / room), room);
+  return m_sheets[m_next];
 }
 
 message_launch message_jobs::make(const sucl_operation& o, const void* given) {
@@ -109,8 +121,8 @@ message_launch message_jobs::make(const sucl_operation& o, const void* given) {
     sheet& s = take_sheet(m_arranged.size());
     s.number = j.number = ++m_number;
     s.groups = k.groups;
-    std::copy(m_arranged.begin(), m_arranged.end(), static_cast<message_part*>(s.memory.get()));
-    j.list = static_cast<const message_part*>(s.memory.get());
+    std::copy(m_arranged.begin(), m_arranged.end(), s.parts.get());
+    j.list = s.parts.get();
   }
   return k;
 }

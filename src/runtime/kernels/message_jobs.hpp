@@ -28,7 +28,7 @@ class message_jobs {
  private:
   /// Parts of an operation where the device reads them, until all groups of its kernel have.
   struct sheet {
-    std::shared_ptr<void> memory;
+    std::shared_ptr<kernels::message_part> parts;
     std::size_t room = 0;
     std::uint64_t number = 0;
     int groups = 0;
@@ -36,6 +36,7 @@ class message_jobs {
   void collect(const sucl_operation& o, const void* given);
   int arrange();
   bool in_use(const sheet& s) const;
+  void add_sheets(std::size_t count, std::size_t room);
   sheet& take_sheet(std::size_t parts);
 
   kernel_device& m_device;
@@ -45,6 +46,7 @@ class message_jobs {
   std::vector<kernels::message_part> m_parts;     ///< of an operation, as it has them
   std::vector<kernels::message_part> m_arranged;  ///< the first of each queue, then the others
   std::vector<sheet> m_sheets;
+  std::size_t m_next = 0;
   std::uint64_t m_number = 0;
 };
 
