@@ -6,7 +6,10 @@
 
 #include "runtime/core_services.hpp"
 
+#include "base/error.hpp"
+
 #include <cstdlib>
+#include <map>
 #include <vector>
 
 namespace sucl::bench {
@@ -20,12 +23,21 @@ struct bare_nccl::call {
 struct bare_nccl::state {
   sucl_state library;
   sucl_backend_comm comm;
+  std::map<void*, xccl::window_handle> windows;
+
+  void check(int result, const char* what) const {
+    if (result == xccl::ok) return;
+    base::fail(
+        errc::native,
+        std::string("bare NCCL: ") + what + ": " + library.library.api.get_error_string(result),
+        "Measure another --memory than window");
+  }
 };
 
 bare_nccl::bare_nccl(int rank, int size, int device,
                      const std::function<void(void*, std::size_t)>& exchange)
     : m_state(std::make_unique<state>()) {
-  auto& [library, comm] = *m_state;
+  auto& [library, comm, windows] = *m_state;
   library.core = &core::services();
   library.from = &xccl::nccl;
   comm.state = &library;
@@ -55,7 +67,7 @@ bare_nccl::bare_nccl(int rank, int size, int device,
 }
 
 bare_nccl::~bare_nccl() {
-  auto& [library, comm] = *m_state;
+  auto& [library, comm, windows] = *m_state;
   if (!comm.native) return;
   const xccl::on_device here(library.library.device, comm.context);
   library.library.api.comm_destroy(comm.native);
@@ -101,6 +113,30 @@ void bare_nccl::start(const call& c) {
   auto& comm = m_state->comm;
   if (const auto status = xccl::enqueue(comm, c.operation, comm.stream))
     core::throw_last(status, "bare nccl");
+}
+
+void* bare_nccl::allocate_window(std::size_t bytes) {
+  auto& [library, comm, windows] = *m_state;
+  const auto& api = library.library.api;
+  if (!api.mem_alloc || !api.window_register)
+    base::fail(errc::unavailable, "NCCL " + description() + " has no symmetric windows",
+               "Take NCCL 2.27 or later");
+  const xccl::on_device here(library.library.device, comm.context);
+  void* memory = nullptr;
+  m_state->check(api.mem_alloc(&memory, bytes), "ncclMemAlloc");
+  m_state->check(
+      api.window_register(comm.native, memory, bytes, &windows[memory], xccl::symmetric_window),
+      "ncclCommWindowRegister");
+  return memory;
+}
+
+void bare_nccl::free_window(void* memory) {
+  auto& [library, comm, windows] = *m_state;
+  const auto& api = library.library.api;
+  const xccl::on_device here(library.library.device, comm.context);
+  api.window_deregister(comm.native, windows[memory]);
+  windows.erase(memory);
+  api.mem_free(memory);
 }
 
 void bare_nccl::finish() {

@@ -34,7 +34,12 @@ class bare_nccl {
   /// The call for a problem; null if NCCL has none.
   std::shared_ptr<call> prepare(const problem& p, const void* send, void* recv) const;
   void start(const call& c);  ///< throws sucl::error
-  void finish();              ///< returns when everything that was started is done
+
+  /// Memory in a symmetric window of the communicator, which NCCL reaches without copying to its
+  /// own first; and back. Collective, with equal `bytes`; throws sucl::error.
+  void* allocate_window(std::size_t bytes);
+  void free_window(void* memory);
+  void finish();  ///< returns when everything that was started is done
 
  private:
   struct state;

@@ -346,6 +346,11 @@ session_result run_session(const options& wanted, const std::string& flavour) {
     else
       at.bare = &*bare;
   }
+  for (const memory_choice& m : wanted.memories) {
+    if (m.where != memory::window || at.bare) continue;
+    base::fail(errc::unavailable, "there is no window memory without bare NCCL: " + obstacle,
+               "Measure another --memory");
+  }
   session_result result;
   result.rank = rt.rank();
   result.header = make_header(rt, at.comm, wanted);

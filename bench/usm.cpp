@@ -20,17 +20,19 @@ std::string name_of(memory where) {
     case memory::shared: return "shared";
     case memory::device: return "device";
     case memory::symmetric: return "symmetric";
+    case memory::window: return "window";
     default: return "system";
   }
 }
 
-void* allocate(memory where, std::size_t bytes, const communicator& comm) {
+void* allocate(memory where, std::size_t bytes, const workplace& at) {
   const std::size_t size =
       (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  const sycl::queue queue = comm.queue();
-  communicator own = comm;
+  const sycl::queue queue = at.comm.queue();
+  communicator own = at.comm;
   switch (where) {
     case memory::symmetric: return own.allocate<std::byte>(size);
+    case memory::window: return at.bare->allocate_window(size);
     case memory::host: return sycl::aligned_alloc_host(alignment, size, queue);
     case memory::shared: return sycl::aligned_alloc_shared(alignment, size, queue);
     case memory::device: return sycl::aligned_alloc_device(alignment, size, queue);
@@ -42,11 +44,12 @@ void* allocate(memory where, std::size_t bytes, const communicator& comm) {
 class region {
  public:
   // `shared`: bytes of the largest region of any rank, which symmetric memory has on all.
-  region(memory where, std::size_t bytes, std::size_t shared, const communicator& comm)
+  region(memory where, std::size_t bytes, std::size_t shared, const workplace& at)
       : m_where(where),
         m_bytes(bytes),
-        m_comm(comm),
-        m_data(allocate(where, where == memory::symmetric ? shared : bytes, comm)) {
+        m_comm(at.comm),
+        m_bare(at.bare),
+        m_data(allocate(where, is_symmetric() ? shared : bytes, at)) {
     if (!m_data)
       base::fail(
           errc::out_of_memory,
@@ -58,6 +61,8 @@ class region {
       std::free(m_data);
     else if (m_where == memory::symmetric)
       m_comm.deallocate(m_data);
+    else if (m_where == memory::window)
+      m_bare->free_window(m_data);
     else
       sycl::free(m_data, m_comm.queue());
   }
@@ -76,6 +81,7 @@ class region {
   }
 
  private:
+  bool is_symmetric() const { return m_where == memory::symmetric || m_where == memory::window; }
   void copy(void* to, const void* from, std::size_t bytes) const {
     sycl::queue queue = m_comm.queue();
     // Where GPUs have kernels of SuCL's, memory of the communicator is theirs.
@@ -90,6 +96,7 @@ class region {
   memory m_where;
   std::size_t m_bytes;
   communicator m_comm;
+  bare_nccl* m_bare;
   void* m_data;
 };
 
@@ -162,8 +169,8 @@ testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory wh
     most_received = std::max(most_received, recv_elements(other));
   }
   auto memory = std::shared_ptr<regions>(
-      new regions{{where, send_elements(p) * size, most_sent * size, at.comm},
-                  {where, recv_elements(p) * size, most_received * size, at.comm}});
+      new regions{{where, send_elements(p) * size, most_sent * size, at},
+                  {where, recv_elements(p) * size, most_received * size, at}});
   testbed bed;
   bed.write_send = [memory](const std::vector<std::byte>& bytes) { memory->send.write(bytes); };
   bed.write_recv = [memory](const std::vector<std::byte>& bytes) { memory->recv.write(bytes); };
@@ -177,7 +184,9 @@ testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory wh
           {"mpi", "blocking", [memory, shared] { baseline::run(*shared); }, nullptr, nullptr});
     }
   }
-  if (at.bare && where == memory::device) {
+  const bool on_device =
+      where == memory::device || where == memory::symmetric || where == memory::window;
+  if (at.bare && on_device) {
     const void* send = in_place(p) ? nullptr : memory->send.data();
     if (auto bare = at.bare->prepare(p, send, memory->recv.data())) {
       auto* nccl = at.bare;

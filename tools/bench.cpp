@@ -77,7 +77,8 @@ handles define(CLI::App& app, written& w) {
   app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'")->type_name("");
   h.ranks = add("-n,--ranks", w.ranks, "N", "Number of ranks (2)")->check(between(1, 1 << 20));
   add("--memory", w.memory, "LIST",
-      "Any of usm (which is device), device, shared, host, system, symmetric, buffer (usm,buffer)");
+      "Any of usm (which is device), device, shared, host, system, symmetric, window (of NCCL), "
+      "buffer (usm,buffer)");
   add("--form", w.form, "LIST",
       "Forms of SuCL's calls: blocking, event, persistent (blocking,event)");
   add("--against", w.against, "LIST",
@@ -144,9 +145,9 @@ std::vector<op> all_ops() {
 std::vector<bench::memory_choice> read_memories(const std::string& text) {
   using bench::memory;
   const std::vector<bench::memory_choice> known{
-      {"usm", memory::device},   {"device", memory::device}, {"shared", memory::shared},
-      {"host", memory::host},    {"system", memory::system}, {"symmetric", memory::symmetric},
-      {"buffer", memory::buffer}};
+      {"usm", memory::device},    {"device", memory::device}, {"shared", memory::shared},
+      {"host", memory::host},     {"system", memory::system}, {"symmetric", memory::symmetric},
+      {"window", memory::window}, {"buffer", memory::buffer}};
   words names;
   for (const auto& choice : known) names.push_back(choice.label);
   std::vector<bench::memory_choice> result;
@@ -178,6 +179,11 @@ bench::options read(const written& w, const handles& h) {
   o.against_mpi = contains(others, "mpi");
   o.against_host_accessor = contains(others, "host-accessor");
   o.against_nccl = contains(others, "nccl");
+  const bool windows =
+      std::any_of(o.memories.begin(), o.memories.end(),
+                  [](const bench::memory_choice& m) { return m.where == bench::memory::window; });
+  if (windows && !o.against_nccl)
+    wrong_usage("--memory window is memory of bare NCCL: it needs --against nccl.");
   const words timing = read_words(w.timing, {"call", "stream"}, "--timing", "timing");
   o.to_completion = contains(timing, "call");
   o.back_to_back = contains(timing, "stream");

@@ -12,6 +12,8 @@ namespace sucl::xccl {
 
 struct native_comm;
 using comm_handle = native_comm*;
+struct native_window;
+using window_handle = native_window*;
 using stream_handle = void*;
 using event_handle = void*;
 using context_handle = void*;
@@ -71,7 +73,15 @@ struct library_api {
               stream_handle stream);
   int (*recv)(void* data, std::size_t count, int type, int peer, comm_handle comm,
               stream_handle stream);
+  // Memory that ranks map at the same place of a window; null in versions that lack it.
+  int (*mem_alloc)(void** memory, std::size_t bytes);
+  int (*mem_free)(void* memory);
+  int (*window_register)(comm_handle comm, void* memory, std::size_t bytes, window_handle* window,
+                         int flags);
+  int (*window_deregister)(comm_handle comm, window_handle window);
 };
+
+inline constexpr int symmetric_window = 1;
 
 /// Functions of the CUDA driver or of HIP's runtime, which agree in their arguments.
 struct device_api {

@@ -40,6 +40,7 @@ const name_row device_names[] = {
 
 // RCCL has kept the names of NCCL.
 #define SUCL_NAME(field, name) {offsetof(library_api, field), name, name}
+#define SUCL_NEWER(field, name) {offsetof(library_api, field), name, name, false}
 const name_row library_names[] = {
     SUCL_NAME(get_version, "ncclGetVersion"),
     SUCL_NAME(get_unique_id, "ncclGetUniqueId"),
@@ -48,7 +49,7 @@ const name_row library_names[] = {
     SUCL_NAME(comm_abort, "ncclCommAbort"),
     SUCL_NAME(comm_get_async_error, "ncclCommGetAsyncError"),
     SUCL_NAME(get_error_string, "ncclGetErrorString"),
-    {offsetof(library_api, get_last_error), "ncclGetLastError", "ncclGetLastError", false},
+    SUCL_NEWER(get_last_error, "ncclGetLastError"),
     SUCL_NAME(group_start, "ncclGroupStart"),
     SUCL_NAME(group_end, "ncclGroupEnd"),
     SUCL_NAME(all_reduce, "ncclAllReduce"),
@@ -58,7 +59,12 @@ const name_row library_names[] = {
     SUCL_NAME(reduce_scatter, "ncclReduceScatter"),
     SUCL_NAME(send, "ncclSend"),
     SUCL_NAME(recv, "ncclRecv"),
+    SUCL_NEWER(mem_alloc, "ncclMemAlloc"),
+    SUCL_NEWER(mem_free, "ncclMemFree"),
+    SUCL_NEWER(window_register, "ncclCommWindowRegister"),
+    SUCL_NEWER(window_deregister, "ncclCommWindowDeregister"),
 };
+#undef SUCL_NEWER
 #undef SUCL_NAME
 
 // Fills a table; returns the name of what is missing, "" if nothing is.

@@ -20,6 +20,15 @@ using buffer_list = std::vector<buffer_use>;
 
 // Work groups of this size fit a processor of every GPU, whatever a kernel needs.
 constexpr int items_on_gpus = 256;
+// Two of them. Some places stay free: kernels of two communicators that meet in different order on
+// different GPUs go on as long as each has one.
+constexpr int groups_on_processor = 2;
+constexpr int places_left = 8;
+
+int groups_for(const ::sycl::device& d) {
+  const auto processors = static_cast<int>(d.get_info<::sycl::info::device::max_compute_units>());
+  return std::clamp(groups_on_processor * processors - places_left, 1, kernels::most_groups);
+}
 
 /// Functions of the vendor: what lets a device reach memory of the host, and tells devices apart.
 struct vendor_functions {
@@ -208,7 +217,7 @@ kernel_launcher::kernel_launcher(const ::sycl::queue& of, stream_tracker* tracke
   const auto d = of.get_device();
   on_host = d.is_cpu();
   items = on_host ? 1 : items_on_gpus;
-  groups = on_host ? 1 : kernels::most_groups;
+  groups = on_host ? 1 : groups_for(d);
 }
 
 std::shared_ptr<void> kernel_launcher::allocate(std::uint64_t bytes) {

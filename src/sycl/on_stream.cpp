@@ -94,13 +94,23 @@ void post(job& j, const held_buffers& memory, const ::sycl::interop_handle& hand
   j.post(reinterpret_cast<void*>(handle.get_native_queue<Backend>()));
 }
 
+// A native command on an out-of-order queue does not wait for what it depends on. A barrier does,
+// and what comes after the barrier waits for it. It knows no buffers, so their last commands are
+// met by a host task that does nothing.
+void wait_on_device(::sycl::queue& queue, const std::vector<buffer_use>& buffers,
+                    std::vector<::sycl::event> before) {
+  if (!buffers.empty())
+    before.push_back(queue.submit([&](::sycl::handler& h) {
+      h.host_task([memory = held_buffers(buffers, h)](const ::sycl::interop_handle&) {});
+    }));
+  if (!before.empty()) queue.ext_oneapi_submit_barrier(before);
+}
+
 template <class Handler = ::sycl::handler>
 ::sycl::event submit(::sycl::queue& queue, const std::shared_ptr<job>& j,
                      const std::vector<buffer_use>& buffers,
                      const std::vector<::sycl::event>& deps) {
-  // A native command on an out-of-order queue does not wait for its depends_on, a barrier does,
-  // and what comes after the barrier waits for it.
-  if (!queue.is_in_order() && !deps.empty()) queue.ext_oneapi_submit_barrier(deps);
+  if (!queue.is_in_order()) wait_on_device(queue, buffers, deps);
   return queue.submit([&](Handler& h) {
     h.depends_on(deps);
     if constexpr (with_native_commands<Handler>) {

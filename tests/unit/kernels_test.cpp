@@ -83,6 +83,21 @@ TEST_P(kernels_with, agree_in_mapped_memory) {
   });
 }
 
+// Neither words that nobody has written yet nor the flags of lines starting again may pass for
+// data.
+TEST(kernels, go_on_after_very_many_operations) {
+  for (const std::uint64_t before : {(1ull << 31) - 20, (1ull << 32) - 20, (1ull << 40) - 20}) {
+    auto settings = small_lanes();
+    settings.operations = before;
+    for_devices(
+        3, reach::all,
+        [&](const kernel_rank& j) {
+          for (std::uint64_t seed = 1; seed <= 40; ++seed) compare(j, seed + 9000, nullptr, 0);
+        },
+        settings);
+  }
+}
+
 // A root that runs ahead must not overwrite what slow ranks have yet to read.
 TEST(kernels, a_fast_root_waits_for_slow_ranks) {
   for_devices(3, reach::all, [&](const kernel_rank& j) {

@@ -201,7 +201,7 @@ SUCL_INLINE std::byte* mapped_memory(const Place& at, const job& j, int q, side 
 /// When nobody works on this rank's memory any more, and all that it gets is there.
 template <class Place>
 SUCL_INLINE void leave(const Place& at, const job& j) {
-  constexpr std::uint64_t last = 0xffffffff;
+  constexpr std::uint64_t last = most_steps - 1;
   const auto everybody = [](int) { return true; };
   tell(at, j, word::ready, last, everybody);
   hear(at, j, word::ready, last, everybody);

@@ -7,7 +7,8 @@
 /// Ranks write to each other through lanes: memory that rank r writes and rank q reads, on q's
 /// device if r reaches it. A lane has words, then lines of the low-latency protocol, then staging
 /// memory; of the last two there are two halves, and operations use them in turns. An operation has
-/// a number, its epoch, the same on every rank. Words only grow: epoch times 2^32 plus a step.
+/// a number, its epoch, the same on every rank. Words only grow: epoch times most_steps plus a
+/// step.
 #pragma once
 
 #include "kernels/message/shape.hpp"
@@ -23,6 +24,9 @@ namespace sucl::kernels {
 
 inline constexpr int most_ranks = 32;
 inline constexpr int most_groups = 256;
+/// Steps of a work group in an operation: enough for 256 GiB in the smallest pieces. What is left
+/// of a word counts operations for years.
+inline constexpr std::uint64_t most_steps = 1 << 20;
 
 /// Words of a lane, one a work group each.
 enum class word : std::uint64_t {

@@ -31,12 +31,9 @@ SUCL_INLINE auto* word_of(Byte* lane, word w, int group) {
     return reinterpret_cast<std::uint64_t*>(lane) + place;
 }
 
-/// Whether a word has got to a value. Words start again from 0 once in many years.
-SUCL_INLINE bool reached(std::uint64_t value, std::uint64_t wanted) {
-  return static_cast<std::int64_t>(value - wanted) >= 0;
+constexpr std::uint64_t step_of(const job& j, std::uint64_t step) {
+  return j.epoch * most_steps + step;
 }
-
-constexpr std::uint64_t step_of(const job& j, std::uint64_t step) { return (j.epoch << 32) + step; }
 
 /// Looks until `there()`; false if all must end. Looking into the host's memory takes long.
 template <class Job, class There>
@@ -50,7 +47,7 @@ SUCL_INLINE bool wait_for(const Job& j, const There& there) {
 }
 
 SUCL_INLINE bool wait_for_word(const job& j, const std::uint64_t* place, std::uint64_t wanted) {
-  return wait_for(j, [&] { return reached(load_acquire(place), wanted); });
+  return wait_for(j, [&] { return load_acquire(place) >= wanted; });
 }
 
 /// A quad in two lines.

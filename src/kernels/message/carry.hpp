@@ -121,7 +121,7 @@ SUCL_INLINE bool may_send(const Place& at, const message_job& j, message_board& 
                           const message_queue& q) {
   const int channel = at.group();
   const std::uint64_t freed = load_acquire(lane_word(q.in, j.shape.freed(channel)));
-  if (freed == refused || !reached(freed + message_shape::slots, q.number + 1)) {
+  if (freed == refused || freed + message_shape::slots < q.number + 1) {
     if (load_relaxed(lane_word(q.in, j.shape.freed(0))) == refused)
       fail(j, board, q.part.peer, message_fault::refused);
     return false;
@@ -149,8 +149,7 @@ SUCL_INLINE bool may_receive(const Place& at, const message_job& j, message_boar
     if (channel == 0) refuse(j, board, q, static_cast<std::int32_t>(tag), bytes);
     return false;
   }
-  return q.cut.lines ||
-         reached(load_acquire(lane_word(q.in, j.shape.ready(channel))), q.number + 1);
+  return q.cut.lines || load_acquire(lane_word(q.in, j.shape.ready(channel))) > q.number;
 }
 
 /// Moves a piece that may move; false if it has to be given up.

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/kernels/jobs.hpp"
 
+#include "base/error.hpp"
+
 #include <algorithm>
 
 namespace sucl::core {
@@ -216,6 +218,18 @@ struct maker {
     const auto groups = static_cast<unsigned>(k.groups);
     j.slot = s.shape.stage / (4 * groups) / quad_bytes * quad_bytes;
     if (known) j.slot = std::min(j.slot, rounded_up((most + cuts - 1) / cuts, line_of_cache));
+    if (largest() / (j.slot * groups) >= kernels::most_steps - 1)
+      base::fail(errc::unsupported, "the message is cut into too many pieces",
+                 "Raise staging in [backends.kernels]");
+  }
+
+  // Of what this rank exchanges with another one.
+  std::uint64_t largest() const {
+    if (known) return most;
+    std::uint64_t bytes = 0;
+    for (int r = 0; r < s.ranks; ++r)
+      bytes = std::max({bytes, k.lists[0].size[r], k.lists[1].size[r]});
+    return bytes;
   }
 
   void describe() {

@@ -69,9 +69,22 @@ kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups) {
   return shape;
 }
 
-// Of kernels with pieces, on every rank.
-std::uint64_t groups_of(const kernel_settings& s, const kernel_device& device) {
-  return std::min<std::uint64_t>(s.groups, static_cast<std::uint64_t>(device.groups));
+// Collective: devices may differ, and all ranks cut alike.
+job_setting agree(const kernel_settings& s, const kernel_device& device, sucl_oob oob, int rank,
+                  int size) {
+  const auto mine = std::min(static_cast<std::int32_t>(s.groups), device.groups);
+  std::vector<std::int32_t> all(static_cast<std::size_t>(size));
+  if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
+    throw_last(status, kernel_backend_name, "set-up", rank);
+  job_setting setting;
+  setting.rank = rank;
+  setting.ranks = size;
+  setting.groups = *std::min_element(all.begin(), all.end());
+  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups));
+  setting.items = device.items;
+  setting.two_shot = s.two_shot;
+  setting.direct = std::max(s.direct, s.small + 1);
+  return setting;
 }
 
 }  // namespace
@@ -129,15 +142,10 @@ bool kernel_settings::wants_messages(
 kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_device& device,
                          int rank, int size, const kernel_settings& settings)
     : m_device(device),
-      m_memory(lender, oob, device, rank, size, shape_of(settings, groups_of(settings, device))) {
-  m_setting.rank = rank;
-  m_setting.ranks = size;
-  m_setting.groups = static_cast<int>(groups_of(settings, device));
-  m_setting.shape = shape_of(settings, groups_of(settings, device));
-  m_setting.items = device.items;
-  m_setting.two_shot = settings.two_shot;
-  m_setting.direct = std::max(settings.direct, settings.small + 1);
-  m_control = device.allocate_host(sizeof(kernels::kernel_control));
+      m_setting(agree(settings, device, oob, rank, size)),
+      m_memory(lender, oob, device, rank, size, m_setting.shape),
+      m_control(device.allocate_host(sizeof(kernels::kernel_control))),
+      m_epoch(settings.operations) {
   if (settings.messages) m_messages.emplace(device, m_setting.shape.messages, &control());
 }
 
@@ -148,10 +156,11 @@ kernel_comm::~kernel_comm() {
 
 void kernel_comm::abort() { std::atomic_ref(control().abort).store(1, std::memory_order_release); }
 
-// The flags of lines have 32 bits, and 0 is what fresh memory has.
+// The flags of lines have 32 bits, and 0 is what fresh memory has. Even and odd numbers take turns
+// all the same.
 void kernel_comm::next_epoch() {
-  do ++m_epoch;
-  while (static_cast<std::uint32_t>(m_epoch) == 0);
+  m_previous = m_epoch++;
+  if (static_cast<std::uint32_t>(m_epoch) == 0) m_epoch += 2;
 }
 
 void* kernel_comm::aside(std::uint64_t bytes) {
@@ -177,7 +186,7 @@ void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
   auto& j = kernel.what;
   next_epoch();
   j.epoch = m_epoch;
-  j.await = m_heard_all ? 0 : m_epoch - 1;
+  j.await = m_heard_all ? 0 : m_previous;
   m_heard_all = hears_all(kernel, o.kind);
   j.announces = !m_heard_all;
   if (o.kind == SUCL_KIND_BARRIER) kernel.to = m_memory.spare();

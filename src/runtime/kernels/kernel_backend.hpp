@@ -31,6 +31,7 @@ struct kernel_settings {
   bool messages = false;              ///< sends and receives too
   std::uint64_t message_staging;      ///< staging memory of messages for each peer
   std::uint64_t message_line = 4096;  ///< largest piece of a message that goes in lines
+  std::uint64_t operations = 0;       ///< that count as done; for trying what comes after very many
 
   /// What is good for so many ranks on one node: each sends to all others.
   explicit kernel_settings(int ranks);
@@ -78,13 +79,13 @@ class kernel_comm {
   void* aside(std::uint64_t bytes);
 
   kernel_device& m_device;
-  lane_memory m_memory;
   job_setting m_setting;
+  lane_memory m_memory;
   std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
   std::optional<message_jobs> m_messages;
   std::vector<std::shared_ptr<void>> m_aside;
   std::uint64_t m_aside_bytes = 0;
-  std::uint64_t m_epoch = 0;
+  std::uint64_t m_epoch = 0, m_previous = 0;
   bool m_heard_all = true;  ///< in the operation before
 };
 
