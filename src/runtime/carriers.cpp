@@ -537,7 +537,8 @@ std::string carriers::reach() const {
   return text;
 }
 
-void carriers::check() {
+void carriers::check() const {
+  if (m_kernels.table) kernels_of(m_kernels).check();
   if (m_levels) m_levels->check();
 }
 

@@ -94,10 +94,12 @@ class carriers {
   const channel& messages() const { return m_messages; }
   /// The built-in backend of kernels without layers; null where it is not used.
   const channel& kernels() const { return m_kernels; }
-  /// Throws what failed in the steps of earlier operations, if nobody was told.
-  void check();
   /// Why there are no plans.
   const std::string& why_no_plans() const { return m_no_plans; }
+
+  /// Throws what work on a device has found wrong, or what failed in the steps of earlier
+  /// operations, if nobody was told.
+  void check() const;
 
   /// Gives up everything in flight.
   void abort();

@@ -127,6 +127,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// the stream's order at that moment. Never throws: failures are kept for check().
   void post_on_stream(const ticket& t, void* stream) noexcept;
 
+  /// Whether an operation would go to a backend that launches kernels.
+  bool launches(const sucl_operation& record);
   /// Whether it is for post_launch() instead.
   static bool launches(const ticket& t) { return t.get()->via->launches; }
   /// The same for a backend that launches kernels: in the thread that has issued the operation, at

@@ -46,6 +46,12 @@ bool communicator::would_order_on_stream(const sucl_operation& record) {
   return may_go_on_stream(record, {}, m_carriers.choose(record, false));
 }
 
+bool communicator::launches(const sucl_operation& record) {
+  const std::lock_guard lock(m_mutex);
+  throw_if_ended();
+  return m_carriers.choose(record, false).launches;
+}
+
 std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record,
                                                     const layouts& shape) {
   std::unique_lock lock(m_mutex);

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/selection.hpp"
 
+#include "runtime/kernels/kernel_backend.hpp"
 #include "runtime/operation.hpp"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
 std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
   constexpr std::uint64_t kibi = 1 << 10, mebi = 1 << 20;
   const auto ranks = static_cast<std::uint64_t>(scope.ranks);
-  if (scope.nodes > 1) return {{}};
+  if (scope.nodes > 1 || is_point_to_point(what)) return {{}};
   if (ranks > 2) return {{0, what == SUCL_KIND_ALLREDUCE ? 8 * mebi : 512 * kibi / ranks}};
   if (what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER) return {{0, mebi}};
   return {{}};
@@ -78,6 +79,12 @@ std::string mismatch(const base::rule& r, const char* kind_name, const selection
   return {};
 }
 
+// Whether the backend kernels is told to carry messages.
+bool wants_kernel_messages(const base::config& c) {
+  const base::backend_entry* entry = c.find_backend(kernel_backend_name);
+  return entry && entry->enabled && kernel_settings::wants_messages(entry->settings);
+}
+
 std::uint32_t memory_bits(tune::memory_kind memory) {
   return memory == tune::memory_kind::device ? 1u << SUCL_MEMORY_DEVICE : host_memory;
 }
@@ -87,6 +94,7 @@ struct compiler {
   const base::config& c;
   const selection_scope& scope;
   const tune::table* tuned;
+  bool kernel_messages;
   std::vector<candidate> list;
 
   int index_of(std::string_view name) const {
@@ -156,7 +164,8 @@ struct compiler {
 
   void add_kernels(sucl_kind what, const std::vector<range>& sizes) {
     const int backend = index_of(kernel_backend_name);
-    if (backend < 0 || what > SUCL_KIND_EXSCAN) return;
+    const bool carried = what <= SUCL_KIND_EXSCAN || (kernel_messages && is_point_to_point(what));
+    if (backend < 0 || !carried) return;
     const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
     if (!b.enabled || !lists(b.platforms, scope.platform)) return;
     for (const range& bytes : sizes)
@@ -205,14 +214,15 @@ struct compiler {
   }
 };
 
-// What comes before the backend messages for some message, or nothing.
-const candidate* before_messages(const selection_table& table, const std::vector<candidate>& list) {
+// What comes before a backend for some message, or nothing.
+const candidate* before(const char* backend, const selection_table& table,
+                        const std::vector<candidate>& list) {
   for (const candidate& c : list) {
     const std::string& name = table.backends[static_cast<std::size_t>(c.backend)];
-    if (!c.ruled_out.empty() || name == plan_backend_name || name == kernel_backend_name ||
-        name == memory_backend_name || name == level_backend_name)
+    if (!c.ruled_out.empty() || name == plan_backend_name || name == memory_backend_name ||
+        name == level_backend_name || (name == kernel_backend_name && !table.kernel_messages))
       continue;
-    if (name != message_backend_name) return &c;
+    if (name != backend) return &c;
     if (c.bytes.everything() && (c.memories & 1u << SUCL_MEMORY_SYSTEM)) return nullptr;
   }
   return nullptr;
@@ -221,19 +231,18 @@ const candidate* before_messages(const selection_table& table, const std::vector
 std::string source_of(const selection_table& table, const candidate& c);
 
 // A sender knows neither the length nor the form that its receiver has given: all messages go by
-// the backend messages, or none.
-void agree_on_messages(selection_table& table) {
+// this backend, or none.
+void agree_on_messages(const char* backend, selection_table& table) {
   std::string why;
   for (sucl_kind k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP && why.empty(); ++k)
-    if (const candidate* c = before_messages(table, table.all[static_cast<std::size_t>(k)]))
+    if (const candidate* c = before(backend, table, table.all[static_cast<std::size_t>(k)]))
       why = source_of(table, *c) + " has " + table.backends[static_cast<std::size_t>(c->backend)] +
             " for some of " + name(static_cast<kind>(k)) +
             ", and both ends of a message must choose alike";
   if (why.empty()) return;
   for (sucl_kind k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP; ++k)
     for (candidate& c : table.all[static_cast<std::size_t>(k)])
-      if (c.ruled_out.empty() &&
-          table.backends[static_cast<std::size_t>(c.backend)] == message_backend_name)
+      if (c.ruled_out.empty() && table.backends[static_cast<std::size_t>(c.backend)] == backend)
         c.ruled_out = why;
 }
 
@@ -314,9 +323,10 @@ selection_table compile(const base::config& c, const selection_scope& scope,
   table.tuned = tuned;
   table.scope = scope;
   for (const auto& b : c.backends) table.backends.push_back(b.name);
+  table.kernel_messages = wants_kernel_messages(c);
   for (const auto& r : c.rules) table.rule_origins.push_back(r.origin);
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
-    compiler work{c, scope, tuned, {}};
+    compiler work{c, scope, tuned, table.kernel_messages, {}};
     work.add_rules(name(static_cast<kind>(k)));
     work.add_threshold();
     work.add_table(static_cast<kind>(k));
@@ -332,7 +342,8 @@ selection_table compile(const base::config& c, const selection_scope& scope,
       work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));
     table.all[k] = std::move(work.list);
   }
-  agree_on_messages(table);
+  if (table.kernel_messages) agree_on_messages(kernel_backend_name, table);
+  agree_on_messages(message_backend_name, table);
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k)
     std::copy_if(table.all[k].begin(), table.all[k].end(), std::back_inserter(table.live[k]),
                  [](const candidate& entry) { return entry.ruled_out.empty(); });

@@ -12,10 +12,10 @@
 ///      of the communicator's platform, in the order of the configuration; kernels for the others;
 ///   5. unless a default backend is configured, for ranks with device memory on several nodes steps
 ///      within nodes and between them (levels); SuCL's own plans for memory that the host reads,
-///      and for messages the backend messages. Both ends of a message must choose alike whatever
-///      each knows of it, so this one carries all messages of a communicator, or none where a
-///      candidate of another backend comes before it for any;
+///      and for messages the backend messages;
 ///   6. the default backend, and last MPI.
+/// Both ends of a message must choose alike whatever each knows of it, so kernels and messages
+/// carry all messages of a communicator, or none where another backend comes before them for any.
 /// choose() takes the first candidate that fits the message and can carry it. The answer is the
 /// same on every rank as long as the questions and the capabilities are.
 #pragma once
@@ -101,6 +101,7 @@ struct selection_table {
   std::vector<std::string> backends;      ///< names, indexed as in base::config::backends
   std::vector<std::string> rule_origins;  ///< one a rule, as in "file sucl.toml:12:1"
   const tune::table* tuned = nullptr;     ///< must stay; null: none
+  bool kernel_messages = false;           ///< the backend kernels is to carry messages too
   std::vector<std::vector<candidate>> all = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
   std::vector<std::vector<candidate>> live = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
 };

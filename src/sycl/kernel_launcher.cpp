@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/library.hpp"
 #include "kernels/collective/collective.hpp"
+#include "kernels/message/message.hpp"
 #include "sycl/adaptivecpp.hpp"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace sucl::glue {
 namespace {
 
 using core::kernel_launch;
+using core::message_launch;
 using events = std::vector<::sycl::event>;
 using buffer_list = std::vector<buffer_use>;
 
@@ -137,6 +139,13 @@ template <class Kernel>
   });
 }
 
+#else
+
+[[noreturn]] void fail_without_kernels() {
+  base::fail(errc::unavailable, "this library was built without kernels of its own",
+             "Build SuCL with AdaptiveCpp: SUCL_SYCL=adaptivecpp");
+}
+
 #endif
 
 }  // namespace
@@ -174,19 +183,35 @@ void kernel_launcher::prepare() {
   return done;
 }
 
+::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
+                                      const events& deps, const buffer_list&) {
+  if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
+  auto done = queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    const ::sycl::local_accessor<kernels::message_board, 1> board(::sycl::range<1>(1), h);
+    h.parallel_for(range_of(k.groups, items),
+                   [kernel = kernels::message{k.what}, board](::sycl::nd_item<1> item) {
+                     kernel(item, board[0]);
+                   });
+  });
+  if (!queue.is_in_order()) flush();
+  return done;
+}
+
 #else
 
 bool has_kernels_for(const ::sycl::device&) { return false; }
 
-void kernel_launcher::prepare() {
-  base::fail(errc::unavailable, "this library was built without kernels of its own",
-             "Build SuCL with AdaptiveCpp: SUCL_SYCL=adaptivecpp");
-}
+void kernel_launcher::prepare() { fail_without_kernels(); }
 
 ::sycl::event kernel_launcher::submit(::sycl::queue&, const kernel_launch&, const events&,
                                       const buffer_list&) {
-  base::fail(errc::unavailable, "this library was built without kernels of its own",
-             "Build SuCL with AdaptiveCpp: SUCL_SYCL=adaptivecpp");
+  fail_without_kernels();
+}
+
+::sycl::event kernel_launcher::submit(::sycl::queue&, const message_launch&, const events&,
+                                      const buffer_list&) {
+  fail_without_kernels();
 }
 
 #endif
@@ -247,7 +272,8 @@ void kernel_launcher::release(void* memory) {
   m_pinned.erase(known);
 }
 
-void* kernel_launcher::launch(const kernel_launch& kernel, void* target) {
+template <class Launch>
+void* kernel_launcher::launch_on(const Launch& kernel, void* target) {
   if (target) {
     auto& t = *static_cast<launch_target*>(target);
     t.done = submit(t.queue, kernel, t.deps, t.buffers);
@@ -259,6 +285,14 @@ void* kernel_launcher::launch(const kernel_launch& kernel, void* target) {
   auto done = submit(m_queue, kernel, deps, {});
   m_tracker.add(done, m_queue);
   return new ::sycl::event(done);
+}
+
+void* kernel_launcher::launch(const kernel_launch& kernel, void* target) {
+  return launch_on(kernel, target);
+}
+
+void* kernel_launcher::launch(const message_launch& kernel, void* target) {
+  return launch_on(kernel, target);
 }
 
 bool kernel_launcher::test(void* token) {

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Launches the kernels of collective operations on queues.
+/// Launches the kernels of operations on queues.
 #pragma once
 
 #include "runtime/kernels/device.hpp"
@@ -27,6 +27,7 @@ class kernel_launcher final : public core::kernel_device {
   void* pin(void* memory, std::uint64_t bytes) override;
   void release(void* memory) override;
   void* launch(const core::kernel_launch& kernel, void* target) override;
+  void* launch(const core::message_launch& kernel, void* target) override;
   bool test(void* token) override;
   void drain() override;
   identity_type identity() override;
@@ -35,6 +36,12 @@ class kernel_launcher final : public core::kernel_device {
   ::sycl::event submit(::sycl::queue& queue, const core::kernel_launch& kernel,
                        const std::vector<::sycl::event>& deps,
                        const std::vector<buffer_use>& buffers);
+  /// Messages in buffers do not come here: see start_on_stream().
+  ::sycl::event submit(::sycl::queue& queue, const core::message_launch& kernel,
+                       const std::vector<::sycl::event>& deps,
+                       const std::vector<buffer_use>& buffers);
+  template <class Launch>
+  void* launch_on(const Launch& kernel, void* target);
 
   ::sycl::queue m_queue;  ///< in order, of its own
   stream_tracker m_own_tracker;

@@ -23,6 +23,8 @@ struct profile {
   const char* backend;  ///< that must carry the collectives
   std::vector<std::pair<const char*, const char*>> settings;
   bool (*leaves)(int kind) = nullptr;  ///< collectives that it leaves to others; null: none
+  /// That must carry messages, one after the other; null: in any order, whoever does.
+  const char* in_order = nullptr;
 };
 
 bool prefixes(int kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN; }
@@ -106,6 +108,12 @@ const std::vector<profile>& profiles() {
         {"SUCL_RULES", "[{ backend = [\"levels\", \"kernels\", \"nccl\"] }]"},
         {"SUCL_BACKEND_LEVELS_SINGLE_LEADER", "256"}},
        not_in_levels},
+      {"kernels_messages",
+       "kernels",
+       {{"SUCL_RULES", "[{ backend = \"kernels\" }]"}, {"SUCL_BACKEND_KERNELS_MESSAGES", "true"}},
+       true,
+       false,
+       "kernels"},
       {"gpu_staged", "mpi", {{"SUCL_THRESHOLD", "-1"}}},
   };
   return all;
@@ -180,7 +188,8 @@ class suite {
     check_carrier_of_messages();
     const auto cases = cover(m_options.cases, m_options.seed);
     const auto start = std::chrono::steady_clock::now();
-    for (const test_case& c : cases) {
+    for (test_case c : cases) {
+      c.messages_in_order = m_options.how->in_order != nullptr;
       if ((m_options.list || m_options.verbose) && rank() == 0) {
         std::printf("%s\n", c.text().c_str());
         std::fflush(stdout);
@@ -216,9 +225,16 @@ class suite {
   // The same for messages, which plans leave to a backend of their own.
   void check_carrier_of_messages() {
     const std::string collectives = m_options.how->backend;
-    if (collectives != "plan" && collectives != "mpi") return;
-    const std::string wanted =
-        "carried by " + (collectives == "plan" ? std::string("messages") : collectives) + "\n";
+    std::string carrier;
+    if (m_options.how->in_order)
+      carrier = m_options.how->in_order;
+    else if (collectives == "plan")
+      carrier = "messages";
+    else if (collectives == "mpi")
+      carrier = "mpi";
+    else
+      return;
+    const std::string wanted = "carried by " + carrier + "\n";
     for (int k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP; ++k) {
       const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;

@@ -188,7 +188,7 @@ inline void finish(group& g, const test_case& c, events& done, const events& dep
 
 // Whether a call starts only when the one before it is done.
 inline bool one_by_one(const test_case& c) {
-  return c.at[f_form] == blocking_form || c.at[f_comm] == in_order_comm;
+  return c.at[f_form] == blocking_form || c.at[f_comm] == in_order_comm || c.messages_in_order;
 }
 
 // A ring: where calls go one by one, even ranks send first.

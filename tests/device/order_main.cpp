@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <random>
 
 namespace {
@@ -305,6 +306,57 @@ TEST_F(device, mixed_operations) {
       }
     }
   }
+}
+
+// What a group of messages carries, of which there are two to every rank.
+constexpr size_t longest_message = 4096;
+constexpr size_t place_of(int peer, int m) {
+  return static_cast<size_t>(2 * peer + m) * longest_message;
+}
+constexpr size_t length_of(int from, int to, int m, int round) {
+  return static_cast<size_t>(from * 7 + to * 3 + m * 2003 + round * 1001) % longest_message;
+}
+constexpr int content_of(int from, int to, int m, int round) {
+  return 1000 * from + 100 * to + 10 * m + round;
+}
+
+// Messages on the stream wait for nothing on the host; others come in order all the same.
+TEST_F(device, groups_come_in_order) {
+  auto& q = j.in_order;
+  const bool on_stream =
+      j.in_order_world.explain(kind::group, 4).find("carried by mpi") == std::string::npos;
+  numbers x(q, place_of(size, 0)), y(q, place_of(size, 0)), z(q, 1);
+  int *out = x.get(), *in = y.get(), *wrong = z.get();
+  const int me = rank, ranks = size;
+  each(q, 1, {}, [=](size_t) { *wrong = 0; }).wait();
+  std::optional<long_kernel> k;
+  if (on_stream) k.emplace(q);
+  for (int round = 0; round < 30; ++round) {
+    each(q, longest_message, {}, [=](size_t i) {
+      for (int p = 0; p < ranks; ++p)
+        for (int m = 0; m < 2; ++m)
+          out[place_of(p, m) + i] = content_of(me, p, m, round) + static_cast<int>(i);
+    });
+    group g(j.in_order_world);
+    for (int p = 0; p < size; ++p)
+      for (int m = 0; m < 2; ++m) {
+        g.recv(in + place_of(p, m), length_of(p, rank, m, round), p, m);
+        g.send(out + place_of(p, m), length_of(rank, p, m, round), p, m);
+      }
+    g.submit();
+    each(q, longest_message, {}, [=](size_t i) {
+      for (int p = 0; p < ranks; ++p)
+        for (int m = 0; m < 2; ++m)
+          if (i < length_of(p, me, m, round) &&
+              in[place_of(p, m) + i] != content_of(p, me, m, round) + static_cast<int>(i))
+            *wrong = 1;
+    });
+  }
+  if (k) {
+    EXPECT_FALSE(is_complete(k->event()));
+    k->end();
+  }
+  EXPECT_EQ(z.read()[0], 0);
 }
 
 TEST_F(device, communicators_come_and_go) {

@@ -3,6 +3,7 @@
 #include "runtime/selection.hpp"
 
 #include "allocation_counter.hpp"
+#include "base/text.hpp"
 #include "helpers.hpp"
 
 #include <gtest/gtest.h>
@@ -253,6 +254,36 @@ TEST(Selection, MessagesGoByOneBackendOrByNone) {
           .find("passed messages, built in: rules[0] (file sucl.toml:1:1) has mpi for some of "
                 "send, and both ends of a message must choose alike"),
       std::string::npos);
+}
+
+TEST(Selection, KernelsCarryAllMessagesOrNone) {
+  const selection_scope two{"cuda", 2, 1};
+  const std::string on = "[backends.kernels]\nmessages = true\n";
+  const auto all = [&](const std::string& text, const selection_scope& scope,
+                       const std::set<std::string>& broken = {}) {
+    std::set<std::string> found;
+    for (const kind k : {kind::send, kind::recv, kind::sendrecv, kind::group})
+      for (const sucl_memory m : {SUCL_MEMORY_SYSTEM, SUCL_MEMORY_DEVICE}) {
+        for (const std::uint64_t bytes : {0u, 100u, 1u << 30})
+          found.insert(chosen(text, query(k, bytes, m), scope, broken));
+        found.insert(chosen(text, of_unknown_size(k), scope, broken));
+      }
+    return base::join({found.begin(), found.end()}, " ");
+  };
+  EXPECT_EQ(all("", two), "nccl");
+  EXPECT_EQ(all(on, two), "kernels");
+  EXPECT_EQ(all(on, two, {"kernels"}), "nccl");
+  EXPECT_EQ(all(on, two, {"kernels", "nccl"}), "mpi");
+  EXPECT_EQ(all(on, eight_gpus), "nccl");
+  EXPECT_EQ(all(on, {"host", 2, 1}), "messages");
+  EXPECT_EQ(all(on + "enabled = false\n", two), "nccl");
+  EXPECT_EQ(all("threshold = 4096\n" + on, two, {"nccl"}), "mpi");
+  const auto rule = [](const char* body) { return std::string("[[rules]]\n") + body + "\n"; };
+  EXPECT_EQ(all(on + rule("backend = \"kernels\""), {"host", 2, 1}), "kernels");
+  EXPECT_EQ(
+      all(on + rule("collective = \"send\"\nbytes = \"..64\"\nbackend = \"mpi\""), two, {"nccl"}),
+      "mpi");
+  EXPECT_EQ(all(rule("backend = \"kernels\""), {"host", 2, 1}, {"kernels"}), "messages");
 }
 
 TEST(Selection, TheDefaultBackendGoesBeforeMpi) {

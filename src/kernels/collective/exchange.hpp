@@ -14,15 +14,7 @@ namespace sucl::kernels {
 // ---- in lines: the data is there as soon as it is seen, and no work item waits for another
 
 SUCL_INLINE quad poll_quad(const job& j, const std::byte* lines, std::uint64_t at, bool& ok) {
-  const auto flag = static_cast<std::uint32_t>(j.epoch);
-  quad q{};
-  const std::byte* line = lines + 2 * at;
-  ok = ok && wait_for(j, [&] {
-         const bool first = load_line(line, flag, q.word[0], q.word[1]);
-         const bool second = load_line(line + sizeof q, flag, q.word[2], q.word[3]);
-         return first && second;
-       });
-  return q;
+  return wait_for_quad(j, lines + 2 * at, static_cast<std::uint32_t>(j.epoch), ok);
 }
 
 template <class Amounts, class Place>
@@ -35,11 +27,8 @@ SUCL_INLINE void push_lines(const Place& at, const exchange_job<Amounts>& j, con
     const int q = (j.rank + k) % j.ranks;
     const std::uint64_t bytes = j.send.bytes(q);
     std::byte* lines = j.with->out[q] + lines_at(j);
-    for (std::uint64_t p = first; p < bytes; p += stride) {
-      const quad v = load_quad(m.send + j.send.at(q) + p, bytes - p);
-      store_line(lines + 2 * p, v.word[0], v.word[1], flag);
-      store_line(lines + 2 * p + size, v.word[2], v.word[3], flag);
-    }
+    for (std::uint64_t p = first; p < bytes; p += stride)
+      push_quad(lines + 2 * p, load_quad(m.send + j.send.at(q) + p, bytes - p), flag);
   }
 }
 

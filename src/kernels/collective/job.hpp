@@ -11,6 +11,8 @@
 /// step.
 #pragma once
 
+#include "kernels/message/shape.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
@@ -46,7 +48,9 @@ inline constexpr std::uint64_t words_bytes =
 struct lane_shape {
   std::uint64_t small = 0;  ///< most data that goes through lines, of one half
   std::uint64_t stage = 0;  ///< staging memory, of one half
-  constexpr std::uint64_t bytes() const { return words_bytes + 2 * (2 * small + stage); }
+  message_shape messages;   ///< behind them
+  constexpr std::uint64_t of_collectives() const { return words_bytes + 2 * (2 * small + stage); }
+  constexpr std::uint64_t bytes() const { return of_collectives() + messages.bytes(); }
 };
 
 /// How data travels.

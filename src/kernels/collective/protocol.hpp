@@ -36,8 +36,8 @@ constexpr std::uint64_t step_of(const job& j, std::uint64_t step) {
 }
 
 /// Looks until `there()`; false if all must end. Looking into the host's memory takes long.
-template <class There>
-SUCL_INLINE bool wait_for(const job& j, const There& there) {
+template <class Job, class There>
+SUCL_INLINE bool wait_for(const Job& j, const There& there) {
   constexpr unsigned looks = 1024;
   for (unsigned n = 1;; ++n) {
     if (there()) return true;
@@ -48,6 +48,24 @@ SUCL_INLINE bool wait_for(const job& j, const There& there) {
 
 SUCL_INLINE bool wait_for_word(const job& j, const std::uint64_t* place, std::uint64_t wanted) {
   return wait_for(j, [&] { return load_acquire(place) >= wanted; });
+}
+
+/// A quad in two lines.
+SUCL_INLINE void push_quad(std::byte* line, const quad& v, std::uint32_t flag) {
+  store_line(line, v.word[0], v.word[1], flag);
+  store_line(line + sizeof v, v.word[2], v.word[3], flag);
+}
+
+/// Waits for it; clears `ok` if all must end.
+template <class Job>
+SUCL_INLINE quad wait_for_quad(const Job& j, const std::byte* line, std::uint32_t flag, bool& ok) {
+  quad q{};
+  ok = ok && wait_for(j, [&] {
+         const bool first = load_line(line, flag, q.word[0], q.word[1]);
+         const bool second = load_line(line + sizeof q, flag, q.word[2], q.word[3]);
+         return first && second;
+       });
+  return q;
 }
 
 /// Calls `f(q)` for every peer, each in one work item of the group.

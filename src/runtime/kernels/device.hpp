@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/collective/job.hpp"
+#include "kernels/message/job.hpp"
 
 #include <sucl/abi/backend.h>
 
@@ -29,6 +30,12 @@ struct kernel_launch {
   int groups = 1;
 };
 
+/// One kernel of sends and receives.
+struct message_launch {
+  kernels::message_job what{};
+  int groups = 1;
+};
+
 /// Functions throw sucl::error. All are called by one thread at a time.
 struct kernel_device {
   virtual ~kernel_device() = default;
@@ -47,6 +54,7 @@ struct kernel_device {
   /// Launches behind all kernels launched before: on the queue that `target` names, with its
   /// dependencies, or, if it is null, on one of its own. Then the result is for test().
   virtual void* launch(const kernel_launch& kernel, void* target) = 0;
+  virtual void* launch(const message_launch& kernel, void* target) = 0;
   /// Whether it is done; forgets it then.
   virtual bool test(void* token) = 0;
   /// Returns when all kernels are done.

@@ -34,8 +34,10 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   const auto* comm = reinterpret_cast<kernel_comm*>(state);  // null: of any GPU
   const auto kind = static_cast<sucl::kind>(q->kind);
   const bool reached = (comm && comm->device().on_host) || q->memory != SUCL_MEMORY_SYSTEM;
+  const bool carried =
+      is_point_to_point(q->kind) ? comm && comm->carries_messages() : kernels_carry(q->kind);
   answer->supported =
-      kernels_carry(q->kind) && reached &&
+      carried && reached &&
       (!reduces(kind) || defined(static_cast<op>(q->op), static_cast<type>(q->type)));
   answer->flags = SUCL_CAP_STREAM_ORDERED;
   answer->max_count = 0;
@@ -53,9 +55,36 @@ sucl_backend make_table() {
   return t;
 }
 
-kernels::lane_shape shape_of(const kernel_settings& s) {
+kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups) {
   constexpr std::uint64_t line = 128;
-  return {(s.small + line - 1) / line * line, (s.staging + page - 1) / page * page};
+  kernels::lane_shape shape;
+  shape.small = (s.small + line - 1) / line * line;
+  shape.stage = (s.staging + page - 1) / page * page;
+  if (!s.messages) return shape;
+  auto& m = shape.messages;
+  m.at = shape.of_collectives();
+  m.channels = static_cast<int>(std::min<std::uint64_t>(groups, kernels::most_channels));
+  m.line = s.message_line;
+  m.slot = s.message_staging / (static_cast<unsigned>(m.channels) * m.slots) / line * line;
+  return shape;
+}
+
+// Collective: devices may differ, and all ranks cut alike.
+job_setting agree(const kernel_settings& s, const kernel_device& device, sucl_oob oob, int rank,
+                  int size) {
+  const auto mine = std::min(static_cast<std::int32_t>(s.groups), device.groups);
+  std::vector<std::int32_t> all(static_cast<std::size_t>(size));
+  if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
+    throw_last(status, kernel_backend_name, "set-up", rank);
+  job_setting setting;
+  setting.rank = rank;
+  setting.ranks = size;
+  setting.groups = *std::min_element(all.begin(), all.end());
+  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups));
+  setting.items = device.items;
+  setting.two_shot = s.two_shot;
+  setting.direct = std::max(s.direct, s.small + 1);
+  return setting;
 }
 
 }  // namespace
@@ -66,53 +95,66 @@ kernel_settings::kernel_settings(int ranks) {
   small = mebi / n;
   staging = std::clamp(128 * mebi / n, 8 * mebi, 32 * mebi);
   two_shot = 16 * mebi / (peers * peers);
+  message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
 }
 
 kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, std::string>>& table,
                                       int ranks) {
   kernel_settings s(ranks);
   for (const auto& [key, value] : table) {
-    std::uint64_t* place = key == "low_latency" ? &s.small
-                           : key == "staging"   ? &s.staging
-                           : key == "two_shot"  ? &s.two_shot
-                           : key == "direct"    ? &s.direct
-                           : key == "groups"    ? &s.groups
-                                                : nullptr;
+    if (key == "messages") {
+      s.messages = base::parse_boolean(value);
+      continue;
+    }
+    std::uint64_t* place = key == "low_latency"       ? &s.small
+                           : key == "staging"         ? &s.staging
+                           : key == "two_shot"        ? &s.two_shot
+                           : key == "direct"          ? &s.direct
+                           : key == "message_staging" ? &s.message_staging
+                           : key == "groups"          ? &s.groups
+                                                      : nullptr;
     if (!place)
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
-                 "It knows low_latency, staging, two_shot and direct, which are sizes, and groups");
+                 "It knows low_latency, staging, two_shot, direct and message_staging, which are "
+                 "sizes, groups, and messages, which is true or false");
     *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
   }
   constexpr std::uint64_t least = 4096, most = std::uint64_t{1} << 30;
+  constexpr auto least_for_messages =
+      least * kernels::most_channels * kernels::message_shape::slots;
   if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.staging > most ||
-      s.staging < least * s.groups)
+      s.staging < least * s.groups || s.message_staging > most ||
+      s.message_staging < least_for_messages)
     base::fail(errc::configuration, "the settings of backend kernels are out of range",
                "groups is from 1 to " + std::to_string(kernels::most_groups) +
-                   ", staging at least 4Ki for each group, and no size more than 1Gi");
+                   ", staging at least 4Ki for each group, message_staging at least " +
+                   base::print_bytes(least_for_messages) + ", and no size more than 1Gi");
   return s;
+}
+
+bool kernel_settings::wants_messages(
+    const std::vector<std::pair<std::string, std::string>>& table) {
+  const auto it = std::find_if(table.begin(), table.end(),
+                               [](const auto& entry) { return entry.first == "messages"; });
+  return it != table.end() && base::parse_boolean(it->second);
 }
 
 kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_device& device,
                          int rank, int size, const kernel_settings& settings)
-    : m_device(device), m_memory(lender, oob, device, rank, size, shape_of(settings)) {
-  m_setting.rank = rank;
-  m_setting.ranks = size;
-  m_setting.shape = shape_of(settings);
-  m_setting.items = device.items;
-  m_setting.groups =
-      m_memory.least(std::min(static_cast<std::int32_t>(settings.groups), device.groups));
-  m_setting.two_shot = settings.two_shot;
-  m_setting.direct = std::max(settings.direct, settings.small + 1);
-  m_epoch = settings.operations;
-  m_abort = device.allocate_host(sizeof(std::uint32_t));
+    : m_device(device),
+      m_setting(agree(settings, device, oob, rank, size)),
+      m_memory(lender, oob, device, rank, size, m_setting.shape),
+      m_control(device.allocate_host(sizeof(kernels::kernel_control))),
+      m_epoch(settings.operations) {
+  if (settings.messages) m_messages.emplace(device, m_setting.shape.messages, &control());
 }
 
 kernel_comm::~kernel_comm() {
-  if (std::atomic_ref(*abort_word()).load(std::memory_order_relaxed) != 0) m_memory.abandon();
+  if (std::atomic_ref(control().abort).load(std::memory_order_relaxed) != 0) m_memory.abandon();
   m_device.drain();
 }
 
-void kernel_comm::abort() { std::atomic_ref(*abort_word()).store(1, std::memory_order_release); }
+void kernel_comm::abort() { std::atomic_ref(control().abort).store(1, std::memory_order_release); }
 
 // The flags of lines have 32 bits, and 0 is what fresh memory has. Even and odd numbers take turns
 // all the same.
@@ -134,11 +176,11 @@ void* kernel_comm::launch(kernel_launch& kernel, void* target) {
   auto& j = kernel.what;
   j.with = m_memory.lanes();
   j.mapped = m_memory.table();
-  j.abort = abort_word();
+  j.abort = &control().abort;
   return m_device.launch(kernel, target);
 }
 
-void* kernel_comm::start(const sucl_operation& o, void* target) {
+void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
   m_setting.mapped = m_memory.used_by(o.sequence);
   auto kernel = make_launch(o, m_setting);
   auto& j = kernel.what;
@@ -164,21 +206,51 @@ void* kernel_comm::start(const sucl_operation& o, void* target) {
   if (!needs_result_aside(o) || j.fold_bytes == 0) return launch(kernel, target);
   const std::uint64_t bytes = j.fold_bytes;
   // Sources stay where they are, and the result comes last.
-  kernel_launch last;
-  last.what.rank = m_setting.rank;
-  last.what.ranks = m_setting.ranks;
-  last.what.how = kernels::way::small;
-  last.what.own_bytes = bytes;
-  last.groups = m_setting.groups;
-  last.from = aside(bytes);
-  last.to = o.recv;
   kernel.from = o.recv;
   kernel.to = aside(bytes);
   kernel.in_place = false;
-  void* first = launch(kernel, target);
-  while (first && !m_device.test(first)) {
+  finish(launch(kernel, target));
+  return copy(o.recv, aside(bytes), bytes, target);
+}
+
+void* kernel_comm::copy(void* to, const void* from, std::uint64_t bytes, void* target) {
+  kernel_launch k;
+  k.what.rank = m_setting.rank;
+  k.what.ranks = m_setting.ranks;
+  k.what.how = kernels::way::small;
+  k.what.own_bytes = bytes;
+  k.groups = m_setting.groups;
+  k.from = from;
+  k.to = to;
+  return launch(k, target);
+}
+
+void kernel_comm::finish(void* token) {
+  while (token && !m_device.test(token)) {
   }
-  return launch(last, target);
+}
+
+void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
+  const void* given = nullptr;
+  const std::uint64_t bytes = o.count * o.element_size;
+  if (o.kind == SUCL_KIND_SENDRECV && (o.flags & SUCL_FLAG_IN_PLACE) != 0 && bytes > 0) {
+    given = aside(bytes);
+    finish(copy(aside(bytes), o.recv, bytes, target));
+  }
+  auto kernel = m_messages->make(o, given);
+  kernel.what.with = m_memory.lanes();
+  return m_device.launch(kernel, target);
+}
+
+void* kernel_comm::start(const sucl_operation& o, void* target) {
+  check();
+  return is_point_to_point(o.kind) ? start_messages(o, target) : start_collective(o, target);
+}
+
+bool kernel_comm::test(void* token) {
+  if (!m_device.test(token)) return false;
+  check();
+  return true;
 }
 
 const sucl_backend& kernel_backend() noexcept {

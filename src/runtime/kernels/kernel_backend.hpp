@@ -2,16 +2,19 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The built-in backend that carries collectives by kernels of SuCL's own, on the devices of one
-/// node. Who has the SYCL objects launches them: see kernel_device.
+/// The built-in backend that carries collectives, and messages if it is told to, by kernels of
+/// SuCL's own, on the devices of one node. Who has the SYCL objects launches them: see
+/// kernel_device.
 #pragma once
 
 #include "runtime/kernels/jobs.hpp"
 #include "runtime/kernels/lane_memory.hpp"
+#include "runtime/kernels/message_jobs.hpp"
 
 #include <sucl/export.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +28,10 @@ struct kernel_settings {
   std::uint64_t two_shot;  ///< from here ranks share the work of allreduce, reduce and broadcast
   std::uint64_t direct = 1 << 20;
   std::uint64_t groups = kernels::most_groups;
-  std::uint64_t operations = 0;  ///< that count as done; for trying what comes after very many
+  bool messages = false;              ///< sends and receives too
+  std::uint64_t message_staging;      ///< staging memory of messages for each peer
+  std::uint64_t message_line = 4096;  ///< largest piece of a message that goes in lines
+  std::uint64_t operations = 0;       ///< that count as done; for trying what comes after very many
 
   /// What is good for so many ranks on one node: each sends to all others.
   explicit kernel_settings(int ranks);
@@ -33,6 +39,8 @@ struct kernel_settings {
   /// Throws errc::configuration.
   static kernel_settings read(const std::vector<std::pair<std::string, std::string>>& table,
                               int ranks);
+  /// Whether such a table has messages = true.
+  static bool wants_messages(const std::vector<std::pair<std::string, std::string>>& table);
 };
 
 /// A communicator's kernels.
@@ -45,25 +53,36 @@ class kernel_comm {
   kernel_comm(const kernel_comm&) = delete;
   kernel_comm& operator=(const kernel_comm&) = delete;
 
+  /// Throws errc::mismatch once a kernel has found a message that is not the one it waits for.
+  void check() const { check_messages(control(), m_setting.ranks); }
+
   /// Launches the kernels of an operation; `target` as of kernel_device::launch().
   void* start(const sucl_operation& operation, void* target);
-  bool test(void* token) { return m_device.test(token); }
+  bool test(void* token);
   /// All kernels end soon, whatever they wait for.
   void abort();
 
   kernel_device& device() const { return m_device; }
   lane_memory& memory() { return m_memory; }
+  bool carries_messages() const { return m_messages.has_value(); }
 
  private:
-  std::uint32_t* abort_word() const { return static_cast<std::uint32_t*>(m_abort.get()); }
+  kernels::kernel_control& control() const {
+    return *static_cast<kernels::kernel_control*>(m_control.get());
+  }
   void next_epoch();
   void* launch(kernel_launch& kernel, void* target);
+  void* start_collective(const sucl_operation& operation, void* target);
+  void* start_messages(const sucl_operation& operation, void* target);
+  void* copy(void* to, const void* from, std::uint64_t bytes, void* target);
+  void finish(void* token);
   void* aside(std::uint64_t bytes);
 
   kernel_device& m_device;
-  lane_memory m_memory;
   job_setting m_setting;
-  std::shared_ptr<void> m_abort;  ///< a word in the host's memory
+  lane_memory m_memory;
+  std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
+  std::optional<message_jobs> m_messages;
   std::vector<std::shared_ptr<void>> m_aside;
   std::uint64_t m_aside_bytes = 0;
   std::uint64_t m_epoch = 0, m_previous = 0;

@@ -40,11 +40,6 @@ std::vector<T> lane_memory::gather(const T& mine) {
   return all;
 }
 
-std::int32_t lane_memory::least(std::int32_t mine) {
-  const auto all = gather(mine);
-  return *std::min_element(all.begin(), all.end());
-}
-
 lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_device& device,
                          int rank, int size, const kernels::lane_shape& shape)
     : m_lender(lender), m_oob(oob), m_device(device), m_rank(rank), m_size(size), m_shape(shape) {

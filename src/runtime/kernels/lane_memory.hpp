@@ -43,8 +43,6 @@ class lane_memory {
   void* spare() const { return m_spare; }
   /// Whether the lanes of all pairs are in memory of devices.
   bool all_on_devices() const { return m_unmapped == 0; }
-  /// The least of a number over the ranks. Collective; throws on every rank.
-  std::int32_t least(std::int32_t mine);
   /// How the lanes were made, for people.
   std::string description() const;
 

@@ -1,0 +1,260 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Sends and receives. Work group g of a rank moves the pieces of channel g, of all messages at
+/// once: it never waits for one while it could go on with another. So, as with collectives, nothing
+/// is assumed of how many groups a device runs at once, as long as it starts them in order.
+///
+/// Before a piece goes its header: tag and length of the message, in lines. Data in lines follow it
+/// at once; other data are pushed to staging memory and then said to be ready.
+#pragma once
+
+#include "kernels/collective/protocol.hpp"
+#include "kernels/message/job.hpp"
+
+namespace sucl::kernels {
+
+/// What a work group knows of one queue.
+struct message_queue {
+  enum class state : std::int32_t { waiting, may_move, over };
+
+  message_part part;
+  message_cut cut;
+  std::uint64_t index;   ///< of the next piece, in the message
+  std::uint64_t number;  ///< of that piece, in the channel
+  std::byte* out;
+  const std::byte* in;
+  state now;
+
+  SUCL_INLINE std::uint64_t begin() const { return index * cut.piece; }
+  SUCL_INLINE std::uint64_t length() const {
+    const std::uint64_t rest = part.bytes - begin();
+    return rest < cut.piece ? rest : cut.piece;
+  }
+};
+
+/// Memory of a work group. Between two barriers it is either read or written.
+struct message_board {
+  message_queue queues[most_queues];
+  std::uint32_t ends;       ///< somebody has found that the kernel must end
+  std::uint32_t cut_short;  ///< while a piece was moved
+};
+
+/// In place of the number of freed pieces of channel 0: the receiver has refused what it found.
+inline constexpr std::uint64_t refused = ~std::uint64_t{0};
+
+/// Fresh memory has no such flag.
+SUCL_INLINE std::uint32_t flag_of(std::uint64_t piece) {
+  return static_cast<std::uint32_t>(piece) | 0x80000000u;
+}
+
+/// Of parameters that are chosen by address every work item would get a copy.
+SUCL_INLINE message_part part_of(const message_job& j, int part) {
+  if (j.list) return j.list[part];
+  const bool first = part == 0;
+  return {first ? j.first.memory : j.second.memory, first ? j.first.bytes : j.second.bytes,
+          first ? j.first.peer : j.second.peer,     first ? j.first.tag : j.second.tag,
+          first ? j.first.next : j.second.next,     first ? j.first.sends : j.second.sends};
+}
+
+SUCL_INLINE std::uint64_t* count_of(const message_job& j, const message_queue& q, int channel) {
+  return q.part.sends ? &j.counts->sent[q.part.peer][channel]
+                      : &j.counts->taken[q.part.peer][channel];
+}
+
+/// Goes on with the first message from `part` on that has a piece in this channel.
+template <class Place>
+SUCL_INLINE void next_message(const Place& at, const message_job& j, message_queue& q, int part) {
+  const int channel = at.group();
+  q.now = message_queue::state::waiting;
+  for (; part >= 0; part = q.part.next) {
+    q.part = part_of(j, part);
+    q.cut = cut_of(j.shape, q.part.bytes);
+    q.index = static_cast<std::uint64_t>(channel);
+    if (q.index < q.cut.pieces) return;
+  }
+  q.now = message_queue::state::over;
+}
+
+template <class Place>
+SUCL_INLINE void open_queue(const Place& at, const message_job& j, message_queue& q, int first) {
+  next_message(at, j, q, first);
+  q.number = *count_of(j, q, at.group());
+  q.out = j.with->out[q.part.peer];
+  q.in = j.with->in[q.part.peer];
+}
+
+template <class Byte>
+SUCL_INLINE auto* lane_word(Byte* lane, std::uint64_t place) {
+  if constexpr (std::is_const_v<Byte>)
+    return reinterpret_cast<const std::uint64_t*>(lane + place);
+  else
+    return reinterpret_cast<std::uint64_t*>(lane + place);
+}
+
+/// Tells the host, and all kernels of this rank to end.
+SUCL_INLINE void fail(const message_job& j, message_board& board, int peer, message_fault fault) {
+  store_release(reinterpret_cast<std::uint64_t*>(&j.control->failures[peer].fault),
+                static_cast<std::uint64_t>(fault));
+  *static_cast<volatile std::uint32_t*>(&j.control->abort) = 1;
+  board.ends = 1;
+}
+
+/// What the header of a piece says is not what this rank waits for. That is sure to be seen in
+/// channel 0, through which a piece of every message goes; the other groups wait until they are
+/// told.
+SUCL_INLINE void refuse(const message_job& j, message_board& board, const message_queue& q,
+                        std::int32_t tag, std::uint64_t bytes) {
+  auto& f = j.control->failures[q.part.peer];
+  f.tag = tag;
+  f.wanted_tag = q.part.tag;
+  f.bytes = bytes;
+  f.wanted_bytes = q.part.bytes;
+  store_relaxed(lane_word(q.out, j.shape.freed(0)), refused);
+  fail(j, board, q.part.peer, message_fault::mismatch);
+}
+
+/// Whether the next piece of a send has a place; then its header is on its way.
+template <class Place>
+SUCL_INLINE bool may_send(const Place& at, const message_job& j, message_board& board,
+                          const message_queue& q) {
+  const int channel = at.group();
+  const std::uint64_t freed = load_acquire(lane_word(q.in, j.shape.freed(channel)));
+  if (freed == refused || freed + message_shape::slots < q.number + 1) {
+    if (load_relaxed(lane_word(q.in, j.shape.freed(0))) == refused)
+      fail(j, board, q.part.peer, message_fault::refused);
+    return false;
+  }
+  std::byte* header = q.out + j.shape.header(channel, q.number);
+  const std::uint32_t flag = flag_of(q.number);
+  store_line(header, static_cast<std::uint32_t>(q.part.tag), 0, flag);
+  store_line(header + sizeof(quad), static_cast<std::uint32_t>(q.part.bytes),
+             static_cast<std::uint32_t>(q.part.bytes >> 32), flag);
+  return true;
+}
+
+/// Whether the next piece of a receive is there, or, in lines, on its way.
+template <class Place>
+SUCL_INLINE bool may_receive(const Place& at, const message_job& j, message_board& board,
+                             const message_queue& q) {
+  const int channel = at.group();
+  const std::byte* header = q.in + j.shape.header(channel, q.number);
+  const std::uint32_t flag = flag_of(q.number);
+  std::uint32_t tag, unused, low, high;
+  if (!load_line(header, flag, tag, unused) || !load_line(header + sizeof(quad), flag, low, high))
+    return false;
+  const std::uint64_t bytes = std::uint64_t{high} << 32 | low;
+  if (static_cast<std::int32_t>(tag) != q.part.tag || bytes != q.part.bytes) {
+    if (channel == 0) refuse(j, board, q, static_cast<std::int32_t>(tag), bytes);
+    return false;
+  }
+  return q.cut.lines || load_acquire(lane_word(q.in, j.shape.ready(channel))) > q.number;
+}
+
+/// Moves a piece that may move; false if it has to be given up.
+template <class Place>
+SUCL_INLINE bool move_piece(const Place& at, const message_job& j, const message_queue& q) {
+  constexpr std::uint64_t size = sizeof(quad);
+  const int channel = at.group();
+  const std::uint64_t length = q.length();
+  std::byte* user = q.part.memory + q.begin();
+  if (!q.cut.lines) {
+    const std::uint64_t place = j.shape.stage(channel, q.number);
+    copy(at, q.part.sends ? q.out + place : user, q.part.sends ? user : q.in + place, length);
+    return true;
+  }
+  const std::uint64_t place = j.shape.lines(channel, q.number);
+  const std::uint32_t flag = flag_of(q.number);
+  const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * size;
+  bool ok = true;
+  for (auto p = static_cast<std::uint64_t>(at.thread()) * size; p < length && ok; p += stride) {
+    if (q.part.sends) {
+      push_quad(q.out + place + 2 * p, load_quad(user + p, length - p), flag);
+    } else {
+      const quad v = wait_for_quad(j, q.in + place + 2 * p, flag, ok);
+      if (ok) store_quad(user + p, v, length - p);
+    }
+  }
+  return ok;
+}
+
+/// After a barrier: tells the peer that the piece has moved, and goes on to the next.
+template <class Place>
+SUCL_INLINE void close_piece(const Place& at, const message_job& j, message_queue& q) {
+  const int channel = at.group();
+  ++q.number;
+  if (!q.part.sends)
+    store_release(lane_word(q.out, j.shape.freed(channel)), q.number);
+  else if (!q.cut.lines)
+    store_release(lane_word(q.out, j.shape.ready(channel)), q.number);
+  q.index += static_cast<std::uint64_t>(j.shape.channels);
+  if (q.index >= q.cut.pieces)
+    next_message(at, j, q, q.part.next);
+  else
+    q.now = message_queue::state::waiting;
+  if (q.now == message_queue::state::over) *count_of(j, q, channel) = q.number;
+}
+
+/// Each work item looks after some of the queues.
+template <class Place, class Function>
+SUCL_INLINE void each_queue(const Place& at, const message_job& j, message_board& board,
+                            const Function& f) {
+  for (int k = at.thread(); k < j.queues; k += at.threads()) f(board.queues[k], k);
+}
+
+/// Looks which pieces may move. A barrier; what the board says is then the same for all.
+template <class Place>
+SUCL_INLINE void look(const Place& at, const message_job& j, message_board& board, bool at_abort) {
+  using state = message_queue::state;
+  each_queue(at, j, board, [&](message_queue& q, int) {
+    if (q.now == state::over) return;
+    const bool moves = q.part.sends ? may_send(at, j, board, q) : may_receive(at, j, board, q);
+    if (moves) q.now = state::may_move;
+  });
+  if (at_abort && at.thread() == 0 && *static_cast<const volatile std::uint32_t*>(j.abort) != 0)
+    board.ends = 1;
+  at.barrier();
+}
+
+/// Moves what may move; a barrier. Tells whether there was something, and whether all is over.
+struct found {
+  bool any = false, over = true;
+};
+template <class Place>
+SUCL_INLINE found move_all(const Place& at, const message_job& j, message_board& board) {
+  using state = message_queue::state;
+  found f;
+  for (int k = 0; k < j.queues; ++k) {
+    const message_queue& q = board.queues[k];
+    f.over = f.over && q.now == state::over;
+    if (q.now != state::may_move) continue;
+    f.any = true;
+    if (!move_piece(at, j, q)) board.cut_short = 1;
+  }
+  at.barrier();
+  return f;
+}
+
+/// All parts of an operation, in one work group.
+template <class Place>
+SUCL_INLINE void carry_messages(const Place& at, const message_job& j, message_board& board) {
+  constexpr unsigned looks = 64;
+  if (at.thread() == 0) board.ends = board.cut_short = 0;
+  each_queue(at, j, board, [&](message_queue& q, int k) { open_queue(at, j, q, k); });
+  at.barrier();
+  for (unsigned n = 1;; ++n) {
+    look(at, j, board, n % looks == 0);
+    if (board.ends) return;
+    const found f = move_all(at, j, board);
+    if (board.cut_short) return;
+    if (f.over) break;
+    each_queue(at, j, board, [&](message_queue& q, int) {
+      if (q.now == message_queue::state::may_move) close_piece(at, j, q);
+    });
+    if (!f.any) rest();
+  }
+  if (j.list && at.thread() == 0) store_relaxed(&j.control->read[at.group()], j.number);
+}
+
+}  // namespace sucl::kernels

@@ -1,0 +1,65 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What a kernel is told of messages. Plain data, the same for device and host.
+#pragma once
+
+#include "kernels/collective/job.hpp"
+
+namespace sucl::kernels {
+
+/// A send or a receive.
+struct message_part {
+  std::byte* memory;  ///< a send only reads it
+  std::uint64_t bytes;
+  std::int32_t peer, tag;
+  std::int32_t next;  ///< the part after this one, to or from the same peer; -1: none
+  std::int32_t sends;
+};
+
+/// The parts of an operation that follow each other are a queue: one for each peer and direction.
+inline constexpr int most_queues = 2 * most_ranks;
+
+/// How a message has failed.
+enum class message_fault : std::uint64_t {
+  none,
+  mismatch,  ///< what came from a peer is not what this rank waits for
+  refused    ///< a peer says so of what this rank has sent
+};
+
+/// Of one peer. `fault` is written last.
+struct message_failure {
+  message_fault fault;
+  std::int32_t tag, wanted_tag;
+  std::uint64_t bytes, wanted_bytes;
+};
+
+/// Words in the host's memory between the kernels of a communicator and the host.
+struct kernel_control {
+  std::uint32_t abort;  ///< not zero once all kernels must end
+  message_failure failures[most_ranks];
+  std::uint64_t read[most_channels];  ///< by each work group: lists up to this number
+};
+
+/// Pieces that have gone through the channels, in memory of the device.
+struct message_counts {
+  std::uint64_t sent[most_ranks][most_channels];
+  std::uint64_t taken[most_ranks][most_channels];
+};
+
+/// An operation: sends and receives that progress together. Its first part in each queue is part q
+/// of queue q. Two parts, which is all that most operations have, come with it.
+struct message_job {
+  const lanes* with;
+  const std::uint32_t* abort;
+  kernel_control* control;
+  message_counts* counts;
+  message_shape shape;
+  message_part first, second;
+  const message_part* list;  ///< all parts, in the host's memory; null: two at most
+  std::uint64_t number;      ///< of the list
+  std::int32_t queues;
+};
+
+}  // namespace sucl::kernels

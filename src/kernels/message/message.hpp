@@ -1,0 +1,25 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The kernel of sends and receives.
+#pragma once
+
+#include "kernels/item_place.hpp"
+#include "kernels/message/carry.hpp"
+
+namespace sucl::kernels {
+
+/// Sends and receives of one operation; the board is local memory of the work group.
+struct message {
+  message_job what;
+
+  SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item,
+                              [[maybe_unused]] message_board& board) const {
+#ifndef SUCL_KERNELS_EMPTY
+    carry_messages(item_place(item), what, board);
+#endif
+  }
+};
+
+}  // namespace sucl::kernels

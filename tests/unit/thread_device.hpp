@@ -1,0 +1,68 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A device whose kernels are threads, and ranks that have one.
+#pragma once
+
+#include "runtime/kernels/kernel_backend.hpp"
+#include "support/drive.hpp"
+#include "support/thread_ranks.hpp"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+
+namespace sucl::testing {
+
+/// A device whose kernels are threads, one for each work item.
+class thread_device final : public core::kernel_device {
+ public:
+  explicit thread_device(bool with_memory);
+  void prepare() override {}
+  std::shared_ptr<void> allocate(std::uint64_t bytes) override;
+  std::shared_ptr<void> allocate_host(std::uint64_t bytes) override {
+    ++host_allocations;
+    return allocate(bytes);
+  }
+  void write(void* to, const void* from, std::uint64_t bytes) override;
+  void* pin(void* memory, std::uint64_t) override { return memory; }
+  void release(void*) override {}
+  void* launch(const core::kernel_launch& kernel, void*) override;
+  void* launch(const core::message_launch& kernel, void*) override;
+  bool test(void* token) override;
+  void drain() override {
+    if (m_last.valid()) m_last.wait();
+  }
+
+  std::array<std::atomic<int>, 3> used{};  ///< kernels of each way
+  int host_allocations = 0;
+  int resident = 1 << 10;  ///< work groups that run at once
+
+ private:
+  void* start(std::function<void()> kernel);
+
+  std::shared_future<void> m_last;
+};
+
+/// How ranks reach each other's device memory.
+enum class reach { all, some, none };
+
+/// A rank with a device and the backends over it.
+struct kernel_rank {
+  core::channel kernels, mock;
+  thread_device& device;
+  const sucl_comm_info& info;
+  core::kernel_comm& comm() const { return core::kernels_of(kernels); }
+};
+
+/// Small lanes, so that small messages take all ways.
+core::kernel_settings small_lanes();
+
+/// Runs ranks that are threads.
+void for_devices(int size, reach how, const std::function<void(const kernel_rank&)>& body,
+                 const core::kernel_settings& settings = small_lanes());
+
+}  // namespace sucl::testing
