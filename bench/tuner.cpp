@@ -281,7 +281,7 @@ class tuner {
       }
       if (!better) break;
     }
-    compare_finalists(p);
+    if (!p.all.empty()) compare_finalists(p);
     return p;
   }
 
