@@ -104,13 +104,14 @@ class tuner {
       : m_wanted(wanted),
         m_comm(comm),
         m_raw(raw),
-        m_machine(std::move(machine)),
+        m_machine(comm.where().nodes > 1 ? std::nullopt : std::move(machine)),
         m_arena(comm, wanted.sizes.back() * static_cast<std::uint64_t>(comm.size()),
                 wanted.symmetric) {}
 
   std::vector<tuned_point> run() {
     std::vector<memory_kind> memories{memory_kind::ordinary};
-    if (m_wanted.symmetric) memories.push_back(memory_kind::symmetric);
+    const bool one_node = m_comm.where().nodes == 1;
+    if (m_wanted.symmetric && one_node) memories.push_back(memory_kind::symmetric);
     const std::size_t total = m_wanted.collectives.size() * memories.size() * m_wanted.sizes.size();
     std::vector<tuned_point> points, by_event;
     for (const kind what : m_wanted.collectives)
@@ -118,14 +119,16 @@ class tuner {
         tried best;
         for (const std::uint64_t bytes : m_wanted.sizes) {
           begin_point(total - m_done++, what, where, bytes);
-          points.push_back(search(what, where, bytes, best));
-          best = points.back().all.front();
-          for (const tried& t : points.back().all)
+          tuned_point p = search(what, where, bytes, best);
+          if (p.all.empty()) continue;  // nothing there is meant for messages so short
+          best = p.all.front();
+          for (const tried& t : p.all)
             if (t.backend == "plan") {
               best = t;
               break;
             }
-          if (where == memory_kind::ordinary) by_event.push_back(again_by_event(points.back()));
+          if (where == memory_kind::ordinary) by_event.push_back(again_by_event(p));
+          points.push_back(std::move(p));
         }
       }
     points.insert(points.end(), by_event.begin(), by_event.end());
@@ -207,30 +210,35 @@ class tuner {
            sim::simulate(plan::build(p, plan::recipe_from_text(t.recipe)), *m_machine).seconds;
   }
 
-  bool serves(const std::string& algorithm, kind what) const {
-    const auto list = plan::algorithms_for(what);
-    return std::any_of(list.begin(), list.end(),
-                       [&](const auto* a) { return algorithm == a->name; });
+  // Whether it is what carries such a message if a table says so: else something else would be
+  // timed under its name.
+  bool carries(const tried& t, kind what, memory_kind where, std::uint64_t bytes) {
+    const auto table = only(t, what);
+    const sucl_operation o = record(what, where, bytes);
+    const auto row = std::find_if(table->rows.begin(), table->rows.end(),
+                                  [&](const auto& r) { return r.memory == where; });
+    if (!m_comm.plan_obstacle(*row, o).empty()) return false;
+    m_comm.use_table(table);
+    return m_comm.carrier_of(o) == t.backend;
   }
 
   // Plans that differ from `best` in the algorithm or one step of the slice; all algorithms where
   // there is no best one yet.
   std::vector<tried> neighbours(kind what, memory_kind where, std::uint64_t bytes,
-                                const tried& best) const {
+                                const tried& best) {
     std::vector<tried> list;
     const auto add = [&](const std::string& recipe, std::uint64_t slice) {
       slice = std::clamp(slice, least_slice, most_slice);
-      if (!serves(recipe, what)) return;
       // Slices that hold the whole message are all the same.
       if (slice / 2 >= bytes && slice > least_slice) return;
-      list.push_back({"plan", recipe, slice, 0, 0, 0});
-      list.back().predicted = predict(list.back(), what, bytes);
+      tried t{"plan", recipe, slice, 0, 0, 0};
+      if (!carries(t, what, where, bytes)) return;
+      t.predicted = predict(t, what, bytes);
+      list.push_back(std::move(t));
     };
     const std::uint64_t slice = best.slice ? best.slice : 128 << 10;
-    const auto& names =
-        where == memory_kind::symmetric ? mapped_algorithms() : ordinary_algorithms();
-    for (const char* algorithm : names)
-      add(algorithm, std::min(slice, std::max(bytes, least_slice)));
+    for (const char* recipe : recipes(where))
+      add(recipe, std::min(slice, std::max(bytes, least_slice)));
     if (!best.recipe.empty()) add(best.recipe, slice * 2);
     if (!best.recipe.empty()) add(best.recipe, slice / 2);
     std::stable_sort(list.begin(), list.end(),
@@ -238,14 +246,19 @@ class tuner {
     return list;
   }
 
-  static const std::vector<const char*>& ordinary_algorithms() {
-    static const std::vector<const char*> names{"staged_one_shot", "staged_two_shot",
-                                                "read_one_shot", "read_two_shot"};
-    return names;
-  }
-  static const std::vector<const char*>& mapped_algorithms() {
-    static const std::vector<const char*> names{"mapped_one_shot", "mapped_two_shot"};
-    return names;
+  // What there is for some collective. The executor knows the nodes that recipes go along.
+  const std::vector<const char*>& recipes(memory_kind where) const {
+    static const std::vector<const char*> staged_or_read{"staged_one_shot", "staged_two_shot",
+                                                         "read_one_shot", "read_two_shot"};
+    static const std::vector<const char*> mapped{"mapped_one_shot", "mapped_two_shot"};
+    static const std::vector<const char*> between_nodes{
+        "node_shot(leaders=1)",      "node_shot",
+        "two_level(outer=tree)",     "two_level(radices=4;outer=tree)",
+        "two_level(outer=exchange)", "two_level(leaders=1;outer=exchange)",
+        "two_level(outer=doubling)", "two_level(leaders=1;outer=doubling)",
+        "two_level(outer=cyclic)",   "two_level(leaders=1;outer=cyclic)"};
+    if (where == memory_kind::symmetric) return mapped;
+    return m_comm.where().nodes > 1 ? between_nodes : staged_or_read;
   }
 
   // Climbs from the best plan of the size before; every step measures what differs in one thing.
@@ -268,7 +281,7 @@ class tuner {
       }
       if (!better) break;
     }
-    compare_finalists(p);
+    if (!p.all.empty()) compare_finalists(p);
     return p;
   }
 

@@ -6,8 +6,10 @@
     python3 scripts/host_results.py --sucl build/default/bin/sucl --output docs/results/host
 
 Every comparison is of two implementations in one run, on the same memory, in turns. oneCCL, which
-has a SYCL runtime and an MPI of its own, runs apart: --oneccl names a virtual environment with the
-wheel oneccl-devel. Plots need matplotlib 3 (requirements/tools.txt).
+has a SYCL runtime and an MPI of its own, runs apart on ordinary memory: --oneccl names a virtual
+environment with the wheel oneccl-devel. Its times are compared with SuCL's median over the runs
+with the same number of ranks. The collectives that are needed less often are measured at fewer
+sizes. Plots need matplotlib 3 (requirements/tools.txt).
 """
 
 import argparse
@@ -16,13 +18,18 @@ import contextlib
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather", "reduce_scatter_block", "alltoall",
-               "gather", "scatter")
+FREQUENT = ("allreduce", "reduce", "broadcast", "allgather", "reduce_scatter_block", "alltoall",
+            "gather", "scatter")
+RARE = ("reduce_scatter", "allgatherv", "alltoallv", "gatherv", "scatterv", "scan", "barrier")
+COLLECTIVES = FREQUENT + RARE
+MEMORIES = {"usm": "Ordinary memory", "symmetric": "Memory of `communicator.allocate()`",
+            "shared": "Shared USM", "system": "System memory"}
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -54,6 +61,7 @@ class Results:
 
     def __init__(self):
         self.times = collections.defaultdict(dict)
+        self.own = collections.defaultdict(list)  # SuCL's, of each run
         self.ratios = collections.defaultdict(dict)  # the same keys: {MPI: SuCL's time by its}
         self.fastest = collections.defaultdict(dict)  # as ratios, of the fastest iterations
         self.headers = []
@@ -62,10 +70,17 @@ class Results:
         self.checked = 0
 
     def bench(self, program, flavour, ranks, memory, options):
-        arguments = ["bench", *COLLECTIVES, "-n", str(ranks), "--mpi", flavour, "--memory", memory,
-                     "--form", "blocking", "--against", "mpi", "--sizes", options.sizes,
-                     "--seconds", str(options.seconds)]
-        with measurement(options.keep, f"{flavour}-{ranks}-{memory}.json") as file:
+        for what, collectives, sizes in (("", FREQUENT, options.sizes),
+                                         ("-rare", RARE, options.rare_sizes)):
+            arguments = ["bench", *collectives, "-n", str(ranks), "--mpi", flavour, "--memory",
+                         memory, "--form", "blocking", "--against", "mpi", "--sizes", sizes,
+                         "--seconds", str(options.seconds)]
+            self.run(program, arguments, f"{flavour}-{ranks}-{memory}{what}.json",
+                     (ranks, memory, flavour), options)
+
+    def run(self, program, arguments, name, subject, options):
+        ranks, memory, flavour = subject
+        with measurement(options.keep, name) as file:
             if not file.exists():
                 subprocess.run([*options.wrap, program, *arguments, "--json", file], check=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -81,7 +96,8 @@ class Results:
             if name == "sucl":
                 self.ratios[key][flavour] = row["median_us"]
                 self.fastest[key][flavour] = row["min_us"]
-                self.times[key][name] = min(row["median_us"], self.times[key].get(name, math.inf))
+                self.own[key].append(row["median_us"])
+                self.times[key][name] = statistics.median(self.own[key])
             else:
                 self.times[key][name] = row["median_us"]
                 self.ratios[key][flavour] /= row["median_us"]
@@ -90,7 +106,7 @@ class Results:
     def oneccl(self, environment, mpi, ranks, options):
         """Builds bench/oneccl.cpp against the wheel and the MPI at `mpi`, and runs it."""
         environment, mpi = Path(environment), Path(mpi)
-        sizes = sorted({size for _, _, _, size in self.times})
+        sizes = sorted({size for _, _, name, size in self.times if name in FREQUENT})
         with measurement(options.keep, f"oneccl-{ranks}.json") as file:
             if not file.exists():
                 file.write_text(self.run_oneccl(environment, mpi, ranks, sizes, options))
@@ -144,28 +160,29 @@ class Results:
                          f"{', '.join(slow) or 'none'} |")
         return lines
 
-    def others(self, ranks, name):
-        """The MPIs that there are figures of, and oneCCL if it has this collective."""
-        keys = self.keys(ranks, "usm", name)
+    def others(self, ranks, memory, name):
+        """The MPIs that there are figures of on this memory, and oneCCL if it is there."""
+        keys = self.keys(ranks, memory, name)
         mpis = sorted({flavour for key in keys for flavour in self.ratios[key]})
         return mpis + ["oneccl"] * any("oneccl" in self.times[key] for key in keys)
 
     def ratio(self, key, other):
-        """SuCL's time by that of another library; oneCCL's is of a run of its own."""
+        """SuCL's time by that of another library on the same memory; oneCCL's is of another run."""
         if other != "oneccl":
             return self.ratios[key].get(other)
-        theirs = self.times.get((key[0], "usm", *key[2:]), {}).get("oneccl")
+        theirs = self.times[key].get("oneccl")
         return self.times[key]["sucl"] / theirs if theirs else None
 
-    def table(self, ranks, name):
-        others = self.others(ranks, name)
-        titles = ["bytes", *others, *(f"{other}, allocate()" for other in others)]
+    def table(self, ranks, name, memories):
+        columns = [(memory, other) for memory in memories
+                   for other in self.others(ranks, memory, name)]
+        titles = ["bytes", *(other if memory == memories[0] else f"{other}, {memory}"
+                             for memory, other in columns)]
         lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-        for key in self.keys(ranks, "usm", name):
-            own = (ranks, "symmetric", *key[2:])
-            ratios = [self.ratio(key, other) for other in others]
-            ratios += [self.ratio(own, other) if own in self.ratios else None for other in others]
-            cells = [size_text(key[3]), *("-" if r is None else f"{r:.2f}" for r in ratios)]
+        for size in sorted({key[3] for memory in memories
+                            for key in self.keys(ranks, memory, name)}):
+            ratios = [self.ratio((ranks, memory, name, size), other) for memory, other in columns]
+            cells = [size_text(size), *("-" if r is None else f"{r:.2f}" for r in ratios)]
             lines.append("| " + " | ".join(cells) + " |")
         return lines
 
@@ -187,20 +204,21 @@ class Results:
         return lines
 
 
-def draw(results, ranks, file):
+def draw(results, ranks, memories, file):
     import matplotlib
     matplotlib.use("svg")
     from matplotlib import pyplot
     colours = {"openmpi": "#1f77b4", "mpich": "#2ca02c", "impi": "#9467bd", "oneccl": "#7f7f7f"}
-    figure, axes = pyplot.subplots(2, 4, figsize=(16, 7), sharex=True)
-    for axis, name in zip(axes.flat, COLLECTIVES):
-        for memory, style in (("usm", "-"), ("symmetric", ":")):
-            for other in results.others(ranks, name):
+    sized = [name for name in COLLECTIVES if name != "barrier"]
+    figure, axes = pyplot.subplots(-(-len(sized) // 4), 4, figsize=(16, 14), sharex=True)
+    for axis, name in zip(axes.flat, sized):
+        for memory, style in zip(memories, ("-", ":", "--", "-.")):
+            for other in results.others(ranks, memory, name):
                 points = [(key[3], results.ratio(key, other))
                           for key in results.keys(ranks, memory, name)]
                 points = [point for point in points if point[1] is not None]
                 if points:
-                    label = other + (", allocate()" if memory == "symmetric" else "")
+                    label = other + ("" if memory == memories[0] else f", {memory}")
                     axis.loglog(*zip(*points), style, label=label, color=colours[other], marker=".",
                                 linewidth=1.5)
         axis.axhline(1, color="black", linewidth=1)
@@ -220,7 +238,11 @@ def main():
     parser.add_argument("--sucl", default="sucl", help="the program")
     parser.add_argument("--output", default="results", help="folder for tables, plots and JSON")
     parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--memory", default="usm,symmetric",
+                        help=f"what to measure on, of {', '.join(MEMORIES)} (usm,symmetric)")
     parser.add_argument("--sizes", default="4:64Mi:4")
+    parser.add_argument("--rare-sizes", default="4:4Mi:16",
+                        help="of " + ", ".join(RARE) + " (4:4Mi:16)")
     parser.add_argument("--seconds", default=0.05, type=float, help="for each point")
     parser.add_argument("--oneccl", help="virtual environment with oneccl-devel")
     parser.add_argument("--impi", help="root of the Intel MPI that oneCCL is started with")
@@ -229,12 +251,18 @@ def main():
     parser.add_argument("--wrap", default="", help="a command to run each measurement by")
     options = parser.parse_args()
     options.wrap = options.wrap.split()
+    memories = options.memory.split(",")
+    for memory in memories:
+        if memory not in MEMORIES:
+            parser.error(f"--memory: no memory '{memory}'")
+    if options.oneccl and "usm" not in memories:
+        parser.error("--oneccl is measured on usm: add it to --memory")
     info = json.loads(subprocess.run([options.sucl, "info", "--json"], check=True,
                                      capture_output=True, text=True).stdout)
     results = Results()
     all_ranks = [int(n) for n in options.ranks.split(",")]
     for ranks in all_ranks:
-        for memory in ("usm", "symmetric"):
+        for memory in memories:
             for mpi in info["mpi"]:
                 print(f"{ranks} ranks, {memory}, {mpi['name']}", file=sys.stderr)
                 results.bench(options.sucl, mpi["name"], ranks, memory, options)
@@ -255,10 +283,10 @@ def main():
         lines += [f"## {ranks} ranks", "", f"![{ranks} ranks]({ranks}-ranks.svg)", ""]
         if flags:
             lines += [f"A bare exchange of flags: {flags[0]:.2f} to {flags[-1]:.2f} us.", ""]
-        lines += ["Ordinary memory:", "", *results.summary(ranks, "usm"), "",
-                  "Memory of `communicator.allocate()`:", "", *results.summary(ranks, "symmetric"), ""]
+        for memory in memories:
+            lines += [f"{MEMORIES[memory]}:", "", *results.summary(ranks, memory), ""]
         for name in COLLECTIVES:
-            lines += [f"### {name}, {ranks} ranks", "", *results.table(ranks, name), ""]
+            lines += [f"### {name}, {ranks} ranks", "", *results.table(ranks, name, memories), ""]
     lines += ["## Share of the memory's rate", "", *results.bandwidth(), "",
               "## Commands", "", "```sh", *results.commands, "```", ""]
     (folder / "tables.md").write_text("\n".join(lines))
@@ -267,7 +295,7 @@ def main():
     (folder / "times.json").write_text(
         "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]\n")
     for ranks in all_ranks:
-        draw(results, ranks, folder / f"{ranks}-ranks.svg")
+        draw(results, ranks, memories, folder / f"{ranks}-ranks.svg")
     return 1 if results.wrong else 0
 
 

@@ -181,13 +181,15 @@ sucl_status memory_read(sucl_backend_comm* comm, std::int32_t rank, void* to, st
     const iovec mine{out, bytes};
     const iovec theirs{reinterpret_cast<void*>(from), bytes};
     const ssize_t got = process_vm_readv(pid, &mine, 1, &theirs, 1, 0);
-    if (got <= 0)
+    if (got <= 0) {
+      const int problem = got < 0 ? errno : EFAULT;  // nothing was read, and nothing failed
       return comm->state->core->fail(
-          errno == ESRCH ? SUCL_ERROR_PEER_LOST : SUCL_ERROR_UNSUPPORTED, errno,
+          problem == ESRCH ? SUCL_ERROR_PEER_LOST : SUCL_ERROR_UNSUPPORTED, problem,
           ("the memory of rank " + std::to_string(rank) +
-           " cannot be read: " + std::strerror(errno))
+           " cannot be read: " + std::strerror(problem))
               .c_str(),
           "The system forbids it, the process has ended, or the memory is not there");
+    }
     out += got;
     from += static_cast<std::uint64_t>(got);
     bytes -= static_cast<std::uint64_t>(got);

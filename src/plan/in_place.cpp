@@ -45,8 +45,9 @@ void redirect_all(schedule& s, const std::vector<input_place>& inputs) {
   }
 }
 
-// Each rank's channel 0 copies the input to scratch; the others wait for it.
-schedule staged(schedule s) {
+// Each rank's channel 0 copies the input, which is in send or in recv, to scratch; the others wait
+// for it.
+schedule staged(schedule s, space from) {
   const std::uint64_t flag = free_flag(s);
   const std::uint64_t step = std::lcm(s.what.element_bytes, std::uint64_t{16});
   std::vector<input_place> inputs;
@@ -54,14 +55,13 @@ schedule staged(schedule s) {
     inputs.push_back({space::scratch, (p.scratch_bytes + step - 1) / step * step});
   }
   redirect_all(s, inputs);
-  s.what.in_place = true;
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     program& p = s.ranks[r];
     const extent in = input_extent(s.what, static_cast<int>(r));
     if (in.bytes == 0 || p.channels.empty()) continue;
     p.scratch_bytes = inputs[r].offset + in.bytes;
-    channel start{
-        {opcode::copy, space::scratch, space::recv, 0, -1, inputs[r].offset, in.offset, in.bytes}};
+    const std::uint64_t offset = from == space::recv ? in.offset : 0;
+    channel start{{opcode::copy, space::scratch, from, 0, -1, inputs[r].offset, offset, in.bytes}};
     for (std::size_t c = 1; c < p.channels.size(); ++c) {
       const auto self = static_cast<std::int32_t>(r);
       start.push_back({opcode::signal, space::none, space::none, 0, self, flag + c, 0, 0});
@@ -98,8 +98,11 @@ schedule make_in_place(schedule s) {
   drop_own_block(s);
   schedule direct = redirected(s);
   if (verify(direct)) return direct;
-  return staged(std::move(s));
+  s.what.in_place = true;
+  return staged(std::move(s), space::recv);
 }
+
+schedule take_input_first(schedule s) { return staged(std::move(s), space::send); }
 
 bool serves_in_place(const schedule& s) {
   schedule apart = s;

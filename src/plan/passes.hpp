@@ -20,6 +20,14 @@ schedule make_in_place(schedule s);
 /// ranks or, if peers touch neither of the two, on some.
 bool serves_in_place(const schedule& s);
 
+/// The same with each rank's input copied to scratch before anything else, so that it may lie in
+/// recv. Not for scatters, whose root keeps its own block where it lies.
+schedule take_input_first(schedule s);
+
+/// Whether every contribution surely takes part in one reduction only, with all others, so that
+/// results are rounded once: reductions are of inputs, or of copies of them.
+bool folds_once(const schedule& s);
+
 /// Scratch allocation: packs every rank's scratch by the life of what lies in it, first fit, so
 /// that memory is used again as soon as no unfinished transfer touches it. Memory that peers or
 /// several channels touch stays apart.

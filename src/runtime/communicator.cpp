@@ -425,6 +425,13 @@ std::shared_ptr<communicator> communicator::make_part(int colour, int key) {
   return std::make_shared<communicator>(m_process, group, m_device, true);
 }
 
+std::string communicator::plan_obstacle(const tune::table_row& row, const sucl_operation& record) {
+  std::lock_guard lock(m_mutex);
+  throw_if_shut_down();
+  if (!m_carriers.plans().table) return m_carriers.why_no_plans();
+  return core::plan_obstacle(m_carriers.plans(), row, record);
+}
+
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
   check();
   // The calls below block, but before them everybody has arrived, or the watchdog says who has not.

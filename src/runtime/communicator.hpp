@@ -86,6 +86,13 @@ struct device_services {
   void* memory_context = nullptr;
 };
 
+/// A blocking operation that is run over and over, and who carries it.
+struct repeated_call {
+  sucl_operation record{};       ///< normalised; arrays must stay
+  const carrier* via = nullptr;  ///< null: it has not run yet
+  std::uint64_t tables = 0;      ///< as of which use_table()
+};
+
 /// The issue queue of one communicator.
 ///
 /// Operations are posted to backends in issue order, each as soon as it is ready and the one before
@@ -143,12 +150,18 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Issues an operation that is ready and returns when it is done. Throws what fails. `asked`,
   /// unless null, is what run_again() may be given next time: the whole call, as it came.
   void run(const sucl_operation& record, const layouts& shape,
-           const sucl_operation* asked = nullptr);
+           const sucl_operation* asked = nullptr) {
+    run(record, shape, asked, nullptr);
+  }
 
   /// Does the same for a call that is known to be right, because the same one has run before; false
   /// if it is not known, or not alone. Programs call the same operation over and over, and most of
   /// what a short one costs is finding out what is known already.
   bool run_again(const sucl_operation& asked);
+
+  /// The same for who keeps the call: the first time, and while operations are in flight, it is
+  /// run(); afterwards nothing is looked up. One thread at a time for one call.
+  void run_again(repeated_call& call);
 
   /// Something that an operation waits for has changed: the progress thread should look.
   void wake();
@@ -192,6 +205,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
   /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
   std::string carrier_of(const sucl_operation& record, bool blocking = true);
+  /// Why plans do not carry a record by a row of a tuning table, if that is the first one that
+  /// fits; empty: they do. The same on every rank.
+  std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
 
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
@@ -239,6 +255,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void throw_if_ended();
   void wait_for_direct(std::unique_lock<std::mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;
+  bool knows(const repeated_call& call) const;
+  void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked,
+           repeated_call* kept);
   bool needs_progress_beside(const carrier& c) const;
   void run_directly(sucl_operation& record, const layouts& shape, const carrier& c,
                     std::unique_lock<std::mutex>& lock);
@@ -275,12 +294,12 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::vector<node*> m_done;          ///< finished, observer not told yet
   std::atomic<bool> m_direct{false};  ///< a caller is inside a blocking backend call; set locked
   struct known_call {
-    sucl_operation asked{};        ///< as it came
-    sucl_operation record{};       ///< normalised
-    const carrier* via = nullptr;  ///< null: nothing is known
+    sucl_operation asked{};  ///< as it came
+    repeated_call call;
   };
   static std::size_t place_of(const sucl_operation& asked);
   std::array<known_call, 16> m_known;  ///< blocking calls, by a hash
+  std::uint64_t m_tables = 1;          ///< how many there have been; use_table()
   std::uint64_t m_collectives = 0;     ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;  ///< why nothing works any more

@@ -56,20 +56,35 @@ void communicator::use_table(std::shared_ptr<const tune::table> table) {
   m_pace = tuned_pace(table.get());
   m_tuned = std::move(table);
   m_known = {};
+  ++m_tables;
+}
+
+// Whether a call may go past the queue to who carried it last time.
+bool communicator::knows(const repeated_call& call) const {
+  return call.via && call.tables == m_tables && m_waiting.empty() && m_flight.empty() && !m_direct;
 }
 
 bool communicator::run_again(const sucl_operation& asked) {
   std::unique_lock lock(m_mutex);
-  known_call& call = m_known[place_of(asked)];
-  const bool alone = m_waiting.empty() && m_flight.empty() && !m_direct;
-  if (!call.via || !alone || !same(call.asked, asked)) return false;
+  known_call& known = m_known[place_of(asked)];
+  if (!knows(known.call) || !same(known.asked, asked)) return false;
   throw_if_ended();
-  run_directly(call.record, no_layouts, *call.via, lock);
+  run_directly(known.call.record, no_layouts, *known.call.via, lock);
   return true;
 }
 
+void communicator::run_again(repeated_call& call) {
+  std::unique_lock lock(m_mutex);
+  if (knows(call)) {
+    throw_if_ended();
+    return run_directly(call.record, no_layouts, *call.via, lock);
+  }
+  lock.unlock();
+  run(call.record, no_layouts, nullptr, &call);
+}
+
 void communicator::run(const sucl_operation& record, const layouts& shape,
-                       const sucl_operation* asked) {
+                       const sucl_operation* asked, repeated_call* kept) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   if (may_run_directly(record)) {
@@ -95,7 +110,8 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
         lock.lock();
         return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       }
-      if (asked) m_known[place_of(*asked)] = {*asked, record, &c};
+      if (asked) m_known[place_of(*asked)] = {*asked, {record, &c, m_tables}};
+      if (kept) kept->via = &c, kept->tables = m_tables;
       return run_directly(direct, shape, c, lock);
     }
   }

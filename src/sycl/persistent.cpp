@@ -18,6 +18,8 @@ struct prepared {
   resolved call;
   std::optional<::sycl::queue> queue;
   std::vector<::sycl::event> deps;
+  bool repeats = false;  ///< nothing has to be seen to when it is run but its events
+  core::repeated_call repeated;
 };
 
 }  // namespace glue
@@ -55,6 +57,11 @@ persistent persistent_communicator::submit(detail::request& request, const event
   }
   glue::resolve(*m_state, own, made->call);
   if (made->call.queue) made->queue = *made->call.queue;
+  const auto* named = made->queue ? &*made->queue : m_state->queue() ? &*m_state->queue() : nullptr;
+  const core::layouts& shape = made->call.shape;
+  made->repeats = made->call.buffers.empty() && !shape.send && !shape.recv && shape.parts.empty() &&
+                  !(named && named->is_in_order());
+  made->repeated.record = made->call.record;
   return persistent(std::move(made));
 }
 
@@ -80,6 +87,10 @@ glue::prepared& persistent::operation() const {
 void persistent::run(const std::vector<::sycl::event>& deps) {
   glue::prepared& p = operation();
   for (auto e : p.deps) e.wait();
+  if (p.repeats) {
+    for (auto e : deps) e.wait();
+    return p.state->core().run_again(p.repeated);
+  }
   glue::run_after(*p.state, p.call, p.queue ? &*p.queue : nullptr, deps);
 }
 

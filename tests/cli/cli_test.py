@@ -282,6 +282,8 @@ class Info(Case):
         backends = {backend["name"]: backend for backend in info["backends"]}
         self.assertTrue(backends["mpi"]["found"])
         self.assertIn("fp32", backends["mpi"]["carries"]["reductions"]["sum"])
+        self.assertRegex(backends["ipc"]["description"], "single-copy reads of other memory: "
+                         r"(possible|not possible \(.+\))$")
         keys = {row["key"]: row for row in info["configuration"]["values"]}
         self.assertEqual(keys["watchdog.timeout"]["origin"], "default")
         self.assertTrue(all(row["help"] or "." in row["key"] for row in keys.values()))
@@ -297,6 +299,7 @@ class Info(Case):
         done = self.sucl("info")
         for word in ("SYCL:", "MPI:", "Backends:", "Configuration:", "watchdog.timeout", *FLAVOURS):
             self.assertIn(word, done.stdout)
+        self.assertIn("single-copy reads of other memory: ", done.stdout)
 
     def test_missing_backend_says_why(self):
         config = self.path("mine.toml", '[backends.mine]\npath = "/no/such.so"\nplatforms = "*"\n')
@@ -336,7 +339,7 @@ class Tune(Case):
                              else {"plan", "mpi"})
         subjects = {(point["memory"], point["form"], point["bytes"])
                     for point in measured["points"]}
-        self.assertEqual(len(subjects), 6)
+        self.assertEqual(len(subjects), 5, "on memory of allocate() short messages are staged")
         table = (Path(self.folder.name) / "t.toml").read_text()
         rows = table.count("[[choice]]")
         self.assertIn('collective = "allreduce"', table)
@@ -350,6 +353,21 @@ class Tune(Case):
         self.assertIn('collective = "allreduce"', both)
         self.assertIn('collective = "broadcast"', both)
         self.assertGreater(both.count("[[choice]]"), rows)
+
+    def test_nodes(self):
+        """Between nodes the plans are others, and each is tried under its own name."""
+        self.tune("allreduce", "broadcast", "-n", 4, "--sizes", "4Ki", "--json", "t.json",
+                  SUCL_NODE_SIZE="2")
+        measured = json.loads((Path(self.folder.name) / "t.json").read_text())
+        self.assertEqual(measured["nodes"], 2)
+        self.assertEqual({point["memory"] for point in measured["points"]}, {"ordinary"})
+        for point in measured["points"]:
+            plans = [one["recipe"] for one in point["tried"] if one["backend"] == "plan"]
+            self.assertTrue(all(recipe.startswith(("node_shot", "two_level")) for recipe in plans))
+            if point["form"] == "blocking":
+                self.assertGreater(len(set(plans)), 3, plans)
+        table = (Path(self.folder.name) / "t.toml").read_text()
+        self.assertEqual(table.count('nodes = "2"'), table.count("[[choice]]"))
 
     def test_wrong_tables(self):
         good = self.path("t.toml", 'format = 2\n[[choice]]\ncollective = "reduce"\nbakend = "mpi"\n')

@@ -28,9 +28,10 @@ std::vector<std::string> list(factor f) {
       for (int o = 0; o < SUCL_OP_COUNT; ++o) all.push_back(name(static_cast<op>(o)));
       return all;
     }
-    case f_form: return {"event", "blocking", "chained"};
+    case f_form: return {"event", "blocking", "chained", "persistent"};
     case f_memory:
-      return {"device", "host", "shared", "system", "buffer1d", "buffer2d", "buffer3d", "mixed"};
+      return {"device",   "host",     "shared", "system",   "buffer1d",
+              "buffer2d", "buffer3d", "mixed",  "symmetric"};
     case f_place: return {"out", "in"};
     case f_comm: return {"world", "in_order", "reversed", "host"};
     case f_root: return {"first", "last"};
@@ -117,12 +118,15 @@ bool valid(const test_case& c) {
   if (c.kind() == kind::barrier)
     return c.at[f_type] == 0 && c.at[f_count] == 0 && c.at[f_root] == 0 && m == system_memory;
   if (!rooted(c.kind()) && m != mixed_memory && c.at[f_root] != 0) return false;
-  if (c.at[f_comm] == host_comm && m != system_memory && !is_buffer(m)) return false;
+  const bool queueless = m == system_memory || m == symmetric_memory || is_buffer(m);
+  if (c.at[f_comm] == host_comm && !queueless) return false;
+  if (c.at[f_form] == persistent_form && (is_buffer(m) || m == mixed_memory)) return false;
   return !(is_buffer(m) || m == mixed_memory) || in_buffers(c.kind(), c.at[f_type]);
 }
 
 filter::filter() {
   for (int f = 0; f < factors; ++f) allowed[f].assign(names(static_cast<factor>(f)).size(), true);
+  allowed[f_form][persistent_form] = allowed[f_memory][symmetric_memory] = false;
 }
 
 std::string filter::restrict(const std::string& argument) {

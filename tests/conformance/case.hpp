@@ -19,9 +19,10 @@ enum factor { f_kind, f_type, f_op, f_form, f_memory, f_place, f_comm, f_count, 
 
 /// How the call is made and awaited.
 enum form {
-  event_form,     ///< the returned event is waited for; results in buffers are just read
-  blocking_form,  ///< comm.blocking()
-  chained_form    ///< filled and read by commands ordered by events, queue or accessors; no waits
+  event_form,      ///< the returned event is waited for; results in buffers are just read
+  blocking_form,   ///< comm.blocking()
+  chained_form,    ///< filled and read by commands ordered by events, queue or accessors; no waits
+  persistent_form  ///< comm.persistent(), started or run; only where it is asked for
 };
 
 /// Where the operands are.
@@ -33,7 +34,8 @@ enum memory {
   buffer_1d,  ///< part of a buffer
   buffer_2d,  ///< block that is not contiguous
   buffer_3d,
-  mixed_memory  ///< another one of the above on each rank
+  mixed_memory,     ///< another one of the above on each rank
+  symmetric_memory  ///< of comm.allocate(); only where it is asked for
 };
 
 /// Which communicator.
@@ -78,7 +80,7 @@ struct test_case {
   std::string text() const;
 };
 
-/// Allowed values of each factor.
+/// Allowed values of each factor: without a word about it, all but those that have to be asked for.
 struct filter {
   std::array<std::vector<bool>, factors> allowed;
 

@@ -24,28 +24,37 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 
-std::byte* allocate(memory m, std::size_t bytes, const ::sycl::queue* queue) {
+std::byte* allocate(memory m, std::size_t bytes, place& where) {
   void* data = nullptr;
+  const ::sycl::queue* queue = where.queue ? &*where.queue : nullptr;
   // Whole units, at least one: some implementations allocate nothing else.
   bytes = (bytes / alignment + 1) * alignment;
   if (m == device_memory) data = ::sycl::aligned_alloc_device(alignment, bytes, *queue);
   if (m == host_memory) data = ::sycl::aligned_alloc_host(alignment, bytes, *queue);
   if (m == shared_memory) data = ::sycl::aligned_alloc_shared(alignment, bytes, *queue);
   if (m == system_memory) data = std::aligned_alloc(alignment, bytes);
+  if (m == symmetric_memory) {
+    where.comm.blocking().allreduce(&bytes, 1, op::max);
+    data = where.comm.allocate<std::byte>(bytes);
+  }
   if (data == nullptr) throw std::bad_alloc();
   return static_cast<std::byte*>(data);
 }
 
 }  // namespace
 
-storage::storage(memory m, std::size_t bytes, const place& where)
-    : m_queue(where.queue),
-      m_usm(m != system_memory),
+storage::storage(memory m, std::size_t bytes, place& where)
+    : m_where(where),
+      m_queue(where.queue),
+      m_symmetric(m == symmetric_memory),
+      m_usm(m != system_memory && !m_symmetric),
       m_bytes(bytes),
-      m_data(allocate(m, bytes, m_queue ? &*m_queue : nullptr)) {}
+      m_data(allocate(m, bytes, where)) {}
 
 storage::~storage() {
-  if (m_usm)
+  if (m_symmetric)
+    m_where.comm.deallocate(m_data);
+  else if (m_usm)
     ::sycl::free(m_data, *m_queue);
   else
     std::free(m_data);

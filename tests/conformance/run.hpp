@@ -34,7 +34,7 @@ runner runner_of(int element);
 /// Storage that pointers refer to.
 class storage {
  public:
-  storage(memory m, std::size_t bytes, const place& where);
+  storage(memory m, std::size_t bytes, place& where);
   ~storage();
   storage(const storage&) = delete;
   storage& operator=(const storage&) = delete;
@@ -47,8 +47,9 @@ class storage {
  private:
   ::sycl::event copy(void* to, const void* from, std::size_t bytes,
                      const std::vector<::sycl::event>& deps);
+  place& m_where;
   std::optional<::sycl::queue> m_queue;
-  bool m_usm;
+  bool m_symmetric, m_usm;
   std::size_t m_bytes;
   std::byte* m_data;
 };
@@ -59,13 +60,25 @@ namespace calls {
 
 constexpr int tag = 32766;  // the greatest one
 
-// Keeps the event of an asynchronous call.
+// True for every other call, alike on every rank.
+inline bool in_turn() {
+  static bool now = false;
+  return now = !now;
+}
+
+// Keeps the event of an asynchronous call. What is persistent is run and started in turn.
 template <class Call>
 void keep(events& done, Call&& call) {
-  if constexpr (std::is_void_v<decltype(call())>)
+  using result = decltype(call());
+  if constexpr (std::is_void_v<result>) {
     call();
-  else
+  } else if constexpr (std::is_same_v<result, persistent>) {
+    persistent made = call();
+    if (in_turn()) return made.run();
+    made.start().wait();
+  } else {
     done.push_back(call());
+  }
 }
 
 template <class Facade, class T>
@@ -188,7 +201,8 @@ inline void finish(group& g, const test_case& c, events& done, const events& dep
 
 // Whether a call starts only when the one before it is done.
 inline bool one_by_one(const test_case& c) {
-  return c.at[f_form] == blocking_form || c.at[f_comm] == in_order_comm || c.messages_in_order;
+  return c.at[f_form] == blocking_form || c.at[f_form] == persistent_form ||
+         c.at[f_comm] == in_order_comm || c.messages_in_order;
 }
 
 // A ring: where calls go one by one, even ranks send first.
@@ -258,6 +272,8 @@ void issue_pointers(const test_case& c, const flow& f, communicator& comm, const
   };
   if (c.at[f_form] == blocking_form)
     with(comm.blocking());
+  else if (c.at[f_form] == persistent_form)
+    with(comm.persistent());
   else
     with(comm);
 }

@@ -2,7 +2,24 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "collective.hpp"
 
+#include <ctime>
+
 namespace fuzz {
+
+std::uint64_t agree_on_seed(const char* argument) {
+  const char* asked = std::getenv("SUCL_FUZZ_SEED");
+  const std::string text = asked ? asked : argument;
+  std::uint64_t seed =
+      text == "date" ? std::uint64_t(std::time(nullptr)) : std::strtoull(text.c_str(), nullptr, 10);
+  PMPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0)
+    std::printf("seed %llu; SUCL_FUZZ_SEED=%llu repeats it\n",
+                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(seed));
+  std::fflush(stdout);
+  return seed;
+}
 
 // The function NAME in the form that is asked for: MPI_NAME, MPI_INAME, MPI_NAME_init, or, as the
 // reference, PMPI_NAME.
@@ -45,7 +62,7 @@ int collective::run(form how, MPI_Request* request) {
     case kind::allgatherv:
       SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, m_counts.data(), m_places.data(), t)
     case kind::alltoallv:
-      SUCL_IN_FORM(Alltoallv, alltoallv, in, m_equal.data(), m_steps.data(), t, out, m_equal.data(),
+      SUCL_IN_FORM(Alltoallv, alltoallv, in, m_to.data(), m_steps.data(), t, out, m_from.data(),
                    m_steps.data(), t)
     case kind::gatherv:
       SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, m_counts.data(), m_places.data(), t, m_root)

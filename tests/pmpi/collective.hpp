@@ -87,13 +87,23 @@ inline MPI_Op own_op() {
     MPI_Op made = MPI_OP_NULL;
     MPI_Op_create(
         [](void* in, void* inout, int* n, MPI_Datatype*) {
-          for (int i = 0; i < *n; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+          for (int i = 0; i < *n; ++i) {
+            unsigned a = 0, b = 0;  // nothing says that they are aligned
+            std::memcpy(&a, static_cast<char*>(in) + i * 4, sizeof a);
+            std::memcpy(&b, static_cast<char*>(inout) + i * 4, sizeof b);
+            b += a;
+            std::memcpy(static_cast<char*>(inout) + i * 4, &b, sizeof b);
+          }
         },
         1, &made);
     return made;
   }();
   return op;
 }
+
+/// The seed of a run, the same on every rank: a number, or "date" for one of this second, unless
+/// SUCL_FUZZ_SEED has one. Rank 0 tells it, before anything can go wrong.
+std::uint64_t agree_on_seed(const char* argument);
 
 class collective {
  public:
@@ -116,9 +126,13 @@ class collective {
     static constexpr int limits[] = {1, 5, 5, 40, 40, 700, 6000, 40000};
     m_count = int(drawn[5] % std::uint64_t(limits[drawn[6] % 8] + 1));
     m_offset = m_element.extent * (drawn[7] % 4);
+    if (drawn[7] / 4 % 3 == 0) m_offset += drawn[7] / 12 % m_element.extent;  // misaligned
+    // Open MPI's vectors saturate sums of 8 and 16 bits.
+    m_wide = (drawn[2] >> 32 & 1) && !(m_op == MPI_SUM && m_element.extent < 4);
     for (int r = 0; r < m_size; ++r) {
       m_counts.push_back(int((m_seed >> r % 8) % std::uint64_t(m_count + 1)));
-      m_equal.push_back(m_count);
+      m_to.push_back(between(m_rank, r));
+      m_from.push_back(between(r, m_rank));
     }
     // From the last rank to the first, with room between.
     int at = 1;
@@ -130,9 +144,10 @@ class collective {
   MPI_Comm comm() const { return m_comm; }
 
   std::string describe() const {
-    return std::string(kind_names[int(m_kind)]) + " of " + std::to_string(m_count) + " " +
-           m_element.name + ", root " + std::to_string(m_root) + " of " + std::to_string(m_size) +
-           (m_in_place ? ", in place" : "");
+    return std::string(kind_names[int(m_kind)]) + (reduces() ? " (" + name_of(m_op) + ")" : "") +
+           " of " + std::to_string(m_count) + " " + m_element.name + ", offset " +
+           std::to_string(m_offset) + ", root " + std::to_string(m_root) + " of " +
+           std::to_string(m_size) + (m_in_place ? ", in place" : "");
   }
 
   /// Fills the memory with new input, and has MPI say what comes out.
@@ -178,11 +193,17 @@ class collective {
     return !gathers || m_rank == m_root ? m_actual.data() + m_offset : nullptr;
   }
   int elements() const { return m_count; }
+  std::size_t extent() const { return m_element.extent; }
+  bool has_gaps() const { return m_element.type == all_elements().back().type; }
   MPI_Datatype type() const { return m_element.type; }
   MPI_Op op() const { return m_op; }
   int root() const { return m_root; }
   const std::vector<int>& counts() const { return m_counts; }
   const std::vector<int>& places() const { return m_places; }
+  /// Of alltoallv: what goes to each rank and comes from it, and where both begin.
+  const std::vector<int>& to() const { return m_to; }
+  const std::vector<int>& from() const { return m_from; }
+  const std::vector<int>& steps() const { return m_steps; }
 
  private:
   static int& counter() {
@@ -197,6 +218,22 @@ class collective {
 
   bool in_place() const { return m_in_place && (!rooted() || m_rank == m_root); }
 
+  // Of alltoallv. In place both directions of a pair have the same count.
+  int between(int from, int to) const {
+    if (m_in_place && to < from) std::swap(from, to);
+    return int((m_seed >> (from * 5 + to * 3) % 40) % std::uint64_t(m_count + 1));
+  }
+
+  static std::string name_of(MPI_Op op) {
+    static const std::pair<MPI_Op, const char*> known[] = {
+        {MPI_SUM, "sum"},   {MPI_PROD, "prod"}, {MPI_MIN, "min"},       {MPI_MAX, "max"},
+        {MPI_LAND, "land"}, {MPI_LOR, "lor"},   {MPI_LXOR, "lxor"},     {MPI_BAND, "band"},
+        {MPI_BXOR, "bxor"}, {MPI_BOR, "bor"},   {MPI_MINLOC, "minloc"}, {MPI_MAXLOC, "maxloc"}};
+    for (const auto& [it, name] : known)
+      if (it == op) return name;
+    return "its own op";
+  }
+
   MPI_Op op_from(std::uint64_t drawn) const {
     const MPI_Op integers[] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX,  MPI_LAND,
                                MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BXOR, MPI_BOR};
@@ -210,17 +247,22 @@ class collective {
     }
   }
 
-  // Small numbers, so that every order of the ranks gives the same result.
+  // Small floating numbers, so that every order of the ranks gives the same result. What integers
+  // lose at their upper end does not depend on it.
   void make(std::vector<char>& memory, std::size_t bytes, bool input) {
     memory.assign(bytes, 0x5a);
     if (!input) return;
     std::mt19937_64 random(m_seed + std::uint64_t(m_round * 64 + m_rank));
-    const std::size_t n = bytes / m_element.extent;
+    const std::size_t skew = m_offset % m_element.extent, n = bytes / m_element.extent - 1;
     for (std::size_t i = 0; i < n; ++i) {
-      char* at = memory.data() + i * m_element.extent;
+      char* at = memory.data() + skew + i * m_element.extent;
       const auto small = random() % 4;
       switch (m_element.holds) {
-        case content::integer: std::memset(at, 0, m_element.extent), *at = char(small); break;
+        case content::integer: {
+          const std::uint64_t x = m_wide ? random() : small;
+          std::memcpy(at, &x, m_element.extent);
+          break;
+        }
         case content::floating:
           if (m_element.extent == sizeof(float)) {
             const float x = float(small);
@@ -250,7 +292,9 @@ class collective {
 
   // A library may leave anything there.
   bool is_padding(std::size_t byte) const {
-    return m_element.holds == content::pair && byte % m_element.extent >= 12;
+    const std::size_t skew = m_offset % m_element.extent;
+    return m_element.holds == content::pair && byte >= skew &&
+           (byte - skew) % m_element.extent >= 12;
   }
 
   // How much of the output MPI defines, in bytes.
@@ -276,9 +320,9 @@ class collective {
   element m_element{};
   MPI_Op m_op = MPI_OP_NULL;
   int m_root = 0, m_count = 0;
-  bool m_in_place = false;
+  bool m_in_place = false, m_wide = false;
   std::size_t m_offset = 0;  // of the memory in its allocation
-  std::vector<int> m_counts, m_places, m_equal, m_steps;
+  std::vector<int> m_counts, m_places, m_to, m_from, m_steps;
   std::vector<char> m_send, m_sent, m_actual, m_expected;
 };
 

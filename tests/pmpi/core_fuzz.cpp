@@ -4,9 +4,9 @@
 // Random collectives of SuCL itself, blocking and not, on communicators of its own and of MPI, each
 // compared with what MPI gives.
 //
-//   core_fuzz SEED STEPS
+//   core_fuzz SEED|date STEPS
 //
-// A failure is repeated by the same arguments on as many ranks.
+// A failure is repeated by the same seed and steps on as many ranks; SUCL_FUZZ_SEED goes before.
 #include "collective.hpp"
 #include "pmpi/transfer.hpp"
 #include "runtime/operation.hpp"
@@ -15,13 +15,54 @@
 #include <sucl/error.hpp>
 
 #include <memory>
+#include <utility>
 
 namespace {
 
 using sucl::pmpi::place;
 using sucl::pmpi::transfer;
 
-transfer describe(fuzz::collective& c, place at) {
+std::vector<std::uint64_t> in_bytes(const std::vector<int>& elements, std::size_t extent) {
+  std::vector<std::uint64_t> bytes;
+  for (const int n : elements) bytes.push_back(std::uint64_t(n) * extent);
+  return bytes;
+}
+
+// The arrays of a collective whose blocks have lengths that only some ranks know, in bytes.
+struct arrays {
+  std::vector<std::uint64_t> send, send_places, recv, recv_places;
+};
+
+// These the interposer leaves to MPI.
+transfer describe_blocks(fuzz::collective& c, sucl_kind kind, place at, arrays& a) {
+  transfer t;
+  if (c.has_gaps()) return t;
+  const bool all = kind == SUCL_KIND_ALLTOALLV, root = at.rank == c.root();
+  a.send = in_bytes(all ? c.to() : c.counts(), c.extent());
+  a.recv = in_bytes(all ? c.from() : c.counts(), c.extent());
+  a.send_places = a.recv_places = in_bytes(all ? c.steps() : c.places(), c.extent());
+  sucl_operation& o = t.record;
+  o.struct_size = sizeof o;
+  o.kind = kind;
+  o.type = SUCL_TYPE_UINT8;
+  o.element_size = 1;
+  o.root = all ? 0 : c.root();
+  o.count = all ? 0 : a.send[std::size_t(at.rank)];
+  if (all || (kind == SUCL_KIND_SCATTERV && root))
+    o.send_counts = a.send.data(), o.send_displs = a.send_places.data();
+  if (all || (kind == SUCL_KIND_GATHERV && root))
+    o.recv_counts = a.recv.data(), o.recv_displs = a.recv_places.data();
+  o.send = c.input();
+  o.recv = c.output();
+  if (o.send == MPI_IN_PLACE || o.recv == MPI_IN_PLACE) o.flags |= SUCL_FLAG_IN_PLACE;
+  if (o.send == MPI_IN_PLACE) o.send = nullptr;
+  // SuCL's scatter in place has the root's block where it is among those that it sends.
+  if (o.recv == MPI_IN_PLACE) o.recv = const_cast<void*>(std::exchange(o.send, nullptr));
+  t.known = true;
+  return t;
+}
+
+transfer describe(fuzz::collective& c, place at, arrays& a) {
   using fuzz::kind;
   const sucl::pmpi::side in{c.input(), c.elements(), c.type()};
   const sucl::pmpi::side out{c.output(), c.elements(), c.type()};
@@ -46,6 +87,9 @@ transfer describe(fuzz::collective& c, place at) {
       return sucl::pmpi::allgatherv({in.memory, c.counts()[std::size_t(at.rank)], in.type},
                                     out.memory ? c.output() : nullptr, c.counts().data(),
                                     c.places().data(), c.type(), at);
+    case kind::alltoallv: return describe_blocks(c, SUCL_KIND_ALLTOALLV, at, a);
+    case kind::gatherv: return describe_blocks(c, SUCL_KIND_GATHERV, at, a);
+    case kind::scatterv: return describe_blocks(c, SUCL_KIND_SCATTERV, at, a);
     default: return {};
   }
 }
@@ -58,6 +102,7 @@ struct pair {
 struct flight {
   std::unique_ptr<fuzz::collective> what;
   transfer moved;
+  arrays lengths;
   std::shared_ptr<sucl::core::communicator> on;
   sucl::core::ticket operation;
 };
@@ -103,10 +148,10 @@ class player {
     f.what = std::make_unique<fuzz::collective>(on.mpi, m_common);
     const bool waits = m_common() % 2;
     const place at{on.sucl->rank(), on.sucl->size()};
-    f.moved = describe(*f.what, at);
+    f.moved = describe(*f.what, at, f.lengths);
     if (!f.moved.known) return;
     f.what->expect();
-    f.moved = describe(*f.what, at);  // now that there is memory
+    f.moved = describe(*f.what, at, f.lengths);  // now that there is memory
     f.on = on.sucl;
     sucl_operation o = f.moved.filled();
     sucl::core::normalise(o, at.rank, at.size);
@@ -143,11 +188,11 @@ class player {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
   const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
   int provided = 0, failures = 0, rank = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::uint64_t seed = fuzz::agree_on_seed(argc > 1 ? argv[1] : "1");
   try {
     const auto process = sucl::core::process::start(nullptr, nullptr);
     failures = player(process, seed).play(steps);

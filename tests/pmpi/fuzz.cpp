@@ -4,13 +4,16 @@
 // Random collectives in all forms, each compared with what MPI itself gives through its profiling
 // interface, mixed with messages; requests complete by any function, communicators come and go.
 //
-//   fuzz SEED STEPS [single|multiple]
+//   fuzz SEED|date STEPS [single|serialized|multiple]
 //
-// A failure is repeated by the same arguments on as many ranks. To be run interposed.
+// A failure is repeated by the same seed and steps on as many ranks; SUCL_FUZZ_SEED goes before. To
+// be run interposed.
 #include "collective.hpp"
 
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 namespace fuzz {
@@ -39,6 +42,24 @@ struct flight {
   bool persistent = false;
 };
 
+/// Lets two threads into MPI in turns, the same on every rank.
+class turns {
+ public:
+  template <class Work>
+  void take(int who, Work&& work) {
+    std::unique_lock lock(m_mutex);
+    m_changed.wait(lock, [&] { return m_next == who; });
+    work();
+    m_next = 1 - who;
+    m_changed.notify_all();
+  }
+
+ private:
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
+  int m_next = 0;
+};
+
 class player {
  public:
   player(MPI_Comm world, std::uint64_t seed)
@@ -48,6 +69,16 @@ class player {
 
   void play(int steps) {
     for (m_step = 0; m_step < steps; ++m_step) step();
+    end();
+  }
+
+  void play(int steps, turns& in_turns, int who) {
+    for (m_step = 0; m_step < steps; ++m_step) in_turns.take(who, [&] { step(); });
+    in_turns.take(who, [&] { end(); });
+  }
+
+ private:
+  void end() {
     complete(0);
     while (!m_prepared.empty()) free_prepared(0);
     while (m_comms.size() > 1) {
@@ -56,7 +87,6 @@ class player {
     }
   }
 
- private:
   // What all ranks decide alike comes from m_common, what each decides for itself from m_own.
   void step() {
     const auto kind = m_common() % 100;
@@ -274,21 +304,27 @@ class player {
 }  // namespace fuzz
 
 int main(int argc, char** argv) {
-  const std::uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1;
   const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
-  const bool multiple = argc > 3 && std::string(argv[3]) == "multiple";
+  const std::string level = argc > 3 ? argv[3] : "single";
+  const bool multiple = level == "multiple", serialized = level == "serialized";
   int provided = 0;
-  if (multiple)
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  if (multiple || serialized)
+    MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED,
+                    &provided);
   else
     MPI_Init(&argc, &argv);
+  const std::uint64_t seed = fuzz::agree_on_seed(argc > 1 ? argv[1] : "1");
   MPI_Comm_rank(MPI_COMM_WORLD, &fuzz::g_world_rank);
   MPI_Comm other = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
   std::thread second;
+  fuzz::turns in_turns;
+  if (serialized)
+    second = std::thread([&] { fuzz::player(other, seed + 1000000).play(steps, in_turns, 1); });
   if (multiple) second = std::thread([&] { fuzz::player(other, seed + 1000000).play(steps); });
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  fuzz::player(MPI_COMM_WORLD, seed).play(steps);
+  fuzz::player first(MPI_COMM_WORLD, seed);
+  serialized ? first.play(steps, in_turns, 0) : first.play(steps);
   if (second.joinable()) second.join();
   std::printf("rank %d: %d failures with seed %llu and %d steps\n", fuzz::g_world_rank,
               fuzz::g_failures.load(), static_cast<unsigned long long>(seed), steps);

@@ -189,14 +189,19 @@ std::string describe(const draw& d, int rank, int size, bool in_place) {
          (in_place ? ", in place" : "");
 }
 
+bytes without_padding(type t, std::size_t misplaced, bytes b) {
+  const bool tail = t == type::int64_loc || t == type::fp64_loc;
+  const std::size_t one = size_of(t);
+  for (std::size_t i = misplaced; i + one <= b.size(); i += one) {
+    if (t == type::int16_loc) std::fill_n(b.data() + i + 2, 2, std::byte{0});
+    if (tail) std::fill_n(b.data() + i + 12, 4, std::byte{0});
+  }
+  return b;
+}
+
 bool same(const draw& d, bytes a, bytes b) {
-  const bool tail = d.element == type::int64_loc || d.element == type::fp64_loc;
-  const std::size_t one = size_of(d.element);
-  for (bytes* side : {&a, &b})
-    for (std::size_t i = d.misplaced; i + one <= side->size(); i += one) {
-      if (d.element == type::int16_loc) std::fill_n(side->data() + i + 2, 2, std::byte{0});
-      if (tail) std::fill_n(side->data() + i + 12, 4, std::byte{0});
-    }
+  a = without_padding(d.element, d.misplaced, std::move(a));
+  b = without_padding(d.element, d.misplaced, std::move(b));
   if (a == b) return true;
   const bool complex = d.element == type::complex_fp32 || d.element == type::complex_fp64;
   if (d.reduction != op::avg && !complex) return false;  // a zero may have another sign

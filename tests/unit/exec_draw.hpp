@@ -60,6 +60,9 @@ sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory&
 
 std::string describe(const draw& d, int rank, int size, bool in_place);
 
+/// Elements from byte `misplaced` on, with the bytes zeroed that pairs have and nobody owns.
+bytes without_padding(type t, std::size_t misplaced, bytes b);
+
 /// Whether two results are equal. Quotients may be rounded differently in the last bit, and pairs
 /// have bytes that are nobody's.
 bool same(const draw& d, bytes a, bytes b);

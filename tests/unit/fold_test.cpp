@@ -35,19 +35,22 @@ TEST(fold, is_the_same_with_every_instruction_set) {
           from.push_back(b.data() + 3);
         }
         bytes want(n * one + 1), got(n * one + 1);
-        if (t == SUCL_TYPE_INT16_LOC || t == SUCL_TYPE_FP64_LOC || t == SUCL_TYPE_INT64_LOC)
-          continue;  // they have bytes that are nobody's
+        const auto bare = [&](const bytes& b) {
+          return without_padding(static_cast<type>(t), 1, b);
+        };
         base(want.data() + 1, from.data(), sources, n, 3);
         for (const auto set : {instruction_set::avx2, instruction_set::avx512}) {
           if (set < core::best_instruction_set()) continue;
           core::find_fold(set, t, o)(got.data() + 1, from.data(), sources, n, 3);
-          EXPECT_EQ(got, want) << name(static_cast<type>(t)) << " " << name(static_cast<op>(o))
-                               << " " << core::name(set) << " of " << sources;
+          EXPECT_EQ(bare(got), bare(want))
+              << name(static_cast<type>(t)) << " " << name(static_cast<op>(o)) << " "
+              << core::name(set) << " of " << sources;
         }
         // The result may replace any source.
         const std::size_t at = random() % sources;
         base(in[at].data() + 3, from.data(), sources, n, 3);
-        EXPECT_EQ(std::memcmp(in[at].data() + 3, want.data() + 1, n * one), 0);
+        std::memcpy(got.data() + 1, in[at].data() + 3, n * one);
+        EXPECT_EQ(bare(got), bare(want));
       }
     }
   }

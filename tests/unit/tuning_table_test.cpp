@@ -163,7 +163,7 @@ TEST(TuningTable, DecidesWhoCarriesWhat) {
 TEST(TuningTable, DecidesByWhichPlan) {
   tune::table t;
   t.rows = {row(kind::allreduce, {0, 4096}, "plan", "staged_two_shot"),
-            row(kind::allreduce, {4097, 8192}, "plan", "ring"),
+            row(kind::allreduce, {4097, 8192}, "plan", "two_shot"),
             row(kind::broadcast, {0, 100}, "plan", "staged_one_shot")};
   t.rows[0].slice = 32 << 10;
   t.rows[2].ranks = {3, 3};
@@ -180,8 +180,39 @@ TEST(TuningTable, DecidesByWhichPlan) {
                {"staged_two_shot in slices of up to 32Ki, tuning table (file t.toml:7:1)"});
   // What does not run in shared memory is passed over, and said.
   expect_words(describe(SUCL_KIND_ALLREDUCE, 8192),
-               {"staged_one_shot in slices of up to 64Ki\n", "not    ring"});
+               {"staged_one_shot in slices of up to 64Ki\n",
+                "not    two_shot (file t.toml:7:1): it needs memory of allocate()"});
   EXPECT_EQ(describe(SUCL_KIND_BROADCAST, 8).find("tuning table"), std::string::npos);
+}
+
+// A row counts on as many nodes as it names, and goes along those that there are.
+TEST(TuningTable, DecidesByWhichPlanOnItsNodes) {
+  tune::table t;
+  t.rows = {row(kind::allreduce, {}, "plan", "staged_two_shot"),
+            row(kind::allreduce, {}, "plan", "two_level(leaders=1;outer=doubling)"),
+            row(kind::broadcast, {}, "plan", "staged_one_shot"),
+            row(kind::allgather, {}, "plan", "ring"),
+            row(kind::reduce, {}, "plan", "composed(hierarchy=2,2;via=fast,any)")};
+  t.rows[0].nodes = {1, 1};
+  t.rows[1].nodes = {2, 2};
+  const auto describe = [&](std::vector<int> node_of, sucl_kind what) {
+    const placement where{0, 4, std::move(node_of), {{"threads", {}}}};
+    sucl_operation o{};
+    o.kind = what;
+    o.element_size = 4;
+    o.count = 16;
+    return shape_table(where, 256 << 10, tuning_of(&t, where)).describe(o);
+  };
+  const std::vector<int> one{0, 0, 0, 0}, two{5, 3, 5, 3}, three{0, 1, 2, 2};
+  expect_words(describe(one, SUCL_KIND_ALLREDUCE), {"by     staged_two_shot in", "tuning table"});
+  expect_words(describe(two, SUCL_KIND_ALLREDUCE),
+               {"by     two_level(nodes=5,3,5,3;leaders=1;outer=doubling) in", "tuning table"});
+  EXPECT_EQ(describe(three, SUCL_KIND_ALLREDUCE).find("tuning table"), std::string::npos);
+  // Between nodes only messages go, over transports that are there.
+  expect_words(describe(two, SUCL_KIND_BROADCAST),
+               {"by     node_shot(", "not    staged_one_shot", "on another node"});
+  expect_words(describe(two, SUCL_KIND_ALLGATHER), {"by     ring in", "tuning table"});
+  expect_words(describe(two, SUCL_KIND_REDUCE), {"by     node_shot(", "'fast', which is not"});
 }
 
 TEST(TuningTable, WarnsOnceWhereItIsMuchSlower) {

@@ -2,16 +2,15 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/exec/between_nodes.hpp"
 
+#include "runtime/exec/placement.hpp"
+
 #include <algorithm>
 #include <bit>
 
 namespace sucl::core {
 
 plan::recipe recipe_between_nodes(kind what, std::uint64_t bytes, const std::vector<int>& node_of) {
-  std::vector<int> nodes = node_of;
-  std::sort(nodes.begin(), nodes.end());
-  const auto n =
-      static_cast<std::uint64_t>(std::unique(nodes.begin(), nodes.end()) - nodes.begin());
+  const auto n = static_cast<std::uint64_t>(count_nodes(node_of));
   const std::uint64_t steps = std::bit_width(n - 1);  // log2, rounded up
   plan::recipe r;
   r.algorithm = "node_shot";

@@ -7,10 +7,17 @@
 
 #include "runtime/channel.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 namespace sucl::core {
+
+/// How many nodes there are, of one entry a rank.
+inline int count_nodes(std::vector<int> node_of) {
+  std::sort(node_of.begin(), node_of.end());
+  return static_cast<int>(std::unique(node_of.begin(), node_of.end()) - node_of.begin());
+}
 
 /// A backend that carries messages between ranks, on a channel that nobody else uses.
 struct transport {
@@ -30,11 +37,8 @@ struct placement {
   bool near(int peer) const {
     return node_of[static_cast<std::size_t>(peer)] == node_of[static_cast<std::size_t>(rank)];
   }
-  bool several_nodes() const {
-    for (const int n : node_of)
-      if (n != node_of[0]) return true;
-    return false;
-  }
+  int nodes() const { return count_nodes(node_of); }
+  bool several_nodes() const { return nodes() > 1; }
   /// The ranks of this rank's node, itself among them.
   std::vector<int> neighbours() const {
     std::vector<int> list;

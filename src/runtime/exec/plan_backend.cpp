@@ -174,4 +174,9 @@ std::string describe_plan(const channel& plans, const sucl_operation& o) {
   return of(plans.comm).shapes().describe(o);
 }
 
+std::string plan_obstacle(const channel& plans, const tune::table_row& row,
+                          const sucl_operation& o) {
+  return of(plans.comm).shapes().obstacle(row, o);
+}
+
 }  // namespace sucl::core

@@ -42,6 +42,10 @@ void retune(const channel& plans, const tune::table* tuned);
 /// By which plans a channel carries an operation, in lines for people; empty if that is not known
 /// beforehand.
 std::string describe_plan(const channel& plans, const sucl_operation& o);
+/// Why a channel does not carry an operation by a row of a tuning table, if that is the first one
+/// that fits; empty: it does. The same on every rank.
+std::string plan_obstacle(const channel& plans, const tune::table_row& row,
+                          const sucl_operation& o);
 /// Where the ranks of such a channel are.
 const placement& plan_placement(const channel& plans);
 /// Makes the scratch that a compiled plan needs. Collective; blocks, and touches nothing that

@@ -99,6 +99,7 @@ class lowering {
         for (const instruction& i : c) {
           note_spaces(i);
           check_reach(r, i);
+          check_message(i);
           if (plan::is_remote(i.src) && i.peer == m_rank) m_looked_at.push_back(&i);
         }
     }
@@ -135,6 +136,18 @@ class lowering {
                "a plan has rank " + std::to_string(rank) + " " + plan::name(i.op) + " with rank " +
                    std::to_string(i.peer) + ", which is on another node",
                "Use messages between nodes");
+  }
+
+  // What one rank could not post is refused on all of them.
+  void check_message(const instruction& i) const {
+    if (i.op != opcode::send && i.op != opcode::receive) return;
+    transport_of(i.level);
+    const bool sends = i.op == opcode::send;
+    std::uint64_t left = i.bytes;
+    place(sends ? i.src : i.dst, m_rank, sends ? i.src_offset : i.dst_offset, &left);
+    if (left < i.bytes)
+      base::fail(errc::unsupported, "a message of a plan has parts of several blocks",
+                 "Use an algorithm that packs them, as node_shot does");
   }
 
   std::uint32_t transport_of(std::uint8_t level) const {
@@ -200,9 +213,6 @@ class lowering {
     const auto first = static_cast<std::uint32_t>(m_out.sources.size());
     std::uint64_t left = i.bytes;
     m_out.sources.push_back(place(where, m_rank, sends ? i.src_offset : i.dst_offset, &left));
-    if (left < i.bytes)
-      base::fail(errc::unsupported, "a message of a plan has parts of several blocks",
-                 "Use an algorithm that packs them, as node_shot does");
     step& s = add(sends ? action::send : action::receive);
     s.peer = i.peer;
     s.channel = transport_of(i.level);
@@ -221,10 +231,7 @@ class lowering {
     m.to = plan::local_form(one.dst);
     m.offset = one.dst_offset;
     m.bytes = one.bytes;
-    if (one.op == opcode::reduce) {
-      m.from.push_back({m.rank, m.to, m.offset});
-      m_out.folds_once = false;
-    }
+    if (one.op == opcode::reduce) m.from.push_back({m.rank, m.to, m.offset});
     const auto take = [&](const instruction& n) {
       m.from.push_back({owner(n.src, n.peer), plan::local_form(n.src), n.src_offset});
     };

@@ -50,11 +50,10 @@ struct program {
   std::vector<std::vector<step>> channels;
   std::vector<operand> sources;
   std::uint64_t scratch_bytes = 0;  ///< the most that any rank needs
-  bool folds_once = true;  ///< every contribution is combined in one fold, none is rounded twice
-  bool in_place = false;   ///< right too where the input lies in recv
-  bool maps_send = false;  ///< peers' inputs are read
-  bool maps_recv = false;  ///< peers' outputs are read or written
-  bool posts = false;      ///< sends or receives messages
+  bool in_place = false;            ///< right too where the input lies in recv
+  bool maps_send = false;           ///< peers' inputs are read
+  bool maps_recv = false;           ///< peers' outputs are read or written
+  bool posts = false;               ///< sends or receives messages
 };
 
 /// How the packed spaces of a slice lie in the user's memory: the ends of their blocks in bytes, or

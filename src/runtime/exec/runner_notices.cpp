@@ -12,11 +12,6 @@
 namespace sucl::core {
 namespace {
 
-// Below this, data beside the flag is as fast as can be.
-constexpr std::uint64_t least_mapped_bytes = 2048;
-// Below this, staging is faster than the system call.
-constexpr std::uint64_t least_read_bytes = 8192;
-
 // What a rank tells of its memory.
 struct card {
   std::uint64_t send_memory, send_offset;  // number of the memory, 0: none

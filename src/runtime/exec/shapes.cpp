@@ -79,19 +79,31 @@ const std::vector<tuning_row>& default_tuning() {
   return rows;
 }
 
+namespace {
+
+tuning_row row_here(const tune::table_row& r, const placement& where) {
+  reach memory = reach::staged;
+  if (r.how.algorithm.starts_with("read_")) memory = reach::read;
+  if (r.memory == tune::memory_kind::symmetric) memory = reach::mapped;
+  const bool along_nodes = r.how.algorithm == "node_shot" || r.how.algorithm == "two_level";
+  plan::recipe how = r.how;
+  if (along_nodes && how.nodes.empty() && where.several_nodes()) how.nodes = where.node_of;
+  return {static_cast<sucl_kind>(r.what), memory,  r.bytes, plan::to_text(how),
+          r.slice ? r.slice : 128 * KiB,  r.origin};
+}
+
+}  // namespace
+
 std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& where) {
   std::vector<tuning_row> rows;
+  const auto nodes = static_cast<std::uint64_t>(where.nodes());
   if (tuned)
-    for (const tune::table_row& r : tuned->rows) {
-      if (r.backend != plan_backend_name || r.memory == tune::memory_kind::device ||
-          r.how.algorithm.empty() || !r.ranks.contains(static_cast<std::uint64_t>(where.size)))
-        continue;
-      reach memory = reach::staged;
-      if (r.how.algorithm.starts_with("read_")) memory = reach::read;
-      if (r.memory == tune::memory_kind::symmetric) memory = reach::mapped;
-      rows.push_back({static_cast<sucl_kind>(r.what), memory, r.bytes, plan::to_text(r.how),
-                      r.slice ? r.slice : 128 * KiB, r.origin});
-    }
+    for (const tune::table_row& r : tuned->rows)
+      if (r.backend == plan_backend_name && r.memory != tune::memory_kind::device &&
+          !r.how.algorithm.empty() && r.ranks.contains(static_cast<std::uint64_t>(where.size)) &&
+          r.nodes.contains(nodes))
+        rows.push_back(row_here(r, where));
+  if (nodes > 1) return rows;
   // Who reads must know that its peers are there, and they wait for it: where ranks share
   // processors, each of that costs a change of processes.
   for (const tuning_row& r : default_tuning())
@@ -99,38 +111,63 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
   return rows;
 }
 
-// Whether the executor runs the algorithm of a row for this kind, on memory of that reach.
-bool shape_table::runs(const tuning_row& row, sucl_kind kind) const {
-  if (row.memory == reach::read && !m_reads) return false;
-  if (row.origin.empty()) return true;
-  const plan::recipe how = plan::recipe_from_text(row.recipe);
-  const bool mapped = tune::memory_of(how) == tune::memory_kind::symmetric;
-  if (mapped != (row.memory == reach::mapped)) return false;
-  if (row.memory == reach::staged && !how.algorithm.starts_with("staged_")) return false;
-  plan::problem p;
-  p.kind = static_cast<sucl::kind>(kind);
-  p.ranks = m_size;
-  p.element_bytes = 4;
-  p.counts.assign(has_counts(kind) ? static_cast<std::size_t>(m_size) : 1, 1024);
-  return how.pipeline <= static_cast<int>(most_channels) && plan::refusal(p, how).empty();
+std::string shape_table::obstacle(const tune::table_row& row, const sucl_operation& o) const {
+  return obstacle(row_here(row, m_where), o, message_size_of(o, m_size).bytes);
+}
+
+// Why a row does not carry an operation of `bytes` bytes; empty: it does. What depends on the plan
+// is found out on a small one of its kind.
+std::string shape_table::obstacle(const tuning_row& row, const sucl_operation& o,
+                                  std::uint64_t bytes) const {
+  if (row.memory == reach::read && !m_reads) return "ranks may not read each other's memory";
+  if (row.origin.empty()) return {};
+  const std::uint64_t least = row.memory == reach::read     ? least_read_bytes
+                              : row.memory == reach::mapped ? least_mapped_bytes
+                                                            : 0;
+  if (bytes < least) return "messages of less than " + base::print_bytes(least) + " are staged";
+  if (has_hidden_counts(o.kind)) return "only some ranks know its counts";
+  const bool entered = row.memory != reach::staged;
+  const program_key key{
+      row.recipe,
+      o.kind,
+      0,
+      4,
+      true,
+      entered,
+      std::vector<std::uint64_t>(has_counts(o.kind) ? static_cast<std::size_t>(m_size) : 1, 256)};
+  const std::string why = plan::refusal(problem_of(key), plan::recipe_from_text(row.recipe));
+  if (!why.empty()) return why;
+  try {
+    const plan::schedule s = schedule_of(key);
+    const program code = lower(s, m_where, blocking_of(key), entered);
+    const bool maps = code.maps_send || code.maps_recv;
+    if (maps && !entered) return "it needs memory of allocate()";
+    if (!maps && row.memory == reach::mapped) return "it stages what is within reach";
+    if (rounds(o) && !plan::folds_once(s)) return "it would round results more than once";
+    if (!entered && !plan::serves_in_place(s)) return "it needs separate memory";
+  } catch (const error& e) {
+    return e.message();
+  }
+  return {};
 }
 
 // The first row that fits after `after`; null: there is none. Ordinary memory is staged where a
 // tuning table says so, whatever could be read.
-const tuning_row* shape_table::row_for(sucl_kind kind, reach memory, std::uint64_t bytes,
+const tuning_row* shape_table::row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
                                        const tuning_row* after) const {
   // Where everybody combines everything, work grows with the ranks twice.
   const auto ranks = static_cast<std::uint64_t>(m_size);
-  const bool grows = kind == SUCL_KIND_ALLREDUCE && bytes < any_size / 4096;
+  const bool grows = o.kind == SUCL_KIND_ALLREDUCE && bytes < any_size / 4096;
   const std::uint64_t on_two = grows ? bytes * ranks * ranks / 4 : bytes;
   const tuning_row* end = m_tuning.data() + m_tuning.size();
   for (const tuning_row* r = after ? after + 1 : m_tuning.data(); r != end; ++r) {
     const bool tuned = !r->origin.empty();
-    if ((r->kind != kind && r->kind != SUCL_KIND_COUNT) ||
-        !r->bytes.contains(tuned ? bytes : on_two) || !runs(*r, kind))
+    const bool decides =
+        r->memory == memory || (tuned && memory == reach::read && r->memory == reach::staged);
+    if (!decides || (r->kind != o.kind && r->kind != SUCL_KIND_COUNT) ||
+        !r->bytes.contains(tuned ? bytes : on_two) || !obstacle(*r, o, bytes).empty())
       continue;
-    if (r->memory == memory) return r;
-    if (tuned && memory == reach::read && r->memory == reach::staged) return nullptr;
+    return r->memory == memory ? r : nullptr;
   }
   return nullptr;
 }
@@ -148,24 +185,25 @@ std::string shape_table::describe(const sucl_operation& o) const {
             base::print_bytes(slice) + (origin.empty() ? "" : ", tuning table (" + origin + ")") +
             "\n";
   };
-  if (m_several_nodes) {
+  const bool reached = may_be_reached(kind) && !m_several_nodes;
+  const tuning_row* read =
+      reached && bytes >= least_read_bytes ? row_for(o, reach::read, bytes) : nullptr;
+  const tuning_row* staged = read ? read : row_for(o, reach::staged, bytes);
+  if (staged) {
+    add("", staged->recipe, staged->slice, staged->origin);
+  } else {
     const choice c = between_nodes(kind, bytes);
     add("", c.algorithm, c.slice, "");
-    return text;
   }
-  const tuning_row* read = may_be_reached(kind) ? row_for(kind, reach::read, bytes) : nullptr;
-  const tuning_row* staged = read ? read : row_for(kind, reach::staged, bytes);
-  add("", staged->recipe, staged->slice, staged->origin);
-  if (may_be_reached(kind)) {
-    const tuning_row* mapped = row_for(kind, reach::mapped, bytes);
+  if (reached && bytes >= least_mapped_bytes) {
+    const tuning_row* mapped = row_for(o, reach::mapped, bytes);
     add("on memory of allocate(): ", mapped->recipe, mapped->slice, mapped->origin);
   }
-  for (const tuning_row& r : m_tuning)
-    if (!r.origin.empty() && r.kind == kind && r.bytes.contains(bytes) && !runs(r, kind))
-      text += "  not    " + r.recipe + " (" + r.origin + "): " +
-              (r.memory == reach::read ? "ranks may not read each other's memory"
-                                       : "it does not run in shared memory") +
-              "\n";
+  for (const tuning_row& r : m_tuning) {
+    if (r.origin.empty() || r.kind != kind || !r.bytes.contains(bytes)) continue;
+    if (const std::string why = obstacle(r, o, bytes); !why.empty())
+      text += "  not    " + r.recipe + " (" + r.origin + "): " + why + "\n";
+  }
   return text;
 }
 
@@ -194,19 +232,20 @@ void shape_table::forget() {
   m_programs.clear();
 }
 
-const shape& shape_table::look_up(const sucl_operation& o, reach memory, bool in_place) {
-  std::vector<std::uint64_t> key{
-      static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(memory) * 2 + in_place,
-      o.element_size, rooted(static_cast<kind>(o.kind)) ? static_cast<std::uint64_t>(o.root) : 0,
-      o.count};
+shape_table::shape_map::value_type& shape_table::look_up(const sucl_operation& o, reach memory,
+                                                         bool in_place) {
+  m_key.assign({static_cast<std::uint64_t>(o.kind),
+                static_cast<std::uint64_t>(memory) * 4 + in_place * 2u + rounds(o), o.element_size,
+                rooted(static_cast<kind>(o.kind)) ? static_cast<std::uint64_t>(o.root) : 0,
+                o.count});
   if (has_counts(o.kind)) {
-    key.back() = 0;
-    key.insert(key.end(), o.recv_counts, o.recv_counts + m_size);
+    m_key.back() = 0;
+    m_key.insert(m_key.end(), o.recv_counts, o.recv_counts + m_size);
   }
-  const auto found = m_shapes.find(key);
-  if (found != m_shapes.end()) return *found->second;
+  const auto found = m_shapes.find(m_key);
+  if (found != m_shapes.end()) return *found;
   auto made = std::make_unique<shape>(make(o, memory, in_place));
-  return *m_shapes.emplace(std::move(key), std::move(made)).first->second;
+  return *m_shapes.emplace(m_key, std::move(made)).first;
 }
 
 shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
@@ -220,29 +259,35 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
   std::uint64_t bytes = o.count * o.element_size;
   if (has_counts(o.kind))
     bytes = *std::max_element(o.recv_counts, o.recv_counts + m_size) * o.element_size;
-  if (m_several_nodes) return make_by(between_nodes(o.kind, bytes), o);
-  const tuning_row* row = row_for(o.kind, memory, bytes);
-  for (; row; row = row_for(o.kind, memory, bytes, row)) {
+  // Where nobody else touches it, each rank's memory is its own affair.
+  const bool both_ways = in_place || memory == reach::staged;
+  for (const tuning_row* row = row_for(o, memory, bytes); row;
+       row = row_for(o, memory, bytes, row)) {
     s = make_by({row->recipe, row->slice, memory != reach::staged}, o);
-    if (!in_place || serves_in_place(s)) return s;
+    if (s.there && (!both_ways || serves_in_place(s))) return s;
   }
+  if (m_several_nodes) s = make_by(between_nodes(o.kind, bytes), o);
+  if (m_several_nodes && s.there) return s;
+  if (memory == reach::staged)
+    base::fail(errc::internal,
+               "no plan for " + std::string(name(static_cast<kind>(o.kind))) + " fits into " +
+                   std::to_string(m_slot_bytes) + " bytes of scratch",
+               "Report this, with the sizes of the operation");
   s = {};
   s.there = false;
   return s;
 }
 
+// A shape that is not there needs more scratch than a slot has, however short the slices.
 shape shape_table::make_by(choice c, const sucl_operation& o) {
   shape s;
-  // Only what a slot has room for.
   while (!(has_counts(o.kind) ? cut_counts(o, c, s) : cut_uniform(o, c, s))) {
     s = {};
+    s.there = false;
     c.slice /= 2;
-    if (c.slice < o.element_size)
-      base::fail(errc::internal,
-                 "no plan for " + std::string(name(static_cast<kind>(o.kind))) + " fits into " +
-                     std::to_string(m_slot_bytes) + " bytes of scratch",
-                 "Report this, with the sizes of the operation");
+    if (c.slice < o.element_size) return s;
   }
+  s.there = true;
   s.recipe = c.algorithm + ", " + std::to_string(s.slices) +
              (s.slices == 1 ? " slice of " : " slices of ") + std::to_string(s.slice_bytes) +
              " bytes";
@@ -271,9 +316,9 @@ const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes) 
                                m_clipped.size()];
   if (e.found && e.kind == o.kind && e.root == root && e.slice == slice && e.slices == slices)
     return *e.found;
-  std::vector<std::uint64_t> key{static_cast<std::uint64_t>(o.kind),
-                                 static_cast<std::uint64_t>(root), slice, slices};
-  const auto found = m_shapes.find(key);
+  m_key.assign(
+      {static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(root), slice, slices});
+  const auto found = m_shapes.find(m_key);
   if (found != m_shapes.end())
     return *(e = {found->second.get(), o.kind, root, slice, slices}).found;
   auto made = std::make_unique<shape>();
@@ -284,8 +329,7 @@ const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes) 
   if (slices > 0)
     made->code.push_back(
         program_of({"staged_one_shot", uniform.kind, root, 1, true, false, {slice}}));
-  e = {m_shapes.emplace(std::move(key), std::move(made)).first->second.get(), o.kind, root, slice,
-       slices};
+  e = {m_shapes.emplace(m_key, std::move(made)).first->second.get(), o.kind, root, slice, slices};
   return *e.found;
 }
 
@@ -352,31 +396,45 @@ bool shape_table::cut_counts(const sucl_operation& o, const choice& c, shape& s)
   return true;
 }
 
+plan::problem shape_table::problem_of(const program_key& key) const {
+  plan::problem p;
+  p.kind = static_cast<kind>(key.kind);
+  p.ranks = m_size;
+  p.root = key.root;
+  p.element_bytes = key.element;
+  p.counts = key.counts;
+  return p;
+}
+
+// Messages within nodes become copies. Where nobody knows whose input lies in its output, every
+// plan has to serve both ways.
+plan::schedule shape_table::schedule_of(const program_key& key) const {
+  if (key.kind == SUCL_KIND_BARRIER) return make_barrier(m_size);
+  plan::schedule s = plan::build(problem_of(key), plan::recipe_from_text(key.algorithm));
+  s = plan::share_local_messages(std::move(s), m_where.node_of);
+  const bool scatters = key.kind == SUCL_KIND_SCATTER;
+  if (key.entered || scatters || plan::serves_in_place(s)) return s;
+  return plan::take_input_first(std::move(s));
+}
+
+blocking shape_table::blocking_of(const program_key& key) const {
+  blocking cut;
+  if (!key.cut) return cut;
+  const auto ends = ends_of(key.counts, m_size, key.element);
+  if (sends_blocks(key.kind)) cut.send_ends = ends;
+  if (receives_blocks(key.kind)) cut.recv_ends = ends;
+  return cut;
+}
+
 // Null where it needs more scratch than there is.
 const program* shape_table::program_of(program_key key) {
   const auto found = m_programs.find(key);
   if (found != m_programs.end()) return found->second.get();
-  plan::schedule s;
-  blocking cut;
-  if (key.kind == SUCL_KIND_BARRIER) {
-    s = make_barrier(m_size);
-  } else {
-    plan::problem p;
-    p.kind = static_cast<kind>(key.kind);
-    p.ranks = m_size;
-    p.root = key.root;
-    p.element_bytes = key.element;
-    p.counts = key.counts;
-    s = plan::build(p, plan::recipe_from_text(key.algorithm));
-    const auto ends = ends_of(key.counts, m_size, key.element);
-    if (key.cut && sends_blocks(key.kind)) cut.send_ends = ends;
-    if (key.cut && receives_blocks(key.kind)) cut.recv_ends = ends;
-  }
-  s = plan::share_local_messages(std::move(s), m_where.node_of);
+  const plan::schedule s = schedule_of(key);
   for (const plan::program& p : s.ranks)
     if (p.scratch_bytes > m_slot_bytes) return nullptr;
   plan::verify_or_fail(s);
-  auto made = std::make_unique<program>(lower(s, m_where, cut, key.entered));
+  auto made = std::make_unique<program>(lower(s, m_where, blocking_of(key), key.entered));
   made->in_place = key.kind == SUCL_KIND_BARRIER || plan::serves_in_place(s);
   return m_programs.emplace(std::move(key), std::move(made)).first->second.get();
 }

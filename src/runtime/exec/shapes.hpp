@@ -11,6 +11,7 @@
 
 #include <sucl/abi/backend.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -38,11 +39,17 @@ struct tuning_row {
   std::string origin;   ///< of a row of a tuning table, whose bytes are those of so many ranks
 };
 
-/// The rows that hold without any other knowledge. The last ones of a table must fit everything.
+/// Below this, what is to be mapped is staged: data beside the flag is as fast as can be.
+inline constexpr std::uint64_t least_mapped_bytes = 2048;
+/// Below this, what is to be read is staged: that is faster than the system call.
+inline constexpr std::uint64_t least_read_bytes = 8192;
+
+/// The rows that hold on one node without any other knowledge. The last ones must fit everything.
 const std::vector<tuning_row>& default_tuning();
 
-/// The rows of a tuning table that are about plans on that many ranks, and after them the default
-/// ones. `tuned` may be null.
+/// The rows of a tuning table that are about plans on that many ranks and nodes. Algorithms that go
+/// along the nodes go along those of `where`. On one node the default rows follow; between nodes a
+/// model stands for them (between_nodes.hpp). `tuned` may be null.
 std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& where);
 
 /// Operations of one kind, size and root: everything that is worked out once.
@@ -85,16 +92,29 @@ class shape_table {
   /// By which plans an operation of known size is carried: a line for each reach. Any thread.
   std::string describe(const sucl_operation& o) const;
 
+  /// Why an operation is not carried by a row of a tuning table, as if that were the first one that
+  /// fits; empty: it is. The same on every rank. Any thread.
+  std::string obstacle(const tune::table_row& row, const sucl_operation& o) const;
+
   /// The shape of an operation, made and verified if it is new. Throws what plan::build() and
   /// plan::verify_or_fail() throw. The reference stays valid until forget(). `in_place`: some
   /// rank's input lies in its output, which matters where peers reach it. A shape that is not
   /// `there`: no plan is meant for that reach.
   const shape& of(const sucl_operation& o, reach memory, bool in_place = false) {
     quick_entry& e = m_quick[quick_key(o, memory) % m_quick.size()];
-    if (e.found && e.same(o, memory, in_place)) return *e.found;
-    const shape& s = look_up(o, memory, in_place);
-    if (!has_counts(o.kind)) e = {&s, o.kind, o.root, memory, in_place, o.count, o.element_size};
-    return s;
+    if (e.found && e.same(o, memory, in_place, m_size)) return *e.found;
+    const auto& [key, made] = look_up(o, memory, in_place);
+    const std::uint64_t* counts = has_counts(o.kind) ? key.data() + key.size() - m_size : nullptr;
+    e = {made.get(),
+         o.kind,
+         o.root,
+         memory,
+         in_place,
+         rounds(o),
+         has_counts(o.kind) ? 0 : o.count,
+         o.element_size,
+         counts};
+    return *made;
   }
 
   /// Memory of peers may be copied from. The same on every rank.
@@ -117,17 +137,29 @@ class shape_table {
     std::int32_t root = 0;
     reach memory = reach::staged;
     bool in_place = false;
+    bool rounds = false;
     std::uint64_t count = 0, element_size = 0;
-    bool same(const sucl_operation& o, reach m, bool together) const {
-      return count == o.count && kind == o.kind && element_size == o.element_size &&
-             root == o.root && memory == m && in_place == together;
+    const std::uint64_t* counts = nullptr;  ///< of the blocks, where those have their own
+    bool same(const sucl_operation& o, reach m, bool together, int size) const {
+      return kind == o.kind && element_size == o.element_size && root == o.root && memory == m &&
+             in_place == together && rounds == shape_table::rounds(o) &&
+             (counts ? std::equal(counts, counts + size, o.recv_counts) : count == o.count);
     }
   };
   static bool has_counts(sucl_kind kind) {
     return kind == SUCL_KIND_ALLGATHERV || kind == SUCL_KIND_REDUCE_SCATTER;
   }
-  static std::uint64_t quick_key(const sucl_operation& o, reach memory) {
-    return (o.count * o.element_size * 0x9e3779b97f4a7c15u >> 40) + static_cast<unsigned>(o.kind) +
+  // Whether every contribution has to be combined in one fold: twice rounded is not the same.
+  static bool rounds(const sucl_operation& o) {
+    return o.op == SUCL_OP_AVG || o.type == SUCL_TYPE_FP16 || o.type == SUCL_TYPE_BF16;
+  }
+  std::uint64_t quick_key(const sucl_operation& o, reach memory) const {
+    std::uint64_t size = o.count;
+    if (has_counts(o.kind)) {
+      size = 0;
+      for (int r = 0; r < m_size; ++r) size = size * 31 + o.recv_counts[r];
+    }
+    return (size * o.element_size * 0x9e3779b97f4a7c15u >> 40) + static_cast<unsigned>(o.kind) +
            static_cast<unsigned>(o.root) * 7 + static_cast<unsigned>(memory) * 3;
   }
   struct program_key {
@@ -146,16 +178,20 @@ class shape_table {
     std::uint64_t slice;
     bool entered = false;  ///< all have said before that they are there
   };
-  const tuning_row* row_for(sucl_kind kind, reach memory, std::uint64_t bytes,
+  using shape_map = std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>>;
+  const tuning_row* row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
                             const tuning_row* after = nullptr) const;
-  bool runs(const tuning_row& row, sucl_kind kind) const;
+  std::string obstacle(const tuning_row& row, const sucl_operation& o, std::uint64_t bytes) const;
   choice between_nodes(sucl_kind kind, std::uint64_t bytes) const;
-  const shape& look_up(const sucl_operation& o, reach memory, bool in_place);
+  shape_map::value_type& look_up(const sucl_operation& o, reach memory, bool in_place);
   shape make(const sucl_operation& o, reach memory, bool in_place);
   shape make_by(choice c, const sucl_operation& o);
   bool serves_in_place(const shape& s) const;
   bool cut_uniform(const sucl_operation& o, const choice& c, shape& s);
   bool cut_counts(const sucl_operation& o, const choice& c, shape& s);
+  plan::problem problem_of(const program_key& key) const;
+  plan::schedule schedule_of(const program_key& key) const;
+  blocking blocking_of(const program_key& key) const;
   const program* program_of(program_key key);
 
   const placement& m_where;
@@ -165,7 +201,8 @@ class shape_table {
   bool m_reads = false;
   bool m_several_nodes;
   std::array<quick_entry, 64> m_quick{};
-  std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>> m_shapes;
+  shape_map m_shapes;
+  std::vector<std::uint64_t> m_key;  ///< of the shape that is looked up; keeps its memory
   std::map<program_key, std::unique_ptr<program>> m_programs;
   /// The shapes that clipped() gave last.
   struct clipped_entry {
