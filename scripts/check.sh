@@ -2,7 +2,7 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
-# Format, licence heads, length of files, shell scripts, purity of the core.
+# Format, licence heads, length of files, shell and Python scripts, purity of the core.
 # With --format the sources are formatted instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,11 +19,13 @@ mapfile -t files < <(git ls-files --cached --others --exclude-standard)
 sources=()
 heads=()
 scripts=()
+python=()
 for file in "${files[@]}"; do
   [[ -f $file ]] || continue
   case $file in
     *.cpp | *.hpp | *.h | *.c) sources+=("$file") heads+=("$file") ;;
-    *.cmake | *CMakeLists.txt | *.py | Makefile) heads+=("$file") ;;
+    *.cmake | *CMakeLists.txt | Makefile) heads+=("$file") ;;
+    *.py) python+=("$file") heads+=("$file") ;;
     *.sh | .ci/run) scripts+=("$file") heads+=("$file") ;;
   esac
 done
@@ -47,6 +49,7 @@ for file in "${sources[@]}"; do
 done
 
 "$bin/shellcheck" "${scripts[@]}" || status=1
+"$bin/ruff" check --quiet "${python[@]}" || status=1
 scripts/check_purity.sh || status=1
 ((status != 0)) || echo "Checked ${#heads[@]} files: all is well."
 exit "$status"

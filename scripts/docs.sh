@@ -31,5 +31,6 @@ HAVE_DOT               = NO
 CLASS_GRAPH            = NO
 QUIET                  = YES
 WARN_IF_UNDOCUMENTED   = NO
+WARN_AS_ERROR          = FAIL_ON_WARNINGS
 END
 echo "API reference: build/docs/html/index.html"

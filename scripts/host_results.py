@@ -187,7 +187,8 @@ class Results:
         return lines
 
     def bandwidth(self):
-        """Every rank must read its input and write its output once: the share of the memory's rate."""
+        """Every rank must read its input and write its output once: which part of the memory's rate
+        that is."""
         lines = ["| | ranks | memory | least bytes moved | GB/s | of all ranks copying |",
                  "|---|---|---|---|---|---|"]
         pieces = {"allreduce": lambda p: 2 * p, "broadcast": lambda p: p,
@@ -246,8 +247,8 @@ def main():
     parser.add_argument("--seconds", default=0.05, type=float, help="for each point")
     parser.add_argument("--oneccl", help="virtual environment with oneccl-devel")
     parser.add_argument("--impi", help="root of the Intel MPI that oneCCL is started with")
-    parser.add_argument("--keep", help="folder that keeps what each measurement found; what is there "
-                                       "is not measured again")
+    parser.add_argument("--keep", help="folder that keeps what each measurement found; what is "
+                                       "there is not measured again")
     parser.add_argument("--wrap", default="", help="a command to run each measurement by")
     options = parser.parse_args()
     options.wrap = options.wrap.split()
@@ -273,10 +274,11 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     header = results.headers[0]
     lines = ["# Tables of the results on one machine", "",
-             f"{header['cores']} cores of {header['cpu']}; SuCL {header['sucl']}; {header['date'][:10]}; "
+             f"{header['cores']} cores of {header['cpu']}; SuCL {header['sucl']}; "
+             f"{header['date'][:10]}; "
              + "; ".join(sorted({h["mpi"].split(",")[0] for h in results.headers})) + ".",
-             f"{results.checked} results checked, {results.wrong} wrong. Ratios are SuCL's time by that "
-             "of the other library, medians of the slowest rank; below 1 SuCL is faster.", ""]
+             f"{results.checked} results checked, {results.wrong} wrong. Ratios are SuCL's time by "
+             "that of the other library, medians of the slowest rank; below 1 SuCL is faster.", ""]
     for ranks in all_ranks:
         flags = sorted(h["flag_exchange"]["median_us"] for h in results.headers
                        if h["ranks"] == ranks and h["flag_exchange"])

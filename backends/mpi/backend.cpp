@@ -1,7 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
-// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
 /// @file
 /// The backend "mpi": every kind of collective and point-to-point operation over an MPI library.
 #include "communicator.hpp"

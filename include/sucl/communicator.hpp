@@ -151,7 +151,8 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
 
 /// Sends and receives that are issued together, so that none waits for another: like MPI's
 /// MPI_Waitall over non-blocking calls, or ncclGroupStart and ncclGroupEnd. Collect with send(),
-/// recv() and sendrecv(), then submit() or run() once; the group is empty again afterwards.
+/// recv() and sendrecv(), then submit() or run() once. Arguments are checked then. The group is
+/// empty again afterwards, also where the call throws: then nothing was started.
 class SUCL_API group : public detail::point_to_point<group, void> {
  public:
   explicit group(communicator comm) : m_communicator(std::move(comm)) {}

@@ -14,6 +14,7 @@
 #include <sucl/communicator.hpp>
 
 #include <cstddef>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -27,6 +28,7 @@ inline constexpr in_place_t in_place{};
 namespace detail {
 
 using sucl::detail::counts;
+using sucl::detail::make_request;
 using sucl::detail::operand;
 using sucl::detail::request;
 
@@ -81,7 +83,35 @@ template <class Send, class Recv>
 
 template <class Recv>
 request make(kind k, std::size_t count, op o = op::none, int root = 0) {
-  return sucl::detail::make_request<element_t<Recv>>(k, count, o, root);
+  return make_request<element_t<Recv>>(k, count, o, root);
+}
+
+/// A send and a receive with tags of their own, issued together.
+template <class Send, class Recv>
+::sycl::event exchange(const ::sycl::queue& q, const Send& sendbuf, std::size_t sendcount, int dest,
+                       int sendtag, const Recv& recvbuf, std::size_t recvcount, int source,
+                       int recvtag, communicator& comm, const std::vector<::sycl::event>& deps) {
+  if constexpr (is_in_place<Send>) {
+    error_info info;
+    info.code = errc::invalid_argument;
+    info.message = "send tag " + std::to_string(sendtag) + " and receive tag " +
+                   std::to_string(recvtag) + " differ, and the memory is the same";
+    info.hint = "Use one tag, or separate memory";
+    throw error(info);
+  } else {
+    static_assert(std::is_same_v<element_t<Send>, element_t<Recv>>,
+                  "send and receive memory have one element type");
+    std::vector<request> parts{make<Send>(kind::send, sendcount, op::none, dest),
+                               make<Recv>(kind::recv, recvcount, op::none, source)};
+    parts[0].record.tag = sendtag;
+    parts[0].send = erase(sendbuf);
+    parts[1].record.tag = recvtag;
+    parts[1].recv = erase(recvbuf);
+    auto all = make_request<std::byte>(kind::group, 0);
+    all.parts = &parts;
+    all.queue = &q;
+    return comm.submit(all, deps);
+  }
 }
 
 }  // namespace detail
@@ -111,15 +141,19 @@ template <class Memory>
   return comm.submit(r, deps);
 }
 
-/// MPI_Sendrecv, with one tag for both directions.
+/// MPI_Sendrecv; with `in_place` as `sendbuf` MPI_Sendrecv_replace, where the tags must be the same
+/// (errc::invalid_argument).
 template <class Send, class Recv>
 ::sycl::event sendrecv(const ::sycl::queue& q, const Send& sendbuf, std::size_t sendcount, int dest,
-                       const Recv& recvbuf, std::size_t recvcount, int source, int tag,
-                       communicator& comm, const events& deps = {}) {
+                       int sendtag, const Recv& recvbuf, std::size_t recvcount, int source,
+                       int recvtag, communicator& comm, const events& deps = {}) {
+  if (sendtag != recvtag)
+    return detail::exchange(q, sendbuf, sendcount, dest, sendtag, recvbuf, recvcount, source,
+                            recvtag, comm, deps);
   auto r = detail::make<Recv>(kind::sendrecv, sendcount, op::none, dest);
   r.record.recv_count = recvcount;
   r.record.source = source;
-  r.record.tag = tag;
+  r.record.tag = sendtag;
   return detail::go(q, std::move(r), sendbuf, recvbuf, comm, deps);
 }
 

@@ -177,7 +177,7 @@ void add_scalars(std::vector<key_row>& t) {
                    "Path of an MPI module to load instead of the one for the flavour."},
                   text_form, [](auto& k) -> auto& { return k.all->mpi.module; }));
   t.push_back(row({"mpi.device_memory", "probe", "SUCL_DEVICE_MEMORY",
-                   "What MPI gets for device memory: probe (try once what it can take), direct "
+                   "What MPI gets for device memory: probe (the library is asked once), direct "
                    "(the pointer as it is) or stage (always a copy in host memory).",
                    shared, &ways},
                   text_form, [](auto& k) -> auto& { return k.all->mpi.device_memory; }));

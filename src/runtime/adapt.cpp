@@ -55,10 +55,8 @@ struct adapted::state {
   std::uint64_t finished = 0;
   std::size_t next_task = 0;  // the slice to load next
   std::uint64_t next_index = 0;
-  sucl_request* comparison = nullptr;
 
   void make_tasks();
-  bool compared();
   void load(slot& s);
   void post(slot& s);
   void progress(slot& s);
@@ -91,27 +89,6 @@ void adapted::state::check(sucl_status status) const {
              std::string(name(static_cast<kind>(operation.kind))) + " #" +
                  std::to_string(operation.sequence),
              how.rank);
-}
-
-// Shows the operation to the layer that compares arguments: in its messages there is nothing left
-// to compare.
-bool adapted::state::compared() {
-  if (!how.compare) return true;
-  if (!comparison) {
-    sucl_operation shown = operation;
-    intent asked = intent_of(operation);
-    asked.compare_only = true;
-    shown.tag = encode(asked);
-    check(below.table->post(below.comm, &shown, &comparison));
-  }
-  std::int32_t done = 1;
-  sucl_status status = SUCL_SUCCESS;
-  if (comparison) status = below.table->test(below.comm, comparison, &done);
-  if (status == SUCL_SUCCESS && !done) return false;
-  comparison = nullptr;
-  how.compare = false;
-  check(status);
-  return true;
 }
 
 void adapted::state::load(slot& s) {
@@ -191,7 +168,6 @@ adapted::~adapted() {
 
 bool adapted::step() {
   state& s = *m_state;
-  if (!s.compared()) return false;
   for (slot& one : s.slots) s.progress(one);
   while (s.loads < s.total && s.at(s.loads).now == phase::idle) {
     slot& one = s.at(s.loads++);
@@ -202,9 +178,7 @@ bool adapted::step() {
   return s.finished == s.total;
 }
 
-bool adapted::all_posted() const noexcept {
-  return !m_state->how.compare && m_state->posted == m_state->total;
-}
+bool adapted::all_posted() const noexcept { return m_state->posted == m_state->total; }
 
 bool adapted::may_follow(const sucl_operation& next) const noexcept {
   const auto message = [](sucl_kind kind) { return is_message(kind) || kind == SUCL_KIND_GROUP; };

@@ -55,7 +55,6 @@ struct staging {
   std::uint64_t min_block_bytes = 4096;  ///< least per rank, where a slice has a block a rank
   int depth = 4;                         ///< slices of a collective in progress at once
   std::int32_t message_tag = 32767;      ///< for collectives that travel as messages; kept free
-  bool compares = false;  ///< the channel compares arguments between ranks: show it what it misses
 };
 
 /// How one operation is adapted; made by plan_adaptation().
@@ -63,7 +62,6 @@ struct adaptation {
   bool needed = false;               ///< false: post the operation as it is
   bool as_messages = false;          ///< travels as sends and receives
   bool groups = false;               ///< and these may be posted as one group
-  bool compare = false;              ///< once the channel has compared the arguments
   sucl_type type = SUCL_TYPE_BYTES;  ///< on the wire, as are op and element_size
   sucl_op op = SUCL_OP_NONE;
   std::uint64_t element_size = 0;

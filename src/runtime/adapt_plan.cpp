@@ -103,7 +103,6 @@ adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& 
   adaptation a;
   if (has_private_counts(op.kind) && (!w->carried || w->max_count != 0)) {
     a.as_messages = true;
-    a.compare = s.compares;
     w = &wires.of(SUCL_KIND_SEND, op.type, SUCL_OP_NONE, op.element_size);
   }
   if (!w->carried) fail_unsupported(op, wires, "in any memory, and no conversion helps");

@@ -7,7 +7,6 @@
 #include "runtime/exec/plan_backend.hpp"
 #include "runtime/kernels/kernel_backend.hpp"
 #include "runtime/layers/trace.hpp"
-#include "runtime/layers/validate.hpp"
 #include "runtime/levels/level_backend.hpp"
 #include "runtime/messages/message_backend.hpp"
 #include "runtime/operation.hpp"
@@ -431,15 +430,10 @@ std::string carriers::try_create(const backend_source& source, const base::confi
 
 void carriers::add_layers(carrier& made, const base::config& settings, const topology& where,
                           const environment& around) {
-  if (settings.layers.validate) {
-    m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(*m_oobs.back(), where.rank)));
-    made.via = wrap_validate(made.via, info_of(where, around, m_oobs.back().get()));
-  }
-  if (!settings.layers.trace.empty()) {
-    m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(*m_oobs.back(), where.rank)));
-    made.via = wrap_trace(made.via, info_of(where, around, m_oobs.back().get()),
-                          {settings.layers.trace, around.world_rank, made.name});
-  }
+  if (settings.layers.trace.empty()) return;
+  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(*m_oobs.back(), where.rank)));
+  made.via = wrap_trace(made.via, info_of(where, around, m_oobs.back().get()),
+                        {settings.layers.trace, around.world_rank, made.name});
 }
 
 bool carriers::usable(int backend, const sucl_operation& record) {

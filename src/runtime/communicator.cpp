@@ -59,7 +59,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   if (m_device.allocate) m_staging.scratch_memory = SUCL_MEMORY_HOST;
   m_staging.chunk_bytes = m_process->settings().staging.chunk;
   m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
-  m_staging.compares = m_process->settings().layers.validate;
+  if (m_process->settings().layers.validate) m_validator.emplace(oob, rank, size, m_id);
   const auto reached = exchange(oob, size, m_carriers.reach());
   for (std::size_t r = 0; r < reached.size(); ++r) m_topology.members[r].reach = reached[r];
 }
@@ -98,7 +98,7 @@ void communicator::fill(node& n, const sucl_operation& record, const layouts& sh
   n.record = record;
   n.record.struct_size = sizeof(sucl_operation);
   n.record.sequence = number(record.kind);
-  if (!is_point_to_point(record.kind)) n.record.tag = encode({record.type, record.op, blocking});
+  if (!is_point_to_point(record.kind)) n.record.tag = encode_form(blocking);
   n.shape = shape;
   n.parts.assign(record.parts, record.parts + record.part_count);
   n.record.parts = n.parts.data();
@@ -216,19 +216,22 @@ void communicator::pump() {
       if (!n.watch.is_ready || !n.watch.is_ready(n.watch.context)) return;
       n.ready.store(true, std::memory_order_relaxed);
     }
-    if (!may_post(n.record)) return;
+    if (!may_post(n.record) || !may_run(n)) return;
     m_waiting.pop_front();
     m_flight.push_back(&n);
     if (!is_point_to_point(n.record.kind)) m_collectives_posted = n.record.sequence;
     n.posted = clock::now();
     n.at.store(phase::posted, std::memory_order_relaxed);
-    post(n);
+    if (n.failure)
+      finish(n, &*n.failure);
+    else
+      post(n);
   }
 }
 
 void communicator::post(node& n) {
   try {
-    n.via = &m_carriers.choose(n.record, intent_of(n.record).blocking);
+    n.via = &m_carriers.choose(n.record, is_blocking(n.record));
     adaptation how = plan_adaptation(n.record, n.shape, *n.via->wires, m_staging);
     if (how.needed) {
       n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via, m_device.copier,
@@ -452,6 +455,7 @@ void communicator::fail_all(const error_info& info) {
   m_broken = info;
   m_process->note_broken();
   m_carriers.abort();
+  if (m_validator) m_validator->abort();
   while (!m_waiting.empty()) {
     m_flight.push_back(m_waiting.front());
     m_waiting.pop_front();
@@ -516,6 +520,7 @@ void communicator::shut_down(bool drain) {
     m_carriers.lender().table->memory_destroy(m_carriers.lender().comm, &r);
   m_common.clear();
   m_carriers.destroy(keep);
+  m_validator.reset();
   lock.unlock();
   const std::lock_guard mail(m_mail);
   sucl_oob own{m_process->control(), m_group};

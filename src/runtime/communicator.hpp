@@ -7,6 +7,7 @@
 
 #include "runtime/carriers.hpp"
 #include "runtime/compile_request.hpp"
+#include "runtime/layers/validate.hpp"
 #include "runtime/node.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/topology.hpp"
@@ -119,6 +120,13 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// function returns. `blocking`: for a blocking call; the caller calls wait() at once.
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                      const observer& watch, bool blocking = false);
+
+  /// A collective was called with arguments that are wrong on this rank, and its caller is told.
+  /// Where arguments are compared between ranks it takes its place among the operations, so that
+  /// the others are told too; otherwise nothing happens. Never throws.
+  void refuse(const sucl_operation& record, const error_info& wrong) noexcept;
+  /// The same of an operation that was issued and is not ready: it fails instead of starting.
+  void refuse(const ticket& t, const error_info& wrong);
 
   /// Issues an operation that is going to be posted on a native stream, by post_on_stream(), which
   /// must be called for these operations in the order of their issue. Nothing if its backend cannot
@@ -249,6 +257,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool test(node& n);
   void finish(node& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
+  bool may_run(node& n);
   void throw_if_shut_down() const;
   bool progress_locked(std::unique_lock<std::mutex>& lock, int* finished, bool may_enter);
   void progress_others();
@@ -279,6 +288,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::shared_ptr<const tune::table> m_tuned;
   tuned_pace m_pace;  ///< of blocking operations
   carriers m_carriers;
+  std::optional<validator> m_validator;                         ///< where arguments are compared
   std::uint64_t m_allocations = 0;                              ///< so far
   std::uint64_t m_compiled = 0;                                 ///< plans, so far
   std::vector<sucl_region> m_common;                            ///< of common_memory()

@@ -46,7 +46,7 @@ bool communicator::may_run_directly(const sucl_operation& record) const {
   // Every rank must come to the same answer. Point-to-point takes the other way so that what other
   // threads issue meanwhile can overtake a wait.
   return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
-         !is_point_to_point(record.kind);
+         !m_validator && !is_point_to_point(record.kind);
 }
 
 void communicator::use_table(std::shared_ptr<const tune::table> table) {
@@ -125,7 +125,7 @@ void communicator::run_directly(sucl_operation& direct, const layouts& shape, co
                                 std::unique_lock<std::mutex>& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
   direct.sequence = number(direct.kind);
-  direct.tag = encode({direct.type, direct.op, true});
+  direct.tag = encode_form(true);
   m_collectives_posted = direct.sequence;
   m_direct.store(true, std::memory_order_relaxed);
   lock.unlock();

@@ -44,29 +44,19 @@ SUCL_CORE_API void normalise(sucl_operation& record, int rank, int size);
 /// Throws if memory that the operation touches is null, or overlaps where it must not.
 SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size);
 
-/// What the caller of a collective asked for, which its record on the way through adaptation no
-/// longer shows. Travels in the record's tag, so that the validate layer can compare it.
-struct intent {
-  sucl_type type;
-  sucl_op op;
-  bool blocking;
-  bool compare_only = false;  ///< not to be carried: it travels in another form after this
-};
-constexpr std::int32_t encode(const intent& i) {
-  return 1 << 24 | (i.compare_only ? 1 << 17 : 0) | (i.blocking ? 1 << 16 : 0) | i.op << 8 | i.type;
-}
-/// The record's own type and op where nothing was encoded.
-constexpr intent intent_of(const sucl_operation& o) {
-  if (!(o.tag >> 24 & 1)) return {o.type, o.op, false};
-  return {o.tag & 0xff, o.tag >> 8 & 0xff, (o.tag >> 16 & 1) != 0, (o.tag >> 17 & 1) != 0};
-}
-
 /// The kind of a compiled plan, which only the core knows: the plan's number is in `remote_region`.
 inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
 
 /// True for send, recv, sendrecv and groups of them.
 constexpr bool is_point_to_point(sucl_kind kind) {
   return kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP;
+}
+
+/// The form of the call that issued a collective: every rank must use the same one. It travels in
+/// the record's tag.
+constexpr std::int32_t encode_form(bool blocking) { return blocking ? 1 : 0; }
+constexpr bool is_blocking(const sucl_operation& o) {
+  return !is_point_to_point(o.kind) && o.tag == 1;
 }
 
 }  // namespace sucl::core

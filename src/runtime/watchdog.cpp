@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "runtime/communicator.hpp"
+#include "runtime/layers/agreement.hpp"
 #include "runtime/process.hpp"
 
 #include <algorithm>
@@ -26,23 +27,6 @@ struct mail {
   std::uint64_t sequence;  // query: of the operation; answer: of the last one posted
   char text[1024];         // verdict
 };
-
-// "0, 2-4"
-std::string list(const std::vector<int>& ranks) {
-  std::string text;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t j = i;
-    while (j + 1 < ranks.size() && ranks[j + 1] == ranks[j] + 1) ++j;
-    text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
-    if (j > i) text += (j > i + 1 ? "-" : ", ") + std::to_string(ranks[j]);
-    i = j + 1;
-  }
-  return text;
-}
-
-std::string ranks_text(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + list(ranks);
-}
 
 // State letter of a process of this host: 'T' stopped, 'Z' dead, 0 unknown or gone.
 char process_state(std::int64_t pid) {

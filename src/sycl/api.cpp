@@ -3,7 +3,6 @@
 
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
-#include "sycl/adaptivecpp.hpp"
 #include "sycl/on_stream.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
@@ -23,29 +22,6 @@ namespace {
   }
 }
 
-// A buffer in the host's memory.
-#ifdef SYCL_IMPLEMENTATION_ACPP
-template <::sycl::access_mode Mode>
-using host_view = ::sycl::host_accessor<std::byte, 3, Mode>;
-#else
-template <::sycl::access_mode Mode>
-using host_view = ::sycl::host_accessor<std::byte, 1, Mode>;
-#endif
-
-// Opens one more; returns its address.
-template <class View, class... Properties>
-void* open(std::vector<View>& views, ::sycl::buffer<std::byte, 1> buffer,
-           const Properties&... properties) {
-#ifdef SYCL_IMPLEMENTATION_ACPP
-  whole all(buffer);
-  views.emplace_back(all.bytes, all.range, properties...);
-  return const_cast<std::byte*>(views.back().get_pointer());
-#else
-  views.emplace_back(buffer, properties...);
-  return const_cast<std::byte*>(&views.back()[0]);
-#endif
-}
-
 // Whether the record and two pointers say it all.
 bool is_plain(const detail::request& r) {
   return !r.send.buffer && !r.recv.buffer && !r.parts && !r.queue && !r.send_counts &&
@@ -56,6 +32,16 @@ void check_alive(communicator_state& state) {
   if (!state.has_core() || !state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
                "Keep sucl::runtime alive while its communicators are used");
+}
+
+// What is wrong is told to the other ranks too, where that can be.
+void resolve_call(communicator_state& state, const detail::request& request, resolved& call) {
+  try {
+    resolve(state, request, call);
+  } catch (const error& e) {
+    state.core().refuse(request.record, e.info());
+    throw;
+  }
 }
 
 }  // namespace
@@ -86,7 +72,7 @@ core::device_services communicator_state::services() {
                      const std::vector<::sycl::event>& deps) {
   check_alive(state);
   resolved call;
-  resolve(state, request, call);
+  resolve_call(state, request, call);
   auto queue = queue_of(state, call.queue);
   return start(state, queue, call.record, call.shape, call.buffers, deps);
 }
@@ -101,7 +87,7 @@ void run(communicator_state& state, detail::request& request,
   }
   check_alive(state);
   resolved call;
-  resolve(state, request, call);
+  resolve_call(state, request, call);
   if (repeats) return state.core().run(call.record, call.shape, &request.record);
   run_after(state, call, call.queue, deps);
 }
@@ -122,28 +108,6 @@ void run_after(communicator_state& state, resolved& call, const ::sycl::queue* o
   run_now(state, call.record, call.parts, call.shape, call.buffers);
 }
 
-void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
-             const core::layouts& shape, const std::vector<buffer_use>& buffers) {
-  std::vector<host_view<::sycl::access_mode::read>> reads;
-  std::vector<host_view<::sycl::access_mode::read_write>> writes;
-  // In DPC++ accesses that only read pile up, and the next one that writes pays for them all. So
-  // memory that other calls write is opened for writing where that moves nothing; memory that is
-  // only sent is read as its owner reads it.
-  const bool may_write = state.on_device() && state.on_device()->is_host();
-  for (buffer_use use : buffers) {
-    void* address = nullptr;
-    if (!use.writes && (use.place.is_send || !may_write)) {
-      address = open(reads, use.buffer);
-    } else if (use.discards) {
-      address = open(writes, use.buffer, ::sycl::property_list{::sycl::property::no_init{}});
-    } else {
-      address = open(writes, use.buffer);
-    }
-    set_addresses(record, parts, use.place, address);
-  }
-  state.core().run(record, shape);
-}
-
 std::size_t share(communicator_state& state, kind k, std::size_t elements) {
   check_alive(state);
   const auto ranks = static_cast<std::size_t>(state.core().size());
@@ -156,6 +120,9 @@ std::size_t share(communicator_state& state, kind k, std::size_t elements) {
                  " elements cannot be divided into one block for each of " + std::to_string(ranks) +
                  " ranks";
   info.hint = "Pass a buffer or block whose size is a multiple of the number of ranks";
+  sucl_operation record{};
+  record.kind = static_cast<sucl_kind>(k);
+  state.core().refuse(record, info);
   throw error(std::move(info));
 }
 
@@ -228,6 +195,20 @@ void communicator::deallocate(void* memory) { state().core().deallocate(memory);
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }
 
+namespace {
+
+// Empties a group when its call ends, however it ends.
+struct emptied {
+  std::vector<detail::request>& parts;
+  std::vector<::sycl::event>& deps;
+  ~emptied() {
+    parts.clear();
+    deps.clear();
+  }
+};
+
+}  // namespace
+
 void group::submit(detail::request& request, const events& deps) {
   m_parts.push_back(request);
   m_deps.insert(m_deps.end(), deps.begin(), deps.end());
@@ -240,22 +221,17 @@ detail::request group::collected() {
 }
 
 ::sycl::event group::submit(const events& deps) {
-  auto all = m_deps;
-  all.insert(all.end(), deps.begin(), deps.end());
+  const emptied after{m_parts, m_deps};
+  m_deps.insert(m_deps.end(), deps.begin(), deps.end());
   auto r = collected();
-  auto done = glue::submit(m_communicator.state(), r, all);
-  m_parts.clear();
-  m_deps.clear();
-  return done;
+  return glue::submit(m_communicator.state(), r, m_deps);
 }
 
 void group::run(const events& deps) {
-  auto all = m_deps;
-  all.insert(all.end(), deps.begin(), deps.end());
+  const emptied after{m_parts, m_deps};
+  m_deps.insert(m_deps.end(), deps.begin(), deps.end());
   auto r = collected();
-  glue::run(m_communicator.state(), r, all);
-  m_parts.clear();
-  m_deps.clear();
+  glue::run(m_communicator.state(), r, m_deps);
 }
 
 runtime::runtime(int& argc, char**& argv)

@@ -114,10 +114,10 @@ struct launch_target {
 
 /// Starts an operation asynchronously: after `deps`, after earlier work of an in-order queue, and
 /// after earlier commands on its buffers. The returned event means done, and later commands on the
-/// queue, if in order, and on the buffers wait for it.
+/// queue, if in order, and on the buffers wait for it. `blocking`: for a blocking call.
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
-                    const std::vector<::sycl::event>& deps);
+                    const std::vector<::sycl::event>& deps, bool blocking = false);
 
 /// Waits for earlier commands on the buffers, runs the operation in this thread, and gives the
 /// buffers back. What else it waits for has been waited for.

@@ -74,7 +74,7 @@ bool idle(const ::sycl::queue& queue) {
 
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
-                    const std::vector<::sycl::event>& deps) {
+                    const std::vector<::sycl::event>& deps, bool /*blocking: see run_now()*/) {
   if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
   if (state.on_device() && state.on_device()->gate())
     return start_gated(state, queue, record, shape, buffers, deps);

@@ -59,6 +59,20 @@ struct held_buffers {
     for (const auto& [place, memory] : reads) set_memory(n.record, n.parts, place);
     for (const auto& [place, memory] : writes) set_memory(n.record, n.parts, place);
   }
+
+  /// What is wrong with the addresses that were set: only now is it known where sub-buffers lie.
+  std::optional<error_info> overlap(const core::node& n, const communicator_state& state) const {
+    if (reads.empty() || writes.empty() || n.shape.send || n.shape.recv) return std::nullopt;
+    try {
+      core::check_memory(n.record, state.core().rank(), state.core().size());
+      return std::nullopt;
+    } catch (const error& e) {
+      error_info info = e.info();
+      info.operation = core::describe(n.record);
+      info.rank = state.core().rank();
+      return info;
+    }
+  }
 };
 
 }  // namespace
@@ -67,12 +81,12 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
 
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
-                    const std::vector<::sycl::event>& deps) {
+                    const std::vector<::sycl::event>& deps, bool blocking) {
   if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
   const bool ready = buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
   core::observer watch;
   watch.assisted = true;
-  auto issued = state.core().issue(record, shape, ready, watch);
+  auto issued = state.core().issue(record, shape, ready, watch, blocking);
   const core::ticket& t = issued.operation;
   if (issued.done) {
     if (t.failure()) throw error(*t.failure());
@@ -90,7 +104,10 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
       h.host_task(
           [state = state.shared_from_this(), t, message, memory = held_buffers(buffers, h)] {
             memory.set(*t.get());
-            state->core().mark_ready(t);
+            if (const auto wrong = memory.overlap(*t.get(), *state))
+              state->core().refuse(t, *wrong);
+            else
+              state->core().mark_ready(t);
             state->core().assist(t);
             if (message) waiting_messages.fetch_sub(1);
             if (t.failure()) throw error(*t.failure());

@@ -14,7 +14,8 @@ except ImportError:
 
 SMALL = ["--machine", "delta", "--ranks", "8"]
 COMMANDS = {
-    "search": [[*SMALL, "--sizes", "0,8:1Ki:16"], [*SMALL, "--collective", "gather", "--bytes", "64"]],
+    "search": [[*SMALL, "--sizes", "0,8:1Ki:16"],
+               [*SMALL, "--collective", "gather", "--bytes", "64"]],
     "compare": [
         [*SMALL, "--sizes", "8:1Ki:16", "--recipe", "ring", "--recipe", "search"],
         ["--paper", "leaders", "--bytes", "1Mi", "--effort", "1e4"],

@@ -122,17 +122,19 @@ class Plan(Case):
         for name in ("order.svg", "matrix.svg", "time.svg"):
             root = ElementTree.parse(Path(self.folder.name) / name).getroot()
             self.assertGreater(len(root), 10, name)
-        self.assertIn("rank 2, channel 0", self.sucl("plan", "show", *self.RING, "--rank", "2").stdout)
+        shown = self.sucl("plan", "show", *self.RING, "--rank", "2").stdout
+        self.assertIn("rank 2, channel 0", shown)
 
     def test_simulate_and_search(self):
         simulated = self.json("simulate", *self.RING, "--machine", "perlmutter")
-        found = self.json("search", "--machine", "perlmutter", *self.RING[:-4], "--sizes", "1Ki,1Mi",
-                          "--toml", "best.toml")
+        found = self.json("search", "--machine", "perlmutter", *self.RING[:-4], "--sizes",
+                          "1Ki,1Mi", "--toml", "best.toml")
         self.assertEqual([size["bytes"] for size in found["sizes"]], [1024, 1 << 20])
         best = found["sizes"][0]["best"]
         self.assertLessEqual(best["seconds"], simulated["seconds"])
         self.assertTrue(best["verified"])
-        self.assertIn(f'recipe = "{best["recipe"]}"', (Path(self.folder.name) / "best.toml").read_text())
+        written = (Path(self.folder.name) / "best.toml").read_text()
+        self.assertIn(f'recipe = "{best["recipe"]}"', written)
 
     def test_compare_and_machines(self):
         compared = self.json("compare", "--machine", "delta", "--ranks", "8", "--sizes", "1Ki,1Mi",
@@ -370,7 +372,8 @@ class Tune(Case):
         self.assertEqual(table.count('nodes = "2"'), table.count("[[choice]]"))
 
     def test_wrong_tables(self):
-        good = self.path("t.toml", 'format = 2\n[[choice]]\ncollective = "reduce"\nbakend = "mpi"\n')
+        good = self.path("t.toml",
+                         'format = 2\n[[choice]]\ncollective = "reduce"\nbakend = "mpi"\n')
         for command in (("bench", "reduce", "-n", 2, "--sizes", 4, "--mpi", FLAVOUR), ("info",)):
             done = self.sucl(*command, code=1, SUCL_TUNING_TABLE=good)
             self.assertRegex(done.stdout + done.stderr, r"t\.toml:4:1: unknown key 'bakend'")
@@ -383,8 +386,8 @@ class Tune(Case):
     def test_a_foreign_table_is_a_warning(self):
         self.path("t.toml", 'format = 2\n[machine]\nprocessor = "Other"\ncores = 9\n[[choice]]\n'
                             'collective = "reduce"\nbackend = "mpi"\n')
-        done = self.sucl("bench", "reduce", "-n", 2, "--sizes", 4, "--iterations", 2, "--mpi", FLAVOUR,
-                         SUCL_TUNING_TABLE="t.toml")
+        done = self.sucl("bench", "reduce", "-n", 2, "--sizes", 4, "--iterations", 2, "--mpi",
+                         FLAVOUR, SUCL_TUNING_TABLE="t.toml")
         self.assertIn("9 cores of Other", done.stderr)
         self.assertIn("9 cores of Other",
                       self.tune("reduce", code=2).stderr)

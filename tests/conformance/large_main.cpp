@@ -1,8 +1,12 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Operations of more than 2^31 elements, which an int cannot count. Skipped, with exit status 77,
-// where the machine has too little memory.
+// Operations of more than 2^31 elements, which an int cannot count:
+//
+//   conformance_large [BACKEND]
+//
+// With a name, that backend must carry them. Skipped, with exit status 77, where the machine has
+// too little memory.
 #include <sucl/sucl.hpp>
 
 #include <algorithm>
@@ -70,10 +74,63 @@ bool enough_memory(sucl::communicator& comm) {
   return false;
 }
 
-int run(sucl::runtime& rt) {
+bool carried_by(const char* backend, sucl::communicator& comm) {
+  using sucl::kind;
+  bool all = true;
+  for (const kind k : {kind::allreduce, kind::broadcast, kind::alltoallv, kind::send, kind::recv}) {
+    const auto text = comm.explain(k, n, sucl::type::int8);
+    if (text.find("carried by " + std::string(backend) + "\n") != std::string::npos) continue;
+    std::printf("FAILED: not carried by %s: %s", backend, text.c_str());
+    all = false;
+  }
+  return all;
+}
+
+// From rank 0 to the last one: one block of an alltoallv, among small ones, then a message. `data`
+// has them on both ranks.
+bool from_first_to_last(sucl::communicator& comm, std::int8_t* data) {
+  const int me = comm.rank(), last = comm.size() - 1;
+  const auto p = static_cast<std::size_t>(comm.size());
+  const auto from_first = one_period([&](std::size_t i) { return value(0, i); });
+  std::vector<std::size_t> sent(p, 1), received(p, 1), displs(p);
+  std::vector<std::int8_t> small(p, static_cast<std::int8_t>(me));
+  for (std::size_t r = 0; r < p; ++r) displs[r] = r;
+  if (me == 0) {  // the large block is the last one
+    sent.back() = n;
+    fill(data + p - 1, from_first);
+    std::fill_n(data, p - 1, std::int8_t{0});
+  } else if (me == last) {  // and the first one
+    received.front() = n;
+    for (std::size_t r = 1; r < p; ++r) displs[r] = n + r - 1;
+  }
+  std::vector<std::size_t> dense(p);
+  for (std::size_t r = 0; r < p; ++r) dense[r] = r;
+  std::vector<std::int8_t> got(p, -1);
+  comm.blocking().alltoallv(me == 0 ? data : small.data(), sent, dense,
+                            me == last ? data : got.data(), received, displs);
+  bool good = me != last || check("alltoallv", me, data, from_first);
+  for (std::size_t r = me == last ? 1 : 0; r < p; ++r) {
+    const int what = me == last ? data[displs[r]] : got[r];
+    if (what == static_cast<int>(r)) continue;
+    std::printf("FAILED on rank %d: alltoallv: got %d from rank %zu\n", me, what, r);
+    good = false;
+  }
+  if (me == 0) {
+    comm.send(data + p - 1, n, last).wait();
+  } else if (me == last) {
+    std::memset(data, 0, n);
+    comm.recv(data, n, 0).wait();
+    good = check("recv", me, data, from_first) && good;
+  }
+  comm.check();
+  return good;
+}
+
+int run(sucl::runtime& rt, const char* backend) {
   auto comm = rt.world();
   const int me = comm.rank();
   const int last = comm.size() - 1;
+  if (backend && !carried_by(backend, comm)) return 1;
   if (!enough_memory(comm)) return 77;
   const auto mine = one_period([&](std::size_t i) { return value(me, i); });
   const auto sums = one_period([&](std::size_t i) {
@@ -81,7 +138,7 @@ int run(sucl::runtime& rt) {
     for (int r = 0; r <= last; ++r) total += value(r, i);
     return static_cast<std::int8_t>(total);
   });
-  const std::unique_ptr<std::int8_t[]> data(new std::int8_t[n]);
+  const std::unique_ptr<std::int8_t[]> data(new std::int8_t[n + comm.members().size()]);
   fill(data.get(), mine);
   comm.blocking().allreduce(data.get(), n, sucl::op::sum);
   bool good = check("allreduce", me, data.get(), sums);
@@ -91,7 +148,8 @@ int run(sucl::runtime& rt) {
   good = check("broadcast", me, data.get(),
                one_period([&](std::size_t i) { return value(last, i); })) &&
          good;
-  if (good && me == 0) std::printf("%zu elements: allreduce and broadcast are right\n", n);
+  good = from_first_to_last(comm, data.get()) && good;
+  if (good && me == 0) std::printf("%zu elements: all are right\n", n);
   return good ? 0 : 1;
 }
 
@@ -100,7 +158,7 @@ int run(sucl::runtime& rt) {
 int main(int argc, char** argv) {
   try {
     sucl::runtime rt{argc, argv};
-    return run(rt);
+    return run(rt, argc > 1 ? argv[1] : nullptr);
   } catch (const std::exception& e) {
     std::printf("FAILED: %s\n", e.what());
     return 1;

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <map>
 
 namespace sucl::testing {
@@ -127,6 +128,92 @@ TEST(mismatch, on_the_last_rank) {
 TEST(mismatch, on_the_first_rank) {
   auto comm = the_job().world.dup();
   for (const bool blocking : {false, true}) differ(comm, the_job().aside, 0, blocking);
+}
+
+// What one rank can see to be wrong with its own call.
+std::vector<difference> mistakes(std::size_t p, bool blocking) {
+  const int size = static_cast<int>(p);
+  const std::vector<std::size_t> twos(p, 2), longer(p + 1, 2);
+  std::vector<std::size_t> displs(p);
+  for (std::size_t r = 0; r < p; ++r) displs[r] = 4 * r;
+  const auto form = [=](auto call) { return in_form(blocking, call); };
+  int* null = nullptr;
+  const auto most = std::numeric_limits<std::size_t>::max();
+  const auto allreduce = [=](int* memory, std::size_t n, op o) {
+    return form([=](auto& c) { c.allreduce(memory, n, o); });
+  };
+  const auto right = allreduce(x.data(), 8, op::sum);
+  const auto on_buffer = [=](std::size_t elements) {
+    return form([=](auto& c) {
+      sycl::buffer<int, 1> in{sycl::range<1>(2 * elements)}, out{sycl::range<1>(16)};
+      c.allgather(block<int, 1>(in, 0, elements), out);
+    });
+  };
+  return {
+      {"root", "root " + std::to_string(size), form([](auto& c) { c.broadcast(x.data(), 8, 0); }),
+       form([=](auto& c) { c.broadcast(x.data(), 8, size); })},
+      {"count", std::to_string(most), right, allreduce(x.data(), most, op::sum)},
+      {"null", "null", right, allreduce(null, 8, op::sum)},
+      {"op", "minloc", right, allreduce(x.data(), 8, op::minloc)},
+      {"kind and null", "null", right,
+       form([=](auto& c) { c.reduce_scatter_block(x.data(), null, 8, op::sum); })},
+      {"arrays", std::to_string(p + 1) + " entries",
+       form([=](auto& c) { c.allgatherv(x.data(), 2, y.data(), twos, displs); }),
+       form([=](auto& c) { c.allgatherv(x.data(), 2, y.data(), longer, displs); })},
+      {"buffer", "elements of receive memory", on_buffer(1), on_buffer(16)},
+      {"share", "cannot be divided", form([](auto& c) { c.barrier(); }), form([=](auto& c) {
+         sycl::buffer<int, 1> odd{sycl::range<1>(p + 1)};
+         c.allgather(odd);
+       })},
+  };
+}
+
+// An error on every rank, at once, with the reason and the rank that had it.
+void one_is_wrong(communicator& comm, communicator aside, int odd, bool blocking) {
+  for (const difference& d : mistakes(static_cast<std::size_t>(comm.size()), blocking)) {
+    SCOPED_TRACE(std::string(d.name) + " on rank " + std::to_string(odd) +
+                 (blocking ? ", blocking" : ", event"));
+    const bool mine = comm.rank() == odd;
+    errc code{};
+    std::string text = "no error";
+    try {
+      (mine ? d.other : d.usual)(comm);
+    } catch (const error& e) {
+      code = e.code();
+      text = e.message();
+      EXPECT_EQ(e.rank(), comm.rank());
+    }
+    EXPECT_NE(text.find(d.in_message), std::string::npos) << text;
+    if (!mine) {
+      EXPECT_NE(text.find("wrong argument on rank " + std::to_string(odd)), std::string::npos)
+          << text;
+    }
+    const auto all = everybodys(aside, std::to_string(static_cast<int>(code)));
+    for (const auto& other : all) EXPECT_EQ(other, all[0]);
+    int sum = comm.rank() + 1;
+    comm.blocking().allreduce(&sum, 1, op::sum);
+    EXPECT_EQ(sum, sum_to(comm.size()));
+    EXPECT_NO_THROW(comm.check());
+  }
+}
+
+TEST(mismatch, of_arguments_that_are_wrong_on_one_rank) {
+  auto comm = the_job().world.dup();
+  for (const bool blocking : {false, true})
+    for (const int odd : {0, comm.size() - 1}) one_is_wrong(comm, the_job().aside, odd, blocking);
+}
+
+// A size at which ranks may choose different backends.
+TEST(mismatch, of_sizes_far_apart) {
+  auto comm = the_job().world.dup();
+  std::vector<int> large(std::size_t{1} << 20, 1);
+  const std::size_t n = comm.rank() == 0 ? 1 : large.size();
+  for (const bool blocking : {false, true}) {
+    const auto text = expect_error(errc::mismatch, [&] {
+      in_form(blocking, [&](auto& c) { c.allreduce(large.data(), n, op::sum); })(comm);
+    });
+    EXPECT_NE(text.find("count: 1 on rank 0; 1048576 on rank"), std::string::npos) << text;
+  }
 }
 
 // Wrong for one rank alone: an error there at once; the others learn it too if they wait for it.

@@ -120,20 +120,19 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
-digest make_digest(const issued& call) {
+digest make_digest(const issued& call, const error_info* wrong) {
   const sucl_operation& op = *call.op;
   digest result{};
   result.sequence = op.sequence;
   result.element_size = op.element_size;
   result.count = op.count;
   result.kind = op.kind;
-  const intent asked = intent_of(op);
-  result.type = asked.type;
-  result.op = asked.op;
-  result.blocking = asked.blocking;
+  result.type = op.type;
+  result.op = op.op;
+  result.blocking = is_blocking(op);
   result.root = op.root;
   result.flags = op.flags;
-  if (const auto wrong = check_arguments(call)) {
+  if (wrong) {
     result.status = static_cast<std::int32_t>(wrong->code);
     wrong->message.copy(result.message, sizeof result.message - 1);
   }

@@ -22,10 +22,6 @@ struct issued {
   int size = 1;
 };
 
-/// Errors that the rank can see alone: ranks, types, sizes, null or overlapping memory. Memory and
-/// arrays are not read, except for the arrays of counts.
-std::optional<error_info> check_arguments(const issued& call);
-
 /// What each rank shows to the others, in its memory's form: one job, one kind of machine.
 struct digest {
   std::uint64_t sequence;
@@ -37,11 +33,12 @@ struct digest {
   std::int32_t root;
   std::uint32_t flags;
   std::uint32_t blocking;
-  std::int32_t status;  ///< of check_arguments()
-  char message[192];    ///< of check_arguments(), cut to fit
+  std::int32_t status;  ///< what this rank alone knows to be wrong, or 0
+  char message[192];    ///< the same in words, cut to fit
 };
 
-digest make_digest(const issued& call);
+/// `wrong`: what the rank knows to be wrong, or null.
+digest make_digest(const issued& call, const error_info* wrong);
 
 /// What the ranks disagree about, or what is wrong with one rank's arguments: the same answer on
 /// every rank. `ordinal` counts the collectives of communicator `comm` from 1.

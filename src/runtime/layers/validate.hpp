@@ -5,27 +5,59 @@
 /// A layer that compares the arguments of collectives between ranks before they run.
 #pragma once
 
-#include "runtime/channel.hpp"
+#include "runtime/core_services.hpp"
+#include "runtime/layers/agreement.hpp"
 
 #include <sucl/export.hpp>
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+
 namespace sucl::core {
 
-/// Puts the layer over `below`, which belongs to it from then on (unless this throws). Collective
-/// over the communicator that `info` describes; `info` is read during the call only.
-///
-/// A collective that is posted starts an exchange of its arguments and returns. Once every rank's
-/// have come, they are compared: if they fit together the operation is posted below, otherwise it
-/// fails on every rank with the same message, which names the first argument that differs and
-/// which ranks passed what. Arguments that one rank alone can see to be wrong fail on every rank
-/// too. Posting never blocks, so SUCL_FLAG_MAY_BLOCK is not passed on.
-///
-/// A collective that travels as messages comes here twice: first as issued, to be compared only
-/// (see intent), then as its messages.
-///
-/// Other kinds are not compared. They keep their place in the order: what is posted after a
-/// collective reaches the backend after it. Operations start from the host, so the layer hides
-/// SUCL_CAP_STREAM_ORDERED.
-SUCL_CORE_API channel wrap_validate(channel below, const sucl_comm_info& info);
+/// Compares the collectives of one communicator, one after the other, before it is chosen who
+/// carries them: ranks that disagree might choose differently. Never blocks. Not thread-safe.
+class SUCL_CORE_API validator {
+ public:
+  /// Collective. A channel of its own is split off `oob`.
+  validator(const sucl_oob& oob, int rank, int size, std::uint64_t id);
+  ~validator();
+  validator(const validator&) = delete;
+  validator& operator=(const validator&) = delete;
+
+  /// Begins with the next collective; the one before it is done. `wrong`, unless null, is what this
+  /// rank alone knows to be wrong with its arguments: then nothing else of the operation is read.
+  /// Otherwise its arrays must stay until it is done.
+  void start(const sucl_operation& operation, const error_info* wrong);
+  /// Whether start() was called and the comparison is not known to be done.
+  bool busy() const { return m_at != stage::idle; }
+  /// Whether every rank's arguments have come and were compared. Then failure() has the answer.
+  bool test();
+  /// Why the operation must not run: the same on every rank, with the first argument that differs
+  /// and which ranks passed what, or what is wrong and where. Nothing if it may run.
+  const std::optional<error_info>& failure() const { return m_failure; }
+
+  /// Gives up what is under way, because a peer is lost or late. The layer will only be destroyed.
+  void abort();
+
+ private:
+  enum class stage { idle, digests, counts };
+  struct exchange;
+
+  void begin(stage next, const void* mine, void* all, std::uint64_t bytes);
+  void settle(std::optional<error_info> failure);
+  void compare_digests();
+
+  sucl_oob m_oob;
+  int m_rank;
+  int m_size;
+  std::uint64_t m_id;
+  std::uint64_t m_ordinal = 0;  ///< of the collectives, from 1
+  stage m_at = stage::idle;
+  sucl_operation m_operation{};
+  std::unique_ptr<exchange> m_exchange;
+  std::optional<error_info> m_failure;
+};
 
 }  // namespace sucl::core
