@@ -62,6 +62,7 @@ TEST_P(kernels_with, agree_with_the_definitions) {
     EXPECT_GT(j.device.used[1], 0);
     if (j.info.size > 2) {
       EXPECT_GT(j.device.used[2], 0);
+      EXPECT_GT(j.device.used[3], 0);
     }
   });
 }

@@ -196,6 +196,7 @@ core::kernel_settings small_lanes() {
   core::kernel_settings s(2);
   s.small = 512;
   s.staging = 16 << 10;
+  s.shared = 3 << 10;
   s.two_shot = 4 << 10;
   s.direct = 2 << 10;
   s.groups = 2;

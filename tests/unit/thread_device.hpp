@@ -37,7 +37,7 @@ class thread_device final : public core::kernel_device {
     if (m_last.valid()) m_last.wait();
   }
 
-  std::array<std::atomic<int>, 3> used{};  ///< kernels of each way
+  std::array<std::atomic<int>, 4> used{};  ///< kernels of each way
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once
 

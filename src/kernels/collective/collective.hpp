@@ -19,7 +19,7 @@ struct collective {
   std::uint64_t send_start, recv_start;
   bool in_place;  ///< what is sent is in the receive memory
 
-  void operator()([[maybe_unused]] ::sycl::nd_item<1> item, [[maybe_unused]] const std::byte* send,
+  SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item, [[maybe_unused]] const std::byte* send,
                   [[maybe_unused]] std::byte* recv) const {
 #ifndef SUCL_KERNELS_EMPTY
     const memory_pair memory{in_place ? recv + recv_start : send + send_start, recv + recv_start};

@@ -60,7 +60,15 @@ enum class way : std::int32_t {
   /// The message is cut in a slice a rank. Each is brought to its rank, which combines it, and
   /// brought from there to the others: in pieces, or, where all of the memory is mapped, directly.
   two_shot,
+  small_two_shot,  ///< the same in lines, each slice as a whole
 };
+
+/// The slice of a rank in a small_two_shot.
+constexpr std::uint64_t line_slice(std::uint64_t bytes, int ranks) {
+  constexpr std::uint64_t unit = 16;
+  const auto n = static_cast<std::uint64_t>(ranks);
+  return ((bytes + n - 1) / n + unit - 1) / unit * unit;
+}
 
 /// The lanes of a rank, in memory of its device: they are the same for all operations.
 struct lanes {

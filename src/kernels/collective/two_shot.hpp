@@ -127,6 +127,56 @@ SUCL_INLINE void two_shot_staged(const Place& at, const job& j, const memory_pai
   }
 }
 
+/// In lines: nobody waits for more than the 16 bytes that it works on. What is written in place was
+/// given away by the same work item.
+template <class Place, class Folder>
+SUCL_INLINE void two_shot_small(const Place& at, const job& j, const memory_pair& m,
+                                const Folder& folder) {
+  const parties who{j};
+  const std::uint64_t slice = line_slice(j.bytes, j.ranks);
+  const auto flag = static_cast<std::uint32_t>(j.epoch);
+  const auto first =
+      static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * sizeof(quad);
+  const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * sizeof(quad);
+  const auto start = [&](int r) { return slice * static_cast<unsigned>(r); };
+  const auto length = [&](int r) {
+    const std::uint64_t b = start(r);
+    return b >= j.bytes ? 0 : j.bytes - b < slice ? j.bytes - b : slice;
+  };
+  bool ok = begin(at, j);
+  if (!ok) return;
+  for (int k = 1; k < j.ranks && who.has(j.rank); ++k) {
+    const int q = (j.rank + k) % j.ranks;
+    const std::uint64_t bytes = length(q);
+    std::byte* lines = j.with->out[q] + lines_at(j);
+    for (std::uint64_t p = first; p < bytes; p += stride)
+      push_quad(lines + 2 * p, load_quad(m.send + start(q) + p, bytes - p), flag);
+  }
+  const std::uint64_t own = length(j.rank), own_start = start(j.rank);
+  for (std::uint64_t p = first; p < own && ok; p += stride) {
+    quad result[1];
+    folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
+      const int from = j.source < 0 ? s : j.source;
+      return from == j.rank ? load_quad(m.send + own_start + p, own - p)
+                            : poll_quad(j, j.with->in[from] + lines_at(j), p, ok);
+    });
+    if (!ok) return;
+    if (who.wants(j.rank)) store_quad(m.recv + own_start + p, result[0], own - p);
+    for (int k = 1; k < j.ranks; ++k) {
+      const int q = (j.rank + k) % j.ranks;
+      if (who.wants(q)) push_quad(j.with->out[q] + lines_at(j) + 2 * (slice + p), result[0], flag);
+    }
+  }
+  for (int k = 1; k < j.ranks && who.wants(j.rank); ++k) {
+    const int s = (j.rank + k) % j.ranks;
+    const std::uint64_t bytes = length(s);
+    for (std::uint64_t p = first; p < bytes && ok; p += stride) {
+      const quad v = poll_quad(j, j.with->in[s] + lines_at(j), slice + p, ok);
+      if (ok) store_quad(m.recv + start(s) + p, v, bytes - p);
+    }
+  }
+}
+
 /// A broadcast between the ranks' own memory: each takes its slice from the source and gives it to
 /// the others, which it takes in rotated order, so that not all of them load the same link at once.
 template <class Place>
@@ -156,6 +206,8 @@ SUCL_INLINE void carry_out(const Place& at, const exchange_job<Amounts>& j, cons
                            const Folder& folder) {
   if constexpr (How == way::small) {
     exchange_small(at, j, m, folder);
+  } else if constexpr (How == way::small_two_shot) {
+    two_shot_small(at, j, m, folder);
   } else {
     if (!at.together(begin(at, j))) return;
     if constexpr (MayBeDirect) {
@@ -181,6 +233,7 @@ auto with_way(const exchange_job<Amounts>& j, const Use& use) {
   using small = std::integral_constant<way, way::small>;
   using staged = std::integral_constant<way, way::staged>;
   using two_shot = std::integral_constant<way, way::two_shot>;
+  using small_two_shot = std::integral_constant<way, way::small_two_shot>;
   using no = std::false_type;
   using yes = std::true_type;
   if (j.how == way::small) return use(small{}, no{});
@@ -190,6 +243,7 @@ auto with_way(const exchange_job<Amounts>& j, const Use& use) {
       if (j.may_be_direct) return use(staged{}, yes{});
     }
     if (j.how == way::two_shot) return use(two_shot{}, no{});
+    if (j.how == way::small_two_shot) return use(small_two_shot{}, no{});
   }
   return use(staged{}, no{});
 }

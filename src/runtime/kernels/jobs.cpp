@@ -167,12 +167,26 @@ struct maker {
     folds(s.rank + (inclusive ? 1 : 0));
   }
 
+  bool rooted() const { return o.kind == SUCL_KIND_REDUCE || o.kind == SUCL_KIND_BROADCAST; }
   // Between two ranks only an allreduce has work to share.
   bool shared_by_slices() const {
     if (o.kind == SUCL_KIND_BROADCAST && could_be_direct()) return true;
-    const bool rooted = o.kind == SUCL_KIND_REDUCE || o.kind == SUCL_KIND_BROADCAST;
-    if (!rooted && o.kind != SUCL_KIND_ALLREDUCE) return false;
-    return block >= s.two_shot && (s.ranks > 2 || !rooted);
+    if (!rooted() && o.kind != SUCL_KIND_ALLREDUCE) return false;
+    return block >= s.two_shot && (s.ranks > 2 || !rooted());
+  }
+  // Two ranks would send as much as in one step.
+  bool shared_in_lines() const {
+    if ((!rooted() && o.kind != SUCL_KIND_ALLREDUCE) || s.ranks < 3 || could_be_direct())
+      return false;
+    return block <= s.shared;
+  }
+  void share() {
+    if (o.kind == SUCL_KIND_BROADCAST) {
+      k.what.source = o.root;
+      k.what.folded_ranks = 1;
+    } else if (o.kind == SUCL_KIND_REDUCE) {
+      k.what.target = o.root;
+    }
   }
   // Reductions are not faster so: staging memory, which is written from afar, is read at home.
   bool could_be_direct() const {
@@ -183,6 +197,11 @@ struct maker {
 
   // Half of the groups take a processor each; with all of them one group of a processor waits while
   // another works, which pays when each has some to do.
+  int groups_for_lines(std::uint64_t bytes) const {
+    const auto each = quad_bytes * static_cast<unsigned>(s.items);
+    return static_cast<int>(
+        std::clamp<std::uint64_t>((bytes + each - 1) / each, 1, half_of_groups()));
+  }
   int groups_for(std::uint64_t bytes) const {
     constexpr std::uint64_t enough = 64 << 10;
     const auto all = static_cast<std::uint64_t>(s.groups);
@@ -194,11 +213,15 @@ struct maker {
     job& j = k.what;
     j.bytes = block;
     j.source = j.target = all;
-    if (known && most <= s.shape.small) {
-      const auto each = quad_bytes * static_cast<unsigned>(s.items);
-      k.groups = static_cast<int>(
-          std::clamp<std::uint64_t>((most + each - 1) / each, 1, half_of_groups()));
+    if (known && most <= s.small) {
       j.how = way::small;
+      k.groups = groups_for_lines(most);
+      return;
+    }
+    if (shared_in_lines()) {
+      j.how = way::small_two_shot;
+      share();
+      k.groups = groups_for_lines(kernels::line_slice(block, s.ranks));
       return;
     }
     k.groups = known ? groups_for(most) : s.groups;
@@ -207,12 +230,7 @@ struct maker {
     j.how = way::staged;
     if (shared_by_slices()) {
       j.how = way::two_shot;
-      if (o.kind == SUCL_KIND_BROADCAST) {
-        j.source = o.root;
-        j.folded_ranks = 1;
-      } else if (o.kind == SUCL_KIND_REDUCE) {
-        j.target = o.root;
-      }
+      share();
       cuts *= static_cast<unsigned>(s.ranks);
     }
     const auto groups = static_cast<unsigned>(k.groups);
@@ -262,6 +280,12 @@ bool kernels_carry(sucl_kind kind) noexcept {
 
 bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept {
   if (kernel.what.how == way::two_shot) return false;
+  // Of every rank that has a slice.
+  if (kernel.what.how == way::small_two_shot)
+    return kind == SUCL_KIND_ALLREDUCE &&
+           kernels::line_slice(kernel.what.bytes, kernel.what.ranks) *
+                   static_cast<unsigned>(kernel.what.ranks - 1) <
+               kernel.what.bytes;
   switch (kind) {
     case SUCL_KIND_BARRIER:
     case SUCL_KIND_ALLREDUCE:

@@ -55,10 +55,12 @@ sucl_backend make_table() {
   return t;
 }
 
-kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups) {
+kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int ranks) {
   constexpr std::uint64_t line = 128;
   kernels::lane_shape shape;
-  shape.small = (s.small + line - 1) / line * line;
+  // Two slices of what is shared.
+  const std::uint64_t slices = ranks > 2 ? 2 * kernels::line_slice(s.shared, ranks) : 0;
+  shape.small = (std::max(s.small, slices) + line - 1) / line * line;
   shape.stage = (s.staging + page - 1) / page * page;
   if (!s.messages) return shape;
   auto& m = shape.messages;
@@ -80,7 +82,9 @@ job_setting agree(const kernel_settings& s, const kernel_device& device, sucl_oo
   setting.rank = rank;
   setting.ranks = size;
   setting.groups = *std::min_element(all.begin(), all.end());
-  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups));
+  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups), size);
+  setting.small = s.small;
+  setting.shared = s.shared;
   setting.items = device.items;
   setting.two_shot = s.two_shot;
   setting.direct = std::max(s.direct, s.small + 1);
@@ -94,6 +98,7 @@ kernel_settings::kernel_settings(int ranks) {
   const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
   small = mebi / n;
   staging = std::clamp(128 * mebi / n, 8 * mebi, 32 * mebi);
+  shared = 2 * mebi;
   two_shot = 16 * mebi / (peers * peers);
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
 }
@@ -108,6 +113,7 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
     }
     std::uint64_t* place = key == "low_latency"       ? &s.small
                            : key == "staging"         ? &s.staging
+                           : key == "low_latency_shared" ? &s.shared
                            : key == "two_shot"        ? &s.two_shot
                            : key == "direct"          ? &s.direct
                            : key == "message_staging" ? &s.message_staging
@@ -115,14 +121,14 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
                                                       : nullptr;
     if (!place)
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
-                 "It knows low_latency, staging, two_shot, direct and message_staging, which are "
+                 "It knows low_latency, low_latency_shared, staging, two_shot, direct and message_staging, which are "
                  "sizes, groups, and messages, which is true or false");
     *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
   }
   constexpr std::uint64_t least = 4096, most = std::uint64_t{1} << 30;
   constexpr auto least_for_messages =
       least * kernels::most_channels * kernels::message_shape::slots;
-  if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.staging > most ||
+  if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.shared > most || s.staging > most ||
       s.staging < least * s.groups || s.message_staging > most ||
       s.message_staging < least_for_messages)
     base::fail(errc::configuration, "the settings of backend kernels are out of range",

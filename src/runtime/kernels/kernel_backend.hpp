@@ -25,6 +25,7 @@ namespace sucl::core {
 struct kernel_settings {
   std::uint64_t small;     ///< largest message that goes in lines with flags
   std::uint64_t staging;   ///< staging memory for each peer, of each half
+  std::uint64_t shared;    ///< the same where three and more ranks share the work
   std::uint64_t two_shot;  ///< from here ranks share the work of allreduce, reduce and broadcast
   std::uint64_t direct = 1 << 20;
   std::uint64_t groups = kernels::most_groups;
