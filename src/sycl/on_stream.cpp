@@ -103,7 +103,11 @@ void wait_on_device(::sycl::queue& queue, const std::vector<buffer_use>& buffers
     before.push_back(queue.submit([&](::sycl::handler& h) {
       h.host_task([memory = held_buffers(buffers, h)](const ::sycl::interop_handle&) {});
     }));
-  if (!before.empty()) queue.ext_oneapi_submit_barrier(before);
+  if (before.empty()) return;
+  queue.submit([&](::sycl::handler& h) {
+    h.depends_on(before);  // or the call would wait for what is held up by a host task
+    h.ext_oneapi_barrier(before);
+  });
 }
 
 template <class Handler = ::sycl::handler>
