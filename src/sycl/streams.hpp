@@ -19,9 +19,13 @@
 namespace sucl::glue {
 
 #ifndef SYCL_IMPLEMENTATION_ACPP
-/// Whether this DPC++ lets a command put native work on its stream.
+/// Whether this DPC++ lets a command put native work on its stream. It takes function objects, and
+/// no pointers to functions.
+struct native_command {
+  void operator()(::sycl::interop_handle) const {}
+};
 template <class Handler>
-concept with_native_commands = requires(Handler& h, void (*f)(::sycl::interop_handle)) {
+concept with_native_commands = requires(Handler& h, native_command f) {
   h.ext_codeplay_enqueue_native_command(f);
 };
 #endif
