@@ -375,9 +375,11 @@ const program* shape_table::program_of(program_key key) {
   s = plan::share_local_messages(std::move(s), m_where.node_of);
   for (const plan::program& p : s.ranks)
     if (p.scratch_bytes > m_slot_bytes) return nullptr;
-  plan::verify_or_fail(s);
-  auto made = std::make_unique<program>(lower(s, m_where, cut, key.entered));
-  made->in_place = key.kind == SUCL_KIND_BARRIER || plan::serves_in_place(s);
+  const plan::entry how = key.entered ? plan::entry::together : plan::entry::apart;
+  if (key.entered) s = plan::enter_together(std::move(s));
+  plan::verify_or_fail(s, how);
+  auto made = std::make_unique<program>(lower(s, m_where, cut));
+  made->in_place = key.kind == SUCL_KIND_BARRIER || plan::serves_in_place(s, how);
   return m_programs.emplace(std::move(key), std::move(made)).first->second.get();
 }
 
