@@ -47,6 +47,8 @@ constexpr double most_reached = 6e5;
 constexpr int farthest = 4;
 constexpr int least_fitted = 8;
 constexpr double near_fit = 0.1;
+constexpr double same_fit = 0.01;
+constexpr double sure = 0.97;  // what other fits must promise, as they may be wrong by as much
 // Budget for more channels of the best plans, on top.
 constexpr double beyond = 1;
 
@@ -64,8 +66,8 @@ struct family {
   double busiest = 0;       // seconds that its busiest part works
   double fixed = 0;         // seconds that channels do not divide, and those that they do
   double rest = 0;
-  bool fitted = false;  // both come from two numbers of channels,
-  bool steady = false;  // and from the two before as well, nearly
+  bool fitted = false;  // both come from two numbers of channels
+  double moved = 1;     // how much the fit changed by the last number of channels, of 1
 };
 
 class searcher {
@@ -216,7 +218,7 @@ class searcher {
     if (time.gave_up || time.seconds >= better * f.seconds) return false;
     // A new fit through the last two numbers of channels.
     const double rest = (f.seconds - time.seconds) / (1.0 / f.channels - 1.0 / channels);
-    f.steady = f.fitted && std::abs(rest - f.rest) < near_fit * rest;
+    f.moved = f.fitted ? std::abs(rest - f.rest) / rest : 1;
     f.fitted = true;
     f.channels = channels;
     f.seconds = time.seconds;
@@ -224,7 +226,7 @@ class searcher {
     f.instructions = m_built;
     const double fixed = std::max(f.seconds - rest / channels, f.busiest);
     // What few channels leave idle many may fill, so a first fit counts as half of the truth.
-    foresee(f, f.steady ? fixed : (fixed + f.busiest) / 2, rest);
+    foresee(f, f.moved < near_fit ? fixed : (fixed + f.busiest) / 2, rest);
     const auto [leader, first] = m_leaders.emplace(channels, f);
     if (!first && f.seconds < leader->second.seconds) leader->second = f;
     return true;
@@ -295,18 +297,19 @@ class searcher {
   // Returns whether there was one that promises more.
   bool extrapolate() {
     found deepest;
-    double least = better * best();
+    double least = best();
     for (const family& f : m_families) {
-      if (f.channels < least_fitted || !f.steady) continue;
+      if (f.channels < least_fitted || f.moved > near_fit) continue;
       const double instructions = f.instructions / f.channels;
+      const double margin = f.moved < same_fit ? better : sure;
       for (const int depth : depths) {
         const double seconds = in_depth(f, depth);
-        if (depth <= f.channels || depth > farthest * f.channels || seconds >= least ||
-            instructions * depth > most_reached || !can_take(f.how, depth))
+        if (depth <= f.channels || depth > farthest * f.channels || seconds >= margin * best() ||
+            seconds >= better * least || instructions * depth > most_reached ||
+            !can_take(f.how, depth))
           continue;
         deepest.how = in_channels(f.how, depth);
-        deepest.seconds = seconds;
-        least = better * seconds;
+        deepest.seconds = least = seconds;
       }
     }
     if (deepest.how.algorithm.empty()) return false;
