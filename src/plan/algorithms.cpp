@@ -322,7 +322,8 @@ schedule build_composed(composition c, const recipe& r, std::string name) {
   if (r.ring > 1) c = ring(std::move(c), static_cast<int>(std::min<std::int64_t>(rest, 1 << 30)));
   schedule s = lower(factorise(std::move(c), r.hierarchy), std::move(name));
   if (r.fuse > 0) s = fuse_messages(std::move(s), static_cast<std::uint64_t>(r.fuse));
-  return pack_scratch(std::move(s));
+  s = pack_scratch(std::move(s));
+  return r.stagger > 0 ? stagger(std::move(s)) : s;
 }
 
 // Which algorithms combine runs of neighbouring ranks only.
@@ -420,32 +421,29 @@ namespace {
 // For a problem that is not in place; `in_place` says that make_in_place() follows.
 schedule build_apart(const problem& p, const recipe& r, bool in_place) {
   const recipe whole = complete(p, r);
-  const auto made = [&] {
-    if (r.algorithm == "composed")
-      return build_composed(compose(p, whole.steps), whole, to_text(r));
-    builder b(p, levels_of(whole));
-    if (in_place) b.set_in_place();
-    if (r.algorithm == "staged_one_shot")
-      build_one_shot(b, access::staged);
-    else if (r.algorithm == "mapped_one_shot")
-      build_one_shot(b, access::mapped);
-    else if (r.algorithm == "read_one_shot")
-      build_one_shot(b, access::read);
-    else if (r.algorithm == "read_two_shot")
-      build_read_two_shot(b);
-    else if (r.algorithm == "staged_two_shot")
-      build_staged_two_shot(b);
-    else if (r.algorithm == "mapped_two_shot")
-      build_mapped_two_shot(b);
-    else if (r.algorithm == "node_shot")
-      build_node_shot(b, whole);
-    else if (r.algorithm == "two_level")
-      build_two_level(b, whole);
-    else
-      function_for(p.kind)(b, whole);
-    return b.finish(to_text(r));
-  };
-  return r.stagger > 0 ? stagger(made()) : made();
+  if (r.algorithm == "composed") return build_composed(compose(p, whole.steps), whole, to_text(r));
+  builder b(p, levels_of(whole));
+  if (in_place) b.set_in_place();
+  if (r.algorithm == "staged_one_shot")
+    build_one_shot(b, access::staged);
+  else if (r.algorithm == "mapped_one_shot")
+    build_one_shot(b, access::mapped);
+  else if (r.algorithm == "read_one_shot")
+    build_one_shot(b, access::read);
+  else if (r.algorithm == "read_two_shot")
+    build_read_two_shot(b);
+  else if (r.algorithm == "staged_two_shot")
+    build_staged_two_shot(b);
+  else if (r.algorithm == "mapped_two_shot")
+    build_mapped_two_shot(b);
+  else if (r.algorithm == "node_shot")
+    build_node_shot(b, whole);
+  else if (r.algorithm == "two_level")
+    build_two_level(b, whole);
+  else
+    function_for(p.kind)(b, whole);
+  schedule s = b.finish(to_text(r));
+  return r.stagger > 0 ? stagger(std::move(s)) : s;
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ struct stopped {
 /// One verification of a schedule whose form is right.
 class checker {
  public:
-  explicit checker(const schedule& s)
-      : m_schedule(s), m_clocks(s), m_values(s.what.ranks, s.what.order) {}
+  checker(const schedule& s, entry how)
+      : m_schedule(s), m_entry(how), m_clocks(s), m_values(s.what.ranks, s.what.order) {}
 
   verdict run();
 
@@ -88,6 +88,7 @@ class checker {
   }
 
   const schedule& m_schedule;
+  const entry m_entry;
   clocks m_clocks;
   value_table m_values;
   std::vector<memory> m_memories;  // send, recv and scratch of each rank

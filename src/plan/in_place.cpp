@@ -1,7 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/passes.hpp"
-#include "plan/verify.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -104,10 +103,10 @@ schedule make_in_place(schedule s) {
 
 schedule take_input_first(schedule s) { return staged(std::move(s), space::send); }
 
-bool serves_in_place(const schedule& s) {
+bool serves_in_place(const schedule& s, entry how) {
   schedule apart = s;
   drop_own_block(apart);
-  return static_cast<bool>(verify(redirected(apart)));
+  return static_cast<bool>(verify(redirected(apart), how));
 }
 
 }  // namespace sucl::plan

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan/schedule.hpp"
+#include "plan/verify.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -18,7 +19,12 @@ schedule make_in_place(schedule s);
 
 /// Whether a schedule for separate memory is right as it is where the input lies in recv: on all
 /// ranks or, if peers touch neither of the two, on some.
-bool serves_in_place(const schedule& s);
+bool serves_in_place(const schedule& s, entry how = entry::apart);
+
+/// For ranks that begin with entry::together: leaves out the signals with which channels begin, as
+/// they say only that the rank is there, and the waits for them. Right under that assumption only,
+/// which the verifier is to be told.
+schedule enter_together(schedule s);
 
 /// The same with each rank's input copied to scratch before anything else, so that it may lie in
 /// recv. Not for scatters, whose root keeps its own block where it lies.

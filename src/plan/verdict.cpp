@@ -15,11 +15,12 @@ const char* name(fault f) noexcept {
   return i < names.size() ? names[i] : "unknown";
 }
 
-void verify_or_fail(const schedule& s) {
-  const verdict v = verify(s);
+verdict verify_or_fail(const schedule& s, entry how) {
+  verdict v = verify(s, how);
   if (!v)
     base::fail(errc::internal, "the plan '" + s.algorithm + "' is wrong: " + v.message,
                "It was not executed. Please report the collective, ranks, sizes and algorithm.");
+  return v;
 }
 
 }  // namespace sucl::plan

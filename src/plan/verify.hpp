@@ -51,12 +51,18 @@ struct verdict {
   explicit operator bool() const { return what == fault::none; }
 };
 
+/// What is known when a rank executes its first instruction.
+enum class entry : std::uint8_t {
+  apart,    ///< nothing of other ranks: one may be far ahead of another that has not begun
+  together  ///< that all ranks have begun, as after a barrier that each of them has passed
+};
+
 /// Proves that `s` computes what s.what says for every input and every timing, or finds a fault.
 /// The same schedule gives the same verdict on every rank. Throws only where s.what itself makes no
 /// sense.
-verdict verify(const schedule& s);
+verdict verify(const schedule& s, entry how = entry::apart);
 
-/// verify(), and an error (errc::internal) that names the fault where there is one.
-void verify_or_fail(const schedule& s);
+/// verify(), and an error (errc::internal) that names the fault where there is one. The verdict.
+verdict verify_or_fail(const schedule& s, entry how = entry::apart);
 
 }  // namespace sucl::plan

@@ -36,6 +36,8 @@ constexpr double reserve = 0.15;
 constexpr double better = 0.995;
 constexpr std::size_t refined = 4;
 constexpr int least_kept = 5;
+// Instructions of plans that are proved beside the best one.
+constexpr double others_proved = 5e4;
 constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
 constexpr int first_channels = 4;
 constexpr int most_rounds = 12;
@@ -45,9 +47,10 @@ constexpr double most_reached = 6e5;
 constexpr int farthest = 4;
 constexpr int least_fitted = 8;
 constexpr double near_fit = 0.1;
+constexpr double same_fit = 0.01;
+constexpr double sure = 0.97;  // what other fits must promise, as they may be wrong by as much
 // Budget for more channels of the best plans, on top.
-constexpr double beyond = 1.25;
-constexpr double worthwhile = 0.98;  // what they must promise, and how near to the best
+constexpr double beyond = 1;
 
 // A recipe in any number of channels.
 struct family {
@@ -63,15 +66,15 @@ struct family {
   double busiest = 0;       // seconds that its busiest part works
   double fixed = 0;         // seconds that channels do not divide, and those that they do
   double rest = 0;
-  bool fitted = false;  // both come from two numbers of channels,
-  bool steady = false;  // and from the two before as well, nearly
+  bool fitted = false;  // both come from two numbers of channels
+  double moved = 1;     // how much the fit changed by the last number of channels, of 1
 };
 
 class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 5e6 + 6e3 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : 3e6 + 6e3 * p.ranks;
   }
 
   search_result run() {
@@ -140,7 +143,7 @@ class searcher {
       if (time.gave_up) continue;
       f.channels = 1;
       f.seconds = f.alone = time.seconds;
-      f.work = m_work[plan::to_text(f.how)];
+      f.work = m_known[plan::to_text(f.how)].work;
       f.instructions = m_built;
       for (const sim::usage& u : time.uses) f.busiest = std::max(f.busiest, u.bytes / u.capacity);
       const double fixed = f.busiest + f.cost.latency;
@@ -201,83 +204,112 @@ class searcher {
       while (family* f = next_family(allowed)) {
         const double left = (1 - reserve) * m_budget - m_spent;
         if (work_of_next(*f) > left) return;
-        deepen(*f, std::min(left, astray * work_of_next(*f)));
+        const int channels = std::exchange(f->next, 0);
+        // Those that took the same time in one channel are alike.
+        if (f->channels > 1 || m_deepened.emplace(f->alone, f->busiest).second)
+          deepen(*f, channels, std::min(left, astray * f->work * channels / f->channels));
       }
   }
 
-  void deepen(family& f, double most_work) {
-    const int channels = std::exchange(f.next, 0);
-    // Those that took the same time in one channel are alike.
-    if (f.channels == 1 && !m_deepened.emplace(f.alone, f.busiest).second) return;
+  // Simulates a family in more channels and fits its time again. Returns whether it got faster.
+  bool deepen(family& f, int channels, double most_work) {
     const recipe deep = in_channels(f.how, channels);
     const sim::prediction time = simulate(deep, most_work, 0);
-    if (time.gave_up || time.seconds >= better * f.seconds) return;
+    if (time.gave_up || time.seconds >= better * f.seconds) return false;
     // A new fit through the last two numbers of channels.
     const double rest = (f.seconds - time.seconds) / (1.0 / f.channels - 1.0 / channels);
-    f.steady = f.fitted && std::abs(rest - f.rest) < near_fit * rest;
+    f.moved = f.fitted ? std::abs(rest - f.rest) / rest : 1;
     f.fitted = true;
     f.channels = channels;
     f.seconds = time.seconds;
-    f.work = m_work[plan::to_text(deep)];
+    f.work = m_known[plan::to_text(deep)].work;
     f.instructions = m_built;
     const double fixed = std::max(f.seconds - rest / channels, f.busiest);
     // What few channels leave idle many may fill, so a first fit counts as half of the truth.
-    foresee(f, f.steady ? fixed : (fixed + f.busiest) / 2, rest);
+    foresee(f, f.moved < near_fit ? fixed : (fixed + f.busiest) / 2, rest);
     const auto [leader, first] = m_leaders.emplace(channels, f);
     if (!first && f.seconds < leader->second.seconds) leader->second = f;
+    return true;
   }
 
-  // More channels for the best plans, if there are many already.
+  // More channels for what promises most in them, as long as that is worth it: each simulation
+  // corrects a fit. What costs too much is foretold.
   void reach() {
-    m_most_work = m_spent + beyond * m_budget;
-    if (extrapolate()) return;
-    // Others that promise more in more channels than there was work for.
-    for (const family& f : m_families) {
-      int deepest = f.channels;
-      for (const int depth : depths)
-        if (depth > f.channels && in_depth(f, depth) < worthwhile * in_depth(f, deepest) &&
-            can_afford(f, depth) && can_take(f.how, depth))
-          deepest = depth;
-      if (deepest > f.channels && worthwhile * in_depth(f, deepest) < best())
-        simulate(in_channels(f.how, deepest), m_most_work - m_spent, best());
+    m_most_work = (1 + beyond) * m_budget;
+    for (promise next = most_promising(); next.from; next = most_promising()) {
+      family& f = *next.from;
+      if (deepen(f, next.channels, std::min(m_most_work - m_spent, astray * work_of(next))))
+        continue;
+      f.fixed = f.seconds;  // more channels do not make it faster
+      f.rest = 0;
     }
-    for (bool better_one = true; better_one;) {
+    if (!extrapolate()) polish();
+  }
+
+  // The best one in twice or half as many channels.
+  void polish() {
+    for (const double times : {2.0, 0.5}) {
       const found seed = m_result.best[0];
-      better_one = false;
-      for (const double times : {4.0, 2.0, 0.5}) {
-        const int depth = static_cast<int>(seed.how.pipeline * times);
-        const double work = m_work[plan::to_text(seed.how)] * times;
-        if (better_one || seed.how.pipeline < least_fitted || m_spent + work > m_most_work ||
-            depth > depths[std::size(depths) - 1] || !can_take(seed.how, depth))
-          continue;
-        simulate(in_channels(seed.how, depth), m_most_work - m_spent, seed.seconds);
-        better_one = best() < better * seed.seconds;
+      const auto depth = static_cast<int>(seed.how.pipeline * times);
+      const double left = m_most_work - m_spent;
+      if (seed.how.pipeline >= first_channels &&
+          m_known[plan::to_text(seed.how)].work * times <= left &&
+          depth <= depths[std::size(depths) - 1] && can_take(seed.how, depth))
+        simulate(in_channels(seed.how, depth), left, seed.seconds);
+    }
+  }
+
+  // A family, and the number of channels to simulate next.
+  struct promise {
+    family* from = nullptr;
+    int channels = 0;
+  };
+
+  // Channels drift apart, so the work grows faster than their number.
+  static double work_of(const promise& p) {
+    const double times = static_cast<double>(p.channels) / p.from->channels;
+    return p.from->work * times * std::sqrt(times);
+  }
+
+  // Whose best number of channels promises the shortest time, clearly better than the best so far.
+  // On the way there the number of channels doubles, as a fit is right nearby.
+  promise most_promising() {
+    promise most;
+    double least = better * best();
+    for (family& f : m_families) {
+      promise next{&f, 0};
+      for (const int depth : depths) {
+        if (depth <= f.channels || !can_take(f.how, depth)) continue;
+        if (next.channels == 0) next.channels = depth;
+        const double seconds = in_depth(f, depth);
+        if (seconds >= least) continue;
+        if (m_spent + work_of(next) > m_most_work) break;
+        most = next;
+        least = seconds;
       }
     }
-  }
-
-  bool can_afford(const family& f, int depth) const {
-    return m_spent + f.work * depth / f.channels <= m_most_work;
+    return most;
   }
 
   // Where simulating a plan in more channels would cost too much: a steady fit is right to some
-  // thousandths, as all that changes is how long the first channel and the last one are alone.
+  // hundredths, mostly thousandths, as what changes most is how long the first channel and the last
+  // one are alone.
   // Returns whether there was one that promises more.
   bool extrapolate() {
     found deepest;
-    double least = better * best();
+    double least = best();
     for (const family& f : m_families) {
-      if (f.channels < least_fitted || !f.steady) continue;
+      if (f.channels < least_fitted || f.moved > near_fit) continue;
       const double instructions = f.instructions / f.channels;
+      const double margin = f.moved < same_fit ? better : sure;
       for (const int depth : depths) {
         const double seconds = in_depth(f, depth);
-        if (depth <= f.channels || depth > farthest * f.channels || seconds >= least ||
-            f.work * depth / f.channels < m_budget || instructions * depth > most_reached ||
-            !can_take(f.how, depth) || m_work.contains(plan::to_text(in_channels(f.how, depth))))
+        if (depth <= f.channels || depth > farthest * f.channels || seconds >= margin * best() ||
+            seconds >= better * least || instructions * depth > most_reached ||
+            !can_take(f.how, depth))
           continue;
         deepest.how = in_channels(f.how, depth);
-        deepest.seconds = seconds;
-        least = better * seconds;
+        deepest.seconds = least = seconds;
       }
     }
     if (deepest.how.algorithm.empty()) return false;
@@ -302,23 +334,28 @@ class searcher {
   }
 
   // Builds and simulates, up to so much work and time; keeps the list of results sorted.
-  sim::prediction simulate(const recipe& r, double work, double most) {
+  sim::prediction simulate(const recipe& r, double most_work, double most) {
     sim::prediction time;
     time.gave_up = true;
-    if (m_work.contains(plan::to_text(r))) return time;
+    if (const auto known = m_known.find(plan::to_text(r)); known != m_known.end()) {
+      m_built = known->second.instructions;
+      time.gave_up = known->second.gave_up;
+      time.seconds = known->second.seconds;
+      return time;
+    }
     if (m_options.progress) m_options.progress(plan::to_text(r));
     plan::schedule s;
     try {
       s = plan::build(m_problem, r);
     } catch (const error& e) {
       if (e.code() != errc::out_of_memory) throw;
-      m_work[plan::to_text(r)] = m_budget;
+      m_known[plan::to_text(r)].work = m_budget;
       return time;
     }
     if (!m_hashes.insert(plan::hash(s)).second) return time;
     sim::simulate_options limits;
     limits.most_seconds = most < std::numeric_limits<double>::max() ? most : 0;
-    limits.most_work = static_cast<std::uint64_t>(std::clamp(work, 1.0, 1e18));
+    limits.most_work = static_cast<std::uint64_t>(std::clamp(most_work, 1.0, 1e18));
     limits.usage = r.pipeline == 1;
     time = sim::simulate(s, m_machine, limits);
     found f;
@@ -326,7 +363,9 @@ class searcher {
     f.guessed = guess(m_problem, r, m_machine).seconds;
     describe(f, s);
     m_built = static_cast<double>(f.instructions);
-    m_spent += m_work[plan::to_text(r)] = static_cast<double>(f.instructions + time.work);
+    const double work = static_cast<double>(f.instructions + time.work);
+    m_known[plan::to_text(r)] = {work, m_built, time.seconds, time.gave_up};
+    m_spent += work;
     ++m_result.simulated;
     if (time.gave_up) return time;
     f.seconds = time.seconds;
@@ -347,7 +386,7 @@ class searcher {
         smallest = r;
         least = e;
       }
-    m_work.clear();
+    m_known.clear();
     m_hashes.clear();
     simulate(smallest, std::numeric_limits<double>::max(), 0);
   }
@@ -356,7 +395,7 @@ class searcher {
   bool refine() {
     const double before = best();
     for (const recipe& seed : seeds()) {
-      const double work = m_work[plan::to_text(seed)] / seed.pipeline;
+      const double work = m_known[plan::to_text(seed)].work / seed.pipeline;
       for (const recipe& r : neighbours(seed, m_problem, m_machine))
         if (m_spent + work * r.pipeline <= m_budget) simulate(r, m_budget - m_spent, worst_kept());
     }
@@ -374,8 +413,9 @@ class searcher {
     return list;
   }
 
-  // Proves what is returned, and says who published it.
+  // Proves the best one and others that cost little, and says who published them.
   void finish() {
+    double left = m_options.most_verified;
     auto& list = m_result.best;
     if (list.size() > static_cast<std::size_t>(m_options.keep))
       list.resize(static_cast<std::size_t>(m_options.keep));
@@ -384,7 +424,9 @@ class searcher {
            {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
         for (const published& s : sets)
           if (s.how == f.how) f.source = s.source;
-      if (static_cast<double>(f.instructions) > m_options.most_verified) continue;
+      const auto instructions = static_cast<double>(f.instructions);
+      if (instructions > left) continue;
+      left = std::min(left, others_proved) - (&f == &list.front() ? 0 : instructions);
       if (m_options.progress) m_options.progress("proving " + plan::to_text(f.how));
       plan::verify_or_fail(plan::build(m_problem, f.how));
       f.verified = true;
@@ -402,7 +444,13 @@ class searcher {
   std::map<int, family> m_leaders;  // the fastest by number of channels
   std::set<std::pair<double, double>> m_deepened;
   std::set<std::uint64_t> m_hashes;
-  std::map<std::string, double> m_work;  // that each simulation cost, by recipe
+  struct outcome {
+    double work = 0;  // that the simulation cost
+    double instructions = 0;
+    double seconds = 0;
+    bool gave_up = true;
+  };
+  std::map<std::string, outcome> m_known;  // by recipe
   search_result m_result;
 };
 

@@ -35,7 +35,7 @@ struct search_options {
   /// Work of the simulator in all (sim::prediction::work), a measure of time that is the same
   /// everywhere; 0: enough for well under a second at 64 ranks and for seconds at thousands.
   double budget = 0;
-  /// Plans of more instructions are returned unverified.
+  /// A best plan of more instructions is returned unverified.
   double most_verified = 6e6;
   /// Called with what it is at.
   std::function<void(const std::string&)> progress;
@@ -50,13 +50,13 @@ struct search_result {
 /// Sorts the candidates by guess() and simulates the most promising ones in one channel. What is
 /// busiest there says how long the same plan takes in more channels; the best of these forecasts
 /// are simulated, and the parameters of the best plans are changed while that helps, as far as the
-/// budget goes. Up to 1.25 times the budget more goes into more channels for the best ones; where
-/// that is not enough, a fit may take the simulation's place (found::extrapolated).
+/// budget goes. As much again goes into more channels for what promises most in them; where that is
+/// not enough, a fit may take the simulation's place (found::extrapolated).
 /// Deterministic: the same input gives the same result everywhere.
 ///
-/// What is returned was proved right by the verifier, unless it has more than most_verified
-/// instructions. Throws what plan::check() throws, and invalid_argument where the machine has fewer
-/// ranks.
+/// The best plan was proved right by the verifier, unless it has more than most_verified
+/// instructions; so were others that are cheap to prove (found::verified). Throws what
+/// plan::check() throws, and invalid_argument where the machine has fewer ranks.
 search_result search(const plan::problem& p, const sim::machine& m, const search_options& o = {});
 
 }  // namespace sucl::tune

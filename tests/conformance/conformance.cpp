@@ -111,8 +111,7 @@ const std::vector<profile>& profiles() {
       {"kernels_messages",
        "kernels",
        {{"SUCL_RULES", "[{ backend = \"kernels\" }]"}, {"SUCL_BACKEND_KERNELS_MESSAGES", "true"}},
-       true,
-       false,
+       nullptr,
        "kernels"},
       {"gpu_staged", "mpi", {{"SUCL_THRESHOLD", "-1"}}},
   };

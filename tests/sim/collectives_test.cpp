@@ -31,7 +31,9 @@ class every_collective : public testing::TestWithParam<kind> {
     const int root = ranks * 2 / 3;
     const problem p = cases::make_problem(GetParam(), ranks, count, element, root);
     for (const algorithm_info* a : algorithms_for(GetParam())) {
-      for (const recipe& r : cases::recipes(*a, p)) {
+      const std::vector<recipe> recipes = cases::recipes(*a, p);
+      ASSERT_FALSE(recipes.empty()) << a->name << " on " << ranks << " ranks";
+      for (const recipe& r : recipes) {
         ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
         if (!all_recipes) break;
       }
@@ -58,6 +60,29 @@ TEST_P(every_collective, is_right_for_primes) {
   for (const int ranks : {97, 127, 251}) {
     ASSERT_NO_FATAL_FAILURE(sweep(ranks, 13, 8, ranks < 127));
     ASSERT_NO_FATAL_FAILURE(sweep(ranks, 1021, 1, false));
+  }
+}
+
+// Levels that no factor of a prime fits, where the number of instructions allows it.
+TEST_P(every_collective, is_right_for_primes_in_levels) {
+  for (const int ranks : {127, 251}) {
+    const problem p = cases::make_problem(GetParam(), ranks, 13, 8, ranks / 2);
+    const bool one_root = rooted(p.kind) || p.kind == kind::allreduce;
+    const std::string outer = std::to_string((ranks + 7) / 8);
+    int tried = 0;
+    for (const std::string& text :
+         {"hierarchical(hierarchy=" + outer + ",4,2;inner=direct;outer=exchange)",
+          "hierarchical(hierarchy=" + outer + ",8;inner=ring;outer=ring;leaders=2;pipeline=2)",
+          "composed(hierarchy=" + outer + ",4,2;steps=1)",
+          "composed(hierarchy=" + outer + ",4,2;steps=3;stripe=4;ring=" + outer + ";pipeline=2)"}) {
+      const recipe r = recipe_from_text(text);
+      const bool squared = r.algorithm == "composed" && (!one_root || p.kind == kind::allreduce);
+      if (!refusal(p, r).empty() || (squared && r.steps == 1 && ranks > 127)) continue;
+      ++tried;
+      ASSERT_NO_FATAL_FAILURE(expect_right(p, r));
+    }
+    const bool scans = p.kind == kind::scan || p.kind == kind::exscan;
+    EXPECT_EQ(tried > 0, !scans && (one_root || ranks == 127)) << ranks;
   }
 }
 

@@ -23,8 +23,6 @@ struct cell {
   std::uint64_t bytes;
 };
 
-// What the simulator does not tell apart: it puts off rates, which moves times by some thousandths.
-constexpr double resolution = 2e-3;
 constexpr std::uint64_t KiB = 1 << 10, MiB = 1 << 20;
 
 sim::machine shipped(const char* name) {
@@ -40,7 +38,7 @@ TEST_P(search_of, is_not_worse_than_published_parameters) {
   found best = search(p, m).best.front();
   if (best.extrapolated) {
     const double simulated = sim::simulate(plan::build(p, best.how), m).seconds;
-    EXPECT_NEAR(best.seconds, simulated, 0.01 * simulated) << plan::to_text(best.how);
+    EXPECT_NEAR(best.seconds, simulated, 0.03 * simulated) << plan::to_text(best.how);
     best.seconds = simulated;
   }
   for (const auto& sets : {hiccl_sets(p, m), ext_mpi_sets(p, m)})
@@ -48,7 +46,7 @@ TEST_P(search_of, is_not_worse_than_published_parameters) {
       sim::simulate_options o;
       o.most_seconds = best.seconds;  // no need to know how much worse it is
       const sim::prediction t = sim::simulate(plan::build(p, s.how), m, o);
-      EXPECT_TRUE(t.gave_up || t.seconds >= best.seconds * (1 - resolution))
+      EXPECT_TRUE(t.gave_up || t.seconds >= best.seconds)
           << s.source << " takes " << t.seconds << " s: " << plan::to_text(s.how)
           << "\nsearch takes " << best.seconds << " s: " << plan::to_text(best.how);
     }
@@ -66,6 +64,7 @@ INSTANTIATE_TEST_SUITE_P(sample, search_of,
                                          cell{"aurora", kind::allreduce, 48, 1024 * MiB},
                                          cell{"aurora", kind::reduce, 48, 1024 * MiB},
                                          cell{"aurora", kind::reduce_scatter_block, 48, 256 * MiB},
+                                         cell{"aurora", kind::reduce_scatter_block, 48, 1024 * MiB},
                                          cell{"dgx-h100", kind::reduce, 32, 256 * MiB},
                                          cell{"stampede3-pvc", kind::allgather, 32, 256}),
                          [](const auto& i) {

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Composition and each of its passes alone.
+#include "plan/algorithms.hpp"
 #include "plan/composition.hpp"
 #include "plan/passes.hpp"
 #include "plan/text.hpp"
@@ -250,6 +251,13 @@ TEST(plan_passes, can_be_put_together_in_any_order) {
       expect_right(c);
     }
   } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(plan_composition, is_built_with_every_parameter_of_the_recipe) {
+  const problem p = make(kind::broadcast, 8, 640);
+  const recipe r =
+      recipe_from_text("composed(hierarchy=2,4;stripe=4;ring=2;pipeline=3;fuse=64;stagger=1)");
+  EXPECT_EQ(to_text(build(compose(p, 1), r)), to_text(build(p, r)));
 }
 
 TEST(plan_pack_scratch, reuses_memory_once_it_is_free) {

@@ -3,6 +3,7 @@
 
 // Each fault that the verifier knows, with the place that it must name.
 #include "plan/algorithms.hpp"
+#include "plan/passes.hpp"
 #include "plan/text.hpp"
 #include "plan/verify.hpp"
 
@@ -203,6 +204,31 @@ TEST(plan_verify, does_not_depend_on_the_number_of_bytes) {
   p.element_bytes = 8;
   p.counts = {std::uint64_t{1} << 50};
   EXPECT_TRUE(verify(build(p, recipe_from_text("ring"))));
+}
+
+// What says only that a rank is there may go where all know it; what says more may not.
+TEST(plan_verify, proves_what_ranks_do_that_enter_together) {
+  for (const char* name : {"mapped_one_shot", "mapped_two_shot", "one_shot", "two_shot"}) {
+    problem p;
+    p.ranks = 3;
+    p.element_bytes = 8;
+    p.counts = {30};
+    const schedule whole = build(p, recipe_from_text(name));
+    const schedule stripped = enter_together(whole);
+    EXPECT_LT(instruction_count(stripped), instruction_count(whole)) << name;
+    EXPECT_TRUE(verify(whole)) << name;
+    EXPECT_TRUE(verify(stripped, entry::together)) << name << verify(stripped).message;
+    EXPECT_EQ(verify(stripped).what, fault::race) << name;
+    // What is left says that something was done, and may not go.
+    std::size_t left = 0;
+    schedule less = stripped;
+    for (program& r : less.ranks)
+      for (channel& c : r.channels)
+        left += std::erase_if(
+            c, [](const instruction& i) { return i.op == opcode::signal || i.op == opcode::wait; });
+    EXPECT_GT(left, 0u) << name;
+    EXPECT_FALSE(verify(less, entry::together)) << name;
+  }
 }
 
 TEST(plan_verify, says_what_is_wrong_in_the_error) {

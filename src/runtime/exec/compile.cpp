@@ -154,11 +154,11 @@ draft_plan compile_here(const compile_request& r, const placement& where) {
   d.schedule = plan::build(plan::derive_outcome(translate(r)), passes);
   d.schedule = plan::share_local_messages(std::move(d.schedule), where.node_of);
   check_messages(d.schedule);
-  plan::verify_or_fail(d.schedule);
+  const plan::verdict proof = plan::verify_or_fail(d.schedule);
   const sizes mine = sizes_of(r.what, where.rank);
   d.facts.send_elements = mine.of[0];
   d.facts.recv_elements = mine.of[1];
-  d.facts.text = describe(d.schedule, plan::verify(d.schedule));
+  d.facts.text = describe(d.schedule, proof);
   d.identity = mix(mix(plan::hash(d.schedule), static_cast<std::uint64_t>(d.reduction)),
                    static_cast<std::uint64_t>(r.element));
   return d;

@@ -32,24 +32,16 @@ struct flag_key {
 
 bool is_signal(const instruction& i) { return i.op == opcode::signal; }
 
-// The signals with which a channel begins: they say that the rank is there.
-std::size_t leading_signals(const plan::channel& code) {
-  return static_cast<std::size_t>(std::find_if_not(code.begin(), code.end(), is_signal) -
-                                  code.begin());
-}
-
-// Numbers the signals of all ranks: those that follow each other are one store. Those that are left
-// out, where all have `entered`, have the number 0, which every word has reached.
-std::map<flag_key, std::vector<appearance>> number_signals(const plan::schedule& s, bool entered) {
+// Numbers the signals of all ranks: those that follow each other are one store.
+std::map<flag_key, std::vector<appearance>> number_signals(const plan::schedule& s) {
   std::map<flag_key, std::vector<appearance>> all;
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     for (std::size_t c = 0; c < s.ranks[r].channels.size(); ++c) {
       const auto& code = s.ranks[r].channels[c];
-      const std::size_t skipped = entered ? leading_signals(code) : 0;
       std::uint64_t value = 0;
       for (std::size_t i = 0; i < code.size(); ++i) {
         if (!is_signal(code[i])) continue;
-        if (i >= skipped && (i == 0 || !is_signal(code[i - 1]))) ++value;
+        if (i == 0 || !is_signal(code[i - 1])) ++value;
         all[{static_cast<std::int32_t>(r), code[i].peer, code[i].dst_offset}].push_back(
             {static_cast<std::uint32_t>(c), value});
       }
@@ -78,13 +70,12 @@ struct movement {
 
 class lowering {
  public:
-  lowering(const plan::schedule& s, const placement& where, const blocking& cut, bool entered)
+  lowering(const plan::schedule& s, const placement& where, const blocking& cut)
       : m_schedule(s),
         m_where(where),
         m_rank(where.rank),
         m_cut(cut),
-        m_entered(entered),
-        m_signals(number_signals(s, entered)) {}
+        m_signals(number_signals(s)) {}
 
   program run() {
     const plan::program& mine = m_schedule.ranks[static_cast<std::size_t>(m_rank)];
@@ -173,7 +164,7 @@ class lowering {
 
   void channel(const plan::channel& code) {
     std::uint64_t value = 0;
-    for (std::size_t i = m_entered ? leading_signals(code) : 0; i < code.size(); ++i) {
+    for (std::size_t i = 0; i < code.size(); ++i) {
       const instruction& one = code[i];
       if (moves(one)) {
         i = move(code, i);
@@ -200,7 +191,6 @@ class lowering {
   void wait(const instruction& i) {
     const flag_key key{i.peer, m_rank, i.dst_offset};
     const appearance& a = m_signals.at(key)[m_waits[key]++];
-    if (a.value == 0) return;
     step& s = add(action::wait);
     s.peer = i.peer;
     s.channel = a.channel;
@@ -288,7 +278,6 @@ class lowering {
   const placement& m_where;
   const std::int32_t m_rank;
   const blocking& m_cut;
-  const bool m_entered;
   const std::map<flag_key, std::vector<appearance>> m_signals;
   std::map<flag_key, std::size_t> m_waits;
   std::vector<const instruction*> m_looked_at;  ///< what peers do with memory of this rank
@@ -297,8 +286,8 @@ class lowering {
 
 }  // namespace
 
-program lower(const plan::schedule& s, const placement& where, const blocking& cut, bool entered) {
-  return lowering(s, where, cut, entered).run();
+program lower(const plan::schedule& s, const placement& where, const blocking& cut) {
+  return lowering(s, where, cut).run();
 }
 
 }  // namespace sucl::core

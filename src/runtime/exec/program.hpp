@@ -72,9 +72,7 @@ inline constexpr std::uint64_t tags_of_run = 256 * most_channels;
 /// Lowers the part of this rank. Throws errc::unsupported where the schedule has more channels or
 /// signals than the executor counts, errc::invalid_argument where a level names a transport that
 /// there is not, or ranks of different nodes touch each other's memory. The schedule must have been
-/// verified. `entered`: every rank is known to have begun the operation, so that what only says so
-/// is left out.
-program lower(const plan::schedule& s, const placement& where, const blocking& cut,
-              bool entered = false);
+/// verified, as it is here.
+program lower(const plan::schedule& s, const placement& where, const blocking& cut);
 
 }  // namespace sucl::core

@@ -139,7 +139,7 @@ std::string shape_table::obstacle(const tuning_row& row, const sucl_operation& o
   if (!why.empty()) return why;
   try {
     const plan::schedule s = schedule_of(key);
-    const program code = lower(s, m_where, blocking_of(key), entered);
+    const program code = lower(s, m_where, blocking_of(key));
     const bool maps = code.maps_send || code.maps_recv;
     if (maps && !entered) return "it needs memory of allocate()";
     if (!maps && row.memory == reach::mapped) return "it stages what is within reach";
@@ -430,12 +430,14 @@ blocking shape_table::blocking_of(const program_key& key) const {
 const program* shape_table::program_of(program_key key) {
   const auto found = m_programs.find(key);
   if (found != m_programs.end()) return found->second.get();
-  const plan::schedule s = schedule_of(key);
+  plan::schedule s = schedule_of(key);
   for (const plan::program& p : s.ranks)
     if (p.scratch_bytes > m_slot_bytes) return nullptr;
-  plan::verify_or_fail(s);
-  auto made = std::make_unique<program>(lower(s, m_where, blocking_of(key), key.entered));
-  made->in_place = key.kind == SUCL_KIND_BARRIER || plan::serves_in_place(s);
+  const plan::entry how = key.entered ? plan::entry::together : plan::entry::apart;
+  if (key.entered) s = plan::enter_together(std::move(s));
+  plan::verify_or_fail(s, how);
+  auto made = std::make_unique<program>(lower(s, m_where, blocking_of(key)));
+  made->in_place = key.kind == SUCL_KIND_BARRIER || plan::serves_in_place(s, how);
   return m_programs.emplace(std::move(key), std::move(made)).first->second.get();
 }
 
