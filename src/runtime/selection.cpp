@@ -40,13 +40,23 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
 
 // Messages that kernels carry faster than the libraries of the vendors. Between two ranks a push to
 // the other is all that there is to do; long gathers and scatters are the same with a library.
-// Among more ranks every push goes to all of them, so what is not cut into slices is left to
-// libraries earlier.
+// Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu.md); for
+// more nothing was measured, and only short messages go by kernels.
 std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
-  constexpr std::uint64_t kibi = 1 << 10, mebi = 1 << 20;
+  constexpr std::uint64_t mebi = 1 << 20;
   const auto ranks = static_cast<std::uint64_t>(scope.ranks);
   if (scope.nodes > 1 || is_point_to_point(what)) return {{}};
-  if (ranks > 2) return {{0, what == SUCL_KIND_ALLREDUCE ? 8 * mebi : 512 * kibi / ranks}};
+  const std::uint64_t lines = mebi / ranks;
+  if (ranks > 4) return {{0, what == SUCL_KIND_ALLREDUCE ? lines : lines / 2}};
+  if (ranks > 2) switch (what) {
+      case SUCL_KIND_ALLREDUCE: return {{0, lines}, {4 * mebi, 32 * mebi}};
+      case SUCL_KIND_BROADCAST:
+      case SUCL_KIND_REDUCE: return {{0, lines}};
+      case SUCL_KIND_ALLGATHER:
+      case SUCL_KIND_ALLTOALL: return {{0, 8 * mebi}};
+      case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {{}};
+      default: return {{0, lines / 2}};
+    }
   if (what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER) return {{0, mebi}};
   return {{}};
 }

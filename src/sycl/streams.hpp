@@ -25,9 +25,8 @@ struct native_command {
   void operator()(::sycl::interop_handle) const {}
 };
 template <class Handler>
-concept with_native_commands = requires(Handler& h, native_command f) {
-  h.ext_codeplay_enqueue_native_command(f);
-};
+concept with_native_commands =
+    requires(Handler& h, native_command f) { h.ext_codeplay_enqueue_native_command(f); };
 #endif
 
 /// Whether commands can be enqueued on native streams of this device.

@@ -73,7 +73,7 @@ def objects(comm):
     expect("allgather", comm.allgather(str(comm.rank)), [str(r) for r in range(comm.size)])
 
 
-for turn in range(30):
+for _turn in range(30):
     for length in (1, 100, 3000):
         collectives(world, length)
     objects(world)

@@ -84,8 +84,16 @@ TEST(Selection, TakesTheFirstBackendOfThePlatform) {
 
 TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
   const selection_scope one_node{"cuda", 8, 1}, two_ranks{"cuda", 2, 1};
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 8 << 20), one_node), "kernels");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 9 << 20), one_node), "nccl");
+  const selection_scope four_ranks{"cuda", 4, 1};
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 128 << 10), one_node), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 129 << 10), one_node), "nccl");
+  for (const auto& [bytes, backend] : {std::pair{256 << 10, "kernels"},
+                                       {1 << 20, "nccl"},
+                                       {8 << 20, "kernels"},
+                                       {64 << 20, "nccl"}})
+    EXPECT_EQ(chosen(vendors, query(kind::allreduce, bytes), four_ranks), backend) << bytes;
+  EXPECT_EQ(chosen(vendors, query(kind::alltoall, 9 << 20), four_ranks), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::reduce_scatter_block, 1 << 30), four_ranks), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::broadcast, 64 << 10), one_node), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::broadcast, 65 << 10), one_node), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::broadcast, 1 << 20), one_node, {"nccl", "ucc"}), "kernels");

@@ -19,8 +19,9 @@ struct collective {
   std::uint64_t send_start, recv_start;
   bool in_place;  ///< what is sent is in the receive memory
 
-  SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item, [[maybe_unused]] const std::byte* send,
-                  [[maybe_unused]] std::byte* recv) const {
+  SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item,
+                              [[maybe_unused]] const std::byte* send,
+                              [[maybe_unused]] std::byte* recv) const {
 #ifndef SUCL_KERNELS_EMPTY
     const memory_pair memory{in_place ? recv + recv_start : send + send_start, recv + recv_start};
     carry_out<How, MayBeDirect>(item_place(item), what, memory, folder);

@@ -180,6 +180,11 @@ struct maker {
       return false;
     return block <= s.shared;
   }
+  // A root that sends all to everybody is what takes longest.
+  std::uint64_t alone_in_lines() const {
+    constexpr std::uint64_t early = 8;
+    return o.kind == SUCL_KIND_BROADCAST && shared_in_lines() ? s.small / early : s.small;
+  }
   void share() {
     if (o.kind == SUCL_KIND_BROADCAST) {
       k.what.source = o.root;
@@ -213,7 +218,7 @@ struct maker {
     job& j = k.what;
     j.bytes = block;
     j.source = j.target = all;
-    if (known && most <= s.small) {
+    if (known && most <= alone_in_lines()) {
       j.how = way::small;
       k.groups = groups_for_lines(most);
       return;

@@ -98,7 +98,7 @@ kernel_settings::kernel_settings(int ranks) {
   const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
   small = mebi / n;
   staging = std::clamp(128 * mebi / n, 8 * mebi, 32 * mebi);
-  shared = 2 * mebi;
+  shared = mebi / 2;
   two_shot = 16 * mebi / (peers * peers);
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
 }
@@ -111,25 +111,26 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
       s.messages = base::parse_boolean(value);
       continue;
     }
-    std::uint64_t* place = key == "low_latency"       ? &s.small
-                           : key == "staging"         ? &s.staging
+    std::uint64_t* place = key == "low_latency"          ? &s.small
+                           : key == "staging"            ? &s.staging
                            : key == "low_latency_shared" ? &s.shared
-                           : key == "two_shot"        ? &s.two_shot
-                           : key == "direct"          ? &s.direct
-                           : key == "message_staging" ? &s.message_staging
-                           : key == "groups"          ? &s.groups
-                                                      : nullptr;
+                           : key == "two_shot"           ? &s.two_shot
+                           : key == "direct"             ? &s.direct
+                           : key == "message_staging"    ? &s.message_staging
+                           : key == "groups"             ? &s.groups
+                                                         : nullptr;
     if (!place)
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
-                 "It knows low_latency, low_latency_shared, staging, two_shot, direct and message_staging, which are "
+                 "It knows low_latency, low_latency_shared, staging, two_shot, direct and "
+                 "message_staging, which are "
                  "sizes, groups, and messages, which is true or false");
     *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
   }
   constexpr std::uint64_t least = 4096, most = std::uint64_t{1} << 30;
   constexpr auto least_for_messages =
       least * kernels::most_channels * kernels::message_shape::slots;
-  if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.shared > most || s.staging > most ||
-      s.staging < least * s.groups || s.message_staging > most ||
+  if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.shared > most ||
+      s.staging > most || s.staging < least * s.groups || s.message_staging > most ||
       s.message_staging < least_for_messages)
     base::fail(errc::configuration, "the settings of backend kernels are out of range",
                "groups is from 1 to " + std::to_string(kernels::most_groups) +
