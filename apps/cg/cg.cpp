@@ -141,6 +141,8 @@ class solver {
                         in(m_outer), in(m_start), in(m_column), in(m_value), in(m_r), in(m_halo),
                         inout(m_w));
       }));
+    } else {
+      c.meet();
     }
     const auto parts = static_cast<std::int64_t>(m_parts_count);
     const auto finished = c.timed(phase::compute, [&] {

@@ -142,16 +142,21 @@ class context {
   template <class Work>
   auto timed(phase p, Work&& work) {
     if (!m_is_timing) return work();
-    if (p == phase::communicate) {
-      const auto before = now();
-      m_comm.blocking().barrier();
-      add(phase::wait, before);
-    }
+    if (p == phase::communicate) meet();
     const auto began = now();
     auto done = work();
     wait(done);
     add(p, began);
     return done;
+  }
+
+  /// While phases are timed all ranks meet before they communicate. For one that has nothing to
+  /// exchange where others may have.
+  void meet() {
+    if (!m_is_timing) return;
+    const auto before = now();
+    m_comm.blocking().barrier();
+    add(phase::wait, before);
   }
 
   /// Runs `step` for each iteration and returns the seconds of the slowest rank. `step` gets the

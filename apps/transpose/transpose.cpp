@@ -143,7 +143,10 @@ class redistribution {
         packed = pack(i + 1, from, free);
       }
       const chunk& part = m_chunks[i];
-      if (part.messages.empty()) continue;
+      if (part.messages.empty()) {
+        c.meet();
+        continue;
+      }
       events arrived = before;
       arrived.push_back(c.timed(phase::communicate, [&] {
         return m_team.exchange(m_send[slot], m_recv[slot], part.messages, before);

@@ -211,6 +211,7 @@ void registry::try_now(entry& e, const backend_source& source) const {
 }
 
 registry::entry& registry::tried(const backend_source& source) {
+  const std::lock_guard lock(m_mutex);
   for (auto& e : m_entries)
     if (e->handle.name == source.name) return *e;
   entry& e = *m_entries.emplace_back(std::make_unique<entry>());
@@ -241,6 +242,7 @@ const backend_handle* registry::try_open(const backend_source& source) {
 }
 
 std::vector<backend_report> registry::reports() const {
+  const std::lock_guard lock(m_mutex);
   std::vector<backend_report> result;
   for (const auto& e : m_entries)
     result.push_back({e->handle.name, e->handle.path, e->handle.description, e->problem});

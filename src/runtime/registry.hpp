@@ -9,6 +9,7 @@
 #include <sucl/error.hpp>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -83,6 +84,7 @@ class SUCL_CORE_API registry {
   void try_now(entry& e, const backend_source& source) const;
 
   std::vector<std::string> m_directories;
+  mutable std::mutex m_mutex;  ///< threads may make communicators at once; guards what follows
   std::vector<std::unique_ptr<entry>> m_entries;
 };
 

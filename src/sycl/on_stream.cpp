@@ -6,6 +6,7 @@
 #include "sycl/on_stream.hpp"
 
 #include "base/error.hpp"
+#include "runtime/kernels/jobs.hpp"
 #include "sycl/adaptivecpp.hpp"
 #include "sycl/kernel_launcher.hpp"
 
@@ -184,10 +185,10 @@ std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::
   auto* device = state.on_device();
   if (!device || !device->streams()) return std::nullopt;
   collect_retired();
-  // A kernel of messages reads addresses that are known when it is launched; of buffers they are
-  // known to a command of the device only.
-  if (!buffers.empty() && core::is_point_to_point(record.kind) && state.core().launches(record))
-    return std::nullopt;
+  // Kernels of messages, and those whose result is put aside, need addresses when they are
+  // launched; of buffers they are known to a command of the device only.
+  const bool by_address = core::is_point_to_point(record.kind) || core::needs_result_aside(record);
+  if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;
   auto issued = state.core().issue_on_stream(record, shape);
   if (!issued) return std::nullopt;
   auto& tracker = *device->streams();

@@ -216,6 +216,25 @@ TEST(kernel_messages_short, do_not_wait_for_their_receives) {
       with_messages());
 }
 
+// Both see the other's header at the same time, now and then, and neither has sent its data then.
+TEST(kernel_messages_in_lines, do_not_wait_for_each_other_in_groups) {
+  for_devices(
+      2, reach::all,
+      [](const kernel_rank& j) {
+        const int peer = 1 - j.info.rank;
+        const bytes out(40, static_cast<std::byte>(j.info.rank + 1));
+        bytes in(out.size());
+        const sucl_operation parts[] = {recv_of(in, peer, 1), send_of(out, peer, 1)};
+        auto o = operation(kind::group, type::bytes, 0);
+        o.parts = parts;
+        o.part_count = std::size(parts);
+        for (int round = 0; round < 2000; ++round)
+          ASSERT_EQ(run(j.kernels, o).status, SUCL_SUCCESS);
+        EXPECT_EQ(in, bytes(40, static_cast<std::byte>(peer + 1)));
+      },
+      with_messages());
+}
+
 TEST(kernel_messages_in_place, replace_what_they_send) {
   for_devices(
       3, reach::all,

@@ -218,6 +218,8 @@ SUCL_INLINE void look(const Place& at, const message_job& j, message_board& boar
 }
 
 /// Moves what may move; a barrier. Tells whether there was something, and whether all is over.
+/// Sends come first, and wait for nobody: whoever has seen the header of lines waits for the lines,
+/// and two groups that did so before they sent theirs would wait for each other.
 struct found {
   bool any = false, over = true;
 };
@@ -225,13 +227,14 @@ template <class Place>
 SUCL_INLINE found move_all(const Place& at, const message_job& j, message_board& board) {
   using state = message_queue::state;
   found f;
-  for (int k = 0; k < j.queues; ++k) {
-    const message_queue& q = board.queues[k];
-    f.over = f.over && q.now == state::over;
-    if (q.now != state::may_move) continue;
-    f.any = true;
-    if (!move_piece(at, j, q)) board.cut_short = 1;
-  }
+  for (const bool sends : {true, false})
+    for (int k = 0; k < j.queues; ++k) {
+      const message_queue& q = board.queues[k];
+      f.over = f.over && q.now == state::over;
+      if (q.now != state::may_move || q.part.sends != sends) continue;
+      f.any = true;
+      if (!move_piece(at, j, q)) board.cut_short = 1;
+    }
   at.barrier();
   return f;
 }

@@ -301,10 +301,6 @@ bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept {
   }
 }
 
-bool needs_result_aside(const sucl_operation& o) noexcept {
-  return o.kind == SUCL_KIND_REDUCE_SCATTER && (o.flags & SUCL_FLAG_IN_PLACE) != 0;
-}
-
 kernel_launch make_launch(const sucl_operation& o, const job_setting& s) {
   maker m{o, s};
   m.describe();

@@ -39,6 +39,8 @@ kernel_launch make_launch(const sucl_operation& operation, const job_setting& se
 
 /// Whether the operation has to write its result elsewhere first: what it writes in place is not
 /// what it has given away by then.
-bool needs_result_aside(const sucl_operation& operation) noexcept;
+inline bool needs_result_aside(const sucl_operation& o) noexcept {
+  return o.kind == SUCL_KIND_REDUCE_SCATTER && (o.flags & SUCL_FLAG_IN_PLACE) != 0;
+}
 
 }  // namespace sucl::core
