@@ -33,4 +33,18 @@ constexpr sucl_backend table_of(const char* name, const char* description) {
   return t;
 }
 
+/// The same for one whose communicators are of a class, which has abort().
+template <class Comm>
+sucl_backend table_of(const char* name, const char* description,
+                      decltype(sucl_backend::query) query, decltype(sucl_backend::post) post,
+                      decltype(sucl_backend::test) test) {
+  sucl_backend t = table_of(name, description);
+  t.query = query;
+  t.comm_destroy = [](sucl_backend_comm* c) { delete reinterpret_cast<Comm*>(c); };
+  t.post = post;
+  t.test = test;
+  t.abort = [](sucl_backend_comm* c) { reinterpret_cast<Comm*>(c)->abort(); };
+  return t;
+}
+
 }  // namespace sucl::core

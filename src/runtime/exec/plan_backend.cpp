@@ -68,14 +68,9 @@ sucl_status query_between_nodes(sucl_state*, const sucl_query* q, sucl_capabilit
 }
 
 sucl_backend make_table(bool several_nodes) {
-  sucl_backend t =
-      table_of(plan_backend_name, "SuCL's own plans through memory that the ranks of a node share");
-  t.query = several_nodes ? query_between_nodes : query;
-  t.comm_destroy = [](sucl_backend_comm* c) { delete &of(c); };
-  t.post = post;
-  t.test = test;
-  t.abort = [](sucl_backend_comm* c) { of(c).abort(); };
-  return t;
+  return table_of<runner>(plan_backend_name,
+                          "SuCL's own plans through memory that the ranks of a node share",
+                          several_nodes ? query_between_nodes : query, post, test);
 }
 
 const sucl_backend& between_nodes() noexcept {

@@ -44,17 +44,6 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   return SUCL_SUCCESS;
 }
 
-sucl_backend make_table() {
-  sucl_backend t = table_of(kernel_backend_name,
-                            "SuCL's own kernels over memory that the devices of a node share");
-  t.query = query;
-  t.comm_destroy = [](sucl_backend_comm* c) { delete &of(c); };
-  t.post = post;
-  t.test = test;
-  t.abort = [](sucl_backend_comm* c) { of(c).abort(); };
-  return t;
-}
-
 kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int ranks) {
   constexpr std::uint64_t line = 128;
   kernels::lane_shape shape;
@@ -261,7 +250,9 @@ bool kernel_comm::test(void* token) {
 }
 
 const sucl_backend& kernel_backend() noexcept {
-  static const sucl_backend table = make_table();
+  static const sucl_backend table = table_of<kernel_comm>(
+      kernel_backend_name, "SuCL's own kernels over memory that the devices of a node share", query,
+      post, test);
   return table;
 }
 

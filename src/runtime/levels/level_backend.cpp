@@ -57,17 +57,6 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   return SUCL_SUCCESS;
 }
 
-sucl_backend make_table() {
-  sucl_backend t = table_of(level_backend_name,
-                            "steps within each node and between nodes, carried by other backends");
-  t.query = query;
-  t.comm_destroy = [](sucl_backend_comm* c) { delete &of(c); };
-  t.post = post;
-  t.test = test;
-  t.abort = [](sucl_backend_comm* c) { of(c).abort(); };
-  return t;
-}
-
 sucl_memory wider(const sucl_operation& o) { return std::max(o.send_memory, o.recv_memory); }
 
 }  // namespace
@@ -308,7 +297,9 @@ std::string level_comm::describe(const sucl_operation& o) {
 }
 
 const sucl_backend& level_backend() noexcept {
-  static const sucl_backend table = make_table();
+  static const sucl_backend table = table_of<level_comm>(
+      level_backend_name, "steps within each node and between nodes, carried by other backends",
+      query, post, test);
   return table;
 }
 

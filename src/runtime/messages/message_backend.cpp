@@ -54,21 +54,12 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   return transport.table->query(transport.state, q, answer);
 }
 
-sucl_backend make_table() {
-  sucl_backend t = table_of(message_backend_name,
-                            "sends and receives through memory that the ranks of a node share");
-  t.query = query;
-  t.comm_destroy = [](sucl_backend_comm* c) { delete &of(c); };
-  t.post = post;
-  t.test = test;
-  t.abort = [](sucl_backend_comm* c) { of(c).abort(); };
-  return t;
-}
-
 }  // namespace
 
 const sucl_backend& message_backend() noexcept {
-  static const sucl_backend table = make_table();
+  static const sucl_backend table = table_of<mailbox>(
+      message_backend_name, "sends and receives through memory that the ranks of a node share",
+      query, post, test);
   return table;
 }
 
