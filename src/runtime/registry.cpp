@@ -136,13 +136,14 @@ base::library load(const std::string& path, const std::vector<std::string>& dire
 template <class Entry>
 auto load_table(const contract& c, const std::string& path,
                 const std::vector<std::string>& directories) {
+  // The module's initialisers happen before what any thread does with it after this lock.
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   base::library library = load(path, directories);
   const auto entry = library.symbol_as<Entry>(c.symbol);
   const auto* table = entry(SUCL_ABI_MAJOR, SUCL_ABI_MINOR);
   check_table(c, table, path);
-  static std::mutex mutex;
   static auto& loaded = *new std::vector<base::library>;  // never destroyed, so never unloaded
-  const std::lock_guard lock(mutex);
   loaded.push_back(std::move(library));
   return table;
 }
