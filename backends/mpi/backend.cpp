@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -35,28 +36,39 @@ constexpr kind_row kinds[] = {
 constexpr sucl_kind kind_count = sizeof kinds / sizeof *kinds;
 static_assert(kind_count == SUCL_KIND_GROUP + 1);
 
+constexpr std::string_view any_platform = "*";
+
 #if defined(I_MPI_VERSION)
 
 // Intel MPI takes device memory where offload is switched on.
-bool library_takes_device_memory() {
+std::vector<std::string_view> memory_the_library_takes() {
   const char* offload = std::getenv("I_MPI_OFFLOAD");
-  return offload != nullptr && std::string_view(offload) != "0";
+  if (offload == nullptr || std::string_view(offload) == "0") return {};
+  return {any_platform};
 }
 
 #else
 
 // What the library says about itself. Which of these functions exist depends on the library, hence
 // dlsym; none of them touches memory.
-bool library_takes_device_memory() {
+std::vector<std::string_view> memory_the_library_takes() {
   int initialised = 0;
   // MPICH ends a process that asks it before.
-  if (MPI_Initialized(&initialised) != MPI_SUCCESS || !initialised) return false;
-  for (const char* name : {"MPIX_Query_cuda_support", "MPIX_Query_rocm_support",
-                           "MPIX_Query_hip_support", "MPIX_Query_ze_support"}) {
-    const auto ask = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, name));
-    if (ask != nullptr && ask() == 1) return true;
+  if (MPI_Initialized(&initialised) != MPI_SUCCESS || !initialised) return {};
+  struct question {
+    const char* platform;
+    const char* function;
+  };
+  constexpr question questions[] = {{"cuda", "MPIX_Query_cuda_support"},
+                                    {"hip", "MPIX_Query_rocm_support"},
+                                    {"hip", "MPIX_Query_hip_support"},
+                                    {"level_zero", "MPIX_Query_ze_support"}};
+  std::vector<std::string_view> taken;
+  for (const auto& [platform, function] : questions) {
+    const auto ask = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, function));
+    if (ask != nullptr && ask() == 1) taken.emplace_back(platform);
   }
-  return false;
+  return taken;
 }
 
 #endif
@@ -65,11 +77,9 @@ sucl_status apply(sucl_state& state, const sucl_setting& setting) {
   const std::string_view key = setting.key;
   const std::string_view value = setting.value;
   if (key == "device_memory") {
-    if (value == "direct" || value == "stage") {
-      state.direct_device_memory = value == "direct";
-      return SUCL_SUCCESS;
-    }
-    if (value == "probe") return SUCL_SUCCESS;
+    if (value == "direct") state.direct = {any_platform};
+    if (value == "stage") state.direct.clear();
+    if (value == "direct" || value == "stage" || value == "probe") return SUCL_SUCCESS;
     return fail(state.core, SUCL_ERROR_CONFIGURATION,
                 "device_memory = \"" + std::string(value) + "\" is not a value of the backend mpi",
                 "Use probe, direct or stage.");
@@ -98,16 +108,18 @@ sucl_status open(const sucl_core* core, const sucl_setting* settings, uint64_t s
     *state = nullptr;
     auto made = std::make_unique<sucl_state>();
     made->core = core;
-    made->direct_device_memory = library_takes_device_memory();
+    made->direct = memory_the_library_takes();
     made->limit = native_limit;
     made->limited = native_limit <= INT_MAX;
     for (uint64_t i = 0; i < setting_count; ++i) {
       const sucl_status status = apply(*made, settings[i]);
       if (status != SUCL_SUCCESS) return status;
     }
+    std::string takes;
+    for (const auto platform : made->direct) takes.append(" ").append(platform);
     core->log(SUCL_LOG_INFO, "mpi",
-              made->direct_device_memory ? "device memory goes to MPI directly"
-                                         : "device memory is staged: MPI does not take it");
+              takes.empty() ? "device memory is staged: MPI does not take it"
+                            : ("device memory goes to MPI directly; platforms:" + takes).c_str());
     *state = made.release();
     return sucl_status{SUCL_SUCCESS};
   });
@@ -115,13 +127,20 @@ sucl_status open(const sucl_core* core, const sucl_setting* settings, uint64_t s
 
 void close(sucl_state* state) { delete state; }
 
+bool takes_device_memory(const sucl_state& state, const sucl_query& query) {
+  const char* asked = SUCL_HAS_FIELD(&query, sucl_query, platform) ? query.platform : nullptr;
+  return std::any_of(state.direct.begin(), state.direct.end(), [&](std::string_view platform) {
+    return asked == nullptr || platform == any_platform || platform == asked;
+  });
+}
+
 sucl_status query(sucl_state* state, const sucl_query* query, sucl_capability* answer) {
   answer->supported = 0;
   answer->flags = 0;
   answer->max_count = state->limited ? state->limit : 0;
   if (query->kind < 0 || query->kind >= kind_count) return SUCL_SUCCESS;
   if (kinds[query->kind].reduces && !reducible(query->op, query->type)) return SUCL_SUCCESS;
-  answer->supported = query->memory != SUCL_MEMORY_DEVICE || state->direct_device_memory;
+  answer->supported = query->memory != SUCL_MEMORY_DEVICE || takes_device_memory(*state, *query);
   return SUCL_SUCCESS;
 }
 

@@ -10,12 +10,13 @@
 
 #include <cstddef>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 /// Process-wide state, read-only after open.
 struct sucl_state {
   const sucl_core* core;
-  bool direct_device_memory;
+  std::vector<std::string_view> direct;  ///< platforms whose memory MPI takes; "*": any
   std::uint64_t limit;  ///< most elements one MPI call may be told of; native_limit at most
   bool limited;         ///< whether `limit` can be met: 32-bit counts, or lowered by a setting
 };

@@ -22,14 +22,16 @@ std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
 wire_table::wire_table(std::string name, query_function query)
     : m_name(std::move(name)), m_query(std::move(query)) {}
 
-wire_table::wire_table(const channel& below)
-    : wire_table(below.table->name ? below.table->name : "", [below](const sucl_query& question) {
-        sucl_capability answer{};
-        answer.struct_size = sizeof(answer);
-        const sucl_status status = below.table->query(below.state, &question, &answer);
-        if (status != SUCL_SUCCESS) throw_last(status, below.table->name);
-        return answer;
-      }) {}
+wire_table::wire_table(const channel& below, std::string platform)
+    : wire_table(below.table->name ? below.table->name : "",
+                 [below, platform = std::move(platform)](sucl_query question) {
+                   sucl_capability answer{};
+                   answer.struct_size = sizeof(answer);
+                   question.platform = platform.c_str();
+                   const sucl_status status = below.table->query(below.state, &question, &answer);
+                   if (status != SUCL_SUCCESS) throw_last(status, below.table->name);
+                   return answer;
+                 }) {}
 
 const wire& wire_table::of(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) {
   if (is_message(kind)) kind = SUCL_KIND_SEND;

@@ -41,7 +41,8 @@ class wire_table {
 
   /// `name` is the backend's, for messages.
   SUCL_CORE_API wire_table(std::string name, query_function query);
-  SUCL_CORE_API explicit wire_table(const channel& below);
+  /// `platform` is that of this rank's device.
+  SUCL_CORE_API wire_table(const channel& below, std::string platform);
 
   /// How operations of this kind, type and op travel. Sends, receives and sendrecvs have one
   /// answer, because they meet each other. The reference stays valid.

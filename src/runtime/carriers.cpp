@@ -115,6 +115,7 @@ bool carriers::agree(const sucl_oob& oob, bool mine) const {
 void carriers::create(const base::config& settings, registry& backends, const sucl_oob& oob,
                       const topology& where, const environment& around) {
   m_size = static_cast<int>(where.members.size());
+  m_platform = where.members[static_cast<std::size_t>(where.rank)].platform;
   const auto platform = platform_of(where);
   m_table = compile(settings,
                     {platform, m_size, where.nodes, false, !where.device_memory_everywhere_on_host},
@@ -159,7 +160,7 @@ void carriers::create(const base::config& settings, registry& backends, const su
     carrier self;
     self.name = self_backend().name;
     self.via = self_channel();
-    self.wires = std::make_unique<wire_table>(self.via);
+    self.wires = std::make_unique<wire_table>(self.via, m_platform);
     m_all.push_back(std::move(self));
   }
   // The one that lends memory carries nothing.
@@ -238,7 +239,7 @@ bool carriers::agree_on(carrier& made, const sucl_oob& oob, std::string& obstacl
 void carriers::add_built_in(carrier made, std::size_t i, const base::config& settings,
                             const topology& where, const environment& around) {
   add_layers(made, settings, where, around);
-  made.wires = std::make_unique<wire_table>(made.via);
+  made.wires = std::make_unique<wire_table>(made.via, m_platform);
   m_all.push_back(std::move(made));
   m_by_index[i] = static_cast<int>(m_all.size()) - 1;
 }
@@ -423,7 +424,7 @@ std::string carriers::try_create(const backend_source& source, const base::confi
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
   if (source.name != memory_backend_name) add_layers(made, settings, where, around);
-  made.wires = std::make_unique<wire_table>(made.via);
+  made.wires = std::make_unique<wire_table>(made.via, m_platform);
   m_all.push_back(std::move(made));
   return {};
 }
@@ -522,6 +523,7 @@ std::string carriers::reach() const {
       q.type = SUCL_TYPE_UINT8;
       q.element_size = 1;
       q.memory = m;
+      q.platform = m_platform.c_str();
       sucl_capability a{};
       a.struct_size = sizeof a;
       if (!c.via.table->query(c.via.state, &q, &a) && a.supported)

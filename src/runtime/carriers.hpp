@@ -146,6 +146,7 @@ class carriers {
   std::string m_no_plans = "the backend plan is not enabled";
   selection_table m_table;
   int m_size = 1;
+  std::string m_platform;  ///< of this rank's device
 };
 
 }  // namespace sucl::core

@@ -105,8 +105,9 @@ sucl_status backend_comm::run(const sucl_operation& operation) {
   return status == SUCL_SUCCESS ? finish(request) : status;
 }
 
-bool backend_comm::supports(sucl_kind kind, sucl_type type, sucl_op op, sucl_memory memory) const {
-  sucl_query query{sizeof query, kind, type, op, memory, 0, 1};
+bool backend_comm::supports(sucl_kind kind, sucl_type type, sucl_op op, sucl_memory memory,
+                            const char* platform) const {
+  sucl_query query{sizeof query, kind, type, op, memory, 0, 1, platform};
   sucl_capability answer{sizeof answer, -1, 0, 0, 0};
   EXPECT_EQ(module().backend->query(m_state, &query, &answer), SUCL_SUCCESS);
   return answer.supported == 1;

@@ -67,8 +67,8 @@ class backend_comm {
   /// Posts only.
   sucl_status post(const sucl_operation& operation, sucl_request** request);
   sucl_status finish(sucl_request* request);
-  bool supports(sucl_kind kind, sucl_type type, sucl_op op,
-                sucl_memory memory = SUCL_MEMORY_SYSTEM) const;
+  bool supports(sucl_kind kind, sucl_type type, sucl_op op, sucl_memory memory = SUCL_MEMORY_SYSTEM,
+                const char* platform = nullptr) const;
 
  private:
   sucl_state* m_state = nullptr;

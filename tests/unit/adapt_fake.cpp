@@ -132,7 +132,8 @@ void fake_world::complain(const std::string& what) {
 
 void fake_world::check(int rank, const sucl_operation& op) {
   const auto asked = [&](sucl_memory memory) {
-    return answer({sizeof(sucl_query), op.kind, op.type, op.op, memory, 0, op.element_size});
+    return answer(
+        {sizeof(sucl_query), op.kind, op.type, op.op, memory, 0, op.element_size, "host"});
   };
   const std::string which =
       std::string(name(static_cast<kind>(op.kind))) + " of rank " + std::to_string(rank) + ": ";

@@ -72,7 +72,7 @@ class adapted_life : public testing::Test {
   }
 
   core::adaptation plan() {
-    core::wire_table wires(below);
+    core::wire_table wires(below, "host");
     return core::plan_adaptation(op, {}, wires, settings);
   }
   std::unique_ptr<core::adapted> make() {

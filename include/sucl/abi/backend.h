@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SUCL_ABI_MAJOR 1
-#define SUCL_ABI_MINOR 1
+#define SUCL_ABI_MINOR 2
 
 /** True if the struct that `ptr` points to is long enough to hold `field`. */
 #define SUCL_HAS_FIELD(ptr, type, field) \
@@ -231,6 +231,8 @@ typedef struct sucl_query {
   sucl_memory memory;
   uint32_t reserved;
   uint64_t element_size;
+  const char* platform; /**< canonical name of the platform whose memory it is: that of this rank's
+                           device, "host" without one; null: any. Since 1.2. */
 } sucl_query;
 
 /** Flags of an answer. */
