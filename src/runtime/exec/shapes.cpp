@@ -108,8 +108,8 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
   // processors, each of that costs a change of processes.
   for (const tuning_row& r : default_tuning())
     if (!where.crowded || r.memory != reach::read) rows.push_back(r);
-  // Two ranks move as much in one step as in two. The second step waits for lines that travel both ways,
-  // and where these are slow (docs/design/executor.md) that took three times as long.
+  // Two ranks move as much in one step as in two. The second step waits for lines that travel both
+  // ways, and where these are slow (docs/design/executor.md) that took three times as long.
   if (where.size == 2) {
     const auto two_shot = std::find_if(rows.begin(), rows.end(), [](const tuning_row& r) {
       return r.origin.empty() && r.recipe == "staged_two_shot";
