@@ -123,6 +123,21 @@ bool stalls_on_empty_blocks([[maybe_unused]] const call& c) {
 #endif
 }
 
+// MPICH 5.0's MPI_Reduce_scatter in place moves a rank's block to the front as if the two could not
+// overlap, which ends the program where they do. Every rank decides for all.
+bool overlaps_in_place([[maybe_unused]] const call& c) {
+#if defined(MPICH_VERSION) && !defined(I_MPI_VERSION)
+  if (!c.in_place()) return false;
+  std::uint64_t before = 0;
+  for (int r = 0; r < c.comm.size; ++r) {
+    const std::uint64_t count = c.operation.recv_counts[r];
+    if (before > 0 && before < count) return true;
+    before += count;
+  }
+#endif
+  return false;
+}
+
 }  // namespace
 
 sucl_status issue_barrier(call& c) {
@@ -159,7 +174,7 @@ sucl_status issue_allreduce(call& c) {
 
 sucl_status issue_reduce_scatter(call& c) {
   // Every rank has the same counts, so every rank decides the same.
-  if (!c.fits(total(c.operation.recv_counts, c.comm.size)))
+  if (!c.fits(total(c.operation.recv_counts, c.comm.size)) || overlaps_in_place(c))
     return reduce_each(
         c, varied_blocks(nullptr, c.operation.recv_counts, nullptr, c.operation.recv_memory));
   return SUCL_MPI_ISSUE(c, Reduce_scatter, Ireduce_scatter, c.input(), c.operation.recv,

@@ -512,6 +512,32 @@ TEST(device_memory, is_copied_by_mpi_beyond_the_limit) {
     EXPECT_EQ(sums[static_cast<std::size_t>(i)], module().size * (module().size + 1) / 2);
 }
 
+// A rank's block moves to the front, over elements of its own where what is before it is shorter.
+TEST(reduce_scatter, in_place_with_blocks_longer_than_what_is_before) {
+  backend_comm comm(module().world);
+  const auto size = static_cast<std::size_t>(module().size);
+  const auto rank = static_cast<std::size_t>(module().rank);
+  std::vector<std::uint64_t> counts(size, 70'003);
+  counts[0] = 10;
+  const std::size_t before = rank == 0 ? 0 : 10 + (rank - 1) * 70'003;
+  for (const bool blocking : {false, true}) {
+    std::vector<std::int32_t> data(10 + (size - 1) * 70'003);
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::int32_t>(i + rank);
+    sucl_operation o = make_operation(SUCL_KIND_REDUCE_SCATTER);
+    o.type = SUCL_TYPE_INT32;
+    o.op = SUCL_OP_SUM;
+    o.element_size = 4;
+    o.recv_counts = counts.data();
+    o.flags = SUCL_FLAG_IN_PLACE | (blocking ? SUCL_FLAG_MAY_BLOCK : 0);
+    o.recv = data.data();
+    ASSERT_EQ(comm.run(o), SUCL_SUCCESS) << module().error.message;
+    std::uint64_t wrong = 0;
+    for (std::size_t i = 0; i < counts[rank]; ++i)
+      wrong += data[i] != static_cast<std::int32_t>(size * (before + i) + size * (size - 1) / 2);
+    EXPECT_EQ(wrong, 0u) << (blocking ? "blocking" : "not blocking");
+  }
+}
+
 TEST(settings, are_checked) {
   mpi_module& m = module();
   const std::vector<sucl_setting> wrong{

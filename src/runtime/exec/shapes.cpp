@@ -105,9 +105,14 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
         rows.push_back(row_here(r, where));
   if (nodes > 1) return rows;
   // Who reads must know that its peers are there, and they wait for it: where ranks share
-  // processors, each of that costs a change of processes.
-  for (const tuning_row& r : default_tuning())
-    if (!where.crowded || r.memory != reach::read) rows.push_back(r);
+  // processors, each of that costs a change of processes. A long scatter is worth it: staged, all
+  // of its copies are the root's.
+  for (const tuning_row& r : default_tuning()) {
+    const bool scatters = r.kind == SUCL_KIND_SCATTER;
+    if (where.crowded && r.memory == reach::read && !scatters) continue;
+    rows.push_back(r);
+    if (where.crowded && scatters) rows.back().bytes.low = 64 * KiB;
+  }
   // Two ranks move as much in one step as in two. The second step waits for lines that travel both
   // ways, and where these are slow (docs/design/executor.md) that took three times as long.
   if (where.size == 2) {
