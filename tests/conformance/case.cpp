@@ -160,7 +160,8 @@ struct pair {
 // Chooses cases one after the other, each the best of a few random ones that fill a gap.
 class chooser {
  public:
-  chooser(const filter& f, std::uint64_t seed) : m_filter(f), m_state(seed + 1) {
+  chooser(const filter& f, std::uint64_t seed, int ranks)
+      : m_filter(f), m_turn(ranks % 2), m_state(seed + 1) {
     int start = 0;
     for (int i = 0; i < factors; ++i) {
       m_start[i] = start;
@@ -173,8 +174,7 @@ class chooser {
 
   std::vector<test_case> choose() {
     for (const auto& t : m_triples) {
-      const auto k = static_cast<kind>(t[0]);
-      if (k != kind::reduce && k != kind::allreduce && k != kind::scan) continue;
+      if (!reduces(static_cast<kind>(t[0])) || t[0] % 2 != m_turn) continue;
       test_case wanted = nothing();
       std::copy(t.begin(), t.end(), wanted.at.begin());
       add(wanted);
@@ -280,6 +280,7 @@ class chooser {
   std::size_t draw(std::size_t n) { return reference::mix(m_state, ++m_draws) % n; }
 
   const filter& m_filter;
+  int m_turn;
   std::uint64_t m_state;
   std::uint64_t m_draws = 0;
   std::array<int, factors> m_start{};
@@ -291,8 +292,8 @@ class chooser {
 
 }  // namespace
 
-std::vector<test_case> cover(const filter& f, std::uint64_t seed) {
-  return chooser(f, seed).choose();
+std::vector<test_case> cover(const filter& f, std::uint64_t seed, int ranks) {
+  return chooser(f, seed, ranks).choose();
 }
 
 }  // namespace sucl::conformance

@@ -93,7 +93,8 @@ struct filter {
 bool valid(const test_case& c);
 
 /// Cases in which every pair of values of two factors occurs that the API and the filter allow, and
-/// every type with every op for reduce, allreduce and scan. The same on every rank.
-std::vector<test_case> cover(const filter& f, std::uint64_t seed);
+/// every type with every op for each second kind that reduces: runs with an odd number of ranks
+/// take the one half of these kinds, runs with an even number the other. The same on every rank.
+std::vector<test_case> cover(const filter& f, std::uint64_t seed, int ranks);
 
 }  // namespace sucl::conformance

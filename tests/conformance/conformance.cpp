@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 namespace sucl::conformance {
@@ -120,7 +121,7 @@ const std::vector<profile>& profiles() {
 
 struct options {
   const profile* how = &profiles()[0];
-  std::uint64_t seed = 1;
+  std::optional<std::uint64_t> seed;  ///< unset: each combination of MPI, profile and ranks its own
   bool list = false;
   bool verbose = false;
   filter cases;
@@ -185,7 +186,7 @@ class suite {
   bool run() {
     check_carriers();
     check_carrier_of_messages();
-    const auto cases = cover(m_options.cases, m_options.seed);
+    const auto cases = cover(m_options.cases, seed(), ranks());
     const auto start = std::chrono::steady_clock::now();
     for (test_case c : cases) {
       c.messages_in_order = m_options.how->in_order != nullptr;
@@ -208,6 +209,14 @@ class suite {
  private:
   int rank() const { return m_places[0].comm.rank(); }
   int ranks() const { return m_places[0].comm.size(); }
+
+  std::uint64_t seed() const {
+    if (m_options.seed) return *m_options.seed;
+    std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+    for (const char c : m_mpi + " " + m_options.how->name + " " + std::to_string(ranks()))
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    return hash;
+  }
 
   // Otherwise a profile could test something else than it says.
   void check_carriers() {
