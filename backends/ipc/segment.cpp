@@ -171,6 +171,7 @@ void memory_destroy(sucl_backend_comm*, sucl_region* region) {
 
 sucl_status memory_read(sucl_backend_comm* comm, std::int32_t rank, void* to, std::uint64_t from,
                         std::uint64_t bytes) {
+  if (bytes == 0) return SUCL_SUCCESS;  // there need not be an address
   if (comm->same_process(rank)) {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return SUCL_SUCCESS;
