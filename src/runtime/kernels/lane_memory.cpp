@@ -11,6 +11,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -89,10 +91,16 @@ lane_memory::~lane_memory() {
   if (m_abandoned) {
     base::log(base::log_level::info, "kernels", "other ranks have not left a communicator: its ",
               "memory is kept");
-    static auto& kept = *new std::vector<std::shared_ptr<void>>;
-    kept.push_back(m_own.own);
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<std::pair<std::shared_ptr<void>, void*>>;
+    const std::lock_guard lock(mutex);
+    kept.emplace_back(m_own.own, m_host.handle);
     return;
   }
+  free_host();
+}
+
+void lane_memory::free_host() {
   for (void* memory : m_pinned)
     if (memory) m_device.release(memory);
   m_lender.table->memory_destroy(m_lender.comm, &m_host);
@@ -165,12 +173,14 @@ void lane_memory::make_host_lanes() {
   }
   const auto problems = gather(problem);
   const char worst = *std::max_element(problems.begin(), problems.end());
+  if (worst == 0) return;
+  unmap(m_own);
+  free_host();
   if (worst == 1)
     base::fail(errc::unavailable, "some ranks share no memory: they are on several nodes");
-  if (worst == 2)
-    base::fail(errc::unavailable,
-               "some ranks reach neither each other's device memory nor, from the device, memory "
-               "of the host");
+  base::fail(errc::unavailable,
+             "some ranks reach neither each other's device memory nor, from the device, memory "
+             "of the host");
 }
 
 std::string lane_memory::description() const {

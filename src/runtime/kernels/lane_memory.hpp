@@ -63,6 +63,7 @@ class lane_memory {
   mapped_piece map(std::uint64_t bytes);
   void unmap(mapped_piece& piece);
   void make_host_lanes();
+  void free_host();
   template <class T>
   std::vector<T> gather(const T& mine);
 
