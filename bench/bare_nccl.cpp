@@ -139,6 +139,8 @@ void bare_nccl::free_window(void* memory) {
   api.mem_free(memory);
 }
 
+void* bare_nccl::stream() const { return m_state->comm.stream; }
+
 void bare_nccl::finish() {
   auto& comm = m_state->comm;
   const xccl::on_device here(m_state->library.library.device, comm.context);

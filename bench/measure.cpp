@@ -32,9 +32,13 @@ int usual_iterations(std::uint64_t bytes) {
 constexpr double sample_us = 3000;
 constexpr int most_samples = 20;
 
+// On a device as many as surely fit its queue of work.
+constexpr double most_held = 50;
+
 struct series {
   const implementation* what = nullptr;
-  int batch = 0;  // calls in a sample, back to back; 0: each is waited for
+  int batch = 0;           // calls in a sample, back to back; 0: each is waited for
+  bool on_device = false;  // timed by the device
   int iterations = 0;
   std::vector<double> times;  // of this rank
   bool valid = true;          // on this rank
@@ -91,7 +95,8 @@ class point {
     std::vector<double> each{microseconds(clock::now() - begin) / samples};
     m_ranks.max(each);
     if (s.batch) {
-      s.batch = static_cast<int>(std::clamp(sample_us / std::max(each[0], 0.1), 4.0, 500.0));
+      const double most = s.on_device ? most_held : 500.0;
+      s.batch = static_cast<int>(std::clamp(sample_us / std::max(each[0], 0.1), 4.0, most));
       each[0] *= s.batch;
     }
     const double fitting = m_wanted.seconds * 1e6 / std::max(each[0], 0.1);
@@ -110,19 +115,45 @@ class point {
     while (static_cast<int>(s.times.size()) < target) {
       m_ranks.barrier();
       const auto begin = clock::now();
-      once(s);
-      s.times.push_back(microseconds(clock::now() - begin) / std::max(1, s.batch));
+      double time = 0;
+      if (s.on_device) {
+        time = once_on_device(s);
+      } else {
+        once(s);
+        time = microseconds(clock::now() - begin);
+      }
+      s.times.push_back(time / std::max(1, s.batch));
     }
     if (last) check(s);
   }
 
-  static std::string form_of(const series& s) { return s.batch ? "stream" : s.what->form; }
+  static std::string form_of(const series& s) {
+    if (s.on_device) return "device";
+    return s.batch ? "stream" : s.what->form;
+  }
 
  private:
   static void once(const series& s) {
     if (!s.batch) return s.what->run();
     for (int i = 0; i < s.batch; ++i) s.what->start();
     s.what->finish();
+  }
+
+  // The same by the device's clock: microseconds. The first one, which is not timed, lets all ranks
+  // begin together.
+  double once_on_device(const series& s) {
+    for (;;) {
+      s.what->clock->hold();
+      s.what->start();
+      s.what->clock->begin();
+      for (int i = 0; i < s.batch; ++i) s.what->start();
+      s.what->clock->end();
+      m_ranks.barrier();  // now all of it is issued everywhere
+      s.what->clock->release();
+      const auto time = s.what->clock->elapsed();
+      s.what->finish();
+      if (!m_ranks.anywhere(!time)) return *time;
+    }
   }
 
   const testbed& m_bed;
@@ -178,8 +209,9 @@ std::vector<outcome> measure(const testbed& bed, const problem& p, const options
   point here(bed, p, wanted, ranks, report);
   std::vector<series> all;
   for (const auto& one : bed.implementations) {
-    if (wanted.to_completion) all.push_back({&one, 0, 0, {}, true});
-    if (wanted.back_to_back && one.start) all.push_back({&one, 1, 0, {}, true});
+    if (wanted.to_completion) all.push_back({&one, 0, false, 0, {}, true});
+    if (wanted.back_to_back && one.start) all.push_back({&one, 1, false, 0, {}, true});
+    if (wanted.on_device && one.clock) all.push_back({&one, 1, true, 0, {}, true});
   }
   for (auto& s : all) here.prepare(s);
   const int rounds = rounds_for(all);

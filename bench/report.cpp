@@ -25,7 +25,7 @@ std::string print_time(double us) {
   return format(us < 9.995 ? "%.2f" : us < 999.5 ? "%.1f" : "%.0f", us);
 }
 
-bool back_to_back(const outcome& o) { return o.form == "stream"; }
+bool back_to_back(const outcome& o) { return o.form == "stream" || o.form == "device"; }
 
 std::string column_name(const outcome& o) {
   return o.name == "sucl" || back_to_back(o) ? o.name + " " + o.form : o.name;
@@ -48,6 +48,13 @@ double bus_bandwidth(const row& r) {
 }
 
 auto table_of(const row& r) { return std::tie(r.collective, r.memory, r.type, r.op, r.ranks); }
+
+// How the calls of a column were timed: "stream", "device", or "" for each by itself.
+std::string timing_of(const std::string& column) {
+  for (const char* timing : {"stream", "device"})
+    if (column.ends_with(std::string(" ") + timing)) return timing;
+  return {};
+}
 
 struct column {
   std::string title;
@@ -87,18 +94,20 @@ std::vector<column> columns_of(const std::vector<const row*>& rows) {
   }
   for (const auto& mine : names)
     for (const auto& other : names) {
-      const auto streams = [](const std::string& name) { return name.ends_with(" stream"); };
       const bool compared = mine.rfind("sucl ", 0) == 0 && other.rfind("sucl ", 0) != 0 &&
-                            streams(mine) == streams(other);
+                            timing_of(mine) == timing_of(other);
       if (!compared) continue;
       columns.push_back({mine.substr(5) + "/" + other, {}});
       for (const auto bytes : sizes)
         columns.back().cells.push_back(
             ratio_cell(find(rows, bytes, mine), find(rows, bytes, other)));
     }
-  // Where calls are timed back to back, how well the links are used.
+  // Where calls are timed back to back, how well the links are used; by the device's clock if that
+  // is there.
+  const bool device = std::any_of(names.begin(), names.end(),
+                                  [](const auto& name) { return timing_of(name) == "device"; });
   for (const auto& name : names) {
-    if (!name.ends_with(" stream")) continue;
+    if (timing_of(name) != (device ? "device" : "stream")) continue;
     columns.push_back({name.substr(0, name.find(' ')) + " GB/s", {}});
     for (const auto bytes : sizes) {
       const row* r = find(rows, bytes, name);

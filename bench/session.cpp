@@ -4,6 +4,8 @@
 
 #include "measure.hpp"
 
+#include "sycl/adaptivecpp.hpp"
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
@@ -113,6 +115,29 @@ int device_number(const sycl::queue& queue) {
 #endif
 }
 
+// The stream of a CUDA device that an in-order queue puts its commands on; null where there is none
+// to be had.
+template <class Handler = sycl::handler>
+void* stream_of(sycl::queue queue) {
+  void* stream = nullptr;
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  queue.submit([&](Handler& h) {
+    h.AdaptiveCpp_enqueue_custom_operation(
+        [&stream](sycl::interop_handle& handle) { stream = glue::stream_of(handle); });
+  });
+#else
+  if constexpr (glue::with_native_commands<Handler>)
+    queue.submit([&](Handler& h) {
+      h.ext_codeplay_enqueue_native_command([&stream](sycl::interop_handle handle) {
+        stream = reinterpret_cast<void*>(
+            handle.template get_native_queue<sycl::backend::ext_oneapi_cuda>());
+      });
+    });
+#endif
+  queue.wait();
+  return stream;
+}
+
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)
@@ -196,6 +221,7 @@ double memory_bandwidth(together& ranks, int size) {
     ranks.barrier();
     const auto begin = clock::now();
     std::memcpy(to.data(), from.data(), to.size());
+    asm volatile("" : : "r"(to.data()) : "memory");  // somebody might read it
     std::vector<double> took{std::chrono::duration<double>(clock::now() - begin).count()};
     ranks.max(took);
     best =
@@ -345,6 +371,15 @@ session_result run_session(const options& wanted, const std::string& flavour) {
       bare.reset();
     else
       at.bare = &*bare;
+  }
+  std::optional<device_clock> queue_clock, bare_clock;
+  if (wanted.on_device) {
+    void* stream = device_number(queue) >= 0 ? stream_of(queue) : nullptr;
+    if (ranks.anywhere(!stream))
+      base::fail(errc::unavailable, "the queue has no stream of a CUDA device to time",
+                 "Leave device out of --timing");
+    at.queue_clock = &queue_clock.emplace(device_number(queue), stream);
+    if (bare) at.bare_clock = &bare_clock.emplace(device_number(queue), bare->stream());
   }
   for (const memory_choice& m : wanted.memories) {
     if (m.where != memory::window || at.bare) continue;

@@ -24,7 +24,9 @@ statistics summarise(std::vector<double> times);
 /// What came of one implementation.
 struct outcome {
   std::string name;
-  std::string form;  ///< blocking or event; "stream" where calls were timed back to back
+  /// blocking or event; "stream" where calls were timed back to back, "device" where the device's
+  /// clock did it.
+  std::string form;
   int iterations = 0;
   statistics time;    ///< of the slowest rank in each iteration
   bool valid = true;  ///< on every rank

@@ -7,6 +7,7 @@
 
 #include "bare_nccl.hpp"
 #include "baseline.hpp"
+#include "device_clock.hpp"
 #include "options.hpp"
 #include "problem.hpp"
 
@@ -27,6 +28,8 @@ struct implementation {
   /// started without waiting.
   std::function<void()> start;
   std::function<void()> finish;
+  device_clock* clock =
+      nullptr;  ///< of the stream that start() puts all of the work on, if it does
 };
 
 /// Memory, and what works on it. Both are used by all implementations, so that they are measured on
@@ -44,6 +47,8 @@ struct workplace {
   const baseline* raw = nullptr;  ///< null: no comparisons with MPI
   bare_nccl* bare = nullptr;      ///< null: no comparisons with bare NCCL
   const options* wanted = nullptr;
+  device_clock* queue_clock = nullptr;  ///< of the communicator's queue
+  device_clock* bare_clock = nullptr;   ///< of bare NCCL's stream
 };
 
 testbed make_usm_testbed(const workplace& at, const problem& p, memory where);

@@ -105,6 +105,18 @@ struct regions {
   region recv;
 };
 
+// The clock of the communicator's queue, where that is where the work goes.
+device_clock* clock_of(const workplace& at, const problem& p) {
+  if (!at.queue_clock) return nullptr;
+  const std::string how = at.comm.explain(p.of, p.bytes(), p.element, p.reduction);
+  const auto from = how.rfind("by event ");
+  for (const char* carrier : {"kernels", "nccl"}) {
+    const std::string by = from == std::string::npos ? "carried by " : "by event ";
+    if (how.find(by + carrier) != std::string::npos) return at.queue_clock;
+  }
+  return nullptr;
+}
+
 template <class T>
 void add_library(testbed& bed, const workplace& at, const problem& p,
                  const std::shared_ptr<regions>& memory) {
@@ -140,7 +152,7 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
            call(*comm, p, *arrays, static_cast<const T*>(memory->send.data()),
                 static_cast<T*>(memory->recv.data()));
          },
-         [library = at.comm] { library.wait(); }});
+         [library = at.comm] { library.wait(); }, clock_of(at, p)});
   }
 }
 
@@ -192,8 +204,8 @@ testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory wh
       auto* nccl = at.bare;
       const auto start = [nccl, memory, bare] { nccl->start(*bare); };
       const auto finish = [nccl] { nccl->finish(); };
-      bed.implementations.push_back(
-          {"nccl", "blocking", [start, finish] { start(), finish(); }, start, finish});
+      bed.implementations.push_back({"nccl", "blocking", [start, finish] { start(), finish(); },
+                                     start, finish, at.bare_clock});
     }
   }
   return bed;

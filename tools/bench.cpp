@@ -84,7 +84,8 @@ handles define(CLI::App& app, written& w) {
   add("--against", w.against, "LIST",
       "Compare with mpi, host-accessor, nccl, or none (mpi,host-accessor)");
   add("--timing", w.timing, "LIST",
-      "call: until the result is there; stream: back to back, on average (call)");
+      "call: until the result is there; stream: back to back, on average; device: the same by the "
+      "GPU's clock (call)");
   add("--queue", w.queue, "KIND", "in-order or out-of-order (in-order with --device gpu)");
   add("--sizes", w.sizes, "LIST", "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples, 0,8,1Ki (4:1Mi)");
   add("--types", w.types, "LIST", "Element types, as in fp32 or float32 (fp32)");
@@ -184,11 +185,14 @@ bench::options read(const written& w, const handles& h) {
                   [](const bench::memory_choice& m) { return m.where == bench::memory::window; });
   if (windows && !o.against_nccl)
     wrong_usage("--memory window is memory of bare NCCL: it needs --against nccl.");
-  const words timing = read_words(w.timing, {"call", "stream"}, "--timing", "timing");
+  const words timing = read_words(w.timing, {"call", "stream", "device"}, "--timing", "timing");
   o.to_completion = contains(timing, "call");
   o.back_to_back = contains(timing, "stream");
+  o.on_device = contains(timing, "device");
   check_word(w.queue, {"auto", "in-order", "out-of-order"}, "queue");
   o.in_order = w.queue == "in-order" || (w.queue == "auto" && w.device == "gpu");
+  if (o.on_device && !o.in_order)
+    wrong_usage("--timing device times one stream: it needs --queue in-order (or --device gpu).");
   o.sizes = read_option("--sizes", [&] { return base::parse_byte_sequence(w.sizes); });
   o.types = read_names(base::split(w.types, ','), all_types(), "element type", type_aliases);
   o.ops = read_names(base::split(w.ops, ','), all_ops(), "reduction operator");

@@ -32,6 +32,24 @@ class item_place {
   int group() const { return m_group; }
   int groups() const { return m_groups; }
 
+  /// Work items that act together, from thread() on a multiple of it; 1: none do.
+#ifdef __CUDA_ARCH__
+  static constexpr int warp = 32;
+  void converge() const { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
+  bool all_of_warp(bool ok) const {
+    std::uint32_t all;
+    asm volatile(
+        "{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.all.pred p, p, 0xffffffff; "
+        "selp.u32 %0, 1, 0, p; }"
+        : "=r"(all)
+        : "r"(static_cast<std::uint32_t>(ok))
+        : "memory");
+    return all != 0;
+  }
+#else
+  static constexpr int warp = 1;
+#endif
+
   void barrier() const {
 #ifdef __CUDA_ARCH__
     asm volatile("barrier.sync 0;" : : : "memory");

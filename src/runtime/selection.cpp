@@ -38,8 +38,7 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
   }
 }
 
-// Messages that kernels carry faster than the libraries of the vendors. Between two ranks a push to
-// the other is all that there is to do; long gathers and scatters are the same with a library.
+// Messages that kernels carry faster than the libraries of the vendors: all between two ranks.
 // Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu.md); for
 // more nothing was measured, and only short messages go by kernels.
 std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
@@ -57,7 +56,6 @@ std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scop
       case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {{}};
       default: return {{0, lines / 2}};
     }
-  if (what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER) return {{0, mebi}};
   return {{}};
 }
 

@@ -4,6 +4,7 @@
 #include "sycl/adaptivecpp.hpp"
 #include "sycl/gate.hpp"
 #include "sycl/kernel_launcher.hpp"
+#include "sycl/packing.hpp"
 #include "sycl/state.hpp"
 #include "sycl/step_launcher.hpp"
 
@@ -88,6 +89,7 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   m_levels = std::make_unique<step_launcher>(*this);
   m_pinned = std::make_unique<pinned_memory>(m_copies);
   m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());
+  if (has_kernels_for(d)) m_packed = std::make_unique<packed_memory>(queue);
 #ifdef SYCL_IMPLEMENTATION_ACPP
   m_gates = std::make_unique<glue::gates>(queue, *m_pinned);
 #endif

@@ -24,6 +24,7 @@ namespace sucl::glue {
 
 class communicator_state;
 class gates;
+class packed_memory;
 
 /// One queue's device: where pointers point, and copies for staging.
 class device : public std::enable_shared_from_this<device> {
@@ -55,6 +56,8 @@ class device : public std::enable_shared_from_this<device> {
 
   /// Of a device with native streams; else null.
   stream_tracker* streams() { return m_streams.get(); }
+  /// Of a device with native streams and kernels; else null.
+  packed_memory* packed() { return m_packed.get(); }
 #ifdef SYCL_IMPLEMENTATION_ACPP
   /// Of a device with native streams; else null.
   glue::gates* gate() { return m_gates.get(); }
@@ -80,6 +83,7 @@ class device : public std::enable_shared_from_this<device> {
   std::unique_ptr<core::kernel_device> m_kernels;
   std::unique_ptr<core::level_queue> m_levels;
   std::unique_ptr<pinned_memory> m_pinned;
+  std::unique_ptr<packed_memory> m_packed;
 #ifdef SYCL_IMPLEMENTATION_ACPP
   std::unique_ptr<glue::gates> m_gates;
 #endif

@@ -6,6 +6,7 @@
 #include "base/library.hpp"
 #include "kernels/collective/collective.hpp"
 #include "kernels/message/message.hpp"
+#include "runtime/kernels/nvlink.hpp"
 #include "sycl/adaptivecpp.hpp"
 
 #include <algorithm>
@@ -311,6 +312,12 @@ core::kernel_device::identity_type kernel_launcher::identity() {
     return {};  // an old driver
   }
   return who;
+}
+
+// Not over PCI Express, nor by what is not known to.
+bool kernel_launcher::keeps_lines_whole(const identity_type& peer) {
+  return backend_name(m_queue.get_device()).find("cuda") != std::string::npos &&
+         core::linked_by_nvlink(identity(), peer);
 }
 
 void kernel_launcher::drain() {

@@ -9,6 +9,7 @@
 #include "runtime/kernels/jobs.hpp"
 #include "sycl/adaptivecpp.hpp"
 #include "sycl/kernel_launcher.hpp"
+#include "sycl/packing.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -185,6 +186,7 @@ std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::
   auto* device = state.on_device();
   if (!device || !device->streams()) return std::nullopt;
   collect_retired();
+  if (auto done = start_packed(state, queue, record, shape, buffers, deps)) return done;
   // Kernels of messages, and those whose result is put aside, need addresses when they are
   // launched; of buffers they are known to a command of the device only.
   const bool by_address = core::is_point_to_point(record.kind) || core::needs_result_aside(record);

@@ -181,6 +181,44 @@ TEST_F(device, returns_while_a_long_kernel_runs_on_buffers) {
   EXPECT_FALSE(k.gave_up());
 }
 
+// Blocks are packed and unpacked by kernels: neither does the call wait, nor is anything touched
+// besides them.
+TEST_F(device, returns_while_a_long_kernel_runs_on_blocks) {
+  constexpr size_t rows = 37, columns = 53, high = 20, wide = 31;
+  for (auto* q : {&j.queue, &j.in_order}) {
+    auto& comm = q == &j.queue ? j.world : j.in_order_world;
+    sycl::buffer<int, 2> x{sycl::range<2>(rows, columns)}, y{sycl::range<2>(rows, columns)};
+    const int mine = rank + 1;
+    // Memory for what is packed comes with the first call.
+    comm.allreduce(block<int, 2>(x, {5, 7}, {high, wide}), block<int, 2>(y, {11, 3}, {high, wide}),
+                   op::sum)
+        .wait();
+    long_kernel k(*q);
+    q->submit([&](sycl::handler& h) {
+      h.depends_on(k.event());
+      sycl::accessor a(x, h, sycl::write_only, sycl::no_init);
+      sycl::accessor b(y, h, sycl::write_only, sycl::no_init);
+      h.parallel_for(sycl::range<2>(rows, columns), [=](sycl::id<2> i) {
+        a[i] = mine * static_cast<int>(i[0] * columns + i[1]);
+        b[i] = -1;
+      });
+    });
+    auto done = comm.allreduce(block<int, 2>(x, {5, 7}, {high, wide}),
+                               block<int, 2>(y, {11, 3}, {high, wide}), op::sum);
+    auto again = comm.allreduce(block<int, 2>(y, {11, 3}, {high, wide}), op::max);
+    EXPECT_FALSE(is_complete(again));
+    k.end();
+    sycl::host_accessor got(y, sycl::read_only);
+    for (size_t r = 0; r < rows; ++r)
+      for (size_t c = 0; c < columns; ++c) {
+        const bool inside = r >= 11 && r < 11 + high && c >= 3 && c < 3 + wide;
+        const int from = static_cast<int>((r - 11 + 5) * columns + c - 3 + 7);
+        ASSERT_EQ((got[{r, c}]), inside ? sum() * from : -1) << r << ", " << c;
+      }
+    EXPECT_FALSE(k.gave_up());
+  }
+}
+
 // An operation that the vendor's library lacks goes through the host: in order all the same.
 TEST_F(device, what_the_host_carries_comes_in_order) {
   for (auto* q : {&j.queue, &j.in_order}) {

@@ -60,6 +60,7 @@ TEST_P(kernels_with, agree_with_the_definitions) {
       compare(j, seed + 1000u * static_cast<unsigned>(j.info.size), nullptr, 0);
     EXPECT_GT(j.device.used[0], 0);
     EXPECT_GT(j.device.used[1], 0);
+    EXPECT_EQ(j.device.used[4] > 0, how == reach::all);
     if (j.info.size > 2) {
       EXPECT_GT(j.device.used[2], 0);
       EXPECT_GT(j.device.used[3], 0);

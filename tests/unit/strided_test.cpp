@@ -1,6 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/strided.hpp"
+#include "kernels/block/block.hpp"
 
 #include <gtest/gtest.h>
 
@@ -93,6 +94,55 @@ TEST(strided, packs_and_unpacks_any_part) {
           ASSERT_EQ(into, wanted);
         }
     }
+}
+
+/// One work item of 2 groups of 3.
+struct item {
+  int number;
+  int thread() const { return number % 3; }
+  int threads() const { return 3; }
+  int group() const { return number / 3; }
+  int groups() const { return 2; }
+};
+
+template <class Unit>
+void compare_on_devices(const strided& s, std::uint64_t n) {
+  const auto elements = s.extent[0] * s.extent[1] * s.extent[2];
+  std::vector<Unit> array(elements * s.element_size / sizeof(Unit) + 1);
+  auto* bytes = reinterpret_cast<unsigned char*>(array.data());
+  for (std::size_t i = 0; i < array.size() * sizeof(Unit); ++i)
+    bytes[i] = static_cast<unsigned char>(i * 7);
+  std::vector<Unit> dense(n * s.element_size / sizeof(Unit)), wanted = dense;
+  sucl::base::pack(s, wanted.data(), array.data(), 0, n);
+  const auto shape = sucl::kernels::shape_of(s, n, sizeof(Unit));
+  for (int i = 0; i < 6; ++i) sucl::kernels::pack(item{i}, shape, dense.data(), array.data());
+  EXPECT_EQ(dense, wanted);
+  for (Unit& unit : dense) unit = static_cast<Unit>(~unit);
+  auto changed = array;
+  sucl::base::unpack(s, changed.data(), dense.data(), 0, n);
+  for (int i = 0; i < 6; ++i) sucl::kernels::unpack(item{i}, shape, array.data(), dense.data());
+  EXPECT_EQ(array, changed);
+}
+
+TEST(strided, is_packed_by_work_items_too) {
+  for (strided s : shapes())
+    for (std::uint64_t size : {1, 2, 12}) {
+      s.element_size = size;
+      for (std::uint64_t n = 0; n <= s.count(); n += std::max<std::uint64_t>(1, s.count() / 3)) {
+        compare_on_devices<std::uint8_t>(s, n);
+        if (size % 2 == 0) compare_on_devices<std::uint16_t>(s, n);
+        if (size % 4 == 0) compare_on_devices<std::uint32_t>(s, n);
+      }
+    }
+}
+
+TEST(strided, has_the_largest_unit_that_fits) {
+  using sucl::kernels::unit_of;
+  EXPECT_EQ(unit_of({{1, 8, 8}, {0, 0, 4}, {1, 8, 4}, 4}, 16), 16u);
+  EXPECT_EQ(unit_of({{1, 8, 8}, {0, 0, 2}, {1, 8, 4}, 4}, 16), 8u);
+  EXPECT_EQ(unit_of({{1, 8, 9}, {0, 0, 4}, {1, 8, 4}, 4}, 16), 4u);
+  EXPECT_EQ(unit_of({{1, 8, 9}, {0, 1, 3}, {1, 7, 5}, 2}, 16), 2u);
+  EXPECT_EQ(unit_of({{1, 8, 8}, {0, 0, 4}, {1, 8, 4}, 3}, 16), 4u);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct thread_group {
 /// A work item.
 struct thread_place {
   thread_group* in;
+  static constexpr int warp = 1;
   int m_thread, m_threads, m_group, m_groups;
   int thread() const { return m_thread; }
   int threads() const { return m_threads; }
@@ -196,6 +197,8 @@ core::kernel_settings small_lanes() {
   core::kernel_settings s(2);
   s.small = 512;
   s.staging = 16 << 10;
+  s.wide_from = 700;
+  s.wide = 2 << 10;
   s.shared = 3 << 10;
   s.two_shot = 4 << 10;
   s.direct = 2 << 10;

@@ -30,6 +30,7 @@ class thread_device final : public core::kernel_device {
   void write(void* to, const void* from, std::uint64_t bytes) override;
   void* pin(void* memory, std::uint64_t) override { return memory; }
   void release(void*) override {}
+  bool keeps_lines_whole(const identity_type&) override { return true; }
   void* launch(const core::kernel_launch& kernel, void*) override;
   void* launch(const core::message_launch& kernel, void*) override;
   bool test(void* token) override;
@@ -37,7 +38,7 @@ class thread_device final : public core::kernel_device {
     if (m_last.valid()) m_last.wait();
   }
 
-  std::array<std::atomic<int>, 4> used{};  ///< kernels of each way
+  std::array<std::atomic<int>, 5> used{};  ///< kernels of each way
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once
 

@@ -14,7 +14,7 @@ namespace sucl::kernels {
 // ---- in lines: the data is there as soon as it is seen, and no work item waits for another
 
 SUCL_INLINE quad poll_quad(const job& j, const std::byte* lines, std::uint64_t at, bool& ok) {
-  return wait_for_quad(j, lines + 2 * at, static_cast<std::uint32_t>(j.epoch), ok);
+  return wait_for_quad<line_row>(j, lines, at, static_cast<std::uint32_t>(j.epoch), ok);
 }
 
 template <class Amounts, class Place>
@@ -24,11 +24,11 @@ SUCL_INLINE void push_lines(const Place& at, const exchange_job<Amounts>& j, con
   const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
   const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * size;
   for (int k = 1; k < j.ranks; ++k) {
-    const int q = (j.rank + k) % j.ranks;
+    const int q = peer(j, k);
     const std::uint64_t bytes = j.send.bytes(q);
-    std::byte* lines = j.with->out[q] + lines_at(j);
+    std::byte* lines = lane_to(j, q) + lines_at(j);
     for (std::uint64_t p = first; p < bytes; p += stride)
-      push_quad(lines + 2 * p, load_quad(m.send + j.send.at(q) + p, bytes - p), flag);
+      push_quad<line_row>(lines, p, load_quad(m.send + j.send.at(q) + p, bytes - p), flag);
   }
 }
 
@@ -47,19 +47,19 @@ SUCL_INLINE void exchange_small(const Place& at, const exchange_job<Amounts>& j,
       quad result[1];
       folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
         return s == j.rank ? load_quad(own + p, j.fold_bytes - p)
-                           : poll_quad(j, j.with->in[s] + lines_at(j), p, ok);
+                           : poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
       });
       if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result[0], j.fold_bytes - p);
     }
   } else {
     for (int k = 0; k < j.ranks; ++k) {
-      const int s = (j.rank + k) % j.ranks;
+      const int s = peer(j, k);
       const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
       std::byte* to = m.recv + j.recv.at(s);
       if (s == j.rank && to == own) continue;
       for (std::uint64_t p = first; p < bytes && ok; p += stride) {
         const quad v = s == j.rank ? load_quad(own + p, bytes - p)
-                                   : poll_quad(j, j.with->in[s] + lines_at(j), p, ok);
+                                   : poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
         if (ok) store_quad(to + p, v, bytes - p);
       }
     }
@@ -102,11 +102,11 @@ SUCL_INLINE bool push_piece(const Place& at, const exchange_job<Amounts>& j, con
     return false;
   bool any = false;
   for (int k = 1; k < j.ranks; ++k) {
-    const int q = (j.rank + k) % j.ranks;
+    const int q = peer(j, k);
     if (!has(q)) continue;
     any = true;
-    copy(at, j.with->out[q] + stage_at(j) + cut.place(step),
-         m.send + j.send.at(q) + cut.begin(step), cut.length(step, j.send.bytes(q)));
+    copy(at, lane_to(j, q) + stage_at(j) + cut.place(step), m.send + j.send.at(q) + cut.begin(step),
+         cut.length(step, j.send.bytes(q)));
   }
   if (any) tell(at, j, word::ready, step + 1, has);
   return true;
@@ -123,15 +123,15 @@ SUCL_INLINE bool take_piece(const Place& at, const exchange_job<Amounts>& j, con
     std::byte* to = m.recv + j.recv.at(j.rank) + begin;
     fold_memory places;
     for (int s = 0; s < j.folded_ranks; ++s)
-      places.add_source(s == j.rank ? own + begin : j.with->in[s] + stage);
+      places.add_source(s == j.rank ? own + begin : lane_from(j, s) + stage);
     places.add_target(to);
     fold(at, j, folder, cut.length(step, j.fold_bytes), places);
   } else {
     for (int k = 0; k < j.ranks; ++k) {
-      const int s = (j.rank + k) % j.ranks;
+      const int s = peer(j, k);
       std::byte* to = m.recv + j.recv.at(s);
       if (s != j.rank)
-        copy(at, to + begin, j.with->in[s] + stage, cut.length(step, j.recv.bytes(s)));
+        copy(at, to + begin, lane_from(j, s) + stage, cut.length(step, j.recv.bytes(s)));
       else if (to != own)
         copy(at, to + begin, own + begin, cut.length(step, j.own_bytes));
     }
@@ -174,17 +174,17 @@ constexpr word key_word(const job& j, side s) {
 template <class Place>
 SUCL_INLINE bool compare_keys(const Place& at, const job& j, bool* all) {
   each_peer(at, j, [&](int q) {
-    store_relaxed(word_of(j.with->out[q], key_word(j, side::send), at.group()), j.send_key);
-    store_relaxed(word_of(j.with->out[q], key_word(j, side::recv), at.group()), j.recv_key);
-    store_release(word_of(j.with->out[q], word::entered, at.group()), step_of(j, 1));
+    store_relaxed(word_of(lane_to(j, q), key_word(j, side::send), at.group()), j.send_key);
+    store_relaxed(word_of(lane_to(j, q), key_word(j, side::recv), at.group()), j.recv_key);
+    store_release(word_of(lane_to(j, q), word::entered, at.group()), step_of(j, 1));
   });
   const auto everybody = [](int) { return true; };
   if (!hear(at, j, word::entered, 1, everybody)) return false;
   bool mapped = j.send_key != 0 && j.recv_key != 0;
   each_peer(at, j, [&](int q) {
     mapped = mapped &&
-             load_relaxed(word_of(j.with->in[q], key_word(j, side::send), at.group())) != 0 &&
-             load_relaxed(word_of(j.with->in[q], key_word(j, side::recv), at.group())) != 0;
+             load_relaxed(word_of(lane_from(j, q), key_word(j, side::send), at.group())) != 0 &&
+             load_relaxed(word_of(lane_from(j, q), key_word(j, side::recv), at.group())) != 0;
   });
   *all = at.together(mapped);
   return true;
@@ -193,7 +193,7 @@ SUCL_INLINE bool compare_keys(const Place& at, const job& j, bool* all) {
 /// A peer's memory.
 template <class Place>
 SUCL_INLINE std::byte* mapped_memory(const Place& at, const job& j, int q, side s) {
-  const std::uint64_t k = load_relaxed(word_of(j.with->in[q], key_word(j, s), at.group()));
+  const std::uint64_t k = load_relaxed(word_of(lane_from(j, q), key_word(j, s), at.group()));
   return const_cast<std::byte*>(j.mapped[((k >> 48) - 1) * most_ranks + static_cast<unsigned>(q)]) +
          (k & 0xffffffffffffu);
 }

@@ -46,10 +46,13 @@ inline constexpr std::uint64_t words_bytes =
 
 /// Sizes of a lane, in bytes, the same on every rank.
 struct lane_shape {
-  std::uint64_t small = 0;  ///< most data that goes through lines, of one half
+  std::uint64_t small = 0;  ///< most data that goes through lines, of one half; of rows
+  std::uint64_t wide = 0;   ///< wide lines, of one half; 0: there are none
   std::uint64_t stage = 0;  ///< staging memory, of one half
   message_shape messages;   ///< behind them
-  constexpr std::uint64_t of_collectives() const { return words_bytes + 2 * (2 * small + stage); }
+  constexpr std::uint64_t of_collectives() const {
+    return words_bytes + 2 * (2 * small + wide + stage);
+  }
   constexpr std::uint64_t bytes() const { return of_collectives() + messages.bytes(); }
 };
 
@@ -61,12 +64,26 @@ enum class way : std::int32_t {
   /// brought from there to the others: in pieces, or, where all of the memory is mapped, directly.
   two_shot,
   small_two_shot,  ///< the same in lines, each slice as a whole
+  wide,            ///< as small, in wide lines
 };
+
+/// Quads whose first lines lie together, and then their second ones.
+inline constexpr std::uint64_t line_row = 512;
+
+/// A wide line: what eight neighbouring work items store at once, 15 words of data and the number
+/// of the operation. A device must keep such a store whole: over NVLink they do.
+inline constexpr std::uint64_t wide_line = 128, wide_data = 120;
+inline constexpr int wide_parts = 8;
+/// Memory for so much data in wide lines, in whole rows of 32 work items.
+constexpr std::uint64_t wide_bytes(std::uint64_t data) {
+  constexpr std::uint64_t row = 4 * wide_data;
+  return (data + row - 1) / row * 4 * wide_line;
+}
 
 /// The slice of a rank in a small_two_shot.
 constexpr std::uint64_t line_slice(std::uint64_t bytes, int ranks) {
-  constexpr std::uint64_t unit = 16;
   const auto n = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t unit = bytes < n * line_row ? 16 : line_row;
   return ((bytes + n - 1) / n + unit - 1) / unit * unit;
 }
 
@@ -103,8 +120,10 @@ struct job {
   std::uint64_t epoch;
   std::uint64_t
       await;  ///< peers must have begun this operation before this one writes; 0: they have
-  std::uint64_t small, stage;  ///< of the lanes: see lane_shape
-  std::uint64_t bytes;         ///< of the message of a two_shot
+  std::byte* pair_out;  ///< of two ranks, the lane to the other one and from it
+  const std::byte* pair_in;
+  std::uint64_t small, wide, stage;  ///< of the lanes: see lane_shape
+  std::uint64_t bytes;               ///< of the message of a two_shot
   std::uint64_t slot;  ///< of staging memory: the most of a piece or slice, the same everywhere
   std::uint64_t fold_bytes;  ///< of the result; 0: this rank combines nothing
   std::uint64_t own_bytes;   ///< what this rank has for itself, in the send memory

@@ -128,6 +128,38 @@ SUCL_INLINE bool load_line(const std::byte* line, std::uint32_t flag, std::uint3
 #endif
 }
 
+/// Sixteen bytes of a wide line: whole on GPUs, two words elsewhere.
+SUCL_INLINE void store_volatile(std::byte* to, const quad& q) {
+#ifdef __CUDA_ARCH__
+  asm volatile("st.volatile.v4.u32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(to), "r"(q.word[0]), "r"(q.word[1]), "r"(q.word[2]), "r"(q.word[3])
+               : "memory");
+#else
+  auto* words = reinterpret_cast<std::uint64_t*>(to);
+  store_relaxed(words, q.word[0] | std::uint64_t{q.word[1]} << 32);
+  store_relaxed(words + 1, q.word[2] | std::uint64_t{q.word[3]} << 32);
+#endif
+}
+
+SUCL_INLINE quad load_volatile(const std::byte* from) {
+  quad q;
+#ifdef __CUDA_ARCH__
+  asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(q.word[0]), "=r"(q.word[1]), "=r"(q.word[2]), "=r"(q.word[3])
+               : "l"(from)
+               : "memory");
+#else
+  const auto* words = reinterpret_cast<const std::uint64_t*>(from);
+  const std::uint64_t a = load_relaxed(words), b = load_relaxed(words + 1);
+  q.word[0] = static_cast<std::uint32_t>(a);
+  q.word[1] = static_cast<std::uint32_t>(a >> 32);
+  q.word[2] = static_cast<std::uint32_t>(b);
+  q.word[3] = static_cast<std::uint32_t>(b >> 32);
+#endif
+  return q;
+}
+
 /// Loads and stores of aligned quads that are touched once. They take no place in a processor's own
 /// cache: with that, stores to another device are half as fast again.
 SUCL_INLINE quad load_whole(const std::byte* from) {
@@ -180,6 +212,24 @@ SUCL_INLINE quad load_quad(const std::byte* from, std::uint64_t valid) {
   if (valid >= sizeof(quad) && reinterpret_cast<std::uintptr_t>(from) % sizeof(quad) == 0)
     return load_whole(from);
   return load_bytes(from, valid);
+}
+
+/// The same for quads of which every second one lies on 8 bytes only.
+SUCL_INLINE quad load_words(const std::byte* from, std::uint64_t valid) {
+  if (reinterpret_cast<std::uintptr_t>(from) % 8 != 0 || valid < 8) return load_bytes(from, valid);
+  const auto* words = reinterpret_cast<const std::uint64_t*>(from);
+  if (valid > 8 && valid < sizeof(quad)) return load_bytes(from, valid);
+  const std::uint64_t a = words[0], b = valid > 8 ? words[1] : 0;
+  return {static_cast<std::uint32_t>(a), static_cast<std::uint32_t>(a >> 32),
+          static_cast<std::uint32_t>(b), static_cast<std::uint32_t>(b >> 32)};
+}
+
+SUCL_INLINE void store_words(std::byte* to, const quad& q, std::uint64_t valid) {
+  const bool whole = valid == 8 || valid >= sizeof q;
+  if (reinterpret_cast<std::uintptr_t>(to) % 8 != 0 || !whole) return store_bytes(to, q, valid);
+  auto* words = reinterpret_cast<std::uint64_t*>(to);
+  words[0] = q.word[0] | std::uint64_t{q.word[1]} << 32;
+  if (valid > 8) words[1] = q.word[2] | std::uint64_t{q.word[3]} << 32;
 }
 
 /// Stores it, of the last one of a message only `valid` bytes.

@@ -50,22 +50,49 @@ SUCL_INLINE bool wait_for_word(const job& j, const std::uint64_t* place, std::ui
   return wait_for(j, [&] { return load_acquire(place) >= wanted; });
 }
 
-/// A quad in two lines.
-SUCL_INLINE void push_quad(std::byte* line, const quad& v, std::uint32_t flag) {
+/// Where a quad of data lies in lines: its second line `Row` bytes behind the first. With the quads
+/// of a row of neighbouring work items together, each of their stores fills whole lines of caches
+/// and links.
+template <std::uint64_t Row>
+constexpr std::uint64_t line_place(std::uint64_t at) {
+  return at / Row * 2 * Row + at % Row;
+}
+inline constexpr std::uint64_t no_row = sizeof(quad);
+
+/// A quad in two lines; `at` is where it is in the data.
+template <std::uint64_t Row>
+SUCL_INLINE void push_quad(std::byte* lines, std::uint64_t at, const quad& v, std::uint32_t flag) {
+  std::byte* line = lines + line_place<Row>(at);
   store_line(line, v.word[0], v.word[1], flag);
-  store_line(line + sizeof v, v.word[2], v.word[3], flag);
+  store_line(line + Row, v.word[2], v.word[3], flag);
 }
 
 /// Waits for it; clears `ok` if all must end.
-template <class Job>
-SUCL_INLINE quad wait_for_quad(const Job& j, const std::byte* line, std::uint32_t flag, bool& ok) {
+template <std::uint64_t Row, class Job>
+SUCL_INLINE quad wait_for_quad(const Job& j, const std::byte* lines, std::uint64_t at,
+                               std::uint32_t flag, bool& ok) {
+  const std::byte* line = lines + line_place<Row>(at);
   quad q{};
   ok = ok && wait_for(j, [&] {
          const bool first = load_line(line, flag, q.word[0], q.word[1]);
-         const bool second = load_line(line + sizeof q, flag, q.word[2], q.word[3]);
+         const bool second = load_line(line + Row, flag, q.word[2], q.word[3]);
          return first && second;
        });
   return q;
+}
+
+/// The k-th peer after this rank.
+SUCL_INLINE int peer(const job& j, int k) {
+  const int q = j.rank + k;
+  return q >= j.ranks ? q - j.ranks : q;
+}
+
+/// The lane to a peer and from it. Where there is one peer, to find them takes no look into memory.
+SUCL_INLINE std::byte* lane_to(const job& j, int q) {
+  return j.ranks == 2 ? j.pair_out : j.with->out[q];
+}
+SUCL_INLINE const std::byte* lane_from(const job& j, int q) {
+  return j.ranks == 2 ? j.pair_in : j.with->in[q];
 }
 
 /// Calls `f(q)` for every peer, each in one work item of the group.
@@ -79,8 +106,11 @@ SUCL_INLINE void each_peer(const Place& at, const job& j, const Function& f) {
 SUCL_INLINE std::uint64_t lines_at(const job& j) {
   return words_bytes + (j.epoch & 1) * 2 * j.small;
 }
+SUCL_INLINE std::uint64_t wide_at(const job& j) {
+  return words_bytes + 4 * j.small + (j.epoch & 1) * j.wide;
+}
 SUCL_INLINE std::uint64_t stage_at(const job& j) {
-  return words_bytes + 4 * j.small + (j.epoch & 1) * j.stage;
+  return words_bytes + 4 * j.small + 2 * j.wide + (j.epoch & 1) * j.stage;
 }
 
 /// What has to be before this rank writes: peers are done with the half that it is going to use.
@@ -89,10 +119,10 @@ template <class Place>
 SUCL_INLINE bool begin(const Place& at, const job& j) {
   if (j.announces && at.group() == 0)
     each_peer(at, j,
-              [&](int q) { store_relaxed(word_of(j.with->out[q], word::begun, 0), j.epoch); });
+              [&](int q) { store_relaxed(word_of(lane_to(j, q), word::begun, 0), j.epoch); });
   if (!j.await) return true;
   for (int q = 0; q < j.ranks; ++q)
-    if (q != j.rank && !wait_for_word(j, word_of(j.with->in[q], word::begun, 0), j.await))
+    if (q != j.rank && !wait_for_word(j, word_of(lane_from(j, q), word::begun, 0), j.await))
       return false;
   return true;
 }
@@ -103,7 +133,7 @@ SUCL_INLINE void tell(const Place& at, const job& j, word w, std::uint64_t step,
                       const Wanted& wanted) {
   at.barrier();
   each_peer(at, j, [&](int q) {
-    if (wanted(q)) store_release(word_of(j.with->out[q], w, at.group()), step_of(j, step));
+    if (wanted(q)) store_release(word_of(lane_to(j, q), w, at.group()), step_of(j, step));
   });
 }
 
@@ -114,7 +144,7 @@ SUCL_INLINE bool hear(const Place& at, const job& j, word w, std::uint64_t step,
   bool ok = true;
   each_peer(at, j, [&](int q) {
     if (wanted(q))
-      ok = wait_for_word(j, word_of(j.with->in[q], w, at.group()), step_of(j, step)) && ok;
+      ok = wait_for_word(j, word_of(lane_from(j, q), w, at.group()), step_of(j, step)) && ok;
   });
   return at.together(ok);
 }

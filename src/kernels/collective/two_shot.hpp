@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernels/collective/exchange.hpp"
+#include "kernels/collective/wide.hpp"
 
 namespace sucl::kernels {
 
@@ -57,8 +58,8 @@ SUCL_INLINE bool push_slices(const Place& at, const job& j, const memory_pair& m
   if (round >= rounds::slots && !hear(at, j, word::freed, round + 1 - rounds::slots, has))
     return false;
   for (int k = 1; k < j.ranks; ++k) {
-    const int q = (j.rank + k) % j.ranks;
-    copy(at, j.with->out[q] + stage_at(j) + cut.place(round, 0), m.send + cut.begin(round, q),
+    const int q = peer(j, k);
+    copy(at, lane_to(j, q) + stage_at(j) + cut.place(round, 0), m.send + cut.begin(round, q),
          cut.length(round, q));
   }
   tell(at, j, word::ready, round + 1, has);
@@ -82,18 +83,18 @@ SUCL_INLINE bool fold_slice(const Place& at, const job& j, const memory_pair& m,
   fold_memory places;
   for (int s = 0; s < j.folded_ranks; ++s) {
     const int from = j.source < 0 ? s : j.source;
-    places.add_source(from == j.rank ? m.send + begin : j.with->in[from] + first);
+    places.add_source(from == j.rank ? m.send + begin : lane_from(j, from) + first);
   }
   for (int k = 1; k < j.ranks; ++k) {
-    const int to = (j.rank + k) % j.ranks;
-    if (who.wants(to)) places.add_target(j.with->out[to] + second);
+    const int to = peer(j, k);
+    if (who.wants(to)) places.add_target(lane_to(j, to) + second);
   }
   if (who.wants(j.rank)) places.add_target(m.recv + begin);
   fold(at, j, folder, length, places);
   tell(at, j, word::ready_later, round + 1, wants);
   each_peer(at, j, [&](int s) {
     if (who.has(s))
-      store_release(word_of(j.with->out[s], word::freed, at.group()), step_of(j, round + 1));
+      store_release(word_of(lane_to(j, s), word::freed, at.group()), step_of(j, round + 1));
   });
   return true;
 }
@@ -106,8 +107,8 @@ SUCL_INLINE bool take_slices(const Place& at, const job& j, const memory_pair& m
   const auto has = [&](int s) { return cut.length(round, s) != 0; };
   if (!hear(at, j, word::ready_later, round + 1, has)) return false;
   for (int k = 1; k < j.ranks; ++k) {
-    const int s = (j.rank + k) % j.ranks;
-    copy(at, m.recv + cut.begin(round, s), j.with->in[s] + stage_at(j) + cut.place(round, 1),
+    const int s = peer(j, k);
+    copy(at, m.recv + cut.begin(round, s), lane_from(j, s) + stage_at(j) + cut.place(round, 1),
          cut.length(round, s));
   }
   tell(at, j, word::freed_later, round + 1, has);
@@ -146,11 +147,11 @@ SUCL_INLINE void two_shot_small(const Place& at, const job& j, const memory_pair
   bool ok = begin(at, j);
   if (!ok) return;
   for (int k = 1; k < j.ranks && who.has(j.rank); ++k) {
-    const int q = (j.rank + k) % j.ranks;
+    const int q = peer(j, k);
     const std::uint64_t bytes = length(q);
-    std::byte* lines = j.with->out[q] + lines_at(j);
+    std::byte* lines = lane_to(j, q) + lines_at(j);
     for (std::uint64_t p = first; p < bytes; p += stride)
-      push_quad(lines + 2 * p, load_quad(m.send + start(q) + p, bytes - p), flag);
+      push_quad<line_row>(lines, p, load_quad(m.send + start(q) + p, bytes - p), flag);
   }
   const std::uint64_t own = length(j.rank), own_start = start(j.rank);
   for (std::uint64_t p = first; p < own && ok; p += stride) {
@@ -158,20 +159,21 @@ SUCL_INLINE void two_shot_small(const Place& at, const job& j, const memory_pair
     folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
       const int from = j.source < 0 ? s : j.source;
       return from == j.rank ? load_quad(m.send + own_start + p, own - p)
-                            : poll_quad(j, j.with->in[from] + lines_at(j), p, ok);
+                            : poll_quad(j, lane_from(j, from) + lines_at(j), p, ok);
     });
     if (!ok) return;
     if (who.wants(j.rank)) store_quad(m.recv + own_start + p, result[0], own - p);
     for (int k = 1; k < j.ranks; ++k) {
-      const int q = (j.rank + k) % j.ranks;
-      if (who.wants(q)) push_quad(j.with->out[q] + lines_at(j) + 2 * (slice + p), result[0], flag);
+      const int q = peer(j, k);
+      if (who.wants(q))
+        push_quad<line_row>(lane_to(j, q) + lines_at(j), slice + p, result[0], flag);
     }
   }
   for (int k = 1; k < j.ranks && who.wants(j.rank); ++k) {
-    const int s = (j.rank + k) % j.ranks;
+    const int s = peer(j, k);
     const std::uint64_t bytes = length(s);
     for (std::uint64_t p = first; p < bytes && ok; p += stride) {
-      const quad v = poll_quad(j, j.with->in[s] + lines_at(j), slice + p, ok);
+      const quad v = poll_quad(j, lane_from(j, s) + lines_at(j), slice + p, ok);
       if (ok) store_quad(m.recv + start(s) + p, v, bytes - p);
     }
   }
@@ -191,7 +193,7 @@ SUCL_INLINE void two_shot_direct(const Place& at, const job& j, const memory_pai
   fold_memory places;
   places.add_source((own ? m.send : mapped_memory(at, j, j.source, side::send)) + begin);
   for (int k = 1; k < j.ranks; ++k) {
-    const int to = (j.rank + k) % j.ranks;
+    const int to = peer(j, k);
     if (to != j.source) places.add_target(mapped_memory(at, j, to, side::recv) + begin);
   }
   if (!own) places.add_target(m.recv + begin);
@@ -206,6 +208,8 @@ SUCL_INLINE void carry_out(const Place& at, const exchange_job<Amounts>& j, cons
                            const Folder& folder) {
   if constexpr (How == way::small) {
     exchange_small(at, j, m, folder);
+  } else if constexpr (How == way::wide) {
+    exchange_wide(at, j, m, folder);
   } else if constexpr (How == way::small_two_shot) {
     two_shot_small(at, j, m, folder);
   } else {
@@ -234,6 +238,7 @@ auto with_way(const exchange_job<Amounts>& j, const Use& use) {
   using staged = std::integral_constant<way, way::staged>;
   using two_shot = std::integral_constant<way, way::two_shot>;
   using small_two_shot = std::integral_constant<way, way::small_two_shot>;
+  using wide = std::integral_constant<way, way::wide>;
   using no = std::false_type;
   using yes = std::true_type;
   if (j.how == way::small) return use(small{}, no{});
@@ -243,6 +248,7 @@ auto with_way(const exchange_job<Amounts>& j, const Use& use) {
       if (j.may_be_direct) return use(staged{}, yes{});
     }
     if (j.how == way::two_shot) return use(two_shot{}, no{});
+    if (j.how == way::wide) return use(wide{}, no{});
     if (j.how == way::small_two_shot) return use(small_two_shot{}, no{});
   }
   return use(staged{}, no{});

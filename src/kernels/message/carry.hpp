@@ -170,9 +170,9 @@ SUCL_INLINE bool move_piece(const Place& at, const message_job& j, const message
   bool ok = true;
   for (auto p = static_cast<std::uint64_t>(at.thread()) * size; p < length && ok; p += stride) {
     if (q.part.sends) {
-      push_quad(q.out + place + 2 * p, load_quad(user + p, length - p), flag);
+      push_quad<no_row>(q.out + place, p, load_quad(user + p, length - p), flag);
     } else {
-      const quad v = wait_for_quad(j, q.in + place + 2 * p, flag, ok);
+      const quad v = wait_for_quad<no_row>(j, q.in + place, p, flag, ok);
       if (ok) store_quad(user + p, v, length - p);
     }
   }

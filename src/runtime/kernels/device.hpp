@@ -62,6 +62,8 @@ struct kernel_device {
   /// What no other device has; zero if nobody knows.
   using identity_type = std::array<unsigned char, 16>;
   virtual identity_type identity() { return {}; }
+  /// Whether a store of 128 bytes to memory of that device arrives as a whole.
+  virtual bool keeps_lines_whole(const identity_type&) { return false; }
 
   int items = 1;        ///< of a work group
   int groups = 1;       ///< most that a kernel should have

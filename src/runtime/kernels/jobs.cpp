@@ -180,6 +180,14 @@ struct maker {
       return false;
     return block <= s.shared;
   }
+  // Words of eight bytes are combined one by one. Among more than two ranks what is sent to all of
+  // them is shared sooner.
+  bool goes_in_wide_lines() const {
+    const bool to_all = rooted() || o.kind == SUCL_KIND_ALLREDUCE;
+    const std::uint64_t limit = to_all && s.ranks > 2 ? alone_in_lines() : s.wide;
+    return known && !k.lists && s.wide > 0 && most >= s.wide_from && most <= limit &&
+           most <= s.wide && (!k.reduces || size <= 8) && !could_be_direct();
+  }
   // A root that sends all to everybody is what takes longest.
   std::uint64_t alone_in_lines() const {
     constexpr std::uint64_t early = 8;
@@ -207,6 +215,11 @@ struct maker {
     return static_cast<int>(
         std::clamp<std::uint64_t>((bytes + each - 1) / each, 1, half_of_groups()));
   }
+  int groups_for_wide(std::uint64_t bytes) const {
+    const auto each = kernels::wide_data * static_cast<unsigned>(s.items) / kernels::wide_parts;
+    return static_cast<int>(std::clamp<std::uint64_t>(
+        (bytes + each - 1) / std::max(each, quad_bytes), 1, static_cast<unsigned>(s.groups)));
+  }
   int groups_for(std::uint64_t bytes) const {
     constexpr std::uint64_t enough = 64 << 10;
     const auto all = static_cast<std::uint64_t>(s.groups);
@@ -218,6 +231,11 @@ struct maker {
     job& j = k.what;
     j.bytes = block;
     j.source = j.target = all;
+    if (goes_in_wide_lines()) {
+      j.how = way::wide;
+      k.groups = groups_for_wide(most);
+      return;
+    }
     if (known && most <= alone_in_lines()) {
       j.how = way::small;
       k.groups = groups_for_lines(most);
@@ -308,6 +326,7 @@ kernel_launch make_launch(const sucl_operation& o, const job_setting& s) {
   j.rank = s.rank;
   j.ranks = s.ranks;
   j.small = s.shape.small;
+  j.wide = s.shape.wide;
   j.stage = s.shape.stage;
   j.divisor = o.op == SUCL_OP_AVG ? s.ranks : 1;
   m.choose_way();

@@ -44,12 +44,14 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   return SUCL_SUCCESS;
 }
 
-kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int ranks) {
+kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int ranks, bool wide) {
   constexpr std::uint64_t line = 128;
   kernels::lane_shape shape;
   // Two slices of what is shared.
   const std::uint64_t slices = ranks > 2 ? 2 * kernels::line_slice(s.shared, ranks) : 0;
-  shape.small = (std::max(s.small, slices) + line - 1) / line * line;
+  constexpr std::uint64_t row = kernels::line_row;
+  shape.small = (std::max(s.small, slices) + row - 1) / row * row;
+  shape.wide = wide ? kernels::wide_bytes(s.wide) : 0;
   shape.stage = (s.staging + page - 1) / page * page;
   if (!s.messages) return shape;
   auto& m = shape.messages;
@@ -61,17 +63,33 @@ kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int
 }
 
 // Collective: devices may differ, and all ranks cut alike.
-job_setting agree(const kernel_settings& s, const kernel_device& device, sucl_oob oob, int rank,
+job_setting agree(const kernel_settings& s, kernel_device& device, sucl_oob oob, int rank,
                   int size) {
-  const auto mine = std::min(static_cast<std::int32_t>(s.groups), device.groups);
-  std::vector<std::int32_t> all(static_cast<std::size_t>(size));
-  if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
-    throw_last(status, kernel_backend_name, "set-up", rank);
+  const auto share = [&](const auto& mine) {
+    std::vector<std::decay_t<decltype(mine)>> all(static_cast<std::size_t>(size));
+    if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
+      throw_last(status, kernel_backend_name, "set-up", rank);
+    return all;
+  };
+  struct card {
+    std::int32_t groups;
+    kernel_device::identity_type who;
+  };
+  const auto cards =
+      share(card{std::min(static_cast<std::int32_t>(s.groups), device.groups), device.identity()});
+  bool whole = s.wide > 0;
+  for (int r = 0; r < size && whole; ++r)
+    whole = r == rank || device.keeps_lines_whole(cards[static_cast<std::size_t>(r)].who);
+  const auto all_whole = share(static_cast<char>(whole));
+  const bool wide = std::count(all_whole.begin(), all_whole.end(), 0) == 0;
   job_setting setting;
   setting.rank = rank;
   setting.ranks = size;
-  setting.groups = *std::min_element(all.begin(), all.end());
-  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups), size);
+  setting.groups = kernels::most_groups;
+  for (const card& c : cards) setting.groups = std::min(setting.groups, c.groups);
+  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups), size, wide);
+  setting.wide_from = s.wide_from;
+  setting.wide = wide ? s.wide : 0;
   setting.small = s.small;
   setting.shared = s.shared;
   setting.items = device.items;
@@ -86,7 +104,8 @@ kernel_settings::kernel_settings(int ranks) {
   constexpr std::uint64_t mebi = 1 << 20;
   const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
   small = mebi / n;
-  staging = std::clamp(128 * mebi / n, 8 * mebi, 32 * mebi);
+  staging = std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
+  wide = 8 * mebi / peers;
   shared = mebi / 2;
   two_shot = 16 * mebi / (peers * peers);
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
@@ -103,6 +122,8 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
     std::uint64_t* place = key == "low_latency"          ? &s.small
                            : key == "staging"            ? &s.staging
                            : key == "low_latency_shared" ? &s.shared
+                           : key == "wide_from"          ? &s.wide_from
+                           : key == "wide"               ? &s.wide
                            : key == "two_shot"           ? &s.two_shot
                            : key == "direct"             ? &s.direct
                            : key == "message_staging"    ? &s.message_staging
@@ -110,7 +131,8 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
                                                          : nullptr;
     if (!place)
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
-                 "It knows low_latency, low_latency_shared, staging, two_shot, direct and "
+                 "It knows low_latency, low_latency_shared, wide_from, wide, staging, two_shot, "
+                 "direct and "
                  "message_staging, which are "
                  "sizes, groups, and messages, which is true or false");
     *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
@@ -119,8 +141,8 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
   constexpr auto least_for_messages =
       least * kernels::most_channels * kernels::message_shape::slots;
   if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.shared > most ||
-      s.staging > most || s.staging < least * s.groups || s.message_staging > most ||
-      s.message_staging < least_for_messages)
+      s.wide > most || s.staging > most || s.staging < least * s.groups ||
+      s.message_staging > most || s.message_staging < least_for_messages)
     base::fail(errc::configuration, "the settings of backend kernels are out of range",
                "groups is from 1 to " + std::to_string(kernels::most_groups) +
                    ", staging at least 4Ki for each group, message_staging at least " +
@@ -142,6 +164,8 @@ kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_devi
       m_memory(lender, oob, device, rank, size, m_setting.shape),
       m_control(device.allocate_host(sizeof(kernels::kernel_control))),
       m_epoch(settings.operations) {
+  // What cannot be mapped goes through the host, in parts.
+  if (!m_memory.all_on_devices()) m_setting.wide = 0;
   if (settings.messages) m_messages.emplace(device, m_setting.shape.messages, &control());
 }
 
@@ -173,6 +197,8 @@ void* kernel_comm::launch(kernel_launch& kernel, void* target) {
   j.with = m_memory.lanes();
   j.mapped = m_memory.table();
   j.abort = &control().abort;
+  j.pair_out = m_memory.pair_out();
+  j.pair_in = m_memory.pair_in();
   return m_device.launch(kernel, target);
 }
 

@@ -67,6 +67,10 @@ lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_devi
         (everywhere[r * n + self] ? static_cast<std::byte*>(m_own.own.get()) : own_host) + at(r);
   }
   m_spare = const_cast<std::byte*>(all.in[self]) + kernels::words_bytes;
+  if (size == 2) {
+    m_pair_out = all.out[1 - self];
+    m_pair_in = all.in[1 - self];
+  }
   m_lanes = device.allocate(sizeof all);
   device.write(m_lanes.get(), &all, sizeof all);
   m_table = device.allocate(most_pieces * kernels::most_ranks * sizeof(void*));

@@ -37,6 +37,9 @@ class lane_memory {
   lane_memory& operator=(const lane_memory&) = delete;
 
   const kernels::lanes* lanes() const { return static_cast<kernels::lanes*>(m_lanes.get()); }
+  /// Of two ranks, the lane to the other one and from it, as the device reaches them.
+  std::byte* pair_out() const { return m_pair_out; }
+  const std::byte* pair_in() const { return m_pair_in; }
   /// Where the peers' pieces are, in memory of the device.
   const std::byte* const* table() const { return static_cast<std::byte* const*>(m_table.get()); }
   /// A little memory that nobody needs: barriers have none of their own.
@@ -77,6 +80,8 @@ class lane_memory {
   std::vector<void*> m_pinned;
   std::shared_ptr<void> m_lanes, m_table;
   void* m_spare = nullptr;
+  std::byte* m_pair_out = nullptr;
+  const std::byte* m_pair_in = nullptr;
   mutable std::mutex m_mutex;  ///< guards what follows
   std::vector<mapped_piece> m_pieces;
   std::optional<std::uint64_t> m_first_use;
