@@ -228,6 +228,8 @@ inline std::byte* runner::address(const run& r, const operand& o) const {
   if (o.block < 0) return base;
   const shape& s = *q.how;
   const auto block = static_cast<std::size_t>(o.block);
+  // What a letter of a peer told is where its block for this rank lies.
+  if (s.clipped && o.rank != m_rank) return base;
   if (s.clipped)
     return base + (sends ? q.send_displs : q.what.recv_displs)[block] * q.what.element_size;
   if (sends && !s.positions.empty()) return base + s.positions[block];
@@ -237,7 +239,7 @@ inline std::byte* runner::address(const run& r, const operand& o) const {
 
 // The bytes of a block from here on, where blocks have lengths of their own.
 std::uint64_t runner::length(const run& r, const operand& o) const {
-  if (o.where == plan::space::scratch) return ~std::uint64_t{0};
+  if (o.where == plan::space::scratch || o.rank != m_rank) return ~std::uint64_t{0};
   const execution& q = *r.owner;
   std::uint64_t count = q.what.count;
   if (o.block >= 0)

@@ -6,6 +6,7 @@
 #include "plan/builder.hpp"
 #include "plan/passes.hpp"
 #include "plan/verify.hpp"
+#include "runtime/adapt_shape.hpp"
 #include "runtime/exec/between_nodes.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/selection.hpp"
@@ -65,6 +66,7 @@ const std::vector<tuning_row>& default_tuning() {
   static const std::vector<tuning_row> rows{
       {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", 1 * MiB, {}},
       {SUCL_KIND_ALLGATHER, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
+      {SUCL_KIND_ALLGATHERV, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
       {SUCL_KIND_ALLTOALL, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
       {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
       {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
@@ -220,11 +222,6 @@ std::string shape_table::describe(const sucl_operation& o) const {
   return text;
 }
 
-bool may_be_reached(sucl_kind kind) noexcept {
-  return kind != SUCL_KIND_BARRIER && kind != SUCL_KIND_SCAN && kind != SUCL_KIND_EXSCAN &&
-         kind != SUCL_KIND_ALLGATHERV && kind != SUCL_KIND_REDUCE_SCATTER;
-}
-
 bool plans_carry(sucl_kind kind, bool several_nodes) noexcept {
   // Between nodes each pair would send as much as the largest one has to.
   if (several_nodes && has_hidden_counts(kind)) return false;
@@ -269,9 +266,7 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
     s.recipe = "barrier";
     return s;
   }
-  std::uint64_t bytes = o.count * o.element_size;
-  if (has_counts(o.kind))
-    bytes = *std::max_element(o.recv_counts, o.recv_counts + m_size) * o.element_size;
+  const std::uint64_t bytes = longest_block(o, m_size) * o.element_size;
   // Where nobody else touches it, each rank's memory is its own affair.
   const bool both_ways = in_place || memory == reach::staged;
   for (const tuning_row* row = row_for(o, memory, bytes); row;
@@ -312,38 +307,49 @@ bool shape_table::serves_in_place(const shape& s) const {
          std::all_of(s.code.begin(), s.code.end(), [](const program* p) { return p->in_place; });
 }
 
-const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes) {
+// By the plan of the uniform operation with blocks as long as the longest one. In the plans that
+// are used every rank takes its blocks straight from their owners, so that steps can be clipped.
+const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, bool readable) {
   sucl_operation uniform{};
   uniform.kind = o.kind == SUCL_KIND_ALLTOALLV ? SUCL_KIND_ALLTOALL
                  : o.kind == SUCL_KIND_GATHERV ? SUCL_KIND_GATHER
                                                : SUCL_KIND_SCATTER;
-  const bool blocks = sends_blocks(uniform.kind);
-  // Few lengths, so that there are few programs.
-  const std::uint64_t most = 64 * KiB / static_cast<std::uint64_t>(blocks ? m_size : 1);
-  const std::uint64_t slice = std::min(std::bit_floor(std::max<std::uint64_t>(most, 64)),
-                                       std::bit_ceil(std::max<std::uint64_t>(bytes, 64)));
+  uniform.root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
+  const tuning_row* row = nullptr;
+  if (readable && m_reads && bytes >= least_read_bytes) row = row_for(uniform, reach::read, bytes);
+  const bool reads = row && row->recipe == "read_one_shot";
+  // Few lengths, so that there are few programs. Nothing is gained by cutting what is read.
+  const auto blocks = static_cast<std::uint64_t>(sends_blocks(uniform.kind) ? m_size : 1);
+  const std::uint64_t staged = (bytes > 256 * KiB ? 256 : 64) * KiB / blocks;
+  const std::uint64_t whole = std::bit_ceil(std::max<std::uint64_t>(bytes, 64));
+  const std::uint64_t slice =
+      reads ? whole : std::min(whole, std::bit_floor(std::max<std::uint64_t>(staged, 64)));
   const std::uint64_t slices = (bytes + slice - 1) / slice;
-  const auto root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
+  const clipped_entry wanted{nullptr, o.kind, uniform.root, reads, slice, slices};
   clipped_entry& e = m_clipped[(slices + static_cast<unsigned>(o.kind) * 3 +
-                                static_cast<unsigned>(root) * 5 + std::bit_width(slice)) %
+                                static_cast<unsigned>(uniform.root) * 5 + std::bit_width(slice)) %
                                m_clipped.size()];
-  if (e.found && e.kind == o.kind && e.root == root && e.slice == slice && e.slices == slices)
-    return *e.found;
-  m_key.assign(
-      {static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(root), slice, slices});
-  const auto found = m_shapes.find(m_key);
-  if (found != m_shapes.end())
-    return *(e = {found->second.get(), o.kind, root, slice, slices}).found;
-  auto made = std::make_unique<shape>();
-  made->clipped = true;
-  made->slices = slices;
-  made->slice_bytes = slice;
-  made->recipe = "staged_one_shot of blocks of their own lengths";
+  if (e.found && e.same(wanted)) return *e.found;
+  e = wanted;
+  m_key.assign({static_cast<std::uint64_t>(o.kind), reads, static_cast<std::uint64_t>(uniform.root),
+                slice, slices});
+  std::unique_ptr<shape>& made = m_shapes[m_key];
+  if (!made) made = std::make_unique<shape>(make_clipped(uniform, reads, slice, slices));
+  e.found = made.get();
+  return *made;
+}
+
+shape shape_table::make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
+                                std::uint64_t slices) {
+  const std::string algorithm = reads ? "read_one_shot" : "staged_one_shot";
+  shape s;
+  s.clipped = true;
+  s.slices = slices;
+  s.slice_bytes = slice;
+  s.recipe = algorithm + " of blocks of their own lengths";
   if (slices > 0)
-    made->code.push_back(
-        program_of({"staged_one_shot", uniform.kind, root, 1, true, false, {slice}}));
-  e = {m_shapes.emplace(m_key, std::move(made)).first->second.get(), o.kind, root, slice, slices};
-  return *e.found;
+    s.code.push_back(program_of({algorithm, uniform.kind, uniform.root, 1, true, reads, {slice}}));
+  return s;
 }
 
 // Slices of `count` elements of each block, of equal length but for the last one.
@@ -403,7 +409,8 @@ bool shape_table::cut_counts(const sucl_operation& o, const choice& c, shape& s)
     std::vector<std::uint64_t> part;
     for (const std::uint64_t n : counts)
       part.push_back(std::min(most, n > k * most ? n - k * most : 0));
-    s.code.push_back(program_of({c.algorithm, o.kind, 0, element, true, false, std::move(part)}));
+    s.code.push_back(
+        program_of({c.algorithm, o.kind, 0, element, true, c.entered, std::move(part)}));
     if (!s.code.back()) return false;
   }
   return true;

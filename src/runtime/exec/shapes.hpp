@@ -122,8 +122,8 @@ class shape_table {
   bool reads() const { return m_reads; }
 
   /// The same for an operation whose blocks have different lengths that only some ranks know; the
-  /// longest of all has `bytes` bytes.
-  const shape& clipped(const sucl_operation& o, std::uint64_t bytes);
+  /// longest of all has `bytes` bytes. `readable`: blocks may be copied from where they lie.
+  const shape& clipped(const sucl_operation& o, std::uint64_t bytes, bool readable);
 
   /// Whether so many shapes are kept that they had better be forgotten.
   bool crowded() const { return m_shapes.size() > most_shapes; }
@@ -185,6 +185,8 @@ class shape_table {
   choice between_nodes(sucl_kind kind, std::uint64_t bytes) const;
   shape_map::value_type& look_up(const sucl_operation& o, reach memory, bool in_place);
   shape make(const sucl_operation& o, reach memory, bool in_place);
+  shape make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
+                     std::uint64_t slices);
   shape make_by(choice c, const sucl_operation& o);
   bool serves_in_place(const shape& s) const;
   bool cut_uniform(const sucl_operation& o, const choice& c, shape& s);
@@ -209,13 +211,25 @@ class shape_table {
     const shape* found = nullptr;
     sucl_kind kind = 0;
     std::int32_t root = 0;
+    bool reads = false;
     std::uint64_t slice = 0, slices = 0;
+    bool same(const clipped_entry& o) const {
+      return kind == o.kind && root == o.root && reads == o.reads && slice == o.slice &&
+             slices == o.slices;
+    }
   };
   std::array<clipped_entry, 16> m_clipped{};
 };
 
 /// Whether peers may reach the memory of operations of this kind: their sizes are alike.
-bool may_be_reached(sucl_kind kind) noexcept;
+constexpr bool may_be_reached(sucl_kind kind) noexcept {
+  return kind != SUCL_KIND_BARRIER && kind != SUCL_KIND_SCAN && kind != SUCL_KIND_EXSCAN &&
+         kind != SUCL_KIND_ALLGATHERV && kind != SUCL_KIND_REDUCE_SCATTER;
+}
+/// Whether peers may copy from its input.
+constexpr bool has_readable_input(sucl_kind kind) noexcept {
+  return may_be_reached(kind) || kind == SUCL_KIND_ALLGATHERV;
+}
 
 /// Whether an operation of this kind can be carried, whatever its size.
 bool plans_carry(sucl_kind kind, bool several_nodes) noexcept;
