@@ -142,6 +142,7 @@ class runner {
   void decide(execution& e);
   void decide_reach(execution& e);
   bool any_in_place(const execution& e) const;
+  bool lines_are_slow(const execution& e) const;
   void take_addresses(execution& e) const;
   void read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
             std::uint64_t bytes) const;

@@ -19,8 +19,19 @@ struct card {
   std::uint64_t recv_memory, recv_offset;
   std::uint64_t send, recv;  // addresses in its process
   std::uint64_t in_place;
+  std::uint64_t lines_are_slow;  ///< between the processors, as far as the rank knows
 };
 constexpr std::size_t card_words = sizeof(card) / sizeof(std::uint64_t);
+
+template <class Test>
+bool any_card(const std::vector<std::uint64_t>& notes, const Test& test) {
+  for (std::size_t at = 0; at < notes.size(); at += card_words) {
+    card theirs;
+    std::memcpy(&theirs, notes.data() + at, sizeof theirs);
+    if (test(theirs)) return true;
+  }
+  return false;
+}
 
 // What a rank tells another one of its block for it: how many bytes, where they may be read (0:
 // nowhere), and the bytes themselves where they are few. There are as many words as there is room
@@ -79,20 +90,21 @@ void runner::decide_reach(execution& e) {
   }
   if (may_be_read(e.what)) {
     e.how = &m_shapes.of(e.what, reach::read, in_place);
-    e.reading = e.how->there;
+    e.reading = e.how->there && (!e.how->where_slow || lines_are_slow(e));
     e.first_run = m_retired + 1;
+    if (e.reading && e.how->where_slow) m_publisher.skip();
     if (e.reading) return take_addresses(e);
   }
   e.how = &m_shapes.of(e.what, reach::staged);
 }
 
 bool runner::any_in_place(const execution& e) const {
-  for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
-    card theirs;
-    std::memcpy(&theirs, e.notes.data() + r * card_words, sizeof theirs);
-    if (theirs.in_place) return true;
-  }
-  return false;
+  return any_card(e.notes, [](const card& c) { return c.in_place; });
+}
+
+// Whether all ranks know that they travel slowly. Who has to find out needs copies through scratch.
+bool runner::lines_are_slow(const execution& e) const {
+  return !any_card(e.notes, [](const card& c) { return !c.lines_are_slow; });
 }
 
 void runner::take_addresses(execution& e) const {
@@ -177,6 +189,7 @@ void runner::tell_memory(execution& e) const {
   mine.send = reinterpret_cast<std::uint64_t>(e.send);
   mine.recv = reinterpret_cast<std::uint64_t>(e.recv);
   mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
+  mine.lines_are_slow = m_publisher.past_caches() && !m_publisher.wants_trial();
   std::memcpy(e.note.data(), &mine, sizeof mine);
 }
 

@@ -63,21 +63,31 @@ std::vector<std::uint64_t> ends_of(const std::vector<std::uint64_t>& counts, int
 // What was measured to be best on processors of two cores and more, with ordinary caches.
 const std::vector<tuning_row>& default_tuning() {
   constexpr sucl_kind any = SUCL_KIND_COUNT;
-  static const std::vector<tuning_row> rows{
-      {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_ALLGATHER, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_ALLGATHERV, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_ALLTOALL, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::staged, {0, any_size}, "staged_two_shot", 256 * KiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * MiB}, "mapped_one_shot", 256 * KiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::mapped, {0, any_size}, "mapped_two_shot", 256 * KiB, {}},
-      {any, reach::mapped, {0, any_size}, "mapped_one_shot", 512 * KiB, {}},
-      {any, reach::staged, {0, 256 * KiB}, "staged_one_shot", 64 * KiB, {}},
-      {any, reach::staged, {0, any_size}, "staged_one_shot", 256 * KiB, {}},
-  };
+  constexpr base::range two{2, 2}, more{3, any_size};
+  static const std::vector<tuning_row> rows = [&] {
+    std::vector<tuning_row> all{
+        {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", 1 * MiB, {}},
+        {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
+        {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
+        {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
+        // Two ranks move as much in one step as in two. The second step waits for lines that travel
+        // both ways: where these are slow (docs/design/executor.md) it took three times as long.
+        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_one_shot", 256 * KiB, {}, two},
+        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_two_shot", 256 * KiB, {}},
+        {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * MiB}, "mapped_one_shot", 256 * KiB, {}},
+        {SUCL_KIND_ALLREDUCE, reach::mapped, {}, "mapped_two_shot", 256 * KiB, {}},
+        {any, reach::mapped, {}, "mapped_one_shot", 512 * KiB, {}},
+        {any, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
+        {any, reach::staged, {}, "staged_one_shot", 256 * KiB, {}},
+    };
+    for (const sucl_kind k : {SUCL_KIND_ALLGATHER, SUCL_KIND_ALLGATHERV, SUCL_KIND_ALLTOALL}) {
+      const std::string how = "read_one_shot";
+      all.push_back({k, reach::read, {32 * KiB, 128 * KiB - 1}, how, 1 * MiB, {}, two});
+      all.push_back({k, reach::read, {128 * KiB, 2 * MiB}, how, 1 * MiB, {}, two, true});
+      all.push_back({k, reach::read, {16 * KiB, 2 * MiB}, how, 1 * MiB, {}, more});
+    }
+    return all;
+  }();
   return rows;
 }
 
@@ -114,14 +124,6 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
     if (where.crowded && r.memory == reach::read && !scatters) continue;
     rows.push_back(r);
     if (where.crowded && scatters) rows.back().bytes.low = 64 * KiB;
-  }
-  // Two ranks move as much in one step as in two. The second step waits for lines that travel both
-  // ways, and where these are slow (docs/design/executor.md) that took three times as long.
-  if (where.size == 2) {
-    const auto two_shot = std::find_if(rows.begin(), rows.end(), [](const tuning_row& r) {
-      return r.origin.empty() && r.recipe == "staged_two_shot";
-    });
-    two_shot->recipe = "staged_one_shot";
   }
   return rows;
 }
@@ -180,7 +182,8 @@ const tuning_row* shape_table::row_for(const sucl_operation& o, reach memory, st
     const bool decides =
         r->memory == memory || (tuned && memory == reach::read && r->memory == reach::staged);
     if (!decides || (r->kind != o.kind && r->kind != SUCL_KIND_COUNT) ||
-        !r->bytes.contains(tuned ? bytes : on_two) || !obstacle(*r, o, bytes).empty())
+        !r->ranks.contains(ranks) || !r->bytes.contains(tuned ? bytes : on_two) ||
+        !obstacle(*r, o, bytes).empty())
       continue;
     return r->memory == memory ? r : nullptr;
   }
@@ -203,10 +206,12 @@ std::string shape_table::describe(const sucl_operation& o) const {
   const bool reached = may_be_reached(kind) && !m_several_nodes;
   const tuning_row* read =
       reached && bytes >= least_read_bytes ? row_for(o, reach::read, bytes) : nullptr;
-  const tuning_row* staged = read ? read : row_for(o, reach::staged, bytes);
-  if (staged) {
-    add("", staged->recipe, staged->slice, staged->origin);
-  } else {
+  const tuning_row* staged = row_for(o, reach::staged, bytes);
+  if (read)
+    add(read->where_slow ? "while lines travel slowly between processors: " : "", read->recipe,
+        read->slice, read->origin);
+  if (staged && (!read || read->where_slow)) add("", staged->recipe, staged->slice, staged->origin);
+  if (!staged) {
     const choice c = between_nodes(kind, bytes);
     add("", c.algorithm, c.slice, "");
   }
@@ -271,7 +276,7 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
   const bool both_ways = in_place || memory == reach::staged;
   for (const tuning_row* row = row_for(o, memory, bytes); row;
        row = row_for(o, memory, bytes, row)) {
-    s = make_by({row->recipe, row->slice, memory != reach::staged}, o);
+    s = make_by({row->recipe, row->slice, memory != reach::staged, row->where_slow}, o);
     if (s.there && (!both_ways || serves_in_place(s))) return s;
   }
   if (m_several_nodes) s = make_by(between_nodes(o.kind, bytes), o);
@@ -296,6 +301,7 @@ shape shape_table::make_by(choice c, const sucl_operation& o) {
     if (c.slice < o.element_size) return s;
   }
   s.there = true;
+  s.where_slow = c.where_slow;
   s.recipe = c.algorithm + ", " + std::to_string(s.slices) +
              (s.slices == 1 ? " slice of " : " slices of ") + std::to_string(s.slice_bytes) +
              " bytes";
@@ -317,10 +323,11 @@ const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, 
   uniform.root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
   const tuning_row* row = nullptr;
   if (readable && m_reads && bytes >= least_read_bytes) row = row_for(uniform, reach::read, bytes);
-  const bool reads = row && row->recipe == "read_one_shot";
+  const bool reads = row && row->recipe == "read_one_shot" && !row->where_slow;
   // Few lengths, so that there are few programs. Nothing is gained by cutting what is read.
   const auto blocks = static_cast<std::uint64_t>(sends_blocks(uniform.kind) ? m_size : 1);
-  const std::uint64_t staged = (bytes > 256 * KiB ? 256 : 64) * KiB / blocks;
+  const std::uint64_t staged =
+      std::min(row_for(uniform, reach::staged, bytes)->slice, m_slot_bytes) / blocks;
   const std::uint64_t whole = std::bit_ceil(std::max<std::uint64_t>(bytes, 64));
   const std::uint64_t slice =
       reads ? whole : std::min(whole, std::bit_floor(std::max<std::uint64_t>(staged, 64)));

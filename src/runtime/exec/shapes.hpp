@@ -37,6 +37,9 @@ struct tuning_row {
   std::string recipe;
   std::uint64_t slice;  ///< bytes that a run takes at most
   std::string origin;   ///< of a row of a tuning table, whose bytes are those of so many ranks
+  base::range ranks{};
+  /// Only while lines travel slowly between the processors; otherwise it is staged.
+  bool where_slow = false;
 };
 
 /// Below this, what is to be mapped is staged: data beside the flag is as fast as can be.
@@ -63,8 +66,9 @@ struct shape {
   std::vector<std::uint64_t> positions;  ///< of the blocks of send in bytes, where sizes differ
   /// Blocks have lengths of their own, which only some ranks know: steps copy what there is.
   bool clipped = false;
-  std::string recipe;  ///< for people
-  bool there = true;   ///< false: no plan
+  bool where_slow = false;  ///< only while lines travel slowly between the processors
+  std::string recipe;       ///< for people
+  bool there = true;        ///< false: no plan
 
   const program& of(std::uint64_t slice) const {
     if (tail && slice + 1 == slices) return *tail;
@@ -176,7 +180,8 @@ class shape_table {
   struct choice {
     std::string algorithm;
     std::uint64_t slice;
-    bool entered = false;  ///< all have said before that they are there
+    bool entered = false;     ///< all have said before that they are there
+    bool where_slow = false;  ///< as of a tuning_row
   };
   using shape_map = std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>>;
   const tuning_row* row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
