@@ -149,18 +149,19 @@ void communicator::run_directly(sucl_operation& direct, const layouts& shape, co
   m_collectives_posted = direct.sequence;
   m_direct.store(true, std::memory_order_relaxed);
   lock.unlock();
-  std::optional<error_info> failure;
+  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
+  const auto end = [&] { m_direct.store(false, std::memory_order_release); };
   try {
     if (shape.send || shape.recv)
       run_packed(direct, shape, c);
     else
       run_as_it_is(direct, c);
   } catch (...) {
-    failure = caught(direct);
+    const error_info failure = caught(direct);
+    end();
+    throw error(failure);
   }
-  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
-  m_direct.store(false, std::memory_order_release);
-  if (failure) throw error(*failure);
+  end();
 }
 
 void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {

@@ -181,7 +181,7 @@ bool runner::may_begin(std::uint64_t number, const execution& e) {
 }
 
 bool runner::begin_next() {
-  if (m_head == m_queue.size() || m_begun - m_retired == window) return false;
+  if (m_begun - m_retired == window) return false;
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
   if (!may_begin(number, *owner)) return false;
@@ -399,15 +399,20 @@ void runner::progress(int looks) {
 void runner::go_on(int looks) {
   std::uint32_t over = 0;  // runs that are, by their place in the window
   for (;;) {
-    while (begin_next()) {
+    while (m_head < m_queue.size() && begin_next()) {
     }
     const std::uint64_t first = m_retired + 1;
+    if (m_begun == first) {  // as mostly: it is worth to look again and again
+      if (!advance(m_runs[first % window], looks)) return;
+      retire();
+      if (m_head == m_queue.size()) return;
+      continue;
+    }
     bool moved = false;
     for (std::uint64_t n = first; n <= m_begun; ++n) {
       run& r = m_runs[n % window];
       if (over >> n % window & 1u) continue;
-      // Only where nothing else is to be done is it worth to look again and again.
-      if (!advance(r, m_begun == first && m_head == m_queue.size() ? looks : 0)) continue;
+      if (!advance(r, 0)) continue;
       over |= 1u << n % window;
       moved = true;
     }
