@@ -46,7 +46,7 @@ class SUCL_CORE_API publisher {
  private:
   static constexpr int trials = 3;         // the fastest one counts: any may be interrupted
   static constexpr int first_copies = 16;  // the first ones find lines that nobody holds
-  static constexpr int copies_between = 400;
+  static constexpr int copies_between = 200;
 
   bool m_past_caches = false;
   int m_until_trial = first_copies;

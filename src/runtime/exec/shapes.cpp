@@ -83,7 +83,7 @@ const std::vector<tuning_row>& default_tuning() {
     for (const sucl_kind k : {SUCL_KIND_ALLGATHER, SUCL_KIND_ALLGATHERV, SUCL_KIND_ALLTOALL}) {
       const std::string how = "read_one_shot";
       all.push_back({k, reach::read, {32 * KiB, 128 * KiB - 1}, how, 1 * MiB, {}, two});
-      all.push_back({k, reach::read, {128 * KiB, 2 * MiB}, how, 1 * MiB, {}, two, true});
+      all.push_back({k, reach::read, {16 * KiB, 2 * MiB}, how, 1 * MiB, {}, two, true});
       all.push_back({k, reach::read, {16 * KiB, 2 * MiB}, how, 1 * MiB, {}, more});
     }
     return all;
