@@ -234,9 +234,12 @@ int interposer::serve(partner& p, const course* c, transfer& t) {
   if (c) own.saved += c->judge.saving();
   const own_call guard;
   try {
-    sucl_operation o = t.filled();
-    core::normalise(o, p.at.rank, p.at.size);
-    p.core->run(o, {});
+    const sucl_operation asked = t.filled();
+    if (!p.core->run_again(asked)) {
+      sucl_operation o = asked;
+      core::normalise(o, p.at.rank, p.at.size);
+      p.core->run(o, {}, &asked);
+    }
     t.finish();
     return MPI_SUCCESS;
   } catch (const error& e) {

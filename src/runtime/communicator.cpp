@@ -102,16 +102,7 @@ void communicator::fill(node& n, const sucl_operation& record, const layouts& sh
   n.shape = shape;
   n.parts.assign(record.parts, record.parts + record.part_count);
   n.record.parts = n.parts.data();
-  const auto p = static_cast<std::size_t>(size());
-  n.arrays.clear();
-  n.arrays.reserve(4 * p);  // pointers into it must stay
-  for (const std::uint64_t** array : {&n.record.send_counts, &n.record.send_displs,
-                                      &n.record.recv_counts, &n.record.recv_displs}) {
-    if (!*array) continue;
-    const auto at = n.arrays.size();
-    n.arrays.insert(n.arrays.end(), *array, *array + p);
-    *array = n.arrays.data() + at;
-  }
+  keep_arrays(n.record, size(), n.arrays);
 }
 
 std::uint64_t communicator::number(sucl_kind kind) {

@@ -265,6 +265,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void wait_for_direct(std::unique_lock<std::mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;
   bool knows(const repeated_call& call) const;
+  void remember(const sucl_operation& asked, const repeated_call& call);
   void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked,
            repeated_call* kept);
   bool needs_progress_beside(const carrier& c) const;
@@ -306,6 +307,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   struct known_call {
     sucl_operation asked{};  ///< as it came
     repeated_call call;
+    std::vector<std::uint64_t> arrays;  ///< of both
   };
   static std::size_t place_of(const sucl_operation& asked);
   std::array<known_call, 16> m_known;  ///< blocking calls, by a hash

@@ -21,6 +21,15 @@ bool same(const sucl_operation& a, const sucl_operation& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
+// The same for records with arrays, whose contents count.
+bool same_with_arrays(const sucl_operation& a, sucl_operation b, int size) {
+  for (const auto member : operation_arrays) {
+    const std::uint64_t *own = a.*member, *theirs = b.*member;
+    if (own && theirs && std::equal(own, own + size, theirs)) b.*member = own;
+  }
+  return same(a, b);
+}
+
 const layouts no_layouts;
 
 }  // namespace
@@ -67,10 +76,21 @@ bool communicator::knows(const repeated_call& call) const {
 bool communicator::run_again(const sucl_operation& asked) {
   std::unique_lock lock(m_mutex);
   known_call& known = m_known[place_of(asked)];
-  if (!knows(known.call) || !same(known.asked, asked)) return false;
+  if (!knows(known.call)) return false;
+  if (known.arrays.empty() ? !same(known.asked, asked)
+                           : !same_with_arrays(known.asked, asked, size()))
+    return false;
   throw_if_ended();
   run_directly(known.call.record, no_layouts, *known.call.via, lock);
   return true;
+}
+
+void communicator::remember(const sucl_operation& asked, const repeated_call& call) {
+  known_call& known = m_known[place_of(asked)];
+  known.asked = asked;
+  known.call = call;
+  keep_arrays(known.asked, size(), known.arrays);
+  for (const auto member : operation_arrays) known.call.record.*member = known.asked.*member;
 }
 
 void communicator::run_again(repeated_call& call) {
@@ -110,7 +130,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
         lock.lock();
         return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       }
-      if (asked) m_known[place_of(*asked)] = {*asked, {record, &c, m_tables}};
+      if (asked) remember(*asked, {record, &c, m_tables});
       if (kept) kept->via = &c, kept->tables = m_tables;
       return run_directly(direct, shape, c, lock);
     }
@@ -129,18 +149,19 @@ void communicator::run_directly(sucl_operation& direct, const layouts& shape, co
   m_collectives_posted = direct.sequence;
   m_direct.store(true, std::memory_order_relaxed);
   lock.unlock();
-  std::optional<error_info> failure;
+  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
+  const auto end = [&] { m_direct.store(false, std::memory_order_release); };
   try {
     if (shape.send || shape.recv)
       run_packed(direct, shape, c);
     else
       run_as_it_is(direct, c);
   } catch (...) {
-    failure = caught(direct);
+    const error_info failure = caught(direct);
+    end();
+    throw error(failure);
   }
-  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
-  m_direct.store(false, std::memory_order_release);
-  if (failure) throw error(*failure);
+  end();
 }
 
 void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {

@@ -64,6 +64,18 @@ extents extents_of(const sucl_operation& record, int rank, int size) {
   return e;
 }
 
+void keep_arrays(sucl_operation& record, int size, std::vector<std::uint64_t>& kept) {
+  const auto p = static_cast<std::size_t>(size);
+  kept.clear();
+  kept.reserve(operation_arrays.size() * p);  // pointers into it must stay
+  for (const auto member : operation_arrays) {
+    const std::uint64_t*& array = record.*member;
+    if (!array) continue;
+    kept.insert(kept.end(), array, array + p);
+    array = kept.data() + kept.size() - p;
+  }
+}
+
 message_size message_size_of(const sucl_operation& o, int size) {
   switch (o.kind) {
     case SUCL_KIND_ALLGATHERV:

@@ -9,8 +9,10 @@
 #include <sucl/export.hpp>
 #include <sucl/types.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sucl::core {
 
@@ -34,6 +36,14 @@ SUCL_CORE_API message_size message_size_of(const sucl_operation& record, int siz
 
 /// "allreduce #17" or "send to rank 3 (tag 0)".
 SUCL_CORE_API std::string describe(const sucl_operation& record);
+
+/// The arrays that a record may have, one entry a rank each.
+inline constexpr std::array operation_arrays{
+    &sucl_operation::send_counts, &sucl_operation::send_displs, &sucl_operation::recv_counts,
+    &sucl_operation::recv_displs};
+
+/// Copies a record's arrays to `kept`, where the record has them from then on.
+void keep_arrays(sucl_operation& record, int size, std::vector<std::uint64_t>& kept);
 
 /// Throws if the record is wrong in a way that this rank can see by itself: kind, type, op, root,
 /// peer, tag, arrays, sizes beyond the address space. Turns an

@@ -22,10 +22,20 @@ namespace {
   }
 }
 
-// Whether the record and two pointers say it all.
-bool is_plain(const detail::request& r) {
-  return !r.send.buffer && !r.recv.buffer && !r.parts && !r.queue && !r.send_counts &&
-         !r.send_displs && !r.recv_counts && !r.recv_displs;
+// Has the record say it all, by pointers to the memory and the arrays as they came; false where it
+// cannot.
+bool complete(detail::request& r, int size) {
+  if (r.send.buffer || r.recv.buffer || r.parts || r.queue) return false;
+  sucl_operation& o = r.record;
+  o.send = r.send.pointer;
+  o.recv = r.recv.pointer;
+  const auto take = [&](const detail::counts* from, const std::uint64_t*& to) {
+    if (!from || from->empty()) return true;
+    to = reinterpret_cast<const std::uint64_t*>(from->data());
+    return from->size() == static_cast<std::size_t>(size);
+  };
+  return take(r.send_counts, o.send_counts) && take(r.send_displs, o.send_displs) &&
+         take(r.recv_counts, o.recv_counts) && take(r.recv_displs, o.recv_displs);
 }
 
 void check_alive(communicator_state& state) {
@@ -79,12 +89,8 @@ core::device_services communicator_state::services() {
 
 void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
-  const bool repeats = state.repeats() && deps.empty() && is_plain(request);
-  if (repeats) {
-    request.record.send = request.send.pointer;
-    request.record.recv = request.recv.pointer;
-    if (state.core().run_again(request.record)) return;
-  }
+  const bool repeats = state.repeats() && deps.empty() && complete(request, state.core().size());
+  if (repeats && state.core().run_again(request.record)) return;
   check_alive(state);
   resolved call;
   resolve_call(state, request, call);

@@ -199,30 +199,36 @@ TEST(exec_shapes, are_cut_to_overlap_only_where_data_is_staged) {
   EXPECT_FALSE(shapes.of(summed, core::reach::read).there);
 }
 
-// Counts that contradict each other are an error where they are received, and nothing hangs.
+// Counts that contradict each other are an error where they are received, and nothing hangs: with
+// blocks that travel with their lengths, that are staged, and that are read.
 TEST(exec_counts, that_differ_are_an_error) {
-  for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
-    const bool wrong = info.rank == 2;
-    std::vector<std::uint64_t> send_counts{4, 4, 4}, recv_counts{4, wrong ? 5u : 4u, 4};
-    std::vector<std::uint64_t> displs{0, 5, 10};
-    std::vector<std::int32_t> in(15, info.rank), out(15, -1);
-    auto o = operation(kind::alltoallv, type::int32, 0);
-    o.send = in.data();
-    o.recv = out.data();
-    o.send_counts = send_counts.data();
-    o.recv_counts = recv_counts.data();
-    o.send_displs = o.recv_displs = displs.data();
-    const flight done = run(b.plan, o);
-    EXPECT_EQ(done.status, wrong ? SUCL_ERROR_INVALID_COUNT : SUCL_SUCCESS);
-    EXPECT_EQ(done.error.message.find("rank 1 has 16 bytes") != std::string::npos, wrong);
-    EXPECT_EQ(out[5], 1);
-    std::int32_t sum = 0;
-    auto next = operation(kind::allreduce, type::int32, 1, op::sum);
-    next.send = in.data();
-    next.recv = &sum;
-    EXPECT_EQ(run(b.plan, next).status, SUCL_SUCCESS);
-    EXPECT_EQ(sum, 3);
-  });
+  for (const std::uint64_t n : {4, 100, 40000})
+    for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
+      if (core::can_read(b.ipc, info.size)) core::allow_reads(b.plan);
+      sucl_oob meeting = core::oob_split(*info.oob, info.rank);  // nobody goes on before
+      core::oob_free(meeting);
+      const bool wrong = info.rank == 2;
+      std::vector<std::uint64_t> send_counts{n, n, n}, recv_counts{n, wrong ? n + 1 : n, n};
+      std::vector<std::uint64_t> displs{0, n + 1, 2 * (n + 1)};
+      std::vector<std::int32_t> in(3 * (n + 1), info.rank), out(in.size(), -1);
+      auto o = operation(kind::alltoallv, type::int32, 0);
+      o.send = in.data();
+      o.recv = out.data();
+      o.send_counts = send_counts.data();
+      o.recv_counts = recv_counts.data();
+      o.send_displs = o.recv_displs = displs.data();
+      const flight done = run(b.plan, o);
+      EXPECT_EQ(done.status, wrong ? SUCL_ERROR_INVALID_COUNT : SUCL_SUCCESS);
+      const std::string found = "rank 1 has " + std::to_string(4 * n) + " bytes";
+      EXPECT_EQ(done.error.message.find(found) != std::string::npos, wrong) << done.error.message;
+      EXPECT_TRUE(wrong || (out[2 * n] == 1 && out[2 * n + 1] == -1)) << "the block's end";
+      std::int32_t sum = 0;
+      auto next = operation(kind::allreduce, type::int32, 1, op::sum);
+      next.send = in.data();
+      next.recv = &sum;
+      EXPECT_EQ(run(b.plan, next).status, SUCL_SUCCESS);
+      EXPECT_EQ(sum, 3);
+    });
 }
 
 const std::vector<std::vector<int>> placements{

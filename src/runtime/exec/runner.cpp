@@ -181,7 +181,7 @@ bool runner::may_begin(std::uint64_t number, const execution& e) {
 }
 
 bool runner::begin_next() {
-  if (m_head == m_queue.size() || m_begun - m_retired == window) return false;
+  if (m_begun - m_retired == window) return false;
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
   if (!may_begin(number, *owner)) return false;
@@ -228,6 +228,8 @@ inline std::byte* runner::address(const run& r, const operand& o) const {
   if (o.block < 0) return base;
   const shape& s = *q.how;
   const auto block = static_cast<std::size_t>(o.block);
+  // What a letter of a peer told is where its block for this rank lies.
+  if (s.clipped && o.rank != m_rank) return base;
   if (s.clipped)
     return base + (sends ? q.send_displs : q.what.recv_displs)[block] * q.what.element_size;
   if (sends && !s.positions.empty()) return base + s.positions[block];
@@ -237,7 +239,7 @@ inline std::byte* runner::address(const run& r, const operand& o) const {
 
 // The bytes of a block from here on, where blocks have lengths of their own.
 std::uint64_t runner::length(const run& r, const operand& o) const {
-  if (o.where == plan::space::scratch) return ~std::uint64_t{0};
+  if (o.where == plan::space::scratch || o.rank != m_rank) return ~std::uint64_t{0};
   const execution& q = *r.owner;
   std::uint64_t count = q.what.count;
   if (o.block >= 0)
@@ -397,15 +399,20 @@ void runner::progress(int looks) {
 void runner::go_on(int looks) {
   std::uint32_t over = 0;  // runs that are, by their place in the window
   for (;;) {
-    while (begin_next()) {
+    while (m_head < m_queue.size() && begin_next()) {
     }
     const std::uint64_t first = m_retired + 1;
+    if (m_begun == first) {  // as mostly: it is worth to look again and again
+      if (!advance(m_runs[first % window], looks)) return;
+      retire();
+      if (m_head == m_queue.size()) return;
+      continue;
+    }
     bool moved = false;
     for (std::uint64_t n = first; n <= m_begun; ++n) {
       run& r = m_runs[n % window];
       if (over >> n % window & 1u) continue;
-      // Only where nothing else is to be done is it worth to look again and again.
-      if (!advance(r, m_begun == first && m_head == m_queue.size() ? looks : 0)) continue;
+      if (!advance(r, 0)) continue;
       over |= 1u << n % window;
       moved = true;
     }

@@ -137,15 +137,16 @@ class runner {
   bool may_be_mapped(const sucl_operation& o) const;
   bool may_be_read(const sucl_operation& o);
   void tell_memory(execution& e) const;
-  void tell_counts(execution& e) const;
+  void write_letters(execution& e) const;
+  void take_letters(execution& e);
   void decide(execution& e);
   void decide_reach(execution& e);
   bool any_in_place(const execution& e) const;
+  bool lines_are_slow(const execution& e) const;
   void take_addresses(execution& e) const;
   void read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
             std::uint64_t bytes) const;
   void note_trouble(execution& e) const;
-  void decide_lengths(execution& e);
   bool all_mapped(execution& e, const program& code) const;
   bool may_begin(std::uint64_t number, const execution& e);
   bool advance(run& r, int looks);

@@ -3,6 +3,7 @@
 
 // What ranks tell each other before some operations: where their memory is, or how long their
 // blocks are; and how the operation goes on then.
+#include "runtime/adapt_shape.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/exec/runner.hpp"
 
@@ -18,8 +19,31 @@ struct card {
   std::uint64_t recv_memory, recv_offset;
   std::uint64_t send, recv;  // addresses in its process
   std::uint64_t in_place;
+  std::uint64_t lines_are_slow;  ///< between the processors, as far as the rank knows
 };
 constexpr std::size_t card_words = sizeof(card) / sizeof(std::uint64_t);
+
+template <class Test>
+bool any_card(const std::vector<std::uint64_t>& notes, const Test& test) {
+  for (std::size_t at = 0; at < notes.size(); at += card_words) {
+    card theirs;
+    std::memcpy(&theirs, notes.data() + at, sizeof theirs);
+    if (test(theirs)) return true;
+  }
+  return false;
+}
+
+// What a rank tells another one of its block for it: how many bytes, where they may be read (0:
+// nowhere), and the bytes themselves where they are few. There are as many words as there is room
+// for beside a word of the shared memory, so that all letters of a rank arrive at once.
+constexpr std::size_t letter_head = 2;
+std::size_t letter_words(int ranks) {
+  constexpr std::size_t room = shared_memory::inline_bytes / sizeof(std::uint64_t);
+  return std::clamp(room / static_cast<std::size_t>(ranks), letter_head, letter_head + 8);
+}
+std::uint64_t letter_bytes(int ranks) {
+  return (letter_words(ranks) - letter_head) * sizeof(std::uint64_t);
+}
 
 // Whether this rank has input, or output, that others may look at.
 bool gives(const sucl_operation& o, int rank) {
@@ -33,9 +57,9 @@ bool gives(const sucl_operation& o, int rank) {
 void runner::announce(execution& e) {
   const auto p = static_cast<std::size_t>(m_size);
   const bool memory = e.announcing == execution::notice::memory;
-  e.note.assign(memory ? card_words : p, 0);
+  e.note.assign(memory ? card_words : letter_words(m_size) * p, 0);
   e.notes.resize(e.note.size() * p);
-  memory ? tell_memory(e) : tell_counts(e);
+  memory ? tell_memory(e) : write_letters(e);
   sucl_operation gather{};
   gather.kind = SUCL_KIND_ALLGATHER;
   gather.element_size = sizeof(std::uint64_t);
@@ -51,7 +75,7 @@ void runner::decide(execution& e) {
   e.announcing = execution::notice::none;
   e.started = e.finished = 0;
   set_memory(e);
-  if (!memory) return decide_lengths(e);
+  if (!memory) return take_letters(e);
   decide_reach(e);
 }
 
@@ -66,20 +90,21 @@ void runner::decide_reach(execution& e) {
   }
   if (may_be_read(e.what)) {
     e.how = &m_shapes.of(e.what, reach::read, in_place);
-    e.reading = e.how->there;
+    e.reading = e.how->there && (!e.how->where_slow || lines_are_slow(e));
     e.first_run = m_retired + 1;
+    if (e.reading && e.how->where_slow) m_publisher.skip();
     if (e.reading) return take_addresses(e);
   }
   e.how = &m_shapes.of(e.what, reach::staged);
 }
 
 bool runner::any_in_place(const execution& e) const {
-  for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
-    card theirs;
-    std::memcpy(&theirs, e.notes.data() + r * card_words, sizeof theirs);
-    if (theirs.in_place) return true;
-  }
-  return false;
+  return any_card(e.notes, [](const card& c) { return c.in_place; });
+}
+
+// Whether all ranks know that they travel slowly. Who has to find out needs copies through scratch.
+bool runner::lines_are_slow(const execution& e) const {
+  return !any_card(e.notes, [](const card& c) { return !c.lines_are_slow; });
 }
 
 void runner::take_addresses(execution& e) const {
@@ -143,8 +168,9 @@ bool runner::may_be_mapped(const sucl_operation& o) const {
 
 // Whether it is worth to read straight from the memory of peers. The same on every rank.
 bool runner::may_be_read(const sucl_operation& o) {
-  return m_shapes.reads() && o.count * o.element_size >= least_read_bytes &&
-         may_be_reached(o.kind) && m_shapes.of(o, reach::read).there;
+  return m_shapes.reads() && has_readable_input(o.kind) &&
+         longest_block(o, m_size) * o.element_size >= least_read_bytes &&
+         m_shapes.of(o, reach::read).there;
 }
 
 void runner::tell_memory(execution& e) const {
@@ -163,6 +189,7 @@ void runner::tell_memory(execution& e) const {
   mine.send = reinterpret_cast<std::uint64_t>(e.send);
   mine.recv = reinterpret_cast<std::uint64_t>(e.recv);
   mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
+  mine.lines_are_slow = m_publisher.past_caches() && !m_publisher.wants_trial();
   std::memcpy(e.note.data(), &mine, sizeof mine);
 }
 
@@ -186,29 +213,51 @@ bool runner::all_mapped(execution& e, const program& code) const {
   return true;
 }
 
-// The bytes that this rank has for each other one.
-void runner::tell_counts(execution& e) const {
+void runner::write_letters(execution& e) const {
   const sucl_operation& o = e.what;
-  const auto self = static_cast<std::size_t>(m_rank);
+  const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
+  const bool is_replaced = in_place && o.kind == SUCL_KIND_ALLTOALLV;
+  const auto write = [&](std::size_t rank, const std::byte* block, std::uint64_t count) {
+    const std::uint64_t bytes = count * o.element_size;
+    std::uint64_t* letter = e.note.data() + rank * letter_words(m_size);
+    letter[0] = bytes;
+    letter[1] = is_replaced ? 0 : reinterpret_cast<std::uint64_t>(block);
+    if (bytes > 0 && bytes <= letter_bytes(m_size)) std::memcpy(letter + letter_head, block, bytes);
+  };
   if (o.kind == SUCL_KIND_GATHERV) {
-    const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
-    e.note[static_cast<std::size_t>(o.root)] =
-        (in_place ? o.recv_counts[self] : o.count) * o.element_size;
+    write(static_cast<std::size_t>(o.root), e.send, in_place ? o.recv_counts[m_rank] : o.count);
   } else if (o.kind == SUCL_KIND_ALLTOALLV || m_rank == o.root) {
-    for (std::size_t r = 0; r < e.note.size(); ++r) e.note[r] = e.send_counts[r] * o.element_size;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r)
+      write(r, e.send + e.send_displs[r] * o.element_size, e.send_counts[r]);
   }
 }
 
-void runner::decide_lengths(execution& e) {
+// Everything is there if all blocks are short; else it is moved in slices that fit the longest one.
+void runner::take_letters(execution& e) {
   const sucl_operation& o = e.what;
-  e.how = &m_shapes.clipped(o, *std::max_element(e.notes.begin(), e.notes.end()));
-  const bool receives = o.kind != SUCL_KIND_GATHERV || m_rank == o.root;
-  for (int r = 0; receives && r < m_size; ++r) {
-    if (o.kind == SUCL_KIND_SCATTERV && (r != o.root || (o.flags & SUCL_FLAG_IN_PLACE))) continue;
-    const std::uint64_t sent =
-        e.notes[static_cast<std::size_t>(r) * e.note.size() + static_cast<std::size_t>(m_rank)];
-    const std::uint64_t wanted =
-        (o.kind == SUCL_KIND_SCATTERV ? o.count : o.recv_counts[r]) * o.element_size;
+  const std::size_t words = letter_words(m_size);
+  std::uint64_t longest = 0;
+  bool readable = true;
+  for (std::size_t at = 0; at < e.notes.size(); at += words) {
+    longest = std::max(longest, e.notes[at]);
+    readable = readable && (e.notes[at] == 0 || e.notes[at + 1] != 0);
+  }
+  const bool all_there = longest <= letter_bytes(m_size);
+  e.how = &m_shapes.clipped(o, all_there ? 0 : longest, readable);
+  e.reading = e.how->slices > 0 && e.how->of(0).maps_send;
+  e.first_run = m_retired + 1;
+  const bool scatters = o.kind == SUCL_KIND_SCATTERV;
+  if (o.kind == SUCL_KIND_GATHERV && m_rank != o.root) return;
+  for (int r = 0; r < m_size; ++r) {
+    if (scatters && (r != o.root || (m_rank == r && (o.flags & SUCL_FLAG_IN_PLACE)))) continue;
+    const auto from = static_cast<std::size_t>(r) * e.note.size();
+    const std::uint64_t* letter = e.notes.data() + from + static_cast<std::size_t>(m_rank) * words;
+    const std::uint64_t sent = letter[0];
+    const std::uint64_t wanted = (scatters ? o.count : o.recv_counts[r]) * o.element_size;
+    e.peer_send[static_cast<std::size_t>(r)] = reinterpret_cast<std::byte*>(letter[1]);
+    if (all_there && sent > 0 && wanted > 0)
+      std::memcpy(e.recv + (scatters ? 0 : o.recv_displs[r] * o.element_size), letter + letter_head,
+                  std::min(sent, wanted));
     if (sent == wanted || e.failure) continue;
     e.failure.emplace();
     e.failure->code = errc::invalid_count;

@@ -6,6 +6,7 @@
 #include "plan/builder.hpp"
 #include "plan/passes.hpp"
 #include "plan/verify.hpp"
+#include "runtime/adapt_shape.hpp"
 #include "runtime/exec/between_nodes.hpp"
 #include "runtime/operation.hpp"
 #include "runtime/selection.hpp"
@@ -62,20 +63,31 @@ std::vector<std::uint64_t> ends_of(const std::vector<std::uint64_t>& counts, int
 // What was measured to be best on processors of two cores and more, with ordinary caches.
 const std::vector<tuning_row>& default_tuning() {
   constexpr sucl_kind any = SUCL_KIND_COUNT;
-  static const std::vector<tuning_row> rows{
-      {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_ALLGATHER, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_ALLTOALL, reach::read, {16 * KiB, 2 * MiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::staged, {0, any_size}, "staged_two_shot", 256 * KiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * MiB}, "mapped_one_shot", 256 * KiB, {}},
-      {SUCL_KIND_ALLREDUCE, reach::mapped, {0, any_size}, "mapped_two_shot", 256 * KiB, {}},
-      {any, reach::mapped, {0, any_size}, "mapped_one_shot", 512 * KiB, {}},
-      {any, reach::staged, {0, 256 * KiB}, "staged_one_shot", 64 * KiB, {}},
-      {any, reach::staged, {0, any_size}, "staged_one_shot", 256 * KiB, {}},
-  };
+  constexpr base::range two{2, 2}, more{3, any_size};
+  static const std::vector<tuning_row> rows = [&] {
+    std::vector<tuning_row> all{
+        {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", 1 * MiB, {}},
+        {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
+        {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
+        {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
+        // Two ranks move as much in one step as in two. The second step waits for lines that travel
+        // both ways: where these are slow (docs/design/executor.md) it took three times as long.
+        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_one_shot", 256 * KiB, {}, two},
+        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_two_shot", 256 * KiB, {}},
+        {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * MiB}, "mapped_one_shot", 256 * KiB, {}},
+        {SUCL_KIND_ALLREDUCE, reach::mapped, {}, "mapped_two_shot", 256 * KiB, {}},
+        {any, reach::mapped, {}, "mapped_one_shot", 512 * KiB, {}},
+        {any, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
+        {any, reach::staged, {}, "staged_one_shot", 256 * KiB, {}},
+    };
+    for (const sucl_kind k : {SUCL_KIND_ALLGATHER, SUCL_KIND_ALLGATHERV, SUCL_KIND_ALLTOALL}) {
+      const std::string how = "read_one_shot";
+      all.push_back({k, reach::read, {32 * KiB, 128 * KiB - 1}, how, 1 * MiB, {}, two});
+      all.push_back({k, reach::read, {16 * KiB, 2 * MiB}, how, 1 * MiB, {}, two, true});
+      all.push_back({k, reach::read, {16 * KiB, 2 * MiB}, how, 1 * MiB, {}, more});
+    }
+    return all;
+  }();
   return rows;
 }
 
@@ -112,14 +124,6 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
     if (where.crowded && r.memory == reach::read && !scatters) continue;
     rows.push_back(r);
     if (where.crowded && scatters) rows.back().bytes.low = 64 * KiB;
-  }
-  // Two ranks move as much in one step as in two. The second step waits for lines that travel both
-  // ways, and where these are slow (docs/design/executor.md) that took three times as long.
-  if (where.size == 2) {
-    const auto two_shot = std::find_if(rows.begin(), rows.end(), [](const tuning_row& r) {
-      return r.origin.empty() && r.recipe == "staged_two_shot";
-    });
-    two_shot->recipe = "staged_one_shot";
   }
   return rows;
 }
@@ -178,7 +182,8 @@ const tuning_row* shape_table::row_for(const sucl_operation& o, reach memory, st
     const bool decides =
         r->memory == memory || (tuned && memory == reach::read && r->memory == reach::staged);
     if (!decides || (r->kind != o.kind && r->kind != SUCL_KIND_COUNT) ||
-        !r->bytes.contains(tuned ? bytes : on_two) || !obstacle(*r, o, bytes).empty())
+        !r->ranks.contains(ranks) || !r->bytes.contains(tuned ? bytes : on_two) ||
+        !obstacle(*r, o, bytes).empty())
       continue;
     return r->memory == memory ? r : nullptr;
   }
@@ -201,10 +206,12 @@ std::string shape_table::describe(const sucl_operation& o) const {
   const bool reached = may_be_reached(kind) && !m_several_nodes;
   const tuning_row* read =
       reached && bytes >= least_read_bytes ? row_for(o, reach::read, bytes) : nullptr;
-  const tuning_row* staged = read ? read : row_for(o, reach::staged, bytes);
-  if (staged) {
-    add("", staged->recipe, staged->slice, staged->origin);
-  } else {
+  const tuning_row* staged = row_for(o, reach::staged, bytes);
+  if (read)
+    add(read->where_slow ? "while lines travel slowly between processors: " : "", read->recipe,
+        read->slice, read->origin);
+  if (staged && (!read || read->where_slow)) add("", staged->recipe, staged->slice, staged->origin);
+  if (!staged) {
     const choice c = between_nodes(kind, bytes);
     add("", c.algorithm, c.slice, "");
   }
@@ -218,11 +225,6 @@ std::string shape_table::describe(const sucl_operation& o) const {
       text += "  not    " + r.recipe + " (" + r.origin + "): " + why + "\n";
   }
   return text;
-}
-
-bool may_be_reached(sucl_kind kind) noexcept {
-  return kind != SUCL_KIND_BARRIER && kind != SUCL_KIND_SCAN && kind != SUCL_KIND_EXSCAN &&
-         kind != SUCL_KIND_ALLGATHERV && kind != SUCL_KIND_REDUCE_SCATTER;
 }
 
 bool plans_carry(sucl_kind kind, bool several_nodes) noexcept {
@@ -269,14 +271,12 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
     s.recipe = "barrier";
     return s;
   }
-  std::uint64_t bytes = o.count * o.element_size;
-  if (has_counts(o.kind))
-    bytes = *std::max_element(o.recv_counts, o.recv_counts + m_size) * o.element_size;
+  const std::uint64_t bytes = longest_block(o, m_size) * o.element_size;
   // Where nobody else touches it, each rank's memory is its own affair.
   const bool both_ways = in_place || memory == reach::staged;
   for (const tuning_row* row = row_for(o, memory, bytes); row;
        row = row_for(o, memory, bytes, row)) {
-    s = make_by({row->recipe, row->slice, memory != reach::staged}, o);
+    s = make_by({row->recipe, row->slice, memory != reach::staged, row->where_slow}, o);
     if (s.there && (!both_ways || serves_in_place(s))) return s;
   }
   if (m_several_nodes) s = make_by(between_nodes(o.kind, bytes), o);
@@ -301,6 +301,7 @@ shape shape_table::make_by(choice c, const sucl_operation& o) {
     if (c.slice < o.element_size) return s;
   }
   s.there = true;
+  s.where_slow = c.where_slow;
   s.recipe = c.algorithm + ", " + std::to_string(s.slices) +
              (s.slices == 1 ? " slice of " : " slices of ") + std::to_string(s.slice_bytes) +
              " bytes";
@@ -312,38 +313,50 @@ bool shape_table::serves_in_place(const shape& s) const {
          std::all_of(s.code.begin(), s.code.end(), [](const program* p) { return p->in_place; });
 }
 
-const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes) {
+// By the plan of the uniform operation with blocks as long as the longest one. In the plans that
+// are used every rank takes its blocks straight from their owners, so that steps can be clipped.
+const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, bool readable) {
   sucl_operation uniform{};
   uniform.kind = o.kind == SUCL_KIND_ALLTOALLV ? SUCL_KIND_ALLTOALL
                  : o.kind == SUCL_KIND_GATHERV ? SUCL_KIND_GATHER
                                                : SUCL_KIND_SCATTER;
-  const bool blocks = sends_blocks(uniform.kind);
-  // Few lengths, so that there are few programs.
-  const std::uint64_t most = 64 * KiB / static_cast<std::uint64_t>(blocks ? m_size : 1);
-  const std::uint64_t slice = std::min(std::bit_floor(std::max<std::uint64_t>(most, 64)),
-                                       std::bit_ceil(std::max<std::uint64_t>(bytes, 64)));
+  uniform.root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
+  const tuning_row* row = nullptr;
+  if (readable && m_reads && bytes >= least_read_bytes) row = row_for(uniform, reach::read, bytes);
+  const bool reads = row && row->recipe == "read_one_shot" && !row->where_slow;
+  // Few lengths, so that there are few programs. Nothing is gained by cutting what is read.
+  const auto blocks = static_cast<std::uint64_t>(sends_blocks(uniform.kind) ? m_size : 1);
+  const std::uint64_t staged =
+      std::min(row_for(uniform, reach::staged, bytes)->slice, m_slot_bytes) / blocks;
+  const std::uint64_t whole = std::bit_ceil(std::max<std::uint64_t>(bytes, 64));
+  const std::uint64_t slice =
+      reads ? whole : std::min(whole, std::bit_floor(std::max<std::uint64_t>(staged, 64)));
   const std::uint64_t slices = (bytes + slice - 1) / slice;
-  const auto root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
+  const clipped_entry wanted{nullptr, o.kind, uniform.root, reads, slice, slices};
   clipped_entry& e = m_clipped[(slices + static_cast<unsigned>(o.kind) * 3 +
-                                static_cast<unsigned>(root) * 5 + std::bit_width(slice)) %
+                                static_cast<unsigned>(uniform.root) * 5 + std::bit_width(slice)) %
                                m_clipped.size()];
-  if (e.found && e.kind == o.kind && e.root == root && e.slice == slice && e.slices == slices)
-    return *e.found;
-  m_key.assign(
-      {static_cast<std::uint64_t>(o.kind), static_cast<std::uint64_t>(root), slice, slices});
-  const auto found = m_shapes.find(m_key);
-  if (found != m_shapes.end())
-    return *(e = {found->second.get(), o.kind, root, slice, slices}).found;
-  auto made = std::make_unique<shape>();
-  made->clipped = true;
-  made->slices = slices;
-  made->slice_bytes = slice;
-  made->recipe = "staged_one_shot of blocks of their own lengths";
+  if (e.found && e.same(wanted)) return *e.found;
+  e = wanted;
+  m_key.assign({static_cast<std::uint64_t>(o.kind), reads, static_cast<std::uint64_t>(uniform.root),
+                slice, slices});
+  std::unique_ptr<shape>& made = m_shapes[m_key];
+  if (!made) made = std::make_unique<shape>(make_clipped(uniform, reads, slice, slices));
+  e.found = made.get();
+  return *made;
+}
+
+shape shape_table::make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
+                                std::uint64_t slices) {
+  const std::string algorithm = reads ? "read_one_shot" : "staged_one_shot";
+  shape s;
+  s.clipped = true;
+  s.slices = slices;
+  s.slice_bytes = slice;
+  s.recipe = algorithm + " of blocks of their own lengths";
   if (slices > 0)
-    made->code.push_back(
-        program_of({"staged_one_shot", uniform.kind, root, 1, true, false, {slice}}));
-  e = {m_shapes.emplace(m_key, std::move(made)).first->second.get(), o.kind, root, slice, slices};
-  return *e.found;
+    s.code.push_back(program_of({algorithm, uniform.kind, uniform.root, 1, true, reads, {slice}}));
+  return s;
 }
 
 // Slices of `count` elements of each block, of equal length but for the last one.
@@ -403,7 +416,8 @@ bool shape_table::cut_counts(const sucl_operation& o, const choice& c, shape& s)
     std::vector<std::uint64_t> part;
     for (const std::uint64_t n : counts)
       part.push_back(std::min(most, n > k * most ? n - k * most : 0));
-    s.code.push_back(program_of({c.algorithm, o.kind, 0, element, true, false, std::move(part)}));
+    s.code.push_back(
+        program_of({c.algorithm, o.kind, 0, element, true, c.entered, std::move(part)}));
     if (!s.code.back()) return false;
   }
   return true;

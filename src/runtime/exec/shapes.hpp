@@ -37,6 +37,9 @@ struct tuning_row {
   std::string recipe;
   std::uint64_t slice;  ///< bytes that a run takes at most
   std::string origin;   ///< of a row of a tuning table, whose bytes are those of so many ranks
+  base::range ranks{};
+  /// Only while lines travel slowly between the processors; otherwise it is staged.
+  bool where_slow = false;
 };
 
 /// Below this, what is to be mapped is staged: data beside the flag is as fast as can be.
@@ -63,8 +66,9 @@ struct shape {
   std::vector<std::uint64_t> positions;  ///< of the blocks of send in bytes, where sizes differ
   /// Blocks have lengths of their own, which only some ranks know: steps copy what there is.
   bool clipped = false;
-  std::string recipe;  ///< for people
-  bool there = true;   ///< false: no plan
+  bool where_slow = false;  ///< only while lines travel slowly between the processors
+  std::string recipe;       ///< for people
+  bool there = true;        ///< false: no plan
 
   const program& of(std::uint64_t slice) const {
     if (tail && slice + 1 == slices) return *tail;
@@ -122,8 +126,8 @@ class shape_table {
   bool reads() const { return m_reads; }
 
   /// The same for an operation whose blocks have different lengths that only some ranks know; the
-  /// longest of all has `bytes` bytes.
-  const shape& clipped(const sucl_operation& o, std::uint64_t bytes);
+  /// longest of all has `bytes` bytes. `readable`: blocks may be copied from where they lie.
+  const shape& clipped(const sucl_operation& o, std::uint64_t bytes, bool readable);
 
   /// Whether so many shapes are kept that they had better be forgotten.
   bool crowded() const { return m_shapes.size() > most_shapes; }
@@ -176,7 +180,8 @@ class shape_table {
   struct choice {
     std::string algorithm;
     std::uint64_t slice;
-    bool entered = false;  ///< all have said before that they are there
+    bool entered = false;     ///< all have said before that they are there
+    bool where_slow = false;  ///< as of a tuning_row
   };
   using shape_map = std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>>;
   const tuning_row* row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
@@ -185,6 +190,8 @@ class shape_table {
   choice between_nodes(sucl_kind kind, std::uint64_t bytes) const;
   shape_map::value_type& look_up(const sucl_operation& o, reach memory, bool in_place);
   shape make(const sucl_operation& o, reach memory, bool in_place);
+  shape make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
+                     std::uint64_t slices);
   shape make_by(choice c, const sucl_operation& o);
   bool serves_in_place(const shape& s) const;
   bool cut_uniform(const sucl_operation& o, const choice& c, shape& s);
@@ -209,13 +216,25 @@ class shape_table {
     const shape* found = nullptr;
     sucl_kind kind = 0;
     std::int32_t root = 0;
+    bool reads = false;
     std::uint64_t slice = 0, slices = 0;
+    bool same(const clipped_entry& o) const {
+      return kind == o.kind && root == o.root && reads == o.reads && slice == o.slice &&
+             slices == o.slices;
+    }
   };
   std::array<clipped_entry, 16> m_clipped{};
 };
 
 /// Whether peers may reach the memory of operations of this kind: their sizes are alike.
-bool may_be_reached(sucl_kind kind) noexcept;
+constexpr bool may_be_reached(sucl_kind kind) noexcept {
+  return kind != SUCL_KIND_BARRIER && kind != SUCL_KIND_SCAN && kind != SUCL_KIND_EXSCAN &&
+         kind != SUCL_KIND_ALLGATHERV && kind != SUCL_KIND_REDUCE_SCATTER;
+}
+/// Whether peers may copy from its input.
+constexpr bool has_readable_input(sucl_kind kind) noexcept {
+  return may_be_reached(kind) || kind == SUCL_KIND_ALLGATHERV;
+}
 
 /// Whether an operation of this kind can be carried, whatever its size.
 bool plans_carry(sucl_kind kind, bool several_nodes) noexcept;
