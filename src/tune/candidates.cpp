@@ -54,8 +54,10 @@ void add_exchanges(collection& all, const problem& p, const std::vector<shape>& 
   for (const shape& s : list) sets.push_back(radices_of(s));
   for (const auto& radices : sets) {
     if (std::any_of(radices.begin(), radices.end(), [](int f) { return f > 64; })) continue;
-    recipe r = named("exchange");
+    recipe r = named("cyclic");
     r.radices = radices;
+    all.add(r);
+    r.algorithm = "exchange";
     all.add(r);
     for (int split = 0; split < static_cast<int>(radices.size()); ++split) {
       r.split = split;
