@@ -37,6 +37,7 @@ struct search_options {
   double budget = 0;
   /// A best plan of more instructions is returned unverified.
   double most_verified = 6e6;
+  int threads = 0;  ///< to simulate in; 0: one a processor. The result does not depend on them
   /// Called with what it is at.
   std::function<void(const std::string&)> progress;
 };
