@@ -268,8 +268,9 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
   }
   for (const int ports : {0, 1, 2, 4}) with([&](recipe& o) { o.ports = ports; });
   for (const int leaders : {0, 1, 2, 4}) with([&](recipe& o) { o.leaders = leaders; });
-  // Stripes over the ranks of each level's groups.
-  for (std::size_t l = r.hierarchy.size(), width = 1; l-- > 0; width *= r.hierarchy[l])
+  // Stripes over the ranks of each level's groups, where they serve one root.
+  const bool one_root = rooted(p.kind) || r.steps == 3;
+  for (std::size_t l = r.hierarchy.size(), width = 1; l-- > 0 && one_root; width *= r.hierarchy[l])
     with([&](recipe& o) { o.stripe = static_cast<int>(width); });
   for (auto& radices : other_radices(r.radices)) with([&](recipe& o) { o.radices = radices; });
   if (r.split >= 0)

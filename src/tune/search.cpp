@@ -21,6 +21,8 @@ namespace {
 
 using plan::recipe;
 
+constexpr double unlimited = std::numeric_limits<double>::max();
+
 // How much longer than the best forecast a guess may be to be worth a simulation.
 constexpr double hopeless = 6;
 constexpr std::size_t least_simulated = 12;
@@ -43,15 +45,17 @@ constexpr std::size_t abreast = 8;
 constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
 constexpr int first_channels = 4;
 constexpr int most_rounds = 12;
-// A fit counts as a result for plans of as many instructions, in at most so many times more
-// channels than were simulated, of which there must be so many, if the fit before was as near.
-constexpr double most_reached = 6e5;
-constexpr int farthest = 4;
-constexpr int least_fitted = 8;
+// A finalist has at most so many instructions, all of them together so many; and at most so many
+// times more channels than were simulated, of which there must be so many.
+constexpr double largest_finalist = 6e5;
+constexpr double all_finalists = 1e6;
+constexpr double largest_polished = 2.5e5;
+constexpr double dearest_finalist = 8e6;  // work
+constexpr int farthest = 8;
+constexpr int least_fitted = 4;
 constexpr double near_fit = 0.1;
-constexpr double sure = 0.97;  // what a fit must promise, as it may be wrong by as much
 // Budget for more channels of the best plans, on top.
-constexpr double beyond = 1;
+constexpr double beyond = 0.25;
 
 // A recipe in any number of channels.
 struct family {
@@ -69,6 +73,13 @@ struct family {
   double rest = 0;
   bool fitted = false;  // both come from two numbers of channels
   double moved = 1;     // how much the fit changed by the last number of channels, of 1
+};
+
+// What a fit says about a recipe that was not simulated.
+struct promised {
+  recipe how;
+  double seconds = 0;
+  double instructions = 0;
 };
 
 // What simulating a recipe said.
@@ -100,9 +111,7 @@ class searcher {
   }
 
  private:
-  double best() const {
-    return m_result.best.empty() ? std::numeric_limits<double>::max() : m_result.best[0].seconds;
-  }
+  double best() const { return m_result.best.empty() ? unlimited : m_result.best[0].seconds; }
 
   // All recipes, the most promising ones first.
   void collect() {
@@ -139,7 +148,7 @@ class searcher {
   // Simulates in one channel, as far as half of the budget goes, and foresees the rest.
   void look() {
     std::map<std::string, double> too_many;  // instructions, by algorithm
-    double least = std::numeric_limits<double>::max();
+    double least = unlimited;
     std::size_t last = m_families.size();
     for (std::size_t next = 0; next < last;) {
       std::vector<family*> chosen;
@@ -281,20 +290,22 @@ class searcher {
       f.fixed = f.seconds;  // more channels do not make it faster
       f.rest = 0;
     }
-    if (!extrapolate()) polish();
+    decide();
+    polish();
   }
 
-  // The best one in twice or half as many channels.
+  // The best one in twice and half as many channels.
   void polish() {
-    for (const double times : {2.0, 0.5}) {
-      const found seed = m_result.best[0];
-      const auto depth = static_cast<int>(seed.how.pipeline * times);
-      const double left = m_most_work - m_spent;
-      if (seed.how.pipeline >= first_channels &&
-          m_known[plan::to_text(seed.how)].work * times <= left &&
+    const found seed = m_result.best[0];
+    std::vector<trial> trials;
+    for (const int depth : {seed.how.pipeline * 2, seed.how.pipeline / 2}) {
+      const double instructions =
+          static_cast<double>(seed.instructions) / seed.how.pipeline * depth;
+      if (seed.how.pipeline >= first_channels && instructions <= largest_polished &&
           depth <= depths[std::size(depths) - 1] && can_take(seed.how, depth))
-        simulate({{in_channels(seed.how, depth), left, seed.seconds}});
+        trials.push_back({in_channels(seed.how, depth), dearest_finalist, seed.seconds});
     }
+    simulate(trials);
   }
 
   // A family, and the number of channels to simulate next.
@@ -329,39 +340,33 @@ class searcher {
     return most;
   }
 
-  // Where simulating a plan in more channels would cost too much: a steady fit is right to some
-  // hundredths, mostly thousandths, as what changes most is how long the first channel and the last
-  // one are alone.
-  // Returns whether there was one that promises more.
-  bool extrapolate() {
-    found deepest;
-    double least = best();
+  // What fits promise beyond the budget, which they know to some hundredths: the finalists are
+  // simulated at full size.
+  void decide() {
+    std::vector<promised> list;
     for (const family& f : m_families) {
-      if (f.channels < least_fitted || f.moved > near_fit) continue;
-      const double instructions = f.instructions / f.channels;
+      if (f.channels < least_fitted) continue;
+      promised most{{}, better * best(), 0};
       for (const int depth : depths) {
         const double seconds = in_depth(f, depth);
-        if (depth <= f.channels || depth > farthest * f.channels || seconds >= sure * best() ||
-            seconds >= better * least || instructions * depth > most_reached ||
-            !can_take(f.how, depth))
+        const double instructions = f.instructions / f.channels * depth;
+        if (depth <= f.channels || depth > farthest * f.channels || seconds >= most.seconds ||
+            instructions > largest_finalist || !can_take(f.how, depth))
           continue;
-        deepest.how = in_channels(f.how, depth);
-        deepest.seconds = least = seconds;
+        most = {in_channels(f.how, depth), seconds, instructions};
       }
+      if (!most.how.algorithm.empty()) list.push_back(std::move(most));
     }
-    if (deepest.how.algorithm.empty()) return false;
-    deepest.guessed = guess(m_problem, deepest.how, m_machine).seconds;
-    deepest.extrapolated = true;
-    describe(deepest, plan::build(m_problem, deepest.how));
-    m_result.best.insert(m_result.best.begin(), std::move(deepest));
-    return true;
-  }
-
-  static void describe(found& f, const plan::schedule& s) {
-    f.instructions = plan::instruction_count(s);
-    f.hash = plan::hash(s);
-    for (const plan::program& p : s.ranks)
-      f.scratch_bytes = std::max(f.scratch_bytes, p.scratch_bytes);
+    std::stable_sort(list.begin(), list.end(),
+                     [](const promised& a, const promised& b) { return a.seconds < b.seconds; });
+    std::vector<trial> trials;
+    double left = all_finalists;
+    for (const promised& p : list) {
+      left -= p.instructions;
+      if (left < 0 && !trials.empty()) break;
+      trials.push_back({p.how, dearest_finalist, 0});
+    }
+    simulate(trials);
   }
 
   // The time that a plan must not take to be among the best.
@@ -370,9 +375,7 @@ class searcher {
     return m_result.best.size() >= keep ? m_result.best[keep - 1].seconds : 0;
   }
 
-  static double most_seconds(double seconds) {
-    return seconds < std::numeric_limits<double>::max() ? seconds : 0;
-  }
+  static double most_seconds(double seconds) { return seconds < unlimited ? seconds : 0; }
 
   // Builds and simulates what is not known yet, side by side; keeps the list of results sorted.
   std::vector<known> simulate(const std::vector<trial>& list) {
@@ -419,7 +422,7 @@ class searcher {
   void simulate_smallest() {
     recipe smallest;
     estimate least;
-    least.instructions = std::numeric_limits<double>::max();
+    least.instructions = unlimited;
     for (const recipe& r : candidates(m_problem, m_machine))
       if (const estimate e = guess(m_problem, r, m_machine); e.instructions < least.instructions) {
         smallest = r;
@@ -427,7 +430,7 @@ class searcher {
       }
     m_known.clear();
     m_hashes.clear();
-    simulate({{smallest, std::numeric_limits<double>::max(), 0}});
+    simulate({{smallest, unlimited, 0}});
   }
 
   // Changes one parameter of each of the best. Returns whether the best one became better.

@@ -35,12 +35,7 @@ TEST_P(search_of, is_not_worse_than_published_parameters) {
   const cell& c = GetParam();
   const sim::machine m = shipped(c.machine);
   const plan::problem p = plan::cases::make_problem(c.what, c.ranks, c.bytes / 4, 4);
-  found best = search(p, m).best.front();
-  if (best.extrapolated) {
-    const double simulated = sim::simulate(plan::build(p, best.how), m).seconds;
-    EXPECT_NEAR(best.seconds, simulated, 0.03 * simulated) << plan::to_text(best.how);
-    best.seconds = simulated;
-  }
+  const found best = search(p, m).best.front();
   for (const auto& sets : {hiccl_sets(p, m), ext_mpi_sets(p, m)})
     for (const published& s : sets) {
       sim::simulate_options o;
