@@ -359,13 +359,15 @@ class searcher {
     }
     std::stable_sort(list.begin(), list.end(),
                      [](const promised& a, const promised& b) { return a.seconds < b.seconds; });
+    // Each in as many channels as promise most, then in half as many, which a fit may underrate.
     std::vector<trial> trials;
     double left = all_finalists;
-    for (const promised& p : list) {
-      left -= p.instructions;
-      if (left < 0 && !trials.empty()) break;
-      trials.push_back({p.how, dearest_finalist, 0});
-    }
+    for (const int part : {1, 2})
+      for (const promised& p : list) {
+        left -= p.instructions / part;
+        if (left < 0 && !trials.empty()) break;
+        trials.push_back({in_channels(p.how, p.how.pipeline / part), dearest_finalist, 0});
+      }
     simulate(trials);
   }
 
