@@ -56,7 +56,7 @@ add_custom_target(threads)
 #                    [ENVIRONMENT NAME=value...] [LABELS ...]): a program that is one test.
 # THREADS: it has several, so that it gets the label of that name too.
 function(sucl_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN;THREADS" "TIMEOUT"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN;THREADS" "TIMEOUT;SHARDS"
     "LINK;ARGS;ENVIRONMENT;LABELS")
   set(flags)
   foreach(flag SYCL NO_MAIN)
@@ -65,7 +65,6 @@ function(sucl_add_unit_test name)
     endif()
   endforeach()
   sucl_add_test_program(${name} ${arg_UNPARSED_ARGUMENTS} ${flags} LINK ${arg_LINK})
-  add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -76,11 +75,24 @@ function(sucl_add_unit_test name)
     add_dependencies(threads ${name})
     list(APPEND arg_LABELS threads)
   endif()
-  set_tests_properties(${name} PROPERTIES
-    TIMEOUT ${arg_TIMEOUT}
-    LABELS "${arg_LABELS}"
-    ENVIRONMENT "${arg_ENVIRONMENT}"
-    ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
+  endif()
+  foreach(shard RANGE 1 ${arg_SHARDS})
+    set(test ${name})
+    set(part)
+    if(arg_SHARDS GREATER 1)
+      math(EXPR index "${shard} - 1")
+      set(test ${name}.${shard})
+      set(part GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${index})
+    endif()
+    add_test(NAME ${test} COMMAND ${name} ${arg_ARGS})
+    set_tests_properties(${test} PROPERTIES
+      TIMEOUT ${arg_TIMEOUT}
+      LABELS "${arg_LABELS}"
+      ENVIRONMENT "${arg_ENVIRONMENT};${part}"
+      ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
+  endforeach()
 endfunction()
 
 # sucl_add_rank_test(NAME name TARGET program [RANKS n...] [FLAVOURS all|name...] [ARGS ...]

@@ -46,7 +46,7 @@ std::vector<algorithm_info> make_algorithms() {
       {"cyclic",
        "cyclic shift (Bruck): few steps for any number of ranks",
        join({reductions_to_all, halves}),
-       {"radices", "pipeline", "stagger"}},
+       {"radices", "ports", "pipeline", "stagger"}},
       {"direct",
        "every message at once, without detours",
        join({direct, halves}),
@@ -246,6 +246,7 @@ std::string unused(const algorithm_info& a, const recipe& r) {
 std::string refuse_radices(const problem& p, const recipe& r) {
   for (const int f : r.radices)
     if (f < 2) return "a radix of " + std::to_string(f) + ": radices are 2 or more";
+  if (r.algorithm == "cyclic") return {};
   const bool listed = r.algorithm == "exchange" || r.algorithm == "peer_exchange";
   if (!listed && r.radices.size() != 1) return "it takes one radix";
   if (!listed) return {};

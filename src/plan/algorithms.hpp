@@ -17,7 +17,7 @@ namespace sucl::plan {
 /// default. 0 or empty: the algorithm chooses.
 struct recipe {
   std::string algorithm;
-  std::vector<int> radices;      ///< factors of exchanges; of trees and shifts the one radix
+  std::vector<int> radices;      ///< of exchanges and shifts; of trees the one radix
   int split = -1;                ///< exchanges: how many radices reduce and scatter; -1: all
   int ports = 0;                 ///< messages a rank has on their way at once; 0: all of a step
   int segments = 1;              ///< chains: pieces that follow each other

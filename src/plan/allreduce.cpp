@@ -61,7 +61,7 @@ void group_reduce_scatter(builder& b, const team& t, const ends& cuts, const rec
                           const std::string& pattern, std::uint64_t flag) {
   const auto radices = factors_of(t.size(), 2);
   if (pattern == "exchange") return exchange_reduce_scatter(b, t, cuts, radices, r.ports);
-  if (pattern == "cyclic") return cyclic_reduce_scatter(b, t, cuts, 2);
+  if (pattern == "cyclic") return cyclic_reduce_scatter(b, t, cuts, {2}, r.ports);
   const team in{t.ranks, t.from.empty() ? t.base : t.from, {}};
   if (pattern == "ring") return ring_reduce_scatter(b, in, own_chunks(t, cuts), cuts);
   if (pattern == "peer") return peer_reduce_scatter(b, in, own_chunks(t, cuts), cuts, flag);
@@ -74,7 +74,7 @@ void group_allgather(builder& b, const team& t, const ends& cuts, const recipe& 
   if (pattern == "ring") return ring_allgather(b, t, cuts);
   if (pattern == "peer") return peer_allgather(b, t, cuts, flag);
   if (pattern == "exchange") return exchange_allgather(b, t, cuts, radices, r.ports);
-  if (pattern == "cyclic") return cyclic_allgather(b, t, cuts, 2);
+  if (pattern == "cyclic") return cyclic_allgather(b, t, cuts, {2}, r.ports);
   direct_allgather(b, t, cuts, r.ports);
 }
 
@@ -90,7 +90,7 @@ void team_allreduce(builder& b, const team& t, std::uint64_t bytes, const recipe
     return tree_broadcast(b, t, 0, bytes, 2);
   }
   const ends cuts = cut_evenly(bytes, b.element(), t.size());
-  if (pattern == "cyclic") return cyclic_allreduce(b, t, cuts, 2);
+  if (pattern == "cyclic") return cyclic_allreduce(b, t, cuts, {2}, r.ports);
   if (pattern == "exchange") {
     const auto radices = powers_below(t.size(), 2);
     return exchange_allreduce(b, t, bytes, radices, static_cast<int>(radices.size()), r.ports);
@@ -158,7 +158,7 @@ void allreduce_part(builder& b, const recipe& r, const part& p) {
   if (r.algorithm == "doubling")
     return exchange_allreduce(b, t, p.bytes, powers_below(b.ranks(), r.radices[0]), 0, r.ports);
   if (r.algorithm == "peer_exchange") return peer_exchange(b, t, p.bytes, r.radices, p.flag);
-  if (r.algorithm == "cyclic") return cyclic_allreduce(b, t, cuts, r.radices[0]);
+  if (r.algorithm == "cyclic") return cyclic_allreduce(b, t, cuts, r.radices, r.ports);
   tree_reduce(b, t, 0, p.bytes, r.radices[0]);
   tree_broadcast(b, t, 0, p.bytes, r.radices[0]);
 }

@@ -84,7 +84,7 @@ void bruck_alltoall(builder& b, int radix) {
 
 void direct_alltoall(builder& b, int ports) {
   const int n = b.ranks();
-  const int batch = ports > 0 ? std::min(ports, std::max(n - 1, 1)) : std::max(n - 1, 1);
+  const int batch = batch_of(ports, std::max(n - 1, 1));
   for (int r = 0; r < n; ++r) {
     const extent own = input_block(b.what(), r, r);
     b.copy(r, {space::recv, output_block(b.what(), r, r).offset}, {space::send, own.offset},
@@ -135,7 +135,7 @@ void build_allgather(builder& b, const recipe& r) {
   if (r.algorithm == "ring") ring_allgather(b, t, cuts);
   if (r.algorithm == "direct") direct_allgather(b, t, cuts, r.ports);
   if (r.algorithm == "exchange") exchange_allgather(b, t, cuts, r.radices, r.ports);
-  if (r.algorithm == "cyclic") cyclic_allgather(b, t, cuts, r.radices[0]);
+  if (r.algorithm == "cyclic") cyclic_allgather(b, t, cuts, r.radices, r.ports);
   for (int m = 0; m < b.ranks() && !packed; ++m) {
     for (std::size_t from = 0; from + 1 < cuts.size(); ++from)
       b.copy(m, {space::recv, output_block(b.what(), m, static_cast<int>(from)).offset},
@@ -157,7 +157,7 @@ void build_reduce_scatter(builder& b, const recipe& r) {
   for (int m = 0; m < b.ranks(); ++m)
     t.base[static_cast<std::size_t>(m)] = b.scratch(m, cuts.back());
   if (r.algorithm == "exchange") exchange_reduce_scatter(b, t, cuts, r.radices, r.ports);
-  if (r.algorithm == "cyclic") cyclic_reduce_scatter(b, t, cuts, r.radices[0]);
+  if (r.algorithm == "cyclic") cyclic_reduce_scatter(b, t, cuts, r.radices, r.ports);
   for (std::size_t m = 0; m < t.ranks.size(); ++m)
     b.copy(t.ranks[m], out[m], t.base[m] + cuts[m], cuts[m + 1] - cuts[m]);
 }

@@ -46,13 +46,23 @@ void copy_all(builder& b, const team& t, const ends& cuts, const rotated& r, boo
   }
 }
 
-// The numbers of chunks that are together before and after each step: 1, radix, ..., n.
-std::vector<int> widths(int n, int radix) {
-  std::vector<int> list{1};
-  while (list.back() < n)
-    list.push_back(static_cast<int>(std::min<std::int64_t>(n, std::int64_t{list.back()} * radix)));
-  return list;
-}
+// How a shift goes: its radices, from the nearest members to the farthest, the last one as often as
+// it takes; and how many messages of a step are on their way at once (0: all).
+struct shift {
+  const std::vector<int>& radices;
+  int ports;
+
+  // The numbers of chunks that are together before and after each step: 1, the first radix, its
+  // product with the second, ..., n.
+  std::vector<int> widths(int n) const {
+    std::vector<int> list{1};
+    while (list.back() < n) {
+      const std::int64_t radix = radices[std::min(list.size(), radices.size()) - 1];
+      list.push_back(static_cast<int>(std::min<std::int64_t>(n, list.back() * radix)));
+    }
+    return list;
+  }
+};
 
 int neighbour(const team& t, int member, int distance) {
   const int n = t.size();
@@ -71,75 +81,87 @@ std::uint64_t length_at(const team& t, const ends& cuts, int member, int distanc
 }
 
 // From wide to narrow: chunks at distance j * width and beyond go to the member at that distance.
-void scatter_steps(builder& b, const team& t, const rotated& r, int radix) {
-  const std::vector<int> w = widths(t.size(), radix);
-  for (std::size_t s = w.size() - 1; s-- > 0;) {
-    const int narrow = w[s], wide = w[s + 1];
-    const std::uint64_t mark = b.scratch_mark(r.rank);
-    std::vector<place> landing;
-    for (int first = narrow; first < wide; first += narrow) {
-      const int count = std::min(narrow, wide - first);
-      landing.push_back(b.scratch(r.rank, r.length(0, count)));
-      b.send(r.rank, neighbour(t, r.member, first), r.at(first), r.length(first, first + count));
-      b.receive(r.rank, neighbour(t, r.member, -first), landing.back(), r.length(0, count));
+void scatter_step(builder& b, const team& t, const rotated& r, int narrow, int wide, int ports) {
+  const int partners = (wide - 1) / narrow, batch = batch_of(ports, partners);
+  const auto chunks = [&](int k) { return std::min(narrow, wide - k * narrow); };
+  const std::uint64_t mark = b.scratch_mark(r.rank);
+  std::vector<place> landing;
+  for (int k = 1; k <= batch; ++k) landing.push_back(b.scratch(r.rank, r.length(0, chunks(k))));
+  for (int begin = 1; begin <= partners; begin += batch) {
+    const int end = std::min(partners + 1, begin + batch);
+    const auto in = [&](int k) { return landing[static_cast<std::size_t>(k - begin)]; };
+    for (int k = begin; k < end; ++k) {
+      const int first = k * narrow;
+      b.send(r.rank, neighbour(t, r.member, first), r.at(first),
+             r.length(first, first + chunks(k)));
+      b.receive(r.rank, neighbour(t, r.member, -first), in(k), r.length(0, chunks(k)));
     }
     b.fence(r.rank);
-    for (std::size_t k = 0; k < landing.size(); ++k) {
-      const int first = narrow * static_cast<int>(k + 1);
-      b.reduce(r.rank, r.base, landing[k], r.length(0, std::min(narrow, wide - first)));
-    }
-    b.scratch_release(r.rank, mark);
+    for (int k = begin; k < end; ++k) b.reduce(r.rank, r.base, in(k), r.length(0, chunks(k)));
   }
+  b.scratch_release(r.rank, mark);
+}
+
+void scatter_steps(builder& b, const team& t, const rotated& r, const shift& how) {
+  const std::vector<int> w = how.widths(t.size());
+  for (std::size_t s = w.size() - 1; s-- > 0;) scatter_step(b, t, r, w[s], w[s + 1], how.ports);
 }
 
 // From narrow to wide: the first chunks of the member at each distance come in.
-void gather_steps(builder& b, const team& t, const ends& cuts, const rotated& r, int radix) {
-  const std::vector<int> w = widths(t.size(), radix);
+void gather_steps(builder& b, const team& t, const ends& cuts, const rotated& r, const shift& how) {
+  const std::vector<int> w = how.widths(t.size());
   for (std::size_t s = 0; s + 1 < w.size(); ++s) {
     const int narrow = w[s], wide = w[s + 1];
-    for (int first = narrow; first < wide; first += narrow) {
-      const int count = std::min(narrow, wide - first);
+    const int partners = (wide - 1) / narrow, batch = batch_of(how.ports, partners);
+    for (int k = 1; k <= partners; ++k) {
+      const int first = k * narrow, count = std::min(narrow, wide - first);
       b.send(r.rank, neighbour(t, r.member, -first), r.base, r.length(0, count));
       b.receive(r.rank, neighbour(t, r.member, first), r.at(first),
                 length_at(t, cuts, r.member, first, count));
+      if (k % batch == 0 || k == partners) b.fence(r.rank);
     }
-    b.fence(r.rank);
   }
 }
 
 }  // namespace
 
-void cyclic_reduce_scatter(builder& b, const team& t, const ends& cuts, int radix) {
+void cyclic_reduce_scatter(builder& b, const team& t, const ends& cuts,
+                           const std::vector<int>& radices, int ports) {
+  const shift how{radices, ports};
   for (int m = 0; m < t.size(); ++m) {
     const std::uint64_t mark = b.scratch_mark(t.ranks[static_cast<std::size_t>(m)]);
     const rotated r = rotate(b, t, cuts, m);
     copy_all(b, t, cuts, r, true);
-    scatter_steps(b, t, r, radix);
+    scatter_steps(b, t, r, how);
     const auto self = static_cast<std::size_t>(m);
     b.copy(r.rank, t.base[self] + cuts[self], r.base, r.length(0, 1));
     b.scratch_release(r.rank, mark);
   }
 }
 
-void cyclic_allgather(builder& b, const team& t, const ends& cuts, int radix) {
+void cyclic_allgather(builder& b, const team& t, const ends& cuts, const std::vector<int>& radices,
+                      int ports) {
+  const shift how{radices, ports};
   for (int m = 0; m < t.size(); ++m) {
     const std::uint64_t mark = b.scratch_mark(t.ranks[static_cast<std::size_t>(m)]);
     const rotated r = rotate(b, t, cuts, m);
     const auto self = static_cast<std::size_t>(m);
     b.copy(r.rank, r.base, t.base[self] + cuts[self], r.length(0, 1));
-    gather_steps(b, t, cuts, r, radix);
+    gather_steps(b, t, cuts, r, how);
     copy_all(b, t, cuts, r, false);
     b.scratch_release(r.rank, mark);
   }
 }
 
-void cyclic_allreduce(builder& b, const team& t, const ends& cuts, int radix) {
+void cyclic_allreduce(builder& b, const team& t, const ends& cuts, const std::vector<int>& radices,
+                      int ports) {
+  const shift how{radices, ports};
   for (int m = 0; m < t.size(); ++m) {
     const std::uint64_t mark = b.scratch_mark(t.ranks[static_cast<std::size_t>(m)]);
     const rotated r = rotate(b, t, cuts, m);
     copy_all(b, t, cuts, r, true);
-    scatter_steps(b, t, r, radix);
-    gather_steps(b, t, cuts, r, radix);
+    scatter_steps(b, t, r, how);
+    gather_steps(b, t, cuts, r, how);
     copy_all(b, t, cuts, r, false);
     b.scratch_release(r.rank, mark);
   }

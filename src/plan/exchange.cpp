@@ -15,8 +15,6 @@ int product(const std::vector<int>& factors) {
   return std::accumulate(factors.begin(), factors.end(), 1, std::multiplies<>());
 }
 
-int batch_of(int ports, int messages) { return ports > 0 ? std::min(ports, messages) : messages; }
-
 // What the phases of one member have in common.
 struct member_view {
   builder& b;

@@ -80,7 +80,7 @@ void ring_allgather(builder& b, const team& t, const ends& cuts) {
 void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
                            const ends& cuts, int ports) {
   const int n = t.size();
-  const int batch = ports > 0 ? std::min(ports, n - 1) : n - 1;
+  const int batch = batch_of(ports, n - 1);
   for (int m = 0; m < n; ++m) {
     const auto self = static_cast<std::size_t>(m);
     const int rank = t.ranks[self];
@@ -114,7 +114,7 @@ void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& 
 
 void direct_allgather(builder& b, const team& t, const ends& cuts, int ports) {
   const int n = t.size();
-  const int batch = ports > 0 ? std::min(ports, n - 1) : n - 1;
+  const int batch = batch_of(ports, n - 1);
   for (int m = 0; m < n; ++m) {
     const auto self = static_cast<std::size_t>(m);
     const int rank = t.ranks[self];

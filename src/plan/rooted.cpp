@@ -33,7 +33,7 @@ void scatter_allgather(builder& b, const recipe& r, std::uint64_t offset, std::u
   b.fence(root);
   if (r.inner == "exchange")
     return exchange_allgather(b, t, cuts, factors_of(t.size(), 2), r.ports);
-  if (r.inner == "cyclic") return cyclic_allgather(b, t, cuts, 2);
+  if (r.inner == "cyclic") return cyclic_allgather(b, t, cuts, {2}, r.ports);
   if (r.inner == "direct") return direct_allgather(b, t, cuts, r.ports);
   ring_allgather(b, t, cuts);
 }
@@ -97,7 +97,7 @@ void scatter_gather(builder& b, const recipe& r, std::uint64_t offset, std::uint
     t = accumulators(b, offset, bytes, true, 2);
     out = own_chunks(t, cuts);
     if (r.inner == "cyclic") {
-      cyclic_reduce_scatter(b, t, cuts, 2);
+      cyclic_reduce_scatter(b, t, cuts, {2}, r.ports);
     } else {
       exchange_reduce_scatter(b, t, cuts, factors_of(b.ranks(), 2), r.ports);
     }

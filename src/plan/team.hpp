@@ -36,6 +36,11 @@ void take_input(builder& b, team& t, place from, std::uint64_t bytes);
 
 using ends = std::vector<std::uint64_t>;
 
+/// How many of a step's messages are on their way at once with so many `ports` (0: any).
+inline int batch_of(int ports, int messages) {
+  return ports > 0 && ports < messages ? ports : messages;
+}
+
 /// Factors of `n` as near to `radix` as can be: powers of it where possible, else primes above it.
 std::vector<int> factors_of(int n, int radix);
 
@@ -65,10 +70,14 @@ void exchange_reduce_scatter(builder& b, const team& t, const ends& cuts,
 void exchange_allgather(builder& b, const team& t, const ends& cuts,
                         const std::vector<int>& radices, int ports);
 
-/// Cyclic shift (after Bruck and others 1997): any number of members, ceil(log_radix) steps; keeps
-/// the vector rotated in scratch. `radix` messages at most are on their way at once.
-void cyclic_reduce_scatter(builder& b, const team& t, const ends& cuts, int radix);
-void cyclic_allgather(builder& b, const team& t, const ends& cuts, int radix);
+/// Cyclic shift (after Bruck and others 1997): any number of members; keeps the vector rotated in
+/// scratch. The first radix is that of the nearest members; the last one is taken again until all
+/// are reached, so that one radix takes ceil(log_radix) steps. A step of radix r has r - 1
+/// messages, `ports` at a time (0: all).
+void cyclic_reduce_scatter(builder& b, const team& t, const ends& cuts,
+                           const std::vector<int>& radices, int ports);
+void cyclic_allgather(builder& b, const team& t, const ends& cuts, const std::vector<int>& radices,
+                      int ports);
 
 // ---- whole vectors
 
@@ -79,7 +88,8 @@ void exchange_allreduce(builder& b, const team& t, std::uint64_t bytes,
                         const std::vector<int>& radices, int split, int ports);
 
 /// Cyclic reduce-scatter and allgather without unrotating in between.
-void cyclic_allreduce(builder& b, const team& t, const ends& cuts, int radix);
+void cyclic_allreduce(builder& b, const team& t, const ends& cuts, const std::vector<int>& radices,
+                      int ports);
 
 /// Binomial (radix 2) and k-nomial trees.
 void tree_broadcast(builder& b, const team& t, int root, std::uint64_t bytes, int radix);

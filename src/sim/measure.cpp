@@ -16,6 +16,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::size_t large = std::size_t{64} << 20;  // bytes, beyond most caches
 constexpr std::size_t small = std::size_t{256} << 10;
+constexpr std::size_t few = 64;
 constexpr double budget = 0.1;  // seconds a measurement
 
 double seconds_since(clock::time_point start) {
@@ -42,6 +43,18 @@ struct vectors {
   }
   std::vector<float> a, b;
 };
+
+// What a rank works for a copy or reduction of a few bytes, in the best of as many rounds as fit.
+// Host memory has no queue: a rank makes them itself, by a call.
+double call_seconds() {
+  constexpr int calls = 1000;
+  vectors v(few);
+  const std::function<void()> kinds[] = {[&] { v.copy(); }, [&] { v.reduce(); }};
+  const double rounds = rate(1, [&] {
+    for (int i = 0; i < calls; ++i) kinds[i % 2]();
+  });
+  return 1 / (rounds * calls);
+}
 
 // What all threads together copy, and read and write in it.
 double memory_bandwidth(int threads) {
@@ -96,6 +109,7 @@ machine measure_this_machine(int ranks) {
   vectors v(small);
   m.local.copy_rate = rate(small, [&] { v.copy(); });
   m.local.reduce_rate = rate(small, [&] { v.reduce(); });
+  m.local.launch_overhead = call_seconds();
   m.local.bandwidth = memory_bandwidth(processors);
   m.local.shared_by = node.groups;
   transport ipc;

@@ -54,8 +54,10 @@ void add_exchanges(collection& all, const problem& p, const std::vector<shape>& 
   for (const shape& s : list) sets.push_back(radices_of(s));
   for (const auto& radices : sets) {
     if (std::any_of(radices.begin(), radices.end(), [](int f) { return f > 64; })) continue;
-    recipe r = named("exchange");
+    recipe r = named("cyclic");
     r.radices = radices;
+    all.add(r);
+    r.algorithm = "exchange";
     all.add(r);
     for (int split = 0; split < static_cast<int>(radices.size()); ++split) {
       r.split = split;
@@ -157,6 +159,27 @@ std::vector<std::string> transports(const sim::machine& m, std::int64_t near, st
   return names;
 }
 
+// The same product of radices: two neighbours as one, or one as two.
+std::vector<std::vector<int>> other_radices(const std::vector<int>& list) {
+  std::vector<std::vector<int>> all;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    std::vector<int> other = list;
+    if (i + 1 < list.size()) {
+      other[i] *= list[i + 1];
+      other.erase(other.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      all.push_back(other);
+    }
+    for (int f = 2; f * f <= list[i]; ++f) {
+      if (list[i] % f != 0) continue;
+      other = list;
+      other[i] = list[i] / f;
+      other.insert(other.begin() + static_cast<std::ptrdiff_t>(i) + 1, f);
+      all.push_back(other);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::vector<recipe> candidates(const problem& p, const sim::machine& m) {
@@ -244,6 +267,14 @@ std::vector<recipe> neighbours(const recipe& r, const problem& p, const sim::mac
     with([](recipe& o) { o.segments = std::max(o.segments / 2, 1); });
   }
   for (const int ports : {0, 1, 2, 4}) with([&](recipe& o) { o.ports = ports; });
+  for (const int leaders : {0, 1, 2, 4}) with([&](recipe& o) { o.leaders = leaders; });
+  // Stripes over the ranks of each level's groups, where they serve one root.
+  const bool one_root = rooted(p.kind) || r.steps == 3;
+  for (std::size_t l = r.hierarchy.size(), width = 1; l-- > 0 && one_root; width *= r.hierarchy[l])
+    with([&](recipe& o) { o.stripe = static_cast<int>(width); });
+  for (auto& radices : other_radices(r.radices)) with([&](recipe& o) { o.radices = radices; });
+  if (r.split >= 0)
+    for (const int split : {r.split - 1, r.split + 1}) with([&](recipe& o) { o.split = split; });
   with([](recipe& o) { o.stagger = o.pipeline > 1 ? 1 - o.stagger : 0; });
   if (r.algorithm == "composed") with([](recipe& o) { o.fuse = o.fuse == 0 ? 4096 : 0; });
   // Other divisions of the same machine; a ring goes over the machine's own outermost groups.

@@ -73,7 +73,7 @@ class guesser {
     if (pattern == "ring") return ring(g, g.size - 1, part, reduce);
     if (pattern == "peer") return add(g, 1, g.size - 1, part, reduce, true);
     if (pattern == "exchange") return exchange(g, bytes, radices, reduce);
-    if (pattern == "cyclic") return cyclic(g, bytes, radices.empty() ? 2 : radices[0], reduce);
+    if (pattern == "cyclic") return cyclic(g, bytes, radices, reduce);
     spread(g, part, reduce);
   }
 
@@ -110,9 +110,14 @@ class guesser {
   }
 
   // Every step goes as far as the group does.
-  void cyclic(const group& g, double bytes, int radix, bool reduce) {
-    const double steps = std::ceil(std::log(g.size) / std::log(radix) - 1e-9);
-    for (double k = 0; k < steps; ++k) add(g, 1, radix - 1, bytes / std::pow(radix, k + 1), reduce);
+  void cyclic(const group& g, double bytes, std::vector<int> radices, bool reduce) {
+    if (radices.empty()) radices = {2};
+    double narrow = 1;
+    for (std::size_t k = 0; narrow < g.size; ++k) {
+      const double wide = std::min(g.size, narrow * radices[std::min(k, radices.size() - 1)]);
+      add(g, 1, std::ceil(wide / narrow) - 1, bytes * narrow / g.size, reduce);
+      narrow = wide;
+    }
     m_sum.add_copy(bytes, m_ranks * g.busy);
   }
 

@@ -4,9 +4,9 @@
 
 #include "base/error.hpp"
 #include "plan/verify.hpp"
-#include "sim/simulate.hpp"
 #include "tune/candidates.hpp"
 #include "tune/estimate.hpp"
+#include "tune/trial.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,6 +20,8 @@ namespace sucl::tune {
 namespace {
 
 using plan::recipe;
+
+constexpr double unlimited = std::numeric_limits<double>::max();
 
 // How much longer than the best forecast a guess may be to be worth a simulation.
 constexpr double hopeless = 6;
@@ -38,19 +40,22 @@ constexpr std::size_t refined = 4;
 constexpr int least_kept = 5;
 // Instructions of plans that are proved beside the best one.
 constexpr double others_proved = 5e4;
+// Plans simulated at once, whatever the number of threads.
+constexpr std::size_t abreast = 8;
 constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
 constexpr int first_channels = 4;
 constexpr int most_rounds = 12;
-// A fit counts as a result for plans of as many instructions, in at most so many times more
-// channels than were simulated, of which there must be so many, if the fit before was as near.
-constexpr double most_reached = 6e5;
-constexpr int farthest = 4;
-constexpr int least_fitted = 8;
+// A finalist has at most so many instructions, all of them together so many; and at most so many
+// times more channels than were simulated, of which there must be so many.
+constexpr double largest_finalist = 6e5;
+constexpr double all_finalists = 1e6;
+constexpr double largest_polished = 2.5e5;
+constexpr double dearest_finalist = 8e6;  // work
+constexpr int farthest = 8;
+constexpr int least_fitted = 4;
 constexpr double near_fit = 0.1;
-constexpr double same_fit = 0.01;
-constexpr double sure = 0.97;  // what other fits must promise, as they may be wrong by as much
 // Budget for more channels of the best plans, on top.
-constexpr double beyond = 1;
+constexpr double beyond = 0.25;
 
 // A recipe in any number of channels.
 struct family {
@@ -68,6 +73,22 @@ struct family {
   double rest = 0;
   bool fitted = false;  // both come from two numbers of channels
   double moved = 1;     // how much the fit changed by the last number of channels, of 1
+};
+
+// What a fit says about a recipe that was not simulated.
+struct promised {
+  recipe how;
+  double seconds = 0;
+  double instructions = 0;
+};
+
+// What simulating a recipe said.
+struct known {
+  double work = 0;  // that it cost
+  double instructions = 0;
+  double seconds = 0;
+  double busiest = 0;  // seconds that the busiest part works, in one channel
+  bool gave_up = true;
 };
 
 class searcher {
@@ -90,9 +111,7 @@ class searcher {
   }
 
  private:
-  double best() const {
-    return m_result.best.empty() ? std::numeric_limits<double>::max() : m_result.best[0].seconds;
-  }
+  double best() const { return m_result.best.empty() ? unlimited : m_result.best[0].seconds; }
 
   // All recipes, the most promising ones first.
   void collect() {
@@ -128,29 +147,47 @@ class searcher {
 
   // Simulates in one channel, as far as half of the budget goes, and foresees the rest.
   void look() {
-    std::size_t tried = 0;
-    double least = std::numeric_limits<double>::max();
     std::map<std::string, double> too_many;  // instructions, by algorithm
-    for (family& f : m_families) {
-      if (++tried > least_simulated && f.forecast > hopeless * least) break;
-      const double work = costs * f.cost.instructions;
-      if (work > m_budget / share || m_spent + work > m_budget / 2) continue;
-      const auto most = too_many.find(f.how.algorithm);
-      if (most != too_many.end() && f.cost.instructions >= most->second) continue;
-      const sim::prediction time = simulate(f.how, m_budget / share, hopeless * best());
-      if (time.gave_up && time.work > m_budget / share)
-        too_many[f.how.algorithm] = f.cost.instructions;
-      if (time.gave_up) continue;
-      f.channels = 1;
-      f.seconds = f.alone = time.seconds;
-      f.work = m_known[plan::to_text(f.how)].work;
-      f.instructions = m_built;
-      for (const sim::usage& u : time.uses) f.busiest = std::max(f.busiest, u.bytes / u.capacity);
-      const double fixed = f.busiest + f.cost.latency;
-      foresee(f, fixed, std::max(0.0, f.alone - fixed));
-      least = std::min(least, f.forecast);
+    double least = unlimited;
+    std::size_t last = m_families.size();
+    for (std::size_t next = 0; next < last;) {
+      std::vector<family*> chosen;
+      std::vector<trial> trials;
+      for (double planned = 0; next < last && trials.size() < abreast; ++next) {
+        family& f = m_families[next];
+        if (next >= least_simulated && f.forecast > hopeless * least) {
+          last = next;
+          break;
+        }
+        const double work = costs * f.cost.instructions;
+        if (work > m_budget / share || m_spent + planned + work > m_budget / 2) continue;
+        const auto most = too_many.find(f.how.algorithm);
+        if (most != too_many.end() && f.cost.instructions >= most->second) continue;
+        planned += work;
+        chosen.push_back(&f);
+        trials.push_back({f.how, m_budget / share, most_seconds(hopeless * best())});
+      }
+      const std::vector<known> seen = simulate(trials);
+      for (std::size_t i = 0; i < seen.size(); ++i) {
+        if (seen[i].gave_up && seen[i].work > m_budget / share)
+          too_many[chosen[i]->how.algorithm] = chosen[i]->cost.instructions;
+        if (seen[i].gave_up) continue;
+        begin(*chosen[i], seen[i]);
+        least = std::min(least, chosen[i]->forecast);
+      }
     }
     std::erase_if(m_families, [](const family& f) { return f.channels == 0; });
+  }
+
+  // What one channel says about a family.
+  void begin(family& f, const known& alone) const {
+    f.channels = 1;
+    f.seconds = f.alone = alone.seconds;
+    f.work = alone.work;
+    f.instructions = alone.instructions;
+    f.busiest = alone.busiest;
+    const double fixed = f.busiest + f.cost.latency;
+    foresee(f, fixed, std::max(0.0, f.alone - fixed));
   }
 
   // The best number of channels, if they divide `rest` and not `fixed` (HiCCL's formulas (1) and
@@ -201,29 +238,38 @@ class searcher {
   void deepen() {
     for (double allowed = m_budget / 256; m_spent + allowed < (1 - reserve) * m_budget;
          allowed *= 2)
-      while (family* f = next_family(allowed)) {
-        const double left = (1 - reserve) * m_budget - m_spent;
-        if (work_of_next(*f) > left) return;
-        const int channels = std::exchange(f->next, 0);
-        // Those that took the same time in one channel are alike.
-        if (f->channels > 1 || m_deepened.emplace(f->alone, f->busiest).second)
-          deepen(*f, channels, std::min(left, astray * f->work * channels / f->channels));
+      while (family* first = next_family(allowed)) {
+        std::vector<family*> chosen;
+        std::vector<trial> trials;
+        double left = (1 - reserve) * m_budget - m_spent;
+        if (work_of_next(*first) > left) return;
+        for (family* f = first; f && trials.size() < abreast / 2; f = next_family(allowed)) {
+          const double work = work_of_next(*f);
+          if (work > left) break;
+          const recipe deep = in_channels(f->how, std::exchange(f->next, 0));
+          // Those that took the same time in one channel are alike.
+          if (f->channels == 1 && !m_deepened.emplace(f->alone, f->busiest).second) continue;
+          chosen.push_back(f);
+          trials.push_back({deep, std::min(left, astray * work), 0});
+          left -= work;
+        }
+        const std::vector<known> seen = simulate(trials);
+        for (std::size_t i = 0; i < seen.size(); ++i)
+          fit(*chosen[i], trials[i].how.pipeline, seen[i]);
       }
   }
 
-  // Simulates a family in more channels and fits its time again. Returns whether it got faster.
-  bool deepen(family& f, int channels, double most_work) {
-    const recipe deep = in_channels(f.how, channels);
-    const sim::prediction time = simulate(deep, most_work, 0);
-    if (time.gave_up || time.seconds >= better * f.seconds) return false;
+  // Fits a family's time again to what more channels take. Returns whether it got faster.
+  bool fit(family& f, int channels, const known& deep) {
+    if (deep.gave_up || deep.seconds >= better * f.seconds) return false;
     // A new fit through the last two numbers of channels.
-    const double rest = (f.seconds - time.seconds) / (1.0 / f.channels - 1.0 / channels);
+    const double rest = (f.seconds - deep.seconds) / (1.0 / f.channels - 1.0 / channels);
     f.moved = f.fitted ? std::abs(rest - f.rest) / rest : 1;
     f.fitted = true;
     f.channels = channels;
-    f.seconds = time.seconds;
-    f.work = m_known[plan::to_text(deep)].work;
-    f.instructions = m_built;
+    f.seconds = deep.seconds;
+    f.work = deep.work;
+    f.instructions = deep.instructions;
     const double fixed = std::max(f.seconds - rest / channels, f.busiest);
     // What few channels leave idle many may fill, so a first fit counts as half of the truth.
     foresee(f, f.moved < near_fit ? fixed : (fixed + f.busiest) / 2, rest);
@@ -238,25 +284,28 @@ class searcher {
     m_most_work = (1 + beyond) * m_budget;
     for (promise next = most_promising(); next.from; next = most_promising()) {
       family& f = *next.from;
-      if (deepen(f, next.channels, std::min(m_most_work - m_spent, astray * work_of(next))))
+      const double most = std::min(m_most_work - m_spent, astray * work_of(next));
+      if (fit(f, next.channels, simulate({{in_channels(f.how, next.channels), most, 0}})[0]))
         continue;
       f.fixed = f.seconds;  // more channels do not make it faster
       f.rest = 0;
     }
-    if (!extrapolate()) polish();
+    decide();
+    polish();
   }
 
-  // The best one in twice or half as many channels.
+  // The best one in twice and half as many channels.
   void polish() {
-    for (const double times : {2.0, 0.5}) {
-      const found seed = m_result.best[0];
-      const auto depth = static_cast<int>(seed.how.pipeline * times);
-      const double left = m_most_work - m_spent;
-      if (seed.how.pipeline >= first_channels &&
-          m_known[plan::to_text(seed.how)].work * times <= left &&
+    const found seed = m_result.best[0];
+    std::vector<trial> trials;
+    for (const int depth : {seed.how.pipeline * 2, seed.how.pipeline / 2}) {
+      const double instructions =
+          static_cast<double>(seed.instructions) / seed.how.pipeline * depth;
+      if (seed.how.pipeline >= first_channels && instructions <= largest_polished &&
           depth <= depths[std::size(depths) - 1] && can_take(seed.how, depth))
-        simulate(in_channels(seed.how, depth), left, seed.seconds);
+        trials.push_back({in_channels(seed.how, depth), dearest_finalist, seed.seconds});
     }
+    simulate(trials);
   }
 
   // A family, and the number of channels to simulate next.
@@ -291,40 +340,35 @@ class searcher {
     return most;
   }
 
-  // Where simulating a plan in more channels would cost too much: a steady fit is right to some
-  // hundredths, mostly thousandths, as what changes most is how long the first channel and the last
-  // one are alone.
-  // Returns whether there was one that promises more.
-  bool extrapolate() {
-    found deepest;
-    double least = best();
+  // What fits promise beyond the budget, which they know to some hundredths: the finalists are
+  // simulated at full size.
+  void decide() {
+    std::vector<promised> list;
     for (const family& f : m_families) {
-      if (f.channels < least_fitted || f.moved > near_fit) continue;
-      const double instructions = f.instructions / f.channels;
-      const double margin = f.moved < same_fit ? better : sure;
+      if (f.channels < least_fitted) continue;
+      promised most{{}, better * best(), 0};
       for (const int depth : depths) {
         const double seconds = in_depth(f, depth);
-        if (depth <= f.channels || depth > farthest * f.channels || seconds >= margin * best() ||
-            seconds >= better * least || instructions * depth > most_reached ||
-            !can_take(f.how, depth))
+        const double instructions = f.instructions / f.channels * depth;
+        if (depth <= f.channels || depth > farthest * f.channels || seconds >= most.seconds ||
+            instructions > largest_finalist || !can_take(f.how, depth))
           continue;
-        deepest.how = in_channels(f.how, depth);
-        deepest.seconds = least = seconds;
+        most = {in_channels(f.how, depth), seconds, instructions};
       }
+      if (!most.how.algorithm.empty()) list.push_back(std::move(most));
     }
-    if (deepest.how.algorithm.empty()) return false;
-    deepest.guessed = guess(m_problem, deepest.how, m_machine).seconds;
-    deepest.extrapolated = true;
-    describe(deepest, plan::build(m_problem, deepest.how));
-    m_result.best.insert(m_result.best.begin(), std::move(deepest));
-    return true;
-  }
-
-  static void describe(found& f, const plan::schedule& s) {
-    f.instructions = plan::instruction_count(s);
-    f.hash = plan::hash(s);
-    for (const plan::program& p : s.ranks)
-      f.scratch_bytes = std::max(f.scratch_bytes, p.scratch_bytes);
+    std::stable_sort(list.begin(), list.end(),
+                     [](const promised& a, const promised& b) { return a.seconds < b.seconds; });
+    // Each in as many channels as promise most, then in half as many, which a fit may underrate.
+    std::vector<trial> trials;
+    double left = all_finalists;
+    for (const int part : {1, 2})
+      for (const promised& p : list) {
+        left -= p.instructions / part;
+        if (left < 0 && !trials.empty()) break;
+        trials.push_back({in_channels(p.how, p.how.pipeline / part), dearest_finalist, 0});
+      }
+    simulate(trials);
   }
 
   // The time that a plan must not take to be among the best.
@@ -333,54 +377,54 @@ class searcher {
     return m_result.best.size() >= keep ? m_result.best[keep - 1].seconds : 0;
   }
 
-  // Builds and simulates, up to so much work and time; keeps the list of results sorted.
-  sim::prediction simulate(const recipe& r, double most_work, double most) {
-    sim::prediction time;
-    time.gave_up = true;
-    if (const auto known = m_known.find(plan::to_text(r)); known != m_known.end()) {
-      m_built = known->second.instructions;
-      time.gave_up = known->second.gave_up;
-      time.seconds = known->second.seconds;
-      return time;
+  static double most_seconds(double seconds) { return seconds < unlimited ? seconds : 0; }
+
+  // Builds and simulates what is not known yet, side by side; keeps the list of results sorted.
+  std::vector<known> simulate(const std::vector<trial>& list) {
+    std::vector<trial> fresh;
+    for (const trial& t : list) {
+      if (m_known.contains(plan::to_text(t.how))) continue;
+      if (m_options.progress) m_options.progress(plan::to_text(t.how));
+      fresh.push_back(t);
     }
-    if (m_options.progress) m_options.progress(plan::to_text(r));
-    plan::schedule s;
-    try {
-      s = plan::build(m_problem, r);
-    } catch (const error& e) {
-      if (e.code() != errc::out_of_memory) throw;
-      m_known[plan::to_text(r)].work = m_budget;
-      return time;
-    }
-    if (!m_hashes.insert(plan::hash(s)).second) return time;
-    sim::simulate_options limits;
-    limits.most_seconds = most < std::numeric_limits<double>::max() ? most : 0;
-    limits.most_work = static_cast<std::uint64_t>(std::clamp(most_work, 1.0, 1e18));
-    limits.usage = r.pipeline == 1;
-    time = sim::simulate(s, m_machine, limits);
+    const std::vector<outcome> done =
+        run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
+    for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i].how, done[i]);
+    std::vector<known> all;
+    for (const trial& t : list) all.push_back(m_known[plan::to_text(t.how)]);
+    return all;
+  }
+
+  void record(const recipe& r, const outcome& o) {
+    known& k = m_known[plan::to_text(r)];
+    k.instructions = static_cast<double>(o.instructions);
+    if (o.too_large) k.work = m_budget;
+    if (o.too_large || o.seen || !m_hashes.insert(o.hash).second) return;
+    k.work = static_cast<double>(o.instructions + o.time.work);
+    k.seconds = o.time.seconds;
+    k.gave_up = o.time.gave_up;
+    for (const sim::usage& u : o.time.uses) k.busiest = std::max(k.busiest, u.bytes / u.capacity);
+    m_spent += k.work;
+    ++m_result.simulated;
+    if (k.gave_up) return;
     found f;
     f.how = r;
+    f.seconds = o.time.seconds;
     f.guessed = guess(m_problem, r, m_machine).seconds;
-    describe(f, s);
-    m_built = static_cast<double>(f.instructions);
-    const double work = static_cast<double>(f.instructions + time.work);
-    m_known[plan::to_text(r)] = {work, m_built, time.seconds, time.gave_up};
-    m_spent += work;
-    ++m_result.simulated;
-    if (time.gave_up) return time;
-    f.seconds = time.seconds;
+    f.instructions = o.instructions;
+    f.hash = o.hash;
+    f.scratch_bytes = o.scratch_bytes;
     const auto place =
         std::upper_bound(m_result.best.begin(), m_result.best.end(), f,
                          [](const found& a, const found& b) { return a.seconds < b.seconds; });
     m_result.best.insert(place, std::move(f));
-    return time;
   }
 
   // Where every plan is beyond the budget there must still be an answer.
   void simulate_smallest() {
     recipe smallest;
     estimate least;
-    least.instructions = std::numeric_limits<double>::max();
+    least.instructions = unlimited;
     for (const recipe& r : candidates(m_problem, m_machine))
       if (const estimate e = guess(m_problem, r, m_machine); e.instructions < least.instructions) {
         smallest = r;
@@ -388,7 +432,7 @@ class searcher {
       }
     m_known.clear();
     m_hashes.clear();
-    simulate(smallest, std::numeric_limits<double>::max(), 0);
+    simulate({{smallest, unlimited, 0}});
   }
 
   // Changes one parameter of each of the best. Returns whether the best one became better.
@@ -396,8 +440,14 @@ class searcher {
     const double before = best();
     for (const recipe& seed : seeds()) {
       const double work = m_known[plan::to_text(seed)].work / seed.pipeline;
-      for (const recipe& r : neighbours(seed, m_problem, m_machine))
-        if (m_spent + work * r.pipeline <= m_budget) simulate(r, m_budget - m_spent, worst_kept());
+      std::vector<trial> trials;
+      double left = m_budget - m_spent;
+      for (const recipe& r : neighbours(seed, m_problem, m_machine)) {
+        if (m_known.contains(plan::to_text(r)) || work * r.pipeline > left) continue;
+        trials.push_back({r, left, worst_kept()});
+        left -= work * r.pipeline;
+      }
+      simulate(trials);
     }
     return best() < before;
   }
@@ -415,10 +465,11 @@ class searcher {
 
   // Proves the best one and others that cost little, and says who published them.
   void finish() {
-    double left = m_options.most_verified;
     auto& list = m_result.best;
     if (list.size() > static_cast<std::size_t>(m_options.keep))
       list.resize(static_cast<std::size_t>(m_options.keep));
+    double left = m_options.most_verified;
+    std::vector<found*> proved;
     for (found& f : list) {
       for (const auto& sets :
            {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
@@ -428,9 +479,12 @@ class searcher {
       if (instructions > left) continue;
       left = std::min(left, others_proved) - (&f == &list.front() ? 0 : instructions);
       if (m_options.progress) m_options.progress("proving " + plan::to_text(f.how));
-      plan::verify_or_fail(plan::build(m_problem, f.how));
-      f.verified = true;
+      proved.push_back(&f);
     }
+    side_by_side(proved.size(), m_options.threads, [&](std::size_t i) {
+      plan::verify_or_fail(plan::build(m_problem, proved[i]->how));
+      proved[i]->verified = true;
+    });
   }
 
   const plan::problem& m_problem;
@@ -439,18 +493,11 @@ class searcher {
   double m_budget = 0;
   double m_spent = 0;
   double m_most_work = 0;  // that may be spent in the end
-  double m_built = 0;      // instructions of the latest plan
   std::vector<family> m_families;
   std::map<int, family> m_leaders;  // the fastest by number of channels
   std::set<std::pair<double, double>> m_deepened;
   std::set<std::uint64_t> m_hashes;
-  struct outcome {
-    double work = 0;  // that the simulation cost
-    double instructions = 0;
-    double seconds = 0;
-    bool gave_up = true;
-  };
-  std::map<std::string, outcome> m_known;  // by recipe
+  std::map<std::string, known> m_known;  // by recipe
   search_result m_result;
 };
 

@@ -20,9 +20,6 @@ struct found {
   plan::recipe how;
   std::string source;  ///< who published these parameters too; empty: nobody
   double seconds = 0;  ///< predicted by the simulator
-  /// The plan is too large to be simulated within the budget: the seconds are a fit through the
-  /// times of the same plan in fewer channels.
-  bool extrapolated = false;
   double guessed = 0;  ///< by guess()
   std::uint64_t instructions = 0;
   std::uint64_t hash = 0;
@@ -37,6 +34,7 @@ struct search_options {
   double budget = 0;
   /// A best plan of more instructions is returned unverified.
   double most_verified = 6e6;
+  int threads = 0;  ///< to simulate in; 0: one a processor. The result does not depend on them
   /// Called with what it is at.
   std::function<void(const std::string&)> progress;
 };
@@ -51,7 +49,7 @@ struct search_result {
 /// busiest there says how long the same plan takes in more channels; the best of these forecasts
 /// are simulated, and the parameters of the best plans are changed while that helps, as far as the
 /// budget goes. As much again goes into more channels for what promises most in them; where that is
-/// not enough, a fit may take the simulation's place (found::extrapolated).
+/// not enough, the two plans that promise most are simulated beyond it.
 /// Deterministic: the same input gives the same result everywhere.
 ///
 /// The best plan was proved right by the verifier, unless it has more than most_verified

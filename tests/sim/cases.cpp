@@ -62,6 +62,10 @@ std::vector<recipe> recipes(const algorithm_info& a, const problem& p) {
   with([&](recipe& r) {
     if (n % 6 == 0 && n > 6) r.radices = {2, n / 6, 3};
   });
+  with([](recipe& r) {
+    r.radices = {4, 2, 3};  // of cyclic shifts: any number of ranks
+    r.ports = 2;
+  });
   with([](recipe& r) { r.segments = 4; });
   for (const char* inner : {"direct", "exchange", "cyclic"})
     with([&](recipe& r) { r.inner = inner; });

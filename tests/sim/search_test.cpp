@@ -85,16 +85,20 @@ TEST(search, is_never_worse_than_published_parameters) {
         EXPECT_DOUBLE_EQ(best.seconds, time_of(p, best.how, m));
         for (const auto& sets : {hiccl_sets(p, m), ext_mpi_sets(p, m)})
           for (const published& s : sets)
-            EXPECT_LE(best.seconds, time_of(p, s.how, m) * (1 + 1e-9))
+            EXPECT_LE(best.seconds, time_of(p, s.how, m))
                 << s.source << " " << plan::cases::describe(p, s.how) << "\n"
                 << plan::to_text(best.how);
       }
 }
 
-TEST(search, gives_the_same_answer_again) {
+TEST(search, gives_the_same_answer_again_in_any_number_of_threads) {
   const sim::machine m = small_machine();
   const problem p = make(kind::allreduce, 24, 1 << 20);
-  const search_result a = search(p, m), b = search(p, m);
+  search_options o;
+  o.threads = 1;
+  const search_result a = search(p, m, o);
+  o.threads = 5;
+  const search_result b = search(p, m, o);
   ASSERT_EQ(a.best.size(), b.best.size());
   EXPECT_EQ(a.simulated, b.simulated);
   for (std::size_t i = 0; i < a.best.size(); ++i) {

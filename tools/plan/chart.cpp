@@ -11,7 +11,7 @@
 namespace sucl::tools {
 namespace {
 
-constexpr double left = 76, top = 40, width = 640, height = 380;
+constexpr double margin = 76, width = 640, height = 380, full_height = height + 96;
 
 struct axis {
   double low = std::numeric_limits<double>::max();
@@ -27,7 +27,7 @@ struct axis {
   }
 };
 
-void draw_axes(svg& out, const chart& c, const axis& x, const axis& y) {
+void draw_axes(svg& out, const chart& c, const axis& x, const axis& y, double left, double top) {
   const double bottom = top + height;
   out.line(left, bottom, left + width, bottom, "#444444");
   out.line(left, top, left, bottom, "#444444");
@@ -40,29 +40,33 @@ void draw_axes(svg& out, const chart& c, const axis& x, const axis& y) {
              c.bytes ? bytes_text(static_cast<std::uint64_t>(at)) : number_text(at),
              anchor::middle);
   }
+  const bool times = c.y == "seconds";
   for (double at = std::pow(10.0, std::ceil(std::log10(y.low) - 1e-9)); at <= y.high * 1.001;
        at *= 10) {
     const double place = bottom - height * y.place(at);
     out.line(left, place, left + width, place, "#e4e4e4");
-    out.text(left - 6, place + 4, time_text(at), anchor::end);
+    out.text(left - 6, place + 4, times ? time_text(at) : number_text(at), anchor::end);
   }
   out.text(left + width / 2, bottom + 34, c.x, anchor::middle, 12);
+  if (!times) out.upright(left - 48, top + height / 2, c.y, 12);
 }
 
-}  // namespace
+// How wide a chart is with its margins and the names of its curves.
+double full_width(const chart& c) {
+  std::size_t longest = 0;
+  for (const curve& one : c.curves) longest = std::max(longest, one.name.size());
+  return margin + width + 60 + 6.5 * static_cast<double>(longest);
+}
 
-std::string draw(const chart& c) {
+void draw_at(svg& out, const chart& c, double left, double top) {
   axis x, y;
   for (const curve& one : c.curves)
     for (const auto& [at, value] : one.points) {
       x.add(at);
       y.add(value);
     }
-  std::size_t longest = 0;
-  for (const curve& one : c.curves) longest = std::max(longest, one.name.size());
-  svg out(left + width + 60 + 6.5 * static_cast<double>(longest), top + height + 56);
-  out.text(left, 22, c.title, anchor::start, 14);
-  draw_axes(out, c, x, y);
+  out.text(left, top - 18, c.title, anchor::start, 14);
+  draw_axes(out, c, x, y, left, top);
   double name_at = top + 10;
   for (std::size_t i = 0; i < c.curves.size(); ++i) {
     std::vector<std::pair<double, double>> points;
@@ -73,6 +77,19 @@ std::string draw(const chart& c) {
     out.text(left + width + 40, name_at, c.curves[i].name);
     name_at += 18;
   }
+}
+
+}  // namespace
+
+std::string draw(const std::vector<chart>& charts) {
+  double widest = 0;
+  for (const chart& c : charts) widest = std::max(widest, full_width(c));
+  const auto columns = static_cast<double>(std::min<std::size_t>(charts.size(), 2));
+  const auto rows = static_cast<double>((charts.size() + 1) / 2);
+  svg out(columns * widest, rows * full_height);
+  for (std::size_t i = 0; i < charts.size(); ++i)
+    draw_at(out, charts[i], margin + static_cast<double>(i % 2) * widest,
+            40 + static_cast<double>(i / 2) * full_height);
   return out.finish();
 }
 

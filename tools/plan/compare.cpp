@@ -31,7 +31,7 @@ constexpr const char* examples =
     "  sucl plan compare --machine frontier --ranks 64 --sizes 1Ki:1Gi:16 \\\n"
     "    --recipe ring --recipe exchange --recipe search --svg allreduce.svg\n"
     "  sucl plan compare --paper steps\n"
-    "  sucl plan compare --paper rings --machine perlmutter --markdown";
+    "  sucl plan compare --paper depth --markdown --svg depth.svg";
 
 struct written {
   problem_options problem;
@@ -68,6 +68,8 @@ json as_json(const paper_table& t) {
 
 void run_paper(const written& w) {
   check_word(w.paper, paper_names(), "paper table");
+  if (!w.svg_file.empty() && !paper_has_curves(w.paper))
+    wrong_usage("--svg: the table '" + w.paper + "' has no curves to draw; 'depth' has.");
   const progress shown("sucl plan compare");
   paper_options o;
   for (const std::string& name :
@@ -80,10 +82,13 @@ void run_paper(const written& w) {
   o.effort = w.effort;
   o.shown = &shown;
   json list = json::array();
+  std::vector<chart> pictures;
   for (const paper_table& t : compute_paper(w.paper, o)) {
-    if (w.json_file != "-") print(w, t);
+    if (w.json_file != "-" && w.svg_file != "-") print(w, t);
     list.push_back(as_json(t));
+    if (t.picture) pictures.push_back(*t.picture);
   }
+  if (!w.svg_file.empty()) write_file(w.svg_file, draw(pictures));
   if (!w.json_file.empty()) write_file(w.json_file, list.dump(2) + "\n");
 }
 
@@ -120,7 +125,7 @@ void run_recipes(const written& w) {
       c.curves[i].points.emplace_back(static_cast<double>(bytes), seconds);
     }
   }
-  if (!w.svg_file.empty()) write_file(w.svg_file, draw(c));
+  if (!w.svg_file.empty()) write_file(w.svg_file, draw({c}));
   if (!w.json_file.empty()) write_file(w.json_file, as_json(t).dump(2) + "\n");
   if (w.json_file != "-" && w.svg_file != "-") print(w, t);
 }
@@ -148,7 +153,8 @@ int plan_compare(const words& arguments) {
       ->type_name("N")
       ->check(CLI::Range(1.0, 1e12).description(""));
   app.add_flag("--markdown", w.markdown, "Write Markdown tables");
-  app.add_option("--svg", w.svg_file, "Draw the times over the size (SVG)")->type_name("FILE");
+  app.add_option("--svg", w.svg_file, "Draw the times over the size, or a paper's curves (SVG)")
+      ->type_name("FILE");
   app.add_option("--json", w.json_file, "Write the tables as JSON; '-' is standard output")
       ->type_name("FILE");
   app.footer(examples);

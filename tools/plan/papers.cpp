@@ -248,35 +248,48 @@ std::vector<paper_table> rings(const paper_options& o) {
   return {t};
 }
 
+constexpr int depths_shown[] = {1, 2, 4, 8, 16, 32, 64, 128};
+
+// One collective of figure 9.
+paper_table depths_of(kind k, const sim::machine& m, const paper_options& o) {
+  const int ranks = o.nodes * node_width(m);
+  const bool vectors = takes_vectors(k);
+  const std::string caption = m.name + ", " + std::to_string(ranks) + " ranks, " + sucl::name(k) +
+                              " by " + (vectors ? "ring and tree" : "tree");
+  paper_table t{caption + ": GB/s by depth of the pipeline", {"bytes"}, {}};
+  chart c{caption, "bytes", "GB/s", true, {}};
+  for (const int depth : depths_shown) {
+    t.names.push_back(std::to_string(depth));
+    c.curves.push_back({"depth " + t.names.back(), {}, false});
+  }
+  c.curves.push_back({"bound", {}, true});
+  for (std::uint64_t bytes = 1 << 20; bytes <= o.bytes; bytes *= 4) {
+    const problem p = of_largest(k, ranks, bytes);
+    const tune::shape own = tune::machine_shape(m, ranks);
+    recipe r = composed(p, vectors ? own : tune::with_outer(own, tune::factors_up_to(o.nodes, 2)));
+    if (vectors) r.stripe = node_width(m);
+    if (vectors) r.ring = o.nodes;
+    t.rows.push_back({bytes_text(bytes)});
+    for (std::size_t i = 0; i < std::size(depths_shown); ++i) {
+      if (o.shown) o.shown->at(std::string(sucl::name(k)) + ", " + bytes_text(bytes));
+      r.pipeline = depths_shown[i];
+      r.stagger = r.pipeline > 1 ? 1 : 0;
+      const double seconds = timed(p, r, m);
+      t.rows.back().push_back(rate(p, seconds));
+      if (seconds < forever)
+        c.curves[i].points.emplace_back(static_cast<double>(bytes), throughput(p, seconds) / 1e9);
+    }
+    c.curves.back().points.emplace_back(static_cast<double>(bytes), bound(p, m) / 1e9);
+  }
+  t.picture = std::move(c);
+  return t;
+}
+
 // HiCCL's figure 9: throughput over size for several depths.
 std::vector<paper_table> depths(const paper_options& o) {
   std::vector<paper_table> tables;
-  const sim::machine& m = o.machines[0];
-  const int ranks = o.nodes * node_width(m);
-  for (const kind k : {kind::gather, kind::scatter, kind::broadcast, kind::reduce}) {
-    const bool vectors = takes_vectors(k);
-    paper_table t{m.name + ", " + std::to_string(ranks) + " ranks, " + sucl::name(k) + " by " +
-                      (vectors ? "ring and tree" : "tree") + ": GB/s by depth of the pipeline",
-                  {"bytes", "1", "2", "4", "8", "16", "32", "64", "128"},
-                  {}};
-    for (std::uint64_t bytes = 1 << 20; bytes <= o.bytes; bytes *= 4) {
-      const problem p = of_largest(k, ranks, bytes);
-      const tune::shape own = tune::machine_shape(m, ranks);
-      recipe r =
-          composed(p, vectors ? own : tune::with_outer(own, tune::factors_up_to(o.nodes, 2)));
-      if (vectors) r.stripe = node_width(m);
-      if (vectors) r.ring = o.nodes;
-      std::vector<std::string> row{bytes_text(bytes)};
-      for (const int depth : {1, 2, 4, 8, 16, 32, 64, 128}) {
-        if (o.shown) o.shown->at(std::string(sucl::name(k)) + ", " + bytes_text(bytes));
-        r.pipeline = depth;
-        r.stagger = depth > 1 ? 1 : 0;
-        row.push_back(rate(p, timed(p, r, m)));
-      }
-      t.rows.push_back(std::move(row));
-    }
-    tables.push_back(std::move(t));
-  }
+  for (const kind k : {kind::gather, kind::scatter, kind::broadcast, kind::reduce})
+    tables.push_back(depths_of(k, o.machines[0], o));
   return tables;
 }
 
@@ -369,10 +382,7 @@ std::vector<paper_table> published(const paper_options& o) {
         const problem p = make_problem(options, std::uint64_t{1} << bytes);
         const std::string cell = m.name + ", " + sucl::name(k) + ", " + bytes_text(1ull << bytes);
         if (o.shown) o.shown->at(cell);
-        const tune::found chosen = searched(p, m, o).best[0];
-        const double found = chosen.extrapolated
-                                 ? sim::simulate(plan::build(p, chosen.how), m).seconds
-                                 : chosen.seconds;
+        const double found = searched(p, m, o).best[0].seconds;
         double best = forever;
         for (const auto& list : {tune::hiccl_sets(p, m), tune::ext_mpi_sets(p, m)})
           for (const tune::published& one : list) {
@@ -390,7 +400,7 @@ std::vector<paper_table> published(const paper_options& o) {
       t.rows.push_back(std::move(row));
     }
   t.caption += below == 0 ? "; at least 1 everywhere" : "; below 1 in " + std::to_string(below);
-  t.caption += " (the least is " + number_text(least, 4) + "); of " + std::to_string(sets) +
+  t.caption += " (the least is " + number_text(least, 17) + "); of " + std::to_string(sets) +
                " sets " + std::to_string(skipped) + " too large to simulate";
   for (const std::string& note : notes) t.caption += "\n" + note;
   return {t};
@@ -400,13 +410,14 @@ struct paper {
   const char* name;
   std::vector<std::string> machines;
   std::vector<paper_table> (*compute)(const paper_options&);
+  bool curves = false;
 };
 
 const std::vector<paper>& papers() {
   static const std::vector<paper> list{
       {"steps", {"delta", "perlmutter", "frontier", "aurora"}, steps},
       {"rings", {"perlmutter"}, rings},
-      {"depth", {"perlmutter"}, depths},
+      {"depth", {"perlmutter"}, depths, true},
       {"scaling", {"perlmutter", "frontier"}, scaling},
       {"leaders", {"stampede3-pvc"}, leaders},
       {"published",
@@ -431,6 +442,8 @@ std::vector<std::string> paper_names() {
 }
 
 std::vector<std::string> paper_machines(const std::string& name) { return find(name).machines; }
+
+bool paper_has_curves(const std::string& name) { return find(name).curves; }
 
 std::vector<paper_table> compute_paper(const std::string& name, const paper_options& o) {
   return find(name).compute(o);

@@ -5,8 +5,11 @@
 /// The tables of the papers that SuCL's plans come from, computed again by simulation.
 #pragma once
 
+#include "picture.hpp"
+
 #include "sim/machine.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +17,12 @@ namespace sucl::tools {
 
 class progress;
 
-/// A table with its caption.
+/// A table with its caption, and its curves where the paper draws some.
 struct paper_table {
   std::string caption;
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> rows;
+  std::optional<chart> picture = {};
 };
 
 /// What a paper's tables are computed for.
@@ -35,6 +39,9 @@ std::vector<std::string> paper_names();
 
 /// The machines of a paper where the user names none.
 std::vector<std::string> paper_machines(const std::string& paper);
+
+/// Whether its tables have pictures.
+bool paper_has_curves(const std::string& paper);
 
 /// Computes the tables.
 std::vector<paper_table> compute_paper(const std::string& paper, const paper_options& o);

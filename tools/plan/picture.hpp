@@ -45,14 +45,15 @@ struct curve {
   bool dashed = false;  ///< as bounds are
 };
 
-/// SVG: curves over logarithmic axes.
+/// Curves over logarithmic axes.
 struct chart {
   std::string title;
   std::string x;
-  std::string y;
+  std::string y;      ///< "seconds", or the unit of plain numbers
   bool bytes = true;  ///< x is a number of bytes
   std::vector<curve> curves;
 };
-std::string draw(const chart& c);
+/// SVG: charts side by side, two in a row.
+std::string draw(const std::vector<chart>& charts);
 
 }  // namespace sucl::tools

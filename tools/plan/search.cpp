@@ -23,7 +23,7 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* examples =
     "Looks at every algorithm with the parameters that the machine suggests, simulates the most\n"
-    "promising plans and refines the best. A time with '~' is extrapolated from fewer channels.\n\n"
+    "promising plans and refines the best.\n\n"
     "Examples:\n"
     "  sucl plan search --machine frontier --collective allreduce --ranks 64 --bytes 1Mi\n"
     "  sucl plan search --machine frontier --ranks 2048 --bytes 1Gi --json -\n"
@@ -41,7 +41,6 @@ json as_json(const tune::found& f, const plan::problem& p) {
   return {{"recipe", plan::to_text(f.how)},
           {"published_as", f.source},
           {"seconds", f.seconds},
-          {"extrapolated", f.extrapolated},
           {"bytes_per_second", throughput(p, f.seconds)},
           {"guessed_seconds", f.guessed},
           {"instructions", f.instructions},
@@ -63,9 +62,8 @@ json as_json(const one_size& one) {
 }
 
 std::vector<std::string> row(const tune::found& f, const plan::problem& p) {
-  return {(f.extrapolated ? "~" : "") + time_text(f.seconds),
-          number_text(throughput(p, f.seconds) / 1e9), std::to_string(f.instructions),
-          f.verified ? "yes" : "no", plan::to_text(f.how)};
+  return {time_text(f.seconds), number_text(throughput(p, f.seconds) / 1e9),
+          std::to_string(f.instructions), f.verified ? "yes" : "no", plan::to_text(f.how)};
 }
 
 void print(const one_size& one) {

@@ -1,0 +1,45 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Trials: recipes that are built and simulated, several at a time.
+#pragma once
+
+#include "plan/algorithms.hpp"
+#include "sim/machine.hpp"
+#include "sim/simulate.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <vector>
+
+namespace sucl::tune {
+
+struct trial {
+  plan::recipe how;
+  double most_work = 0;     ///< of the simulator, at least 1
+  double most_seconds = 0;  ///< that the plan may take; 0: any
+};
+
+struct outcome {
+  bool too_large = false;  ///< to be built
+  bool seen = false;       ///< a plan of this hash was seen before, and not simulated again
+  std::uint64_t instructions = 0;
+  std::uint64_t hash = 0;
+  std::uint64_t scratch_bytes = 0;  ///< most of a rank
+  sim::prediction time;             ///< with the usage, for plans of one channel
+};
+
+/// Builds all of them and simulates those whose hash is not in `seen`, in at most so many threads
+/// (0: one a processor). The outcomes are in the order of the trials and do not depend on the
+/// number of threads.
+std::vector<outcome> run_all(const plan::problem& p, const sim::machine& m,
+                             const std::vector<trial>& trials, const std::set<std::uint64_t>& seen,
+                             int threads);
+
+/// Calls work(0) to work(count - 1), side by side in at most so many threads (0: one a processor).
+/// An exception of one of them, the first by number, is thrown again once all have ended.
+void side_by_side(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+
+}  // namespace sucl::tune
