@@ -69,6 +69,19 @@ buffer_use<T, ::sycl::access_mode::read_write> update(const ::sycl::buffer<T, 1>
   return {buffer};
 }
 
+/// Memory that a work group shares for as long as it runs. Made by local().
+template <class T>
+struct local_use {
+  std::size_t count;
+};
+
+/// The kernel gets a `T*` to memory for `count` elements, which its work group shares: not
+/// initialised, and gone with the group.
+template <class T>
+local_use<T> local(std::size_t count = 1) {
+  return {count};
+}
+
 /// The range for at least `count` work items, in groups of `group`.
 inline ::sycl::nd_range<1> items(std::size_t count, std::size_t group = 256) {
   const std::size_t groups = count == 0 ? 1 : (count + group - 1) / group;
@@ -86,9 +99,10 @@ namespace detail {
 
 /// What a kernel is given besides its parameters.
 struct argument {
+  enum class place { pointer, buffer, local };
   const std::type_info* element;
-  bool is_constant;
-  bool is_buffer;
+  bool is_constant;  ///< of a pointer
+  place where;
   ::sycl::access_mode mode;  ///< of a buffer
 };
 
@@ -97,12 +111,19 @@ struct argument_traits;
 template <class T>
 struct argument_traits<T*> {
   static argument describe() {
-    return {&typeid(T), std::is_const_v<T>, false, ::sycl::access_mode::read_write};
+    return {&typeid(T), std::is_const_v<T>, argument::place::pointer,
+            ::sycl::access_mode::read_write};
   }
 };
 template <class T, ::sycl::access_mode Mode>
 struct argument_traits<buffer_use<T, Mode>> {
-  static argument describe() { return {&typeid(T), false, true, Mode}; }
+  static argument describe() { return {&typeid(T), false, argument::place::buffer, Mode}; }
+};
+template <class T>
+struct argument_traits<local_use<T>> {
+  static argument describe() {
+    return {&typeid(T), false, argument::place::local, ::sycl::access_mode::read_write};
+  }
 };
 
 template <class T, ::sycl::access_mode Mode>
@@ -117,6 +138,10 @@ template <class T>
 T* bind(T* pointer, ::sycl::handler&) {
   return pointer;
 }
+template <class T>
+auto bind(const local_use<T>& use, ::sycl::handler& h) {
+  return ::sycl::local_accessor<T, 1>(::sycl::range<1>(use.count), h);
+}
 
 template <class T>
 T* address(T* pointer) {
@@ -124,6 +149,10 @@ T* address(T* pointer) {
 }
 template <class T, ::sycl::access_mode Mode>
 auto address(const ::sycl::accessor<T, 1, Mode>& a) {
+  return &a[0];
+}
+template <class T>
+T* address(const ::sycl::local_accessor<T, 1>& a) {
   return &a[0];
 }
 
@@ -163,7 +192,7 @@ __attribute__((visibility("hidden"))) inline kernel_set& own_kernels() {
 }
 
 template <class Kernel, class... Arguments>
-struct entry {
+struct __attribute__((visibility("hidden"))) entry {
   static const std::size_t number;
 };
 template <class Kernel, class... Arguments>
@@ -185,7 +214,8 @@ inline void prepare([[maybe_unused]] const ::sycl::queue& queue) {
 
 /// Launches a kernel once for each item of `range`, after `deps`, on an in-order queue after what
 /// was submitted before, and after earlier commands on its buffers. `memory` is what the call
-/// operator takes after the work item: USM pointers, and buffers in read(), write() or update().
+/// operator takes after the work item: USM pointers, buffers in read(), write() or update(), and
+/// memory of the work group in local().
 template <class Kernel, class... Memory>
 ::sycl::event launch(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
                      const std::vector<::sycl::event>& deps, const Kernel& kernel,

@@ -71,6 +71,9 @@ struct multiply {
   }
   template <class T>
   static complex_number<T> of(complex_number<T> a, complex_number<T> b) {
+#ifdef __clang__
+#pragma clang fp contract(off)  // every compiler rounds the same way
+#endif
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
 };

@@ -13,6 +13,7 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <map>
 #include <mutex>
 
 namespace sucl::kernels::detail {
@@ -36,33 +37,55 @@ const char* mode_name(::sycl::access_mode mode) {
   return mode == ::sycl::access_mode::write ? "write" : "read_write";
 }
 
-std::string function_name(std::size_t number) { return "sucl_kernel_" + std::to_string(number); }
+std::string spelled(const argument& a) {
+  const std::string element = spelled(*a.element);
+  switch (a.where) {
+    case argument::place::buffer:
+      return "::sycl::accessor<" + element + ", 1, ::sycl::access_mode::" + mode_name(a.mode) + ">";
+    case argument::place::local: return "::sycl::local_accessor<" + element + ", 1>";
+    default: return (a.is_constant ? "const " : "") + element + "*";
+  }
+}
 
 struct kernel_entry {
-  std::string type;
+  const std::type_info* type;
   std::vector<argument> arguments;
 
-  // A function that calls the kernel with its arguments.
-  std::string function(std::size_t number) const {
-    std::string parameters = type + " kernel";
+  std::string parameters() const {
+    std::string text = spelled(*type) + " kernel";
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      text += ", " + spelled(arguments[i]) + " m" + std::to_string(i);
+    return text;
+  }
+  // What calls the kernel with its arguments.
+  std::string body() const {
     std::string values = "::sycl::ext::oneapi::this_work_item::get_nd_item<1>()";
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-      const argument& a = arguments[i];
       const std::string name = "m" + std::to_string(i);
-      const std::string element = spelled(*a.element);
-      if (a.is_buffer) {
-        parameters += ", ::sycl::accessor<" + element +
-                      ", 1, ::sycl::access_mode::" + mode_name(a.mode) + "> " + name;
-        values += ", &" + name + "[0]";
-      } else {
-        parameters += std::string(", ") + (a.is_constant ? "const " : "") + element + "* " + name;
-        values += ", " + name;
-      }
+      values += arguments[i].where == argument::place::pointer ? ", " + name : ", &" + name + "[0]";
     }
-    return "SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((\n"
-           "    ::sycl::ext::oneapi::experimental::nd_range_kernel<1>))\n"
-           "void " +
-           function_name(number) + "(" + parameters + ") {\n  kernel(" + values + ");\n}\n";
+    return "kernel(" + values + ");";
+  }
+};
+
+/// What is compiled, and the name of each entry's function.
+struct program {
+  std::string text = "#include <sycl/sycl.hpp>\n";
+  std::vector<std::string> names;
+
+  program(const file* files, const std::vector<kernel_entry>& entries) : names(entries.size()) {
+    for (const file* f = files; f->name; ++f) text += std::string("#include \"") + f->name + "\"\n";
+    // In an order of their own, not that of the linker: what is compiled is known by its text.
+    std::multimap<std::string, std::size_t> order;
+    for (std::size_t i = 0; i < entries.size(); ++i) order.emplace(entries[i].parameters(), i);
+    std::size_t number = 0;
+    for (const auto& [parameters, entry] : order) {
+      names[entry] = "sucl_kernel_" + std::to_string(number++);
+      text +=
+          "SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((\n"
+          "    ::sycl::ext::oneapi::experimental::nd_range_kernel<1>))\nvoid " +
+          names[entry] + "(" + parameters + ") {\n  " + entries[entry].body() + "\n}\n";
+    }
   }
 };
 
@@ -74,12 +97,6 @@ struct kernel_set::state {
   std::mutex mutex;
   std::vector<std::pair<::sycl::context, std::vector<::sycl::kernel>>> compiled;
 
-  std::string source() const {
-    std::string text = "#include <sycl/sycl.hpp>\n";
-    for (const file* f = files; f->name; ++f) text += std::string("#include \"") + f->name + "\"\n";
-    for (std::size_t i = 0; i < entries.size(); ++i) text += entries[i].function(i);
-    return text;
-  }
   std::vector<::sycl::kernel> compile(const ::sycl::context& context) const;
   const std::vector<::sycl::kernel>& all(const ::sycl::context& context) {
     for (const auto& [known, kernels] : compiled)
@@ -95,7 +112,7 @@ kernel_set::~kernel_set() = default;
 
 std::size_t kernel_set::add(const std::type_info& kernel,
                             std::initializer_list<argument> arguments) {
-  m_state->entries.push_back({spelled(kernel), arguments});
+  m_state->entries.push_back({&kernel, arguments});
   return m_state->entries.size() - 1;
 }
 
@@ -109,15 +126,17 @@ std::vector<::sycl::kernel> kernel_set::state::compile(const ::sycl::context& co
     for (const file* f = files; f->name; ++f) texts.emplace_back(f->name, f->text);
     ex::include_files includes;
     for (const auto& [name, text] : texts) includes.add(name, text);
-    auto bundle = ex::create_kernel_bundle_from_source(context, ex::source_language::sycl, source(),
+    const program p(files, entries);
+    auto bundle = ex::create_kernel_bundle_from_source(context, ex::source_language::sycl, p.text,
                                                        ex::properties{includes});
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < entries.size(); ++i) names.push_back(function_name(i));
     // The embedded headers name each other from the folder that the compiler takes them to be in.
-    auto built = ex::build(bundle, ex::properties{ex::registered_names{names}, ex::save_log{&log},
-                                                  ex::build_options{"-I."}});
+    // With the names of values thrown away, as is the default, what the cache gives back differs
+    // from what was put there, and is compiled for the device once more.
+    const std::vector<std::string> options{"-I.", "-fno-discard-value-names"};
+    auto built = ex::build(bundle, ex::properties{ex::registered_names{p.names}, ex::save_log{&log},
+                                                  ex::build_options{options}});
     std::vector<::sycl::kernel> kernels;
-    for (const auto& name : names) kernels.push_back(built.ext_oneapi_get_kernel(name));
+    for (const auto& name : p.names) kernels.push_back(built.ext_oneapi_get_kernel(name));
     return kernels;
   } catch (const ::sycl::exception& e) {
     base::fail(errc::unavailable,

@@ -175,10 +175,15 @@ struct compiler {
     const bool carried = what <= SUCL_KIND_EXSCAN || (kernel_messages && is_point_to_point(what));
     if (backend < 0 || !carried) return;
     const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
-    if (!b.enabled || !lists(b.platforms, scope.platform)) return;
+    if (!b.enabled) return;
+    std::string ruled_out;
+    if (scope.nodes > 1) ruled_out = "it is for the ranks of one node";
+    if (!lists(b.platforms, scope.platform)) {
+      if (!sizes.front().everything()) return;  // said once
+      ruled_out = "it is for platform " + base::join(b.platforms, ", ");
+    }
     for (const range& bytes : sizes)
-      add(selection_stage::platform, -1, backend, bytes, every_memory,
-          scope.nodes > 1 ? "it is for the ranks of one node" : "");
+      add(selection_stage::platform, -1, backend, bytes, every_memory, ruled_out);
   }
 
   // Where MPI would copy every rank's data through the host. Whatever memory a rank uses: others

@@ -4,10 +4,9 @@
 
 #include "base/error.hpp"
 #include "base/library.hpp"
-#include "kernels/collective/collective.hpp"
-#include "kernels/message/message.hpp"
 #include "runtime/kernels/nvlink.hpp"
 #include "sycl/adaptivecpp.hpp"
+#include "sycl/kernel_forms.hpp"
 
 #include <algorithm>
 
@@ -59,55 +58,6 @@ const vendor_functions& vendor(const ::sycl::queue& q) {
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
-using kernels::alike;
-using kernels::collective;
-using kernels::fold_any;
-using kernels::fold_nothing;
-using kernels::fold_of;
-using kernels::listed;
-namespace elements = kernels::elements;
-
-::sycl::nd_range<1> range_of(int groups, int items) {
-  const auto n = static_cast<std::size_t>(items);
-  return {::sycl::range<1>(static_cast<std::size_t>(groups) * n), ::sycl::range<1>(n)};
-}
-
-/// Calls `use` with the kernel.
-template <class Amounts, class Folder, class Use>
-::sycl::event with_job(const kernel_launch& k, const kernels::exchange_job<Amounts>& j,
-                       const Folder& folder, Use&& use) {
-  return kernels::with_way<Folder>(j, [&](auto how, auto may_be_direct) {
-    return use(collective<how(), may_be_direct(), Folder, Amounts>{j, folder, 0, 0, k.in_place});
-  });
-}
-
-template <class Folder, class Use>
-::sycl::event with_amounts(const kernel_launch& k, const Folder& folder, Use&& use) {
-  constexpr bool any = std::is_same_v<Folder, fold_any> || std::is_same_v<Folder, fold_nothing>;
-  if constexpr (any) {
-    if (k.lists)
-      return with_job(k, kernels::exchange_job<listed>{k.what, k.lists[0], k.lists[1]}, folder,
-                      use);
-  }
-  return with_job(k, kernels::exchange_job<alike>{k.what, k.send, k.recv}, folder, use);
-}
-
-template <class Use>
-::sycl::event with_kernel(const kernel_launch& k, Use&& use) {
-  if (!k.reduces) return with_amounts(k, fold_nothing{}, use);
-  if (k.op == SUCL_OP_SUM && !k.lists) {
-    using elements::add;
-    switch (k.type) {
-      case SUCL_TYPE_FP32: return with_amounts(k, fold_of<elements::plain<float>, add>{}, use);
-      case SUCL_TYPE_FP64: return with_amounts(k, fold_of<elements::plain<double>, add>{}, use);
-      case SUCL_TYPE_FP16: return with_amounts(k, fold_of<elements::half16, add>{}, use);
-      case SUCL_TYPE_BF16: return with_amounts(k, fold_of<elements::brain16, add>{}, use);
-      default: break;
-    }
-  }
-  return with_amounts(k, fold_any{k.type, k.op}, use);
-}
-
 // A command with accessors, for whose buffers the device has other addresses than the call. What is
 // no buffer is at `send` or `recv`.
 template <class Kernel>
@@ -128,23 +78,6 @@ template <class Kernel>
       kernel(item, read, kernel.in_place && !written ? const_cast<std::byte*>(read) : written);
     });
   });
-}
-
-template <class Kernel>
-::sycl::event submit_pointers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
-                              const events& deps, const Kernel& kernel, const std::byte* send,
-                              std::byte* recv) {
-  return queue.submit([&](::sycl::handler& h) {
-    h.depends_on(deps);
-    h.parallel_for(range, [=](::sycl::nd_item<1> item) { kernel(item, send, recv); });
-  });
-}
-
-#else
-
-[[noreturn]] void fail_without_kernels() {
-  base::fail(errc::unavailable, "this library was built without kernels of its own",
-             "Build SuCL with AdaptiveCpp: SUCL_SYCL=adaptivecpp");
 }
 
 #endif
@@ -173,13 +106,11 @@ void kernel_launcher::prepare() {
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const kernel_launch& k,
                                       const events& deps, const buffer_list& buffers) {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
-  const auto range = range_of(k.groups, items);
-  auto done = with_kernel(k, [&](const auto& kernel) {
-    const auto* send = static_cast<const std::byte*>(k.from);
-    auto* recv = static_cast<std::byte*>(k.to);
-    if (buffers.empty()) return submit_pointers(queue, range, deps, kernel, send, recv);
-    return submit_buffers(queue, range, deps, kernel, buffers, send, recv);
-  });
+  const auto with_buffers = [&](const auto& kernel) {
+    return submit_buffers(queue, range_of(k.groups, items), deps, kernel, buffers,
+                          static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
+  };
+  auto done = buffers.empty() ? launch_kernel(queue, k, items, deps) : with_kernel(k, with_buffers);
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
 }
@@ -187,32 +118,40 @@ void kernel_launcher::prepare() {
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
                                       const events& deps, const buffer_list&) {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
-  auto done = queue.submit([&](::sycl::handler& h) {
-    h.depends_on(deps);
-    const ::sycl::local_accessor<kernels::message_board, 1> board(::sycl::range<1>(1), h);
-    h.parallel_for(range_of(k.groups, items),
-                   [kernel = kernels::message{k.what}, board](::sycl::nd_item<1> item) {
-                     kernel(item, board[0]);
-                   });
-  });
+  auto done = launch_kernel(queue, k, items, deps);
   if (!queue.is_in_order()) flush();
   return done;
 }
 
 #else
 
-bool has_kernels_for(const ::sycl::device&) { return false; }
+// Not where commands go on native streams: buffers are known to such commands alone, and DPC++ has
+// a compiler at run time for other devices only.
+bool has_kernels_for(const ::sycl::device& d) { return !has_native_streams(d); }
 
-void kernel_launcher::prepare() { fail_without_kernels(); }
-
-::sycl::event kernel_launcher::submit(::sycl::queue&, const kernel_launch&, const events&,
-                                      const buffer_list&) {
-  fail_without_kernels();
+void kernel_launcher::prepare() {
+  auto d = m_queue.get_device();
+  if (!has_kernels_for(d))
+    base::fail(errc::unavailable,
+               "with DPC++ there are no kernels for devices of " + backend_name(d),
+               "Build SuCL with AdaptiveCpp: SUCL_SYCL=adaptivecpp");
+#ifdef SUCL_KERNELS_AT_RUN_TIME
+  if (!d.ext_oneapi_can_build(::sycl::ext::oneapi::experimental::source_language::sycl))
+    base::fail(errc::unavailable,
+               "the SYCL runtime compiles no kernels for devices of " + backend_name(d),
+               "Install the package intel-sycl-rt whole");
+#endif
+  kernels::prepare(m_queue);
 }
 
-::sycl::event kernel_launcher::submit(::sycl::queue&, const message_launch&, const events&,
-                                      const buffer_list&) {
-  fail_without_kernels();
+::sycl::event kernel_launcher::submit(::sycl::queue& queue, const kernel_launch& k,
+                                      const events& deps, const buffer_list&) {
+  return launch_kernel(queue, k, items, deps);
+}
+
+::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
+                                      const events& deps, const buffer_list&) {
+  return launch_kernel(queue, k, items, deps);
 }
 
 #endif
@@ -251,6 +190,8 @@ void kernel_launcher::write(void* to, const void* from, std::uint64_t bytes) {
 
 void* kernel_launcher::pin(void* memory, std::uint64_t bytes) {
   if (on_host) return memory;
+  if (!has_native_streams(m_queue.get_device()))
+    base::fail(errc::unavailable, "this device cannot be given memory of the host");
   constexpr unsigned portable_and_mapped = 3;
   const auto& v = vendor(m_queue);
   void* there = nullptr;
@@ -305,7 +246,7 @@ bool kernel_launcher::test(void* token) {
 
 core::kernel_device::identity_type kernel_launcher::identity() {
   identity_type who{};
-  if (on_host) return who;
+  if (!has_native_streams(m_queue.get_device())) return who;
   try {
     if (vendor(m_queue).name(who.data(), native_number(m_queue.get_device())) != 0) return {};
   } catch (const error&) {

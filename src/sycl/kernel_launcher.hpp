@@ -50,7 +50,7 @@ class kernel_launcher final : public core::kernel_device {
   std::vector<std::pair<void*, void*>> m_pinned;  ///< as the device and as the host reach it
 };
 
-/// Whether this library has kernels for a device.
+/// Whether this library may have kernels for a device; prepare() finds out.
 bool has_kernels_for(const ::sycl::device& d);
 
 }  // namespace sucl::glue

@@ -3,8 +3,9 @@
 
 // Ranks that are killed or stopped at random moments of running plans and of messages:
 //
-//   faults_plans killed|stopped TIMEOUT [SEED]
+//   faults_plans killed|stopped TIMEOUT [device] [SEED]
 //
+// With `device` the communicators have the CPU device, and SuCL's kernels must carry them.
 // All ranks run the same random operations, on ordinary memory and on memory that all of them
 // reach. TIMEOUT is that of the watchdog, in seconds. A thread of the victim, whichever it is, ends
 // or stops its process at some instruction. The others must get an error that names it within the
@@ -120,10 +121,14 @@ void be_the_victim(bool killed, std::chrono::microseconds after) {
 int main(int argc, char** argv) {
   sucl::runtime rt(argc, argv);
   const bool killed = argc > 1 && std::string(argv[1]) == "killed";
-  auto world = rt.world();
+  const bool on_device = argc > 3 && std::string(argv[3]) == "device";
+  auto world = on_device ? rt.world(sycl::queue(sycl::cpu_selector_v)) : rt.world();
+  const std::string how = world.explain(sucl::kind::allreduce, 4096);
+  if (on_device && how.find("carried by kernels") == std::string::npos) fail(how);
   std::uint64_t seed = std::random_device{}();
   const std::chrono::seconds timeout(argc > 2 ? std::atoi(argv[2]) : 2);
-  if (argc > 3) seed = std::strtoull(argv[3], nullptr, 10);
+  const int last = on_device ? 4 : 3;
+  if (argc > last) seed = std::strtoull(argv[last], nullptr, 10);
   world.blocking().broadcast(&seed, 1, 0);
   if (rt.rank() == 0) std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::fflush(stdout);

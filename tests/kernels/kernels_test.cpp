@@ -87,6 +87,23 @@ TEST(Kernels, MayBeTemplates) {
   check_fill<float>(queue);
 }
 
+TEST(Kernels, ShareMemoryInAWorkGroup) {
+  sycl::queue queue;
+  constexpr std::size_t n = 48, group = 16;
+  int* in = sycl::malloc_shared<int>(n, queue);
+  int* out = sycl::malloc_shared<int>(n, queue);
+  std::iota(in, in + n, 1);
+  launch(queue, items(n, group), {}, sample::sum_of_group{}, static_cast<const int*>(in), out,
+         sucl::kernels::local<int>(group))
+      .wait();
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t start = i / group * group;
+    ASSERT_EQ(out[i], std::accumulate(in + start, in + start + group, 0)) << i;
+  }
+  sycl::free(in, queue);
+  sycl::free(out, queue);
+}
+
 #ifdef SUCL_KERNELS_AT_RUN_TIME
 TEST(Kernels, ThatDoNotCompileAreAnErrorWithTheCompilersWords) {
   const sucl::kernels::file files[] = {

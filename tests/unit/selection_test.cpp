@@ -399,6 +399,7 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
       render(explain(split, q, broken)),
       R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can carry it
   passed mpi, threshold: it is for ..63 bytes, and ranks may have different sizes
+  passed kernels, platform: it is for platform cuda, hip
   passed nccl, platform: it is for platform cuda
   passed rccl, platform: it is for platform hip
   passed mock, default_backend: it is broken
@@ -410,11 +411,11 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   EXPECT_EQ(explain(never, small, fine).considered.at(0).why, "a negative threshold asks for MPI");
   const selection_table plain = compile(loaded(""), one);
   const explanation e = explain(plain, query(kind::allreduce, 63), fine);
-  ASSERT_EQ(e.considered.size(), 4u);  // after the two vendors' libraries
-  EXPECT_EQ(e.considered[2].why, "it is for system, host, shared memory");
-  EXPECT_EQ(e.considered[3].source, "default_backend");
-  EXPECT_TRUE(e.considered[3].taken);
-  EXPECT_EQ(e.considered[3].why, "nothing before it applies");
+  ASSERT_EQ(e.considered.size(), 5u);  // after kernels and the two vendors' libraries
+  EXPECT_EQ(e.considered[3].why, "it is for system, host, shared memory");
+  EXPECT_EQ(e.considered[4].source, "default_backend");
+  EXPECT_TRUE(e.considered[4].taken);
+  EXPECT_EQ(e.considered[4].why, "nothing before it applies");
 }
 
 TEST(Selection, ChoosingAllocatesNothing) {

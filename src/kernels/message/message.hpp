@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The kernel of sends and receives.
+/// The kernel of sends and receives, for sucl::kernels::launch().
 #pragma once
 
 #include "kernels/item_place.hpp"
@@ -15,9 +15,9 @@ struct message {
   message_job what;
 
   SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item,
-                              [[maybe_unused]] message_board& board) const {
+                              [[maybe_unused]] message_board* board) const {
 #ifndef SUCL_KERNELS_EMPTY
-    carry_messages(item_place(item), what, board);
+    carry_messages(item_place(item), what, *board);
 #endif
   }
 };
