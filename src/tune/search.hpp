@@ -48,8 +48,8 @@ struct search_result {
 /// Sorts the candidates by guess() and simulates the most promising ones in one channel. What is
 /// busiest there says how long the same plan takes in more channels; the best of these forecasts
 /// are simulated, and the parameters of the best plans are changed while that helps, as far as the
-/// budget goes. A quarter of it more goes into more channels for what promises most in them. Plans of
-/// some size that promise to be better still, the finalists, are simulated beyond it.
+/// budget goes. A quarter of it more goes into more channels for what promises most in them. Plans
+/// of some size that promise to be better still, the finalists, are simulated beyond it.
 /// Deterministic: the same input gives the same result everywhere.
 ///
 /// The best plan was proved right by the verifier, unless it has more than most_verified
