@@ -39,8 +39,8 @@ class bare_nccl {
   /// own first; and back. Collective, with equal `bytes`; throws sucl::error.
   void* allocate_window(std::size_t bytes);
   void free_window(void* memory);
-  void* stream() const;
-  void finish();  ///< returns when everything that was started is done
+  void* stream() const;  ///< what start() puts work on
+  void finish();         ///< returns when everything that was started is done
 
  private:
   struct state;

@@ -53,7 +53,8 @@ struct device_clock::state {
   handle begin = nullptr;
   handle end = nullptr;
   std::atomic<bool> open{true};
-  bool in_time = true;
+  std::atomic<bool> in_time{true};
+  bool held = false;  // the stream may still come to wait()
 
   class here {
    public:
@@ -91,6 +92,11 @@ device_clock::device_clock(int device, void* stream)
 
 device_clock::~device_clock() {
   state& s = *m_state;
+  if (s.held) {  // after an error
+    release();
+    (void)m_state.release();
+    return;
+  }
   s.cuda.push(s.context);
   s.cuda.destroy(s.begin);
   s.cuda.destroy(s.end);
@@ -104,6 +110,7 @@ void device_clock::hold() {
   const state::here here(s);
   s.open.store(false, std::memory_order_relaxed);
   s.in_time = true;
+  s.held = true;
   check(s.cuda.call(s.stream, state::wait, &s), "a function on its stream");
 }
 
@@ -120,10 +127,11 @@ void device_clock::end() {
 void device_clock::release() { m_state->open.store(true, std::memory_order_release); }
 
 std::optional<double> device_clock::elapsed() {
-  const state& s = *m_state;
+  state& s = *m_state;
   const state::here here(s);
   float milliseconds = 0;
   check(s.cuda.await(s.end), "waiting");
+  s.held = false;
   check(s.cuda.between(&milliseconds, s.begin, s.end), "the time");
   if (!s.in_time) return std::nullopt;
   return 1e3 * static_cast<double>(milliseconds);

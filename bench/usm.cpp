@@ -109,11 +109,11 @@ struct regions {
 device_clock* clock_of(const workplace& at, const problem& p) {
   if (!at.queue_clock) return nullptr;
   const std::string how = at.comm.explain(p.of, p.bytes(), p.element, p.reduction);
-  const auto from = how.rfind("by event ");
-  for (const char* carrier : {"kernels", "nccl"}) {
-    const std::string by = from == std::string::npos ? "carried by " : "by event ";
-    if (how.find(by + carrier) != std::string::npos) return at.queue_clock;
-  }
+  const bool differs = how.find("by event ") != std::string::npos;
+  for (const char* carrier : {"kernels", "nccl"})
+    if (how.find((differs ? "by event " : "carried by ") + std::string(carrier)) !=
+        std::string::npos)
+      return at.queue_clock;
   return nullptr;
 }
 

@@ -21,6 +21,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from host_results import mean, size_text
+
 ALL = "128,1Ki,8Ki,64Ki,256Ki,512Ki,1Mi,2Mi,4Mi,8Mi,16Mi,32Mi,64Mi,256Mi,1Gi"
 SOME = "128,8Ki,64Ki,256Ki,512Ki,1Mi,2Mi,4Mi,16Mi,64Mi,256Mi"
 FEW = "128,64Ki,1Mi,16Mi,256Mi"
@@ -50,17 +52,6 @@ SETS = {
 }
 RANGES = (("to 1 Mi", 0, 1 << 20), ("2 to 32 Mi", 2 << 20, 32 << 20),
           ("from 64 Mi", 64 << 20, 1 << 60))
-
-
-def size_text(size):
-    for unit, name in ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")):
-        if size >= unit:
-            return f"{size // unit} {name}"
-    return str(size)
-
-
-def mean(ratios):
-    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
 
 def file_of(folder, name, ranks):

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def size_text(size):
-    for unit, name in ((1 << 20, "Mi"), (1 << 10, "Ki")):
+    for unit, name in ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")):
         if size >= unit:
             return f"{size // unit} {name}"
     return str(size)

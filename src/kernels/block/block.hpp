@@ -47,23 +47,26 @@ inline block_shape shape_of(const base::strided& b, std::uint64_t elements, std:
           b.place(0) * b.element_size / unit};
 }
 
+/// Calls `f(unit, place)` for the units of the dense memory that are this work item's.
+template <class Place, class Function>
+SUCL_INLINE void each_unit(const Place& at, const block_shape& s, const Function& f) {
+  const auto threads = static_cast<std::uint64_t>(at.threads());
+  const std::uint64_t stride = static_cast<unsigned>(at.groups()) * threads;
+  for (std::uint64_t i =
+           static_cast<unsigned>(at.group()) * threads + static_cast<unsigned>(at.thread());
+       i < s.units; i += stride)
+    f(i, s.place(i));
+}
+
 template <class Unit, class Place>
 SUCL_INLINE void pack(const Place& at, const block_shape& s, Unit* dense, const Unit* array) {
-  const auto stride = static_cast<std::uint64_t>(at.groups()) * static_cast<unsigned>(at.threads());
-  for (auto i = static_cast<std::uint64_t>(at.group()) * static_cast<unsigned>(at.threads()) +
-                static_cast<unsigned>(at.thread());
-       i < s.units; i += stride)
-    dense[i] = array[s.place(i)];
+  each_unit(at, s, [&](std::uint64_t i, std::uint64_t place) { dense[i] = array[place]; });
 }
 
 /// Touches nothing besides the block.
 template <class Unit, class Place>
 SUCL_INLINE void unpack(const Place& at, const block_shape& s, Unit* array, const Unit* dense) {
-  const auto stride = static_cast<std::uint64_t>(at.groups()) * static_cast<unsigned>(at.threads());
-  for (auto i = static_cast<std::uint64_t>(at.group()) * static_cast<unsigned>(at.threads()) +
-                static_cast<unsigned>(at.thread());
-       i < s.units; i += stride)
-    array[s.place(i)] = dense[i];
+  each_unit(at, s, [&](std::uint64_t i, std::uint64_t place) { array[place] = dense[i]; });
 }
 
 }  // namespace sucl::kernels
