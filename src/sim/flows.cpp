@@ -11,7 +11,7 @@ namespace sucl::sim {
 namespace {
 
 constexpr double slack = 1e-9;            // relative: rounding, not want
-constexpr double put_off = 0.01;          // of the time that a flow takes
+constexpr double put_off = 0.03;          // of the time that a flow takes
 constexpr std::size_t many_bundles = 64;  // from here on
 
 bool over(double wanted, double capacity) { return wanted > capacity * (1 + slack); }
@@ -183,14 +183,26 @@ std::uint32_t flows::end_one(ticks now) {
     remove_end(index);
   else
     set_first_end(index, now);
-  postpone(static_cast<double>(now - ended.began) / ticks_per_second, now);
+  postpone(to_seconds(now - ended.began), now);
   return ended.owner;
 }
 
 // Counts what the flows of a bundle got until now.
 void flows::serve(bundle& b, ticks now) {
-  b.served += b.rate * static_cast<double>(now - b.since) / ticks_per_second;
+  b.served += b.rate * to_seconds(now - b.since);
   b.since = now;
+}
+
+std::vector<double> flows::under_way(ticks now) const {
+  std::vector<double> left(m_limits.size());
+  for (const bundle& b : m_bundles) {
+    if (b.members.empty()) continue;
+    double bytes = -b.count() * (b.served + b.rate * to_seconds(now - b.since));
+    for (const flow& f : b.members) bytes += f.until;
+    for (std::uint32_t d = b.first; d < b.last; ++d)
+      left[m_demands[d].limit] += m_demands[d].weight * std::max(0.0, bytes);
+  }
+  return left;
 }
 
 // When the first flow of a bundle ends, at the bundle's rate.

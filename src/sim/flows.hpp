@@ -20,6 +20,7 @@ namespace sucl::sim {
 using ticks = std::int64_t;
 inline constexpr double ticks_per_second = 1e10;
 inline constexpr ticks never = std::numeric_limits<ticks>::max();
+inline double to_seconds(ticks t) { return static_cast<double>(t) / ticks_per_second; }
 
 /// What a flow takes of a limit.
 struct demand {
@@ -89,6 +90,9 @@ class flows {
   /// What went through a limit so far, and what it can take.
   double taken(std::uint32_t limit) const { return m_limits[limit].taken; }
   double capacity(std::uint32_t limit) const { return m_limits[limit].capacity; }
+
+  /// By limit, what still has to go through it of the flows that were started.
+  std::vector<double> under_way(ticks now) const;
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};

@@ -21,7 +21,10 @@ using plan::instruction;
 using plan::opcode;
 
 ticks to_ticks(double seconds) { return std::llround(seconds * ticks_per_second); }
-double to_seconds(ticks t) { return static_cast<double>(t) / ticks_per_second; }
+
+// A plan whose time is bounded is looked at so many times within the bound.
+constexpr double looks = 64;
+constexpr double rounding = 1e-6;  // relative
 
 // A side of a message that waits for the other, or a signal on its way.
 struct waiting {
@@ -83,27 +86,36 @@ class simulation {
     m_launch_overhead = to_ticks(m.local.launch_overhead);
     join_transports();
     make_threads();
+    add_up();
   }
 
   prediction run() {
+    m_running = m_threads.size();
     for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
-    for (;;) {
+    while (!gives_up()) {
       const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next());
-      if (next == never) break;
+      if (next == never) {
+        finish();
+        return std::move(m_result);
+      }
       m_now = next;
       run_step();
       m_flows.settle(m_now);
-      if (gives_up()) return gave_up();
     }
-    finish();
-    return std::move(m_result);
+    return gave_up();
   }
 
  private:
   std::uint64_t work() const { return m_result.events + m_flows.work(); }
-  bool gives_up() const {
-    return (m_options.most_seconds > 0 && to_seconds(m_now) > m_options.most_seconds) ||
-           (m_options.most_work > 0 && work() > m_options.most_work);
+  bool gives_up() {
+    if (m_options.most_work > 0 && work() > m_options.most_work) return true;
+    if (m_options.most_seconds <= 0 || m_running == 0) return false;
+    double least = to_seconds(m_now);
+    if (m_now >= m_next_look) {
+      least += least_left() * (1 - rounding);
+      m_next_look = m_now + to_ticks(m_options.most_seconds / looks);
+    }
+    return least > m_options.most_seconds;
   }
   prediction gave_up() {
     prediction p;
@@ -251,6 +263,7 @@ class simulation {
       if (count == 0) return;
       leave(t, count);
     }
+    --m_running;
     auto& end = m_result.rank_seconds[static_cast<std::size_t>(t.rank)];
     end = std::max(end, to_seconds(m_now));
   }
@@ -340,23 +353,27 @@ class simulation {
     m.ticket[0] = a.ticket;
     m.thread[1] = b.thread;
     m.ticket[1] = b.ticket;
+    set_limits(m, demands_of_message(from, to, w));
+    m_events.push({m_now + w.latency, m_number++, index, true});
+  }
+
+  demands demands_of_message(std::int32_t from, std::int32_t to, const way& w) {
     demands through;
     m_limits.add_memory(through, from, 1);
     m_limits.add_memory(through, to, 1);
     m_limits.add_message(through, from, to, w.level, w.transport);
-    set_limits(m, through);
-    m_events.push({m_now + w.latency, m_number++, index, true});
+    return through;
   }
 
   // ---- kernels
 
   // Reduces into the same place are one kernel.
-  static std::uint32_t kernel_length(const thread& t) {
-    const instruction& first = (*t.code)[t.pc];
+  static std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc) {
+    const instruction& first = code[pc];
     std::uint32_t n = 1;
     if (first.op != opcode::reduce || plan::is_remote(first.dst)) return 1;
-    for (; t.pc + n < t.code->size(); ++n) {
-      const instruction& i = (*t.code)[t.pc + n];
+    for (; pc + n < code.size(); ++n) {
+      const instruction& i = code[pc + n];
       if (i.op != opcode::reduce || i.dst != first.dst || i.dst_offset != first.dst_offset ||
           i.bytes != first.bytes || i.level != first.level)
         break;
@@ -367,7 +384,7 @@ class simulation {
   std::uint32_t launch(std::uint32_t index, const instruction& first) {
     thread& t = m_threads[index];
     if (!submit(index, m_launch_overhead)) return 0;
-    const std::uint32_t n = kernel_length(t);
+    const std::uint32_t n = kernel_length(*t.code, t.pc);
     if (t.running) return n;  // its last part has ended
     t.running = true;
     t.kernel_left = n;
@@ -382,28 +399,76 @@ class simulation {
     m.bytes = static_cast<double>(i.bytes);
     m.thread[0] = m.thread[1] = index;
     m.kernel = true;
+    const auto [source, target] = ends_of_kernel(own, i);
+    ticks latency = m_launch_latency;
+    if (source != target) {
+      const way w = way_of(source, target, i.level);
+      count_message(source, target, w, i.bytes);
+      if (target != own && i.op == opcode::reduce) count_message(target, source, w, i.bytes);
+      latency += w.latency;
+    }
+    set_limits(m, demands_of_kernel(own, i, first));
+    m_events.push({m_now + latency, m_number++, at, true});
+  }
+
+  // Whose memory a copy or reduce reads, and whose it writes.
+  static std::pair<std::int32_t, std::int32_t> ends_of_kernel(std::int32_t own,
+                                                              const instruction& i) {
+    return {plan::is_remote(i.src) ? i.peer : own, plan::is_remote(i.dst) ? i.peer : own};
+  }
+
+  demands demands_of_kernel(std::int32_t own, const instruction& i, bool first) {
     const bool reduces = i.op == opcode::reduce;
-    const std::int32_t source = plan::is_remote(i.src) ? i.peer : own;
-    const std::int32_t target = plan::is_remote(i.dst) ? i.peer : own;
+    const auto [source, target] = ends_of_kernel(own, i);
     demands through;
     m_limits.add_kernel(through, own,
                         reduces ? m_machine.local.reduce_rate : m_machine.local.copy_rate);
     m_limits.add_memory(through, source, 1);
     // What is reduced into is read and written once a kernel.
     if (first) m_limits.add_memory(through, target, reduces ? 2 : 1);
-    ticks latency = m_launch_latency;
-    if (source != target) {
-      const way w = way_of(source, target, i.level);
-      count_message(source, target, w, i.bytes);
-      m_limits.add_message(through, source, target, w.level, w.transport);
-      if (target != own && reduces) {
-        count_message(target, source, w, i.bytes);
-        m_limits.add_message(through, target, source, w.level, w.transport);
+    if (source == target) return through;
+    const way w = way_of(source, target, i.level);
+    m_limits.add_message(through, source, target, w.level, w.transport);
+    if (target != own && reduces)
+      m_limits.add_message(through, target, source, w.level, w.transport);
+    return through;
+  }
+
+  // ---- what is still to be done
+
+  // Bytes of the whole plan by limit. Done always, so that limits have the same numbers always.
+  void add_up() {
+    const auto add = [&](const demands& through, std::uint64_t bytes) {
+      for (const demand& d : through) {
+        if (d.limit >= m_total.size()) m_total.resize(d.limit + 1);
+        m_total[d.limit] += d.weight * static_cast<double>(bytes);
       }
-      latency += w.latency;
+    };
+    for (const thread& t : m_threads) {
+      std::uint32_t kernel_end = 0;
+      for (std::uint32_t pc = 0; pc < t.code->size(); ++pc) {
+        const instruction& i = (*t.code)[pc];
+        if (i.op == opcode::copy || i.op == opcode::reduce) {
+          const bool first = pc >= kernel_end;
+          if (first) kernel_end = pc + kernel_length(*t.code, pc);
+          add(demands_of_kernel(t.rank, i, first), i.bytes);
+        } else if (i.op == opcode::send || i.op == opcode::put) {
+          add(demands_of_message(t.rank, i.peer, way_of(t.rank, i.peer, i.level)), i.bytes);
+        } else if (i.op == opcode::get) {
+          add(demands_of_message(i.peer, t.rank, way_of(i.peer, t.rank, i.level)), i.bytes);
+        }
+      }
     }
-    set_limits(m, through);
-    m_events.push({m_now + latency, m_number++, at, true});
+  }
+
+  // The least time that the rest takes: what still has to go through the busiest limit.
+  double least_left() const {
+    const std::vector<double> under_way = m_flows.under_way(m_now);
+    double seconds = 0;
+    for (std::uint32_t i = 0; i < m_total.size(); ++i)
+      seconds =
+          std::max(seconds, (m_total[i] - m_flows.taken(i) + under_way[i]) / m_flows.capacity(i));
+    return seconds;
   }
 
   // ---- signals
@@ -457,6 +522,7 @@ class simulation {
     }
     for (const double end : m_result.rank_seconds)
       m_result.seconds = std::max(m_result.seconds, end);
+    m_result.gave_up = m_options.most_seconds > 0 && m_result.seconds > m_options.most_seconds;
     for (const auto& [key, pair] : m_pairs) m_result.matrix.push_back(pair);
     std::sort(m_result.matrix.begin(), m_result.matrix.end(), [](const auto& a, const auto& b) {
       return a.from != b.from ? a.from < b.from : a.to < b.to;
@@ -473,6 +539,7 @@ class simulation {
   std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
   ticks m_launch_latency = 0, m_launch_overhead = 0;
   std::vector<thread> m_threads;
+  std::size_t m_running = 0;     // threads that have not ended
   std::vector<ticks> m_free_at;  // by rank: when it can do its next work
   std::vector<movement> m_movements;
   std::vector<std::uint32_t> m_free;
@@ -481,6 +548,8 @@ class simulation {
   std::priority_queue<event, std::vector<event>, std::greater<>> m_events;
   std::uint64_t m_number = 0;
   ticks m_now = 0;
+  std::vector<double> m_total;  // by limit: bytes of the whole plan
+  ticks m_next_look = 0;        // at what is left
   prediction m_result;
 };
 

@@ -21,7 +21,8 @@ struct simulate_options {
   bool matrix = false;    ///< bytes from rank to rank
   bool usage = false;     ///< bytes through every port and link
   /// The simulation ends with prediction::gave_up when the plan turns out to take longer than this
-  /// many seconds, or when simulating it costs more than so much work. 0: never.
+  /// many seconds, which what is left for the busiest link shows early, or when simulating it costs
+  /// more than so much work. 0: never.
   double most_seconds = 0;
   std::uint64_t most_work = 0;
 };
@@ -84,7 +85,7 @@ struct prediction {
   std::vector<level_traffic> levels;  ///< one a level of the machine
   std::uint64_t events = 0;           ///< steps of the simulation
   std::uint64_t work = 0;             ///< what it cost: events, and rates found for transfers
-  bool gave_up = false;               ///< the plan takes longer than `seconds`, or too much work
+  bool gave_up = false;               ///< at `seconds`: the plan takes too long, or too much work
 
   std::vector<std::vector<std::vector<span>>> timeline;  ///< [rank][channel][instruction]
   std::vector<pair_traffic> matrix;                      ///< by from and to; those with messages

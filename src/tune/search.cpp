@@ -29,7 +29,7 @@ constexpr std::size_t least_simulated = 12;
 // Work of the simulator for an instruction, if few transfers share a link.
 constexpr double costs = 4;
 // The first look at a plan may take this part of the budget.
-constexpr double share = 16;
+constexpr double share = 8;
 // How much more than expected a plan may cost, as it does where its channels drift apart.
 constexpr double astray = 4;
 // What is left for changes of other parameters than the number of channels.
@@ -45,15 +45,22 @@ constexpr std::size_t abreast = 8;
 constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
 constexpr int first_channels = 4;
 constexpr int most_rounds = 12;
-// A finalist has at most so many instructions, all of them together so many; and at most so many
+// Work for a start, and for each rank.
+constexpr double budget = 1.6e6;
+constexpr double budget_of_rank = 8e3;
+// A finalist has at most so many instructions, and so many for each rank; and at most so many
 // times more channels than were simulated, of which there must be so many.
-constexpr double largest_finalist = 6e5;
-constexpr double all_finalists = 1e6;
-constexpr double largest_polished = 2.5e5;
-constexpr double dearest_finalist = 8e6;  // work
+constexpr double largest_finalist = 2.2e5;
+constexpr double largest_of_rank = 800;
+// Parts of the budget for all finalists, and for one of them.
+constexpr double all_finalists = 1.5;
+constexpr double dearest_finalist = 1.2;
+constexpr std::size_t finalists_abreast = 2;
 constexpr int farthest = 8;
 constexpr int least_fitted = 4;
 constexpr double near_fit = 0.1;
+// What a guess may overrate a time.
+constexpr double doubt = 1.3;
 // Budget for more channels of the best plans, on top.
 constexpr double beyond = 0.25;
 
@@ -71,15 +78,15 @@ struct family {
   double busiest = 0;       // seconds that its busiest part works
   double fixed = 0;         // seconds that channels do not divide, and those that they do
   double rest = 0;
-  bool fitted = false;  // both come from two numbers of channels
-  double moved = 1;     // how much the fit changed by the last number of channels, of 1
+  bool fitted = false;    // both come from two numbers of channels
+  double moved = 1;       // how much the fit changed by the last number of channels, of 1
+  bool too_dear = false;  // to be simulated in more channels within the budget
 };
 
 // What a fit says about a recipe that was not simulated.
 struct promised {
   recipe how;
   double seconds = 0;
-  double instructions = 0;
 };
 
 // What simulating a recipe said.
@@ -88,14 +95,20 @@ struct known {
   double instructions = 0;
   double seconds = 0;
   double busiest = 0;  // seconds that the busiest part works, in one channel
+  double allowed = 0;  // work
   bool gave_up = true;
+
+  // Whether it gave up for work, and this much may say more.
+  bool cut_short(double most_work) const {
+    return gave_up && work > allowed && most_work > 1.5 * allowed;
+  }
 };
 
 class searcher {
  public:
   searcher(const plan::problem& p, const sim::machine& m, const search_options& o)
       : m_problem(p), m_machine(m), m_options(o) {
-    m_budget = o.budget > 0 ? o.budget : 3e6 + 6e3 * p.ranks;
+    m_budget = o.budget > 0 ? o.budget : own_budget();
   }
 
   search_result run() {
@@ -285,8 +298,12 @@ class searcher {
     for (promise next = most_promising(); next.from; next = most_promising()) {
       family& f = *next.from;
       const double most = std::min(m_most_work - m_spent, astray * work_of(next));
-      if (fit(f, next.channels, simulate({{in_channels(f.how, next.channels), most, 0}})[0]))
+      const known deep = simulate({{in_channels(f.how, next.channels), most, 0}})[0];
+      if (fit(f, next.channels, deep)) continue;
+      if (deep.gave_up) {
+        f.too_dear = true;
         continue;
+      }
       f.fixed = f.seconds;  // more channels do not make it faster
       f.rest = 0;
     }
@@ -301,9 +318,9 @@ class searcher {
     for (const int depth : {seed.how.pipeline * 2, seed.how.pipeline / 2}) {
       const double instructions =
           static_cast<double>(seed.instructions) / seed.how.pipeline * depth;
-      if (seed.how.pipeline >= first_channels && instructions <= largest_polished &&
+      if (seed.how.pipeline >= first_channels && instructions <= most_instructions() &&
           depth <= depths[std::size(depths) - 1] && can_take(seed.how, depth))
-        trials.push_back({in_channels(seed.how, depth), dearest_finalist, seed.seconds});
+        trials.push_back({in_channels(seed.how, depth), dearest_finalist * m_budget, seed.seconds});
     }
     simulate(trials);
   }
@@ -327,6 +344,7 @@ class searcher {
     double least = better * best();
     for (family& f : m_families) {
       promise next{&f, 0};
+      if (f.too_dear) continue;
       for (const int depth : depths) {
         if (depth <= f.channels || !can_take(f.how, depth)) continue;
         if (next.channels == 0) next.channels = depth;
@@ -343,33 +361,62 @@ class searcher {
   // What fits promise beyond the budget, which they know to some hundredths: the finalists are
   // simulated at full size.
   void decide() {
+    const std::vector<promised> list = promising();
+    // Each in as many channels as promise most, then in half as many, which a fit may underrate.
+    std::vector<recipe> finalists;
+    for (const int part : {1, 2})
+      for (const promised& p : list) finalists.push_back(in_channels(p.how, p.how.pipeline / part));
+    double left = all_finalists * m_budget;
+    for (std::size_t next = 0; next < finalists.size() && left > 0;) {
+      std::vector<trial> trials;
+      for (; next < finalists.size() && trials.size() < finalists_abreast; ++next)
+        trials.push_back(
+            {finalists[next], std::min(left, dearest_finalist * m_budget), most_seconds(best())});
+      for (const known& k : simulate(trials)) left -= k.work;
+    }
+    std::vector<trial> trials;
+    for (const recipe& r : published_finalists())
+      trials.push_back({r, unlimited, most_seconds(best())});
+    simulate(trials);
+  }
+
+  // The best number of channels of each family that a simulation of them may confirm.
+  std::vector<promised> promising() const {
     std::vector<promised> list;
     for (const family& f : m_families) {
       if (f.channels < least_fitted) continue;
-      promised most{{}, better * best(), 0};
+      promised most{{}, better * best()};
       for (const int depth : depths) {
         const double seconds = in_depth(f, depth);
         const double instructions = f.instructions / f.channels * depth;
         if (depth <= f.channels || depth > farthest * f.channels || seconds >= most.seconds ||
-            instructions > largest_finalist || !can_take(f.how, depth))
+            instructions > most_instructions() || !can_take(f.how, depth))
           continue;
-        most = {in_channels(f.how, depth), seconds, instructions};
+        most = {in_channels(f.how, depth), seconds};
       }
       if (!most.how.algorithm.empty()) list.push_back(std::move(most));
     }
     std::stable_sort(list.begin(), list.end(),
                      [](const promised& a, const promised& b) { return a.seconds < b.seconds; });
-    // Each in as many channels as promise most, then in half as many, which a fit may underrate.
-    std::vector<trial> trials;
-    double left = all_finalists;
-    for (const int part : {1, 2})
-      for (const promised& p : list) {
-        left -= p.instructions / part;
-        if (left < 0 && !trials.empty()) break;
-        trials.push_back({in_channels(p.how, p.how.pipeline / part), dearest_finalist, 0});
-      }
-    simulate(trials);
+    return list;
   }
+
+  // Published parameters, without large plans that are hopeless by a guess.
+  std::vector<recipe> published_finalists() const {
+    std::vector<recipe> list;
+    for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
+      for (const published& s : sets) {
+        const estimate e = guess(m_problem, s.how, m_machine);
+        if (e.seconds < doubt * best() || e.instructions < most_instructions())
+          list.push_back(s.how);
+      }
+    return list;
+  }
+
+  double most_instructions() const {
+    return (largest_finalist + largest_of_rank * m_problem.ranks) * m_budget / own_budget();
+  }
+  double own_budget() const { return budget + budget_of_rank * m_problem.ranks; }
 
   // The time that a plan must not take to be among the best.
   double worst_kept() const {
@@ -383,23 +430,27 @@ class searcher {
   std::vector<known> simulate(const std::vector<trial>& list) {
     std::vector<trial> fresh;
     for (const trial& t : list) {
-      if (m_known.contains(plan::to_text(t.how))) continue;
+      const auto before = m_known.find(plan::to_text(t.how));
+      if (before != m_known.end() && !before->second.cut_short(t.most_work)) continue;
       if (m_options.progress) m_options.progress(plan::to_text(t.how));
       fresh.push_back(t);
     }
     const std::vector<outcome> done =
         run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
-    for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i].how, done[i]);
+    for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i], done[i]);
     std::vector<known> all;
     for (const trial& t : list) all.push_back(m_known[plan::to_text(t.how)]);
     return all;
   }
 
-  void record(const recipe& r, const outcome& o) {
+  void record(const trial& t, const outcome& o) {
+    const recipe& r = t.how;
     known& k = m_known[plan::to_text(r)];
+    k.allowed = t.most_work;
     k.instructions = static_cast<double>(o.instructions);
     if (o.too_large) k.work = m_budget;
-    if (o.too_large || o.seen || !m_hashes.insert(o.hash).second) return;
+    if (o.too_large || o.seen || m_hashes.contains(o.hash)) return;
+    if (!o.time.gave_up) m_hashes.insert(o.hash);
     k.work = static_cast<double>(o.instructions + o.time.work);
     k.seconds = o.time.seconds;
     k.gave_up = o.time.gave_up;

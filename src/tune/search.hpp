@@ -30,7 +30,7 @@ struct found {
 struct search_options {
   int keep = 5;  ///< how many to return
   /// Work of the simulator in all (sim::prediction::work), a measure of time that is the same
-  /// everywhere; 0: enough for a second or two at 64 ranks and for seconds at thousands.
+  /// everywhere; 0: enough for half a second at 64 ranks and for seconds at thousands.
   double budget = 0;
   /// A best plan of more instructions is returned unverified.
   double most_verified = 6e6;
@@ -49,7 +49,9 @@ struct search_result {
 /// busiest there says how long the same plan takes in more channels; the best of these forecasts
 /// are simulated, and the parameters of the best plans are changed while that helps, as far as the
 /// budget goes. A quarter of it more goes into more channels for what promises most in them. Plans
-/// of some size that promise to be better still, the finalists, are simulated beyond it.
+/// of some size that promise to be better still, the finalists, are simulated beyond it, each until
+/// what still has to go through its busiest link shows that it cannot be the best, and so are
+/// published parameters that a guess does not rule out.
 /// Deterministic: the same input gives the same result everywhere.
 ///
 /// The best plan was proved right by the verifier, unless it has more than most_verified

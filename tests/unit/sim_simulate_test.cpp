@@ -281,6 +281,45 @@ TEST(simulate, many_flows_fill_a_port) {
   EXPECT_NEAR(simulate(s, m).seconds, full, 0.03 * full);
 }
 
+// A bound on the time cuts what takes longer, and nothing else, whatever is the busiest part.
+TEST(simulate, gives_up_what_takes_too_long_and_nothing_else) {
+  machine m = two_levels(4, 4);
+  m.levels[1].transports[0].bandwidth = 40e9;
+  m.levels[1].transports[0].overhead = 0.3 * us;
+  m.local.bandwidth = 200e9;
+  m.local.reduce_rate = 60e9;
+  m.local.copy_rate = 90e9;
+  m.local.launch_latency = 2 * us;
+  for (const char* how :
+       {"ring(pipeline=4)", "exchange(radices=4,4)", "doubling", "one_shot", "cyclic",
+        "tree(radices=2)", "hierarchical(hierarchy=4,4;pipeline=8;inner=peer;outer=ring)",
+        "composed(hierarchy=4,4;stripe=4;ring=4;steps=3;pipeline=8;stagger=1)"})
+    for (const std::uint64_t count : {16u, 40000u, 4000000u}) {
+      plan::problem p;
+      p.kind = kind::allreduce;
+      p.ranks = 16;
+      p.counts = {count};
+      const plan::schedule s = plan::build(p, plan::recipe_from_text(how));
+      const double seconds = simulate(s, m).seconds;
+      simulate_options o;
+      o.most_seconds = seconds * 1.0001;
+      const prediction whole = simulate(s, m, o);
+      EXPECT_FALSE(whole.gave_up) << how << " " << count;
+      EXPECT_EQ(whole.seconds, seconds) << how << " " << count;
+      o.most_seconds = seconds * 0.9999;
+      EXPECT_TRUE(simulate(s, m, o).gave_up) << how << " " << count;
+    }
+}
+
+TEST(simulate, gives_up_before_it_begins_where_bytes_alone_take_too_long) {
+  simulate_options o;
+  o.most_seconds = 9 * us;
+  const auto p =
+      simulate(plan_of({send(1) + "fence\n", receive(0) + "fence\n"}), two_levels(2, 1), o);
+  EXPECT_TRUE(p.gave_up);
+  EXPECT_EQ(p.events, 0u);
+}
+
 // Thousands of ranks in seconds: tree-like plans, and one with many messages at once.
 TEST(simulate, thousands_of_ranks_take_seconds) {
   plan::problem p;

@@ -139,7 +139,7 @@ int plan_search(const words& arguments) {
       ->type_name("N")
       ->check(CLI::Range(1, 1000).description(""));
   app.add_option("--effort", options.budget,
-                 "Work of the simulator in all (3000000, and 6000 for each rank)")
+                 "Work of the simulator in all (1600000, and 8000 for each rank)")
       ->type_name("N")
       ->check(CLI::Range(1.0, 1e12).description(""));
   app.add_option("--json", json_file, "Write the results as JSON; '-' is standard output")
