@@ -96,7 +96,7 @@ class solver {
   std::vector<double> solution() {
     m_context.queue().wait_and_throw();
     const auto mine = m_x.get();
-    sucl::detail::counts counts, places;
+    sucl::counts counts, places;
     for (int r = 0; r < m_context.size(); ++r) {
       const auto total = static_cast<std::int64_t>(m_total);
       places.push_back(static_cast<std::size_t>(apps::begin_of(total, m_context.size(), r)));
