@@ -97,8 +97,8 @@ array_use<T, sycl::access_mode::read_write> inout(const array<T>& a) {
 
 class context {
  public:
-  /// Collective over the job. `argc` and `argv` are main's.
-  context(int& argc, char**& argv, options o);
+  /// Collective over the job. Throws usage_error, on every rank, where one has no such device.
+  context(sucl::runtime& runtime, options o);
   ~context();
   context(const context&) = delete;
   context& operator=(const context&) = delete;
@@ -113,7 +113,7 @@ class context {
   /// Whether SuCL's calls return when they are done.
   bool is_blocking() const { return m_is_blocking; }
   std::string device_name() const;
-  std::string mpi_name() const { return m_runtime.control_plane(); }
+  const std::string& mpi_name() const { return m_mpi_name; }
 
   /// Refuses what some rank found wrong ("" is nothing), on every rank. Collective.
   void agree(const std::string& problem);
@@ -182,7 +182,7 @@ class context {
   void finish();
 
   options m_options;
-  sucl::runtime m_runtime;
+  std::string m_mpi_name;
   sycl::queue m_queue;
   sucl::communicator m_comm;
   bool m_is_blocking = false;
