@@ -49,7 +49,7 @@ class solver {
         m_start(c, m_own.start),
         m_column(c, m_own.column),
         m_value(c, m_own.value),
-        m_sums(c, 2, true),
+        m_sums(c, 2, apps::reach::shared),
         m_reduction(c, m_sums) {
     const auto n = static_cast<std::size_t>(m_own.rows);
     m_parts_count = std::clamp<std::size_t>((n + 63) / 64 * 64, 64, 512);
@@ -174,7 +174,7 @@ class solver {
 // Iterations until the residual is small, at most those of the command line.
 int solve(apps::context& c, solver& s, double tolerance) {
   s.begin();
-  const double goal = tolerance * tolerance * s.residual();
+  const double start = s.residual(), goal = tolerance * tolerance * start;
   int done = 0;
   while (done < c.wanted().iterations && s.residual() > goal) {
     if (!(s.curvature() > 0))
@@ -182,7 +182,12 @@ int solve(apps::context& c, solver& s, double tolerance) {
           "the matrix is not positive definite: conjugate gradients do not "
           "apply to it");
     s.step();
-    ++done;
+    if (++done % 100 == 0) {
+      char text[80];
+      std::snprintf(text, sizeof text, "iteration %d, residual %.3e", done,
+                    std::sqrt(s.residual() / start));
+      c.say(text);
+    }
   }
   return done;
 }
@@ -215,10 +220,12 @@ void check(apps::context& c, solver& s, const matrix& a, const std::vector<doubl
 }
 
 matrix load(apps::context& c, const settings& wanted) {
-  // Every rank has the whole matrix for the checks.
-  constexpr double bytes_of_a_row =
-      5 * (sizeof(double) + sizeof(std::int32_t)) + 3 * sizeof(double);
-  if (wanted.file.empty()) c.require_memory(bytes_of_a_row * static_cast<double>(wanted.rows));
+  // Every rank has the whole matrix and some vectors for the checks, and its part for the work.
+  constexpr double matrix_row = 5 * (sizeof(double) + sizeof(std::int32_t)) + sizeof(std::int64_t);
+  constexpr double check_vectors = 3 * sizeof(double), work_vectors = 6 * sizeof(double);
+  if (wanted.file.empty())
+    c.require_memory(static_cast<double>(wanted.rows) *
+                     (matrix_row + check_vectors + (matrix_row + work_vectors) / c.size()));
   matrix a;
   std::string problem;
   try {

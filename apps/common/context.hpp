@@ -32,15 +32,20 @@ using phase_times = std::array<double, 4>;
 
 class context;
 
+/// Who reaches an array.
+enum class reach {
+  device,  ///< kernels
+  shared,  ///< the host too: pages move
+  host     ///< kernels and the host, in memory of the host
+};
+
 /// Memory of the device for elements of type T: USM, or a buffer where the variant wants one.
 /// Zeroed. Ends before its context.
 template <class T>
 class array {
  public:
   array() = default;
-  array(context& c, std::size_t size) : array(c, size, false) {}
-  /// With `shared`, memory that the host reads too.
-  array(context& c, std::size_t size, bool shared);
+  array(context& c, std::size_t size, reach by = reach::device);
   array(context& c, const std::vector<T>& values) : array(c, values.size()) { put(values); }
   /// Memory of somebody else.
   array(context& c, std::shared_ptr<T> memory, std::size_t size);
@@ -191,7 +196,7 @@ class context {
 };
 
 template <class T>
-array<T>::array(context& c, std::size_t size, bool shared) : m_queue(c.queue()), m_size(size) {
+array<T>::array(context& c, std::size_t size, reach by) : m_queue(c.queue()), m_size(size) {
   const std::size_t room = size == 0 ? 1 : size;
   if (c.uses_buffers()) {
     m_buffer.emplace(sycl::range<1>(room));
@@ -199,9 +204,10 @@ array<T>::array(context& c, std::size_t size, bool shared) : m_queue(c.queue()),
     for (std::size_t i = 0; i < room; ++i) zero[i] = T{};
     return;
   }
-  // MPI may not know the device's own memory.
-  T* memory = shared || c.uses_mpi() ? sycl::malloc_shared<T>(room, m_queue)
-                                     : sycl::malloc_device<T>(room, m_queue);
+  const auto kind = by == reach::device   ? sycl::usm::alloc::device
+                    : by == reach::shared ? sycl::usm::alloc::shared
+                                          : sycl::usm::alloc::host;
+  T* memory = sycl::malloc<T>(room, m_queue, kind);
   if (!memory)
     throw std::runtime_error("the device has no memory for " + std::to_string(room * sizeof(T)) +
                              " bytes. Use a smaller problem or more ranks");
