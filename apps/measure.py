@@ -3,9 +3,10 @@
 """Measures the applications: how many times longer MPI's variants take than SuCL's.
 
 A row is an application with its arguments on a number of ranks; a round of it is one run of each
-variant, and the variants take turns at being the first. All rows get a round before one gets the
-next, until each has its rounds or the time is up. Every run checks itself; one that fails ends the
-measurement. What has been measured is in a file, from which the next call goes on.
+variant, and the variants take turns at being the first. The next round is that of the row on which
+the least time was spent, until all have their rounds or the time is up. Every run checks itself;
+one that fails ends the measurement. What has been measured is in a file, from which the next call
+goes on.
 
     python3 apps/measure.py --matrix bcsstk16.mtx      all of the papers' sizes, 2 and 4 ranks
     python3 apps/measure.py --only halo cg --ranks 2   some of them
@@ -18,6 +19,7 @@ import json
 import os
 import pathlib
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -25,17 +27,17 @@ import tempfile
 import time
 
 VARIANTS = ("sucl", "usm", "host-accessor")
-GRIDS = {"256x256x256": 20, "512x512x256": 6, "1024x1024x256": 2}  # and iterations
+GRIDS = {"256x256x256": 10, "512x512x256": 4, "1024x1024x256": 1}  # and iterations
 # What the papers measured, with so many iterations that a run takes seconds.
 PAPERS = {
-    "halo": [f"--size {n} --iterations {i} --breakdown 3" for n, i in GRIDS.items()],
-    "transpose": [f"--size {n} --iterations {i} --breakdown 3" for n, i in GRIDS.items()],
-    "comd": [f"--cells {n} --potential eam --iterations {i} --breakdown 3"
-             for n, i in (("32x32x32", 10), ("64x64x64", 3), ("128x128x128", 1))],
-    "cg": [f"--rows {2 ** e} --solves {max(1, 2 ** (12 - e))} --breakdown 100"
-           for e in range(7, 16)],
+    "halo": [f"--size {n} --iterations {2 * i} --breakdown 2" for n, i in GRIDS.items()],
+    "transpose": [f"--size {n} --iterations {i} --breakdown 2" for n, i in GRIDS.items()],
+    "comd": [f"--cells {n} --potential eam --iterations {i} --breakdown 2"
+             for n, i in (("32x32x32", 10), ("64x64x64", 2))],
+    "cg": [f"--rows {2 ** e} --solves {max(1, 2 ** (12 - e))} --breakdown 50"
+           for e in range(7, 16, 2)],
 }
-MATRIX = "--matrix {} --tolerance 1e-6 --breakdown 100"
+MATRIX = "--matrix {} --tolerance 1e-6 --breakdown 50"
 
 
 def wanted_rows(wanted, passed):
@@ -49,15 +51,21 @@ def wanted_rows(wanted, passed):
                 yield app, ranks, line
 
 
-def run(sucl, app, ranks, variant, arguments):
-    """One run: its JSON."""
+def run(sucl, app, ranks, variant, arguments, seconds):
+    """One run, of so many seconds at most: its JSON."""
     with tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder) / "result.json"
         command = [sucl, "run", "-n", str(ranks), "--", f"apps/{app}", "--quiet",
                    "--variant", variant, "--json", str(result), *arguments.split()]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              start_new_session=True) as job:
+            try:
+                text, _ = job.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(job.pid, signal.SIGTERM)  # the launcher ends the ranks
+                raise
+        if job.returncode != 0:
+            sys.exit(f"{' '.join(command)}\n{text}")
         return json.loads(result.read_text())
 
 
@@ -111,22 +119,30 @@ class record:
 
 
 def measure(wanted, passed, known):
-    """Rounds of all rows, one after the other, within the time."""
+    """Rounds within the time; one that it ends is not kept."""
     rows = list(wanted_rows(wanted, passed))
-    until, took = time.monotonic() + 60 * wanted.minutes, {}
-    for number in range(wanted.rounds):
-        for row in rows:
-            rounds = known.rounds(*row)
-            left = until - time.monotonic()
-            if len(rounds) > number or left <= took.get(row, 0):
-                continue
-            first, began = number % len(VARIANTS), time.monotonic()
-            rounds.append({v: run(wanted.sucl, row[0], row[1], v, row[2])
-                           for v in VARIANTS[first:] + VARIANTS[:first]})
-            took[row] = time.monotonic() - began
-            known.write()
-            print(f"round {number + 1}, {took[row]:.0f} s: {row[0]} -n {row[1]} {row[2]}",
-                  file=sys.stderr, flush=True)
+    until, spent = time.monotonic() + 60 * wanted.minutes, dict.fromkeys(rows, 0)
+    for row in rows:  # of an earlier call
+        spent[row] = sum(r["took"] for r in known.rounds(*row))
+    while True:
+        waiting = [r for r in rows if len(known.rounds(*r)) < wanted.rounds]
+        began = time.monotonic()
+        if not waiting or began >= until:
+            return
+        row = min(waiting, key=spent.get)
+        rounds = known.rounds(*row)
+        first = len(rounds) % len(VARIANTS)
+        try:
+            results = {v: run(wanted.sucl, row[0], row[1], v, row[2], until - time.monotonic())
+                       for v in VARIANTS[first:] + VARIANTS[:first]}
+        except subprocess.TimeoutExpired:
+            return
+        took = time.monotonic() - began
+        spent[row] += took
+        rounds.append({"took": took, **results})
+        known.write()
+        print(f"{took:.0f} s, round {len(rounds)}: {row[0]} -n {row[1]} {row[2]}",
+              file=sys.stderr, flush=True)
 
 
 def cells(rounds, time_of):
@@ -144,7 +160,8 @@ def print_tables(known):
     print("- **Machine**: " + ", ".join(f"{k} {v}" for k, v in data["machine"].items()))
     rows = [r for r in data["rows"] if r["rounds"]]
     for key in ("device", "mpi"):
-        print(f"- **{key}**: " + ", ".join(sorted({r["rounds"][0]["sucl"][key] for r in rows})))
+        names = {r["rounds"][0]["sucl"][key].split(",")[0] for r in rows}
+        print(f"- **{key}**: " + ", ".join(sorted(names)))
     print("\n| | ranks | rounds | over USM | over host_accessor | communication over USM | "
           "over host_accessor |\n|---|---:|---:|---|---|---|---|")
     for row in sorted(rows, key=lambda r: (list(PAPERS).index(r["application"]), r["ranks"])):
@@ -166,9 +183,8 @@ def main():
     parser.add_argument("--only", nargs="+", choices=PAPERS, default=list(PAPERS))
     parser.add_argument("--ranks", nargs="+", type=int, default=[2, 4])
     parser.add_argument("--matrix", help="Matrix Market file for a row of CG")
-    parser.add_argument("--rounds", type=int, default=5, help="of each row, at most (5)")
-    parser.add_argument("--minutes", type=float, default=11, help="begin nothing that would take "
-                        "longer (11)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each row, at most (3)")
+    parser.add_argument("--minutes", type=float, default=11, help="of all (11)")
     parser.add_argument("--output", default="build/applications.json",
                         help="the file of what has been measured (build/applications.json)")
     parser.add_argument("--sucl", default="./sucl", help="the program sucl (./sucl)")

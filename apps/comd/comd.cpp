@@ -136,7 +136,7 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const state_totals start = s.sum();
   const bool is_small = p.atoms() <= static_cast<std::int64_t>(most_serial_atoms);
   const snapshot before = is_small ? s.gather() : snapshot{};
-  const int first = 10;  // which also warms up
+  const int first = is_small ? 10 : 2;  // which also warms up
   for (int i = 0; i < first; ++i) s.step();
   if (is_small) {
     const snapshot after = s.gather();
