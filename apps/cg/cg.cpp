@@ -5,6 +5,9 @@
 // every rank has a block of rows. An iteration exchanges the halo of one vector, while rows that
 // need none are multiplied, and adds two scalars up over the ranks in one reduction.
 //
+// Read solve() first, the method; then solver::step() and multiply_and_reduce(), an iteration;
+// last, the program and its checks.
+//
 //   sucl run -n 2 -- apps/cg --rows 32768
 //   sucl run -n 2 -- apps/cg --matrix bcsstk16.mtx
 #include "cg/kernels.hpp"
@@ -42,6 +45,7 @@ class solver {
   solver(apps::context& c, const matrix& a, const std::vector<double>& b)
       : m_context(c),
         m_own(distribute(a, c.rank(), c.size())),
+        m_total(b.size()),
         m_team(c),
         m_inner(c, m_own.inner),
         m_outer(c, m_own.outer),
@@ -59,14 +63,6 @@ class solver {
     m_halo = m_team.message_memory<double>(static_cast<std::size_t>(m_own.halo));
     m_parts = {c, 2 * m_parts_count};
     m_state = {c, 2};
-    const auto pieces = [](const std::vector<exchange_piece>& from) {
-      std::vector<apps::piece> to;
-      for (const auto& p : from)
-        to.push_back(
-            {p.peer, static_cast<std::size_t>(p.offset), static_cast<std::size_t>(p.count)});
-      return to;
-    };
-    m_messages = {pieces(m_own.out), pieces(m_own.in)};
   }
 
   /// Begins a solve; afterwards residual() is that of zero.
@@ -107,7 +103,6 @@ class solver {
     m_context.world().blocking().allgatherv(mine.data(), mine.size(), all.data(), counts, places);
     return all;
   }
-  void set_total(std::size_t total) { m_total = total; }
 
  private:
   std::size_t rows() const { return static_cast<std::size_t>(m_own.rows); }
@@ -116,7 +111,7 @@ class solver {
   void multiply_and_reduce() {
     auto& c = m_context;
     sycl::event packed, arrived;
-    if (!m_messages.out.empty())
+    if (!m_own.messages.out.empty())
       packed = c.timed(phase::pack, [&] {
         return c.launch(items(m_send.size()), m_ready,
                         apps::gather<double>{static_cast<std::int64_t>(m_send.size())}, in(m_r),
@@ -129,9 +124,9 @@ class solver {
                         multiply_inner{static_cast<std::int64_t>(m_inner.size())}, in(m_inner),
                         in(m_start), in(m_column), in(m_value), in(m_r), inout(m_w));
       }));
-    if (!m_messages.empty()) {
+    if (!m_own.messages.empty()) {
       arrived = c.timed(phase::communicate,
-                        [&] { return m_team.exchange(m_send, m_halo, m_messages, {packed}); });
+                        [&] { return m_team.exchange(m_send, m_halo, m_own.messages, {packed}); });
       events deps = m_ready;
       deps.push_back(arrived);
       multiplied.push_back(c.timed(phase::compute, [&] {
@@ -158,15 +153,15 @@ class solver {
 
   apps::context& m_context;
   local_matrix m_own;
+  std::size_t m_total;
   apps::team m_team;
-  apps::pattern m_messages;
   apps::array<std::int32_t> m_inner, m_outer, m_list;
   apps::array<std::int64_t> m_start;
   apps::array<std::int32_t> m_column;
   apps::array<double> m_value, m_sums;
   apps::reduction m_reduction;
   apps::array<double> m_x, m_r, m_w, m_p, m_s, m_b, m_send, m_halo, m_parts, m_state;
-  std::size_t m_parts_count = 0, m_total = 0;
+  std::size_t m_parts_count = 0;
   bool m_is_first = true;
   events m_ready;
 };
@@ -246,7 +241,6 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   c.prepare_kernels();
   const std::vector<double> b(static_cast<std::size_t>(a.rows), 1.0);
   solver s(c, a, b);
-  s.set_total(b.size());
   apps::outcome o;
   o.details["matrix"] = wanted.file.empty() ? "poisson" : wanted.file;
   o.details["rows"] = a.rows;

@@ -5,6 +5,8 @@
 // of that name. Ranks own boxes; each step moves atoms between cells and ranks and copies those at
 // the borders to the neighbours, one dimension after the other.
 //
+// Here are the program and its checks; simulation::step() and redistribute() are a time step.
+//
 //   sucl run -n 2 -- apps/comd --cells 32x32x32 --potential eam
 #include "comd/simulation.hpp"
 #include "common/application.hpp"

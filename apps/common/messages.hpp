@@ -6,27 +6,13 @@
 #pragma once
 
 #include "common/context.hpp"
+#include "common/pattern.hpp"
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 namespace apps {
-
-/// `count` elements of an array from `offset` on, from or to a rank.
-struct piece {
-  int peer = 0;
-  std::size_t offset = 0;
-  std::size_t count = 0;
-  int tag = 0;
-};
-
-/// Which pieces a rank sends and receives at once.
-struct pattern {
-  std::vector<piece> out;
-  std::vector<piece> in;
-  bool empty() const { return out.empty() && in.empty(); }
-};
 
 /// Ranks that communicate, in the variant of the run.
 class team {

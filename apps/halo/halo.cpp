@@ -4,6 +4,9 @@
 // Halo: a 3-D field, periodic in all dimensions, cut into boxes. Each iteration smooths the field,
 // which reads one layer of the neighbours' points across faces, edges and corners.
 //
+// Read solver::step() first, an iteration. Before it: which points go to whom; after it: what the
+// field is checked with; last, the program.
+//
 //   sucl run -n 2 -- apps/halo --size 256x256x256 --iterations 100
 #include "common/application.hpp"
 #include "common/field.hpp"

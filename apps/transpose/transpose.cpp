@@ -4,6 +4,9 @@
 // Transpose: a 3-D array changes its distribution as in a parallel FFT, so that one dimension after
 // the other is whole and contiguous on its rank; and back. No computation.
 //
+// Read make_layouts() first, the distributions; then redistribution::run(), the way from one to the
+// next; last, the program.
+//
 //   sucl run -n 2 -- apps/transpose --size 256x256x256 --iterations 100
 #include "common/application.hpp"
 #include "common/field.hpp"
