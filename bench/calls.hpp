@@ -52,8 +52,8 @@ auto with_carrier(std::size_t size, Use&& use) {
 
 /// Counts and displacements of blocks of one size.
 struct blocks {
-  detail::counts counts;
-  detail::counts displs;
+  sucl::counts counts;
+  sucl::counts displs;
   explicit blocks(const problem& p) : counts(static_cast<std::size_t>(p.ranks), p.count) {
     for (std::size_t rank = 0; rank < counts.size(); ++rank) displs.push_back(rank * p.count);
   }

@@ -5,6 +5,9 @@
 // every rank has a block of rows. An iteration exchanges the halo of one vector, while rows that
 // need none are multiplied, and adds two scalars up over the ranks in one reduction.
 //
+// Read solve() first, the method; then solver::step() and multiply_and_reduce(), an iteration;
+// last, the program and its checks.
+//
 //   sucl run -n 2 -- apps/cg --rows 32768
 //   sucl run -n 2 -- apps/cg --matrix bcsstk16.mtx
 #include "cg/kernels.hpp"
@@ -42,6 +45,7 @@ class solver {
   solver(apps::context& c, const matrix& a, const std::vector<double>& b)
       : m_context(c),
         m_own(distribute(a, c.rank(), c.size())),
+        m_total(b.size()),
         m_team(c),
         m_inner(c, m_own.inner),
         m_outer(c, m_own.outer),
@@ -49,7 +53,7 @@ class solver {
         m_start(c, m_own.start),
         m_column(c, m_own.column),
         m_value(c, m_own.value),
-        m_sums(c, 2, true),
+        m_sums(c, 2, apps::reach::shared),
         m_reduction(c, m_sums) {
     const auto n = static_cast<std::size_t>(m_own.rows);
     m_parts_count = std::clamp<std::size_t>((n + 63) / 64 * 64, 64, 512);
@@ -59,14 +63,6 @@ class solver {
     m_halo = m_team.message_memory<double>(static_cast<std::size_t>(m_own.halo));
     m_parts = {c, 2 * m_parts_count};
     m_state = {c, 2};
-    const auto pieces = [](const std::vector<exchange_piece>& from) {
-      std::vector<apps::piece> to;
-      for (const auto& p : from)
-        to.push_back(
-            {p.peer, static_cast<std::size_t>(p.offset), static_cast<std::size_t>(p.count)});
-      return to;
-    };
-    m_messages = {pieces(m_own.out), pieces(m_own.in)};
   }
 
   /// Begins a solve; afterwards residual() is that of zero.
@@ -96,7 +92,7 @@ class solver {
   std::vector<double> solution() {
     m_context.queue().wait_and_throw();
     const auto mine = m_x.get();
-    sucl::detail::counts counts, places;
+    sucl::counts counts, places;
     for (int r = 0; r < m_context.size(); ++r) {
       const auto total = static_cast<std::int64_t>(m_total);
       places.push_back(static_cast<std::size_t>(apps::begin_of(total, m_context.size(), r)));
@@ -107,7 +103,6 @@ class solver {
     m_context.world().blocking().allgatherv(mine.data(), mine.size(), all.data(), counts, places);
     return all;
   }
-  void set_total(std::size_t total) { m_total = total; }
 
  private:
   std::size_t rows() const { return static_cast<std::size_t>(m_own.rows); }
@@ -116,7 +111,7 @@ class solver {
   void multiply_and_reduce() {
     auto& c = m_context;
     sycl::event packed, arrived;
-    if (!m_messages.out.empty())
+    if (!m_own.messages.out.empty())
       packed = c.timed(phase::pack, [&] {
         return c.launch(items(m_send.size()), m_ready,
                         apps::gather<double>{static_cast<std::int64_t>(m_send.size())}, in(m_r),
@@ -129,9 +124,9 @@ class solver {
                         multiply_inner{static_cast<std::int64_t>(m_inner.size())}, in(m_inner),
                         in(m_start), in(m_column), in(m_value), in(m_r), inout(m_w));
       }));
-    if (!m_messages.empty()) {
+    if (!m_own.messages.empty()) {
       arrived = c.timed(phase::communicate,
-                        [&] { return m_team.exchange(m_send, m_halo, m_messages, {packed}); });
+                        [&] { return m_team.exchange(m_send, m_halo, m_own.messages, {packed}); });
       events deps = m_ready;
       deps.push_back(arrived);
       multiplied.push_back(c.timed(phase::compute, [&] {
@@ -158,15 +153,15 @@ class solver {
 
   apps::context& m_context;
   local_matrix m_own;
+  std::size_t m_total;
   apps::team m_team;
-  apps::pattern m_messages;
   apps::array<std::int32_t> m_inner, m_outer, m_list;
   apps::array<std::int64_t> m_start;
   apps::array<std::int32_t> m_column;
   apps::array<double> m_value, m_sums;
   apps::reduction m_reduction;
   apps::array<double> m_x, m_r, m_w, m_p, m_s, m_b, m_send, m_halo, m_parts, m_state;
-  std::size_t m_parts_count = 0, m_total = 0;
+  std::size_t m_parts_count = 0;
   bool m_is_first = true;
   events m_ready;
 };
@@ -174,7 +169,7 @@ class solver {
 // Iterations until the residual is small, at most those of the command line.
 int solve(apps::context& c, solver& s, double tolerance) {
   s.begin();
-  const double goal = tolerance * tolerance * s.residual();
+  const double start = s.residual(), goal = tolerance * tolerance * start;
   int done = 0;
   while (done < c.wanted().iterations && s.residual() > goal) {
     if (!(s.curvature() > 0))
@@ -182,7 +177,12 @@ int solve(apps::context& c, solver& s, double tolerance) {
           "the matrix is not positive definite: conjugate gradients do not "
           "apply to it");
     s.step();
-    ++done;
+    if (++done % 100 == 0) {
+      char text[80];
+      std::snprintf(text, sizeof text, "iteration %d, residual %.3e", done,
+                    std::sqrt(s.residual() / start));
+      c.say(text);
+    }
   }
   return done;
 }
@@ -215,10 +215,12 @@ void check(apps::context& c, solver& s, const matrix& a, const std::vector<doubl
 }
 
 matrix load(apps::context& c, const settings& wanted) {
-  // Every rank has the whole matrix for the checks.
-  constexpr double bytes_of_a_row =
-      5 * (sizeof(double) + sizeof(std::int32_t)) + 3 * sizeof(double);
-  if (wanted.file.empty()) c.require_memory(bytes_of_a_row * static_cast<double>(wanted.rows));
+  // Every rank has the whole matrix and some vectors for the checks, and its part for the work.
+  constexpr double matrix_row = 5 * (sizeof(double) + sizeof(std::int32_t)) + sizeof(std::int64_t);
+  constexpr double check_vectors = 3 * sizeof(double), work_vectors = 6 * sizeof(double);
+  if (wanted.file.empty())
+    c.require_memory(static_cast<double>(wanted.rows) *
+                     (matrix_row + check_vectors + (matrix_row + work_vectors) / c.size()));
   matrix a;
   std::string problem;
   try {
@@ -239,7 +241,6 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   c.prepare_kernels();
   const std::vector<double> b(static_cast<std::size_t>(a.rows), 1.0);
   solver s(c, a, b);
-  s.set_total(b.size());
   apps::outcome o;
   o.details["matrix"] = wanted.file.empty() ? "poisson" : wanted.file;
   o.details["rows"] = a.rows;

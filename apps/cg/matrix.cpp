@@ -220,8 +220,10 @@ local_matrix distribute(const matrix& a, int rank, int ranks) {
   for (auto& [column, at] : halo) {
     at = place++;
     const int peer = owner(column);
-    if (m.in.empty() || m.in.back().peer != peer) m.in.push_back({peer, at - m.rows, 0});
-    ++m.in.back().count;
+    auto& in = m.messages.in;
+    if (in.empty() || in.back().peer != peer)
+      in.push_back({peer, static_cast<std::size_t>(at - m.rows), 0});
+    ++in.back().count;
   }
   m.halo = static_cast<std::int64_t>(halo.size());
   for (std::int64_t i = 0; i < m.rows; ++i) {
@@ -243,8 +245,7 @@ local_matrix distribute(const matrix& a, int rank, int ranks) {
   }
   m.start.push_back(static_cast<std::int64_t>(m.column.size()));
   for (const auto& [peer, rows] : needed) {
-    m.out.push_back(
-        {peer, static_cast<std::int64_t>(m.send.size()), static_cast<std::int64_t>(rows.size())});
+    m.messages.out.push_back({peer, m.send.size(), rows.size()});
     m.send.insert(m.send.end(), rows.begin(), rows.end());
   }
   return m;

@@ -5,6 +5,8 @@
 /// Sparse matrices on the host, and their distribution over ranks. No SYCL.
 #pragma once
 
+#include "common/pattern.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,13 +44,6 @@ std::vector<double> multiply(const matrix& a, const std::vector<double>& x);
 /// The iterations that textbook conjugate gradients need from zero on one rank, at most `most`.
 int serial_iterations(const matrix& a, const std::vector<double>& b, double tolerance, int most);
 
-/// A contiguous piece of an exchanged vector.
-struct exchange_piece {
-  int peer = 0;
-  std::int64_t offset = 0;
-  std::int64_t count = 0;
-};
-
 /// The rows of one rank. Columns below rows.size() are the rank's own, the others are numbers of
 /// halo elements behind them, which other ranks send.
 struct local_matrix {
@@ -60,9 +55,8 @@ struct local_matrix {
   std::vector<std::int32_t> inner;  ///< rows that need no halo
   std::vector<std::int32_t> outer;  ///< rows that do
   std::vector<std::int32_t> send;   ///< own elements that other ranks need, message by message
-  std::vector<exchange_piece> out;  ///< of `send`
-  std::vector<exchange_piece> in;   ///< of the halo
-  std::int64_t halo = 0;
+  std::int64_t halo = 0;            ///< elements of other ranks that this one needs
+  apps::pattern messages;           ///< pieces of `send` and of the halo
 };
 
 /// The part of a rank of a symmetric matrix.

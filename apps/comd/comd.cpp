@@ -5,6 +5,8 @@
 // of that name. Ranks own boxes; each step moves atoms between cells and ranks and copies those at
 // the borders to the neighbours, one dimension after the other.
 //
+// Here are the program and its checks; simulation::step() and redistribute() are a time step.
+//
 //   sucl run -n 2 -- apps/comd --cells 32x32x32 --potential eam
 #include "comd/simulation.hpp"
 #include "common/application.hpp"
@@ -23,6 +25,7 @@ struct settings : apps::settings {
 };
 
 constexpr std::size_t most_serial_atoms = 2500;
+constexpr double most_places = 2147483647;  // which atoms are numbered by
 
 // A frame of extended XYZ, which OVITO opens; velocities in Angstrom per femtosecond.
 void write_frame(std::ofstream& file, const snapshot& atoms, const problem& p, double time) {
@@ -73,13 +76,55 @@ double serial_difference(const snapshot& before, const snapshot& after, const pr
   return largest;
 }
 
+void check_conservation(const state_totals& start, const state_totals& end, const problem& p,
+                        apps::outcome& o) {
+  const auto atoms = static_cast<double>(p.atoms());
+  // Velocity Verlet keeps the energy up to terms of the order of the squared time step.
+  const double step2 = p.time_step * p.time_step;
+  o.check("energy of an atom has drifted, in eV", (end.energy() - start.energy()) / atoms,
+          5e-4 * std::max(1e-3, step2) * std::max(0.1, p.temperature / 600));
+  double momentum = 0;
+  for (const double m : end.momentum) momentum = std::max(momentum, std::abs(m));
+  o.check("momentum of an atom, in that of heat",
+          momentum / atoms / std::sqrt(copper_mass * boltzmann * std::max(1.0, p.temperature)),
+          1e-10);
+}
+
+double temperature(const state_totals& now, const problem& p) {
+  return now.kinetic / static_cast<double>(p.atoms()) / 1.5 / boltzmann;
+}
+
+// The timed iterations, with what is printed and, if wanted, filmed on the way; their seconds.
+double run_and_film(apps::context& c, simulation& s, const problem& p, double time) {
+  const bool films = !c.wanted().plot.empty();
+  std::ofstream film;
+  if (films && c.rank() == 0) film.open(c.wanted().plot);
+  const int part = std::max(1, c.wanted().iterations / 10);
+  const double seconds = c.run(c.wanted().iterations, [&](int i) {
+    s.step();
+    if ((i + 1) % part != 0) return;
+    const state_totals now = s.sum();
+    char text[120];
+    std::snprintf(text, sizeof text, "energy %.9f eV, temperature %.2f K",
+                  now.energy() / static_cast<double>(p.atoms()), temperature(now, p));
+    c.say(text);
+    if (!films) return;
+    const snapshot all = s.gather();
+    if (c.rank() == 0) write_frame(film, all, p, time + p.time_step * (i + 1));
+  });
+  if (films && c.rank() == 0 && !film.flush())
+    throw std::runtime_error("cannot write '" + c.wanted().plot + "': is the disk full?");
+  return seconds;
+}
+
 apps::outcome run(apps::context& c, const settings& wanted) {
   const problem& p = wanted.what;
   const auto least = static_cast<std::int64_t>(std::ceil(2 * p.cutoff() / lattice_constant));
   const apps::rank_grid grid(p.lattice, c.size(), least);
-  const auto atoms = static_cast<double>(p.atoms());
-  constexpr double words_of_an_atom = 20;  // positions, momenta, forces, energies, and spare slots
-  c.require_memory(words_of_an_atom * sizeof(double) * atoms / c.size());
+  c.require_memory(p.bytes(grid.part(c.rank())));
+  c.agree(static_cast<double>(p.cells(grid.part(c.rank())).places()) > most_places
+              ? "--cells: a rank's link cells have room for more than 2^31 atoms. Use more ranks"
+              : "");
   c.prepare_kernels();
   simulation s(c, p, grid);
   apps::outcome o;
@@ -93,7 +138,7 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const state_totals start = s.sum();
   const bool is_small = p.atoms() <= static_cast<std::int64_t>(most_serial_atoms);
   const snapshot before = is_small ? s.gather() : snapshot{};
-  const int first = 10;  // which also warms up
+  const int first = is_small ? 10 : 2;  // which also warms up
   for (int i = 0; i < first; ++i) s.step();
   if (is_small) {
     const snapshot after = s.gather();
@@ -101,38 +146,12 @@ apps::outcome run(apps::context& c, const settings& wanted) {
     o.check("positions after 10 steps against a serial run, in Angstrom", c.max(off), 1e-9);
   }
 
-  const bool films = !c.wanted().plot.empty();
-  std::ofstream film;
-  if (films && c.rank() == 0) film.open(c.wanted().plot);
   o.iterations = c.wanted().iterations;
-  const int part = std::max(1, o.iterations / 10);
-  state_totals now = start;
-  o.seconds = c.run(o.iterations, [&](int i) {
-    s.step();
-    if ((i + 1) % part != 0) return;
-    now = s.sum();
-    char text[120];
-    std::snprintf(text, sizeof text, "energy %.9f eV, temperature %.2f K", now.energy() / atoms,
-                  now.kinetic / atoms / 1.5 / boltzmann);
-    c.say(text);
-    if (!films) return;
-    const snapshot all = s.gather();
-    if (c.rank() == 0) write_frame(film, all, p, p.time_step * (first + i + 1));
-  });
-  if (films && c.rank() == 0 && !film.flush())
-    throw std::runtime_error("cannot write '" + c.wanted().plot + "': is the disk full?");
-  now = s.sum();
-  o.details["energy_eV"] = now.energy() / atoms;
-  o.details["temperature_K"] = now.kinetic / atoms / 1.5 / boltzmann;
-  // Velocity Verlet keeps the energy up to terms of the order of the squared time step.
-  const double step2 = p.time_step * p.time_step;
-  o.check("energy of an atom has drifted, in eV", (now.energy() - start.energy()) / atoms,
-          5e-4 * std::max(1e-3, step2) * std::max(0.1, p.temperature / 600));
-  double momentum = 0;
-  for (const double m : now.momentum) momentum = std::max(momentum, std::abs(m));
-  o.check("momentum of an atom, in that of heat",
-          momentum / atoms / std::sqrt(copper_mass * boltzmann * std::max(1.0, p.temperature)),
-          1e-10);
+  o.seconds = run_and_film(c, s, p, first * p.time_step);
+  const state_totals end = s.sum();
+  o.details["energy_eV"] = end.energy() / static_cast<double>(p.atoms());
+  o.details["temperature_K"] = temperature(end, p);
+  check_conservation(start, end, p, o);
   if (c.wanted().breakdown > 0)
     o.phases = c.run_timed(c.wanted().breakdown, [&](int) { s.step(); });
   return o;
@@ -147,7 +166,8 @@ void settings::define(apps::command_line& line) {
 }
 
 void settings::validate() {
-  if (what.atoms() > 500000000) throw apps::usage_error("--cells: more than 500 million atoms");
+  if (static_cast<double>(what.atoms()) > most_places)
+    throw apps::usage_error("--cells: more than 2^31 atoms");
   if (!(what.temperature >= 0 && what.temperature <= 1e4))
     throw apps::usage_error("--temperature: use 0 to 10000 K");
   if (!(what.time_step > 0 && what.time_step <= 10))

@@ -120,69 +120,99 @@ struct sort_into_cells {
   }
 };
 
-/// Two work items, one for each direction: where the atoms of each cell of a plane begin in the
-/// message, and how many there are.
-struct place_atoms {
-  std::int64_t cells[2];
-  void operator()(sycl::nd_item<1> item, const std::int32_t* planes, const std::int32_t* counts,
-                  std::int32_t* begins, std::int32_t* totals) const {
-    const auto way = static_cast<std::int64_t>(item.get_global_id(0));
-    if (way > 1) return;
-    const std::int64_t first = way == 0 ? 0 : cells[0];
-    const std::int64_t last = first + cells[way];
-    std::int32_t total = 0;
-    for (std::int64_t i = first; i < last; ++i) {
-      begins[i] = total;
-      total += counts[planes[i]];
-    }
-    totals[way] = total;
-  }
-};
+/// A number that work items count up together.
+using counter =
+    sycl::atomic_ref<std::int32_t, sycl::memory_order::relaxed, sycl::memory_scope::device,
+                     sycl::access::address_space::global_space>;
 
 /// Doubles of an atom in a message: number, position, and momentum or the derivative of the
 /// embedding energy.
 inline constexpr std::int64_t atom_words = 7;
 inline constexpr std::int64_t embedding_words = 5;
 
+/// The messages for both directions of a dimension, one behind the other: the number of atoms, and
+/// room for as many as there may be. Their length is fixed, so that nobody waits to learn it.
+struct messages {
+  std::int64_t words;     ///< of an atom
+  std::int64_t capacity;  ///< of a message, in atoms
+  std::int64_t length() const { return 1 + words * capacity; }
+  std::int64_t place(std::int64_t way, std::int64_t atom) const {
+    return way * length() + 1 + words * atom;
+  }
+};
+
+/// The cells of a list that go down a dimension, and then those that go up.
+struct border_planes {
+  std::int64_t down;   ///< how many go down
+  double shift[2][3];  ///< across the border of a periodic domain, for each direction
+  std::int64_t way(sycl::nd_item<1> item) const {
+    return static_cast<std::int64_t>(item.get_group(0)) < down ? 0 : 1;
+  }
+};
+
+/// Atoms into messages, in any order: order_atoms makes one.
 struct pack_atoms {
   cell_grid grid;
-  std::int64_t first;  ///< of the plane's cells in the list
-  std::int64_t start;  ///< of the message's atoms
-  double shift[3];     ///< across the border of a periodic domain
-  void operator()(sycl::nd_item<1> item, const std::int32_t* plane, const std::int32_t* counts,
-                  const std::int32_t* begins, const std::int32_t* number, const double* position,
-                  const double* momentum, double* message) const {
-    const slot s(item, plane + first, grid.slots);
+  messages form;
+  border_planes planes;
+  void operator()(sycl::nd_item<1> item, const std::int32_t* list, const std::int32_t* counts,
+                  const std::int32_t* number, const double* position, const double* momentum,
+                  std::int32_t* filled, double* message) const {
+    const slot s(item, list, grid.slots);
     if (s.number >= counts[s.cell]) return;
-    const std::int64_t n = grid.places();
-    const std::int64_t at = start + begins[first + static_cast<std::int64_t>(item.get_group(0))];
-    double* to = message + atom_words * (at + s.number);
+    const std::int64_t n = grid.places(), way = planes.way(item);
+    const std::int64_t at = counter(filled[way]).fetch_add(1);
+    if (at >= form.capacity) return;
+    double* to = message + form.place(way, at);
     to[0] = number[s.place];
     for (std::int64_t d = 0; d < 3; ++d) {
-      to[1 + d] = position[d * n + s.place] + shift[d];
+      to[1 + d] = position[d * n + s.place] + planes.shift[way][d];
       to[4 + d] = momentum[d * n + s.place];
     }
   }
 };
 
+/// Two work items, one for each direction: the number of atoms into the message.
+struct finish_messages {
+  messages form;
+  void operator()(sycl::nd_item<1> item, std::int32_t* filled, double* message,
+                  std::int32_t* overflow) const {
+    const auto way = static_cast<std::int64_t>(item.get_global_id(0));
+    if (way > 1) return;
+    const bool fits = filled[way] <= form.capacity;
+    if (!fits) overflow[0] = 1;
+    message[way * form.length()] = fits ? filled[way] : static_cast<double>(form.capacity);
+    filled[way] = 0;
+  }
+};
+
+/// Where an atom of a message is: a work item for each that may be there.
+struct message_atom {
+  bool exists = false;
+  const double* words = nullptr;
+  message_atom(sycl::nd_item<1> item, const messages& form, const double* message) {
+    const auto i = static_cast<std::int64_t>(item.get_global_id(0));
+    const std::int64_t way = i / form.capacity, atom = i % form.capacity;
+    if (way > 1 || atom >= static_cast<std::int64_t>(message[way * form.length()])) return;
+    exists = true;
+    words = message + form.place(way, atom);
+  }
+};
+
 struct unpack_atoms {
   cell_grid grid;
-  std::int64_t start;
-  std::int64_t atoms;
+  messages form;
   void operator()(sycl::nd_item<1> item, const double* message, std::int32_t* counts,
                   std::int32_t* number, double* position, double* momentum,
                   std::int32_t* overflow) const {
-    const auto i = static_cast<std::int64_t>(item.get_global_id(0));
-    if (i >= atoms) return;
+    const message_atom atom(item, form, message);
+    if (!atom.exists) return;
+    const double* from = atom.words;
     const std::int64_t n = grid.places();
-    const double* from = message + atom_words * (start + i);
     const std::int32_t cell = grid.cell_of(from[1], from[2], from[3]);
-    sycl::atomic_ref<std::int32_t, sycl::memory_order::relaxed, sycl::memory_scope::device,
-                     sycl::access::address_space::global_space>
-        count(counts[cell]);
-    const std::int32_t at = count.fetch_add(1);
+    const std::int32_t at = counter(counts[cell]).fetch_add(1);
     if (at >= grid.slots) {
-      count.fetch_sub(1);
+      counter(counts[cell]).fetch_sub(1);
       overflow[0] = 1;
       return;
     }
@@ -228,32 +258,32 @@ struct order_atoms {
 /// number.
 struct pack_embedding {
   cell_grid grid;
-  std::int64_t first;  ///< of the plane's cells in the list
-  std::int64_t start;
-  double shift[3];
-  void operator()(sycl::nd_item<1> item, const std::int32_t* plane, const std::int32_t* counts,
-                  const std::int32_t* begins, const std::int32_t* number, const double* position,
-                  const double* embedding, double* message) const {
-    const slot s(item, plane + first, grid.slots);
+  messages form;
+  border_planes planes;
+  void operator()(sycl::nd_item<1> item, const std::int32_t* list, const std::int32_t* counts,
+                  const std::int32_t* number, const double* position, const double* embedding,
+                  std::int32_t* filled, double* message) const {
+    const slot s(item, list, grid.slots);
     if (s.number >= counts[s.cell]) return;
-    const std::int64_t n = grid.places();
-    const std::int64_t at = start + begins[first + static_cast<std::int64_t>(item.get_group(0))];
-    double* to = message + embedding_words * (at + s.number);
+    const std::int64_t n = grid.places(), way = planes.way(item);
+    const std::int64_t at = counter(filled[way]).fetch_add(1);
+    if (at >= form.capacity) return;
+    double* to = message + form.place(way, at);
     to[0] = number[s.place];
-    for (std::int64_t d = 0; d < 3; ++d) to[1 + d] = position[d * n + s.place] + shift[d];
+    for (std::int64_t d = 0; d < 3; ++d)
+      to[1 + d] = position[d * n + s.place] + planes.shift[way][d];
     to[4] = embedding[s.place];
   }
 };
 
 struct unpack_embedding {
   cell_grid grid;
-  std::int64_t start;
-  std::int64_t atoms;
+  messages form;
   void operator()(sycl::nd_item<1> item, const double* message, const std::int32_t* counts,
                   const std::int32_t* number, double* embedding) const {
-    const auto i = static_cast<std::int64_t>(item.get_global_id(0));
-    if (i >= atoms) return;
-    const double* from = message + embedding_words * (start + i);
+    const message_atom atom(item, form, message);
+    if (!atom.exists) return;
+    const double* from = atom.words;
     const std::int32_t cell = grid.cell_of(from[1], from[2], from[3]);
     for (std::int32_t a = 0; a < counts[cell]; ++a) {
       const std::int64_t at = static_cast<std::int64_t>(cell) * grid.slots + a;

@@ -41,9 +41,36 @@ vector3 problem::domain() const {
   return d;
 }
 
+cell_grid problem::cells(const apps::box& part) const {
+  cell_grid g{};
+  double volume = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    const double length = lattice_constant * static_cast<double>(part.extent(d));
+    g.origin[d] = lattice_constant * static_cast<double>(part.low[d]);
+    g.own[d] = static_cast<std::int32_t>(length / cutoff());
+    g.inverse[d] = g.own[d] / length;
+    volume *= length / g.own[d];
+  }
+  // Room for the atoms of a cell, and some more when they move; a full cell is noticed.
+  const double average = 4 * volume / std::pow(lattice_constant, 3);
+  g.slots = static_cast<std::int32_t>((1.5 * average + 14) / 8) * 8;
+  return g;
+}
+
+double problem::bytes(const apps::box& part) const {
+  const cell_grid g = cells(part);
+  // Numbers twice; positions and momenta twice, forces and energies; for EAM a derivative too. The
+  // host fills momenta by numbers.
+  const double on_device = 2 * sizeof(std::int32_t) + (eam ? 17 : 16) * sizeof(double);
+  const double on_host = sizeof(std::int32_t) + 3 * sizeof(double);
+  return static_cast<double>(g.places()) * (on_device + on_host);
+}
+
 simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid& grid)
     : m_context(c), m_problem(p), m_team(c), m_ranks(grid.grid()), m_part(grid.part(c.rank())) {
-  make_cells(grid);
+  m_grid = p.cells(m_part);
+  find_neighbours(grid);
+  make_cells();
   const auto places = static_cast<std::size_t>(m_grid.places());
   const auto cells = static_cast<std::size_t>(m_grid.cells());
   for (auto* x : {&m_counts, &m_new_counts}) *x = {c, cells};
@@ -57,31 +84,21 @@ simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid
     m_density = {c, p.eam->density.nodes};
     m_embedding = {c, p.eam->embedding.nodes};
   }
-  m_totals = {c, 2};
-  m_incoming = {c, 2};
+  m_filled = {c, 2};
   m_overflow = {c, 1};
   m_parts = {c, totals * sum_items};
-  m_sums = {c, totals, true};
+  m_sums = {c, totals, apps::reach::shared};
   m_reduction.emplace(c, m_sums);
-  std::int64_t most = 0;
+  std::int64_t longest = 0;
   for (const auto* all : {&m_planes, &m_embedding_planes})
-    for (const planes& x : *all) most = std::max({most, x.count[0], x.count[1]});
-  m_begins = {c, static_cast<std::size_t>(2 * most)};
-  m_capacity = static_cast<std::int64_t>(c.max(static_cast<double>(most * m_grid.slots)));
+    for (const planes& x : *all) longest = std::max(longest, x.form.length());
   for (auto* x : {&m_send, &m_recv})
-    *x = m_team.message_memory<double>(static_cast<std::size_t>(2 * m_capacity * atom_words));
+    *x = m_team.message_memory<double>(static_cast<std::size_t>(2 * longest));
 }
 
-void simulation::make_cells(const apps::rank_grid& grid) {
-  auto& c = m_context;
-  const apps::extents place = grid.place(c.rank());
-  double volume = 1;
-  for (std::size_t d = 0; d < 3; ++d) {
-    const double length = lattice_constant * static_cast<double>(m_part.extent(d));
-    m_grid.origin[d] = lattice_constant * static_cast<double>(m_part.low[d]);
-    m_grid.own[d] = static_cast<std::int32_t>(length / m_problem.cutoff());
-    m_grid.inverse[d] = m_grid.own[d] / length;
-    volume *= length / m_grid.own[d];
+void simulation::find_neighbours(const apps::rank_grid& grid) {
+  const apps::extents place = grid.place(m_context.rank());
+  for (std::size_t d = 0; d < 3; ++d)
     for (const std::size_t way : {0u, 1u}) {
       apps::extents next = place;
       next[d] += way == 0 ? -1 : 1;
@@ -89,10 +106,10 @@ void simulation::make_cells(const apps::rank_grid& grid) {
       const bool wraps = next[d] < 0 || next[d] >= m_ranks[d];
       m_shift[d][way] = !wraps ? 0 : (way == 0 ? 1 : -1) * m_problem.domain()[d];
     }
-  }
-  // Room for the atoms of a cell, and some more when they move; a full cell is noticed.
-  const double average = 4 * volume / std::pow(lattice_constant, 3);
-  m_grid.slots = static_cast<std::int32_t>((1.5 * average + 14) / 8) * 8;
+}
+
+void simulation::make_cells() {
+  auto& c = m_context;
   std::vector<std::int32_t> own, inner, outer, border;
   for (std::int32_t i = -1; i <= m_grid.own[0]; ++i)
     for (std::int32_t j = -1; j <= m_grid.own[1]; ++j)
@@ -131,20 +148,32 @@ simulation::planes simulation::make_planes(std::size_t d, bool with_ghosts) {
     const std::int32_t last = m_grid.own[d] - 1;
     range[d] = {way == 0 ? (with_ghosts ? -1 : 0) : last,
                 way == 0 ? 0 : (with_ghosts ? last + 1 : last)};
-    const auto before = cells.size();
     for (std::int32_t i = range[0][0]; i <= range[0][1]; ++i)
       for (std::int32_t j = range[1][0]; j <= range[1][1]; ++j)
         for (std::int32_t k = range[2][0]; k <= range[2][1]; ++k)
           cells.push_back(m_grid.index(i, j, k));
-    result.count[way] = static_cast<std::int64_t>(cells.size() - before);
   }
   result.cells = {m_context, cells};
+  // Both ways have as many cells. Few atoms are in a layer that they leave by; a layer of a crystal
+  // may have three of its planes where two are the average. A full message is noticed.
+  const double layer = static_cast<double>(cells.size()) / (with_ghosts ? 4 : 2);
+  const double average =
+      4.0 * static_cast<double>(m_part.volume()) / static_cast<double>(m_own.size());
+  result.form.words = with_ghosts ? atom_words : embedding_words;
+  result.form.capacity = static_cast<std::int64_t>(m_context.max(1.5 * layer * average + 64));
   return result;
 }
 
-sycl::nd_range<1> simulation::slots_of(std::int64_t cells) const {
+sycl::nd_range<1> simulation::slots_of(std::size_t cells) const {
   const auto slots = static_cast<std::size_t>(m_grid.slots);
-  return {sycl::range<1>(static_cast<std::size_t>(cells) * slots), sycl::range<1>(slots)};
+  return {sycl::range<1>(cells * slots), sycl::range<1>(slots)};
+}
+
+border_planes simulation::borders(std::size_t d, const planes& p) const {
+  border_planes result{};
+  result.down = static_cast<std::int64_t>(p.cells.size() / 2);
+  for (const std::size_t way : {0u, 1u}) result.shift[way][d] = m_shift[d][way];
+  return result;
 }
 
 template <class Kernel, class... Uses>
@@ -187,18 +216,24 @@ void simulation::make_crystal() {
   redistribute();
 }
 
+// Calls work(place) for each own atom of now.
+template <class Work>
+void simulation::each_own(Work work) const {
+  const auto counts = m_counts.get(), own = m_own.get();
+  for (const std::int32_t cell : own)
+    for (std::int32_t a = 0; a < counts[static_cast<std::size_t>(cell)]; ++a)
+      work(static_cast<std::size_t>(static_cast<std::int64_t>(cell) * m_grid.slots + a));
+}
+
 void simulation::heat() {
   m_context.queue().wait_and_throw();
   const auto places = static_cast<std::size_t>(m_grid.places());
-  const auto counts = m_counts.get(), number = m_number.get(), own = m_own.get();
+  const auto number = m_number.get();
   std::vector<double> momentum(3 * places);
   const auto each = [&](auto work) {
-    for (const std::int32_t cell : own)
-      for (std::int32_t a = 0; a < counts[static_cast<std::size_t>(cell)]; ++a)
-        for (std::size_t d = 0; d < 3; ++d) {
-          const auto place = static_cast<std::size_t>(cell * m_grid.slots + a);
-          work(momentum[d * places + place], place, d);
-        }
+    each_own([&](std::size_t place) {
+      for (std::size_t d = 0; d < 3; ++d) work(momentum[d * places + place], place, d);
+    });
   };
   vector3 sum{};
   each([&](double& p, std::size_t place, std::size_t d) {
@@ -223,12 +258,12 @@ void simulation::heat() {
 
 void simulation::step() {
   const double dt = m_problem.time_step;
-  const auto own = static_cast<std::int64_t>(m_own.size());
-  launch(phase::compute, slots_of(own), kick{m_grid, dt / 2, dt / copper_mass}, in(m_own),
-         in(m_counts), in(m_force), inout(m_momentum), inout(m_position));
-  redistribute();
-  launch(phase::compute, slots_of(own), kick{m_grid, dt / 2, 0}, in(m_own), in(m_counts),
+  const auto own = slots_of(m_own.size());
+  launch(phase::compute, own, kick{m_grid, dt / 2, dt / copper_mass}, in(m_own), in(m_counts),
          in(m_force), inout(m_momentum), inout(m_position));
+  redistribute();
+  launch(phase::compute, own, kick{m_grid, dt / 2, 0}, in(m_own), in(m_counts), in(m_force),
+         inout(m_momentum), inout(m_position));
 }
 
 // Atoms to their cells and ranks, copies of the neighbours' atoms to the outer layer, and forces.
@@ -247,19 +282,13 @@ void simulation::redistribute() {
   m_ready = sorted;
   for (std::size_t d = 0; d < 3; ++d) {
     const planes& p = m_planes[d];
-    exchange(
-        d, p, atom_words,
-        [&](std::int64_t way, std::int64_t first, const double* shift) {
-          launch(phase::pack, slots_of(p.count[static_cast<std::size_t>(way)]),
-                 pack_atoms{m_grid, first, way * m_capacity, {shift[0], shift[1], shift[2]}},
-                 in(p.cells), in(m_counts), in(m_begins), in(m_number), in(m_position),
-                 in(m_momentum), inout(m_send));
-        },
-        [&](std::int64_t way, std::int64_t atoms, const apps::array<double>& from) {
-          launch(phase::pack, items(static_cast<std::size_t>(atoms)),
-                 unpack_atoms{m_grid, way * m_capacity, atoms}, in(from), inout(m_counts),
-                 inout(m_number), inout(m_position), inout(m_momentum), inout(m_overflow));
-        });
+    launch(phase::pack, slots_of(p.cells.size()), pack_atoms{m_grid, p.form, borders(d, p)},
+           in(p.cells), in(m_counts), in(m_number), in(m_position), in(m_momentum), inout(m_filled),
+           inout(m_send));
+    const auto& arrived = exchange(d, p.form);
+    launch(phase::pack, items(static_cast<std::size_t>(2 * p.form.capacity)),
+           unpack_atoms{m_grid, p.form}, in(arrived), inout(m_counts), inout(m_number),
+           inout(m_position), inout(m_momentum), inout(m_overflow));
   }
   launch(phase::pack, items(m_border.size(), 16),
          order_atoms{m_grid, static_cast<std::int64_t>(m_border.size())}, in(m_border),
@@ -271,7 +300,7 @@ void simulation::redistribute() {
 // The forces of a list of cells or, where an atom's force depends on its neighbours' embedding,
 // what can be computed without it; with `last` all of it.
 void simulation::compute_forces(const apps::array<std::int32_t>& cells, bool last) {
-  const auto count = static_cast<std::int64_t>(cells.size());
+  const auto count = cells.size();
   const double cutoff2 = m_problem.cutoff() * m_problem.cutoff();
   if (!m_problem.eam) {
     const auto& lj = m_problem.lj;
@@ -289,79 +318,46 @@ void simulation::compute_forces(const apps::array<std::int32_t>& cells, bool las
            inout(m_derivative), inout(m_energy));
   if (!last) return;
   share_embedding();
-  launch(phase::compute, slots_of(static_cast<std::int64_t>(m_own.size())),
-         eam_force{m_grid, cutoff2, pair, density}, in(m_own), in(m_counts), in(m_position),
-         in(m_pair), in(m_density), in(m_derivative), inout(m_force));
+  launch(phase::compute, slots_of(m_own.size()), eam_force{m_grid, cutoff2, pair, density},
+         in(m_own), in(m_counts), in(m_position), in(m_pair), in(m_density), in(m_derivative),
+         inout(m_force));
 }
 
 void simulation::share_embedding() {
   for (std::size_t d = 0; d < 3; ++d) {
     const planes& p = m_embedding_planes[d];
-    exchange(
-        d, p, embedding_words,
-        [&](std::int64_t way, std::int64_t first, const double* shift) {
-          launch(phase::pack, slots_of(p.count[static_cast<std::size_t>(way)]),
-                 pack_embedding{m_grid, first, way * m_capacity, {shift[0], shift[1], shift[2]}},
-                 in(p.cells), in(m_counts), in(m_begins), in(m_number), in(m_position),
-                 in(m_derivative), inout(m_send));
-        },
-        [&](std::int64_t way, std::int64_t atoms, const apps::array<double>& from) {
-          launch(phase::pack, items(static_cast<std::size_t>(atoms)),
-                 unpack_embedding{m_grid, way * m_capacity, atoms}, in(from), in(m_counts),
-                 in(m_number), inout(m_derivative));
-        });
+    launch(phase::pack, slots_of(p.cells.size()), pack_embedding{m_grid, p.form, borders(d, p)},
+           in(p.cells), in(m_counts), in(m_number), in(m_position), in(m_derivative),
+           inout(m_filled), inout(m_send));
+    const auto& arrived = exchange(d, p.form);
+    launch(phase::pack, items(static_cast<std::size_t>(2 * p.form.capacity)),
+           unpack_embedding{m_grid, p.form}, in(arrived), in(m_counts), in(m_number),
+           inout(m_derivative));
   }
 }
 
-// What goes down arrives from above. Its length is known to the sender alone, so it goes ahead.
-template <class Pack, class Unpack>
-void simulation::exchange(std::size_t d, const planes& p, std::int64_t words, Pack pack,
-                          Unpack unpack) {
-  auto& c = m_context;
-  launch(phase::pack, items(2, 2), place_atoms{{p.count[0], p.count[1]}}, in(p.cells), in(m_counts),
-         inout(m_begins), inout(m_totals));
-  const apps::events placed = m_ready;
-  const bool alone = m_ranks[d] == 1;
+// What goes down arrives from above.
+const apps::array<double>& simulation::exchange(std::size_t d, const messages& form) {
+  launch(phase::pack, items(2, 2), finish_messages{form}, inout(m_filled), inout(m_send),
+         inout(m_overflow));
+  if (m_ranks[d] == 1) return m_send;
   const int below = m_neighbour[d][0], above = m_neighbour[d][1];
-  sycl::event announced;
-  if (!alone)
-    announced = c.timed(phase::communicate, [&] {
-      return m_team.exchange(
-          m_totals, m_incoming,
-          {{{below, 0, 1, 0}, {above, 1, 1, 1}}, {{above, 0, 1, 0}, {below, 1, 1, 1}}}, m_ready);
-    });
-  for (const std::size_t way : {0u, 1u}) {
-    double shift[3] = {};
-    shift[d] = m_shift[d][way];
-    pack(static_cast<std::int64_t>(way), way == 0 ? 0 : p.count[0], shift);
-  }
-  // The host needs the lengths, and nothing else.
-  for (auto e : placed) e.wait();
-  announced.wait();
-  const auto sent = m_totals.get();
-  const auto received = alone ? sent : m_incoming.get();
-  if (!alone) {
-    const auto second = static_cast<std::size_t>(m_capacity * words);
-    const auto size = [&](std::int32_t atoms) { return static_cast<std::size_t>(atoms * words); };
-    m_ready.push_back(c.timed(phase::communicate, [&] {
-      return m_team.exchange(
-          m_send, m_recv,
-          {{{below, 0, size(sent[0]), 0}, {above, second, size(sent[1]), 1}},
-           {{above, 0, size(received[0]), 0}, {below, second, size(received[1]), 1}}},
-          m_ready);
-    }));
-  }
-  for (const std::size_t way : {0u, 1u})
-    if (received[way] > 0)
-      unpack(static_cast<std::int64_t>(way), received[way], alone ? m_send : m_recv);
+  const auto length = static_cast<std::size_t>(form.length());
+  m_ready = {m_context.timed(phase::communicate, [&] {
+    return m_team.exchange(m_send, m_recv,
+                           {{{below, 0, length, 0}, {above, length, length, 1}},
+                            {{above, 0, length, 0}, {below, length, length, 1}}},
+                           m_ready);
+  })};
+  return m_recv;
 }
 
 void simulation::throw_if_broken(double atoms) {
   const bool is_full = m_context.max(m_overflow.get()[0]) > 0;
   if (is_full)
     throw std::runtime_error(
-        "a link cell has more atoms than it has room for: the crystal has "
-        "melted or exploded. Use a lower --temperature or --time-step");
+        "a link cell or a message has more atoms than it has room for: the "
+        "crystal has melted or exploded. Use a lower --temperature or --time-step");
   if (atoms != static_cast<double>(m_problem.atoms()))
     throw std::runtime_error("of " + std::to_string(m_problem.atoms()) + " atoms " +
                              std::to_string(static_cast<std::int64_t>(atoms)) +
@@ -387,21 +383,19 @@ state_totals simulation::sum() {
 snapshot simulation::gather() {
   m_context.queue().wait_and_throw();
   const auto places = static_cast<std::size_t>(m_grid.places());
-  const auto counts = m_counts.get(), number = m_number.get(), own = m_own.get();
+  const auto number = m_number.get();
   const auto position = m_position.get(), momentum = m_momentum.get();
   std::vector<double> mine;
-  for (const std::int32_t cell : own)
-    for (std::int32_t a = 0; a < counts[static_cast<std::size_t>(cell)]; ++a) {
-      const auto place = static_cast<std::size_t>(cell * m_grid.slots + a);
-      mine.push_back(number[place]);
-      for (const auto* from : {&position, &momentum})
-        for (std::size_t d = 0; d < 3; ++d) mine.push_back((*from)[d * places + place]);
-    }
+  each_own([&](std::size_t place) {
+    mine.push_back(number[place]);
+    for (const auto* from : {&position, &momentum})
+      for (std::size_t d = 0; d < 3; ++d) mine.push_back((*from)[d * places + place]);
+  });
   auto comm = m_context.world().blocking();
   std::uint64_t size = mine.size();
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(m_context.size()));
   comm.allgather(&size, sizes.data(), 1);
-  sucl::detail::counts lengths, begins;
+  sucl::counts lengths, begins;
   std::size_t all = 0;
   for (const std::uint64_t s : sizes) {
     begins.push_back(all);

@@ -18,8 +18,7 @@ namespace comd {
 
 /// What is simulated.
 struct problem {
-  apps::extents lattice{12, 12,
-                        12};  ///< unit cells of the crystal in each dimension, four atoms each
+  apps::extents lattice{12, 12, 12};  ///< unit cells of the crystal, four atoms each
   double temperature = 600;
   double time_step = 1;
   lennard_jones_parameters lj;
@@ -27,6 +26,10 @@ struct problem {
   double cutoff() const { return eam ? eam->pair.high : lj.cutoff; }
   vector3 domain() const;
   std::int64_t atoms() const { return 4 * lattice[0] * lattice[1] * lattice[2]; }
+  /// The link cells of a part of the crystal.
+  cell_grid cells(const apps::box& part) const;
+  /// The memory that a rank with this part needs, nearly: messages and lists of cells are small.
+  double bytes(const apps::box& part) const;
 };
 
 /// Sums over all atoms.
@@ -54,21 +57,25 @@ class simulation {
  private:
   /// The cells whose atoms go to a neighbour in either direction of a dimension.
   struct planes {
-    apps::array<std::int32_t> cells;  ///< those of the first direction, then of the second
-    std::array<std::int64_t, 2> count{};
+    apps::array<std::int32_t> cells;  ///< those that go down, then as many that go up
+    messages form{};
   };
 
-  void make_cells(const apps::rank_grid& grid);
+  void find_neighbours(const apps::rank_grid& grid);
+  void make_cells();
   planes make_planes(std::size_t d, bool with_ghosts);
   void redistribute();
   void share_embedding();
   void compute_forces(const apps::array<std::int32_t>& cells, bool last);
-  template <class Pack, class Unpack>
-  void exchange(std::size_t d, const planes& p, std::int64_t words, Pack pack, Unpack unpack);
+  border_planes borders(std::size_t d, const planes& p) const;
+  /// Exchanges what has been packed in a dimension; returns the messages that arrive.
+  const apps::array<double>& exchange(std::size_t d, const messages& form);
+  template <class Work>
+  void each_own(Work work) const;
   /// Launches a kernel for the slots of a list of cells, or for `items`, after everything before.
   template <class Kernel, class... Uses>
   void launch(apps::phase p, const sycl::nd_range<1>& range, const Kernel& k, const Uses&... uses);
-  sycl::nd_range<1> slots_of(std::int64_t cells) const;
+  sycl::nd_range<1> slots_of(std::size_t cells) const;
   void throw_if_broken(double atoms);
 
   apps::context& m_context;
@@ -84,9 +91,8 @@ class simulation {
   apps::array<std::int32_t> m_counts, m_new_counts, m_number, m_new_number;
   apps::array<double> m_position, m_new_position, m_momentum, m_new_momentum, m_force, m_energy;
   apps::array<double> m_derivative, m_pair, m_density, m_embedding;
-  apps::array<std::int32_t> m_begins, m_totals, m_incoming, m_overflow;
+  apps::array<std::int32_t> m_filled, m_overflow;
   apps::array<double> m_send, m_recv, m_parts, m_sums;
-  std::int64_t m_capacity = 0;  ///< of a message, in atoms
   std::optional<apps::reduction> m_reduction;
   apps::events m_ready;
 };

@@ -2,9 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "common/application.hpp"
 
+#include "common/guard.hpp"
+
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <optional>
 
 namespace apps {
 namespace {
@@ -13,8 +16,8 @@ constexpr int failure = 1, usage = 2;
 
 void validate(const options& o) {
   if (o.iterations < 1 || o.iterations > 100000000)
-    throw usage_error("--iterations: " + std::to_string(o.iterations) + " is not from 1 on");
-  if (o.breakdown < 0) throw usage_error("--breakdown: a negative number of iterations");
+    throw usage_error("--iterations: use a number from 1 to 100000000");
+  if (o.breakdown < 0) throw usage_error("--breakdown: use a number from 0 on");
 }
 
 // A file that cannot be written is found before the run, not after it.
@@ -85,13 +88,17 @@ int run_application(int argc, char** argv, const std::string& name, const std::s
     if (!line.parse(argc, argv)) return 0;
     validate(wanted.common);
     wanted.validate();
-    context c(argc, argv, wanted.common);
-    where += ": rank " + std::to_string(c.rank());
+    sucl::runtime runtime(argc, argv);
     try {
+      context c(runtime, wanted.common);
+      where += ": rank " + std::to_string(c.rank());
+      std::optional<guard> watch;
+      if (c.uses_mpi()) watch.emplace(where, c.world().members(), c.rank());
       c.agree(unwritable(c, wanted.common.json));
       c.agree(unwritable(c, wanted.common.plot));
       const outcome o = body(c);
       report(c, name, o);
+      c.world().blocking().barrier();  // nobody leaves before everybody has what it needs
       return o.passed ? 0 : failure;
     } catch (const usage_error& e) {  // thrown by every rank, so all of them end in good order
       return complain(where, e.what(), usage);

@@ -43,22 +43,41 @@ void take_own_processors(sucl::runtime& runtime) {
   sched_setaffinity(0, sizeof part, &part);
 }
 
+// Throws what some rank found wrong, on every rank.
+void agree_on(const sucl::communicator& comm, const std::string& problem) {
+  const int none = comm.size();
+  int first = problem.empty() ? none : comm.rank();
+  comm.blocking().allreduce(&first, 1, sucl::op::min);
+  if (first == none) return;
+  if (!problem.empty()) throw usage_error(problem);
+  throw usage_error("rank " + std::to_string(first) + " cannot run; see what it says");
+}
+
 sycl::queue make_queue(const options& o, sucl::runtime& runtime) {
   if (o.device != "gpu") take_own_processors(runtime);
   // Errors of asynchronous operations are thrown by communicator::check().
   const auto ignore = [](const sycl::exception_list&) {};
-  if (o.device == "cpu") return sycl::queue{sycl::cpu_selector_v, ignore};
-  if (o.device == "gpu") return sycl::queue{sycl::gpu_selector_v, ignore};
-  return sycl::queue{ignore};
+  std::optional<sycl::queue> queue;
+  std::string problem;
+  try {
+    if (o.device == "cpu") queue.emplace(sycl::cpu_selector_v, ignore);
+    if (o.device == "gpu") queue.emplace(sycl::gpu_selector_v, ignore);
+    if (o.device.empty()) queue.emplace(ignore);
+  } catch (const sycl::exception& e) {
+    problem = "there is no such device" + (o.device.empty() ? "" : " as --device " + o.device) +
+              ": " + e.what();
+  }
+  agree_on(runtime.world(), problem);
+  return *queue;
 }
 
 }  // namespace
 
-context::context(int& argc, char**& argv, options o)
+context::context(sucl::runtime& runtime, options o)
     : m_options(std::move(o)),
-      m_runtime(argc, argv),
-      m_queue(make_queue(m_options, m_runtime)),
-      m_comm(m_runtime.world(m_queue)) {
+      m_mpi_name(runtime.control_plane()),
+      m_queue(make_queue(m_options, runtime)),
+      m_comm(runtime.world(m_queue)) {
   m_is_blocking = m_options.calls == form::blocking ||
                   (m_options.calls == form::automatic && m_queue.get_device().is_cpu());
 }
@@ -69,14 +88,7 @@ std::string context::device_name() const {
   return m_queue.get_device().get_info<sycl::info::device::name>();
 }
 
-void context::agree(const std::string& problem) {
-  const int none = size();
-  int first = problem.empty() ? none : rank();
-  m_comm.blocking().allreduce(&first, 1, sucl::op::min);
-  if (first == none) return;
-  if (!problem.empty()) throw usage_error(problem);
-  throw usage_error("rank " + std::to_string(first) + " cannot run; see what it says");
-}
+void context::agree(const std::string& problem) { agree_on(m_comm, problem); }
 
 void context::require_memory(double bytes) {
   const auto device = m_queue.get_device();
@@ -130,10 +142,10 @@ void context::finish() {
 double context::run(int iterations, const std::function<void(int)>& step) {
   finish();
   m_comm.blocking().barrier();
+  say("all ranks are ready");
   const auto began = now();
   for (int i = 0; i < iterations; ++i) {
     step(i);
-    // A tenth of the way; looking back once in a while also bounds what is in flight.
     if ((i + 1) % std::max(1, iterations / 10) == 0 && i + 1 < iterations) {
       m_comm.check();
       say("iteration " + std::to_string(i + 1) + " of " + std::to_string(iterations));

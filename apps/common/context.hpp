@@ -32,15 +32,20 @@ using phase_times = std::array<double, 4>;
 
 class context;
 
+/// Who reaches an array.
+enum class reach {
+  device,  ///< kernels
+  shared,  ///< the host too: pages move
+  host     ///< kernels and the host, in memory of the host
+};
+
 /// Memory of the device for elements of type T: USM, or a buffer where the variant wants one.
 /// Zeroed. Ends before its context.
 template <class T>
 class array {
  public:
   array() = default;
-  array(context& c, std::size_t size) : array(c, size, false) {}
-  /// With `shared`, memory that the host reads too.
-  array(context& c, std::size_t size, bool shared);
+  array(context& c, std::size_t size, reach by = reach::device);
   array(context& c, const std::vector<T>& values) : array(c, values.size()) { put(values); }
   /// Memory of somebody else.
   array(context& c, std::shared_ptr<T> memory, std::size_t size);
@@ -97,8 +102,8 @@ array_use<T, sycl::access_mode::read_write> inout(const array<T>& a) {
 
 class context {
  public:
-  /// Collective over the job. `argc` and `argv` are main's.
-  context(int& argc, char**& argv, options o);
+  /// Collective over the job. Throws usage_error, on every rank, where one has no such device.
+  context(sucl::runtime& runtime, options o);
   ~context();
   context(const context&) = delete;
   context& operator=(const context&) = delete;
@@ -113,7 +118,7 @@ class context {
   /// Whether SuCL's calls return when they are done.
   bool is_blocking() const { return m_is_blocking; }
   std::string device_name() const;
-  std::string mpi_name() const { return m_runtime.control_plane(); }
+  const std::string& mpi_name() const { return m_mpi_name; }
 
   /// Refuses what some rank found wrong ("" is nothing), on every rank. Collective.
   void agree(const std::string& problem);
@@ -182,7 +187,7 @@ class context {
   void finish();
 
   options m_options;
-  sucl::runtime m_runtime;
+  std::string m_mpi_name;
   sycl::queue m_queue;
   sucl::communicator m_comm;
   bool m_is_blocking = false;
@@ -191,7 +196,7 @@ class context {
 };
 
 template <class T>
-array<T>::array(context& c, std::size_t size, bool shared) : m_queue(c.queue()), m_size(size) {
+array<T>::array(context& c, std::size_t size, reach by) : m_queue(c.queue()), m_size(size) {
   const std::size_t room = size == 0 ? 1 : size;
   if (c.uses_buffers()) {
     m_buffer.emplace(sycl::range<1>(room));
@@ -199,9 +204,10 @@ array<T>::array(context& c, std::size_t size, bool shared) : m_queue(c.queue()),
     for (std::size_t i = 0; i < room; ++i) zero[i] = T{};
     return;
   }
-  // MPI may not know the device's own memory.
-  T* memory = shared || c.uses_mpi() ? sycl::malloc_shared<T>(room, m_queue)
-                                     : sycl::malloc_device<T>(room, m_queue);
+  const auto kind = by == reach::device   ? sycl::usm::alloc::device
+                    : by == reach::shared ? sycl::usm::alloc::shared
+                                          : sycl::usm::alloc::host;
+  T* memory = sycl::malloc<T>(room, m_queue, kind);
   if (!memory)
     throw std::runtime_error("the device has no memory for " + std::to_string(room * sizeof(T)) +
                              " bytes. Use a smaller problem or more ranks");

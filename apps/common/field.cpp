@@ -28,7 +28,7 @@ void write_vti(const std::string& path, const extents& size, const std::vector<f
 }
 
 void write_field(context& c, const rank_grid& grid, const std::vector<float>& mine) {
-  sucl::detail::counts counts, places;
+  sucl::counts counts, places;
   std::size_t all = 0;
   for (int r = 0; r < c.size(); ++r) {
     places.push_back(all);

@@ -6,27 +6,13 @@
 #pragma once
 
 #include "common/context.hpp"
+#include "common/pattern.hpp"
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
 namespace apps {
-
-/// `count` elements of an array from `offset` on, from or to a rank.
-struct piece {
-  int peer = 0;
-  std::size_t offset = 0;
-  std::size_t count = 0;
-  int tag = 0;
-};
-
-/// Which pieces a rank sends and receives at once.
-struct pattern {
-  std::vector<piece> out;
-  std::vector<piece> in;
-  bool empty() const { return out.empty() && in.empty(); }
-};
 
 /// Ranks that communicate, in the variant of the run.
 class team {
@@ -39,8 +25,9 @@ class team {
   int size() const { return m_comm.size(); }
 
   /// Zeroed memory for messages of this team. In SuCL's variant it is memory that the other ranks
-  /// reach, so that messages need fewer copies, where kernels can use that too. Collective over the
-  /// team.
+  /// reach, so that messages need fewer copies, where kernels can use that too. For MPI, which may
+  /// not know the device's memory, kernels pack and unpack in memory of the host. Collective over
+  /// the team.
   template <class T>
   array<T> message_memory(std::size_t size);
 
@@ -52,7 +39,7 @@ class team {
 
  private:
   template <class T>
-  void exchange_by_mpi(T* send, T* recv, const pattern& p) const;
+  void exchange_by_mpi(const T* send, T* recv, const pattern& p) const;
 
   context* m_context = nullptr;
   sucl::communicator m_comm;
@@ -80,7 +67,7 @@ class reduction {
 
 template <class T>
 array<T> team::message_memory(std::size_t size) {
-  if (m_context->uses_mpi()) return {*m_context, size};
+  if (m_context->uses_mpi()) return {*m_context, size, reach::host};
   T* memory = m_comm.allocate<T>(size == 0 ? 1 : size);
   auto& queue = m_context->queue();
   int usable = sycl::get_pointer_type(memory, queue.get_context()) != sycl::usm::alloc::unknown ||
@@ -92,13 +79,13 @@ array<T> team::message_memory(std::size_t size) {
 }
 
 template <class T>
-void team::exchange_by_mpi(T* send, T* recv, const pattern& p) const {
+void team::exchange_by_mpi(const T* send, T* recv, const pattern& p) const {
   const auto messages = [](T* memory, const std::vector<piece>& pieces) {
     std::vector<mpi_message> all;
     for (const piece& x : pieces) all.push_back({x.peer, x.tag, memory + x.offset, x.count});
     return all;
   };
-  m_mpi.exchange(static_cast<sucl_type>(sucl::type_of_v<T>), messages(send, p.out),
+  m_mpi.exchange(static_cast<sucl_type>(sucl::type_of_v<T>), messages(const_cast<T*>(send), p.out),
                  messages(recv, p.in));
 }
 
@@ -109,8 +96,8 @@ sycl::event team::exchange(const array<T>& send, const array<T>& recv, const pat
   if (m_context->wanted().kind == variant::host_accessor) {
     auto from = send.buffer();
     auto to = recv.buffer();
-    sycl::host_accessor outgoing{from, sycl::read_write};
-    sycl::host_accessor incoming{to, sycl::read_write};
+    sycl::host_accessor outgoing{from, sycl::read_only};
+    sycl::host_accessor incoming{to, sycl::write_only, sycl::no_init};
     exchange_by_mpi(&outgoing[0], &incoming[0], p);
     return {};
   }

@@ -4,6 +4,9 @@
 // Transpose: a 3-D array changes its distribution as in a parallel FFT, so that one dimension after
 // the other is whole and contiguous on its rank; and back. No computation.
 //
+// Read make_layouts() first, the distributions; then redistribution::run(), the way from one to the
+// next; last, the program.
+//
 //   sucl run -n 2 -- apps/transpose --size 256x256x256 --iterations 100
 #include "common/application.hpp"
 #include "common/field.hpp"
@@ -13,6 +16,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
+#include <numeric>
 
 namespace transpose {
 namespace {
@@ -83,19 +88,25 @@ copy_box make_copy(const box& what, const box& from, const extents& from_strides
   return copy;
 }
 
+/// What redistributions communicate through, one after the other.
+struct channel {
+  apps::team team;
+  apps::array<float> send[2], recv[2];  ///< of the two chunks that are under way
+};
+
 /// One redistribution, from one layout to another. Messages are cut into chunks: while one travels
 /// the next is packed and the one before unpacked, and they may stay in the cache. Two chunks are
 /// under way at a time.
 class redistribution {
  public:
-  redistribution(apps::context& c, const layout& from, const layout& to, int chunks)
-      : m_context(c), m_team(c), m_chunks(static_cast<std::size_t>(chunks)) {
+  redistribution(apps::context& c, channel& through, const layout& from, const layout& to,
+                 int chunks)
+      : m_context(c), m_channel(through), m_chunks(static_cast<std::size_t>(chunks)) {
     const int me = c.rank();
     const box mine = from.grid.part(me), target = to.grid.part(me);
     const box stays = intersection(mine, target);
     if (stays.volume() > 0)
       m_local.push_back(make_copy(stays, mine, from.strides(mine), target, to.strides(target)));
-    std::size_t most_out = 0, most_in = 0;
     for (chunk& part : m_chunks) {
       const std::size_t i = static_cast<std::size_t>(&part - m_chunks.data());
       std::size_t out = 0, in = 0;
@@ -117,14 +128,14 @@ class redistribution {
           add(part.messages.in, peer, in, received);
         }
       }
-      most_out = std::max(most_out, out);
-      most_in = std::max(most_in, in);
-    }
-    for (std::size_t slot = 0; slot < std::min<std::size_t>(2, m_chunks.size()); ++slot) {
-      m_send[slot] = m_team.message_memory<float>(most_out);
-      m_recv[slot] = m_team.message_memory<float>(most_in);
+      m_most_out = std::max(m_most_out, out);
+      m_most_in = std::max(m_most_in, in);
     }
   }
+
+  /// The most elements of a chunk that are sent, and that are received.
+  std::size_t most_out() const { return m_most_out; }
+  std::size_t most_in() const { return m_most_in; }
 
   events run(const apps::array<float>& from, const apps::array<float>& to, const events& deps) {
     auto& c = m_context;
@@ -137,6 +148,7 @@ class redistribution {
       const std::size_t slot = i % 2, next = (i + 1) % 2;
       events before = packed;
       before.insert(before.end(), unpacked[slot].begin(), unpacked[slot].end());
+      before.insert(before.end(), deps.begin(), deps.end());
       if (i + 1 < m_chunks.size()) {
         events free = sent[next];
         free.insert(free.end(), deps.begin(), deps.end());
@@ -149,13 +161,14 @@ class redistribution {
       }
       events arrived = before;
       arrived.push_back(c.timed(phase::communicate, [&] {
-        return m_team.exchange(m_send[slot], m_recv[slot], part.messages, before);
+        return m_channel.team.exchange(m_channel.send[slot], m_channel.recv[slot], part.messages,
+                                       before);
       }));
       sent[slot] = {arrived.back()};
       unpacked[slot] = c.timed(phase::pack, [&] {
         events all;
         for (const copy_box& copy : part.unpacks)
-          all.push_back(start(copy, m_recv[slot], to, arrived));
+          all.push_back(start(copy, m_channel.recv[slot], to, arrived));
         return all;
       });
       done.insert(done.end(), unpacked[slot].begin(), unpacked[slot].end());
@@ -197,7 +210,7 @@ class redistribution {
     return m_context.timed(phase::pack, [&] {
       events all;
       for (const copy_box& copy : m_chunks[i].packs)
-        all.push_back(start(copy, from, m_send[i % 2], deps));
+        all.push_back(start(copy, from, m_channel.send[i % 2], deps));
       return all;
     });
   }
@@ -211,10 +224,10 @@ class redistribution {
   }
 
   apps::context& m_context;
-  apps::team m_team;
+  channel& m_channel;
   std::vector<chunk> m_chunks;
   std::vector<copy_box> m_local;
-  apps::array<float> m_send[2], m_recv[2];
+  std::size_t m_most_out = 0, m_most_in = 0;
 };
 
 /// Whole dimensions: last in slabs and z-pencils, then the middle one, then the first.
@@ -249,16 +262,18 @@ float value_at(const extents& n, const extents& p) {
 class round_trip {
  public:
   round_trip(apps::context& c, const std::vector<layout>& layouts, int chunks)
-      : m_context(c), m_layouts(layouts) {
-    std::size_t most = 0;
+      : m_context(c), m_channel{apps::team(c), {}, {}}, m_layouts(layouts) {
+    const auto add = [&](auto& way, const layout& from, const layout& to) {
+      way.push_back(std::make_unique<redistribution>(c, m_channel, from, to, chunks));
+      m_most_out = std::max(m_most_out, way.back()->most_out());
+      m_most_in = std::max(m_most_in, way.back()->most_in());
+    };
+    for (std::size_t i = 0; i + 1 < layouts.size(); ++i) add(m_there, layouts[i], layouts[i + 1]);
+    for (std::size_t i = layouts.size() - 1; i > 0; --i) add(m_back, layouts[i], layouts[i - 1]);
     for (const layout& l : layouts)
-      most = std::max(most, static_cast<std::size_t>(l.grid.part(c.rank()).volume()));
-    m_now = {c, most};
-    m_next = {c, most};
-    for (std::size_t i = 0; i + 1 < layouts.size(); ++i)
-      m_there.push_back(std::make_unique<redistribution>(c, layouts[i], layouts[i + 1], chunks));
-    for (std::size_t i = layouts.size() - 1; i > 0; --i)
-      m_back.push_back(std::make_unique<redistribution>(c, layouts[i], layouts[i - 1], chunks));
+      m_most = std::max(m_most, static_cast<std::size_t>(l.grid.part(c.rank()).volume()));
+    m_slots = std::min(2, chunks);
+    allocate();
   }
 
   void fill() {
@@ -268,6 +283,7 @@ class round_trip {
     });
     m_now.put(values);
   }
+  /// Through all layouts to the last one.
   void there() { walk(m_there); }
   void back() { walk(m_back); }
 
@@ -281,22 +297,16 @@ class round_trip {
     return count;
   }
 
-  /// The same against an array that plain loops have put into the order of the last layout.
+  /// The same against the whole array, numbered in order, on each rank.
   double differs_from_serial() const {
     const layout& l = m_layouts.back();
     const extents& n = l.grid.domain();
-    const box whole{{0, 0, 0}, n};
-    const extents strides = l.strides(whole);
-    std::vector<float> all(static_cast<std::size_t>(whole.volume()));
-    float next = 0;
-    for (std::int64_t i = 0; i < n[0]; ++i)
-      for (std::int64_t j = 0; j < n[1]; ++j)
-        for (std::int64_t k = 0; k < n[2]; ++k)
-          all[static_cast<std::size_t>(offset(whole, strides, {i, j, k}))] = next++;
+    std::vector<float> all(static_cast<std::size_t>(n[0] * n[1] * n[2]));
+    std::iota(all.begin(), all.end(), 0.0f);
     const std::vector<float> values = m_now.get();
     double count = 0;
     each_point(l, [&](const extents& p, std::size_t i) {
-      count += values[i] != all[static_cast<std::size_t>(offset(whole, strides, p))];
+      count += values[i] != all[static_cast<std::size_t>((p[0] * n[1] + p[1]) * n[2] + p[2])];
     });
     return count;
   }
@@ -315,6 +325,18 @@ class round_trip {
   }
 
  private:
+  void allocate() {
+    const std::size_t messages = static_cast<std::size_t>(m_slots) * (m_most_out + m_most_in);
+    // Two arrays, and a copy on the host for the checks.
+    m_context.require_memory(static_cast<double>(3 * m_most + messages) * sizeof(float));
+    m_now = {m_context, m_most};
+    m_next = {m_context, m_most};
+    for (int slot = 0; slot < m_slots; ++slot) {
+      m_channel.send[slot] = m_channel.team.message_memory<float>(m_most_out);
+      m_channel.recv[slot] = m_channel.team.message_memory<float>(m_most_in);
+    }
+  }
+
   void walk(std::vector<std::unique_ptr<redistribution>>& way) {
     for (auto& step : way) {
       m_ready = step->run(m_now, m_next, m_ready);
@@ -322,19 +344,25 @@ class round_trip {
     }
   }
 
+  // Calls work(point, place) in the order in which a layout stores this rank's part. What is
+  // checked with it does not depend on the offsets and strides of the copies.
   template <class Work>
   void each_point(const layout& l, Work work) const {
     const box b = l.grid.part(m_context.rank());
-    const extents strides = l.strides(b);
-    for (std::int64_t i = b.low[0]; i < b.high[0]; ++i)
-      for (std::int64_t j = b.low[1]; j < b.high[1]; ++j)
-        for (std::int64_t k = b.low[2]; k < b.high[2]; ++k)
-          work(extents{i, j, k}, static_cast<std::size_t>(offset(b, strides, {i, j, k})));
+    const auto [slow, middle, fast] = l.order;
+    extents p{};
+    std::size_t place = 0;
+    for (p[slow] = b.low[slow]; p[slow] < b.high[slow]; ++p[slow])
+      for (p[middle] = b.low[middle]; p[middle] < b.high[middle]; ++p[middle])
+        for (p[fast] = b.low[fast]; p[fast] < b.high[fast]; ++p[fast]) work(p, place++);
   }
 
   apps::context& m_context;
+  channel m_channel;
   std::vector<layout> m_layouts;
   std::vector<std::unique_ptr<redistribution>> m_there, m_back;
+  std::size_t m_most = 0, m_most_out = 0, m_most_in = 0;
+  int m_slots = 1;
   apps::array<float> m_now, m_next;
   events m_ready;
 };
@@ -355,11 +383,9 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const auto layouts = make_layouts(wanted, c.size());
   c.agree(obstacle(layouts));
   const extents& n = wanted.domain;
-  const auto part = static_cast<double>(layouts.front().grid.part(c.rank()).volume());
-  c.require_memory(part * 3 * sizeof(float));  // two arrays, and a copy for the checks
-  c.prepare_kernels();
   const int chunks = chunks_for(c, wanted, n);
   round_trip trip(c, layouts, chunks);
+  c.prepare_kernels();
   apps::outcome o;
   o.details["size"] = apps::print(n);
   o.details["layout"] = wanted.layout;

@@ -12,8 +12,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 namespace sucl {
+
+/// Numbers of elements, or displacements in elements: one for each rank.
+using counts = std::vector<std::size_t>;
 
 /// Kinds of operation; the numbers are those of sucl_kind.
 enum class kind : std::int32_t {

@@ -1,6 +1,10 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Kills one rank of an application that runs; the job has to end, and to say which rank it was."""
+"""Kills one rank of an application that runs, in two variants; the job has to end, and to say which
+rank it was.
+
+    killed.py SUCL PROGRAM ARGUMENTS...   with arguments that let it run for long
+"""
 
 import os
 import pathlib
@@ -44,32 +48,38 @@ def ranks(pid, program):
     return result
 
 
-def main():
-    sucl, program = sys.argv[1:3]
-    command = [sucl, "run", "-n", "2", "--timeout", "3", "--", program, "--size", "16x16x16",
-               "--iterations", "10000000"]
-    with tempfile.TemporaryFile() as log:
-        job = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+def wait_until(what, job, log, seconds=60):
+    """Waits for something to become true while the job runs."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert job.poll() is None and time.monotonic() < deadline, log.read_text()
+        time.sleep(0.05)
+
+
+def kill_one(sucl, program, arguments, variant):
+    """Kills rank 1 among the iterations."""
+    command = [sucl, "run", "-n", "2", "--timeout", "3", "--", program, "--variant", variant,
+               *arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder) / "log"
+        with log.open("w", encoding="utf-8") as file:
+            job = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
         try:
-            deadline = time.monotonic() + 60
-            started = {}
-            while time.monotonic() < deadline and job.poll() is None and len(started) < 2:
-                time.sleep(0.2)
-                started = ranks(job.pid, program)
-            assert len(started) == 2, f"the ranks did not start: {started}"
-            time.sleep(4)  # into the iterations; earlier is right too
-            os.kill(started[1], signal.SIGKILL)
+            wait_until(lambda: "all ranks are ready" in log.read_text(errors="replace"), job, log)
+            time.sleep(0.2)  # into the iterations
+            os.kill(ranks(job.pid, program)[1], signal.SIGKILL)
             status = job.wait(timeout=40)
         finally:
             for p in descendants(job.pid):
                 os.kill(p, signal.SIGKILL)
             if job.poll() is None:
                 job.kill()
-        log.seek(0)
-        text = log.read().decode(errors="replace")
+        text = log.read_text(errors="replace")
     print(text)
     assert status != 0, "the job says that all is well"
-    assert re.search(r"halo: rank 0:.*rank 1", text), "rank 0 does not name the other one"
+    name = pathlib.Path(program).name
+    assert re.search(rf"{name}: rank 0:.*rank 1", text), "rank 0 does not name the other one"
 
 
-main()
+for kind in ("sucl", "usm"):
+    kill_one(sys.argv[1], sys.argv[2], sys.argv[3:], kind)

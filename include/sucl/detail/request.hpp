@@ -14,7 +14,7 @@
 
 namespace sucl::detail {
 
-using counts = std::vector<std::size_t>;
+using sucl::counts;
 
 /// One call. Lives on the caller's stack: the library copies what it keeps.
 struct request {
