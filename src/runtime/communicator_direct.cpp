@@ -83,7 +83,10 @@ bool communicator::run_again(const sucl_operation& asked) {
 void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& lock) {
   throw_if_ended();
   m_mutex.favour();
-  if (!call.prepared) call.prepared = prepare_run(call.via->via, call.record);
+  if (!call.prepared) {
+    call.record.sequence = m_collectives + 1;  // says which memory it may be on
+    call.prepared = prepare_run(call.via->via, call.record);
+  }
   if (!*call.prepared || !run_at_once(call.via->via, **call.prepared))
     return run_directly(call.record, no_layouts, *call.via, lock);
   m_collectives_posted = number(call.record.kind);
