@@ -231,11 +231,12 @@ std::uint64_t runner::length(const run& r, const operand& o) const {
   return bytes > before ? bytes - before : 0;
 }
 
-// The root of a scatter in place keeps its block where it lies.
+// The root of a scatter in place keeps its block where it lies, and where blocks have lengths of
+// their own it has its block since they were told.
 bool runner::keeps_block(const execution& e, const step& s) {
-  return s.own_block && (e.what.flags & SUCL_FLAG_IN_PLACE) &&
-         e.announcing == execution::notice::none &&
-         (e.what.kind == SUCL_KIND_SCATTER || e.what.kind == SUCL_KIND_SCATTERV);
+  if (!s.own_block || e.announcing != execution::notice::none) return false;
+  if (e.what.kind == SUCL_KIND_SCATTER) return e.what.flags & SUCL_FLAG_IN_PLACE;
+  return e.what.kind == SUCL_KIND_SCATTERV || e.what.kind == SUCL_KIND_GATHERV;
 }
 
 inline void runner::copy(const run& r, const step& s) {
