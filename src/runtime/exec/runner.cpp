@@ -231,12 +231,11 @@ std::uint64_t runner::length(const run& r, const operand& o) const {
   return bytes > before ? bytes - before : 0;
 }
 
-// The root of a scatter in place keeps its block where it lies, and where blocks have lengths of
-// their own it has its block since they were told.
+// The root of a scatter in place keeps its block where it lies.
 bool runner::keeps_block(const execution& e, const step& s) {
-  if (!s.own_block || e.announcing != execution::notice::none) return false;
-  if (e.what.kind == SUCL_KIND_SCATTER) return e.what.flags & SUCL_FLAG_IN_PLACE;
-  return e.what.kind == SUCL_KIND_SCATTERV || e.what.kind == SUCL_KIND_GATHERV;
+  return s.own_block && (e.what.flags & SUCL_FLAG_IN_PLACE) &&
+         e.announcing == execution::notice::none &&
+         (e.what.kind == SUCL_KIND_SCATTER || e.what.kind == SUCL_KIND_SCATTERV);
 }
 
 inline void runner::copy(const run& r, const step& s) {

@@ -146,10 +146,7 @@ class runner {
   bool may_be_read(const sucl_operation& o);
   void tell_memory(execution& e) const;
   void write_letters(execution& e) const;
-  int teller(const execution& e) const;
-  const std::uint64_t* letter(const execution& e, int from, int to) const;
   void take_letters(execution& e);
-  void take_letter(execution& e, int from, bool all_there) const;
   void decide(execution& e);
   void decide_reach(execution& e);
   bool any_in_place(const execution& e) const;

@@ -53,28 +53,20 @@ bool gives(const sucl_operation& o, int rank) {
 
 }  // namespace
 
-// The one rank that has something to tell; -1: several have.
-int runner::teller(const execution& e) const {
-  if (e.what.kind == SUCL_KIND_SCATTERV) return e.what.root;
-  return e.what.kind == SUCL_KIND_GATHERV && m_size == 2 ? 1 - e.what.root : -1;
-}
-
-// The ranks gather their notes by a plan like any other. Who tells alone waits for nobody.
+// The ranks gather their notes by a plan like any other.
 void runner::announce(execution& e) {
   const auto p = static_cast<std::size_t>(m_size);
   const bool memory = e.announcing == execution::notice::memory;
   e.note.assign(memory ? card_words : letter_words(m_size) * p, 0);
   e.notes.resize(e.note.size() * p);
   memory ? tell_memory(e) : write_letters(e);
-  const int alone = memory ? -1 : teller(e);
   sucl_operation gather{};
-  gather.kind = alone < 0 ? SUCL_KIND_ALLGATHER : SUCL_KIND_BROADCAST;
-  gather.root = std::max(alone, 0);
+  gather.kind = SUCL_KIND_ALLGATHER;
   gather.element_size = sizeof(std::uint64_t);
   gather.count = e.note.size();
   e.how = &m_shapes.of(gather, reach::staged);
   e.send = reinterpret_cast<std::byte*>(e.note.data());
-  e.recv = reinterpret_cast<std::byte*>(e.notes.data() + gather.count * std::max(alone, 0));
+  e.recv = reinterpret_cast<std::byte*>(e.notes.data());
 }
 
 // Everybody has.
@@ -240,57 +232,39 @@ void runner::write_letters(execution& e) const {
   }
 }
 
-// What a rank has told another one.
-const std::uint64_t* runner::letter(const execution& e, int from, int to) const {
-  const std::size_t first = static_cast<std::size_t>(from) * e.note.size();
-  const auto* letters = from == m_rank ? e.note.data() : e.notes.data() + first;
-  return letters + static_cast<std::size_t>(to) * letter_words(m_size);
-}
-
 // Everything is there if all blocks are short; else it is moved in slices that fit the longest one.
-// What a rank has for itself is its own affair, but in an alltoallv, where it may be replaced.
 void runner::take_letters(execution& e) {
   const sucl_operation& o = e.what;
-  const int alone = teller(e);
+  const std::size_t words = letter_words(m_size);
   std::uint64_t longest = 0;
   bool readable = true;
-  for (int from = 0; from < m_size; ++from)
-    for (int to = 0; to < m_size && (alone < 0 || from == alone); ++to) {
-      if (from == to && o.kind != SUCL_KIND_ALLTOALLV) continue;
-      const std::uint64_t* told = letter(e, from, to);
-      longest = std::max(longest, told[0]);
-      readable = readable && (told[0] == 0 || told[1] != 0);
-    }
+  for (std::size_t at = 0; at < e.notes.size(); at += words) {
+    longest = std::max(longest, e.notes[at]);
+    readable = readable && (e.notes[at] == 0 || e.notes[at + 1] != 0);
+  }
   const bool all_there = longest <= letter_bytes(m_size);
   e.how = &m_shapes.clipped(o, all_there ? 0 : longest, readable);
   e.reading = e.how->slices > 0 && e.how->of(0).maps_send;
   e.first_run = m_retired + 1;
   const bool scatters = o.kind == SUCL_KIND_SCATTERV;
   if (o.kind == SUCL_KIND_GATHERV && m_rank != o.root) return;
-  for (int r = scatters ? o.root : 0; r < (scatters ? o.root + 1 : m_size); ++r)
-    if (!scatters || m_rank != r || !(o.flags & SUCL_FLAG_IN_PLACE)) take_letter(e, r, all_there);
-}
-
-// Takes what a rank has sent, if it is there, and checks that it is as long as is wanted.
-void runner::take_letter(execution& e, int from, bool all_there) const {
-  const sucl_operation& o = e.what;
-  const bool scatters = o.kind == SUCL_KIND_SCATTERV;
-  const std::uint64_t* told = letter(e, from, m_rank);
-  const std::uint64_t sent = told[0];
-  const std::uint64_t wanted = (scatters ? o.count : o.recv_counts[from]) * o.element_size;
-  auto* where = reinterpret_cast<std::byte*>(told[1]);
-  e.peer_send[static_cast<std::size_t>(from)] = where;
-  const bool own = from == m_rank && o.kind != SUCL_KIND_ALLTOALLV;
-  const void* data = own ? static_cast<const void*>(where) : told + letter_head;
-  std::byte* to = e.recv + (scatters ? 0 : o.recv_displs[from] * o.element_size);
-  if ((own || all_there) && sent > 0 && wanted > 0 && to != data)
-    std::memcpy(to, data, std::min(sent, wanted));
-  if (sent == wanted || e.failure) return;
-  e.failure.emplace();
-  e.failure->code = errc::invalid_count;
-  e.failure->message = "rank " + std::to_string(from) + " has " + std::to_string(sent) +
-                       " bytes for this rank, which receives " + std::to_string(wanted);
-  e.failure->hint = "Make the counts of both sides the same";
+  for (int r = 0; r < m_size; ++r) {
+    if (scatters && (r != o.root || (m_rank == r && (o.flags & SUCL_FLAG_IN_PLACE)))) continue;
+    const auto from = static_cast<std::size_t>(r) * e.note.size();
+    const std::uint64_t* letter = e.notes.data() + from + static_cast<std::size_t>(m_rank) * words;
+    const std::uint64_t sent = letter[0];
+    const std::uint64_t wanted = (scatters ? o.count : o.recv_counts[r]) * o.element_size;
+    e.peer_send[static_cast<std::size_t>(r)] = reinterpret_cast<std::byte*>(letter[1]);
+    if (all_there && sent > 0 && wanted > 0)
+      std::memcpy(e.recv + (scatters ? 0 : o.recv_displs[r] * o.element_size), letter + letter_head,
+                  std::min(sent, wanted));
+    if (sent == wanted || e.failure) continue;
+    e.failure.emplace();
+    e.failure->code = errc::invalid_count;
+    e.failure->message = "rank " + std::to_string(r) + " has " + std::to_string(sent) +
+                         " bytes for this rank, which receives " + std::to_string(wanted);
+    e.failure->hint = "Make the counts of both sides the same";
+  }
 }
 
 }  // namespace sucl::core
