@@ -115,15 +115,13 @@ void communicator::throw_if_shut_down() const {
                "Keep the runtime alive, and MPI initialised, while communicators are used");
 }
 
-void communicator::throw_if_ended() {
+// Why an operation cannot be issued; a failure that nobody has been told of is told once.
+void communicator::throw_why() {
   throw_if_shut_down();
   if (m_broken) throw error(*m_broken);
-  m_carriers.check();
-  if (m_untold) {
-    const error_info info = *m_untold;
-    m_untold.reset();
-    throw error(info);
-  }
+  const error_info info = *m_untold;
+  m_untold.reset();
+  throw error(info);
 }
 
 issue_result communicator::issue(const sucl_operation& record, const layouts& shape, bool ready,
@@ -156,7 +154,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
 }
 
 // Tells observers of what is done so far; gives up the lock meanwhile.
-void communicator::deliver_done(std::unique_lock<std::mutex>& lock) {
+void communicator::deliver_done(std::unique_lock<biased_mutex>& lock) {
   while (!m_done.empty()) {
     std::vector<node*> finished;
     finished.swap(m_done);
@@ -324,7 +322,7 @@ void communicator::progress_others() {
   if (!m_flight.empty() || !m_waiting.empty()) progress_locked(lock, nullptr, true);
 }
 
-bool communicator::progress_locked(std::unique_lock<std::mutex>& lock, int* finished,
+bool communicator::progress_locked(std::unique_lock<biased_mutex>& lock, int* finished,
                                    bool may_enter) {
   if (may_enter) {
     pump();

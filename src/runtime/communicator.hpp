@@ -5,6 +5,7 @@
 /// A communicator without SYCL: issue order, progress, completion.
 #pragma once
 
+#include "runtime/biased_mutex.hpp"
 #include "runtime/carriers.hpp"
 #include "runtime/compile_request.hpp"
 #include "runtime/layers/validate.hpp"
@@ -25,6 +26,7 @@ namespace sucl::core {
 
 class process;
 struct level_queue;
+struct prepared_run;
 
 /// A counted reference to an issued operation.
 class ticket {
@@ -91,7 +93,9 @@ struct device_services {
 struct repeated_call {
   sucl_operation record{};       ///< normalised; arrays must stay
   const carrier* via = nullptr;  ///< null: it has not run yet
-  std::uint64_t tables = 0;      ///< as of which use_table()
+  std::uint64_t era = 0;         ///< what is known of it holds while the communicator's is the same
+  /// How it runs where that is worked out; not asked for before it is repeated.
+  std::optional<std::shared_ptr<prepared_run>> prepared;
 };
 
 /// The issue queue of one communicator.
@@ -253,24 +257,33 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   sucl_group* split_group(int colour, int key);
   std::shared_ptr<communicator> make_part(int colour, int key);
   void drain_streams();
-  void deliver_done(std::unique_lock<std::mutex>& lock);
+  void deliver_done(std::unique_lock<biased_mutex>& lock);
   bool test(node& n);
   void finish(node& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
   bool may_run(node& n);
   void throw_if_shut_down() const;
-  bool progress_locked(std::unique_lock<std::mutex>& lock, int* finished, bool may_enter);
+  bool progress_locked(std::unique_lock<biased_mutex>& lock, int* finished, bool may_enter);
   void progress_others();
-  void throw_if_ended();
-  void wait_for_direct(std::unique_lock<std::mutex>& lock);
+  void throw_if_ended() {
+    if (m_ended.load(std::memory_order_acquire) || m_broken || m_untold) throw_why();
+    m_carriers.check();
+  }
+  void throw_why();
+  void wait_for_direct(std::unique_lock<biased_mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;
-  bool knows(const repeated_call& call) const;
+  // Whether a call may go past the queue to who carried it last time.
+  bool knows(const repeated_call& call) const {
+    return call.via && call.era == m_era && m_waiting.empty() && m_flight.empty() &&
+           !m_direct.load(std::memory_order_relaxed);
+  }
+  void repeat(repeated_call& call, std::unique_lock<biased_mutex>& lock);
   void remember(const sucl_operation& asked, const repeated_call& call);
   void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked,
            repeated_call* kept);
   bool needs_progress_beside(const carrier& c) const;
   void run_directly(sucl_operation& record, const layouts& shape, const carrier& c,
-                    std::unique_lock<std::mutex>& lock);
+                    std::unique_lock<biased_mutex>& lock);
   void run_as_it_is(const sucl_operation& direct, const carrier& c);
   void run_packed(const sucl_operation& direct, const layouts& shape, const carrier& c);
   void deliver(std::vector<node*>& done);
@@ -296,8 +309,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
   staging m_staging;
 
-  std::mutex m_mail;   ///< taken before m_mutex, never after it
-  std::mutex m_mutex;  ///< guards what follows, and every call into backends
+  std::mutex m_mail;     ///< taken before m_mutex, never after it
+  biased_mutex m_mutex;  ///< guards what follows, and every call into backends
   std::vector<std::unique_ptr<node>> m_nodes;
   std::vector<node*> m_free;
   std::deque<node*> m_waiting;        ///< issued, not posted; in order
@@ -311,7 +324,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   };
   static std::size_t place_of(const sucl_operation& asked);
   std::array<known_call, 16> m_known;  ///< blocking calls, by a hash
-  std::uint64_t m_tables = 1;          ///< how many there have been; use_table()
+  std::uint64_t m_era = 1;             ///< changes with the tuning table and with memory
   std::uint64_t m_collectives = 0;     ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;  ///< why nothing works any more

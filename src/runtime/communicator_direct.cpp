@@ -65,12 +65,7 @@ void communicator::use_table(std::shared_ptr<const tune::table> table) {
   m_pace = tuned_pace(table.get());
   m_tuned = std::move(table);
   m_known = {};
-  ++m_tables;
-}
-
-// Whether a call may go past the queue to who carried it last time.
-bool communicator::knows(const repeated_call& call) const {
-  return call.via && call.tables == m_tables && m_waiting.empty() && m_flight.empty() && !m_direct;
+  ++m_era;
 }
 
 bool communicator::run_again(const sucl_operation& asked) {
@@ -80,9 +75,21 @@ bool communicator::run_again(const sucl_operation& asked) {
   if (known.arrays.empty() ? !same(known.asked, asked)
                            : !same_with_arrays(known.asked, asked, size()))
     return false;
-  throw_if_ended();
-  run_directly(known.call.record, no_layouts, *known.call.via, lock);
+  repeat(known.call, lock);
   return true;
+}
+
+// What is under way at once if peers are near does not give the lock away.
+void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& lock) {
+  throw_if_ended();
+  m_mutex.favour();
+  if (!call.prepared) {
+    call.record.sequence = m_collectives + 1;  // says which memory it may be on
+    call.prepared = prepare_run(call.via->via, call.record);
+  }
+  if (!*call.prepared || !run_at_once(call.via->via, **call.prepared))
+    return run_directly(call.record, no_layouts, *call.via, lock);
+  m_collectives_posted = number(call.record.kind);
 }
 
 void communicator::remember(const sucl_operation& asked, const repeated_call& call) {
@@ -95,10 +102,7 @@ void communicator::remember(const sucl_operation& asked, const repeated_call& ca
 
 void communicator::run_again(repeated_call& call) {
   std::unique_lock lock(m_mutex);
-  if (knows(call)) {
-    throw_if_ended();
-    return run_directly(call.record, no_layouts, *call.via, lock);
-  }
+  if (knows(call)) return repeat(call, lock);
   lock.unlock();
   run(call.record, no_layouts, nullptr, &call);
 }
@@ -130,8 +134,8 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
         lock.lock();
         return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       }
-      if (asked) remember(*asked, {record, &c, m_tables});
-      if (kept) kept->via = &c, kept->tables = m_tables;
+      if (asked) remember(*asked, {record, &c, m_era, {}});
+      if (kept) kept->via = &c, kept->era = m_era, kept->prepared.reset();
       return run_directly(direct, shape, c, lock);
     }
   }
@@ -142,7 +146,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
 // Lets the backend block in this thread, which is the fastest way through an MPI library. `direct`
 // stays as it is meanwhile: nobody else changes what is known.
 void communicator::run_directly(sucl_operation& direct, const layouts& shape, const carrier& c,
-                                std::unique_lock<std::mutex>& lock) {
+                                std::unique_lock<biased_mutex>& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
   direct.sequence = number(direct.kind);
   direct.tag = encode_form(true);

@@ -18,7 +18,7 @@
 namespace sucl::core {
 
 // Until no caller is inside a backend.
-void communicator::wait_for_direct(std::unique_lock<std::mutex>& lock) {
+void communicator::wait_for_direct(std::unique_lock<biased_mutex>& lock) {
   while (m_direct) {
     lock.unlock();
     sched_yield();
@@ -52,6 +52,7 @@ void* communicator::allocate(std::uint64_t bytes) {
   const sucl_region region = make_mapped(m_carriers.lender(), rank(), bytes);
   lock.lock();
   wait_for_direct(lock);
+  ++m_era;
   add_mapped(m_carriers.plans(), region, number, sequence);
   if (m_carriers.messages().table) add_message_memory(m_carriers.messages(), region, number);
   return region.base;
@@ -63,6 +64,7 @@ void communicator::deallocate(void* memory) {
   const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
                                   [&](const auto& known) { return known.get() == memory; });
   if (plain != m_plain.end()) return void(m_plain.erase(plain));
+  ++m_era;
   if (m_carriers.kernels().table && kernels_of(m_carriers.kernels()).memory().remove(memory))
     return;
   if (m_carriers.messages().table) remove_message_memory(m_carriers.messages(), memory);

@@ -92,5 +92,33 @@ TEST_F(repeated, memory_that_all_ranks_reach) {
   }
 }
 
+// What was prepared when there was no such memory is what ranks do that start anew.
+TEST_F(repeated, before_and_after_memory_that_all_ranks_reach) {
+  constexpr std::size_t n = 1000;
+  auto comm = j.world.dup();
+  std::vector<int> in(n, rank), out(n), other(n);
+  auto kept = comm.persistent().allreduce(in.data(), out.data(), n, op::sum);
+  const auto rounds = [&] {
+    for (int round = 0; round < 5; ++round) {
+      std::fill(out.begin(), out.end(), -1);
+      if (rank % 2) {
+        comm.blocking().allreduce(in.data(), other.data(), n, op::sum);
+        out = other;
+      } else {
+        kept.run();
+      }
+      ASSERT_EQ(out, std::vector<int>(n, size * (size - 1) / 2));
+      std::vector<int> fresh(n);
+      if (rank % 2 == 0) comm.blocking().allreduce(in.data(), fresh.data(), n, op::sum);
+      if (rank % 2) kept.run();
+    }
+  };
+  rounds();
+  int* memory = comm.allocate<int>(n);
+  rounds();
+  comm.deallocate(memory);
+  rounds();
+}
+
 }  // namespace
 }  // namespace sucl::testing

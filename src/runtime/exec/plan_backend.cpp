@@ -149,6 +149,14 @@ void remove_compiled(const channel& plans, std::uint64_t number) {
   of(plans.comm).remove_compiled(number);
 }
 
+std::shared_ptr<prepared_run> prepare_run(const channel& plans, const sucl_operation& o) {
+  return plans.table == &plan_backend() ? of(plans.comm).prepare(o) : nullptr;
+}
+
+bool run_at_once(const channel& plans, const prepared_run& p) {
+  return of(plans.comm).run_at_once(p);
+}
+
 bool can_read(const channel& memory, int size) {
   if (!memory.table->memory_read) return false;
   // Reading nothing asks whether anything may be read.

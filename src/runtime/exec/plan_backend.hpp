@@ -56,6 +56,15 @@ void lend_scratch(const channel& lender, int rank, int size, compiled_code& code
 void add_compiled(const channel& plans, std::uint64_t number, std::unique_ptr<compiled_code> code);
 void remove_compiled(const channel& plans, std::uint64_t number);
 
+struct prepared_run;
+/// Works out what running an operation over and over on the same memory needs; null where it cannot
+/// be known before, or where the channel is not one of plans. Holds until retune(), add_mapped() or
+/// remove_mapped().
+std::shared_ptr<prepared_run> prepare_run(const channel& plans, const sucl_operation& o);
+/// Runs it, if nothing else is under way and peers are near. Otherwise the same operation must be
+/// posted next: it goes on where this has ended.
+bool run_at_once(const channel& plans, const prepared_run& p);
+
 /// Memory that all ranks of such a channel reach: operations on it need no copies. `lender` is the
 /// channel below. Collective; blocks, and touches nothing that operations use.
 sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes);

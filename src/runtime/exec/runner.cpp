@@ -4,10 +4,11 @@
 
 #include "base/error.hpp"
 #include "runtime/core_services.hpp"
+#include "runtime/exec/looks.hpp"
 #include "runtime/operation.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -17,25 +18,6 @@ using action = step::action;
 // Looks at what is not there before the processor is given away, some ten nanoseconds each: some
 // microseconds where there is a processor for each rank, none to speak of where the peer needs it.
 constexpr int patience = 500, patience_in_a_crowd = 10;
-
-// Looks without a pause between them. A pause takes as long as a word needs from core to core, on
-// some processors as 140 cycles, and small messages come before it would be over.
-constexpr int eager_looks = 100;
-
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-// Short copies, which are most, without a call.
-inline void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
-  switch (bytes) {
-    case 4: std::memcpy(to, from, 4); return;
-    case 8: std::memcpy(to, from, 8); return;
-    default: std::memcpy(to, from, bytes);
-  }
-}
 
 }  // namespace
 
@@ -160,10 +142,10 @@ void runner::start_compiled(execution& e) {
 
 // ---- runs
 
-// Whether every rank of the node has finished the run that had this one's scratch before.
-bool runner::may_begin(std::uint64_t number, const execution& e) {
+// Looks at the ranks that have not been heard of for long. Afterwards `m_sure` is up to date.
+bool runner::find_out(std::uint64_t number, const compiled_code* own) {
   std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
-  if (e.own) before = std::max(before, e.own->last_run[e.own->starts % compiled_code::copies]);
+  if (own) before = std::max(before, own->last_run[own->starts % compiled_code::copies]);
   if (before + m_memory.slots() <= m_sure) return true;
   std::uint64_t least = ~std::uint64_t{0};
   for (const int r : m_neighbours) {
@@ -184,17 +166,18 @@ bool runner::begin_next() {
   if (m_begun - m_retired == window) return false;
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
-  if (!may_begin(number, *owner)) return false;
+  if (!may_begin(number, owner->own)) return false;
   if (owner->started == owner->how->slices) return false;  // its announcement is under way
   run& r = m_runs[number % window];
   r.owner = owner;
   r.code = &owner->how->of(owner->started);
   r.number = number;
   r.shift = owner->started * owner->how->slice_bytes;
-  r.slot = static_cast<std::uint32_t>(number % m_memory.slots());
+  r.slot = m_memory.slot_of(number);
   r.scratch = m_memory.scratch(r.slot, r.code->scratch_bytes <= shared_memory::inline_bytes);
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
+  r.at[0] = std::exchange(m_ahead, 0);
   if (r.code->posts)
     for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.posted[c].clear();
   m_begun = number;
@@ -217,7 +200,7 @@ void runner::next_in_queue() {
   m_head = 0;
 }
 
-inline std::byte* runner::address(const run& r, const operand& o) const {
+std::byte* runner::address(const run& r, const operand& o) const {
   if (o.where == plan::space::scratch) return r.scratch[o.rank] + o.offset;
   const execution& q = *r.owner;
   const bool sends = o.where == plan::space::send;
@@ -248,14 +231,17 @@ std::uint64_t runner::length(const run& r, const operand& o) const {
   return bytes > before ? bytes - before : 0;
 }
 
+// The root of a scatter in place keeps its block where it lies.
+bool runner::keeps_block(const execution& e, const step& s) {
+  return s.own_block && (e.what.flags & SUCL_FLAG_IN_PLACE) &&
+         e.announcing == execution::notice::none &&
+         (e.what.kind == SUCL_KIND_SCATTER || e.what.kind == SUCL_KIND_SCATTERV);
+}
+
 inline void runner::copy(const run& r, const step& s) {
   const execution& q = *r.owner;
   const operand& source = r.code->sources[s.first];
-  // The root of a scatter in place keeps its block where it lies.
-  if (s.own_block && (q.what.flags & SUCL_FLAG_IN_PLACE) &&
-      q.announcing == execution::notice::none &&
-      (q.what.kind == SUCL_KIND_SCATTER || q.what.kind == SUCL_KIND_SCATTERV))
-    return;
+  if (keeps_block(q, s)) return;
   std::uint64_t bytes = s.bytes;
   if (q.how->clipped) {
     bytes = std::min({bytes, length(r, s.to), length(r, source)});
@@ -282,15 +268,9 @@ inline void runner::fold(const run& r, const step& s) const {
 }
 
 inline bool runner::wait(run& r, const step& s, int looks) {
-  const auto word = m_memory.at(r.slot, s.peer, s.channel);
-  const std::uint64_t wanted = value_of(r, s.value);
-  for (int look = 0; word.load(std::memory_order_acquire) < wanted; ++look) {
-    if (look >= looks) return false;
-    if (look >= eager_looks) relax();
-  }
-  // Whoever is in this run has finished those that are out of its window.
-  auto& known = m_known[static_cast<std::size_t>(s.peer)];
-  if (r.number > window) known = std::max(known, r.number - window);
+  if (!look(m_memory.at(r.slot, s.peer, s.channel), value_of(r.number, s.value), looks))
+    return false;
+  note_alive(s.peer, r.number);
   return true;
 }
 
@@ -349,7 +329,8 @@ bool runner::advance_channel(run& r, std::uint32_t channel, int looks) {
       case action::copy: copy(r, s); break;
       case action::fold: fold(r, s); break;
       case action::signal:
-        m_memory.at(r.slot, m_rank, channel).store(value_of(r, s.value), std::memory_order_release);
+        m_memory.at(r.slot, m_rank, channel)
+            .store(value_of(r.number, s.value), std::memory_order_release);
         break;
       case action::wait:
         if (!wait(r, s, looks)) return false;
@@ -374,9 +355,8 @@ bool runner::advance(run& r, int looks) {
 }
 
 void runner::retire() {
-  ++m_retired;
+  note_retired();
   execution* owner = m_runs[m_retired % window].owner;
-  m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
   if (owner->announcing == execution::notice::none) {
     if (owner->reading) note_trouble(*owner);
     ++owner->finished;

@@ -7,12 +7,14 @@
 
 #include "runtime/exec/compiled.hpp"
 #include "runtime/exec/fold.hpp"
+#include "runtime/exec/prepared.hpp"
 #include "runtime/exec/publish.hpp"
 #include "runtime/exec/shapes.hpp"
 #include "runtime/exec/shared.hpp"
 
 #include <sucl/error.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -82,6 +84,12 @@ class runner {
   /// Runs until the request is done, but gives up waiting when it takes long: then other work
   /// of the process has to go on.
   void finish(execution* r);
+  /// Works out what running an operation over and over on the same memory needs; null where it
+  /// cannot be known before.
+  std::shared_ptr<prepared_run> prepare(const sucl_operation& o);
+  /// Runs it, if nothing else is under way and peers are near. Otherwise the same operation must be
+  /// started next: it goes on where this has ended.
+  bool run_at_once(const prepared_run& p);
   /// Takes memory over that operations of a higher sequence number may be on. The same on every
   /// rank.
   void add(const mapped_memory& m, std::uint64_t sequence);
@@ -148,7 +156,14 @@ class runner {
             std::uint64_t bytes) const;
   void note_trouble(execution& e) const;
   bool all_mapped(execution& e, const program& code) const;
-  bool may_begin(std::uint64_t number, const execution& e);
+  // Whether every rank of the node has finished the run that had this one's scratch before.
+  bool may_begin(std::uint64_t number, const compiled_code* own) {
+    return (!own && number <= m_sure) || find_out(number, own);
+  }
+  bool find_out(std::uint64_t number, const compiled_code* own);
+  void bind(execution& e, std::uint32_t slot, prepared_run& p) const;
+  static void raise(const bound_step& s, const void* const* from, std::uint64_t value);
+  bool take(const prepared_run& p, const bound_step& s, std::uint64_t number);
   bool advance(run& r, int looks);
   bool advance_channel(run& r, std::uint32_t channel, int looks);
   bool wait(run& r, const step& s, int looks);
@@ -157,11 +172,21 @@ class runner {
   bool landed(const transfer& t) const;
   std::byte* address(const run& r, const operand& o) const;
   std::uint64_t length(const run& r, const operand& o) const;
+  static bool keeps_block(const execution& e, const step& s);
   void copy(const run& r, const step& s);
   void fold(const run& r, const step& s) const;
   void retire();
-  static std::uint64_t value_of(const run& r, std::uint64_t signal) {
-    return r.number << 16 | signal;
+  static std::uint64_t value_of(std::uint64_t run, std::uint64_t signal) {
+    return run << 16 | signal;
+  }
+  // Whoever is in a run has finished those that are out of its window.
+  void note_alive(std::int32_t peer, std::uint64_t run) {
+    auto& known = m_known[static_cast<std::size_t>(peer)];
+    if (run > window) known = std::max(known, run - window);
+  }
+  void note_retired() {
+    ++m_retired;
+    m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
   }
 
   // Ended with the runner, also if its making fails.
@@ -198,6 +223,7 @@ class runner {
   std::array<run, window> m_runs{};
   std::uint64_t m_begun = 0;           ///< number of the last run that has begun
   std::uint64_t m_retired = 0;         ///< and of the last one that is over, with all before it
+  std::uint32_t m_ahead = 0;           ///< steps that run_at_once() has taken of the next run
   std::uint64_t m_steps = 0;           ///< taken so far: whether something moves
   std::uint64_t m_sure = 0;            ///< runs up to this number may begin
   std::vector<std::uint64_t> m_known;  ///< by rank: it has finished the runs up to here

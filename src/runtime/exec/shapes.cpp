@@ -66,7 +66,9 @@ const std::vector<tuning_row>& default_tuning() {
   constexpr base::range two{2, 2}, more{3, any_size};
   static const std::vector<tuning_row> rows = [&] {
     std::vector<tuning_row> all{
-        {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", 1 * MiB, {}},
+        // To one other rank a copy through scratch is over before that one could have read.
+        {SUCL_KIND_BROADCAST, reach::read, {32 * KiB, 1 * MiB - 1}, "read_one_shot", MiB, {}, two},
+        {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", MiB, {}, more},
         {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
         {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
         {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},

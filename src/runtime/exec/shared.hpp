@@ -16,7 +16,7 @@ namespace sucl::core {
 
 /// Sizes of the shared memory. The same on every rank.
 struct sharing {
-  std::uint32_t slots = 4;                              ///< runs that may have scratch at once
+  std::uint32_t slots = 4;  ///< runs that may have scratch at once, a power of two
   std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run
 };
 
@@ -40,14 +40,22 @@ class shared_memory {
   /// Whether the part of every rank of this node is within reach.
   bool complete() const { return m_complete; }
   std::uint32_t slots() const { return m_how.slots; }
+  /// The slot of a run.
+  std::uint32_t slot_of(std::uint64_t run) const {
+    return static_cast<std::uint32_t>(run) & (m_how.slots - 1);
+  }
   std::uint64_t slot_bytes() const { return m_how.slot_bytes; }
 
   using word = std::atomic_ref<std::uint64_t>;
   /// The word of a channel of a rank in a slot.
   word at(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
+    return word(*place(slot, rank, channel));
+  }
+  /// Where it lies.
+  std::uint64_t* place(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
     std::byte* words = m_words[slot * m_size + static_cast<std::uint32_t>(rank)];
     if (channel > 0) words += first_bytes + (channel - 1) * line;
-    return word(*reinterpret_cast<std::uint64_t*>(words));
+    return reinterpret_cast<std::uint64_t*>(words);
   }
   /// The number of the last run that a rank has finished, and all before it.
   word finished(std::int32_t rank) const {

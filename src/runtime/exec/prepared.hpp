@@ -1,0 +1,39 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// An operation that is run over and over, with everything worked out.
+#pragma once
+
+#include "runtime/exec/fold.hpp"
+#include "runtime/exec/program.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace sucl::core {
+
+/// A step whose memory is known.
+struct bound_step {
+  step::action what = step::action::copy;
+  bool publishes = false;  ///< a copy that is long enough for it to matter
+  std::int32_t peer = -1;  ///< of a wait
+  std::uint32_t sources = 0;
+  std::uint64_t value = 0;  ///< of a signal or a wait, beside the run's number
+  std::uint64_t size = 0;   ///< bytes of a copy, or that a signal takes along; elements of a fold
+  std::byte* to = nullptr;
+  std::uint64_t* word = nullptr;  ///< of a signal or a wait
+  std::size_t first = 0;          ///< of prepared_run::sources
+};
+
+/// One slice on one channel, on the same memory each time: the steps for every slot of the shared
+/// memory. Holds while no tuning table is changed, and no memory made known or forgotten.
+struct prepared_run {
+  fold_function fold = nullptr;
+  std::size_t length = 0;         ///< steps of a slot
+  std::vector<bound_step> steps;  ///< of all slots, one after the other
+  std::vector<const void*> sources;
+};
+
+}  // namespace sucl::core
