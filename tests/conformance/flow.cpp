@@ -305,8 +305,10 @@ std::string compare(const test_case& c, const flow& f, const images& before,
   for (size_t i = 0; i < recv.size() / e.size; ++i) {
     const std::byte* is = &recv[i * e.size];
     const std::byte* must = &wanted[i * e.size];
-    const bool same =
-        result[i] ? reference::same(e, c.op(), is, must) : std::equal(is, is + e.size, must);
+    bool same = std::equal(is, is + e.size, must);
+    if (!same && result[i])
+      same = reference::same(e, c.op(), is, must) ||
+             (c.divides_first && c.op() == op::avg && reference::a_subnormal_apart(e, is, must));
     if (!same) return difference(result[i] ? "receive" : "unused receive", c, i, is, must);
   }
   return {};

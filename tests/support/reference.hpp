@@ -381,6 +381,22 @@ inline bool same(element e, op o, const std::byte* a, const std::byte* b) {
   });
 }
 
+/// Whether two 16-bit floats differ by the least subnormal number at most: what dividing each of two
+/// numbers before they are added costs, and not after.
+inline bool a_subnormal_apart(element e, const std::byte* a, const std::byte* b) {
+  return with_type(e.t, [&](auto* null) {
+    using T = std::remove_pointer_t<decltype(null)>;
+    if constexpr (is_narrow<T>) {
+      T x, y;
+      std::memcpy(static_cast<void*>(&x), a, sizeof(T));
+      std::memcpy(static_cast<void*>(&y), b, sizeof(T));
+      const double least = std::is_same_v<T, fp16> ? 0x1p-24 : 0x1p-133;
+      return std::abs(static_cast<double>(widened(x)) - static_cast<double>(widened(y))) <= least;
+    }
+    return false;
+  });
+}
+
 /// An element for people; opaque ones in hexadecimal.
 inline std::string text(element e, op o, const std::byte* at) {
   const auto number = [](long double v) {
