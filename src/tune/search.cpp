@@ -52,9 +52,10 @@ constexpr double budget_of_rank = 8e3;
 // times more channels than were simulated, of which there must be so many.
 constexpr double largest_finalist = 2.2e5;
 constexpr double largest_of_rank = 800;
-// Parts of the budget for all finalists, and for one of them.
+// Parts of the budget for all finalists, for one of them, and for changes of the best one.
 constexpr double all_finalists = 1.5;
 constexpr double dearest_finalist = 1.2;
+constexpr double polishing = 0.5;
 constexpr std::size_t finalists_abreast = 2;
 constexpr int farthest = 8;
 constexpr int least_fitted = 4;
@@ -311,18 +312,33 @@ class searcher {
     polish();
   }
 
-  // The best one in twice and half as many channels.
+  // The best one with one parameter changed, as long as that helps. Most are given up early.
   void polish() {
-    const found seed = m_result.best[0];
-    std::vector<trial> trials;
-    for (const int depth : {seed.how.pipeline * 2, seed.how.pipeline / 2}) {
-      const double instructions =
-          static_cast<double>(seed.instructions) / seed.how.pipeline * depth;
-      if (seed.how.pipeline >= first_channels && instructions <= most_instructions() &&
-          depth <= depths[std::size(depths) - 1] && can_take(seed.how, depth))
-        trials.push_back({in_channels(seed.how, depth), dearest_finalist * m_budget, seed.seconds});
+    double left = polishing * m_budget;
+    for (double before = unlimited; best() < before && left > 0;) {
+      before = best();
+      const found seed = m_result.best[0];
+      std::vector<recipe> fresh;
+      for (const recipe& r : neighbours(seed.how, m_problem, m_machine))
+        if (!m_known.contains(plan::to_text(r)) &&
+            static_cast<double>(seed.instructions) / seed.how.pipeline * r.pipeline <=
+                most_instructions())
+          fresh.push_back(r);
+      left -= simulate_finalists(fresh, left);
     }
-    simulate(trials);
+  }
+
+  // A few at a time, each as far as it may be the best, until this much work is done. Returns it.
+  double simulate_finalists(const std::vector<recipe>& list, double most_work) {
+    double done = 0;
+    for (std::size_t next = 0; next < list.size() && done < most_work;) {
+      std::vector<trial> trials;
+      for (; next < list.size() && trials.size() < finalists_abreast; ++next)
+        trials.push_back({list[next], std::min(most_work - done, dearest_finalist * m_budget),
+                          most_seconds(best())});
+      for (const known& k : simulate(trials)) done += k.work;
+    }
+    return done;
   }
 
   // A family, and the number of channels to simulate next.
@@ -366,14 +382,7 @@ class searcher {
     std::vector<recipe> finalists;
     for (const int part : {1, 2})
       for (const promised& p : list) finalists.push_back(in_channels(p.how, p.how.pipeline / part));
-    double left = all_finalists * m_budget;
-    for (std::size_t next = 0; next < finalists.size() && left > 0;) {
-      std::vector<trial> trials;
-      for (; next < finalists.size() && trials.size() < finalists_abreast; ++next)
-        trials.push_back(
-            {finalists[next], std::min(left, dearest_finalist * m_budget), most_seconds(best())});
-      for (const known& k : simulate(trials)) left -= k.work;
-    }
+    simulate_finalists(finalists, all_finalists * m_budget);
     std::vector<trial> trials;
     for (const recipe& r : published_finalists())
       trials.push_back({r, unlimited, most_seconds(best())});
