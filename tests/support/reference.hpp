@@ -381,8 +381,8 @@ inline bool same(element e, op o, const std::byte* a, const std::byte* b) {
   });
 }
 
-/// Whether two 16-bit floats differ by the least subnormal number at most: what dividing each of two
-/// numbers before they are added costs, and not after.
+/// Whether two 16-bit floats differ by the least subnormal number at most: what dividing each of
+/// two numbers before they are added costs, and not after.
 inline bool a_subnormal_apart(element e, const std::byte* a, const std::byte* b) {
   return with_type(e.t, [&](auto* null) {
     using T = std::remove_pointer_t<decltype(null)>;
