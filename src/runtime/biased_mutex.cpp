@@ -54,7 +54,9 @@ void biased_mutex::own() noexcept {
 }
 
 void biased_mutex::grant() noexcept {
-  if (has_barrier()) m_favoured.store(m_last, std::memory_order_release);
+  if (!has_barrier()) return;
+  if (m_first == pthread_t{}) m_first = m_last;
+  if (m_first == m_last) m_favoured.store(m_last, std::memory_order_release);
 }
 
 }  // namespace sucl::core

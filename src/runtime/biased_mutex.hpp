@@ -12,11 +12,11 @@
 
 namespace sucl::core {
 
-/// A mutex that may favour a thread: that one locks and unlocks it by plain stores, where a locked
-/// instruction would wait until flags that it has just stored for other processes have arrived.
-/// Another thread that wants it takes the favour away first, by a barrier on all processors
-/// (membarrier), which costs some microseconds. Biased locking, after Kawachiya, Koseki and
-/// Onodera, "Lock reservation", OOPSLA 2002. Not recursive.
+/// A mutex that may favour one thread, always the same: that one locks and unlocks it by plain
+/// stores, where a locked instruction would wait until flags that it has just stored for other
+/// processes have arrived. Another thread that wants it takes the favour away first, by a barrier
+/// on all processors (membarrier), which costs some microseconds. Biased locking, after Kawachiya,
+/// Koseki and Onodera, "Lock reservation", OOPSLA 2002. Not recursive.
 class biased_mutex {
  public:
   biased_mutex() = default;
@@ -34,9 +34,15 @@ class biased_mutex {
   }
 
   /// The thread that has it locked does something that is worth a favour. It is granted after many
-  /// of them in which no other thread has locked it; never where the system has no such barrier.
+  /// of them in which no other thread has locked it; never where the system has no such barrier,
+  /// nor to another thread than the first that got it.
   void favour() noexcept {
-    if (m_by_mutex && ++m_merits == enough) grant();
+    if (m_by_mutex && m_merits < enough && ++m_merits == enough) grant();
+  }
+
+  /// Whether the calling thread is favoured now.
+  bool favours_me() const noexcept {
+    return m_favoured.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
@@ -44,11 +50,10 @@ class biased_mutex {
   static constexpr int enough = 256;
 
   bool enter() noexcept {
-    const pthread_t self = pthread_self();
-    if (m_favoured.load(std::memory_order_relaxed) != self) return false;
+    if (!favours_me()) return false;
     m_inside.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // with the barrier of revoke()
-    if (m_favoured.load(std::memory_order_acquire) == self) return true;
+    if (m_favoured.load(std::memory_order_acquire) == pthread_self()) return true;
     m_inside.store(false, std::memory_order_release);
     return false;
   }
@@ -59,10 +64,13 @@ class biased_mutex {
   void revoke() noexcept;
 
   std::atomic<pthread_t> m_favoured{};  ///< changed by who has m_mutex
-  std::atomic<bool> m_inside{false};    ///< the favoured thread has it
-  bool m_by_mutex = false;              ///< who has it has m_mutex
+  /// The favoured thread has it. Only one thread may ever write this: it may have been stopped
+  /// before its store, and lost the favour meanwhile.
+  std::atomic<bool> m_inside{false};
+  bool m_by_mutex = false;  ///< who has it has m_mutex
   int m_merits = 0;
-  pthread_t m_last{};  ///< who had m_mutex last
+  pthread_t m_last{};   ///< who had m_mutex last
+  pthread_t m_first{};  ///< who was favoured first
   std::mutex m_mutex;
 };
 

@@ -30,7 +30,7 @@ struct found {
 struct search_options {
   int keep = 5;  ///< how many to return
   /// Work of the simulator in all (sim::prediction::work), a measure of time that is the same
-  /// everywhere; 0: enough for half a second at 64 ranks and for seconds at thousands.
+  /// everywhere; 0: enough for about a second at 64 ranks and for seconds at thousands.
   double budget = 0;
   /// A best plan of more instructions is returned unverified.
   double most_verified = 6e6;

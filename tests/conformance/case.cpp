@@ -44,8 +44,6 @@ std::vector<std::string> list(factor f) {
   }
 }
 
-bool is_buffer(int m) { return m >= buffer_1d && m <= buffer_3d; }
-
 bool op_fits(const test_case& c) {
   if (!reduces(c.kind())) return c.op() == op::none;
   const bool prefix = c.kind() == kind::scan || c.kind() == kind::exscan;

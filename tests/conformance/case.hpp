@@ -38,6 +38,8 @@ enum memory {
   symmetric_memory  ///< of comm.allocate(); only where it is asked for
 };
 
+inline bool is_buffer(int m) { return m >= buffer_1d && m <= buffer_3d; }
+
 /// Which communicator.
 enum comm {
   world_comm,     ///< all ranks, out-of-order queue

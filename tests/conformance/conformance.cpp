@@ -216,8 +216,9 @@ class suite {
   // the one that it waits for. docs/sycl-implementations.md
   bool waits_in_a_lane([[maybe_unused]] const test_case& c) const {
 #ifdef SYCL_IMPLEMENTATION_ACPP
+    const int m = c.at[f_memory];
     const auto& queue = m_places[static_cast<std::size_t>(c.at[f_comm])].queue;
-    return !queue || !queue->get_device().is_gpu();
+    return (m == mixed_memory || is_buffer(m)) && (!queue || !queue->get_device().is_gpu());
 #else
     return false;
 #endif

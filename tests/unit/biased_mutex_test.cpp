@@ -45,6 +45,20 @@ TEST(biased_mutex, excludes_whoever_is_favoured) {
   EXPECT_EQ(count, 3 * rounds);
 }
 
+// A thread that was stopped just before it says that it is inside must not say so for another one.
+TEST(biased_mutex, only_one_thread_is_ever_favoured) {
+  biased_mutex m;
+  earn(m);
+  EXPECT_TRUE(m.favours_me());
+  std::thread([&] {
+    earn(m);
+    EXPECT_FALSE(m.favours_me());
+  }).join();
+  EXPECT_FALSE(m.favours_me());
+  earn(m);
+  EXPECT_TRUE(m.favours_me());
+}
+
 TEST(biased_mutex, a_favour_outlives_its_thread) {
   biased_mutex m;
   int value = 0;
