@@ -100,6 +100,7 @@ void communicator::fill(node& n, const sucl_operation& record, const layouts& sh
   n.record.sequence = number(record.kind);
   if (!is_point_to_point(record.kind)) n.record.tag = encode_form(blocking);
   n.shape = shape;
+  n.stand_in = nullptr;
   n.parts.assign(record.parts, record.parts + record.part_count);
   n.record.parts = n.parts.data();
   keep_arrays(n.record, size(), n.arrays);
@@ -218,9 +219,19 @@ void communicator::pump() {
   }
 }
 
+void communicator::replace_memory(node& n) const {
+  const bool sends = n.record.kind == SUCL_KIND_SEND;
+  if (sends)
+    n.record.send = n.stand_in;
+  else
+    n.record.recv = n.stand_in;
+  (sends ? n.record.send_memory : n.record.recv_memory) = m_staging.scratch_memory;
+}
+
 void communicator::post(node& n) {
   try {
     n.via = &m_carriers.choose(n.record, is_blocking(n.record));
+    if (n.stand_in) replace_memory(n);  // only now: the kind of memory may decide who carries it
     adaptation how = plan_adaptation(n.record, n.shape, *n.via->wires, m_staging);
     if (how.needed) {
       n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via, m_device.copier,

@@ -154,6 +154,13 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// once. `target` names the queue.
   void post_launch(const ticket& t, void* target) noexcept { post_on_stream(t, target); }
 
+  /// Whether device memory would go through scratch memory of the host on its way to whoever
+  /// carries a send or recv.
+  bool stages(const sucl_operation& message);
+  /// Takes memory of the host for a message in the place of its device memory, which the issuer
+  /// copies from, before the message is ready, or to, once it is done. Only before it is ready.
+  static void use_instead(const ticket& t, void* host) { t.get()->stand_in = host; }
+
   /// The operation may start. `send` and `recv`, unless null, replace the record's memory.
   void mark_ready(const ticket& t, const void* send, void* recv);
   /// The same where the memory is in the record already, or was written into node::parts.
@@ -251,6 +258,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void fill(node& n, const sucl_operation& record, const layouts& shape, bool blocking);
   void pump();
   void post(node& n);
+  void replace_memory(node& n) const;
   void post_as_it_is(node& n);
   bool orders_on_stream(const sucl_operation& record, const layouts& shape, const carrier& c);
   bool may_go_on_stream(const sucl_operation& record, const layouts& shape, const carrier& c);

@@ -52,6 +52,14 @@ bool communicator::launches(const sucl_operation& record) {
   return m_carriers.choose(record, false).launches;
 }
 
+bool communicator::stages(const sucl_operation& message) {
+  const std::lock_guard lock(m_mutex);
+  throw_if_ended();
+  const carrier& c = m_carriers.choose(message, false);
+  return !c.wires->of(message.kind, message.type, message.op, message.element_size)
+              .reaches(SUCL_MEMORY_DEVICE);
+}
+
 std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record,
                                                     const layouts& shape) {
   std::unique_lock lock(m_mutex);

@@ -44,7 +44,9 @@ struct node {
   sucl_operation record{};
   std::vector<std::uint64_t> arrays;  ///< copies of the caller's counts and displacements
   std::vector<sucl_operation> parts;
-  layouts shape;                 ///< where memory is not contiguous
+  layouts shape;  ///< where memory is not contiguous
+  /// Of a message: memory of the host that its issuer copies from and to the device's; null: none.
+  void* stand_in = nullptr;
   const carrier* via = nullptr;  ///< who carries it, once posted: as it is, or adapted
   sucl_request* request = nullptr;
   std::unique_ptr<adapted> pipeline;

@@ -10,7 +10,9 @@
 #include "base/library.hpp"
 #include "base/log.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 
 namespace sucl::glue {
@@ -22,6 +24,7 @@ namespace {
 [[gnu::constructor]] void ask_for_connections() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
 constexpr unsigned plain = 0;  // flags: wait for "greater or equal"; write with a fence
+constexpr int by_address = 4;  // hipMemcpyDefault
 
 /// The functions of the vendor. Their library is in the process with the SYCL runtime.
 struct stream_words {
@@ -30,15 +33,19 @@ struct stream_words {
   int (*cuda_write)(void*, std::uintptr_t, std::uint32_t, unsigned) = nullptr;
   int (*hip_wait)(void*, void*, std::uint32_t, unsigned, std::uint32_t) = nullptr;
   int (*hip_write)(void*, void*, std::uint32_t, unsigned) = nullptr;
+  int (*cuda_copy)(std::uintptr_t, std::uintptr_t, std::size_t, void*) = nullptr;
+  int (*hip_copy)(void*, const void*, std::size_t, int, void*) = nullptr;
 
   explicit stream_words(bool is_hip)
       : library(base::library::open(is_hip ? "libamdhip64.so" : "libcuda.so.1")) {
     if (is_hip) {
       hip_wait = library.symbol_as<decltype(hip_wait)>("hipStreamWaitValue32");
       hip_write = library.symbol_as<decltype(hip_write)>("hipStreamWriteValue32");
+      hip_copy = library.symbol_as<decltype(hip_copy)>("hipMemcpyAsync");
     } else {
       cuda_wait = library.symbol_as<decltype(cuda_wait)>("cuStreamWaitValue32_v2");
       cuda_write = library.symbol_as<decltype(cuda_write)>("cuStreamWriteValue32_v2");
+      cuda_copy = library.symbol_as<decltype(cuda_copy)>("cuMemcpyAsync");
     }
   }
 };
@@ -50,13 +57,20 @@ const stream_words& functions(bool is_hip) {
 
 void check(int result, const char* what) {
   if (result)
-    base::log(base::log_level::error, "sycl", "a stream cannot ", what, " the host: code ", result,
+    base::log(base::log_level::error, "sycl", "a stream cannot ", what, ": code ", result,
               " of the driver");
 }
 
 ::sycl::queue in_order(const ::sycl::queue& like) {
   return ::sycl::queue{like.get_context(), like.get_device(), ::sycl::property::queue::in_order()};
 }
+
+[[noreturn]] void out_of_memory() {
+  base::fail(errc::out_of_memory, "no host memory that the device reaches",
+             "Wait for earlier operations before issuing so many");
+}
+
+constexpr std::size_t least_loan = 4096;
 
 }  // namespace
 
@@ -76,9 +90,7 @@ gates::word gates::take() {
   const std::lock_guard lock(m_mutex);
   if (m_unused.empty()) {
     auto* words = static_cast<std::uint32_t*>(m_memory.take(page * sizeof(std::uint32_t)));
-    if (!words)
-      base::fail(errc::out_of_memory, "no host memory that the device reaches",
-                 "Wait for earlier operations before issuing so many");
+    if (!words) out_of_memory();
     for (std::size_t i = 0; i < page; ++i) {
       words[i] = 0;
       m_unused.push_back(words + i);
@@ -107,7 +119,7 @@ void gates::set_on(void* stream, const word& w) const {
   const auto place = reinterpret_cast<std::uintptr_t>(w.place);
   check(m_is_hip ? f.hip_write(stream, w.place, w.value, plain)
                  : f.cuda_write(stream, place, w.value, plain),
-        "tell");
+        "tell the host");
 }
 
 void gates::wait_on(void* stream, const word& w) const {
@@ -115,7 +127,34 @@ void gates::wait_on(void* stream, const word& w) const {
   const auto place = reinterpret_cast<std::uintptr_t>(w.place);
   check(m_is_hip ? f.hip_wait(stream, w.place, w.value, plain, ~0u)
                  : f.cuda_wait(stream, place, w.value, plain),
-        "wait for");
+        "wait for the host");
+}
+
+void gates::copy_on(void* stream, void* to, const void* from, std::size_t bytes) const {
+  const auto& f = functions(m_is_hip);
+  check(m_is_hip ? f.hip_copy(to, from, bytes, by_address, stream)
+                 : f.cuda_copy(reinterpret_cast<std::uintptr_t>(to),
+                               reinterpret_cast<std::uintptr_t>(from), bytes, stream),
+        "copy");
+}
+
+gates::loan gates::borrow(std::size_t bytes) {
+  const std::size_t unit = std::max(least_loan, std::bit_ceil(bytes) / 8);
+  const std::size_t size = (bytes + unit - 1) / unit * unit;
+  {
+    const std::lock_guard lock(m_mutex);
+    for (auto [one, last] = m_loans.equal_range(size); one != last; ++one) {
+      loan& l = one->second;
+      if (!is_set(l.over)) continue;
+      ++l.over.value;
+      return l;
+    }
+  }
+  loan fresh{static_cast<std::byte*>(m_memory.take(size)), take()};
+  if (!fresh.memory) out_of_memory();
+  const std::lock_guard lock(m_mutex);
+  m_loans.emplace(size, fresh);
+  return fresh;
 }
 
 ::sycl::queue gates::departures() {

@@ -3,15 +3,17 @@
 
 /// @file
 /// Commands that tell the host, and wait for it, without a thread: the stream itself writes and
-/// awaits words of memory. For AdaptiveCpp on CUDA and HIP devices, where a command that waited in
-/// its own thread would stop everything else that the runtime is to enqueue.
+/// awaits words of memory, and copies. For AdaptiveCpp on CUDA and HIP devices, where a command
+/// that waited in its own thread would stop everything else that the runtime is to enqueue.
 #pragma once
 
 #include "sycl/implementation.hpp"
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -41,6 +43,15 @@ class gates {
   /// Enqueue it on a native stream: set when the stream gets there; wait there until it is set.
   void set_on(void* stream, const word& w) const;
   void wait_on(void* stream, const word& w) const;
+  /// Enqueues a copy between device memory and host memory that the device reaches.
+  void copy_on(void* stream, void* to, const void* from, std::size_t bytes) const;
+
+  /// Host memory that the device reaches, on loan until its word is set.
+  struct loan {
+    std::byte* memory = nullptr;
+    word over;
+  };
+  loan borrow(std::size_t bytes);
 
   /// In-order queues of the communicator's own: for commands that wait for the program's, and for
   /// those that wait for the host, several because these may end in any order.
@@ -58,6 +69,7 @@ class gates {
   std::size_t m_next = 0;
   std::mutex m_mutex;
   std::vector<std::uint32_t*> m_unused;
+  std::multimap<std::size_t, loan> m_loans;  ///< by their bytes
 };
 
 }  // namespace sucl::glue

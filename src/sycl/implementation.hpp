@@ -105,6 +105,7 @@ struct buffer_use {
   bool writes = false;
   bool discards = false;  ///< all of it is overwritten
   buffer_place place;
+  ::sycl::range<3> shape{1, 1, 1};  ///< of the program's buffer; the last of them in bytes
 };
 
 /// Where kernels and steps go, one after the other, and the last one's event: what the `target` of

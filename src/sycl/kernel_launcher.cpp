@@ -80,6 +80,29 @@ template <class Kernel>
   });
 }
 
+// The same for a message, or a send and a recv, of which each has its memory in a buffer or none.
+::sycl::event submit_buffers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
+                             const events& deps, const kernels::message_job& job,
+                             const buffer_list& buffers) {
+  std::size_t send_start = 0, recv_start = 0;
+  for (const auto& use : buffers) (use.place.is_send ? send_start : recv_start) = use.place.start;
+  return queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    const ::sycl::local_accessor<kernels::message_board, 1> board(::sycl::range<1>(1), h);
+    h.parallel_for(range, [=, held = held_buffers(buffers, h)](::sycl::nd_item<1> item) {
+      const std::byte* read = nullptr;
+      if (held.reads[0]) read = held.reads[0]->get_pointer();
+      std::byte* send = const_cast<std::byte*>(read) + send_start;
+      std::byte* recv = nullptr;
+      if (held.writes[0]) recv = held.writes[0]->get_pointer() + recv_start;
+      kernels::message kernel{job};
+      kernel.what.first.memory = job.first.sends ? send : recv;
+      kernel.what.second.memory = job.second.sends ? send : recv;
+      kernel(item, &board[0]);
+    });
+  });
+}
+
 #endif
 
 }  // namespace
@@ -116,10 +139,12 @@ void kernel_launcher::prepare() {
 }
 
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
-                                      const events& deps, const buffer_list&) {
+                                      const events& deps, const buffer_list& buffers) {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
-  auto done = launch_kernel(queue, k, items, deps);
-  if (!queue.is_in_order()) flush();
+  auto done = buffers.empty()
+                  ? launch_kernel(queue, k, items, deps)
+                  : submit_buffers(queue, range_of(k.groups, items), deps, k.what, buffers);
+  if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
 }
 

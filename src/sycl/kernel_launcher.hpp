@@ -37,7 +37,6 @@ class kernel_launcher final : public core::kernel_device {
   ::sycl::event submit(::sycl::queue& queue, const core::kernel_launch& kernel,
                        const std::vector<::sycl::event>& deps,
                        const std::vector<buffer_use>& buffers);
-  /// Messages in buffers do not come here: see start_on_stream().
   ::sycl::event submit(::sycl::queue& queue, const core::message_launch& kernel,
                        const std::vector<::sycl::event>& deps,
                        const std::vector<buffer_use>& buffers);

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "runtime/kernels/jobs.hpp"
 #include "sycl/adaptivecpp.hpp"
+#include "sycl/held_buffers.hpp"
 #include "sycl/kernel_launcher.hpp"
 #include "sycl/packing.hpp"
 
@@ -59,40 +60,13 @@ struct job {
 
 #else
 
-/// Access to the buffers of an operation, and their addresses in a command of their device.
-class held_buffers {
- public:
-  held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
-    for (buffer_use use : buffers) {
-      if (!use.writes)
-        m_reads.emplace_back(use.place, reader(use.buffer, h));
-      else if (use.discards)
-        m_writes.emplace_back(use.place, writer(use.buffer, h, {::sycl::property::no_init{}}));
-      else
-        m_writes.emplace_back(use.place, writer(use.buffer, h));
-    }
-  }
-  template <::sycl::backend Backend>
-  void set(core::node& n, const ::sycl::interop_handle& handle) const {
-    const auto address = [&](const auto& memory) {
-      return reinterpret_cast<void*>(handle.template get_native_mem<Backend>(memory));
-    };
-    for (const auto& [place, memory] : m_reads)
-      set_addresses(n.record, n.parts, place, address(memory));
-    for (const auto& [place, memory] : m_writes)
-      set_addresses(n.record, n.parts, place, address(memory));
-  }
-
- private:
-  using reader = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read>;
-  using writer = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read_write>;
-  std::vector<std::pair<buffer_place, reader>> m_reads;
-  std::vector<std::pair<buffer_place, writer>> m_writes;
-};
+using device_buffers = held_buffers<::sycl::target::device>;
 
 template <::sycl::backend Backend>
-void post(job& j, const held_buffers& memory, const ::sycl::interop_handle& handle) {
-  memory.set<Backend>(*j.operation.get(), handle);
+void post(job& j, const device_buffers& memory, const ::sycl::interop_handle& handle) {
+  memory.set(*j.operation.get(), [&](const auto& access) {
+    return reinterpret_cast<void*>(handle.template get_native_mem<Backend>(access));
+  });
   j.post(reinterpret_cast<void*>(handle.get_native_queue<Backend>()));
 }
 
@@ -103,7 +77,7 @@ void wait_on_device(::sycl::queue& queue, const std::vector<buffer_use>& buffers
                     std::vector<::sycl::event> before) {
   if (!buffers.empty())
     before.push_back(queue.submit([&](::sycl::handler& h) {
-      h.host_task([memory = held_buffers(buffers, h)](const ::sycl::interop_handle&) {});
+      h.host_task([memory = device_buffers(buffers, h)](const ::sycl::interop_handle&) {});
     }));
   if (before.empty()) return;
   queue.submit([&](::sycl::handler& h) {
@@ -121,7 +95,7 @@ template <class Handler = ::sycl::handler>
     h.depends_on(deps);
     if constexpr (with_native_commands<Handler>) {
       h.ext_codeplay_enqueue_native_command(
-          [j, memory = held_buffers(buffers, h)](::sycl::interop_handle handle) {
+          [j, memory = device_buffers(buffers, h)](::sycl::interop_handle handle) {
             if (handle.get_backend() == ::sycl::backend::ext_oneapi_hip)
               post<::sycl::backend::ext_oneapi_hip>(*j, memory, handle);
             else
@@ -187,9 +161,11 @@ std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::
   if (!device || !device->streams()) return std::nullopt;
   collect_retired();
   if (auto done = start_packed(state, queue, record, shape, buffers, deps)) return done;
-  // Kernels of messages, and those whose result is put aside, need addresses when they are
+  // Kernels of groups, and those beside which something is put aside, need addresses when they are
   // launched; of buffers they are known to a command of the device only.
-  const bool by_address = core::is_point_to_point(record.kind) || core::needs_result_aside(record);
+  const bool aside = core::needs_result_aside(record) ||
+                     (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
+  const bool by_address = record.kind == SUCL_KIND_GROUP || aside;
   if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;
   auto issued = state.core().issue_on_stream(record, shape);
   if (!issued) return std::nullopt;
@@ -206,11 +182,11 @@ std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::
     if (core::communicator::launches(j->operation)) {
       launch_target target{queue, before ? all : deps, buffers, {}};
       state.core().post_launch(j->operation, &target);
-      tracker.add(target.done, queue);
+      tracker.add(target.done, queue, !buffers.empty());
       return target.done;
     }
     auto done = submit(queue, j, buffers, before ? all : deps);
-    tracker.add(done, queue);
+    tracker.add(done, queue, !buffers.empty());
     return done;
   } catch (const ::sycl::exception& e) {
     refuse_command(state, record, e.what());

@@ -138,7 +138,7 @@ std::optional<event> start_packed(communicator_state& state, ::sycl::queue& queu
   event done = start(state, queue, dense, {}, others, ready);
   if (recv && recv.use->writes) {
     done = copy_block(queue, recv, false, {done});
-    device->streams()->add(done, queue);
+    device->streams()->add(done, queue, true);
   }
   flush();
   return done;

@@ -75,7 +75,9 @@ void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_sen
                       {memory.range[0], memory.range[1], memory.range[2]},
                       o.element_size};
   (is_send ? o.send_memory : o.recv_memory) = where;
-  buffer_use use{*memory.buffer, how.writes, false, {part, is_send, 0}};
+  const ::sycl::range<3> bytes(memory.extent[0], memory.extent[1],
+                               memory.extent[2] * o.element_size);
+  buffer_use use{*memory.buffer, how.writes, false, {part, is_send, 0}, bytes};
   if (block.contiguous()) {
     use.place.start = block.place(0) * o.element_size;
     use.discards = how.writes && !how.reads && writes_densely(o) &&

@@ -3,6 +3,7 @@
 
 // Operations on buffers that run in the calling thread.
 #include "sycl/adaptivecpp.hpp"
+#include "sycl/held_buffers.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
 
@@ -15,20 +16,26 @@ template <::sycl::access_mode Mode>
 using host_view = ::sycl::host_accessor<std::byte, 3, Mode>;
 #else
 template <::sycl::access_mode Mode>
-using host_view = ::sycl::host_accessor<std::byte, 1, Mode>;
+using host_view = std::variant<::sycl::host_accessor<std::byte, 1, Mode>,
+                               ::sycl::host_accessor<std::byte, 3, Mode>>;
 #endif
 
 // Opens one more; returns its address.
 template <class View, class... Properties>
-void* open(std::vector<View>& views, ::sycl::buffer<std::byte, 1> buffer,
-           const Properties&... properties) {
+void* open(std::vector<View>& views, const buffer_use& use, const Properties&... properties) {
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  whole all(buffer);
+  whole all(use.buffer);
   views.emplace_back(all.bytes, all.range, properties...);
   return const_cast<std::byte*>(views.back().get_pointer());
 #else
-  views.emplace_back(buffer, properties...);
-  return const_cast<std::byte*>(&views.back()[0]);
+  if (has_rows(use)) {
+    auto rows = in_rows(use);
+    views.emplace_back(std::in_place_index<1>, rows, properties...);
+  } else {
+    auto buffer = use.buffer;
+    views.emplace_back(std::in_place_index<0>, buffer, properties...);
+  }
+  return std::visit([](const auto& access) { return first_byte(access); }, views.back());
 #endif
 }
 
@@ -41,9 +48,9 @@ class host_views {
   explicit host_views(bool may_write) : m_may_write(may_write) {}
 
   void* open_for(const buffer_use& use) {
-    if (!use.writes && (use.place.is_send || !m_may_write)) return open(m_reads, use.buffer);
-    if (!use.discards) return open(m_writes, use.buffer);
-    return open(m_writes, use.buffer, ::sycl::property_list{::sycl::property::no_init{}});
+    if (!use.writes && (use.place.is_send || !m_may_write)) return open(m_reads, use);
+    if (!use.discards) return open(m_writes, use);
+    return open(m_writes, use, ::sycl::property_list{::sycl::property::no_init{}});
   }
 
  private:

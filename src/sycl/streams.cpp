@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "sycl/streams.hpp"
 
-#include "sycl/implementation.hpp"
+#include "sycl/adaptivecpp.hpp"
 
 #include <algorithm>
 
@@ -39,6 +39,22 @@ namespace {
 constexpr std::size_t pinned_at_first = std::size_t{16} << 20;
 constexpr std::size_t page = 4096;
 
+// What means the same as the event of a command with accessors, and may be kept. In AdaptiveCpp
+// such an event keeps the buffers' memory, which would be freed by whoever lets go of it last, and
+// freeing waits for all kernels that run, which may be waiting for that very thread.
+::sycl::event without_buffers(const ::sycl::event& done, [[maybe_unused]] ::sycl::queue& queue) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  auto behind = queue.submit([&](::sycl::handler& h) {
+    h.depends_on(done);
+    h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
+  });
+  flush();
+  return behind;
+#else
+  return done;
+#endif
+}
+
 }  // namespace
 
 pinned_memory::pinned_memory(const ::sycl::queue& of) : m_queue(of) { grow(pinned_at_first); }
@@ -64,9 +80,10 @@ void* pinned_memory::take(std::size_t bytes) {
   return place;
 }
 
-void stream_tracker::add(const ::sycl::event& done, const ::sycl::queue& queue) {
+void stream_tracker::add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers) {
+  const auto kept = has_buffers ? without_buffers(done, queue) : done;
   const std::lock_guard lock(m_mutex);
-  m_last = done;
+  m_last = kept;
   if (!m_queue || *m_queue != queue) m_queue = queue;
   m_fresh = true;
 }

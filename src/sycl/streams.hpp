@@ -67,7 +67,8 @@ class stream_tracker {
   using time_point = std::chrono::steady_clock::time_point;
 
   /// An operation was put on a stream, behind all the ones before it. The queue is the user's.
-  void add(const ::sycl::event& done, const ::sycl::queue& queue);
+  /// `has_buffers`: its command has accessors.
+  void add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers = false);
 
   /// What the next operation must wait for if it goes to this queue; nothing if the queue itself
   /// sees to that.

@@ -9,6 +9,7 @@
 // one by default, so the library asks for more before the SYCL runtime starts. docs/design/
 // completion.md has what else was tried.
 #include "base/error.hpp"
+#include "sycl/held_buffers.hpp"
 #include "sycl/on_stream.hpp"
 #include "sycl/state.hpp"
 
@@ -31,49 +32,27 @@ std::atomic<int> waiting_messages{0};
   setenv("SYCL_QUEUE_THREAD_POOL_SIZE", std::to_string(host_task_threads).c_str(), 0);
 }
 
-using reader = ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read, ::sycl::target::host_task>;
-using writer =
-    ::sycl::accessor<std::byte, 1, ::sycl::access_mode::read_write, ::sycl::target::host_task>;
+using host_buffers = held_buffers<::sycl::target::host_task>;
 
-/// Access to the buffers of an operation while its host task runs, without handles of them.
-struct held_buffers {
-  std::vector<std::pair<buffer_place, reader>> reads;
-  std::vector<std::pair<buffer_place, writer>> writes;
+void set(core::node& n, const host_buffers& memory) {
+  memory.set(n, [](const auto& access) { return first_byte(access); });
+  memory.set_host_memory(n);  // whatever the device: that is what a host task is given
+}
 
-  held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
-    for (buffer_use use : buffers) {
-      if (!use.writes)
-        reads.emplace_back(use.place, reader(use.buffer, h));
-      else if (use.discards)
-        writes.emplace_back(use.place, writer(use.buffer, h, {::sycl::property::no_init{}}));
-      else
-        writes.emplace_back(use.place, writer(use.buffer, h));
-    }
+// What is wrong with the addresses that were set: only now is it known where sub-buffers lie.
+std::optional<error_info> overlap(const core::node& n, const host_buffers& memory,
+                                  const communicator_state& state) {
+  if (!memory.reads_and_writes() || n.shape.send || n.shape.recv) return std::nullopt;
+  try {
+    core::check_memory(n.record, state.core().rank(), state.core().size());
+    return std::nullopt;
+  } catch (const error& e) {
+    error_info info = e.info();
+    info.operation = core::describe(n.record);
+    info.rank = state.core().rank();
+    return info;
   }
-
-  void set(core::node& n) const {
-    for (const auto& [place, memory] : reads)
-      set_addresses(n.record, n.parts, place, const_cast<std::byte*>(&memory[0]));
-    for (const auto& [place, memory] : writes) set_addresses(n.record, n.parts, place, &memory[0]);
-    // Whatever the device, a host task is given its buffers in the host's memory.
-    for (const auto& [place, memory] : reads) set_memory(n.record, n.parts, place);
-    for (const auto& [place, memory] : writes) set_memory(n.record, n.parts, place);
-  }
-
-  /// What is wrong with the addresses that were set: only now is it known where sub-buffers lie.
-  std::optional<error_info> overlap(const core::node& n, const communicator_state& state) const {
-    if (reads.empty() || writes.empty() || n.shape.send || n.shape.recv) return std::nullopt;
-    try {
-      core::check_memory(n.record, state.core().rank(), state.core().size());
-      return std::nullopt;
-    } catch (const error& e) {
-      error_info info = e.info();
-      info.operation = core::describe(n.record);
-      info.rank = state.core().rank();
-      return info;
-    }
-  }
-};
+}
 
 }  // namespace
 
@@ -102,9 +81,9 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
       h.depends_on(deps);
       if (!free_thread) h.depends_on(chain);
       h.host_task(
-          [state = state.shared_from_this(), t, message, memory = held_buffers(buffers, h)] {
-            memory.set(*t.get());
-            if (const auto wrong = memory.overlap(*t.get(), *state))
+          [state = state.shared_from_this(), t, message, memory = host_buffers(buffers, h)] {
+            set(*t.get(), memory);
+            if (const auto wrong = overlap(*t.get(), memory, *state))
               state->core().refuse(t, *wrong);
             else
               state->core().mark_ready(t);
