@@ -91,7 +91,7 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());
   if (has_kernels_for(d)) m_packed = std::make_unique<packed_memory>(queue);
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  m_gates = std::make_unique<glue::gates>(queue, *m_pinned);
+  m_gates = glue::gates::of(queue);
 #endif
 }
 

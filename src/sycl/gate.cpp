@@ -74,16 +74,32 @@ constexpr std::size_t least_loan = 4096;
 
 }  // namespace
 
-gates::gates(const ::sycl::queue& of, pinned_memory& memory)
-    : m_memory(memory),
-      m_arrivals(in_order(of)),
-      m_is_hip(of.get_device().get_backend() == ::sycl::backend::hip) {
+std::shared_ptr<gates> gates::of(const ::sycl::queue& queue) {
+  struct entry {
+    ::sycl::context context;
+    ::sycl::device device;
+    std::weak_ptr<gates> made;
+  };
+  static auto& all = *new std::vector<entry>;  // communicators may outlive the end of this library
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  std::erase_if(all, [](const entry& e) { return e.made.expired(); });
+  for (const entry& e : all)
+    if (e.context == queue.get_context() && e.device == queue.get_device())
+      if (auto made = e.made.lock()) return made;
+  auto made = std::make_shared<gates>(queue);
+  all.push_back({queue.get_context(), queue.get_device(), made});
+  return made;
+}
+
+gates::gates(const ::sycl::queue& like)
+    : m_memory(like), m_is_hip(like.get_device().get_backend() == ::sycl::backend::hip) {
   functions(m_is_hip);
+  while (m_queues.size() < most_queues) m_queues.push_back({in_order(like)});
 }
 
 gates::~gates() {
-  m_arrivals.wait();
-  for (auto& q : m_departures) q.wait();
+  for (auto& q : m_queues) q.commands.wait();
 }
 
 gates::word gates::take() {
@@ -157,10 +173,18 @@ gates::loan gates::borrow(std::size_t bytes) {
   return fresh;
 }
 
-::sycl::queue gates::departures() {
+std::size_t gates::enter() {
   const std::lock_guard lock(m_mutex);
-  while (m_departures.size() < departure_queues) m_departures.push_back(in_order(m_arrivals));
-  return m_departures[m_next++ % departure_queues];
+  const auto least = std::min_element(
+      m_queues.begin(), m_queues.end(),
+      [](const shared_queue& a, const shared_queue& b) { return a.messages < b.messages; });
+  ++least->messages;
+  return static_cast<std::size_t>(least - m_queues.begin());
+}
+
+void gates::leave(std::size_t queue) {
+  const std::lock_guard lock(m_mutex);
+  --m_queues[queue].messages;
 }
 
 }  // namespace sucl::glue

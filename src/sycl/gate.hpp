@@ -14,15 +14,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 namespace sucl::glue {
 
-/// The gates of one communicator. Any thread.
+/// The gates of one device of this process. Any thread.
 class gates {
  public:
-  gates(const ::sycl::queue& of, pinned_memory& memory);
+  /// Those of the queue's device and context; they live as long as somebody has them.
+  static std::shared_ptr<gates> of(const ::sycl::queue& queue);
+  explicit gates(const ::sycl::queue& like);
   ~gates();
   gates(const gates&) = delete;
   gates& operator=(const gates&) = delete;
@@ -53,20 +56,25 @@ class gates {
   };
   loan borrow(std::size_t bytes);
 
-  /// In-order queues of the communicator's own: for commands that wait for the program's, and for
-  /// those that wait for the host, several because these may end in any order.
-  ::sycl::queue& arrivals() { return m_arrivals; }
-  ::sycl::queue departures();
+  /// An in-order queue for the commands of one message, which wait for the program's and for the
+  /// host: messages begin and end in any order. Where more of them are in flight than there are
+  /// queues, some share one.
+  std::size_t enter();
+  ::sycl::queue& at(std::size_t queue) { return m_queues[queue].commands; }
+  void leave(std::size_t queue);
 
  private:
   static constexpr std::size_t page = 1024;  // words that are taken at once
-  static constexpr std::size_t departure_queues = 4;
+  // Few, because a stream that waits holds up all those that share its connection to the device.
+  static constexpr std::size_t most_queues = 8;
+  struct shared_queue {
+    ::sycl::queue commands;
+    int messages = 0;
+  };
 
-  pinned_memory& m_memory;
-  ::sycl::queue m_arrivals;
+  pinned_memory m_memory;
   bool m_is_hip;
-  std::vector<::sycl::queue> m_departures;
-  std::size_t m_next = 0;
+  std::vector<shared_queue> m_queues;
   std::mutex m_mutex;
   std::vector<std::uint32_t*> m_unused;
   std::multimap<std::size_t, loan> m_loans;  ///< by their bytes

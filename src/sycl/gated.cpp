@@ -15,6 +15,7 @@ using events = std::vector<::sycl::event>;
 /// What a message in flight and its commands share.
 struct flight {
   gates* all = nullptr;
+  std::size_t queue = 0;
   gates::word arrived;  ///< set by the device: what the message waits for is done
   gates::word done;     ///< set by the host: the message is
   // The stand-in for its device memory, where that is not within reach of who carries the message.
@@ -86,7 +87,7 @@ void submit_before(::sycl::queue& queue, const std::shared_ptr<flight>& f,
 }
 
 // The command that comes after it.
-::sycl::event submit_after(::sycl::queue queue, const std::shared_ptr<flight>& f,
+::sycl::event submit_after(::sycl::queue& queue, const std::shared_ptr<flight>& f,
                            const std::vector<buffer_use>& buffers) {
   auto done = queue.submit([&](::sycl::handler& h) {
     if (buffers.empty())
@@ -117,6 +118,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     if (f.sends && f.host.memory && has_arrived) gates::set(f.host.over);
     if (has_arrived) f.all->give_back(f.arrived);
     f.all->give_back(f.done);
+    f.all->leave(f.queue);
   };
   return watch;
 }
@@ -162,7 +164,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   if (!lone || queue.is_in_order())
     return run_through_host(state, queue, record, shape, buffers, deps);
   auto& all = *state.on_device()->gate();
-  auto f = std::make_shared<flight>(flight{&all, all.take(), all.take()});
+  auto f = std::make_shared<flight>(flight{&all, all.enter(), all.take(), all.take()});
   take_stand_in(state, record, shape, *f);
   const auto watch = observer_of(f);
   core::issue_result issued;
@@ -175,8 +177,9 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   }
   if (f->host.memory) core::communicator::use_instead(issued.operation, f->host.memory - f->first);
   flush_and_enqueue();  // what the message waits for may be collected still
-  submit_before(all.arrivals(), f, std::make_shared<core::ticket>(issued.operation), buffers, deps);
-  return submit_after(all.departures(), f, buffers);
+  auto& commands = all.at(f->queue);
+  submit_before(commands, f, std::make_shared<core::ticket>(issued.operation), buffers, deps);
+  return submit_after(commands, f, buffers);
 }
 
 }  // namespace sucl::glue

@@ -85,7 +85,7 @@ class device : public std::enable_shared_from_this<device> {
   std::unique_ptr<pinned_memory> m_pinned;
   std::unique_ptr<packed_memory> m_packed;
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  std::unique_ptr<glue::gates> m_gates;
+  std::shared_ptr<glue::gates> m_gates;  ///< those of the device
 #endif
   int m_number = 0;  ///< of the device, where it has native streams
 };
