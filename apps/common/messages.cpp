@@ -8,6 +8,14 @@ team::team(context& c, int colour) : m_context(&c), m_comm(c.world().split(colou
   if (c.uses_mpi() && c.size() > 1) m_mpi = mpi_team(colour);
 }
 
+bool team::by_host(std::size_t bytes) const {
+  if (m_context->queue().get_device().is_cpu()) return false;
+  const auto who = m_comm.carrier(sucl::kind::send, bytes);
+  int found = who != "kernels" && who != "nccl" && who != "rccl";
+  m_comm.blocking().allreduce(&found, 1, sucl::op::max);
+  return found != 0;
+}
+
 reduction::reduction(context& c, const array<double>& values) : m_context(&c), m_values(values) {
   if (c.uses_mpi() && c.size() > 1) m_mpi = mpi_team(0);
   if (!c.uses_mpi())

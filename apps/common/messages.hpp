@@ -25,9 +25,9 @@ class team {
   int size() const { return m_comm.size(); }
 
   /// Zeroed memory for messages of this team. In SuCL's variant it is memory that the other ranks
-  /// reach, so that messages need fewer copies, where kernels can use that too. For MPI, which may
-  /// not know the device's memory, kernels pack and unpack in memory of the host. Collective over
-  /// the team.
+  /// reach, so that messages need fewer copies, where kernels can use that too. Where the host
+  /// carries messages of a GPU, and for MPI, which may not know the device's memory, kernels pack
+  /// and unpack in memory of the host. Collective over the team.
   template <class T>
   array<T> message_memory(std::size_t size);
 
@@ -38,6 +38,8 @@ class team {
                        const events& deps);
 
  private:
+  /// Whether the host carries messages of a GPU, on any rank. Collective.
+  bool by_host(std::size_t bytes) const;
   template <class T>
   void exchange_by_mpi(const T* send, T* recv, const pattern& p) const;
 
@@ -67,9 +69,9 @@ class reduction {
 
 template <class T>
 array<T> team::message_memory(std::size_t size) {
-  if (m_context->uses_mpi()) return {*m_context, size, reach::host};
-  T* memory = m_comm.allocate<T>(size == 0 ? 1 : size);
+  if (m_context->uses_mpi() || by_host(size * sizeof(T))) return {*m_context, size, reach::host};
   auto& queue = m_context->queue();
+  T* memory = m_comm.allocate<T>(size == 0 ? 1 : size);
   int usable = sycl::get_pointer_type(memory, queue.get_context()) != sycl::usm::alloc::unknown ||
                queue.get_device().has(sycl::aspect::usm_system_allocations);
   m_comm.blocking().allreduce(&usable, 1, sucl::op::min);

@@ -122,6 +122,9 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// Which backend would carry an operation of `bytes` bytes (for gathers and alltoall: of one
   /// block), and why. Local.
   std::string explain(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
+  /// The name of that backend, as in the configuration, for the form that returns an event. Local.
+  /// Throws errc::unsupported if there is none.
+  std::string carrier(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
 
   /// Returns when every operation issued so far is done, and throws what failed. Local.
   void wait() const;

@@ -475,12 +475,7 @@ void carriers::use_table(const base::config& settings, const tune::table* tuned)
 }
 
 std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
-  sucl_operation record{};
-  record.kind = static_cast<sucl_kind>(k);
-  record.type = static_cast<sucl_type>(t);
-  record.op = reduces(k) ? static_cast<sucl_op>(o) : SUCL_OP_NONE;
-  record.element_size = std::max<std::size_t>(1, size_of(t));
-  record.count = bytes / record.element_size;
+  const sucl_operation record = example_of(k, bytes, t, o);
   const auto answer = [&](bool blocking) {
     auto q = query_of(record, m_size, blocking);
     q.bytes = bytes;

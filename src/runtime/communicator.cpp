@@ -409,6 +409,7 @@ std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
 
 std::string communicator::carrier_of(const sucl_operation& record, bool blocking) {
   std::lock_guard lock(m_mutex);
+  throw_if_shut_down();
   return m_carriers.choose(record, blocking).name;
 }
 

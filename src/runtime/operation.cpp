@@ -89,6 +89,16 @@ message_size message_size_of(const sucl_operation& o, int size) {
   }
 }
 
+sucl_operation example_of(kind k, std::uint64_t bytes, type t, op o) {
+  sucl_operation record{};
+  record.kind = static_cast<sucl_kind>(k);
+  record.type = static_cast<sucl_type>(t);
+  record.op = reduces(k) ? static_cast<sucl_op>(o) : SUCL_OP_NONE;
+  record.element_size = std::max<std::size_t>(1, size_of(t));
+  record.count = bytes / record.element_size;
+  return record;
+}
+
 std::string describe(const sucl_operation& o) {
   const std::string what = name(static_cast<kind>(o.kind));
   switch (o.kind) {

@@ -34,6 +34,9 @@ struct message_size {
 };
 SUCL_CORE_API message_size message_size_of(const sucl_operation& record, int size);
 
+/// A record of an operation of so many bytes on ordinary memory, for questions about it.
+SUCL_CORE_API sucl_operation example_of(kind k, std::uint64_t bytes, type t, op o);
+
 /// "allreduce #17" or "send to rank 3 (tag 0)".
 SUCL_CORE_API std::string describe(const sucl_operation& record);
 

@@ -195,6 +195,10 @@ std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const
   return state().core().explain(k, bytes, t, o);
 }
 
+std::string communicator::carrier(kind k, std::size_t bytes, type t, op o) const {
+  return state().core().carrier_of(core::example_of(k, bytes, t, o), false);
+}
+
 void* communicator::allocate_bytes(std::size_t bytes) { return state().core().allocate(bytes); }
 void communicator::deallocate(void* memory) { state().core().deallocate(memory); }
 
