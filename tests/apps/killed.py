@@ -1,9 +1,11 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Kills one rank of an application that runs, in two variants; the job has to end, and to say which
+"""Kills one rank of an application that runs, in each variant; the job has to end, and to say which
 rank it was.
 
-    killed.py SUCL PROGRAM ARGUMENTS...   with arguments that let it run for long
+    killed.py SUCL VARIANTS PROGRAM ARGUMENTS...   with arguments that let it run for long
+
+VARIANTS: names with commas between them.
 """
 
 import os
@@ -81,5 +83,5 @@ def kill_one(sucl, program, arguments, variant):
     assert re.search(rf"{name}: rank 0:.*rank 1", text), "rank 0 does not name the other one"
 
 
-for kind in ("sucl", "usm"):
-    kill_one(sys.argv[1], sys.argv[2], sys.argv[3:], kind)
+for kind in sys.argv[2].split(","):
+    kill_one(sys.argv[1], sys.argv[3], sys.argv[4:], kind)
