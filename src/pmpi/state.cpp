@@ -195,9 +195,8 @@ course interposer::make_course(partner& p, core::communicator& on, const sucl_op
   course c{trial(rounds, turn, offered ? way::sucl : way::mpi)};
   c.offered = offered;
   c.ranks = p.at.size;
-  // Calls in which some ranks need not wait run ahead of each other, which single calls do not
-  // show.
-  if (f == form::blocking && rooted(static_cast<kind>(o.kind))) c.margin = 0.7;
+  // Where some ranks need not wait they run further ahead of each other than turns show.
+  if (f == form::blocking && rooted(static_cast<kind>(o.kind))) c.margin = 0.85;
   return c;
 }
 

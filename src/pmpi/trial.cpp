@@ -14,7 +14,9 @@ trial::trial(int rounds, int turn, way untried)
     : m_rounds(std::clamp(rounds, 0, most_rounds)),
       m_turn(turn),
       m_decided(rounds <= 0),
-      m_way(untried) {}
+      m_way(untried) {
+  m_times.fill(std::vector<double>(static_cast<std::size_t>(m_rounds), 0.0));
+}
 
 way trial::next() const {
   if (m_decided) return m_way;
@@ -33,7 +35,7 @@ bool trial::note(std::uint64_t number, double seconds) {
   const std::uint64_t turn = static_cast<std::uint64_t>(m_turn), place = number % round_length();
   if (m_decided || number >= calls()) return false;
   const bool counts = number >= round_length() && (turn == 1 || place % turn != 0);
-  if (counts) m_times[place / turn].push_back(seconds);
+  if (counts) m_times[place / turn][number / round_length() - 1] += seconds;
   return ++m_noted == calls();
 }
 
@@ -43,7 +45,7 @@ std::array<double, 2> trial::medians() const {
     auto times = m_times[w];
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
     std::nth_element(times.begin(), middle, times.end());
-    result[w] = *middle;
+    result[w] = *middle / std::max(1, m_turn - 1);
   }
   return result;
 }

@@ -39,7 +39,8 @@ class trial {
 
   /// A call that counts has taken this time. `number`: of that call. True if this was the last one.
   bool note(std::uint64_t number, double seconds);
-  /// Median times of this rank, SuCL's and MPI's.
+  /// Times of a call of this rank, SuCL's and MPI's: medians over the rounds of each turn's mean. A
+  /// root that runs ahead is over with single calls at once, and waits in others.
   std::array<double, 2> medians() const;
   /// The same on every rank: the way, and the times of the slowest rank if there are any.
   void decide(way w, const std::array<double, 2>& slowest);
@@ -63,7 +64,7 @@ class trial {
   double m_saving = 0;
   std::uint64_t m_started = 0;
   std::uint64_t m_noted = 0;
-  std::array<std::vector<double>, 2> m_times;
+  std::array<std::vector<double>, 2> m_times;  ///< by round, of all calls that count
 };
 
 }  // namespace sucl::pmpi

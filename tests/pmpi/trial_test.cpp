@@ -72,6 +72,17 @@ TEST(trial, begins_again) {
   EXPECT_EQ(t.start(), way::sucl);
 }
 
+// A rank that runs ahead waits in one call of a turn for what the others did not take.
+TEST(trial, goes_by_the_mean_of_a_turn) {
+  trial t(3, 4, way::sucl);
+  while (!t.over()) {
+    const std::uint64_t n = t.started();
+    const bool waits = n % 4 == 3;
+    t.note(n, t.start() == way::sucl ? 2.0 : waits ? 7.0 : 1.0);
+  }
+  EXPECT_EQ(t.medians(), (std::array<double, 2>{2, 3}));
+}
+
 TEST(trial, takes_times_in_any_order) {
   trial t(1, 1, way::sucl);
   while (!t.over()) t.start();

@@ -15,22 +15,36 @@ namespace sucl::core {
 
 using action = step::action;
 
-std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& o) {
-  if (o.kind == compiled_plan_kind || has_hidden_counts(o.kind) || may_be_mapped(o) ||
-      may_be_read(o))
-    return nullptr;
-  execution e;
+std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
+  const sucl_operation o = simplest(asked);
+  if (o.kind == compiled_plan_kind || may_be_mapped(o) || may_be_read(o)) return nullptr;
+  auto made = std::make_shared<prepared_run>();
+  made->what = std::make_shared<execution>();
+  execution& e = *made->what;
   e.what = o;
   e.element_size = o.element_size;
-  e.how = &m_shapes.of(o, reach::staged);
   set_memory(e);
+  if (has_hidden_counts(o.kind)) {
+    e.announcing = execution::notice::counts;
+    e.peer_send.resize(static_cast<std::size_t>(m_size));
+    announce(e);
+  } else {
+    e.how = &m_shapes.of(o, reach::staged);
+  }
   const program& code = e.how->of(0);
   if (e.how->slices != 1 || code.channels.size() != 1 || code.posts) return nullptr;
-  auto made = std::make_shared<prepared_run>();
   if (reduces(static_cast<kind>(o.kind))) made->fold = find_fold(o.type, o.op);
   for (std::uint32_t slot = 0; slot < m_memory.slots(); ++slot) bind(e, slot, *made);
   made->length = made->steps.size() / m_memory.slots();
+  set_memory(e);  // in place of its notes
   return made;
+}
+
+// Whether nothing is left to do once the ranks have told each other their counts.
+bool runner::is_all_told(execution& e) {
+  e.failure.reset();
+  take_letters(e);
+  return e.how->slices == 0 && !e.failure;
 }
 
 namespace {
@@ -112,11 +126,14 @@ bool runner::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
   if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
     return false;
+  const bool tells = p.what->announcing == execution::notice::counts;
+  if (tells) write_letters(*p.what);
   const bound_step* const begin = p.steps.data() + m_memory.slot_of(number) * p.length;
   const bound_step* s = begin;
   while (s != begin + p.length && take(p, *s, number)) ++s;
   m_ahead = static_cast<std::uint32_t>(s - begin);
-  if (m_ahead < p.length) return false;
+  m_prepared = &p;
+  if (m_ahead < p.length || (tells && !is_all_told(*p.what))) return false;
   m_ahead = 0;
   m_begun = number;
   note_retired();

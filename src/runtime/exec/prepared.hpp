@@ -10,9 +10,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace sucl::core {
+
+struct execution;
 
 /// A step whose memory is known.
 struct bound_step {
@@ -30,6 +33,8 @@ struct bound_step {
 /// One slice on one channel, on the same memory each time: the steps for every slot of the shared
 /// memory. Holds while no tuning table is changed, and no memory made known or forgotten.
 struct prepared_run {
+  /// Keeps the notes of operations that only begin with telling each other their counts.
+  std::shared_ptr<execution> what;
   fold_function fold = nullptr;
   std::size_t length = 0;         ///< steps of a slot
   std::vector<bound_step> steps;  ///< of all slots, one after the other

@@ -8,6 +8,7 @@
 #include "runtime/operation.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace sucl::core {
@@ -60,11 +61,22 @@ execution* runner::take_request() {
   return m_free.back();
 }
 
-execution* runner::start(const sucl_operation& o) {
+// With blocks of one length it is the operation that takes them for granted.
+sucl_operation runner::simplest(const sucl_operation& o) const {
+  sucl_operation uniform = o;
+  if (o.kind != SUCL_KIND_REDUCE_SCATTER) return uniform;
+  const std::uint64_t *first = o.recv_counts, *end = first + m_size;
+  if (std::adjacent_find(first, end, std::not_equal_to<>()) != end) return uniform;
+  uniform.kind = SUCL_KIND_REDUCE_SCATTER_BLOCK;
+  uniform.count = *first;
+  return uniform;
+}
+
+execution* runner::start(const sucl_operation& asked) {
   if (m_broken) throw error(*m_broken);
   if (m_shapes.crowded() && m_head == m_queue.size() && m_begun == m_retired) m_shapes.forget();
   execution* r = take_request();
-  r->what = o;
+  const sucl_operation& o = r->what = simplest(asked);
   r->own = nullptr;
   r->reading = false;
   r->announcing = execution::notice::none;

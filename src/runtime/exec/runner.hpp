@@ -136,6 +136,7 @@ class runner {
   };
 
   execution* take_request();
+  sucl_operation simplest(const sucl_operation& o) const;
   void set_memory(execution& e);
   void start_compiled(execution& e);
   void announce(execution& e);
@@ -162,6 +163,7 @@ class runner {
   }
   bool find_out(std::uint64_t number, const compiled_code* own);
   void bind(execution& e, std::uint32_t slot, prepared_run& p) const;
+  bool is_all_told(execution& e);
   static void raise(const bound_step& s, const void* const* from, std::uint64_t value);
   bool take(const prepared_run& p, const bound_step& s, std::uint64_t number);
   bool advance(run& r, int looks);
@@ -221,13 +223,14 @@ class runner {
   std::size_t m_head = 0;
 
   std::array<run, window> m_runs{};
-  std::uint64_t m_begun = 0;           ///< number of the last run that has begun
-  std::uint64_t m_retired = 0;         ///< and of the last one that is over, with all before it
-  std::uint32_t m_ahead = 0;           ///< steps that run_at_once() has taken of the next run
-  std::uint64_t m_steps = 0;           ///< taken so far: whether something moves
-  std::uint64_t m_sure = 0;            ///< runs up to this number may begin
-  std::vector<std::uint64_t> m_known;  ///< by rank: it has finished the runs up to here
-  std::optional<error_info> m_broken;  ///< why nothing goes on
+  std::uint64_t m_begun = 0;    ///< number of the last run that has begun
+  std::uint64_t m_retired = 0;  ///< and of the last one that is over, with all before it
+  std::uint32_t m_ahead = 0;    ///< steps that run_at_once() has taken of the next run
+  const prepared_run* m_prepared = nullptr;  ///< whose they are
+  std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
+  std::uint64_t m_sure = 0;                  ///< runs up to this number may begin
+  std::vector<std::uint64_t> m_known;        ///< by rank: it has finished the runs up to here
+  std::optional<error_info> m_broken;        ///< why nothing goes on
 };
 
 }  // namespace sucl::core

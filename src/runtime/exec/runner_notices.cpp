@@ -60,6 +60,7 @@ void runner::announce(execution& e) {
   e.note.assign(memory ? card_words : letter_words(m_size) * p, 0);
   e.notes.resize(e.note.size() * p);
   memory ? tell_memory(e) : write_letters(e);
+  if (m_ahead > 0) e.notes = m_prepared->what->notes;
   sucl_operation gather{};
   gather.kind = SUCL_KIND_ALLGATHER;
   gather.element_size = sizeof(std::uint64_t);
@@ -157,8 +158,9 @@ bool runner::remove(const void* base, std::uint64_t sequence, mapped_memory& m) 
 
 // Whether it is worth to find out if all its memory is mapped. The same on every rank.
 bool runner::may_be_mapped(const sucl_operation& o) const {
-  if (m_mapped_times.empty() || o.count * o.element_size < least_mapped_bytes ||
-      !may_be_reached(o.kind) || m_neighbours.size() < static_cast<std::size_t>(m_size))
+  if (m_mapped_times.empty() || !may_be_reached(o.kind) ||
+      longest_block(o, m_size) * o.element_size < least_mapped_bytes ||
+      m_neighbours.size() < static_cast<std::size_t>(m_size))
     return false;
   // What was issued long ago may be posted late.
   const auto then = std::find_if(m_mapped_times.rbegin(), m_mapped_times.rend(),
@@ -242,8 +244,9 @@ void runner::take_letters(execution& e) {
     longest = std::max(longest, e.notes[at]);
     readable = readable && (e.notes[at] == 0 || e.notes[at + 1] != 0);
   }
+  static const shape nothing;
   const bool all_there = longest <= letter_bytes(m_size);
-  e.how = &m_shapes.clipped(o, all_there ? 0 : longest, readable);
+  e.how = all_there ? &nothing : &m_shapes.clipped(o, longest, readable);
   e.reading = e.how->slices > 0 && e.how->of(0).maps_send;
   e.first_run = m_retired + 1;
   const bool scatters = o.kind == SUCL_KIND_SCATTERV;

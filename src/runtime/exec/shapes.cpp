@@ -67,7 +67,7 @@ const std::vector<tuning_row>& default_tuning() {
   static const std::vector<tuning_row> rows = [&] {
     std::vector<tuning_row> all{
         // To one other rank a copy through scratch is over before that one could have read.
-        {SUCL_KIND_BROADCAST, reach::read, {32 * KiB, 1 * MiB - 1}, "read_one_shot", MiB, {}, two},
+        {SUCL_KIND_BROADCAST, reach::read, {64 * KiB, 1 * MiB - 1}, "read_one_shot", MiB, {}, two},
         {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", MiB, {}, more},
         {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
         {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},

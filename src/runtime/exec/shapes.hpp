@@ -226,10 +226,10 @@ class shape_table {
   std::array<clipped_entry, 16> m_clipped{};
 };
 
-/// Whether peers may reach the memory of operations of this kind: their sizes are alike.
+/// Whether peers may reach the memory of operations of this kind: all know where its blocks lie.
 constexpr bool may_be_reached(sucl_kind kind) noexcept {
   return kind != SUCL_KIND_BARRIER && kind != SUCL_KIND_SCAN && kind != SUCL_KIND_EXSCAN &&
-         kind != SUCL_KIND_ALLGATHERV && kind != SUCL_KIND_REDUCE_SCATTER;
+         kind != SUCL_KIND_ALLGATHERV;
 }
 /// Whether peers may copy from its input.
 constexpr bool has_readable_input(sucl_kind kind) noexcept {
