@@ -57,6 +57,8 @@ constexpr double all_finalists = 1.5;
 constexpr double dearest_finalist = 1.2;
 constexpr double polishing = 0.5;
 constexpr std::size_t finalists_abreast = 2;
+// Instructions of a published set: about what can be built and proved in two seconds and 1 GiB.
+constexpr double largest_published = 4e6;
 constexpr int farthest = 8;
 constexpr int least_fitted = 4;
 constexpr double near_fit = 0.1;
@@ -410,14 +412,15 @@ class searcher {
     return list;
   }
 
-  // Published parameters, without large plans that are hopeless by a guess.
+  // Published parameters, without large plans that are hopeless by a guess and those that are too
+  // large to be proved in seconds.
   std::vector<recipe> published_finalists() const {
     std::vector<recipe> list;
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
       for (const published& s : sets) {
         const estimate e = guess(m_problem, s.how, m_machine);
-        if (e.seconds < doubt * best() || e.instructions < most_instructions())
-          list.push_back(s.how);
+        const bool hopeful = e.seconds < doubt * best() && e.instructions < largest_published;
+        if (hopeful || e.instructions < most_instructions()) list.push_back(s.how);
       }
     return list;
   }
