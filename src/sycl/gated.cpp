@@ -165,10 +165,10 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     return run_through_host(state, queue, record, shape, buffers, deps);
   auto& all = *state.on_device()->gate();
   auto f = std::make_shared<flight>(flight{&all, all.enter(), all.take(), all.take()});
-  take_stand_in(state, record, shape, *f);
   const auto watch = observer_of(f);
   core::issue_result issued;
   try {
+    take_stand_in(state, record, shape, *f);
     issued = state.core().issue(record, shape, false, watch);
   } catch (...) {
     if (f->host.memory) gates::set(f->host.over);
