@@ -30,8 +30,9 @@ class runtime_state;
 /// nothing is waited for and MPI is not finalised, because it would wait for the ranks that are
 /// gone or stuck; the process should then end with a status other than 0, so that its launcher ends
 /// the job. With SUCL_TIMEOUT set the other ranks are told, and do the same instead of waiting for
-/// this one. Where the program initialised MPI it should end by MPI_Abort or std::_Exit in these
-/// cases. Memory of operations that were given up may be written to until the process ends.
+/// this one; without it the exit of the process aborts the job. Where the program initialised MPI
+/// it should end by MPI_Abort or std::_Exit in these cases. Memory of operations that were given up
+/// may be written to until the process ends.
 class SUCL_API runtime {
  public:
   /// Collective over the job. Removes `--sucl-config FILE` from the arguments. Throws

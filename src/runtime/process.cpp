@@ -7,11 +7,23 @@
 #include "runtime/control_plane.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace sucl::core {
 namespace {
 
 std::atomic<bool> one_runs{false};
+std::atomic<const sucl_bootstrap*> left_behind{nullptr};
+
+// Nobody watches, so the others may wait for this process for ever; not every launcher ends them
+// when a process exits without having finalised MPI.
+void end_job_at_exit(const sucl_bootstrap& control) {
+  if (left_behind.exchange(&control)) return;
+  std::atexit([] {
+    const sucl_bootstrap* control = left_behind;
+    if (control->alive()) control->abort(EXIT_FAILURE);
+  });
+}
 
 }  // namespace
 
@@ -210,7 +222,10 @@ void process::finalise() {
   std::string obstacle;
   if (m_broken) {
     obstacle = "an operation was given up";
-    if (m_farewell) m_farewell->leave();
+    if (m_farewell)
+      m_farewell->leave();
+    else if (m_size > 1)
+      end_job_at_exit(*m_control);
   } else if (m_farewell) {
     obstacle = m_farewell->wait();
   }
