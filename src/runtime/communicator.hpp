@@ -280,6 +280,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void throw_why();
   void wait_for_direct(std::unique_lock<biased_mutex>& lock);
   bool may_run_directly(const sucl_operation& record) const;
+  const carrier* message_carrier(const sucl_operation& record, const layouts& shape);
+  void run_message(const sucl_operation& record, const carrier& c,
+                   std::unique_lock<biased_mutex>& lock);
   // Whether a call may go past the queue to who carried it last time.
   bool knows(const repeated_call& call) const {
     return call.via && call.era == m_era && m_waiting.empty() && m_flight.empty() &&
@@ -328,7 +331,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   struct known_call {
     sucl_operation asked{};  ///< as it came
     repeated_call call;
-    std::vector<std::uint64_t> arrays;  ///< of both
+    std::vector<std::uint64_t> arrays;        ///< of both
+    std::vector<sucl_operation> asked_parts;  ///< of a group
+    std::vector<sucl_operation> parts;        ///< the same, of `call`
   };
   static std::size_t place_of(const sucl_operation& asked);
   std::array<known_call, 16> m_known;  ///< blocking calls, by a hash

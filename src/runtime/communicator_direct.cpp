@@ -5,6 +5,7 @@
 #include "runtime/communicator.hpp"
 #include "runtime/exec/plan_backend.hpp"
 #include "runtime/idling.hpp"
+#include "runtime/messages/message_backend.hpp"
 #include "runtime/process.hpp"
 
 #include <sched.h>
@@ -30,12 +31,27 @@ bool same_with_arrays(const sucl_operation& a, sucl_operation b, int size) {
   return same(a, b);
 }
 
+// The same for groups, whose parts count.
+bool same_with_parts(const sucl_operation& a, sucl_operation b) {
+  if (a.part_count != b.part_count ||
+      std::memcmp(a.parts, b.parts, a.part_count * sizeof *a.parts) != 0)
+    return false;
+  b.parts = a.parts;
+  return same(a, b);
+}
+
+bool same_call(const sucl_operation& known, const sucl_operation& asked, bool arrays, int size) {
+  if (known.part_count > 0) return same_with_parts(known, asked);
+  return arrays ? same_with_arrays(known, asked, size) : same(known, asked);
+}
+
 const layouts no_layouts;
 
 }  // namespace
 
 std::size_t communicator::place_of(const sucl_operation& asked) {
   static_assert(std::tuple_size_v<decltype(m_known)> == 1u << 4);
+  if (asked.part_count > 0) return place_of(asked.parts[0]);
   const auto number = reinterpret_cast<std::uintptr_t>(asked.send) * 3 +
                       reinterpret_cast<std::uintptr_t>(asked.recv) + asked.count +
                       static_cast<std::uint64_t>(asked.kind);
@@ -52,8 +68,8 @@ bool communicator::needs_progress_beside(const carrier& c) const {
 }
 
 bool communicator::may_run_directly(const sucl_operation& record) const {
-  // Every rank must come to the same answer. Point-to-point takes the other way so that what other
-  // threads issue meanwhile can overtake a wait.
+  // Every rank must come to the same answer. Point-to-point goes by run_message(), so that what
+  // other threads issue meanwhile can overtake a wait.
   return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
          !m_validator && !is_point_to_point(record.kind);
 }
@@ -72,9 +88,7 @@ bool communicator::run_again(const sucl_operation& asked) {
   std::unique_lock lock(m_mutex);
   known_call& known = m_known[place_of(asked)];
   if (!knows(known.call)) return false;
-  if (known.arrays.empty() ? !same(known.asked, asked)
-                           : !same_with_arrays(known.asked, asked, size()))
-    return false;
+  if (!same_call(known.asked, asked, !known.arrays.empty(), size())) return false;
   repeat(known.call, lock);
   return true;
 }
@@ -83,6 +97,7 @@ bool communicator::run_again(const sucl_operation& asked) {
 void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& lock) {
   throw_if_ended();
   m_mutex.favour();
+  if (is_point_to_point(call.record.kind)) return run_message(call.record, *call.via, lock);
   if (!call.prepared) {
     call.record.sequence = m_collectives + 1;  // says which memory it may be on
     call.prepared = prepare_run(call.via->via, call.record);
@@ -98,6 +113,11 @@ void communicator::remember(const sucl_operation& asked, const repeated_call& ca
   known.call = call;
   keep_arrays(known.asked, size(), known.arrays);
   for (const auto member : operation_arrays) known.call.record.*member = known.asked.*member;
+  if (asked.part_count == 0) return;
+  known.asked_parts.assign(asked.parts, asked.parts + asked.part_count);
+  known.asked.parts = known.asked_parts.data();
+  known.parts.assign(call.record.parts, call.record.parts + call.record.part_count);
+  known.call.record.parts = known.parts.data();
 }
 
 void communicator::run_again(repeated_call& call) {
@@ -111,6 +131,11 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
                        const sucl_operation* asked, repeated_call* kept) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
+  if (const carrier* c = message_carrier(record, shape)) {
+    if (asked) remember(*asked, {record, c, m_era, {}});
+    if (kept) kept->via = c, kept->era = m_era;
+    return run_message(record, *c, lock);
+  }
   if (may_run_directly(record)) {
     const tune::table_row* row = nullptr;
     const carrier& c = m_carriers.choose(record, true, &row);
@@ -141,6 +166,42 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
   }
   lock.unlock();
   wait(issue(record, shape, true, {}, true).operation);
+}
+
+// Who carries messages within nodes, if nothing is before this one and nobody looks on; or null.
+const carrier* communicator::message_carrier(const sucl_operation& record, const layouts& shape) {
+  if (!is_point_to_point(record.kind) || !m_waiting.empty() || !m_flight.empty() || m_direct ||
+      m_validator || m_process->settings().watchdog.timeout.count() > 0)
+    return nullptr;
+  const tune::table_row* row = nullptr;
+  const carrier& c = m_carriers.choose(record, true, &row);
+  if (!carries_messages(c.via) || m_pace.watches(row)) return nullptr;
+  return plan_adaptation(record, shape, *c.wires, m_staging).needed ? nullptr : &c;
+}
+
+// A message or a group of them, over at once if its peers are near. Otherwise it is in flight like
+// any other operation, so that what other threads issue meanwhile can overtake it.
+void communicator::run_message(const sucl_operation& record, const carrier& c,
+                               std::unique_lock<biased_mutex>& lock) {
+  sucl_request* request = nullptr;
+  try {
+    request = start_message(c.via, record);
+  } catch (...) {
+    throw error(caught(record));
+  }
+  if (!request) return;
+  node* n = take_node();
+  fill(*n, record, no_layouts, true);
+  n->issued = n->posted = clock::now();
+  n->via = &c;
+  n->request = request;
+  n->ready.store(true, std::memory_order_relaxed);
+  n->references.store(1, std::memory_order_relaxed);  // the communicator's own
+  n->at.store(node::phase::posted, std::memory_order_relaxed);
+  m_flight.push_back(n);
+  ticket t(n);
+  lock.unlock();
+  wait(t);
 }
 
 // Lets the backend block in this thread, which is the fastest way through an MPI library. `direct`

@@ -22,11 +22,21 @@ namespace {
   }
 }
 
-// Has the record say it all, by pointers to the memory and the arrays as they came; false where it
-// cannot.
-bool complete(detail::request& r, int size) {
-  if (r.send.buffer || r.recv.buffer || r.parts || r.queue) return false;
-  sucl_operation& o = r.record;
+// Has a record of a call say it all, by pointers to the memory and the arrays as they came; false
+// where it cannot. The parts of a group stay until the thread's next call.
+bool complete(const detail::request& r, int size, sucl_operation& o) {
+  if (r.send.buffer || r.recv.buffer || r.queue) return false;
+  if (r.parts) {
+    thread_local std::vector<sucl_operation> parts;
+    parts.clear();
+    for (const detail::request& part : *r.parts) {
+      parts.push_back(part.record);
+      if (part.parts || !complete(part, size, parts.back())) return false;
+    }
+    o.parts = parts.data();
+    o.part_count = parts.size();
+    return !parts.empty();
+  }
   o.send = r.send.pointer;
   o.recv = r.recv.pointer;
   const auto take = [&](const detail::counts* from, const std::uint64_t*& to) {
@@ -89,7 +99,8 @@ core::device_services communicator_state::services() {
 
 void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
-  const bool repeats = state.repeats() && deps.empty() && complete(request, state.core().size());
+  const bool repeats =
+      state.repeats() && deps.empty() && complete(request, state.core().size(), request.record);
   if (repeats && state.core().run_again(request.record)) return;
   check_alive(state);
   resolved call;

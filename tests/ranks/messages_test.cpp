@@ -5,8 +5,10 @@
 #include "job.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <random>
+#include <thread>
 
 namespace sucl::testing {
 namespace {
@@ -92,6 +94,99 @@ TEST(messages, in_groups_among_collectives) {
   }
   comm.blocking().barrier();
   comm.deallocate(lent);
+}
+
+// The same calls over and over, on the same memory: what they carry changes, and at times their
+// counts and tags do.
+TEST(messages, of_repeated_calls_are_those_of_each_call) {
+  auto comm = the_job().aside.dup();
+  const int p = comm.size(), r = comm.rank(), next = (r + 1) % p, before = (r + p - 1) % p;
+  constexpr std::size_t most = 20000;
+  std::vector<int> send(most), recv(most), group_send(2 * most), group_recv(2 * most);
+  const auto holds = [](const int* memory, const std::vector<int>& v) {
+    return std::equal(v.begin(), v.end(), memory);
+  };
+  for (int round = 0; round < 400; ++round) {
+    const std::size_t n = round % 50 == 49 ? most : round % 7 == 0 ? 3 : 20;
+    const int tag = round % 11 == 0 ? 1 : 0;
+    const auto put = [&](std::vector<int>& to, std::size_t at, int key) {
+      const auto v = pattern(n, key);
+      std::copy(v.begin(), v.end(), to.begin() + static_cast<std::ptrdiff_t>(at));
+    };
+    put(send, 0, r + round);
+    comm.blocking().sendrecv(send.data(), n, next, recv.data(), n, before, tag);
+    EXPECT_TRUE(holds(recv.data(), pattern(n, before + round))) << "sendrecv, round " << round;
+
+    put(group_send, 0, r + round + 1);
+    put(group_send, most, r + round + 2);
+    group g(comm);
+    g.recv(group_recv.data(), n, before, tag);
+    g.recv(group_recv.data() + most, n, next, 2);
+    g.send(static_cast<const int*>(group_send.data()), n, next, tag);
+    g.send(static_cast<const int*>(group_send.data()) + most, n, before, 2);
+    g.run();
+    EXPECT_TRUE(holds(group_recv.data(), pattern(n, before + round + 1))) << "group, " << round;
+    EXPECT_TRUE(holds(group_recv.data() + most, pattern(n, next + round + 2))) << round;
+
+    if (p == 1) continue;
+    const int last = p - 1;
+    if (r == 0) comm.blocking().send(send.data(), n, last, tag);
+    if (r == last) {
+      comm.blocking().recv(recv.data(), n, 0, tag);
+      EXPECT_TRUE(holds(recv.data(), pattern(n, round))) << "recv, round " << round;
+    }
+  }
+}
+
+TEST(messages, of_repeated_calls_with_wrong_lengths_fail_alone) {
+  auto comm = the_job().aside.dup();
+  if (comm.size() == 1) GTEST_SKIP() << "needs two ranks";
+  std::vector<int> memory(8, -1);
+  for (int round = 0; round < 20; ++round) {
+    const bool wrong = round % 3 == 2;
+    if (comm.rank() == 0) {
+      memory.assign(8, round);
+      comm.blocking().send(memory.data(), wrong ? 7 : 8, 1);
+    } else if (comm.rank() == 1) {
+      if (!wrong) {
+        comm.blocking().recv(memory.data(), 8, 0);
+        EXPECT_EQ(memory, std::vector<int>(8, round));
+        continue;
+      }
+      try {
+        comm.blocking().recv(memory.data(), 8, 0);
+        ADD_FAILURE() << "a message of 7 elements was received as 8";
+      } catch (const error& e) {
+        EXPECT_EQ(e.info().code, errc::invalid_count) << e.what();
+        EXPECT_EQ(e.info().rank, 1);
+      }
+    }
+  }
+}
+
+// A thread of rank 0 waits for a message that the last rank sends only once it has one from another
+// thread of rank 0, which comes later.
+TEST(messages, of_another_thread_overtake_a_blocking_receive) {
+  auto comm = the_job().aside.dup();
+  const int last = comm.size() - 1;
+  if (last == 0) GTEST_SKIP() << "needs two ranks";
+  for (int round = 0; round < 5; ++round) {
+    int waited_for = -1, request = round;
+    if (comm.rank() == 0) {
+      std::thread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        comm.blocking().send(&request, 1, last, 2);
+      });
+      comm.blocking().recv(&waited_for, 1, last, 1);
+      later.join();
+      EXPECT_EQ(waited_for, round + 100);
+    } else if (comm.rank() == last) {
+      comm.blocking().recv(&waited_for, 1, 0, 2);
+      EXPECT_EQ(waited_for, round);
+      request = round + 100;
+      comm.blocking().send(&request, 1, 0, 1);
+    }
+  }
 }
 
 }  // namespace

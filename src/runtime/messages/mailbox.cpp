@@ -18,6 +18,8 @@ namespace {
 constexpr std::uint64_t least_read_bytes = std::uint64_t{12} << 10;
 // What one step copies at most, so that both directions go on side by side.
 constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
+// Looks in vain before the processor is given away, where others need it.
+constexpr int looks_in_a_crowd = 8;
 
 bool sends(sucl_kind kind) { return kind == SUCL_KIND_SEND || kind == SUCL_KIND_SENDRECV; }
 bool receives(sucl_kind kind) { return kind == SUCL_KIND_RECV || kind == SUCL_KIND_SENDRECV; }
@@ -502,7 +504,7 @@ void mailbox::progress() {
       looks = m_looks;
     } else {
       // The other end is at work on it, too, or needs this processor for that.
-      if (m_where.crowded) sched_yield();
+      if (m_where.crowded && ++m_vain % looks_in_a_crowd == 0) sched_yield();
       if (!streams || looks-- <= 0) return;
       relax();
     }

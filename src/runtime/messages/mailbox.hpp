@@ -47,6 +47,8 @@ class mailbox {
   bool complete() const { return m_complete; }
   const placement& where() const { return m_where; }
   bool reads() const { return m_reads; }
+  /// How often who blocks makes progress before others may have their turn.
+  int looks() const { return m_where.crowded ? 64 : m_looks; }
 
   /// Starts an operation.
   delivery* start(const sucl_operation& o);
@@ -152,7 +154,8 @@ class mailbox {
   bool m_reads;
   bool m_complete = true;
   publisher m_publisher;
-  int m_looks;  ///< at memory before progress() returns while data come
+  int m_looks;          ///< at memory before progress() returns while data come
+  unsigned m_vain = 0;  ///< looks at memory with nothing to do
   sucl_region m_region{};
   std::vector<std::unique_ptr<peer>> m_peers;  ///< by rank; null: on another node
   std::vector<peer*> m_near;

@@ -82,6 +82,19 @@ channel message_channel(const channel& memory, placement where, bool reads, std:
           reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
 
+bool carries_messages(const channel& c) { return c.table == &message_backend(); }
+
+sucl_request* start_message(const channel& messages, const sucl_operation& o) {
+  mailbox& m = of(messages.comm);
+  delivery* d = m.start(o);
+  for (int looks = d->far.empty() ? m.looks() : 1; !m.over(*d); --looks) {
+    if (looks == 0) return reinterpret_cast<sucl_request*>(d);
+    m.progress();
+  }
+  conclude(m, d);
+  return nullptr;
+}
+
 void add_message_memory(const channel& messages, const sucl_region& region, std::uint64_t number) {
   of(messages.comm).add(number, region);
 }

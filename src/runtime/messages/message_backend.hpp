@@ -33,6 +33,13 @@ void add_message_memory(const channel& messages, const sucl_region& region, std:
 /// It goes.
 void remove_message_memory(const channel& messages, const void* base);
 
+/// Whether a channel is one of these, with no layer above it.
+bool carries_messages(const channel& c);
+
+/// Starts an operation for who blocks until it is done, and makes progress for as long as peers
+/// that are near need. Null: it is done. Throws what fails.
+sucl_request* start_message(const channel& messages, const sucl_operation& o);
+
 /// How messages travel, in lines for people.
 std::string describe_messages(const channel& messages);
 
