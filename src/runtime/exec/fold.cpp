@@ -2,6 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/exec/fold.hpp"
 
+#include "runtime/exec/publish.hpp"
+
+#include <algorithm>
+
 namespace sucl::core {
 
 fold_function find_fold_baseline(sucl_type type, sucl_op op) noexcept;
@@ -45,6 +49,21 @@ fold_function find_fold(instruction_set set, sucl_type type, sucl_op op) noexcep
 
 fold_function find_fold(sucl_type type, sucl_op op) noexcept {
   return find_fold(best_instruction_set(), type, op);
+}
+
+void fold_past_caches(fold_function fold, std::uint64_t element_size, std::byte* to,
+                      const void** from, std::size_t sources, std::uint64_t count,
+                      int divisor) noexcept {
+  alignas(64) std::byte block[std::size_t{16} << 10];  // stays in the first cache
+  const std::uint64_t most = sizeof block / element_size;
+  for (std::uint64_t n = 0; count > 0; count -= n) {
+    n = std::min(most, count);
+    fold(block, from, sources, n, divisor);
+    copy_past_caches(to, block, n * element_size);
+    to += n * element_size;
+    for (std::size_t i = 0; i < sources; ++i)
+      from[i] = static_cast<const std::byte*>(from[i]) + n * element_size;
+  }
 }
 
 }  // namespace sucl::core
