@@ -326,18 +326,18 @@ class searcher {
             static_cast<double>(seed.instructions) / seed.how.pipeline * r.pipeline <=
                 most_instructions())
           fresh.push_back(r);
-      left -= simulate_finalists(fresh, left);
+      left -= simulate_finalists(fresh, left, dearest_finalist * m_budget);
     }
   }
 
-  // A few at a time, each as far as it may be the best, until this much work is done. Returns it.
-  double simulate_finalists(const std::vector<recipe>& list, double most_work) {
+  // A few at a time, each as far as it may be the best, until this much work is done in all or for
+  // one of them. Returns it.
+  double simulate_finalists(const std::vector<recipe>& list, double most_work, double dearest) {
     double done = 0;
     for (std::size_t next = 0; next < list.size() && done < most_work;) {
       std::vector<trial> trials;
       for (; next < list.size() && trials.size() < finalists_abreast; ++next)
-        trials.push_back({list[next], std::min(most_work - done, dearest_finalist * m_budget),
-                          most_seconds(best())});
+        trials.push_back({list[next], std::min(most_work - done, dearest), most_seconds(best())});
       for (const known& k : simulate(trials)) done += k.work;
     }
     return done;
@@ -384,11 +384,8 @@ class searcher {
     std::vector<recipe> finalists;
     for (const int part : {1, 2})
       for (const promised& p : list) finalists.push_back(in_channels(p.how, p.how.pipeline / part));
-    simulate_finalists(finalists, all_finalists * m_budget);
-    std::vector<trial> trials;
-    for (const recipe& r : published_finalists())
-      trials.push_back({r, unlimited, most_seconds(best())});
-    simulate(trials);
+    simulate_finalists(finalists, all_finalists * m_budget, dearest_finalist * m_budget);
+    simulate_finalists(published_finalists(), unlimited, unlimited);
   }
 
   // The best number of channels of each family that a simulation of them may confirm.
@@ -444,18 +441,34 @@ class searcher {
     for (const trial& t : list) {
       const auto before = m_known.find(plan::to_text(t.how));
       if (before != m_known.end() && !before->second.cut_short(t.most_work)) continue;
+      if (hopeless_in_any(t)) {
+        m_known[plan::to_text(t.how)].allowed = t.most_work;
+        continue;
+      }
       if (m_options.progress) m_options.progress(plan::to_text(t.how));
       fresh.push_back(t);
+      fresh.back().kept_below = best();
     }
-    const std::vector<outcome> done =
-        run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
-    for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i], done[i]);
+    std::vector<outcome> done = run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
+    for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i], std::move(done[i]));
     std::vector<known> all;
     for (const trial& t : list) all.push_back(m_known[plan::to_text(t.how)]);
     return all;
   }
 
-  void record(const trial& t, const outcome& o) {
+  // A recipe in one channel: those that this is equal for move the same bytes through the same
+  // limits.
+  static std::string alone(recipe r) {
+    r.pipeline = 1;
+    r.stagger = 0;
+    return plan::to_text(r);
+  }
+  bool hopeless_in_any(const trial& t) const {
+    const auto known = m_least.find(alone(t.how));
+    return known != m_least.end() && t.most_seconds > 0 && known->second > t.most_seconds;
+  }
+
+  void record(const trial& t, outcome o) {
     const recipe& r = t.how;
     known& k = m_known[plan::to_text(r)];
     k.allowed = t.most_work;
@@ -463,6 +476,7 @@ class searcher {
     if (o.too_large) k.work = m_budget;
     if (o.too_large || o.seen || m_hashes.contains(o.hash)) return;
     if (!o.time.gave_up) m_hashes.insert(o.hash);
+    m_least[alone(r)] = o.time.least_seconds;
     k.work = static_cast<double>(o.instructions + o.time.work);
     k.seconds = o.time.seconds;
     k.gave_up = o.time.gave_up;
@@ -470,6 +484,7 @@ class searcher {
     m_spent += k.work;
     ++m_result.simulated;
     if (k.gave_up) return;
+    if (k.seconds < best()) m_best_plan = std::move(o.plan);
     found f;
     f.how = r;
     f.seconds = o.time.seconds;
@@ -545,7 +560,8 @@ class searcher {
       proved.push_back(&f);
     }
     side_by_side(proved.size(), m_options.threads, [&](std::size_t i) {
-      plan::verify_or_fail(plan::build(m_problem, proved[i]->how));
+      const bool kept = proved[i] == &list.front();
+      plan::verify_or_fail(kept ? m_best_plan : plan::build(m_problem, proved[i]->how));
       proved[i]->verified = true;
     });
   }
@@ -560,6 +576,8 @@ class searcher {
   std::map<int, family> m_leaders;  // the fastest by number of channels
   std::set<std::pair<double, double>> m_deepened;
   std::set<std::uint64_t> m_hashes;
+  std::map<std::string, double> m_least;  // seconds that a recipe takes at least, see alone()
+  plan::schedule m_best_plan;
   std::map<std::string, known> m_known;  // by recipe
   search_result m_result;
 };
