@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "plan/verify.hpp"
 #include "tune/candidates.hpp"
-#include "tune/estimate.hpp"
+#include "tune/family.hpp"
 #include "tune/trial.hpp"
 
 #include <algorithm>
@@ -57,8 +57,10 @@ constexpr double all_finalists = 1.5;
 constexpr double dearest_finalist = 1.2;
 constexpr double polishing = 0.5;
 constexpr std::size_t finalists_abreast = 2;
-// Instructions of a published set: about what can be built and proved in two seconds and 1 GiB.
-constexpr double largest_published = 4e6;
+// Instructions of a published set, in those that a finalist may have; beyond, it is taken in fewer
+// channels. And about what can be built and proved in two seconds and 1 GiB.
+constexpr double largest_published = 2;
+constexpr double provable = 4e6;
 constexpr int farthest = 8;
 constexpr int least_fitted = 4;
 constexpr double near_fit = 0.1;
@@ -66,46 +68,6 @@ constexpr double near_fit = 0.1;
 constexpr double doubt = 1.3;
 // Budget for more channels of the best plans, on top.
 constexpr double beyond = 0.25;
-
-// A recipe in any number of channels.
-struct family {
-  recipe how;               // in one
-  estimate cost;            // in one
-  double forecast = 0;      // seconds in the best number of channels, as far as is known
-  int next = 0;             // number of channels to simulate; 0: no more
-  int channels = 0;         // last simulated number; 0: none
-  double seconds = 0;       // with it
-  double work = 0;          // of simulating it
-  double instructions = 0;  // of it
-  double alone = 0;         // seconds in one channel
-  double busiest = 0;       // seconds that its busiest part works
-  double fixed = 0;         // seconds that channels do not divide, and those that they do
-  double rest = 0;
-  bool fitted = false;    // both come from two numbers of channels
-  double moved = 1;       // how much the fit changed by the last number of channels, of 1
-  bool too_dear = false;  // to be simulated in more channels within the budget
-};
-
-// What a fit says about a recipe that was not simulated.
-struct promised {
-  recipe how;
-  double seconds = 0;
-};
-
-// What simulating a recipe said.
-struct known {
-  double work = 0;  // that it cost
-  double instructions = 0;
-  double seconds = 0;
-  double busiest = 0;  // seconds that the busiest part works, in one channel
-  double allowed = 0;  // work
-  bool gave_up = true;
-
-  // Whether it gave up for work, and this much may say more.
-  bool cut_short(double most_work) const {
-    return gave_up && work > allowed && most_work > 1.5 * allowed;
-  }
-};
 
 class searcher {
  public:
@@ -310,6 +272,7 @@ class searcher {
       f.fixed = f.seconds;  // more channels do not make it faster
       f.rest = 0;
     }
+    simulate_finalists(published_finalists(), unlimited, unlimited);
     decide();
     polish();
   }
@@ -321,8 +284,9 @@ class searcher {
       before = best();
       const found seed = m_result.best[0];
       std::vector<recipe> fresh;
+      const double work = m_known[plan::to_text(seed.how)].work / seed.how.pipeline;
       for (const recipe& r : neighbours(seed.how, m_problem, m_machine))
-        if (!m_known.contains(plan::to_text(r)) &&
+        if (!m_known.contains(plan::to_text(r)) && work * r.pipeline <= left &&
             static_cast<double>(seed.instructions) / seed.how.pipeline * r.pipeline <=
                 most_instructions())
           fresh.push_back(r);
@@ -385,7 +349,6 @@ class searcher {
     for (const int part : {1, 2})
       for (const promised& p : list) finalists.push_back(in_channels(p.how, p.how.pipeline / part));
     simulate_finalists(finalists, all_finalists * m_budget, dearest_finalist * m_budget);
-    simulate_finalists(published_finalists(), unlimited, unlimited);
   }
 
   // The best number of channels of each family that a simulation of them may confirm.
@@ -398,7 +361,8 @@ class searcher {
         const double seconds = in_depth(f, depth);
         const double instructions = f.instructions / f.channels * depth;
         if (depth <= f.channels || depth > farthest * f.channels || seconds >= most.seconds ||
-            instructions > most_instructions() || !can_take(f.how, depth))
+            instructions > most_instructions() ||
+            f.work / f.channels * depth > dearest_finalist * m_budget || !can_take(f.how, depth))
           continue;
         most = {in_channels(f.how, depth), seconds};
       }
@@ -409,16 +373,22 @@ class searcher {
     return list;
   }
 
-  // Published parameters, without large plans that are hopeless by a guess and those that are too
-  // large to be proved in seconds.
+  // Published parameters, those in few channels first, without large plans that are hopeless by a
+  // guess. What is too large is taken in fewer channels.
   std::vector<recipe> published_finalists() const {
     std::vector<recipe> list;
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
       for (const published& s : sets) {
-        const estimate e = guess(m_problem, s.how, m_machine);
-        const bool hopeful = e.seconds < doubt * best() && e.instructions < largest_published;
-        if (hopeful || e.instructions < most_instructions()) list.push_back(s.how);
+        recipe how = s.how;
+        estimate e = guess(m_problem, how, m_machine);
+        for (; e.instructions > largest_published * most_instructions() && how.pipeline > 1;
+             e = guess(m_problem, how, m_machine))
+          how = in_channels(how, how.pipeline / 2);
+        const bool hopeful = e.seconds < doubt * best() && e.instructions < provable;
+        if (hopeful || e.instructions < most_instructions()) list.push_back(std::move(how));
       }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const recipe& a, const recipe& b) { return a.pipeline < b.pipeline; });
     return list;
   }
 
