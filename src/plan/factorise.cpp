@@ -6,6 +6,7 @@
 #include "plan/composition.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace sucl::plan {
 namespace {
@@ -66,11 +67,20 @@ int opposite(int rank, int in_group_of, int width, int ranks) {
 // Where a multicast from `root` enters the group of these leaves, which is taken out of them: at
 // the root's place, so that roots all over a group use all links between two groups. A rank that is
 // no leaf gets scratch.
-endpoint entrance(composition& c, const primitive& p, int root, std::vector<endpoint>& leaves,
+endpoint entrance(composition& c, const primitive& p, int root, std::span<endpoint>& leaves,
                   int width) {
   const int rank = opposite(root, leaves[0].rank, width, c.what.ranks);
-  const auto own = take(leaves, [&](const endpoint& l) { return l.rank == rank; });
-  return own.empty() ? endpoint{rank, c.take_scratch(rank, p.bytes)} : own[0];
+  const auto own =
+      std::find_if(leaves.begin(), leaves.end(), [&](const endpoint& l) { return l.rank == rank; });
+  if (own == leaves.end()) return {rank, c.take_scratch(rank, p.bytes)};
+  const endpoint entered = *own;
+  std::move(own + 1, leaves.end(), own);
+  leaves = leaves.first(leaves.size() - 1);
+  return entered;
+}
+
+std::vector<endpoint> to_vector(std::span<const endpoint> list) {
+  return {list.begin(), list.end()};
 }
 
 void check_group(int group) {
@@ -148,9 +158,10 @@ void ring_multicast(composition& c, const primitive& p, int group, substeps& mad
   endpoint from = p.root;
   std::size_t hop = 0;
   for (auto& leaves : nodes_after(p, group, c.what.ranks)) {
-    const endpoint gate = entrance(c, p, p.root.rank, leaves, group);
+    std::span<endpoint> others = leaves;
+    const endpoint gate = entrance(c, p, p.root.rank, others, group);
     made.add(hop++, transfer(p, from, gate));
-    made.add(hop, like(p, gate, leaves));
+    made.add(hop, like(p, gate, to_vector(others)));
     from = gate;
   }
   std::vector<endpoint> home = p.leaves;
@@ -201,14 +212,17 @@ class tree_builder {
       : m_composition(c), m_widths(std::move(widths)), m_first(first), m_made(made) {}
 
   void multicast(const primitive& p) {
-    std::vector<endpoint> leaves = p.leaves;
+    std::vector<endpoint> leaves = sorted(p.leaves);
     for (const endpoint& own :
          take(leaves, [&](const endpoint& l) { return l.rank == p.root.rank; }))
       m_made.add(0, at_level(transfer(p, p.root, own), m_widths.size() - 1));
-    spread(p, p.root, std::move(leaves), 0);
+    spread(p, p.root, leaves, 0);
   }
 
-  void reduction(const primitive& p) { gather(p, p.root, p.leaves, 0); }
+  void reduction(const primitive& p) {
+    std::vector<endpoint> leaves = sorted(p.leaves);
+    gather(p, p.root, leaves, 0);
+  }
 
  private:
   primitive at_level(primitive p, std::size_t depth) const {
@@ -216,37 +230,43 @@ class tree_builder {
     return p;
   }
 
-  // Leaves by the groups of a level, in order.
-  std::vector<std::vector<endpoint>> by_group(std::vector<endpoint> leaves, int width) const {
-    std::stable_sort(leaves.begin(), leaves.end(),
-                     [](const auto& a, const auto& b) { return a.rank < b.rank; });
-    std::vector<std::vector<endpoint>> groups;
-    for (const endpoint& l : leaves) {
-      if (groups.empty() || groups.back()[0].rank / width != l.rank / width) groups.emplace_back();
-      groups.back().push_back(l);
-    }
-    return groups;
+  static std::vector<endpoint> sorted(std::vector<endpoint> leaves) {
+    const auto by_rank = [](const endpoint& a, const endpoint& b) { return a.rank < b.rank; };
+    if (!std::is_sorted(leaves.begin(), leaves.end(), by_rank))
+      std::stable_sort(leaves.begin(), leaves.end(), by_rank);
+    return leaves;
   }
 
-  void spread(const primitive& p, endpoint root, std::vector<endpoint> leaves, std::size_t depth) {
+  // The sorted leaves of the first group, which are taken out of the others.
+  static std::span<endpoint> next_group(std::span<endpoint>& leaves, int width) {
+    std::size_t n = 1;
+    while (n < leaves.size() && leaves[n].rank / width == leaves[0].rank / width) ++n;
+    const std::span<endpoint> group = leaves.first(n);
+    leaves = leaves.subspan(n);
+    return group;
+  }
+
+  void spread(const primitive& p, endpoint root, std::span<endpoint> leaves, std::size_t depth) {
     if (leaves.empty()) return;
     const int width = m_widths[depth];
     std::vector<endpoint> entrances;
-    for (auto& group : by_group(std::move(leaves), width)) {
+    while (!leaves.empty()) {
+      std::span<endpoint> group = next_group(leaves, width);
       endpoint head = root;
       if (group[0].rank / width != root.rank / width) {
         head = entrance(m_composition, p, root.rank, group, width);
         entrances.push_back(head);
       }
-      if (depth + 1 < m_widths.size()) spread(p, head, std::move(group), depth + 1);
+      if (depth + 1 < m_widths.size()) spread(p, head, group, depth + 1);
     }
     m_made.add(depth, at_level(like(p, root, std::move(entrances)), depth));
   }
 
-  void gather(const primitive& p, endpoint root, std::vector<endpoint> leaves, std::size_t depth) {
+  void gather(const primitive& p, endpoint root, std::span<endpoint> leaves, std::size_t depth) {
     const int width = m_widths[depth];
     std::vector<endpoint> parts;
-    for (auto& group : by_group(std::move(leaves), width)) {
+    while (!leaves.empty()) {
+      const std::span<endpoint> group = next_group(leaves, width);
       const int rank = opposite(root.rank, group[0].rank, width, m_composition.what.ranks);
       if (group.size() == 1 && group[0].rank == rank) {
         parts.push_back(group[0]);
@@ -254,7 +274,7 @@ class tree_builder {
       }
       endpoint sum = root;
       if (rank != root.rank) sum = {rank, m_composition.take_scratch(rank, p.bytes)};
-      gather(p, sum, std::move(group), depth + 1);
+      gather(p, sum, group, depth + 1);
       parts.push_back(sum);
     }
     // Nothing to do where the only part is the root's own sum.

@@ -14,6 +14,7 @@ constexpr std::size_t for_ever = ~std::size_t{0};
 
 // An access to scratch by one instruction, and the instruction that ends it (its fence).
 struct scratch_access {
+  std::uint64_t* at;  // in the instruction
   std::uint64_t begin, end;
   std::size_t channel, from, until;
 };
@@ -47,17 +48,22 @@ std::vector<std::size_t> ends_of(const channel& c) {
   return until;
 }
 
-std::vector<object> objects_of(program& p) {
+// All accesses, by place.
+std::vector<scratch_access> accesses_of(program& p) {
   std::vector<scratch_access> all;
   for (std::size_t c = 0; c < p.channels.size(); ++c) {
     const auto until = ends_of(p.channels[c]);
     for (std::size_t k = 0; k < p.channels[c].size(); ++k) {
       instruction& i = p.channels[c][k];
-      for_each_place(i,
-                     [&](std::uint64_t& at) { all.push_back({at, at + i.bytes, c, k, until[k]}); });
+      for_each_place(
+          i, [&](std::uint64_t& at) { all.push_back({&at, at, at + i.bytes, c, k, until[k]}); });
     }
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return all;
+}
+
+std::vector<object> objects_of(const std::vector<scratch_access>& all) {
   std::vector<object> list;
   for (const scratch_access& a : all) {
     if (list.empty() || a.begin >= list.back().end)
@@ -165,18 +171,14 @@ schedule pack_scratch(schedule s) {
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {
     program& p = s.ranks[r];
     if (remote[r] || p.scratch_bytes == 0) continue;
-    std::vector<object> objects = objects_of(p);
+    const std::vector<scratch_access> accesses = accesses_of(p);
+    std::vector<object> objects = objects_of(accesses);
     const std::uint64_t size = place_all(objects, unit);
     if (size >= p.scratch_bytes) continue;
-    for (channel& c : p.channels) {
-      for (instruction& i : c) {
-        for_each_place(i, [&](std::uint64_t& at) {
-          const auto o = std::prev(std::upper_bound(
-              objects.begin(), objects.end(), at,
-              [](std::uint64_t offset, const object& x) { return offset < x.begin; }));
-          at += o->packed - o->begin;
-        });
-      }
+    auto o = objects.cbegin();
+    for (const scratch_access& a : accesses) {
+      while (std::next(o) != objects.cend() && a.begin >= std::next(o)->begin) ++o;
+      *a.at += o->packed - o->begin;
     }
     p.scratch_bytes = size;
   }

@@ -34,6 +34,7 @@ instruction to_self(opcode op, int rank, std::uint64_t flag, std::uint8_t level)
 // Each stage waits for that of the channel before, and lets the channel after it go on.
 channel staggered(const channel& c, int rank, std::uint64_t number, bool first, bool last) {
   channel result;
+  result.reserve(c.size() + 2 * stages(c));
   bool begun = false;
   for (const instruction& i : c) {
     if (!begun && is_posted(i.op)) {

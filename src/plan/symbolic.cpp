@@ -135,6 +135,33 @@ constexpr std::size_t near_by = 6;  // segments that are looked at before search
 
 std::ptrdiff_t distance(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
 
+// The last of `count` sorted begins that is not after `offset`; the first one is not. They lie in
+// [from, to), often evenly: the search begins where the place would be then, and widens.
+template <class Begin>
+std::size_t last_until(std::uint64_t offset, std::size_t count, std::uint64_t from,
+                       std::uint64_t to, const Begin& begin) {
+  const double part = static_cast<double>(offset - from) / static_cast<double>(to - from);
+  std::size_t low =
+      std::min(static_cast<std::size_t>(part * static_cast<double>(count)), count - 1);
+  std::size_t high = low + 1, step = 1;
+  if (begin(low) <= offset) {
+    for (; high < count && begin(high) <= offset; step *= 2) {
+      low = high;
+      high = std::min(high + step, count);
+    }
+  } else {
+    for (; begin(low) > offset; step *= 2) {
+      high = low;
+      low -= std::min(step, low);
+    }
+  }
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (begin(middle) <= offset ? low : high) = middle;
+  }
+  return low;
+}
+
 }  // namespace
 
 void memory::reset(std::uint64_t bytes, access start) {
@@ -168,22 +195,14 @@ memory::cursor memory::find(std::uint64_t offset, cursor& hint) const {
 }
 
 memory::cursor memory::search(std::uint64_t offset) const {
-  std::size_t low = 0, high = m_blocks.size();
-  while (high - low > 1) {
-    const std::size_t middle = (low + high) / 2;
-    (m_first[middle] <= offset ? low : high) = middle;
-  }
-  cursor c{static_cast<std::uint32_t>(low), 0};
-  if (m_blocks.empty()) return c;
-  const block& in = m_blocks[low];
-  low = 0;
-  high = in.size();
-  while (high - low > 1) {
-    const std::size_t middle = (low + high) / 2;
-    (in[middle].begin <= offset ? low : high) = middle;
-  }
-  c.index = static_cast<std::uint32_t>(low);
-  return c;
+  if (m_blocks.empty()) return {};
+  const std::size_t b =
+      last_until(offset, m_first.size(), 0, m_bytes, [&](std::size_t i) { return m_first[i]; });
+  const auto in_block = static_cast<std::uint32_t>(b);
+  const block& in = m_blocks[b];
+  const std::size_t i = last_until(offset, in.size(), m_first[b], end_of_block(in_block),
+                                   [&](std::size_t k) { return in[k].begin; });
+  return {in_block, static_cast<std::uint32_t>(i)};
 }
 
 void memory::split(std::uint32_t b) {

@@ -3,8 +3,10 @@
 #include "sim/flows.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace sucl::sim {
@@ -29,6 +31,7 @@ std::uint64_t hash(const demands& through) {
 
 std::uint32_t flows::add_limit(double capacity) {
   m_limits.emplace_back().capacity = capacity;
+  m_states.push_back(state::loose);
   return static_cast<std::uint32_t>(m_limits.size() - 1);
 }
 
@@ -71,11 +74,13 @@ std::uint32_t flows::bundle_of(const demands& through) {
 // One more flow goes through the limits of a bundle.
 void flows::join(std::uint32_t index, double bytes) {
   bundle& b = m_bundles[index];
+  if (b.members.empty()) b.tight = 0;
   for (demand& d : through(b)) {
     limit& l = m_limits[d.limit];
     if (b.members.empty()) {
       d.place = static_cast<std::uint32_t>(l.bundles.size());
       l.bundles.push_back(index);
+      if (m_states[d.limit] != state::loose) b.tight |= bit_of(b, d);
     }
     ++l.count;
     l.wanted += d.weight * b.bound;
@@ -223,25 +228,33 @@ void flows::set_rate(std::uint32_t index, double rate, ticks now) {
 }
 
 void flows::open_bundle(std::uint32_t index) {
-  if (m_is_open[index]) return;
   m_is_open[index] = true;
   m_next_rate[index] = -1;
   m_open_bundles.push_back(index);
   bundle& b = m_bundles[index];
   b.first_share = static_cast<std::uint32_t>(m_shares.size());
-  for (const demand& d : through(b)) {
+  for (unsigned left = b.tight; left != 0; left &= left - 1) {
+    const demand& d = m_demands[b.first + static_cast<unsigned>(std::countr_zero(left))];
+    state& s = m_states[d.limit];
     limit& l = m_limits[d.limit];
-    if (!l.tight) continue;
-    if (!l.open) {
-      l.open = true;
-      l.left = l.capacity;
-      l.weight = 0;
-      m_open_limits.push_back(d.limit);
+    if (s == state::tight) {
+      s = state::open;
+      l.filled = static_cast<std::uint32_t>(m_open_limits.size());
+      m_open_limits.push_back({l.capacity, 0, 0, d.limit});
     }
-    m_shares.push_back({d.limit, d.weight * b.count()});
-    l.weight += m_shares.back().weight;
+    m_shares.push_back({l.filled, d.weight * b.count()});
+    m_open_limits[l.filled].weight += m_shares.back().weight;
   }
   b.last_share = static_cast<std::uint32_t>(m_shares.size());
+}
+
+void flows::set_state(std::uint32_t index, bool tight) {
+  m_states[index] = tight ? state::tight : state::loose;
+  for (const std::uint32_t i : m_limits[index].bundles) {
+    bundle& b = m_bundles[i];
+    for (const demand& d : through(b))
+      if (d.limit == index) b.tight ^= bit_of(b, d);
+  }
 }
 
 // All bundles that a chain of tight limits joins to this one.
@@ -249,7 +262,8 @@ void flows::gather(std::uint32_t seed) {
   std::size_t done = m_open_limits.size();
   open_bundle(seed);
   for (; done < m_open_limits.size(); ++done)
-    for (const std::uint32_t b : m_limits[m_open_limits[done]].bundles) open_bundle(b);
+    for (const std::uint32_t b : m_limits[m_open_limits[done].limit].bundles)
+      if (!m_is_open[b]) open_bundle(b);
 }
 
 void flows::fix(std::uint32_t index, double rate) {
@@ -257,9 +271,9 @@ void flows::fix(std::uint32_t index, double rate) {
   m_next_rate[index] = rate;
   --m_unfixed;
   for (std::uint32_t i = b.first_share; i < b.last_share; ++i) {
-    limit& l = m_limits[m_shares[i].limit];
-    l.left -= m_shares[i].weight * rate;
-    l.weight -= m_shares[i].weight;
+    filling& f = m_open_limits[m_shares[i].filled];
+    f.left -= m_shares[i].weight * rate;
+    f.weight -= m_shares[i].weight;
   }
 }
 
@@ -268,10 +282,11 @@ double flows::least_share() {
   double share = std::numeric_limits<double>::infinity();
   std::size_t kept = 0;
   for (const std::uint32_t i : m_filling) {
-    const limit& l = m_limits[i];
-    if (l.weight <= slack) continue;
+    filling& f = m_open_limits[i];
+    if (f.weight <= slack) continue;
     m_filling[kept++] = i;
-    share = std::min(share, std::max(l.left, 0.0) / l.weight);
+    f.share = std::max(f.left, 0.0) / f.weight;
+    share = std::min(share, f.share);
   }
   m_filling.resize(kept);
   return share;
@@ -282,12 +297,13 @@ void flows::fill(ticks now) {
   m_unfixed = m_open_bundles.size();
   m_bounded.clear();
   for (const std::uint32_t i : m_open_bundles)
-    if (!m_limits[m_bundles[i].bound_by].open) m_bounded.push_back(i);
+    if (m_states[m_bundles[i].bound_by] != state::open) m_bounded.push_back(i);
   std::sort(m_bounded.begin(), m_bounded.end(), [&](std::uint32_t a, std::uint32_t b) {
     const double x = m_bundles[a].bound, y = m_bundles[b].bound;
     return x != y ? x < y : a < b;
   });
-  m_filling = m_open_limits;
+  m_filling.resize(m_open_limits.size());
+  std::iota(m_filling.begin(), m_filling.end(), std::uint32_t{0});
   std::size_t bounded = 0;
   while (m_unfixed > 0) {
     const double share = least_share();
@@ -299,9 +315,11 @@ void flows::fill(ticks now) {
     if (any) continue;
     // Those that are full at the same rate, but for rounding, are so together.
     for (const std::uint32_t i : m_filling) {
-      const limit& l = m_limits[i];
-      if (l.weight <= slack || over(std::max(l.left, 0.0) / l.weight, share)) continue;
-      for (const std::uint32_t b : l.bundles)
+      const filling& f = m_open_limits[i];
+      // It does not get less by what others of its flows take in this round.
+      if (over(f.share, share)) continue;
+      if (f.weight <= slack || over(std::max(f.left, 0.0) / f.weight, share)) continue;
+      for (const std::uint32_t b : m_limits[f.limit].bundles)
         if (m_next_rate[b] < 0) fix(b, share);
     }
   }
@@ -309,7 +327,7 @@ void flows::fill(ticks now) {
     m_is_open[i] = false;
     set_rate(i, m_next_rate[i], now);
   }
-  for (const std::uint32_t i : m_open_limits) m_limits[i].open = false;
+  for (const filling& f : m_open_limits) m_states[f.limit] = state::tight;
   m_open_bundles.clear();
   m_open_limits.clear();
   m_shares.clear();
@@ -321,10 +339,10 @@ void flows::settle(ticks now) {
   // Flows of limits that stopped to be tight are free now, so they count as seeds too.
   for (const std::uint32_t i : m_changed) {
     limit& l = m_limits[i];
-    const bool was = l.tight;
-    l.tight = over(l.wanted, l.capacity);
+    const bool was = m_states[i] == state::tight, is = over(l.wanted, l.capacity);
+    if (was != is) set_state(i, is);
     l.changed = false;
-    if (was || l.tight) m_started.insert(m_started.end(), l.bundles.begin(), l.bundles.end());
+    if (was || is) m_started.insert(m_started.end(), l.bundles.begin(), l.bundles.end());
   }
   m_changed.clear();
   for (const std::uint32_t b : m_started)

@@ -101,12 +101,18 @@ class flows {
     double capacity = 0;
     double wanted = 0;  // of it, if every flow went as fast as its other limits let it alone
     double taken = 0;
-    double left = 0, weight = 0;  // while filling
-    std::uint32_t count = 0;      // of flows
-    bool tight = false;           // wanted more than there was, when last settled
-    bool changed = false;         // since then
-    bool open = false;            // part of what is being filled
+    std::uint32_t count = 0;   // of flows
+    std::uint32_t filled = 0;  // where it is among the open limits
+    bool changed = false;      // since last settled
     std::vector<std::uint32_t> bundles;
+  };
+  // Whether a limit wanted more than there was, when last settled, and is being filled.
+  enum class state : std::uint8_t { loose, tight, open };
+  // An open limit: what is left of it, and what its flows without a new rate take of that.
+  struct filling {
+    double left = 0, weight = 0;
+    double share = 0;  // at the begin of a round
+    std::uint32_t limit = 0;
   };
   struct flow {
     double until = 0;  // what a flow of its bundle was served since the bundle began, at its end
@@ -125,13 +131,14 @@ class flows {
     ticks end = never;        // of the first flow
     std::uint32_t place = 0;  // in the heap of ends
     std::uint32_t bound_by = 0;
+    std::uint16_t tight = 0;  // which of its demands are of tight limits, a bit each
     std::uint32_t first_share = 0, last_share = 0;  // while filling
 
     double count() const { return static_cast<double>(members.size()); }
   };
-  // What a bundle takes of a tight limit for each byte a second of its rate.
+  // What a bundle takes of an open limit for each byte a second of its rate.
   struct share {
-    std::uint32_t limit = 0;
+    std::uint32_t filled = 0;
     double weight = 0;
   };
   static bool ends_later(const flow& a, const flow& b) {
@@ -144,6 +151,9 @@ class flows {
   std::span<demand> through(const bundle& b) {
     return {m_demands.data() + b.first, m_demands.data() + b.last};
   }
+  std::uint16_t bit_of(const bundle& b, const demand& d) const {
+    return static_cast<std::uint16_t>(1u << (&d - (m_demands.data() + b.first)));
+  }
   void join(std::uint32_t bundle, double bytes);
   void leave(std::uint32_t bundle);
   void serve(bundle& b, ticks now);
@@ -153,6 +163,7 @@ class flows {
   void set_end(std::uint32_t bundle, ticks end);
   void remove_end(std::uint32_t bundle);
   void touch(std::uint32_t limit);
+  void set_state(std::uint32_t limit, bool tight);
   void postpone(double part, ticks now);
   double expected(const bundle& b, double bytes);
   void set_rate(std::uint32_t bundle, double rate, ticks now);
@@ -165,6 +176,7 @@ class flows {
   std::uint64_t m_work = 0;
   std::uint32_t m_number = 0;
   std::vector<limit> m_limits;
+  std::vector<state> m_states;  // by limit, apart from it: read far more often
   std::vector<bundle> m_bundles;
   std::vector<demand> m_demands;                                 // of all bundles
   std::unordered_map<std::uint64_t, std::uint32_t> m_by_limits;  // bundles by the hash of these
@@ -173,13 +185,13 @@ class flows {
   ticks m_postponed_to = never;               // when rates must be settled at the latest
   std::size_t m_last_filled = 0;              // bundles that got new rates last time
   std::vector<std::uint32_t> m_open_bundles;  // what is being filled
-  std::vector<std::uint32_t> m_open_limits;
+  std::vector<filling> m_open_limits;
   std::vector<share> m_shares;           // of the open bundles
   std::vector<std::uint8_t> m_is_open;   // by bundle, apart from it: read far more often
   std::vector<double> m_next_rate;       // by bundle too; below 0: not known yet
   std::size_t m_unfixed = 0;             // open bundles without their new rate
   std::vector<std::uint32_t> m_bounded;  // those that a limit outside it may stop
-  std::vector<std::uint32_t> m_filling;  // limits with flows that have no new rate yet
+  std::vector<std::uint32_t> m_filling;  // open limits with flows that have no new rate yet
   std::vector<std::uint32_t> m_ends;     // a heap of bundles with a rate, the first to end on top
 };
 

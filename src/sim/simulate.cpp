@@ -6,10 +6,9 @@
 #include "plan/check_form.hpp"
 #include "plan/queues.hpp"
 #include "plan/text.hpp"
-#include "sim/limits.hpp"
+#include "sim/routes.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <queue>
 #include <unordered_map>
@@ -19,8 +18,6 @@ namespace {
 
 using plan::instruction;
 using plan::opcode;
-
-ticks to_ticks(double seconds) { return std::llround(seconds * ticks_per_second); }
 
 // A plan whose time is bounded is looked at so many times within the bound.
 constexpr double looks = 64;
@@ -39,6 +36,7 @@ struct thread {
   std::int32_t rank = 0;
   std::int32_t channel = 0;
   const plan::channel* code = nullptr;
+  std::size_t first = 0;  // number of its first instruction among all
   std::uint32_t pc = 0;
   std::uint32_t done_until = 0;          // transfers before this are done
   std::uint32_t kernel_left = 0;         // parts of the kernel that it waits for
@@ -67,30 +65,21 @@ struct event {
   bool operator>(const event& o) const { return at != o.at ? at > o.at : number > o.number; }
 };
 
-// What carries a message: levels of the plan and of the machine joined.
-struct way {
-  std::size_t level = 0;
-  std::size_t transport = 0;
-  ticks latency = 0;
-  ticks overhead = 0;
-};
-
 class simulation {
  public:
   simulation(const plan::schedule& s, const machine& m, const simulate_options& o)
-      : m_schedule(s), m_machine(m), m_options(o), m_limits(m, s.what.ranks, m_flows) {
+      : m_schedule(s), m_options(o), m_routes(s, m, m_flows), m_total(m_routes.totals()) {
     m_result.levels.resize(m.levels.size());
     m_result.rank_seconds.resize(static_cast<std::size_t>(s.what.ranks));
     m_free_at.resize(static_cast<std::size_t>(s.what.ranks));
     m_launch_latency = to_ticks(m.local.launch_latency);
     m_launch_overhead = to_ticks(m.local.launch_overhead);
-    join_transports();
     make_threads();
-    add_up();
   }
 
   prediction run() {
     m_running = m_threads.size();
+    m_result.least_seconds = least_left() * (1 - rounding);
     for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
     while (!gives_up()) {
       const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next());
@@ -123,25 +112,12 @@ class simulation {
     p.events = m_result.events;
     p.work = work();
     p.gave_up = true;
+    p.least_seconds = m_result.least_seconds;
     return p;
   }
 
-  static constexpr std::uint8_t no_transport = 255;
-
-  // Which transport of each level of the machine carries each level of the plan.
-  void join_transports() {
-    for (const plan::level& p : m_schedule.levels) {
-      std::vector<std::uint8_t>& row = m_transports.emplace_back();
-      for (const level& l : m_machine.levels) {
-        std::uint8_t found = p.via == "any" ? 0 : no_transport;
-        for (std::size_t t = 0; t < l.transports.size(); ++t)
-          if (l.transports[t].name == p.via) found = static_cast<std::uint8_t>(t);
-        row.push_back(found);
-      }
-    }
-  }
-
   void make_threads() {
+    std::size_t first = 0;
     for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
       const auto& channels = m_schedule.ranks[r].channels;
       if (m_options.timeline) m_result.timeline.emplace_back(channels.size());
@@ -150,34 +126,14 @@ class simulation {
         t.rank = static_cast<std::int32_t>(r);
         t.channel = static_cast<std::int32_t>(c);
         t.code = &channels[c];
+        t.first = first;
+        first += channels[c].size();
         if (m_options.timeline) m_result.timeline.back()[c].resize(channels[c].size());
       }
     }
   }
 
-  way way_of(std::int32_t a, std::int32_t b, std::uint8_t plan_level) const {
-    if (a == b) return {};  // a signal to itself
-    way w;
-    w.level = meeting_level(m_machine, a, b);
-    const std::uint8_t t = m_transports[plan_level][w.level];
-    if (t == no_transport) refuse_transport(plan_level, w.level);
-    const transport& of = m_machine.levels[w.level].transports[t];
-    w.transport = t;
-    w.latency = to_ticks(of.latency);
-    w.overhead = to_ticks(of.overhead);
-    return w;
-  }
-
-  [[noreturn]] void refuse_transport(std::uint8_t plan_level, std::size_t level) const {
-    std::vector<std::string> names;
-    for (const transport& t : m_machine.levels[level].transports) names.push_back(t.name);
-    const std::string& via = m_schedule.levels[plan_level].via;
-    base::fail(errc::invalid_argument,
-               "the plan sends via '" + via + "' between ranks that meet at level '" +
-                   m_machine.levels[level].name + "' of " + m_machine.name +
-                   ", which has no such transport",
-               base::did_you_mean(via, names) + " Or let the plan use via any.");
-  }
+  route& route_at(const thread& t, std::uint32_t pc) { return m_routes.of(t.first + pc); }
 
   // ---- events
 
@@ -221,9 +177,12 @@ class simulation {
       m_flows.start(m.bundle, m.bytes, i, m_now);
   }
 
-  void set_limits(movement& m, const demands& through) {
-    m.free = through.empty();
-    if (!m.free) m.bundle = m_flows.bundle_of(through);
+  // Sets off a movement along a route.
+  void set_out(std::uint32_t index, route& r, ticks latency) {
+    movement& m = m_movements[index];
+    m.free = r.free();
+    if (!m.free) m.bundle = m_routes.bundle(r);
+    m_events.push({m_now + latency, m_number++, index, true});
   }
 
   void end_movement(std::uint32_t i) {
@@ -288,7 +247,7 @@ class simulation {
       case opcode::signal: return raise(index, i);
       case opcode::copy:
       case opcode::reduce: return launch(index, i);
-      default: return submit(index, way_of(t.rank, i.peer, i.level).overhead) && post(index, i);
+      default: return submit(index, route_at(t, t.pc).overhead) && post(index, i);
     }
   }
 
@@ -303,14 +262,14 @@ class simulation {
     return false;
   }
 
-  void count_message(std::int32_t from, std::int32_t to, const way& w, std::uint64_t bytes) {
-    level_traffic& level = m_result.levels[w.level];
+  void count_message(std::int32_t from, std::int32_t to, const route& r, std::uint64_t bytes) {
+    level_traffic& level = m_result.levels[r.level];
     ++level.messages;
     level.bytes += bytes;
     if (!m_options.matrix) return;
     const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
     pair_traffic& pair = m_pairs[key];
-    pair = {from, to, static_cast<std::uint8_t>(w.level), pair.messages + 1, pair.bytes + bytes};
+    pair = {from, to, static_cast<std::uint8_t>(r.level), pair.messages + 1, pair.bytes + bytes};
   }
 
   // ---- transfers
@@ -326,60 +285,34 @@ class simulation {
     const waiting own{index, new_ticket(t), 0, 0};
     if (m_options.timeline) span_of(t, t.pc).start = to_seconds(m_now);
     if (i.op == opcode::put || i.op == opcode::get) {
-      const bool out = i.op == opcode::put;
-      move(own, own, out ? t.rank : i.peer, out ? i.peer : t.rank, i);
+      move(own, own, route_at(t, t.pc), i.bytes);
       return true;
     }
     const bool sends = i.op == opcode::send;
-    const std::int32_t from = sends ? t.rank : i.peer;
-    const std::int32_t to = sends ? i.peer : t.rank;
-    auto& queue = m_messages.find(from, to, static_cast<std::uint64_t>(t.channel) << 8 | i.level);
+    route& r = route_at(t, t.pc);
+    auto& queue =
+        m_messages.find(r.from, r.to, static_cast<std::uint64_t>(t.channel) << 8 | i.level);
     if (queue.first == 0) queue.sends = sends;
     if (queue.first == 0 || queue.sends == sends)
       m_messages.push(queue, own);
     else
-      move(own, m_messages.pop(queue), from, to, i);
+      move(own, m_messages.pop(queue), r, i.bytes);
     return true;
   }
 
-  void move(const waiting& a, const waiting& b, std::int32_t from, std::int32_t to,
-            const instruction& i) {
-    const way w = way_of(from, to, i.level);
-    count_message(from, to, w, i.bytes);
+  void move(const waiting& a, const waiting& b, route& r, std::uint64_t bytes) {
+    count_message(r.from, r.to, r, bytes);
     const std::uint32_t index = new_movement();
     movement& m = m_movements[index];
-    m.bytes = static_cast<double>(i.bytes);
+    m.bytes = static_cast<double>(bytes);
     m.thread[0] = a.thread;
     m.ticket[0] = a.ticket;
     m.thread[1] = b.thread;
     m.ticket[1] = b.ticket;
-    set_limits(m, demands_of_message(from, to, w));
-    m_events.push({m_now + w.latency, m_number++, index, true});
-  }
-
-  demands demands_of_message(std::int32_t from, std::int32_t to, const way& w) {
-    demands through;
-    m_limits.add_memory(through, from, 1);
-    m_limits.add_memory(through, to, 1);
-    m_limits.add_message(through, from, to, w.level, w.transport);
-    return through;
+    set_out(index, r, r.latency);
   }
 
   // ---- kernels
-
-  // Reduces into the same place are one kernel.
-  static std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc) {
-    const instruction& first = code[pc];
-    std::uint32_t n = 1;
-    if (first.op != opcode::reduce || plan::is_remote(first.dst)) return 1;
-    for (; pc + n < code.size(); ++n) {
-      const instruction& i = code[pc + n];
-      if (i.op != opcode::reduce || i.dst != first.dst || i.dst_offset != first.dst_offset ||
-          i.bytes != first.bytes || i.level != first.level)
-        break;
-    }
-    return n;
-  }
 
   std::uint32_t launch(std::uint32_t index, const instruction& first) {
     thread& t = m_threads[index];
@@ -388,78 +321,25 @@ class simulation {
     if (t.running) return n;  // its last part has ended
     t.running = true;
     t.kernel_left = n;
-    for (std::uint32_t k = 0; k < n; ++k) launch_part(index, (&first)[k], k == 0);
+    for (std::uint32_t k = 0; k < n; ++k) launch_part(index, (&first)[k], route_at(t, t.pc + k));
     return 0;
   }
 
-  void launch_part(std::uint32_t index, const instruction& i, bool first) {
-    const std::int32_t own = m_threads[index].rank;
+  void launch_part(std::uint32_t index, const instruction& i, route& r) {
     const std::uint32_t at = new_movement();
     movement& m = m_movements[at];
     m.bytes = static_cast<double>(i.bytes);
     m.thread[0] = m.thread[1] = index;
     m.kernel = true;
-    const auto [source, target] = ends_of_kernel(own, i);
-    ticks latency = m_launch_latency;
-    if (source != target) {
-      const way w = way_of(source, target, i.level);
-      count_message(source, target, w, i.bytes);
-      if (target != own && i.op == opcode::reduce) count_message(target, source, w, i.bytes);
-      latency += w.latency;
+    if (r.crosses()) {
+      count_message(r.from, r.to, r, i.bytes);
+      const bool back = i.op == opcode::reduce && r.to != m_threads[index].rank;
+      if (back) count_message(r.to, r.from, r, i.bytes);
     }
-    set_limits(m, demands_of_kernel(own, i, first));
-    m_events.push({m_now + latency, m_number++, at, true});
-  }
-
-  // Whose memory a copy or reduce reads, and whose it writes.
-  static std::pair<std::int32_t, std::int32_t> ends_of_kernel(std::int32_t own,
-                                                              const instruction& i) {
-    return {plan::is_remote(i.src) ? i.peer : own, plan::is_remote(i.dst) ? i.peer : own};
-  }
-
-  demands demands_of_kernel(std::int32_t own, const instruction& i, bool first) {
-    const bool reduces = i.op == opcode::reduce;
-    const auto [source, target] = ends_of_kernel(own, i);
-    demands through;
-    m_limits.add_kernel(through, own,
-                        reduces ? m_machine.local.reduce_rate : m_machine.local.copy_rate);
-    m_limits.add_memory(through, source, 1);
-    // What is reduced into is read and written once a kernel.
-    if (first) m_limits.add_memory(through, target, reduces ? 2 : 1);
-    if (source == target) return through;
-    const way w = way_of(source, target, i.level);
-    m_limits.add_message(through, source, target, w.level, w.transport);
-    if (target != own && reduces)
-      m_limits.add_message(through, target, source, w.level, w.transport);
-    return through;
+    set_out(at, r, m_launch_latency + r.latency);
   }
 
   // ---- what is still to be done
-
-  // Bytes of the whole plan by limit. Done always, so that limits have the same numbers always.
-  void add_up() {
-    const auto add = [&](const demands& through, std::uint64_t bytes) {
-      for (const demand& d : through) {
-        if (d.limit >= m_total.size()) m_total.resize(d.limit + 1);
-        m_total[d.limit] += d.weight * static_cast<double>(bytes);
-      }
-    };
-    for (const thread& t : m_threads) {
-      std::uint32_t kernel_end = 0;
-      for (std::uint32_t pc = 0; pc < t.code->size(); ++pc) {
-        const instruction& i = (*t.code)[pc];
-        if (i.op == opcode::copy || i.op == opcode::reduce) {
-          const bool first = pc >= kernel_end;
-          if (first) kernel_end = pc + kernel_length(*t.code, pc);
-          add(demands_of_kernel(t.rank, i, first), i.bytes);
-        } else if (i.op == opcode::send || i.op == opcode::put) {
-          add(demands_of_message(t.rank, i.peer, way_of(t.rank, i.peer, i.level)), i.bytes);
-        } else if (i.op == opcode::get) {
-          add(demands_of_message(i.peer, t.rank, way_of(i.peer, t.rank, i.level)), i.bytes);
-        }
-      }
-    }
-  }
 
   // The least time that the rest takes: what still has to go through the busiest limit.
   double least_left() const {
@@ -476,12 +356,12 @@ class simulation {
   // Signals of one flag number to several peers are one work of the rank.
   std::uint32_t raise(std::uint32_t index, const instruction& first) {
     thread& t = m_threads[index];
-    if (!submit(index, way_of(t.rank, first.peer, first.level).overhead)) return 0;
+    if (!submit(index, route_at(t, t.pc).overhead)) return 0;
     std::uint32_t n = 0;
     for (; t.pc + n < t.code->size(); ++n) {
       const instruction& i = (*t.code)[t.pc + n];
       if (i.op != opcode::signal || i.dst_offset != first.dst_offset) break;
-      const ticks there = m_now + way_of(t.rank, i.peer, i.level).latency;
+      const ticks there = m_now + route_at(t, t.pc + n).latency;
       auto& queue = m_signals.find(t.rank, i.peer, i.dst_offset);
       if (queue.first != 0 && !queue.sends)
         wake(m_signals.pop(queue).thread, there);
@@ -528,15 +408,14 @@ class simulation {
       return a.from != b.from ? a.from < b.from : a.to < b.to;
     });
     m_result.work = work();
-    if (m_options.usage) m_result.uses = m_limits.uses();
+    if (m_options.usage) m_result.uses = m_routes.uses();
   }
 
   const plan::schedule& m_schedule;
-  const machine& m_machine;
   const simulate_options m_options;
   flows m_flows;
-  limits m_limits;
-  std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
+  routes m_routes;
+  const std::vector<double> m_total;  // by limit: bytes of the whole plan
   ticks m_launch_latency = 0, m_launch_overhead = 0;
   std::vector<thread> m_threads;
   std::size_t m_running = 0;     // threads that have not ended
@@ -548,8 +427,7 @@ class simulation {
   std::priority_queue<event, std::vector<event>, std::greater<>> m_events;
   std::uint64_t m_number = 0;
   ticks m_now = 0;
-  std::vector<double> m_total;  // by limit: bytes of the whole plan
-  ticks m_next_look = 0;        // at what is left
+  ticks m_next_look = 0;  // at what is left
   prediction m_result;
 };
 

@@ -86,6 +86,8 @@ struct prediction {
   std::uint64_t events = 0;           ///< steps of the simulation
   std::uint64_t work = 0;             ///< what it cost: events, and rates found for transfers
   bool gave_up = false;               ///< at `seconds`: the plan takes too long, or too much work
+  /// What has to go through the busiest limit alone takes; as long in any number of channels.
+  double least_seconds = 0;
 
   std::vector<std::vector<std::vector<span>>> timeline;  ///< [rank][channel][instruction]
   std::vector<pair_traffic> matrix;                      ///< by from and to; those with messages

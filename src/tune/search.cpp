@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "plan/verify.hpp"
 #include "tune/candidates.hpp"
-#include "tune/estimate.hpp"
+#include "tune/family.hpp"
 #include "tune/trial.hpp"
 
 #include <algorithm>
@@ -57,8 +57,8 @@ constexpr double all_finalists = 1.5;
 constexpr double dearest_finalist = 1.2;
 constexpr double polishing = 0.5;
 constexpr std::size_t finalists_abreast = 2;
-// Instructions of a published set: about what can be built and proved in two seconds and 1 GiB.
-constexpr double largest_published = 4e6;
+// About what can be built and proved in two seconds and 1 GiB.
+constexpr double provable = 4e6;
 constexpr int farthest = 8;
 constexpr int least_fitted = 4;
 constexpr double near_fit = 0.1;
@@ -66,46 +66,6 @@ constexpr double near_fit = 0.1;
 constexpr double doubt = 1.3;
 // Budget for more channels of the best plans, on top.
 constexpr double beyond = 0.25;
-
-// A recipe in any number of channels.
-struct family {
-  recipe how;               // in one
-  estimate cost;            // in one
-  double forecast = 0;      // seconds in the best number of channels, as far as is known
-  int next = 0;             // number of channels to simulate; 0: no more
-  int channels = 0;         // last simulated number; 0: none
-  double seconds = 0;       // with it
-  double work = 0;          // of simulating it
-  double instructions = 0;  // of it
-  double alone = 0;         // seconds in one channel
-  double busiest = 0;       // seconds that its busiest part works
-  double fixed = 0;         // seconds that channels do not divide, and those that they do
-  double rest = 0;
-  bool fitted = false;    // both come from two numbers of channels
-  double moved = 1;       // how much the fit changed by the last number of channels, of 1
-  bool too_dear = false;  // to be simulated in more channels within the budget
-};
-
-// What a fit says about a recipe that was not simulated.
-struct promised {
-  recipe how;
-  double seconds = 0;
-};
-
-// What simulating a recipe said.
-struct known {
-  double work = 0;  // that it cost
-  double instructions = 0;
-  double seconds = 0;
-  double busiest = 0;  // seconds that the busiest part works, in one channel
-  double allowed = 0;  // work
-  bool gave_up = true;
-
-  // Whether it gave up for work, and this much may say more.
-  bool cut_short(double most_work) const {
-    return gave_up && work > allowed && most_work > 1.5 * allowed;
-  }
-};
 
 class searcher {
  public:
@@ -310,6 +270,7 @@ class searcher {
       f.fixed = f.seconds;  // more channels do not make it faster
       f.rest = 0;
     }
+    simulate_finalists(published_finalists(), unlimited, unlimited);
     decide();
     polish();
   }
@@ -321,23 +282,24 @@ class searcher {
       before = best();
       const found seed = m_result.best[0];
       std::vector<recipe> fresh;
+      const double work = m_known[plan::to_text(seed.how)].work / seed.how.pipeline;
       for (const recipe& r : neighbours(seed.how, m_problem, m_machine))
-        if (!m_known.contains(plan::to_text(r)) &&
+        if (!m_known.contains(plan::to_text(r)) && work * r.pipeline <= left &&
             static_cast<double>(seed.instructions) / seed.how.pipeline * r.pipeline <=
                 most_instructions())
           fresh.push_back(r);
-      left -= simulate_finalists(fresh, left);
+      left -= simulate_finalists(fresh, left, dearest_finalist * m_budget);
     }
   }
 
-  // A few at a time, each as far as it may be the best, until this much work is done. Returns it.
-  double simulate_finalists(const std::vector<recipe>& list, double most_work) {
+  // A few at a time, each as far as it may be the best, until this much work is done in all or for
+  // one of them. Returns it.
+  double simulate_finalists(const std::vector<recipe>& list, double most_work, double dearest) {
     double done = 0;
     for (std::size_t next = 0; next < list.size() && done < most_work;) {
       std::vector<trial> trials;
       for (; next < list.size() && trials.size() < finalists_abreast; ++next)
-        trials.push_back({list[next], std::min(most_work - done, dearest_finalist * m_budget),
-                          most_seconds(best())});
+        trials.push_back({list[next], std::min(most_work - done, dearest), most_seconds(best())});
       for (const known& k : simulate(trials)) done += k.work;
     }
     return done;
@@ -384,11 +346,7 @@ class searcher {
     std::vector<recipe> finalists;
     for (const int part : {1, 2})
       for (const promised& p : list) finalists.push_back(in_channels(p.how, p.how.pipeline / part));
-    simulate_finalists(finalists, all_finalists * m_budget);
-    std::vector<trial> trials;
-    for (const recipe& r : published_finalists())
-      trials.push_back({r, unlimited, most_seconds(best())});
-    simulate(trials);
+    simulate_finalists(finalists, all_finalists * m_budget, dearest_finalist * m_budget);
   }
 
   // The best number of channels of each family that a simulation of them may confirm.
@@ -401,7 +359,8 @@ class searcher {
         const double seconds = in_depth(f, depth);
         const double instructions = f.instructions / f.channels * depth;
         if (depth <= f.channels || depth > farthest * f.channels || seconds >= most.seconds ||
-            instructions > most_instructions() || !can_take(f.how, depth))
+            instructions > most_instructions() ||
+            f.work / f.channels * depth > dearest_finalist * m_budget || !can_take(f.how, depth))
           continue;
         most = {in_channels(f.how, depth), seconds};
       }
@@ -412,16 +371,18 @@ class searcher {
     return list;
   }
 
-  // Published parameters, without large plans that are hopeless by a guess and those that are too
-  // large to be proved in seconds.
+  // Published parameters, those in few channels first, without large plans that are hopeless by a
+  // guess. What is too large is taken in fewer channels.
   std::vector<recipe> published_finalists() const {
     std::vector<recipe> list;
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
       for (const published& s : sets) {
         const estimate e = guess(m_problem, s.how, m_machine);
-        const bool hopeful = e.seconds < doubt * best() && e.instructions < largest_published;
+        const bool hopeful = e.seconds < doubt * best() && e.instructions < provable;
         if (hopeful || e.instructions < most_instructions()) list.push_back(s.how);
       }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const recipe& a, const recipe& b) { return a.pipeline < b.pipeline; });
     return list;
   }
 
@@ -444,18 +405,34 @@ class searcher {
     for (const trial& t : list) {
       const auto before = m_known.find(plan::to_text(t.how));
       if (before != m_known.end() && !before->second.cut_short(t.most_work)) continue;
+      if (hopeless_in_any(t)) {
+        m_known[plan::to_text(t.how)].allowed = t.most_work;
+        continue;
+      }
       if (m_options.progress) m_options.progress(plan::to_text(t.how));
       fresh.push_back(t);
+      fresh.back().kept_below = best();
     }
-    const std::vector<outcome> done =
-        run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
-    for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i], done[i]);
+    std::vector<outcome> done = run_all(m_problem, m_machine, fresh, m_hashes, m_options.threads);
+    for (std::size_t i = 0; i < done.size(); ++i) record(fresh[i], std::move(done[i]));
     std::vector<known> all;
     for (const trial& t : list) all.push_back(m_known[plan::to_text(t.how)]);
     return all;
   }
 
-  void record(const trial& t, const outcome& o) {
+  // A recipe in one channel: those that this is equal for move the same bytes through the same
+  // limits.
+  static std::string alone(recipe r) {
+    r.pipeline = 1;
+    r.stagger = 0;
+    return plan::to_text(r);
+  }
+  bool hopeless_in_any(const trial& t) const {
+    const auto known = m_least.find(alone(t.how));
+    return known != m_least.end() && t.most_seconds > 0 && known->second > t.most_seconds;
+  }
+
+  void record(const trial& t, outcome o) {
     const recipe& r = t.how;
     known& k = m_known[plan::to_text(r)];
     k.allowed = t.most_work;
@@ -463,6 +440,7 @@ class searcher {
     if (o.too_large) k.work = m_budget;
     if (o.too_large || o.seen || m_hashes.contains(o.hash)) return;
     if (!o.time.gave_up) m_hashes.insert(o.hash);
+    m_least[alone(r)] = o.time.least_seconds;
     k.work = static_cast<double>(o.instructions + o.time.work);
     k.seconds = o.time.seconds;
     k.gave_up = o.time.gave_up;
@@ -470,6 +448,7 @@ class searcher {
     m_spent += k.work;
     ++m_result.simulated;
     if (k.gave_up) return;
+    if (k.seconds < best()) m_best_plan = std::move(o.plan);
     found f;
     f.how = r;
     f.seconds = o.time.seconds;
@@ -545,7 +524,8 @@ class searcher {
       proved.push_back(&f);
     }
     side_by_side(proved.size(), m_options.threads, [&](std::size_t i) {
-      plan::verify_or_fail(plan::build(m_problem, proved[i]->how));
+      const bool kept = proved[i] == &list.front();
+      plan::verify_or_fail(kept ? m_best_plan : plan::build(m_problem, proved[i]->how));
       proved[i]->verified = true;
     });
   }
@@ -560,6 +540,8 @@ class searcher {
   std::map<int, family> m_leaders;  // the fastest by number of channels
   std::set<std::pair<double, double>> m_deepened;
   std::set<std::uint64_t> m_hashes;
+  std::map<std::string, double> m_least;  // seconds that a recipe takes at least, see alone()
+  plan::schedule m_best_plan;
   std::map<std::string, known> m_known;  // by recipe
   search_result m_result;
 };

@@ -9,6 +9,7 @@
 #include <exception>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace sucl::tune {
 namespace {
@@ -35,6 +36,7 @@ outcome run_one(const plan::problem& p, const sim::machine& m, const trial& t,
   limits.most_work = static_cast<std::uint64_t>(std::clamp(t.most_work, 1.0, 1e18));
   limits.usage = t.how.pipeline == 1;
   o.time = sim::simulate(s, m, limits);
+  if (!o.time.gave_up && o.time.seconds < t.kept_below) o.plan = std::move(s);
   return o;
 }
 

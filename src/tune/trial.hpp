@@ -20,6 +20,7 @@ struct trial {
   plan::recipe how;
   double most_work = 0;     ///< of the simulator, at least 1
   double most_seconds = 0;  ///< that the plan may take; 0: any
+  double kept_below = 0;    ///< a plan of fewer seconds comes back too
 };
 
 struct outcome {
@@ -29,6 +30,7 @@ struct outcome {
   std::uint64_t hash = 0;
   std::uint64_t scratch_bytes = 0;  ///< most of a rank
   sim::prediction time;             ///< with the usage, for plans of one channel
+  plan::schedule plan;              ///< as trial::kept_below says; else empty
 };
 
 /// Builds all of them and simulates those whose hash is not in `seen`, in at most so many threads

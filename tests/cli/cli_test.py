@@ -103,6 +103,9 @@ class Plan(Case):
         verdict = self.json("verify", "wrong.plan", code=1)
         self.assertFalse(verdict["right"])
         self.assertGreaterEqual(verdict["rank"], 0)
+        refused = self.sucl("plan", "simulate", "wrong.plan", "--machine", "delta", code=1).stderr
+        self.assertIn("the plan is wrong: ", refused)
+        self.assertNotIn("report", refused)
         self.path("broken.plan", "sucl-plan 1\nnonsense\n")
         self.assertIn("broken.plan", self.sucl("plan", "verify", "broken.plan", code=1).stderr)
         self.assertIn("none.plan", self.sucl("plan", "show", "none.plan", code=1).stderr)

@@ -126,7 +126,10 @@ int plan_simulate(const words& arguments) {
   const progress shown("sucl plan simulate");
   const plan::schedule s = read_plan(source);
   shown.at("proving");
-  plan::verify_or_fail(s);
+  if (const plan::verdict v = plan::verify(s); !v) {
+    std::fprintf(stderr, "sucl: the plan is wrong: %s\n", v.message.c_str());
+    return exit_code::failure;
+  }
   shown.at("simulating " + std::to_string(plan::instruction_count(s)) + " instructions");
   const sim::prediction p = sim::simulate(s, m, {!timeline_file.empty(), false, true});
   if (!json_file.empty()) write_file(json_file, as_json(s, m, p).dump(2) + "\n");

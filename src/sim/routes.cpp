@@ -1,0 +1,209 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sim/routes.hpp"
+
+#include "base/error.hpp"
+
+#include <cmath>
+#include <string>
+
+namespace sucl::sim {
+namespace {
+
+using plan::instruction;
+using plan::opcode;
+
+constexpr std::uint8_t no_transport = 255;
+
+bool is_kernel(opcode op) { return op == opcode::copy || op == opcode::reduce; }
+
+// The manner of going from rank to rank: which limits it meets.
+std::uint64_t manner_of(const instruction& i, bool first_of_kernel) {
+  std::uint64_t m = i.level;
+  if (i.op == opcode::signal) return m | 1 << 8;
+  if (!is_kernel(i.op)) return m;
+  m |= 1 << 9 | static_cast<std::uint64_t>(i.op == opcode::reduce) << 10;
+  m |= static_cast<std::uint64_t>(first_of_kernel) << 11;
+  return m | static_cast<std::uint64_t>(plan::is_remote(i.src)) << 12 |
+         static_cast<std::uint64_t>(plan::is_remote(i.dst)) << 13;
+}
+
+// Whose memory an instruction reads, or who raises the flag, and whose it writes.
+std::pair<std::int32_t, std::int32_t> ends_of(std::int32_t own, const instruction& i) {
+  if (is_kernel(i.op))
+    return {plan::is_remote(i.src) ? i.peer : own, plan::is_remote(i.dst) ? i.peer : own};
+  const bool in = i.op == opcode::receive || i.op == opcode::get;
+  return {in ? i.peer : own, in ? own : i.peer};
+}
+
+}  // namespace
+
+ticks to_ticks(double seconds) { return std::llround(seconds * ticks_per_second); }
+
+std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc) {
+  const instruction& first = code[pc];
+  std::uint32_t n = 1;
+  if (first.op != opcode::reduce || plan::is_remote(first.dst)) return 1;
+  for (; pc + n < code.size(); ++n) {
+    const instruction& i = code[pc + n];
+    if (i.op != opcode::reduce || i.dst != first.dst || i.dst_offset != first.dst_offset ||
+        i.bytes != first.bytes || i.level != first.level)
+      break;
+  }
+  return n;
+}
+
+routes::routes(const plan::schedule& s, const machine& m, flows& f)
+    : m_schedule(s), m_machine(m), m_flows(f), m_limits(m, s.what.ranks, f), m_places(256) {
+  join_transports();
+  m_of.reserve(plan::instruction_count(s));
+  for (std::size_t r = 0; r < s.ranks.size(); ++r)
+    for (const plan::channel& c : s.ranks[r].channels) add_channel(static_cast<std::int32_t>(r), c);
+}
+
+// Which transport of each level of the machine carries each level of the plan.
+void routes::join_transports() {
+  for (const plan::level& p : m_schedule.levels) {
+    std::vector<std::uint8_t>& row = m_transports.emplace_back();
+    for (const level& l : m_machine.levels) {
+      std::uint8_t found = p.via == "any" ? 0 : no_transport;
+      for (std::size_t t = 0; t < l.transports.size(); ++t)
+        if (l.transports[t].name == p.via) found = static_cast<std::uint8_t>(t);
+      row.push_back(found);
+    }
+  }
+}
+
+void routes::add_channel(std::int32_t rank, const plan::channel& code) {
+  std::uint32_t kernel_end = 0;
+  for (std::uint32_t pc = 0; pc < code.size(); ++pc) {
+    const bool first = pc >= kernel_end;
+    if (first && is_kernel(code[pc].op)) kernel_end = pc + kernel_length(code, pc);
+    add(rank, code[pc], first);
+  }
+}
+
+void routes::add(std::int32_t rank, const instruction& i, bool first_of_kernel) {
+  if (i.op == opcode::fence || i.op == opcode::wait) return m_of.push_back(0);
+  const auto [from, to] = ends_of(rank, i);
+  const bool kernel = is_kernel(i.op);
+  // A kernel belongs to the rank that runs it, whoever's memory it reads and writes.
+  const auto a = static_cast<std::uint32_t>(kernel ? rank : from);
+  const auto b = static_cast<std::uint32_t>(kernel ? i.peer : to);
+  const key k{std::uint64_t{a} << 32 | b, manner_of(i, first_of_kernel)};
+  m_of.push_back(find(k, from, to, i.level));
+  if (i.op == opcode::signal || i.op == opcode::receive) return;
+  route& r = m_routes[m_of.back()];
+  r.bytes += static_cast<double>(i.bytes);
+  if (!r.limited)
+    limit(r, kernel ? of_kernel(r, rank, i, first_of_kernel) : of_transfer(r, i.level));
+}
+
+std::uint32_t routes::find(const key& k, std::int32_t from, std::int32_t to, std::uint8_t level) {
+  if (place& known = place_of(k); known.route != route::none) return known.route;
+  if ((m_routes.size() + 1) * 2 > m_places.size()) grow();
+  route r;
+  r.from = from;
+  r.to = to;
+  set_way(r, level);
+  const auto index = static_cast<std::uint32_t>(m_routes.size());
+  m_routes.push_back(r);
+  place_of(k) = {k, index};
+  return index;
+}
+
+routes::place& routes::place_of(const key& k) {
+  std::uint64_t h = (k.pair + k.manner * 0xbf58476d1ce4e5b9ull) * 0x9fb21c651e98df25ull;
+  h ^= h >> 32;
+  const std::size_t mask = m_places.size() - 1;
+  std::size_t i = h & mask;
+  while (m_places[i].route != route::none && m_places[i].of != k) i = (i + 1) & mask;
+  return m_places[i];
+}
+
+void routes::grow() {
+  std::vector<place> old(m_places.size() * 2);
+  old.swap(m_places);
+  for (const place& p : old)
+    if (p.route != route::none) place_of(p.of) = p;
+}
+
+std::size_t routes::transport(std::uint8_t plan_level, std::size_t level) const {
+  const std::uint8_t t = m_transports[plan_level][level];
+  if (t == no_transport) refuse_transport(plan_level, level);
+  return t;
+}
+
+void routes::set_way(route& r, std::uint8_t plan_level) {
+  if (!r.crosses()) return;
+  const std::size_t level = meeting_level(m_machine, r.from, r.to);
+  const sim::transport& of = m_machine.levels[level].transports[transport(plan_level, level)];
+  r.level = static_cast<std::uint32_t>(level);
+  r.latency = to_ticks(of.latency);
+  r.overhead = to_ticks(of.overhead);
+}
+
+void routes::refuse_transport(std::uint8_t plan_level, std::size_t level) const {
+  std::vector<std::string> names;
+  for (const sim::transport& t : m_machine.levels[level].transports) names.push_back(t.name);
+  const std::string& via = m_schedule.levels[plan_level].via;
+  base::fail(errc::invalid_argument,
+             "the plan sends via '" + via + "' between ranks that meet at level '" +
+                 m_machine.levels[level].name + "' of " + m_machine.name +
+                 ", which has no such transport",
+             base::did_you_mean(via, names) + " Or let the plan use via any.");
+}
+
+void routes::add_message(demands& d, std::int32_t from, std::int32_t to, std::uint8_t plan_level) {
+  const std::size_t level = meeting_level(m_machine, from, to);
+  m_limits.add_message(d, from, to, level, transport(plan_level, level));
+}
+
+demands routes::of_transfer(const route& r, std::uint8_t plan_level) {
+  demands through;
+  m_limits.add_memory(through, r.from, 1);
+  m_limits.add_memory(through, r.to, 1);
+  add_message(through, r.from, r.to, plan_level);
+  return through;
+}
+
+demands routes::of_kernel(const route& r, std::int32_t own, const instruction& i, bool first) {
+  const bool reduces = i.op == opcode::reduce;
+  demands through;
+  m_limits.add_kernel(through, own,
+                      reduces ? m_machine.local.reduce_rate : m_machine.local.copy_rate);
+  m_limits.add_memory(through, r.from, 1);
+  // What is reduced into is read and written once a kernel.
+  if (first) m_limits.add_memory(through, r.to, reduces ? 2 : 1);
+  if (!r.crosses()) return through;
+  add_message(through, r.from, r.to, i.level);
+  if (r.to != own && reduces) add_message(through, r.to, r.from, i.level);
+  return through;
+}
+
+void routes::limit(route& r, const demands& through) {
+  r.limited = true;
+  r.first = static_cast<std::uint32_t>(m_demands.size());
+  m_demands.insert(m_demands.end(), through.begin(), through.end());
+  r.last = static_cast<std::uint32_t>(m_demands.size());
+}
+
+std::uint32_t routes::bundle(route& r) {
+  if (r.bundle != route::none) return r.bundle;
+  demands through;
+  for (std::uint32_t d = r.first; d < r.last; ++d)
+    through.add(m_demands[d].limit, m_demands[d].weight);
+  return r.bundle = m_flows.bundle_of(through);
+}
+
+std::vector<double> routes::totals() const {
+  std::vector<double> all;
+  for (const route& r : m_routes)
+    for (std::uint32_t d = r.first; d < r.last; ++d) {
+      if (m_demands[d].limit >= all.size()) all.resize(m_demands[d].limit + 1);
+      all[m_demands[d].limit] += m_demands[d].weight * r.bytes;
+    }
+  return all;
+}
+
+}  // namespace sucl::sim

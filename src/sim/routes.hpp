@@ -1,0 +1,93 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The ways that the instructions of a schedule take through a machine, each worked out once.
+#pragma once
+
+#include "plan/schedule.hpp"
+#include "sim/limits.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace sucl::sim {
+
+/// Latency and overhead as whole steps.
+ticks to_ticks(double seconds);
+
+/// How many instructions from `pc` on are one kernel: reduces into the same place.
+std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc);
+
+/// What all instructions have in common that move bytes, or raise a flag, between the same ranks in
+/// the same manner.
+struct route {
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  std::int32_t from = 0, to = 0;  ///< whose memory is read, and whose written
+  std::uint32_t level = 0;        ///< of the machine, where the two meet
+  std::uint32_t bundle = none;    ///< of the flows; none: not needed yet
+  ticks latency = 0, overhead = 0;
+  std::uint32_t first = 0, last = 0;  ///< of all demands
+  double bytes = 0;                   ///< of all instructions
+  bool limited = false;               ///< its demands are known
+
+  bool crosses() const { return from != to; }
+  bool free() const { return first == last; }
+};
+
+/// All routes of a schedule.
+class routes {
+ public:
+  /// Throws invalid_argument where a level of the plan names a transport that the machine's level
+  /// does not have.
+  routes(const plan::schedule& s, const machine& m, flows& f);
+
+  /// The route of instruction `k` of all, counted by rank, channel and place.
+  route& of(std::size_t k) { return m_routes[m_of[k]]; }
+
+  /// The bundle of its flows. Not of a route that is free.
+  std::uint32_t bundle(route& r);
+
+  /// By limit: bytes of the whole plan.
+  std::vector<double> totals() const;
+
+  std::vector<usage> uses() const { return m_limits.uses(); }
+
+ private:
+  // Where a route is kept.
+  struct key {
+    std::uint64_t pair = 0, manner = 0;
+    friend bool operator==(const key&, const key&) = default;
+  };
+  struct place {
+    key of;
+    std::uint32_t route = route::none;
+  };
+
+  void join_transports();
+  void add_channel(std::int32_t rank, const plan::channel& code);
+  void add(std::int32_t rank, const plan::instruction& i, bool first_of_kernel);
+  std::uint32_t find(const key& k, std::int32_t from, std::int32_t to, std::uint8_t level);
+  place& place_of(const key& k);
+  void grow();
+  void set_way(route& r, std::uint8_t plan_level);
+  void add_message(demands& d, std::int32_t from, std::int32_t to, std::uint8_t plan_level);
+  demands of_transfer(const route& r, std::uint8_t plan_level);
+  demands of_kernel(const route& r, std::int32_t own, const plan::instruction& i, bool first);
+  void limit(route& r, const demands& through);
+  std::size_t transport(std::uint8_t plan_level, std::size_t level) const;
+  [[noreturn]] void refuse_transport(std::uint8_t plan_level, std::size_t level) const;
+
+  const plan::schedule& m_schedule;
+  const machine& m_machine;
+  flows& m_flows;
+  limits m_limits;
+  std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
+  std::vector<route> m_routes;
+  std::vector<demand> m_demands;    // of all routes
+  std::vector<place> m_places;      // open addressing
+  std::vector<std::uint32_t> m_of;  // by instruction
+};
+
+}  // namespace sucl::sim
