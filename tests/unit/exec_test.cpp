@@ -5,6 +5,7 @@
 // the backend mock, which follows the definitions.
 #include "runtime/core_services.hpp"
 #include "runtime/exec/between_nodes.hpp"
+#include "runtime/exec/contest.hpp"
 #include "runtime/exec/shapes.hpp"
 #include "unit/allocation_counter.hpp"
 #include "unit/exec_draw.hpp"
@@ -19,6 +20,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -452,6 +454,14 @@ sucl_status fail_sometimes(sucl_backend_comm*, std::int32_t, void* to, std::uint
   return SUCL_SUCCESS;
 }
 
+thread_local int reads_so_far = 0;
+sucl_status count_reads(sucl_backend_comm*, std::int32_t, void* to, std::uint64_t from,
+                        std::uint64_t bytes) {
+  reads_so_far += bytes > 0;
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return SUCL_SUCCESS;
+}
+
 // A read that fails ends the operation on all ranks that needed it, nobody waits for ever, and the
 // next operation is right.
 TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
@@ -483,6 +493,40 @@ TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
       EXPECT_EQ(std::count(out.begin(), out.end(), 3), static_cast<long>(out.size()));
       destroy(plan);
     });
+}
+
+// Both ways are tried before the faster one is taken, and all are right.
+TEST(exec_reads, are_tried_after_staging) {
+  for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
+    sucl_backend table = *b.ipc.table;
+    table.memory_read = count_reads;
+    core::channel lender = b.ipc;
+    lender.table = &table;
+    std::string obstacle;
+    core::channel plan = core::plan_channel(
+        lender, {info.rank, info.size, std::vector<int>(2, 0), {}, false}, &obstacle);
+    core::allow_reads(plan);
+    sucl_oob meeting = core::oob_split(*info.oob, info.rank);
+    core::oob_free(meeting);
+    reads_so_far = 0;
+    constexpr int turn = core::contest::cold + core::contest::trials;
+    std::vector<std::int32_t> in(10000), out(2 * in.size());
+    for (int round = 0; round < 4 * turn; ++round) {
+      EXPECT_TRUE(round != turn || reads_so_far == 0) << "too early";
+      EXPECT_TRUE(round != 2 * turn || reads_so_far >= turn) << reads_so_far;
+      std::iota(in.begin(), in.end(), 100000 * info.rank + round);
+      auto o = operation(kind::allgather, type::int32, in.size(), op::none);
+      o.send = in.data();
+      o.recv = out.data();
+      const flight done = run(plan, o);
+      ASSERT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
+      for (std::size_t i = 0; i < out.size(); i += 333) {
+        const auto owner = static_cast<std::int32_t>(i / in.size());
+        ASSERT_EQ(out[i], 100000 * owner + round + static_cast<std::int32_t>(i % in.size()));
+      }
+    }
+    destroy(plan);
+  });
 }
 
 TEST(exec_plan, refuses_too_many_ranks_on_all) {

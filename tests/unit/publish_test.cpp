@@ -91,24 +91,5 @@ TEST(publish, goes_past_the_caches_while_ordinary_copies_are_slow) {
   EXPECT_FALSE(p.past_caches()) << "a fast one was among them";
 }
 
-// While data is read where it lies nothing is timed. To look again takes copies, the first of which
-// find lines that nobody holds.
-TEST(publish, wants_copies_now_and_then) {
-  publisher p;
-  EXPECT_TRUE(p.wants_trial());
-  for (int k = 0; k < 3; ++k) p.note(65536, std::chrono::nanoseconds(28000));
-  EXPECT_FALSE(p.wants_trial());
-  EXPECT_TRUE(p.past_caches());
-  int skipped = 0;
-  for (; !p.wants_trial() && skipped < 10000; ++skipped) p.skip();
-  EXPECT_GT(skipped, 100);
-  EXPECT_TRUE(p.wants_trial());
-  p.skip();
-  std::vector<std::byte> memory(publisher::least_timed_bytes), source(memory.size());
-  for (int k = 0; k < 100 && p.wants_trial(); ++k)
-    p.copy(memory.data(), source.data(), source.size());
-  EXPECT_FALSE(p.wants_trial()) << "however often it was skipped";
-}
-
 }  // namespace
 }  // namespace sucl::core

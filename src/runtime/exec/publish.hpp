@@ -36,12 +36,6 @@ class SUCL_CORE_API publisher {
   void note(std::uint64_t bytes, std::chrono::nanoseconds took) noexcept;
   /// How copies are made at present: past the caches where lines travel slowly.
   bool past_caches() const noexcept { return m_past_caches; }
-  /// Whether that has to be found out anew, by some copies that are not timed and some that are.
-  bool wants_trial() const noexcept { return m_until_trial <= first_copies; }
-  /// Counts one that is not made, because its reader copies from where the data is.
-  void skip() noexcept {
-    if (!wants_trial()) --m_until_trial;
-  }
 
  private:
   static constexpr int trials = 3;         // the fastest one counts: any may be interrupted

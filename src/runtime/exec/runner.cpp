@@ -82,6 +82,7 @@ execution* runner::start(const sucl_operation& asked) {
   const sucl_operation& o = r->what = simplest(asked);
   r->own = nullptr;
   r->reading = false;
+  r->timed = nullptr;
   r->announcing = execution::notice::none;
   r->element_size = o.element_size;
   r->failure.reset();
@@ -381,6 +382,8 @@ void runner::retire() {
   if (owner->announcing == execution::notice::none) {
     if (owner->reading) note_trouble(*owner);
     ++owner->finished;
+    if (owner->timed && owner->done())
+      owner->timed->note(owner->reading, std::chrono::steady_clock::now() - owner->since);
     return;
   }
   decide(*owner);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "runtime/exec/compiled.hpp"
+#include "runtime/exec/contest.hpp"
 #include "runtime/exec/fold.hpp"
 #include "runtime/exec/prepared.hpp"
 #include "runtime/exec/publish.hpp"
@@ -52,7 +53,9 @@ struct execution {
   std::vector<std::byte*> peer_recv;
   /// Of blocks whose lengths differ; in elements.
   const std::uint64_t *send_counts = nullptr, *send_displs = nullptr;
-  bool reading = false;         ///< peers' memory is copied from, not mapped
+  bool reading = false;      ///< peers' memory is copied from, not mapped
+  contest* timed = nullptr;  ///< that wants to know how long it takes from now on
+  std::chrono::steady_clock::time_point since;
   std::uint64_t first_run = 0;  ///< of those that read
   std::optional<error_info> failure;
   bool done() const { return announcing == notice::none && finished == how->slices; }
@@ -145,13 +148,14 @@ class runner {
   void next_in_queue();
   bool may_be_mapped(const sucl_operation& o) const;
   bool may_be_read(const sucl_operation& o);
-  void tell_memory(execution& e) const;
+  void tell_memory(execution& e);
   void write_letters(execution& e) const;
   void take_letters(execution& e);
   void decide(execution& e);
   void decide_reach(execution& e);
   bool any_in_place(const execution& e) const;
-  bool lines_are_slow(const execution& e) const;
+  contest& contest_of(const sucl_operation& o);
+  bool is_read(execution& e);
   void take_addresses(execution& e) const;
   void read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
             std::uint64_t bytes) const;
@@ -208,6 +212,7 @@ class runner {
   shared_memory m_memory;
   shape_table m_shapes;
   publisher m_publisher;
+  contests m_contests;
   std::vector<mapped_memory> m_memories;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<compiled_code>>> m_compiled;
   /// Operations after `since` up to `until` may be on mapped memory.

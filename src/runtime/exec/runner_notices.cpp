@@ -19,18 +19,19 @@ struct card {
   std::uint64_t recv_memory, recv_offset;
   std::uint64_t send, recv;  // addresses in its process
   std::uint64_t in_place;
-  std::uint64_t lines_are_slow;  ///< between the processors, as far as the rank knows
+  vote times;  ///< of operations like this one
 };
 constexpr std::size_t card_words = sizeof(card) / sizeof(std::uint64_t);
 
-template <class Test>
-bool any_card(const std::vector<std::uint64_t>& notes, const Test& test) {
-  for (std::size_t at = 0; at < notes.size(); at += card_words) {
-    card theirs;
-    std::memcpy(&theirs, notes.data() + at, sizeof theirs);
-    if (test(theirs)) return true;
-  }
-  return false;
+card card_of(const std::vector<std::uint64_t>& notes, std::size_t rank) {
+  card theirs;
+  std::memcpy(&theirs, notes.data() + rank * card_words, sizeof theirs);
+  return theirs;
+}
+
+template <class Visit>
+void each_card(const std::vector<std::uint64_t>& notes, const Visit& visit) {
+  for (std::size_t rank = 0; rank * card_words < notes.size(); ++rank) visit(card_of(notes, rank));
 }
 
 // What a rank tells another one of its block for it: how many bytes, where they may be read (0:
@@ -91,27 +92,42 @@ void runner::decide_reach(execution& e) {
   }
   if (may_be_read(e.what)) {
     e.how = &m_shapes.of(e.what, reach::read, in_place);
-    e.reading = e.how->there && (!e.how->where_slow || lines_are_slow(e));
+    e.reading = e.how->there && (!e.how->contested || is_read(e));
     e.first_run = m_retired + 1;
-    if (e.reading && e.how->where_slow) m_publisher.skip();
     if (e.reading) return take_addresses(e);
   }
   e.how = &m_shapes.of(e.what, reach::staged);
 }
 
-bool runner::any_in_place(const execution& e) const {
-  return any_card(e.notes, [](const card& c) { return c.in_place; });
+contest& runner::contest_of(const sucl_operation& o) {
+  return m_contests.of(o.kind, longest_block(o, m_size) * o.element_size);
 }
 
-// Whether all ranks know that they travel slowly. Who has to find out needs copies through scratch.
-bool runner::lines_are_slow(const execution& e) const {
-  return !any_card(e.notes, [](const card& c) { return !c.lines_are_slow; });
+// Whether reading has proved faster, or is tried. The same on every rank.
+bool runner::is_read(execution& e) {
+  vote slowest{0, 0};
+  each_card(e.notes, [&](const card& c) {
+    slowest.staged = std::max(slowest.staged, c.times.staged);
+    slowest.read = std::max(slowest.read, c.times.read);
+  });
+  contest& c = contest_of(e.what);
+  const bool reads = c.next(slowest);
+  if (!c.tries()) return reads;
+  if (!reads) m_shapes.of(e.what, reach::staged);  // made now, it takes no time later
+  e.timed = &c;
+  e.since = std::chrono::steady_clock::now();
+  return reads;
+}
+
+bool runner::any_in_place(const execution& e) const {
+  bool any = false;
+  each_card(e.notes, [&](const card& c) { any = any || c.in_place; });
+  return any;
 }
 
 void runner::take_addresses(execution& e) const {
   for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
-    card theirs;
-    std::memcpy(&theirs, e.notes.data() + r * card_words, sizeof theirs);
+    const card theirs = card_of(e.notes, r);
     e.peer_send[r] = reinterpret_cast<std::byte*>(theirs.send);
     e.peer_recv[r] = reinterpret_cast<std::byte*>(theirs.recv);
   }
@@ -175,7 +191,7 @@ bool runner::may_be_read(const sucl_operation& o) {
          m_shapes.of(o, reach::read).there;
 }
 
-void runner::tell_memory(execution& e) const {
+void runner::tell_memory(execution& e) {
   card mine{};
   for (const mapped_memory& m : m_memories) {
     const auto* base = static_cast<const std::byte*>(m.region.base);
@@ -191,7 +207,7 @@ void runner::tell_memory(execution& e) const {
   mine.send = reinterpret_cast<std::uint64_t>(e.send);
   mine.recv = reinterpret_cast<std::uint64_t>(e.recv);
   mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
-  mine.lines_are_slow = m_publisher.past_caches() && !m_publisher.wants_trial();
+  mine.times = contest_of(e.what).mine();
   std::memcpy(e.note.data(), &mine, sizeof mine);
 }
 
@@ -205,8 +221,7 @@ bool runner::all_mapped(execution& e, const program& code) const {
   };
   for (int rank = 0; rank < m_size; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    card theirs;
-    std::memcpy(&theirs, e.notes.data() + at * card_words, sizeof theirs);
+    const card theirs = card_of(e.notes, at);
     e.peer_send[at] = find(theirs.send_memory, rank, theirs.send_offset);
     e.peer_recv[at] = find(theirs.recv_memory, rank, theirs.recv_offset);
     if (code.maps_send && gives(e.what, rank) && !e.peer_send[at]) return false;
@@ -246,7 +261,9 @@ void runner::take_letters(execution& e) {
   }
   static const shape nothing;
   const bool all_there = longest <= letter_bytes(m_size);
-  e.how = all_there ? &nothing : &m_shapes.clipped(o, longest, readable);
+  e.how = all_there ? &nothing
+                    : &m_shapes.clipped(o, longest, readable,
+                                        m_contests.of(uniform_kind(o.kind), longest).reads());
   e.reading = e.how->slices > 0 && e.how->of(0).maps_send;
   e.first_run = m_retired + 1;
   const bool scatters = o.kind == SUCL_KIND_SCATTERV;

@@ -66,11 +66,6 @@ const std::vector<tuning_row>& default_tuning() {
   constexpr base::range two{2, 2}, more{3, any_size};
   static const std::vector<tuning_row> rows = [&] {
     std::vector<tuning_row> all{
-        // To one other rank a copy through scratch is over before that one could have read.
-        {SUCL_KIND_BROADCAST, reach::read, {64 * KiB, 1 * MiB - 1}, "read_one_shot", MiB, {}, two},
-        {SUCL_KIND_BROADCAST, reach::read, {8 * KiB, 1 * MiB - 1}, "read_one_shot", MiB, {}, more},
-        {SUCL_KIND_SCATTER, reach::read, {8 * KiB, 4 * MiB}, "read_one_shot", 1 * MiB, {}},
-        {SUCL_KIND_GATHER, reach::read, {8 * KiB, 512 * KiB}, "read_one_shot", 1 * MiB, {}},
         {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
         // Two ranks move as much in one step as in two. The second step waits for lines that travel
         // both ways: where these are slow (docs/design/executor.md) it took three times as long.
@@ -82,12 +77,16 @@ const std::vector<tuning_row>& default_tuning() {
         {any, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
         {any, reach::staged, {}, "staged_one_shot", 256 * KiB, {}},
     };
-    for (const sucl_kind k : {SUCL_KIND_ALLGATHER, SUCL_KIND_ALLGATHERV, SUCL_KIND_ALLTOALL}) {
-      const std::string how = "read_one_shot";
-      all.push_back({k, reach::read, {32 * KiB, 128 * KiB - 1}, how, 1 * MiB, {}, two});
-      all.push_back({k, reach::read, {16 * KiB, 2 * MiB}, how, 1 * MiB, {}, two, true});
-      all.push_back({k, reach::read, {16 * KiB, 2 * MiB}, how, 1 * MiB, {}, more});
+    // To one other rank a short copy through scratch is over before that one could have read.
+    const auto may_read = [&](sucl_kind k, base::range bytes, base::range ranks) {
+      all.push_back({k, reach::read, bytes, "read_one_shot", 1 * MiB, {}, ranks, true});
+    };
+    for (const sucl_kind k : {SUCL_KIND_BROADCAST, SUCL_KIND_SCATTER, SUCL_KIND_GATHER}) {
+      may_read(k, {32 * KiB, 4 * MiB}, two);
+      may_read(k, {8 * KiB, 4 * MiB}, more);
     }
+    for (const sucl_kind k : {SUCL_KIND_ALLGATHER, SUCL_KIND_ALLGATHERV, SUCL_KIND_ALLTOALL})
+      may_read(k, {16 * KiB, 2 * MiB}, {2, any_size});
     return all;
   }();
   return rows;
@@ -210,9 +209,9 @@ std::string shape_table::describe(const sucl_operation& o) const {
       reached && bytes >= least_read_bytes ? row_for(o, reach::read, bytes) : nullptr;
   const tuning_row* staged = row_for(o, reach::staged, bytes);
   if (read)
-    add(read->where_slow ? "while lines travel slowly between processors: " : "", read->recipe,
-        read->slice, read->origin);
-  if (staged && (!read || read->where_slow)) add("", staged->recipe, staged->slice, staged->origin);
+    add(read->contested ? "where that proves faster: " : "", read->recipe, read->slice,
+        read->origin);
+  if (staged && (!read || read->contested)) add("", staged->recipe, staged->slice, staged->origin);
   if (!staged) {
     const choice c = between_nodes(kind, bytes);
     add("", c.algorithm, c.slice, "");
@@ -278,7 +277,7 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
   const bool both_ways = in_place || memory == reach::staged;
   for (const tuning_row* row = row_for(o, memory, bytes); row;
        row = row_for(o, memory, bytes, row)) {
-    s = make_by({row->recipe, row->slice, memory != reach::staged, row->where_slow}, o);
+    s = make_by({row->recipe, row->slice, memory != reach::staged, row->contested}, o);
     if (s.there && (!both_ways || serves_in_place(s))) return s;
   }
   if (m_several_nodes) s = make_by(between_nodes(o.kind, bytes), o);
@@ -303,7 +302,7 @@ shape shape_table::make_by(choice c, const sucl_operation& o) {
     if (c.slice < o.element_size) return s;
   }
   s.there = true;
-  s.where_slow = c.where_slow;
+  s.contested = c.contested;
   s.recipe = c.algorithm + ", " + std::to_string(s.slices) +
              (s.slices == 1 ? " slice of " : " slices of ") + std::to_string(s.slice_bytes) +
              " bytes";
@@ -317,15 +316,14 @@ bool shape_table::serves_in_place(const shape& s) const {
 
 // By the plan of the uniform operation with blocks as long as the longest one. In the plans that
 // are used every rank takes its blocks straight from their owners, so that steps can be clipped.
-const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, bool readable) {
+const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, bool readable,
+                                  bool reads_contested) {
   sucl_operation uniform{};
-  uniform.kind = o.kind == SUCL_KIND_ALLTOALLV ? SUCL_KIND_ALLTOALL
-                 : o.kind == SUCL_KIND_GATHERV ? SUCL_KIND_GATHER
-                                               : SUCL_KIND_SCATTER;
+  uniform.kind = uniform_kind(o.kind);
   uniform.root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
   const tuning_row* row = nullptr;
   if (readable && m_reads && bytes >= least_read_bytes) row = row_for(uniform, reach::read, bytes);
-  const bool reads = row && row->recipe == "read_one_shot" && !row->where_slow;
+  const bool reads = row && row->recipe == "read_one_shot" && (!row->contested || reads_contested);
   // Few lengths, so that there are few programs. Nothing is gained by cutting what is read.
   const auto blocks = static_cast<std::uint64_t>(sends_blocks(uniform.kind) ? m_size : 1);
   const std::uint64_t staged =

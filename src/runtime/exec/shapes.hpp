@@ -38,8 +38,8 @@ struct tuning_row {
   std::uint64_t slice;  ///< bytes that a run takes at most
   std::string origin;   ///< of a row of a tuning table, whose bytes are those of so many ranks
   base::range ranks{};
-  /// Only while lines travel slowly between the processors; otherwise it is staged.
-  bool where_slow = false;
+  /// Of a read: only where it proves faster than staging (contest.hpp).
+  bool contested = false;
 };
 
 /// Below this, what is to be mapped is staged: data beside the flag is as fast as can be.
@@ -66,9 +66,9 @@ struct shape {
   std::vector<std::uint64_t> positions;  ///< of the blocks of send in bytes, where sizes differ
   /// Blocks have lengths of their own, which only some ranks know: steps copy what there is.
   bool clipped = false;
-  bool where_slow = false;  ///< only while lines travel slowly between the processors
-  std::string recipe;       ///< for people
-  bool there = true;        ///< false: no plan
+  bool contested = false;  ///< as of a tuning_row
+  std::string recipe;      ///< for people
+  bool there = true;       ///< false: no plan
 
   const program& of(std::uint64_t slice) const {
     if (tail && slice + 1 == slices) return *tail;
@@ -127,7 +127,8 @@ class shape_table {
 
   /// The same for an operation whose blocks have different lengths that only some ranks know; the
   /// longest of all has `bytes` bytes. `readable`: blocks may be copied from where they lie.
-  const shape& clipped(const sucl_operation& o, std::uint64_t bytes, bool readable);
+  /// `reads`: those that are contested are.
+  const shape& clipped(const sucl_operation& o, std::uint64_t bytes, bool readable, bool reads);
 
   /// Whether so many shapes are kept that they had better be forgotten.
   bool crowded() const { return m_shapes.size() > most_shapes; }
@@ -180,8 +181,8 @@ class shape_table {
   struct choice {
     std::string algorithm;
     std::uint64_t slice;
-    bool entered = false;     ///< all have said before that they are there
-    bool where_slow = false;  ///< as of a tuning_row
+    bool entered = false;    ///< all have said before that they are there
+    bool contested = false;  ///< as of a tuning_row
   };
   using shape_map = std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>>;
   const tuning_row* row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
@@ -242,6 +243,11 @@ bool plans_carry(sucl_kind kind, bool several_nodes) noexcept;
 /// Whether the counts of an operation are known to some ranks only.
 constexpr bool has_hidden_counts(sucl_kind kind) noexcept {
   return kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV || kind == SUCL_KIND_SCATTERV;
+}
+/// The kind with blocks of one length that such an operation resembles.
+constexpr sucl_kind uniform_kind(sucl_kind kind) noexcept {
+  if (kind == SUCL_KIND_ALLTOALLV) return SUCL_KIND_ALLTOALL;
+  return kind == SUCL_KIND_GATHERV ? SUCL_KIND_GATHER : SUCL_KIND_SCATTER;
 }
 
 }  // namespace sucl::core

@@ -1,0 +1,83 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Whether operations of a kind and size are faster staged or read: tried, not guessed.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace sucl::core {
+
+/// How long the two ways take on a rank, in nanoseconds; none: it has not seen enough of them.
+struct vote {
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t staged, read;
+};
+
+/// What is known of the operations of one kind and size. From time to time some are carried in
+/// either way and timed; the others go the way that was faster. All ranks count the same
+/// operations, tell their times before each, and so decide alike.
+class contest {
+ public:
+  static constexpr std::uint64_t trials = 5;  ///< of each way: the median counts
+  static constexpr std::uint64_t cold = 3;    ///< before them: memory is touched, caches are filled
+  static constexpr std::uint64_t period = 2048;
+
+  /// The way of the next operation, whose ranks have told `slowest`, the longer time of each way.
+  /// True: it is read.
+  bool next(const vote& slowest) {
+    const std::uint64_t round = m_rounds++ % period;
+    if (round == 0) m_seen = {};
+    constexpr std::uint64_t turn = cold + trials;
+    m_tries = round < 2 * turn && round % turn >= cold;
+    if (round < 2 * turn) return round >= turn;
+    if (slowest.staged != vote::none && slowest.read != vote::none)
+      m_reads = slowest.read < slowest.staged;
+    return m_reads;
+  }
+  /// Whether that one is to be timed.
+  bool tries() const { return m_tries; }
+  /// How long it took.
+  void note(bool read, std::chrono::nanoseconds took) {
+    times& all = m_seen[read];
+    if (all.count == trials) return;
+    const auto ns =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(took.count()), vote::none - 1);
+    all.list[all.count++] = static_cast<std::uint32_t>(ns);
+    std::sort(all.list.begin(), all.list.begin() + all.count);
+  }
+  vote mine() const { return {m_seen[false].median(), m_seen[true].median()}; }
+  /// The way of those that are not tried.
+  bool reads() const { return m_reads; }
+
+ private:
+  struct times {
+    std::array<std::uint32_t, trials> list{};
+    std::uint32_t count = 0;
+    std::uint32_t median() const { return count == trials ? list[trials / 2] : vote::none; }
+  };
+  std::uint64_t m_rounds = 0;
+  std::array<times, 2> m_seen{};
+  bool m_tries = false, m_reads = false;
+};
+
+/// Those of all kinds and sizes, a power of two each.
+class contests {
+ public:
+  contest& of(std::int32_t kind, std::uint64_t bytes) {
+    const auto size = std::min(static_cast<std::size_t>(std::bit_width(bytes)), sizes - 1);
+    return m_all[static_cast<std::size_t>(kind) % kinds][size];
+  }
+
+ private:
+  static constexpr std::size_t kinds = 24, sizes = 32;
+  std::array<std::array<contest, sizes>, kinds> m_all{};
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,83 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "runtime/exec/contest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <vector>
+
+using std::chrono::nanoseconds;
+using sucl::core::contest;
+using sucl::core::contests;
+using sucl::core::vote;
+
+namespace {
+
+// Ranks whose operations take as long as they say, one after the other; returns how many of `count`
+// were read.
+int run(std::vector<contest>& ranks, int count, const std::vector<nanoseconds>& staged,
+        const std::vector<nanoseconds>& read) {
+  int reads = 0;
+  for (int i = 0; i < count; ++i) {
+    vote slowest{0, 0};
+    for (const contest& c : ranks) {
+      slowest.staged = std::max(slowest.staged, c.mine().staged);
+      slowest.read = std::max(slowest.read, c.mine().read);
+    }
+    const bool first = ranks[0].next(slowest);
+    for (std::size_t r = 1; r < ranks.size(); ++r) EXPECT_EQ(ranks[r].next(slowest), first);
+    for (std::size_t r = 0; r < ranks.size(); ++r)
+      if (ranks[r].tries()) ranks[r].note(first, first ? read[r] : staged[r]);
+    reads += first;
+  }
+  return reads;
+}
+
+constexpr int turn = contest::cold + contest::trials;
+constexpr int period = contest::period;
+
+}  // namespace
+
+TEST(contest, tries_both_ways_and_then_takes_the_faster_one) {
+  std::vector<contest> ranks(2);
+  const nanoseconds fast(1000), slow(2000), slower(3000);
+  EXPECT_EQ(run(ranks, turn, {fast, fast}, {slow, slow}), 0);
+  EXPECT_EQ(run(ranks, turn, {fast, fast}, {slow, slow}), turn);
+  EXPECT_EQ(run(ranks, period - 2 * turn, {fast, fast}, {slow, slow}), 0);
+  EXPECT_FALSE(ranks[0].reads());
+  // The slowest rank counts: staging is fast on one of them only.
+  EXPECT_EQ(run(ranks, period, {fast, slower}, {slow, slow}), period - turn);
+  EXPECT_TRUE(ranks[1].reads());
+  EXPECT_EQ(run(ranks, period, {fast, fast}, {slow, slow}), turn) << "it looks again";
+}
+
+TEST(contest, goes_on_as_before_where_a_rank_has_no_times_yet) {
+  std::vector<contest> ranks(1);
+  const vote unknown{vote::none, vote::none};
+  for (int i = 0; i < 2 * turn; ++i) ranks[0].next(unknown);
+  EXPECT_FALSE(ranks[0].next(unknown));
+  EXPECT_TRUE(ranks[0].next({2000, 1000}));
+  EXPECT_TRUE(ranks[0].next({vote::none, 1000}));
+  EXPECT_FALSE(ranks[0].next({500, 1000}));
+}
+
+// An interrupted trial, or one that was lucky, does not decide.
+TEST(contest, goes_by_the_median) {
+  contest c;
+  for (const int ns : {900000, 1000, 1010, 1, 1020}) c.note(false, nanoseconds(ns));
+  EXPECT_EQ(c.mine().staged, 1010u);
+  EXPECT_EQ(c.mine().read, vote::none) << "it has not been tried";
+  c.note(false, nanoseconds(5));
+  EXPECT_EQ(c.mine().staged, 1010u) << "enough were tried";
+  for (int i = 0; i < 5; ++i) c.note(true, std::chrono::hours(1));
+  EXPECT_EQ(c.mine().read, vote::none - 1) << "longer than can be told";
+}
+
+TEST(contest, is_one_for_each_kind_and_power_of_two) {
+  contests all;
+  EXPECT_EQ(&all.of(1, 4096), &all.of(1, 8191));
+  EXPECT_NE(&all.of(1, 4096), &all.of(1, 8192));
+  EXPECT_NE(&all.of(1, 4096), &all.of(2, 4096));
+  EXPECT_EQ(&all.of(1, std::uint64_t{1} << 60), &all.of(1, std::uint64_t{1} << 61));
+}
