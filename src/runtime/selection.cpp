@@ -29,13 +29,8 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
   const bool pairs =
       what == SUCL_KIND_ALLTOALL || what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER;
   if (scope.nodes > 1) return pairs ? std::vector<range>{{0, 32u << 10}} : std::vector<range>{{}};
-  switch (what) {
-    case SUCL_KIND_BROADCAST:
-      if (scope.reads) return {{}};
-      return {{0, 32u << 10}, {8u << 20, most}};
-    case SUCL_KIND_REDUCE: return {{0, 32u << 10}, {512u << 10, most}};
-    default: return {{}};
-  }
+  if (what == SUCL_KIND_BROADCAST && !scope.reads) return {{0, 32u << 10}, {8u << 20, most}};
+  return {{}};
 }
 
 // Messages that kernels carry faster than the libraries of the vendors: all between two ranks.
