@@ -74,6 +74,15 @@ TEST(contest, goes_by_the_median) {
   EXPECT_EQ(c.mine().read, vote::none - 1) << "longer than can be told";
 }
 
+TEST(contest, tries_few_long_operations) {
+  std::vector<contest> ranks(2, contest(true));
+  constexpr int turn = contest::long_cold + contest::long_trials;
+  const nanoseconds fast(1000), slow(2000);
+  EXPECT_EQ(run(ranks, turn, {slow, slow}, {fast, fast}), 0);
+  EXPECT_EQ(run(ranks, period - turn, {slow, slow}, {fast, fast}), period - turn);
+  EXPECT_TRUE(ranks[0].reads());
+}
+
 TEST(contest, is_one_for_each_kind_and_power_of_two) {
   contests all;
   EXPECT_EQ(&all.of(1, 4096), &all.of(1, 8191));

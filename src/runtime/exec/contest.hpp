@@ -28,14 +28,20 @@ class contest {
   static constexpr std::uint64_t trials = 5;  ///< of each way: the median counts
   static constexpr std::uint64_t cold = 3;    ///< before them: memory is touched, caches are filled
   static constexpr std::uint64_t period = 2048;
+  /// Of long operations, which programs call less often, fewer are tried.
+  static constexpr std::uint64_t long_trials = 3, long_cold = 1;
+
+  contest() : contest(false) {}
+  explicit contest(bool is_long)
+      : m_trials(is_long ? long_trials : trials), m_cold(is_long ? long_cold : cold) {}
 
   /// The way of the next operation, whose ranks have told `slowest`, the longer time of each way.
   /// True: it is read.
   bool next(const vote& slowest) {
     const std::uint64_t round = m_rounds++ % period;
     if (round == 0) m_seen = {};
-    constexpr std::uint64_t turn = cold + trials;
-    m_tries = round < 2 * turn && round % turn >= cold;
+    const std::uint64_t turn = m_cold + m_trials;
+    m_tries = round < 2 * turn && round % turn >= m_cold;
     if (round < 2 * turn) return round >= turn;
     if (slowest.staged != vote::none && slowest.read != vote::none)
       m_reads = slowest.read < slowest.staged;
@@ -46,13 +52,13 @@ class contest {
   /// How long it took.
   void note(bool read, std::chrono::nanoseconds took) {
     times& all = m_seen[read];
-    if (all.count == trials) return;
+    if (all.count == m_trials) return;
     const auto ns =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(took.count()), vote::none - 1);
     all.list[all.count++] = static_cast<std::uint32_t>(ns);
     std::sort(all.list.begin(), all.list.begin() + all.count);
   }
-  vote mine() const { return {m_seen[false].median(), m_seen[true].median()}; }
+  vote mine() const { return {median(m_seen[false]), median(m_seen[true])}; }
   /// The way of those that are not tried.
   bool reads() const { return m_reads; }
 
@@ -60,8 +66,12 @@ class contest {
   struct times {
     std::array<std::uint32_t, trials> list{};
     std::uint32_t count = 0;
-    std::uint32_t median() const { return count == trials ? list[trials / 2] : vote::none; }
   };
+  std::uint32_t median(const times& all) const {
+    return all.count == m_trials ? all.list[m_trials / 2] : vote::none;
+  }
+
+  std::uint64_t m_trials, m_cold;
   std::uint64_t m_rounds = 0;
   std::array<times, 2> m_seen{};
   bool m_tries = false, m_reads = false;
@@ -70,13 +80,17 @@ class contest {
 /// Those of all kinds and sizes, a power of two each.
 class contests {
  public:
+  contests() {
+    for (auto& of_kind : m_all)
+      for (std::size_t size = long_from; size < sizes; ++size) of_kind[size] = contest(true);
+  }
   contest& of(std::int32_t kind, std::uint64_t bytes) {
     const auto size = std::min(static_cast<std::size_t>(std::bit_width(bytes)), sizes - 1);
     return m_all[static_cast<std::size_t>(kind) % kinds][size];
   }
 
  private:
-  static constexpr std::size_t kinds = 24, sizes = 32;
+  static constexpr std::size_t kinds = 16, sizes = 32, long_from = 19;  // 256 KiB
   std::array<std::array<contest, sizes>, kinds> m_all{};
 };
 
