@@ -372,7 +372,7 @@ class searcher {
   }
 
   // Published parameters, those in few channels first, without large plans that are hopeless by a
-  // guess. What is too large is taken in fewer channels.
+  // guess and those that are too large to be proved in seconds.
   std::vector<recipe> published_finalists() const {
     std::vector<recipe> list;
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})

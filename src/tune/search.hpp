@@ -49,10 +49,10 @@ struct search_result {
 /// busiest there says how long the same plan takes in more channels; the best of these forecasts
 /// are simulated, and the parameters of the best plans are changed while that helps, as far as the
 /// budget goes. A quarter of it more goes into more channels for what promises most in them. Beyond
-/// it published parameters that a guess does not rule out are simulated, very large ones in fewer
-/// channels, and then plans of some size that promise to be better still, the finalists; each until
-/// what still has to go through its busiest link shows that it cannot be the best.
-/// Deterministic: the same input gives the same result everywhere.
+/// it published parameters that a guess does not rule out are simulated, and then plans of some
+/// size that promise to be better still, the finalists; each until what still has to go through its
+/// busiest link shows that it cannot be the best. Deterministic: the same input gives the same
+/// result everywhere.
 ///
 /// The best plan was proved right by the verifier, unless it has more than most_verified
 /// instructions; so were others that are cheap to prove (found::verified). Throws what

@@ -462,6 +462,22 @@ sucl_status count_reads(sucl_backend_comm*, std::int32_t, void* to, std::uint64_
   return SUCL_SUCCESS;
 }
 
+// Plans of one node whose ranks read by `table`, which must stay.
+core::channel reading_channel(const backends& b, const sucl_comm_info& info,
+                              const sucl_backend& table, bool crowded, const tune::table* tuned) {
+  core::channel lender = b.ipc;
+  lender.table = &table;
+  const std::vector<int> one_node(static_cast<std::size_t>(info.size), 0);
+  std::string obstacle;
+  core::channel plan =
+      core::plan_channel(lender, {info.rank, info.size, one_node, {}, crowded}, &obstacle, tuned);
+  core::allow_reads(plan);
+  // As the runtime does: nobody looks before all have made theirs.
+  sucl_oob meeting = core::oob_split(*info.oob, info.rank);
+  core::oob_free(meeting);
+  return plan;
+}
+
 // A read that fails ends the operation on all ranks that needed it, nobody waits for ever, and the
 // next operation is right.
 TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
@@ -470,15 +486,7 @@ TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
     for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
       sucl_backend table = *b.ipc.table;
       table.memory_read = fail_sometimes;
-      core::channel lender = b.ipc;
-      lender.table = &table;
-      std::string obstacle;
-      core::channel plan = core::plan_channel(
-          lender, {info.rank, info.size, std::vector<int>(3, 0), {}, true}, &obstacle, &reading);
-      core::allow_reads(plan);
-      // As the runtime does: nobody looks before all have made theirs.
-      sucl_oob meeting = core::oob_split(*info.oob, info.rank);
-      core::oob_free(meeting);
+      const core::channel plan = reading_channel(b, info, table, true, &reading);
       std::vector<std::int32_t> in(400000, info.rank), out(in.size());
       auto o = operation(kind::allreduce, type::int32, in.size(), op::sum);
       o.send = in.data();
@@ -500,14 +508,7 @@ TEST(exec_reads, are_tried_after_staging) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
     sucl_backend table = *b.ipc.table;
     table.memory_read = count_reads;
-    core::channel lender = b.ipc;
-    lender.table = &table;
-    std::string obstacle;
-    core::channel plan = core::plan_channel(
-        lender, {info.rank, info.size, std::vector<int>(2, 0), {}, false}, &obstacle);
-    core::allow_reads(plan);
-    sucl_oob meeting = core::oob_split(*info.oob, info.rank);
-    core::oob_free(meeting);
+    const core::channel plan = reading_channel(b, info, table, false, nullptr);
     reads_so_far = 0;
     constexpr int turn = core::contest::cold + core::contest::trials;
     std::vector<std::int32_t> in(10000), out(2 * in.size());
