@@ -132,6 +132,7 @@ class flows {
     std::uint32_t place = 0;  // in the heap of ends
     std::uint32_t bound_by = 0;
     std::uint16_t tight = 0;  // which of its demands are of tight limits, a bit each
+    static_assert(demands::most <= 16);
     std::uint32_t first_share = 0, last_share = 0;  // while filling
 
     double count() const { return static_cast<double>(members.size()); }
