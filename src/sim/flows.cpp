@@ -13,7 +13,7 @@ namespace sucl::sim {
 namespace {
 
 constexpr double slack = 1e-9;            // relative: rounding, not want
-constexpr double put_off = 0.03;          // of the time that a flow takes
+constexpr double put_off = 0.005;         // of the time that a flow takes
 constexpr std::size_t many_bundles = 64;  // from here on
 
 bool over(double wanted, double capacity) { return wanted > capacity * (1 + slack); }
@@ -36,9 +36,9 @@ std::uint32_t flows::add_limit(double capacity) {
 }
 
 void flows::touch(std::uint32_t index) {
-  limit& l = m_limits[index];
-  if (l.changed) return;
-  l.changed = true;
+  bundle& b = m_bundles[index];
+  if (b.changed) return;
+  b.changed = true;
   m_changed.push_back(index);
 }
 
@@ -61,6 +61,7 @@ std::uint32_t flows::bundle_of(const demands& through) {
   b.last = static_cast<std::uint32_t>(m_demands.size());
   m_is_open.push_back(false);
   m_next_rate.push_back(-1);
+  m_held_by.push_back(none);
   b.bound = std::numeric_limits<double>::infinity();
   for (const demand& d : through) {
     const double alone = m_limits[d.limit].capacity / d.weight;
@@ -85,8 +86,8 @@ void flows::join(std::uint32_t index, double bytes) {
     ++l.count;
     l.wanted += d.weight * b.bound;
     l.taken += d.weight * bytes;
-    touch(d.limit);
   }
+  touch(index);
 }
 
 // One flow less goes through them; the bundle has lost it already.
@@ -97,7 +98,6 @@ void flows::leave(std::uint32_t index) {
     --l.count;
     // From nothing again where it can be, so that rounding does not pile up.
     l.wanted = l.count == 0 ? 0 : l.wanted - d.weight * b.bound;
-    touch(d.limit);
     if (!b.members.empty()) continue;
     const std::uint32_t last = l.bundles.back();
     l.bundles[d.place] = last;
@@ -105,20 +105,21 @@ void flows::leave(std::uint32_t index) {
     for (demand& other : through(m_bundles[last]))
       if (other.limit == d.limit) other.place = d.place;
   }
+  touch(index);
 }
 
 void flows::start(std::uint32_t index, double bytes, std::uint32_t owner, ticks now) {
   join(index, bytes);
   bundle& b = m_bundles[index];
   if (b.members.empty()) {
-    b.rate = b.served = 0;
+    if (b.settled == 0) b.rate = 0;  // else what the last one left is still its own
+    b.served = 0;
     b.since = now;
   }
   serve(b, now);
   b.members.push_back({b.served + bytes, now, owner, m_number++});
   std::push_heap(b.members.begin(), b.members.end(), ends_later);
   if (b.rate > 0 && b.members.front().owner == owner) set_first_end(index, now);
-  m_started.push_back(index);
   postpone(expected(b, bytes), now);
 }
 
@@ -227,9 +228,10 @@ void flows::set_rate(std::uint32_t index, double rate, ticks now) {
   set_first_end(index, now);
 }
 
+// A bundle is to get a new rate: what it takes of its limits is free until then.
 void flows::open_bundle(std::uint32_t index) {
+  if (m_is_open[index]) return;
   m_is_open[index] = true;
-  m_next_rate[index] = -1;
   m_open_bundles.push_back(index);
   bundle& b = m_bundles[index];
   b.first_share = static_cast<std::uint32_t>(m_shares.size());
@@ -240,35 +242,38 @@ void flows::open_bundle(std::uint32_t index) {
     if (s == state::tight) {
       s = state::open;
       l.filled = static_cast<std::uint32_t>(m_open_limits.size());
-      m_open_limits.push_back({l.capacity, 0, 0, d.limit});
+      filling& f = m_open_limits.emplace_back();
+      f.free = l.capacity - l.used;
+      f.limit = d.limit;
     }
-    m_shares.push_back({l.filled, d.weight * b.count()});
-    m_open_limits[l.filled].weight += m_shares.back().weight;
+    const double weight = d.weight * b.count();
+    m_shares.push_back({l.filled, weight});
+    filling& f = m_open_limits[l.filled];
+    f.wanted += weight;
+    f.free += weight * b.rate;
+    ++f.opened;
   }
   b.last_share = static_cast<std::uint32_t>(m_shares.size());
 }
 
 void flows::set_state(std::uint32_t index, bool tight) {
   m_states[index] = tight ? state::tight : state::loose;
-  for (const std::uint32_t i : m_limits[index].bundles) {
+  limit& l = m_limits[index];
+  l.used = 0;
+  for (const std::uint32_t i : l.bundles) {
     bundle& b = m_bundles[i];
-    for (const demand& d : through(b))
-      if (d.limit == index) b.tight ^= bit_of(b, d);
+    for (const demand& d : through(b)) {
+      if (d.limit != index) continue;
+      b.tight ^= bit_of(b, d);
+      l.used += d.weight * b.settled * b.rate;
+    }
   }
 }
 
-// All bundles that a chain of tight limits joins to this one.
-void flows::gather(std::uint32_t seed) {
-  std::size_t done = m_open_limits.size();
-  open_bundle(seed);
-  for (; done < m_open_limits.size(); ++done)
-    for (const std::uint32_t b : m_limits[m_open_limits[done].limit].bundles)
-      if (!m_is_open[b]) open_bundle(b);
-}
-
-void flows::fix(std::uint32_t index, double rate) {
+void flows::fix(std::uint32_t index, double rate, std::uint32_t held_by) {
   const bundle& b = m_bundles[index];
   m_next_rate[index] = rate;
+  m_held_by[index] = held_by;
   --m_unfixed;
   for (std::uint32_t i = b.first_share; i < b.last_share; ++i) {
     filling& f = m_open_limits[m_shares[i].filled];
@@ -292,16 +297,23 @@ double flows::least_share() {
   return share;
 }
 
-void flows::fill(ticks now) {
+// Finds the rates of the open bundles; the others keep theirs.
+void flows::fill() {
   m_work += m_open_bundles.size();
   m_unfixed = m_open_bundles.size();
   m_bounded.clear();
-  for (const std::uint32_t i : m_open_bundles)
+  for (const std::uint32_t i : m_open_bundles) {
+    m_next_rate[i] = -1;
     if (m_states[m_bundles[i].bound_by] != state::open) m_bounded.push_back(i);
+  }
   std::sort(m_bounded.begin(), m_bounded.end(), [&](std::uint32_t a, std::uint32_t b) {
     const double x = m_bundles[a].bound, y = m_bundles[b].bound;
     return x != y ? x < y : a < b;
   });
+  for (filling& f : m_open_limits) {
+    f.left = f.free;
+    f.weight = f.wanted;
+  }
   m_filling.resize(m_open_limits.size());
   std::iota(m_filling.begin(), m_filling.end(), std::uint32_t{0});
   std::size_t bounded = 0;
@@ -310,7 +322,7 @@ void flows::fill(ticks now) {
     bool any = false;
     for (; bounded < m_bounded.size() && m_bundles[m_bounded[bounded]].bound <= share; ++bounded) {
       const std::uint32_t b = m_bounded[bounded];
-      if (m_next_rate[b] < 0) fix(b, m_bundles[b].bound), any = true;
+      if (m_next_rate[b] < 0) fix(b, m_bundles[b].bound, none), any = true;
     }
     if (any) continue;
     // Those that are full at the same rate, but for rounding, are so together.
@@ -320,37 +332,99 @@ void flows::fill(ticks now) {
       if (over(f.share, share)) continue;
       if (f.weight <= slack || over(std::max(f.left, 0.0) / f.weight, share)) continue;
       for (const std::uint32_t b : m_limits[f.limit].bundles)
-        if (m_next_rate[b] < 0) fix(b, share);
+        if (m_is_open[b] && m_next_rate[b] < 0) fix(b, share, f.limit);
     }
   }
+}
+
+// Rates are max-min fair where a full limit holds each bundle, none of whose flows is faster there,
+// or its own bound does. Opens the bundles for which the new rates of the open ones end that.
+// Returns whether there were any.
+bool flows::open_unfair() {
+  m_unfair.clear();
+  for (const filling& f : m_open_limits) {
+    const limit& l = m_limits[f.limit];
+    if (f.opened == l.bundles.size()) continue;
+    const bool full = f.left <= slack * l.capacity;
+    double fastest = 0;                                     // of the open ones
+    double held = std::numeric_limits<double>::infinity();  // of those that this limit holds
+    for (const std::uint32_t b : l.bundles) {
+      if (!m_is_open[b]) continue;
+      fastest = std::max(fastest, m_next_rate[b]);
+      if (m_held_by[b] == f.limit) held = std::min(held, m_next_rate[b]);
+    }
+    for (const std::uint32_t b : l.bundles) {
+      if (m_is_open[b]) continue;
+      const double rate = m_bundles[b].rate;
+      if (over(rate, held) || (m_held_by[b] == f.limit && (!full || over(fastest, rate))))
+        m_unfair.push_back(b);
+    }
+  }
+  for (const std::uint32_t b : m_unfair) open_bundle(b);
+  return !m_unfair.empty();
+}
+
+void flows::apply(ticks now) {
   for (const std::uint32_t i : m_open_bundles) {
     m_is_open[i] = false;
     set_rate(i, m_next_rate[i], now);
   }
-  for (const filling& f : m_open_limits) m_states[f.limit] = state::tight;
+  for (const filling& f : m_open_limits) {
+    m_states[f.limit] = state::tight;
+    m_limits[f.limit].used = m_limits[f.limit].capacity - f.left;
+  }
   m_open_bundles.clear();
   m_open_limits.clear();
   m_shares.clear();
 }
 
+// Counts a bundle's flows, and what they take of its limits, at the rate that they have.
+void flows::count_again(bundle& b) {
+  const double more = b.count() - b.settled;
+  for (const demand& d : through(b)) {
+    if (m_states[d.limit] == state::loose) continue;
+    limit& l = m_limits[d.limit];
+    l.used = l.count == 0 ? 0 : l.used + d.weight * more * b.rate;
+  }
+  b.settled = static_cast<std::uint32_t>(b.members.size());
+  if (b.settled == 0) b.rate = 0;
+}
+
+// Opens what has other flows than when last settled, and what the limits of these held.
+void flows::open_changed() {
+  // Where as many flows came as went the rates are still right.
+  std::erase_if(m_changed, [&](std::uint32_t i) {
+    bundle& b = m_bundles[i];
+    b.changed = false;
+    return b.settled == b.members.size();
+  });
+  for (const std::uint32_t i : m_changed) count_again(m_bundles[i]);
+  m_again.clear();
+  for (const std::uint32_t i : m_changed)
+    for (const demand& d : through(m_bundles[i])) {
+      const limit& l = m_limits[d.limit];
+      const bool was = m_states[d.limit] != state::loose, is = over(l.wanted, l.capacity);
+      if (was != is) set_state(d.limit, is);
+      if (was) m_again.push_back(d.limit);
+    }
+  for (const std::uint32_t i : m_changed)
+    if (!m_bundles[i].members.empty()) open_bundle(i);
+  m_changed.clear();
+  for (const std::uint32_t l : m_again)
+    for (const std::uint32_t b : m_limits[l].bundles)
+      if (m_held_by[b] == l) open_bundle(b);
+}
+
 void flows::settle(ticks now) {
   if (m_last_filled >= many_bundles && now < m_postponed_to) return;
   m_postponed_to = never;
-  // Flows of limits that stopped to be tight are free now, so they count as seeds too.
-  for (const std::uint32_t i : m_changed) {
-    limit& l = m_limits[i];
-    const bool was = m_states[i] == state::tight, is = over(l.wanted, l.capacity);
-    if (was != is) set_state(i, is);
-    l.changed = false;
-    if (was || is) m_started.insert(m_started.end(), l.bundles.begin(), l.bundles.end());
-  }
-  m_changed.clear();
-  for (const std::uint32_t b : m_started)
-    if (!m_is_open[b] && !m_bundles[b].members.empty()) gather(b);
-  m_started.clear();
+  open_changed();
+  if (!m_open_bundles.empty()) do
+      fill();
+    while (open_unfair());
   // Small groups in between do not hide that there are large ones.
   m_last_filled = std::max(m_open_bundles.size(), m_last_filled - m_last_filled / 8);
-  if (!m_open_bundles.empty()) fill(now);
+  apply(now);
 }
 
 }  // namespace sucl::sim

@@ -55,9 +55,9 @@ class demands {
 };
 
 /// The flows that are under way. Rates are those of progressive filling: all rise together until a
-/// limit is reached, whose flows then stay. Only flows that are joined by limits which matter to
-/// them are looked at when one starts or ends. Flows through the same limits have the same rate, so
-/// they are one bundle, which costs as much as a single flow.
+/// limit is reached, whose flows then stay. When flows start or end, only those get new rates whose
+/// share changes. Flows through the same limits have the same rate, so they are one bundle, which
+/// costs as much as a single flow.
 class flows {
  public:
   /// A new limit, in bytes a second.
@@ -79,9 +79,9 @@ class flows {
   /// Ends a flow whose time is `now` and returns its owner. Only where next_end() is now.
   std::uint32_t end_one(ticks now);
 
-  /// Gives all flows their rates again after some started or ended. Where that concerns hundreds of
-  /// bundles it is put off by up to a hundredth of the time that those take which started or ended:
-  /// a flow that starts then waits so long, and what one leaves stays unused so long.
+  /// Gives flows their rates again after some started or ended. Where that concerns dozens of
+  /// bundles it is put off by up to 1/200 of the time that those take which started or ended: a
+  /// flow that starts then waits so long, and what one leaves stays unused so long.
   void settle(ticks now);
 
   /// Rates found so far: what all this cost.
@@ -100,19 +100,22 @@ class flows {
   struct limit {
     double capacity = 0;
     double wanted = 0;  // of it, if every flow went as fast as its other limits let it alone
+    double used = 0;    // of it, by the rates of the settled flows; known while it is tight
     double taken = 0;
     std::uint32_t count = 0;   // of flows
     std::uint32_t filled = 0;  // where it is among the open limits
-    bool changed = false;      // since last settled
     std::vector<std::uint32_t> bundles;
   };
   // Whether a limit wanted more than there was, when last settled, and is being filled.
   enum class state : std::uint8_t { loose, tight, open };
-  // An open limit: what is left of it, and what its flows without a new rate take of that.
+  // An open limit: what the bundles that are not open leave of it, and what the open ones take of
+  // that; while filling what is left, and what those without a new rate take of it.
   struct filling {
+    double free = 0, wanted = 0;
     double left = 0, weight = 0;
     double share = 0;  // at the begin of a round
     std::uint32_t limit = 0;
+    std::uint32_t opened = 0;  // bundles
   };
   struct flow {
     double until = 0;  // what a flow of its bundle was served since the bundle began, at its end
@@ -131,7 +134,9 @@ class flows {
     ticks end = never;        // of the first flow
     std::uint32_t place = 0;  // in the heap of ends
     std::uint32_t bound_by = 0;
-    std::uint16_t tight = 0;  // which of its demands are of tight limits, a bit each
+    std::uint32_t settled = 0;  // flows that the rates were found for
+    bool changed = false;       // may have other flows than that
+    std::uint16_t tight = 0;    // which of its demands are of tight limits, a bit each
     static_assert(demands::most <= 16);
     std::uint32_t first_share = 0, last_share = 0;  // while filling
 
@@ -163,16 +168,19 @@ class flows {
   void move_end(std::size_t at);
   void set_end(std::uint32_t bundle, ticks end);
   void remove_end(std::uint32_t bundle);
-  void touch(std::uint32_t limit);
+  void touch(std::uint32_t bundle);
   void set_state(std::uint32_t limit, bool tight);
   void postpone(double part, ticks now);
   double expected(const bundle& b, double bytes);
   void set_rate(std::uint32_t bundle, double rate, ticks now);
-  void gather(std::uint32_t seed);
+  void count_again(bundle& b);
+  void open_changed();
   void open_bundle(std::uint32_t bundle);
+  bool open_unfair();
   double least_share();
-  void fill(ticks now);
-  void fix(std::uint32_t bundle, double rate);
+  void fill();
+  void apply(ticks now);
+  void fix(std::uint32_t bundle, double rate, std::uint32_t held_by);
 
   std::uint64_t m_work = 0;
   std::uint32_t m_number = 0;
@@ -181,8 +189,8 @@ class flows {
   std::vector<bundle> m_bundles;
   std::vector<demand> m_demands;                                 // of all bundles
   std::unordered_map<std::uint64_t, std::uint32_t> m_by_limits;  // bundles by the hash of these
-  std::vector<std::uint32_t> m_changed;                          // limits
-  std::vector<std::uint32_t> m_started;                          // bundles
+  std::vector<std::uint32_t> m_changed;                          // bundles
+  std::vector<std::uint32_t> m_again;                            // tight limits of these
   ticks m_postponed_to = never;               // when rates must be settled at the latest
   std::size_t m_last_filled = 0;              // bundles that got new rates last time
   std::vector<std::uint32_t> m_open_bundles;  // what is being filled
@@ -190,6 +198,8 @@ class flows {
   std::vector<share> m_shares;           // of the open bundles
   std::vector<std::uint8_t> m_is_open;   // by bundle, apart from it: read far more often
   std::vector<double> m_next_rate;       // by bundle too; below 0: not known yet
+  std::vector<std::uint32_t> m_held_by;  // by bundle: the limit that is full at its rate, or none
+  std::vector<std::uint32_t> m_unfair;   // bundles
   std::size_t m_unfixed = 0;             // open bundles without their new rate
   std::vector<std::uint32_t> m_bounded;  // those that a limit outside it may stop
   std::vector<std::uint32_t> m_filling;  // open limits with flows that have no new rate yet

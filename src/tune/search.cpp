@@ -46,8 +46,8 @@ constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
 constexpr int first_channels = 4;
 constexpr int most_rounds = 12;
 // Work for a start, and for each rank.
-constexpr double budget = 1.6e6;
-constexpr double budget_of_rank = 8e3;
+constexpr double budget = 0.8e6;
+constexpr double budget_of_rank = 4e3;
 // A finalist has at most so many instructions, and so many for each rank; and at most so many
 // times more channels than were simulated, of which there must be so many.
 constexpr double largest_finalist = 2.2e5;
@@ -55,7 +55,7 @@ constexpr double largest_of_rank = 800;
 // Parts of the budget for all finalists, for one of them, and for changes of the best one.
 constexpr double all_finalists = 1.5;
 constexpr double dearest_finalist = 1.2;
-constexpr double polishing = 0.5;
+constexpr double polishing = 1;
 constexpr std::size_t finalists_abreast = 2;
 // About what can be built and proved in two seconds and 1 GiB.
 constexpr double provable = 4e6;
@@ -270,8 +270,8 @@ class searcher {
       f.fixed = f.seconds;  // more channels do not make it faster
       f.rest = 0;
     }
-    simulate_finalists(published_finalists(), unlimited, unlimited);
     decide();
+    simulate_finalists(published_finalists(), unlimited, unlimited);
     polish();
   }
 
@@ -288,6 +288,7 @@ class searcher {
             static_cast<double>(seed.instructions) / seed.how.pipeline * r.pipeline <=
                 most_instructions())
           fresh.push_back(r);
+      std::stable_sort(fresh.begin(), fresh.end(), in_fewer_channels);
       left -= simulate_finalists(fresh, left, dearest_finalist * m_budget);
     }
   }
@@ -298,7 +299,10 @@ class searcher {
     double done = 0;
     for (std::size_t next = 0; next < list.size() && done < most_work;) {
       std::vector<trial> trials;
-      for (; next < list.size() && trials.size() < finalists_abreast; ++next)
+      const int channels = list[next].pipeline;
+      for (; next < list.size() && trials.size() < finalists_abreast &&
+             list[next].pipeline == channels;
+           ++next)
         trials.push_back({list[next], std::min(most_work - done, dearest), most_seconds(best())});
       for (const known& k : simulate(trials)) done += k.work;
     }
@@ -381,9 +385,12 @@ class searcher {
         const bool hopeful = e.seconds < doubt * best() && e.instructions < provable;
         if (hopeful || e.instructions < most_instructions()) list.push_back(s.how);
       }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const recipe& a, const recipe& b) { return a.pipeline < b.pipeline; });
+    std::stable_sort(list.begin(), list.end(), in_fewer_channels);
     return list;
+  }
+
+  static bool in_fewer_channels(const recipe& a, const recipe& b) {
+    return a.pipeline < b.pipeline;
   }
 
   double most_instructions() const {
