@@ -6,11 +6,11 @@
 #include "plan/check_form.hpp"
 #include "plan/queues.hpp"
 #include "plan/text.hpp"
+#include "sim/event_queue.hpp"
 #include "sim/routes.hpp"
 
 #include <algorithm>
 #include <limits>
-#include <queue>
 #include <unordered_map>
 
 namespace sucl::sim {
@@ -59,10 +59,8 @@ struct movement {
 
 struct event {
   ticks at;
-  std::uint64_t number;  // in order of cause
   std::uint32_t subject;
   bool movement;  // begins to move; else a thread goes on
-  bool operator>(const event& o) const { return at != o.at ? at > o.at : number > o.number; }
 };
 
 class simulation {
@@ -82,7 +80,7 @@ class simulation {
     m_result.least_seconds = least_left() * (1 - rounding);
     for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
     while (!gives_up()) {
-      const ticks next = std::min(m_events.empty() ? never : m_events.top().at, m_flows.next());
+      const ticks next = std::min(m_events.next(), m_flows.next());
       if (next == never) {
         finish();
         return std::move(m_result);
@@ -137,16 +135,15 @@ class simulation {
 
   // ---- events
 
-  void wake(std::uint32_t thread, ticks at) { m_events.push({at, m_number++, thread, false}); }
+  void wake(std::uint32_t thread, ticks at) { m_events.push({at, thread, false}); }
 
   // All that happens now, and what follows from it without taking time.
   void run_step() {
     for (;;) {
       if (m_flows.next_end() == m_now) {
         end_movement(m_flows.end_one(m_now));
-      } else if (!m_events.empty() && m_events.top().at == m_now) {
-        const event e = m_events.top();
-        m_events.pop();
+      } else if (m_events.next() == m_now) {
+        const event e = m_events.pop();
         if (e.movement)
           begin_movement(e.subject);
         else
@@ -182,7 +179,7 @@ class simulation {
     movement& m = m_movements[index];
     m.free = r.free();
     if (!m.free) m.bundle = m_routes.bundle(r);
-    m_events.push({m_now + latency, m_number++, index, true});
+    m_events.push({m_now + latency, index, true});
   }
 
   void end_movement(std::uint32_t i) {
@@ -424,8 +421,7 @@ class simulation {
   std::vector<std::uint32_t> m_free;
   plan::queues<waiting> m_messages, m_signals;
   std::unordered_map<std::uint64_t, pair_traffic> m_pairs;
-  std::priority_queue<event, std::vector<event>, std::greater<>> m_events;
-  std::uint64_t m_number = 0;
+  event_queue<event> m_events;
   ticks m_now = 0;
   ticks m_next_look = 0;  // at what is left
   prediction m_result;
