@@ -74,6 +74,28 @@ TEST(contest, goes_by_the_median) {
   EXPECT_EQ(c.mine().read, vote::none - 1) << "longer than can be told";
 }
 
+// Two times and the number of a contest travel in one word, in steps of 16 ns.
+TEST(contest, is_told_with_the_times_of_its_ranks) {
+  using sucl::core::ballot;
+  EXPECT_EQ(ballot::of(0).number, 0u);
+  for (const int kind : {0, 9, 15})
+    for (const std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{70000}, ~std::uint64_t{0}}) {
+      const std::uint32_t number = contests::number_of(kind, bytes);
+      const ballot told = ballot::of(ballot{number, {160, 1000000007}}.packed());
+      EXPECT_EQ(told.number, number);
+      EXPECT_EQ(told.times.staged, 160u);
+      EXPECT_EQ(told.times.read, 1000000007u / 16 * 16);
+      contests all;
+      EXPECT_TRUE(contests::is_number(number));
+      EXPECT_EQ(&all.at(number), &all.of(kind, bytes));
+    }
+  EXPECT_FALSE(contests::is_number(0));
+  EXPECT_FALSE(contests::is_number(1023));
+  const ballot unknown = ballot::of(ballot{1, {vote::none, vote::none - 1}}.packed());
+  EXPECT_EQ(unknown.times.staged, vote::none);
+  EXPECT_LT(unknown.times.read, vote::none) << "long, but known";
+}
+
 TEST(contest, tries_few_long_operations) {
   std::vector<contest> ranks(2, contest(true));
   constexpr int turn = contest::long_cold + contest::long_trials;

@@ -530,6 +530,50 @@ TEST(exec_reads, are_tried_after_staging) {
   });
 }
 
+// So are they for blocks whose lengths differ, with sizes in turns, and short ones between.
+TEST(exec_reads, are_tried_for_blocks_of_their_own_lengths) {
+  for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
+    sucl_backend table = *b.ipc.table;
+    table.memory_read = count_reads;
+    const core::channel plan = reading_channel(b, info, table, false, nullptr);
+    reads_so_far = 0;
+    constexpr int turn = core::contest::cold + core::contest::trials;
+    const auto length = [](int from, int to, std::size_t longest) {
+      return longest == 1 ? 1 : longest - static_cast<std::size_t>(from + 2 * to);
+    };
+    for (int round = 0; round < 12 * turn; ++round) {
+      const std::size_t longest = std::array<std::size_t, 3>{10000, 30000, 1}[round % 3u];
+      EXPECT_TRUE(round != 3 * turn || reads_so_far == 0) << "too early";
+      EXPECT_TRUE(round != 6 * turn || reads_so_far >= 2 * turn) << reads_so_far;
+      std::vector<std::int32_t> in, expected;
+      std::vector<std::uint64_t> send_counts, send_displs, recv_counts, recv_displs;
+      for (int peer = 0; peer < 2; ++peer) {
+        send_counts.push_back(length(info.rank, peer, longest));
+        recv_counts.push_back(length(peer, info.rank, longest));
+        send_displs.push_back(in.size());
+        recv_displs.push_back(expected.size());
+        for (std::size_t i = 0; i < send_counts.back(); ++i)
+          in.push_back(1000000 * info.rank + 100 * round + peer + static_cast<std::int32_t>(i));
+        for (std::size_t i = 0; i < recv_counts.back(); ++i)
+          expected.push_back(1000000 * peer + 100 * round + info.rank +
+                             static_cast<std::int32_t>(i));
+      }
+      std::vector<std::int32_t> out(expected.size());
+      auto o = operation(kind::alltoallv, type::int32, 0, op::none);
+      o.send = in.data();
+      o.recv = out.data();
+      o.send_counts = send_counts.data();
+      o.send_displs = send_displs.data();
+      o.recv_counts = recv_counts.data();
+      o.recv_displs = recv_displs.data();
+      const flight done = run(plan, o);
+      ASSERT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
+      ASSERT_EQ(out, expected) << round;
+    }
+    destroy(plan);
+  });
+}
+
 TEST(exec_plan, refuses_too_many_ranks_on_all) {
   core::registry registry;
   std::string obstacle;

@@ -18,6 +18,11 @@ namespace sucl::core {
 struct vote {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t staged, read;
+
+  /// Of two ranks, the longer time of each way.
+  static vote slower(const vote& a, const vote& b) {
+    return {std::max(a.staged, b.staged), std::max(a.read, b.read)};
+  }
 };
 
 /// What is known of the operations of one kind and size. From time to time some are carried in
@@ -35,17 +40,22 @@ class contest {
   explicit contest(bool is_long)
       : m_trials(is_long ? long_trials : trials), m_cold(is_long ? long_cold : cold) {}
 
-  /// The way of the next operation, whose ranks have told `slowest`, the longer time of each way.
-  /// True: it is read.
-  bool next(const vote& slowest) {
+  /// The ranks have told `slowest`, the longer time of each way.
+  void agree(const vote& slowest) { m_agreed = slowest; }
+  /// The way of the next operation. True: it is read.
+  bool next() {
     const std::uint64_t round = m_rounds++ % period;
     if (round == 0) m_seen = {};
     const std::uint64_t turn = m_cold + m_trials;
     m_tries = round < 2 * turn && round % turn >= m_cold;
     if (round < 2 * turn) return round >= turn;
-    if (slowest.staged != vote::none && slowest.read != vote::none)
-      m_reads = slowest.read < slowest.staged;
+    if (m_agreed.staged != vote::none && m_agreed.read != vote::none)
+      m_reads = m_agreed.read < m_agreed.staged;
     return m_reads;
+  }
+  bool next(const vote& slowest) {
+    agree(slowest);
+    return next();
   }
   /// Whether that one is to be timed.
   bool tries() const { return m_tries; }
@@ -74,7 +84,34 @@ class contest {
   std::uint64_t m_trials, m_cold;
   std::uint64_t m_rounds = 0;
   std::array<times, 2> m_seen{};
+  vote m_agreed{vote::none, vote::none};
   bool m_tries = false, m_reads = false;
+};
+
+/// A contest and a rank's vote in one word, where the ranks do not know beforehand which one comes
+/// next: then they tell their times of the last one.
+struct ballot {
+  std::uint32_t number = 0;  ///< of the contest; 0: none
+  vote times{vote::none, vote::none};
+
+  std::uint64_t packed() const {
+    return std::uint64_t{number} << 54 | std::uint64_t{coarse(times.staged)} << 27 |
+           coarse(times.read);
+  }
+  static ballot of(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word >> 54), {fine(word >> 27), fine(word)}};
+  }
+
+ private:
+  // Of 27 bits, in 16 ns; the longest is none.
+  static constexpr std::uint32_t grain = 16, most = (1u << 27) - 1;
+  static std::uint32_t coarse(std::uint32_t ns) {
+    return ns == vote::none ? most : std::min(ns / grain, most - 1);
+  }
+  static std::uint32_t fine(std::uint64_t bits) {
+    const auto steps = static_cast<std::uint32_t>(bits) & most;
+    return steps == most ? vote::none : steps * grain;
+  }
 };
 
 /// Those of all kinds and sizes, a power of two each.
@@ -84,10 +121,15 @@ class contests {
     for (auto& of_kind : m_all)
       for (std::size_t size = long_from; size < sizes; ++size) of_kind[size] = contest(true);
   }
-  contest& of(std::int32_t kind, std::uint64_t bytes) {
+  contest& of(std::int32_t kind, std::uint64_t bytes) { return at(number_of(kind, bytes)); }
+
+  /// Each has a number, from 1 on.
+  static std::uint32_t number_of(std::int32_t kind, std::uint64_t bytes) {
     const auto size = std::min(static_cast<std::size_t>(std::bit_width(bytes)), sizes - 1);
-    return m_all[static_cast<std::size_t>(kind) % kinds][size];
+    return static_cast<std::uint32_t>(static_cast<std::size_t>(kind) % kinds * sizes + size) + 1;
   }
+  static bool is_number(std::uint32_t n) { return n >= 1 && n <= kinds * sizes; }
+  contest& at(std::uint32_t n) { return m_all[(n - 1) / sizes][(n - 1) % sizes]; }
 
  private:
   static constexpr std::size_t kinds = 16, sizes = 32, long_from = 19;  // 256 KiB

@@ -43,8 +43,7 @@ std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
 // Whether nothing is left to do once the ranks have told each other their counts.
 bool runner::is_all_told(execution& e) {
   e.failure.reset();
-  take_letters(e);
-  return e.how->slices == 0 && !e.failure;
+  return take_letters(e, false) && !e.failure;
 }
 
 namespace {

@@ -149,8 +149,9 @@ class runner {
   bool may_be_mapped(const sucl_operation& o) const;
   bool may_be_read(const sucl_operation& o);
   void tell_memory(execution& e);
-  void write_letters(execution& e) const;
-  void take_letters(execution& e);
+  void write_letters(execution& e);
+  bool take_letters(execution& e, bool decides);
+  bool is_clipped_read(execution& e, std::uint64_t longest);
   void decide(execution& e);
   void decide_reach(execution& e);
   bool any_in_place(const execution& e) const;
@@ -213,6 +214,7 @@ class runner {
   shape_table m_shapes;
   publisher m_publisher;
   contests m_contests;
+  std::uint32_t m_last_contest = 0;  ///< number of the one of blocks of their own lengths
   std::vector<mapped_memory> m_memories;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<compiled_code>>> m_compiled;
   /// Operations after `since` up to `until` may be on mapped memory.

@@ -34,12 +34,13 @@ void each_card(const std::vector<std::uint64_t>& notes, const Visit& visit) {
   for (std::size_t rank = 0; rank * card_words < notes.size(); ++rank) visit(card_of(notes, rank));
 }
 
-// What a rank tells another one of its block for it: how many bytes, where they may be read (0:
-// nowhere), and the bytes themselves where they are few. There are as many words as there is room
-// for beside a word of the shared memory, so that all letters of a rank arrive at once.
-constexpr std::size_t letter_head = 2;
+// After its ballot a rank tells each other one of its block for it: how many bytes, where they may
+// be read (0: nowhere), and the bytes themselves where they are few. There are as many words as
+// there is room for beside a word of the shared memory, so that all letters of a rank arrive at
+// once.
+constexpr std::size_t ballot_words = 1, letter_head = 2;
 std::size_t letter_words(int ranks) {
-  constexpr std::size_t room = shared_memory::inline_bytes / sizeof(std::uint64_t);
+  constexpr std::size_t room = shared_memory::inline_bytes / sizeof(std::uint64_t) - ballot_words;
   return std::clamp(room / static_cast<std::size_t>(ranks), letter_head, letter_head + 8);
 }
 std::uint64_t letter_bytes(int ranks) {
@@ -58,7 +59,7 @@ bool gives(const sucl_operation& o, int rank) {
 void runner::announce(execution& e) {
   const auto p = static_cast<std::size_t>(m_size);
   const bool memory = e.announcing == execution::notice::memory;
-  e.note.assign(memory ? card_words : letter_words(m_size) * p, 0);
+  e.note.assign(memory ? card_words : ballot_words + letter_words(m_size) * p, 0);
   e.notes.resize(e.note.size() * p);
   memory ? tell_memory(e) : write_letters(e);
   if (m_ahead > 0) e.notes = m_prepared->what->notes;
@@ -77,8 +78,10 @@ void runner::decide(execution& e) {
   e.announcing = execution::notice::none;
   e.started = e.finished = 0;
   set_memory(e);
-  if (!memory) return take_letters(e);
-  decide_reach(e);
+  if (memory)
+    decide_reach(e);
+  else
+    take_letters(e, true);
 }
 
 // Straight from and to the memory of all, by reading that of others, or staged.
@@ -106,10 +109,7 @@ contest& runner::contest_of(const sucl_operation& o) {
 // Whether reading has proved faster, or is tried. The same on every rank.
 bool runner::is_read(execution& e) {
   vote slowest{0, 0};
-  each_card(e.notes, [&](const card& c) {
-    slowest.staged = std::max(slowest.staged, c.times.staged);
-    slowest.read = std::max(slowest.read, c.times.read);
-  });
+  each_card(e.notes, [&](const card& c) { slowest = vote::slower(slowest, c.times); });
   contest& c = contest_of(e.what);
   const bool reads = c.next(slowest);
   if (!c.tries()) return reads;
@@ -230,13 +230,15 @@ bool runner::all_mapped(execution& e, const program& code) const {
   return true;
 }
 
-void runner::write_letters(execution& e) const {
+void runner::write_letters(execution& e) {
   const sucl_operation& o = e.what;
   const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
   const bool is_replaced = in_place && o.kind == SUCL_KIND_ALLTOALLV;
+  if (m_last_contest > 0)
+    e.note[0] = ballot{m_last_contest, m_contests.at(m_last_contest).mine()}.packed();
   const auto write = [&](std::size_t rank, const std::byte* block, std::uint64_t count) {
     const std::uint64_t bytes = count * o.element_size;
-    std::uint64_t* letter = e.note.data() + rank * letter_words(m_size);
+    std::uint64_t* letter = e.note.data() + ballot_words + rank * letter_words(m_size);
     letter[0] = bytes;
     letter[1] = is_replaced ? 0 : reinterpret_cast<std::uint64_t>(block);
     if (bytes > 0 && bytes <= letter_bytes(m_size)) std::memcpy(letter + letter_head, block, bytes);
@@ -249,29 +251,58 @@ void runner::write_letters(execution& e) const {
   }
 }
 
+// Whether blocks of their own lengths, the longest of so many bytes, are read. The ranks learn how
+// long they are with the ballots, which therefore are of the last such contest; a rank may have
+// written its ballot when others knew of a later one already, and then nothing is agreed.
+bool runner::is_clipped_read(execution& e, std::uint64_t longest) {
+  const tuning_row* row = m_shapes.row_of_clipped_reads(e.what, longest);
+  if (!row || !row->contested) return row;
+  const std::uint32_t told = ballot::of(e.notes[0]).number;
+  bool all_told = contests::is_number(told);
+  vote slowest{0, 0};
+  for (std::size_t at = 0; at < e.notes.size(); at += e.note.size()) {
+    const ballot theirs = ballot::of(e.notes[at]);
+    all_told = all_told && theirs.number == told;
+    slowest = vote::slower(slowest, theirs.times);
+  }
+  if (all_told) m_contests.at(told).agree(slowest);
+  m_last_contest = contests::number_of(e.what.kind, longest);
+  contest& c = m_contests.at(m_last_contest);
+  const bool reads = c.next();
+  if (!c.tries()) return reads;
+  m_shapes.clipped(e.what, longest, reads);  // made now, it takes no time later
+  e.timed = &c;
+  e.since = std::chrono::steady_clock::now();
+  return reads;
+}
+
 // Everything is there if all blocks are short; else it is moved in slices that fit the longest one.
-void runner::take_letters(execution& e) {
+// Returns whether nothing is left to do. An operation decides once how the rest is moved, on every
+// rank; one may have looked before.
+bool runner::take_letters(execution& e, bool decides) {
   const sucl_operation& o = e.what;
   const std::size_t words = letter_words(m_size);
   std::uint64_t longest = 0;
   bool readable = true;
-  for (std::size_t at = 0; at < e.notes.size(); at += words) {
-    longest = std::max(longest, e.notes[at]);
-    readable = readable && (e.notes[at] == 0 || e.notes[at + 1] != 0);
-  }
+  for (std::size_t rank = 0; rank < e.notes.size(); rank += e.note.size())
+    for (std::size_t at = rank + ballot_words; at < rank + e.note.size(); at += words) {
+      longest = std::max(longest, e.notes[at]);
+      readable = readable && (e.notes[at] == 0 || e.notes[at + 1] != 0);
+    }
   static const shape nothing;
   const bool all_there = longest <= letter_bytes(m_size);
-  e.how = all_there ? &nothing
-                    : &m_shapes.clipped(o, longest, readable,
-                                        m_contests.of(uniform_kind(o.kind), longest).reads());
+  if (!all_there && !decides) return false;
+  e.how =
+      all_there ? &nothing : &m_shapes.clipped(o, longest, readable && is_clipped_read(e, longest));
   e.reading = e.how->slices > 0 && e.how->of(0).maps_send;
   e.first_run = m_retired + 1;
   const bool scatters = o.kind == SUCL_KIND_SCATTERV;
-  if (o.kind == SUCL_KIND_GATHERV && m_rank != o.root) return;
+  if (o.kind == SUCL_KIND_GATHERV && m_rank != o.root) return all_there;
   for (int r = 0; r < m_size; ++r) {
     if (scatters && (r != o.root || (m_rank == r && (o.flags & SUCL_FLAG_IN_PLACE)))) continue;
     const auto from = static_cast<std::size_t>(r) * e.note.size();
-    const std::uint64_t* letter = e.notes.data() + from + static_cast<std::size_t>(m_rank) * words;
+    const std::uint64_t* letter =
+        e.notes.data() + from + ballot_words + static_cast<std::size_t>(m_rank) * words;
     const std::uint64_t sent = letter[0];
     const std::uint64_t wanted = (scatters ? o.count : o.recv_counts[r]) * o.element_size;
     e.peer_send[static_cast<std::size_t>(r)] = reinterpret_cast<std::byte*>(letter[1]);
@@ -285,6 +316,7 @@ void runner::take_letters(execution& e) {
                          " bytes for this rank, which receives " + std::to_string(wanted);
     e.failure->hint = "Make the counts of both sides the same";
   }
+  return all_there;
 }
 
 }  // namespace sucl::core

@@ -314,16 +314,29 @@ bool shape_table::serves_in_place(const shape& s) const {
          std::all_of(s.code.begin(), s.code.end(), [](const program* p) { return p->in_place; });
 }
 
-// By the plan of the uniform operation with blocks as long as the longest one. In the plans that
-// are used every rank takes its blocks straight from their owners, so that steps can be clipped.
-const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, bool readable,
-                                  bool reads_contested) {
+namespace {
+
+// That operation with blocks of one length.
+sucl_operation uniform_of(const sucl_operation& o) {
   sucl_operation uniform{};
   uniform.kind = uniform_kind(o.kind);
   uniform.root = rooted(static_cast<kind>(o.kind)) ? o.root : 0;
-  const tuning_row* row = nullptr;
-  if (readable && m_reads && bytes >= least_read_bytes) row = row_for(uniform, reach::read, bytes);
-  const bool reads = row && row->recipe == "read_one_shot" && (!row->contested || reads_contested);
+  return uniform;
+}
+
+}  // namespace
+
+const tuning_row* shape_table::row_of_clipped_reads(const sucl_operation& o,
+                                                    std::uint64_t bytes) const {
+  if (!m_reads || bytes < least_read_bytes) return nullptr;
+  const tuning_row* row = row_for(uniform_of(o), reach::read, bytes);
+  return row && row->recipe == "read_one_shot" ? row : nullptr;
+}
+
+// By the plan of the uniform operation with blocks as long as the longest one. In the plans that
+// are used every rank takes its blocks straight from their owners, so that steps can be clipped.
+const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, bool reads) {
+  const sucl_operation uniform = uniform_of(o);
   // Few lengths, so that there are few programs. Nothing is gained by cutting what is read.
   const auto blocks = static_cast<std::uint64_t>(sends_blocks(uniform.kind) ? m_size : 1);
   const std::uint64_t staged =

@@ -126,9 +126,10 @@ class shape_table {
   bool reads() const { return m_reads; }
 
   /// The same for an operation whose blocks have different lengths that only some ranks know; the
-  /// longest of all has `bytes` bytes. `readable`: blocks may be copied from where they lie.
-  /// `reads`: those that are contested are.
-  const shape& clipped(const sucl_operation& o, std::uint64_t bytes, bool readable, bool reads);
+  /// longest of all has `bytes` bytes. `reads`: blocks are copied from where they lie.
+  const shape& clipped(const sucl_operation& o, std::uint64_t bytes, bool reads);
+  /// The row by which such blocks may be copied from where they lie; null: they are staged.
+  const tuning_row* row_of_clipped_reads(const sucl_operation& o, std::uint64_t bytes) const;
 
   /// Whether so many shapes are kept that they had better be forgotten.
   bool crowded() const { return m_shapes.size() > most_shapes; }
