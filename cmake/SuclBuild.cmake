@@ -44,10 +44,15 @@ endif()
 
 find_package(Threads REQUIRED)
 
+# The headers of the standard library that plain sources include most.
+set(SUCL_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <condition_variable> <functional> <map>
+  <memory> <mutex> <numeric> <optional> <set> <string> <string_view> <thread> <utility> <vector>)
+
 # sucl_precompile(TARGET HEADER... | REUSE_FROM TARGET): large headers that most sources include. Not with
-# AdaptiveCpp's driver, which compiles a source several times with different flags.
+# AdaptiveCpp's driver, which compiles a source several times with different flags. Nor with sanitizers:
+# what a source forgets to include is found there.
 function(sucl_precompile target)
-  if(NOT SUCL_SYCL STREQUAL "adaptivecpp")
+  if(NOT SUCL_SYCL STREQUAL "adaptivecpp" AND NOT SUCL_BUILD_SANITIZE)
     if(ARGV1 STREQUAL "REUSE_FROM")
       target_precompile_headers(${target} ${ARGN})
     else()
@@ -57,7 +62,7 @@ function(sucl_precompile target)
       # The first is for ccache. In a precompiled header GCC does not know the system's headers as such,
       # and gives the false alarms in std::string that it keeps quiet about otherwise.
       target_compile_options(${target} PRIVATE
-        $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess;-Wno-array-bounds;-Wno-restrict>)
+        $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess;-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow>)
     endif()
   endif()
 endfunction()

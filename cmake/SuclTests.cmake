@@ -46,6 +46,8 @@ function(sucl_add_test_program name)
     target_link_libraries(${name} PRIVATE sucl)
     sucl_enable_sycl(${name})
     sucl_precompile(${name} REUSE_FROM sucl_test_headers)
+  elseif(NOT name MATCHES "_test_headers$")
+    sucl_precompile(${name} REUSE_FROM sucl_plain_test_headers)
   endif()
 endfunction()
 

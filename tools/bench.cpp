@@ -24,7 +24,7 @@
 namespace sucl::tools {
 namespace {
 
-constexpr const char* examples =
+constexpr const char* bench_examples =
     "Starts its own ranks, or measures with those it is run in (mpiexec, srun, sucl run).\n"
     "BYTES are those of one rank's message; for gathers, scatters, alltoalls and reduce_scatters\n"
     "of one rank's block. 'mpi' is raw MPI on the same memory; 'host-accessor' is raw MPI on the\n"
@@ -38,7 +38,7 @@ constexpr const char* examples =
     "Exit code: 1 if a result is wrong or a file could not be made, 2 for a wrong command line.";
 
 // The options as they are written.
-struct written {
+struct bench_options {
   words collectives;
   int ranks = 2;
   std::string memory = "usm,buffer";
@@ -69,7 +69,7 @@ struct handles {
 // Checks whose own description would make the help unreadable.
 CLI::Validator between(int low, int high) { return CLI::Range(low, high).description(""); }
 
-handles define(CLI::App& app, written& w) {
+handles define(CLI::App& app, bench_options& w) {
   handles h{};
   const auto add = [&app](const char* name, auto& value, const char* shape, const char* help) {
     return app.add_option(name, value, help)->type_name(shape);
@@ -103,7 +103,7 @@ handles define(CLI::App& app, written& w) {
   add("--json", w.json, "FILE", "Write the results to this file");
   add("--plot", w.plot, "FILE", "Draw the results into this SVG file");
   app.add_flag("--terminal", w.terminal)->group("");  // from the first process to its ranks
-  app.footer(examples);
+  app.footer(bench_examples);
   return h;
 }
 
@@ -167,7 +167,7 @@ void check_reductions(const bench::options& o) {
       wrong_usage(std::string("--ops: ") + name(one) + " is not defined for any of the --types.");
 }
 
-bench::options read(const written& w, const handles& h) {
+bench::options read(const bench_options& w, const handles& h) {
   bench::options o;
   o.collectives = read_collectives(w.collectives, "Try: sucl bench allreduce");
   o.memories = read_memories(w.memory);
@@ -272,7 +272,7 @@ int work(const bench::options& o, const environment& env, const std::string& fla
 }  // namespace
 
 int bench_command(const words& arguments) {
-  written w;
+  bench_options w;
   CLI::App app{
       "Measures collectives in the style of the OSU benchmarks, checks every result and "
       "compares with raw MPI.",

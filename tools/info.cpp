@@ -30,7 +30,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::chrono::seconds probe_limit{30};
 
-constexpr const char* examples =
+constexpr const char* info_examples =
     "A module that cannot be loaded, or a device that is not found, is shown with the reason.\n\n"
     "Examples:\n"
     "  sucl info\n"
@@ -356,7 +356,7 @@ int info_command(const words& arguments) {
                "sucl info"};
   app.add_flag("--json", as_json, "Write JSON");
   app.add_option("--config", config_file, "Configuration file to look at")->type_name("FILE");
-  app.footer(examples);
+  app.footer(info_examples);
   if (!parse(app, arguments)) return exit_code::success;
   const json info = collect(config_file);
   if (as_json)

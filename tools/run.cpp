@@ -19,7 +19,7 @@
 namespace sucl::tools {
 namespace {
 
-constexpr const char* examples =
+constexpr const char* run_examples =
     "PROGRAM and its arguments come last; put -- before them, so that its options stay its own.\n\n"
     "Examples:\n"
     "  sucl run -n 4 -- ./solver input.dat\n"
@@ -117,7 +117,7 @@ void define(CLI::App& app, run_options& o) {
   app.add_flag("--summary", o.summary, "With --interpose: print at the end what that has changed");
   app.add_flag("--print", o.print, "Print the environment and the command instead of running");
   app.add_option("PROGRAM", "What to run, and its arguments");  // for the help only
-  app.footer(examples);
+  app.footer(run_examples);
 }
 
 job make_job(const run_options& o, const environment& env) {

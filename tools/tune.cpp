@@ -28,7 +28,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* examples =
+constexpr const char* tune_examples =
     "Measures MPI and SuCL's plans on host memory, for blocking calls and by event, and memory of\n"
     "communicator.allocate(). Starts its own ranks, or measures with those it is run in. Rows "
     "that\n"
@@ -41,7 +41,7 @@ constexpr const char* examples =
     "  SUCL_TUNING_TABLE=tuned.toml sucl run -n 2 -- ./my_program\n\n"
     "Exit code: 1 if a file could not be made, 2 for a wrong command line.";
 
-struct written {
+struct tune_options {
   words collectives;
   int ranks = 2;
   double seconds = 60;
@@ -52,7 +52,7 @@ struct written {
   bool ordinary_only = false;
 };
 
-CLI::Option* define(CLI::App& app, written& w) {
+CLI::Option* define(CLI::App& app, tune_options& w) {
   const auto add = [&app](const char* name, auto& value, const char* shape, const char* help) {
     return app.add_option(name, value, help)->type_name(shape);
   };
@@ -69,11 +69,11 @@ CLI::Option* define(CLI::App& app, written& w) {
   add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
   add("--output", w.output, "FILE", "Write the table here (tuned.toml)");
   add("--json", w.json, "FILE", "Write everything that was measured here");
-  app.footer(examples);
+  app.footer(tune_examples);
   return ranks;
 }
 
-bench::tuning_request read(const written& w) {
+bench::tuning_request read(const tune_options& w) {
   bench::tuning_request r;
   words list = w.collectives;
   if (list.empty())
@@ -181,7 +181,7 @@ void write(const std::string& file, const std::string& text) {
   if (!out) throw exit_error(exit_code::failure, "cannot write " + file + ". Is the disk full?");
 }
 
-int finish(const written& w, const bench::tuning_result& r, const tune::table& old) {
+int finish(const tune_options& w, const bench::tuning_result& r, const tune::table& old) {
   print(r);
   std::puts("\nBlocking calls on ordinary memory, if one size decided for all collectives:");
   print("the threshold", r.fixed_64k);
@@ -207,7 +207,7 @@ tune::table earlier(const std::string& file) {
   return t;
 }
 
-int work(const written& w, bench::tuning_request wanted, const std::string& flavour) {
+int work(const tune_options& w, bench::tuning_request wanted, const std::string& flavour) {
   try {
     const tune::table old = earlier(w.output);
     const progress shown("sucl tune");
@@ -246,7 +246,7 @@ void describe_machine() {
 }  // namespace
 
 int tune_command(const words& arguments) {
-  written w;
+  tune_options w;
   CLI::App app{"Measures who carries which messages fastest here, and writes a tuning table.",
                "sucl tune"};
   define(app, w);

@@ -22,7 +22,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* examples =
+constexpr const char* compare_examples =
     "--paper computes a table of the papers again: steps (what hierarchy, striping and pipelining\n"
     "add), rings (ring against tree), depth (of pipelines), scaling (to 256 nodes), leaders "
     "(single\n"
@@ -33,7 +33,7 @@ constexpr const char* examples =
     "  sucl plan compare --paper steps\n"
     "  sucl plan compare --paper depth --markdown --svg depth.svg";
 
-struct written {
+struct compare_options {
   problem_options problem;
   std::string machine, sizes = "8:1Gi:16", json_file, svg_file, paper;
   std::vector<std::string> recipes;
@@ -57,7 +57,7 @@ std::string as_markdown(const std::vector<std::string>& names,
   return text;
 }
 
-void print(const written& w, const paper_table& t) {
+void print(const compare_options& w, const paper_table& t) {
   const std::string body = w.markdown ? as_markdown(t.names, t.rows) : table(t.names, t.rows);
   std::printf("%s\n\n%s\n", t.caption.c_str(), body.c_str());
 }
@@ -66,7 +66,7 @@ json as_json(const paper_table& t) {
   return {{"caption", t.caption}, {"columns", t.names}, {"rows", t.rows}};
 }
 
-void run_paper(const written& w) {
+void run_paper(const compare_options& w) {
   check_word(w.paper, paper_names(), "paper table");
   if (!w.svg_file.empty() && !paper_has_curves(w.paper))
     wrong_usage("--svg: the table '" + w.paper + "' has no curves to draw; 'depth' has.");
@@ -100,7 +100,7 @@ double time_of(const std::string& recipe, const plan::problem& p, const sim::mac
   return sim::simulate(s, m).seconds;
 }
 
-void run_recipes(const written& w) {
+void run_recipes(const compare_options& w) {
   if (w.recipes.empty())
     wrong_usage("nothing to compare. Give --recipe several times, or --paper. See --help.");
   const sim::machine m = read_machine(w.machine);
@@ -133,7 +133,7 @@ void run_recipes(const written& w) {
 }  // namespace
 
 int plan_compare(const words& arguments) {
-  written w;
+  compare_options w;
   CLI::App app{"Compares recipes over message sizes, or computes the papers' tables again.",
                "sucl plan compare"};
   define_machine(app, w.machine);
@@ -157,7 +157,7 @@ int plan_compare(const words& arguments) {
       ->type_name("FILE");
   app.add_option("--json", w.json_file, "Write the tables as JSON; '-' is standard output")
       ->type_name("FILE");
-  app.footer(examples);
+  app.footer(compare_examples);
   if (!parse(app, arguments)) return exit_code::success;
   if (w.paper.empty())
     run_recipes(w);

@@ -16,7 +16,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* examples =
+constexpr const char* machines_examples =
     "A description is a TOML file: levels with group sizes, latency, bandwidth, NICs, transports,\n"
     "and what a rank's memory and kernels do. --machine takes a name of the list or a file.\n\n"
     "Examples:\n"
@@ -53,7 +53,7 @@ int plan_machines(const words& arguments) {
       ->needs(measured);
   app.add_option("--json", json_file, "Write the list as JSON; '-' is standard output")
       ->type_name("FILE");
-  app.footer(examples);
+  app.footer(machines_examples);
   if (!parse(app, arguments)) return exit_code::success;
   if (measure) {
     const sim::machine m = sim::measure_this_machine(ranks);

@@ -21,7 +21,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* examples =
+constexpr const char* search_examples =
     "Looks at every algorithm with the parameters that the machine suggests, simulates the most\n"
     "promising plans and refines the best.\n\n"
     "Examples:\n"
@@ -149,7 +149,7 @@ int plan_search(const words& arguments) {
   app.add_option("--output", output,
                  "Write the best plan here, as text, or JSON if it ends in .json")
       ->type_name("FILE");
-  app.footer(examples);
+  app.footer(search_examples);
   if (!parse(app, arguments)) return exit_code::success;
   const sim::machine m = read_machine(machine_name);
   if (sizes.empty() == problem.bytes.empty())

@@ -21,7 +21,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* examples =
+constexpr const char* show_examples =
     "Without a machine the timeline shows the order of instructions; 'sucl plan simulate' draws "
     "it\n"
     "in time.\n\n"
@@ -135,7 +135,7 @@ int plan_show(const words& arguments) {
       ->check(CLI::Range(1, 4096).description(""));
   app.add_option("--json", json_file, "Write the numbers as JSON; '-' is standard output")
       ->type_name("FILE");
-  app.footer(examples);
+  app.footer(show_examples);
   if (!parse(app, arguments)) return exit_code::success;
   const plan::schedule s = read_plan(source);
   for (const int r : ranks)

@@ -22,7 +22,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::size_t uses_shown = 8;
 
-constexpr const char* examples =
+constexpr const char* simulate_examples =
     "The plan is proved first. The throughput is HiCCL's: the larger buffer over the time.\n\n"
     "Examples:\n"
     "  sucl plan simulate plan.json --machine perlmutter\n"
@@ -120,7 +120,7 @@ int plan_simulate(const words& arguments) {
       ->check(CLI::Range(1, 4096).description(""));
   app.add_option("--json", json_file, "Write the prediction as JSON; '-' is standard output")
       ->type_name("FILE");
-  app.footer(examples);
+  app.footer(simulate_examples);
   if (!parse(app, arguments)) return exit_code::success;
   const sim::machine m = read_machine(machine_name);
   const progress shown("sucl plan simulate");

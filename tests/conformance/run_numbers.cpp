@@ -4,13 +4,30 @@
 
 namespace sucl::conformance {
 
-runner run_reals(int element) {
-  switch (element) {
 #define SUCL_CONFORMANCE_CASE(index, name, T) \
   case index: return run_case<index, T>;
+
+runner run_integers(int element) {
+  switch (element) {
+    SUCL_CONFORMANCE_INTEGERS(SUCL_CONFORMANCE_CASE)
+    default: return nullptr;
+  }
+}
+
+runner run_reals(int element) {
+  switch (element) {
     SUCL_CONFORMANCE_REALS(SUCL_CONFORMANCE_CASE)
     default: return nullptr;
   }
 }
+
+runner run_small(int element) {
+  switch (element) {
+    SUCL_CONFORMANCE_SMALL(SUCL_CONFORMANCE_CASE)
+    default: return nullptr;
+  }
+}
+
+#undef SUCL_CONFORMANCE_CASE
 
 }  // namespace sucl::conformance

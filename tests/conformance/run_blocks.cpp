@@ -4,13 +4,23 @@
 
 namespace sucl::conformance {
 
-runner run_integers(int element) {
-  switch (element) {
 #define SUCL_CONFORMANCE_CASE(index, name, T) \
   case index: return run_case<index, T>;
-    SUCL_CONFORMANCE_INTEGERS(SUCL_CONFORMANCE_CASE)
+
+runner run_opaque(int element) {
+  switch (element) {
+    SUCL_CONFORMANCE_OPAQUE(SUCL_CONFORMANCE_CASE)
     default: return nullptr;
   }
 }
+
+runner run_pairs(int element) {
+  switch (element) {
+    SUCL_CONFORMANCE_PAIRS(SUCL_CONFORMANCE_CASE)
+    default: return nullptr;
+  }
+}
+
+#undef SUCL_CONFORMANCE_CASE
 
 }  // namespace sucl::conformance
