@@ -34,7 +34,7 @@ PAPERS = {
     "transpose": [f"--size {n} --iterations {i} --breakdown 2" for n, i in GRIDS.items()],
     "comd": [f"--cells {n} --potential eam --iterations {i} --breakdown 2"
              for n, i in (("32x32x32", 10), ("64x64x64", 2))],
-    "cg": [f"--rows {2 ** e} --solves {max(1, 2 ** (12 - e))} --breakdown 50"
+    "cg": [f"--rows {2 ** e} --solves {max(4, 2 ** (15 - e))} --breakdown 50"
            for e in range(7, 16, 2)],
 }
 MATRIX = "--matrix {} --tolerance 1e-6 --breakdown 50"
