@@ -176,6 +176,7 @@ class Results:
 def draw(results, ranks, file):
     import matplotlib
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "sucl"  # the same results give the same file
     from matplotlib import pyplot
     names = results.collectives(ranks)
     figure, axes = pyplot.subplots(-(-len(names) // 4), 4, figsize=(16, 8), sharex=True)

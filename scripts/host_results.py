@@ -208,6 +208,7 @@ class Results:
 def draw(results, ranks, memories, file):
     import matplotlib
     matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "sucl"  # the same results give the same file
     from matplotlib import pyplot
     colours = {"openmpi": "#1f77b4", "mpich": "#2ca02c", "impi": "#9467bd", "oneccl": "#7f7f7f"}
     sized = [name for name in COLLECTIVES if name != "barrier"]
