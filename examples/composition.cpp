@@ -13,7 +13,7 @@
 
 int main(int argc, char** argv) try {
   sucl::runtime runtime{argc, argv};
-  sycl::queue queue;
+  sycl::queue queue{sycl::cpu_selector_v};  // plans work in memory that the host reaches
   sucl::communicator comm = runtime.world(queue);
   const int rank = comm.rank(), size = comm.size();
   constexpr std::size_t n = 1 << 16;  // elements of a block
