@@ -503,14 +503,20 @@ TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
     });
 }
 
+// The same with reads that are counted.
+core::channel counting_channel(const backends& b, const sucl_comm_info& info, sucl_backend& table) {
+  table = *b.ipc.table;
+  table.memory_read = count_reads;
+  reads_so_far = 0;
+  return reading_channel(b, info, table, false, nullptr);
+}
+constexpr int turn = core::contest::cold + core::contest::trials;
+
 // Both ways are tried before the faster one is taken, and all are right.
 TEST(exec_reads, are_tried_after_staging) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
-    sucl_backend table = *b.ipc.table;
-    table.memory_read = count_reads;
-    const core::channel plan = reading_channel(b, info, table, false, nullptr);
-    reads_so_far = 0;
-    constexpr int turn = core::contest::cold + core::contest::trials;
+    sucl_backend table;
+    const core::channel plan = counting_channel(b, info, table);
     std::vector<std::int32_t> in(10000), out(2 * in.size());
     for (int round = 0; round < 4 * turn; ++round) {
       EXPECT_TRUE(round != turn || reads_so_far == 0) << "too early";
@@ -533,11 +539,8 @@ TEST(exec_reads, are_tried_after_staging) {
 // So are they for blocks whose lengths differ, with sizes in turns, and short ones between.
 TEST(exec_reads, are_tried_for_blocks_of_their_own_lengths) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
-    sucl_backend table = *b.ipc.table;
-    table.memory_read = count_reads;
-    const core::channel plan = reading_channel(b, info, table, false, nullptr);
-    reads_so_far = 0;
-    constexpr int turn = core::contest::cold + core::contest::trials;
+    sucl_backend table;
+    const core::channel plan = counting_channel(b, info, table);
     const auto length = [](int from, int to, std::size_t longest) {
       return longest == 1 ? 1 : longest - static_cast<std::size_t>(from + 2 * to);
     };
