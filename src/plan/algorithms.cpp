@@ -322,6 +322,7 @@ schedule build_composed(composition c, const recipe& r, std::string name) {
   const std::int64_t rest = product({r.hierarchy.begin() + 1, r.hierarchy.end()});
   if (r.ring > 1) c = ring(std::move(c), static_cast<int>(std::min<std::int64_t>(rest, 1 << 30)));
   schedule s = lower(factorise(std::move(c), r.hierarchy), std::move(name));
+  s = rotate_peers(defer_copies(std::move(s)), r.hierarchy);
   if (r.fuse > 0) s = fuse_messages(std::move(s), static_cast<std::uint64_t>(r.fuse));
   s = pack_scratch(std::move(s));
   return r.stagger > 0 ? stagger(std::move(s)) : s;

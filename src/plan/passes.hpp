@@ -53,6 +53,18 @@ inline constexpr const char* shared_memory_transport = "ipc";
 /// level via "ipc" joins ranks of different nodes.
 schedule share_local_messages(schedule s, const std::vector<int>& node_of);
 
+/// Deferred copies: a channel copies while what it started before and after is under way, instead
+/// of before it starts more, where nothing that comes before the next fence needs the copy. Plans
+/// that reach into peers' memory stay as they are, because a message may tell a peer to look there.
+schedule defer_copies(schedule s);
+
+/// Rotated order: transfers that a channel starts right after each other are started in the order
+/// of how far the peer is, in the digits of the rank by `factors` (outermost first), receives
+/// before sends. So ranks do not all turn to the same peer first, and ranks with the same part in
+/// different places have programs that are alike. Transfers that a fence tells apart, and messages
+/// of one pair and direction, keep their order.
+schedule rotate_peers(schedule s, const std::vector<int>& factors);
+
 /// Staggers the channels of each rank: a stage (what a fence finishes) starts when the same stage
 /// of the channel before is done, by signals of the rank to itself. So the channels form a
 /// pipeline, as HiCCL's do, instead of sharing each link at every moment. Ranks whose channels have

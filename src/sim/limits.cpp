@@ -2,7 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "sim/limits.hpp"
 
+#include "sim/symmetry.hpp"
+
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 namespace sucl::sim {
@@ -93,9 +96,17 @@ void limits::add_message(demands& d, std::int32_t from, std::int32_t to, std::si
   add(t.fabric, from / t.group, 0);
 }
 
-std::vector<usage> limits::uses() const {
+std::uint64_t limits::nature_of(std::uint32_t limit) const {
+  const usage& u = m_uses[limit];
+  const auto what = static_cast<std::uint64_t>(u.what) << 16 |
+                    static_cast<std::uint64_t>(u.level) << 8 | u.transport;
+  return (std::bit_cast<std::uint64_t>(u.capacity) ^ what) * 0x9e3779b97f4a7c15u;
+}
+
+std::vector<usage> limits::uses(const symmetry& like) const {
   std::vector<usage> result = m_uses;
-  for (std::uint32_t i = 0; i < result.size(); ++i) result[i].bytes = m_flows.taken(i);
+  for (std::uint32_t i = 0; i < result.size(); ++i)
+    result[i].bytes = m_flows.taken(like.first_limit(i));
   std::sort(result.begin(), result.end(), [](const usage& a, const usage& b) {
     const auto key = [](const usage& u) {
       return std::make_tuple(u.what, u.level, u.transport, u.member, u.port);

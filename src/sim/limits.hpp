@@ -14,6 +14,8 @@
 
 namespace sucl::sim {
 
+class symmetry;
+
 /// The limits of a machine, made when something first goes through them.
 class limits {
  public:
@@ -27,8 +29,12 @@ class limits {
   void add_message(demands& d, std::int32_t from, std::int32_t to, std::size_t level,
                    std::size_t transport);
 
-  /// Those that anything went through.
-  std::vector<usage> uses() const;
+  std::size_t count() const { return m_uses.size(); }
+  /// A hash of what a limit is, but for whose.
+  std::uint64_t nature_of(std::uint32_t limit) const;
+
+  /// Those that anything went through; what a limit took is what the first one like it took.
+  std::vector<usage> uses(const symmetry& like) const;
 
  private:
   struct table {

@@ -3,9 +3,12 @@
 #include "sim/routes.hpp"
 
 #include "base/error.hpp"
+#include "sim/symmetry.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <unordered_map>
 
 namespace sucl::sim {
 namespace {
@@ -20,7 +23,7 @@ bool is_kernel(opcode op) { return op == opcode::copy || op == opcode::reduce; }
 // The manner of going from rank to rank: which limits it meets.
 std::uint64_t manner_of(const instruction& i, bool first_of_kernel) {
   std::uint64_t m = i.level;
-  if (i.op == opcode::signal) return m | 1 << 8;
+  if (i.op == opcode::signal || i.op == opcode::wait) return m | 1 << 8;
   if (!is_kernel(i.op)) return m;
   m |= 1 << 9 | static_cast<std::uint64_t>(i.op == opcode::reduce) << 10;
   m |= static_cast<std::uint64_t>(first_of_kernel) << 11;
@@ -32,7 +35,7 @@ std::uint64_t manner_of(const instruction& i, bool first_of_kernel) {
 std::pair<std::int32_t, std::int32_t> ends_of(std::int32_t own, const instruction& i) {
   if (is_kernel(i.op))
     return {plan::is_remote(i.src) ? i.peer : own, plan::is_remote(i.dst) ? i.peer : own};
-  const bool in = i.op == opcode::receive || i.op == opcode::get;
+  const bool in = i.op == opcode::receive || i.op == opcode::get || i.op == opcode::wait;
   return {in ? i.peer : own, in ? own : i.peer};
 }
 
@@ -84,7 +87,7 @@ void routes::add_channel(std::int32_t rank, const plan::channel& code) {
 }
 
 void routes::add(std::int32_t rank, const instruction& i, bool first_of_kernel) {
-  if (i.op == opcode::fence || i.op == opcode::wait) return m_of.push_back(0);
+  if (i.op == opcode::fence) return m_of.push_back(0);
   const auto [from, to] = ends_of(rank, i);
   const bool kernel = is_kernel(i.op);
   // A kernel belongs to the rank that runs it, whoever's memory it reads and writes.
@@ -92,9 +95,11 @@ void routes::add(std::int32_t rank, const instruction& i, bool first_of_kernel) 
   const auto b = static_cast<std::uint32_t>(kernel ? i.peer : to);
   const key k{std::uint64_t{a} << 32 | b, manner_of(i, first_of_kernel)};
   m_of.push_back(find(k, from, to, i.level));
-  if (i.op == opcode::signal || i.op == opcode::receive) return;
+  if (i.op == opcode::signal || i.op == opcode::wait || i.op == opcode::receive) return;
   route& r = m_routes[m_of.back()];
   r.bytes += static_cast<double>(i.bytes);
+  ++r.messages;
+  r.back = i.op == opcode::reduce && r.to != rank;
   if (!r.limited)
     limit(r, kernel ? of_kernel(r, rank, i, first_of_kernel) : of_transfer(r, i.level));
 }
@@ -188,21 +193,52 @@ void routes::limit(route& r, const demands& through) {
   r.last = static_cast<std::uint32_t>(m_demands.size());
 }
 
-std::uint32_t routes::bundle(route& r) {
+// Of flows that are alike one stands for all: it takes as much of a limit as they take together.
+std::uint32_t routes::bundle(route& r, std::int32_t rank, const symmetry& like) {
   if (r.bundle != route::none) return r.bundle;
   demands through;
-  for (std::uint32_t d = r.first; d < r.last; ++d)
-    through.add(m_demands[d].limit, m_demands[d].weight);
+  for (const demand& d : demands_of(r))
+    through.add(like.first_limit(d.limit), d.weight * like.times(rank, d.limit));
   return r.bundle = m_flows.bundle_of(through);
 }
 
-std::vector<double> routes::totals() const {
-  std::vector<double> all;
+std::vector<double> routes::totals(const symmetry& like) const {
+  std::vector<double> all(limit_count());
   for (const route& r : m_routes)
-    for (std::uint32_t d = r.first; d < r.last; ++d) {
-      if (m_demands[d].limit >= all.size()) all.resize(m_demands[d].limit + 1);
-      all[m_demands[d].limit] += m_demands[d].weight * r.bytes;
-    }
+    for (const demand& d : demands_of(r))
+      if (like.first_limit(d.limit) == d.limit) all[d.limit] += d.weight * r.bytes;
+  return all;
+}
+
+std::vector<level_traffic> routes::traffic() const {
+  std::vector<level_traffic> all(m_machine.levels.size());
+  for (const route& r : m_routes) {
+    if (!r.crosses()) continue;
+    const std::uint64_t times = r.back ? 2 : 1;
+    all[r.level].messages += times * r.messages;
+    all[r.level].bytes += times * static_cast<std::uint64_t>(r.bytes);
+  }
+  return all;
+}
+
+std::vector<pair_traffic> routes::matrix() const {
+  std::unordered_map<std::uint64_t, pair_traffic> pairs;
+  const auto count = [&](const route& r, std::int32_t from, std::int32_t to) {
+    const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
+    pair_traffic& p = pairs[key];
+    p = {from, to, static_cast<std::uint8_t>(r.level), p.messages + r.messages,
+         p.bytes + static_cast<std::uint64_t>(r.bytes)};
+  };
+  for (const route& r : m_routes) {
+    if (!r.crosses() || r.messages == 0) continue;
+    count(r, r.from, r.to);
+    if (r.back) count(r, r.to, r.from);
+  }
+  std::vector<pair_traffic> all;
+  for (const auto& [key, pair] : pairs) all.push_back(pair);
+  std::sort(all.begin(), all.end(), [](const pair_traffic& a, const pair_traffic& b) {
+    return a.from != b.from ? a.from < b.from : a.to < b.to;
+  });
   return all;
 }
 

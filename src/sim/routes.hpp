@@ -9,6 +9,7 @@
 #include "sim/limits.hpp"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace sucl::sim {
@@ -30,11 +31,16 @@ struct route {
   ticks latency = 0, overhead = 0;
   std::uint32_t first = 0, last = 0;  ///< of all demands
   double bytes = 0;                   ///< of all instructions
+  std::uint64_t messages = 0;         ///< instructions that move bytes
+  bool back = false;                  ///< they move as much the other way
   bool limited = false;               ///< its demands are known
+  std::int32_t queue[2] = {-1, -1};   ///< the pair whose queue it uses; -1: not needed yet
 
   bool crosses() const { return from != to; }
   bool free() const { return first == last; }
 };
+
+class symmetry;
 
 /// All routes of a schedule.
 class routes {
@@ -46,13 +52,30 @@ class routes {
   /// The route of instruction `k` of all, counted by rank, channel and place.
   route& of(std::size_t k) { return m_routes[m_of[k]]; }
 
-  /// The bundle of its flows. Not of a route that is free.
-  std::uint32_t bundle(route& r);
+  /// Which of the routes that is.
+  std::uint32_t number_of(std::size_t k) const { return m_of[k]; }
+  const route& at(std::uint32_t number) const { return m_routes[number]; }
+  std::size_t count() const { return m_routes.size(); }
 
-  /// By limit: bytes of the whole plan.
-  std::vector<double> totals() const;
+  /// What it goes through; nothing if that is not limited.
+  std::span<const demand> demands_of(const route& r) const {
+    return {m_demands.data() + r.first, m_demands.data() + r.last};
+  }
+  std::size_t limit_count() const { return m_limits.count(); }
+  /// A hash of what a limit is, but for whose.
+  std::uint64_t nature_of_limit(std::uint32_t limit) const { return m_limits.nature_of(limit); }
 
-  std::vector<usage> uses() const { return m_limits.uses(); }
+  /// The bundle of the flows of all ranks like `rank`, which uses it. Not of a route that is free.
+  std::uint32_t bundle(route& r, std::int32_t rank, const symmetry& like);
+
+  /// By limit: bytes of the whole plan; 0 of limits that are like an earlier one.
+  std::vector<double> totals(const symmetry& like) const;
+
+  /// What the whole plan moves: by level of the machine, and by pair of ranks.
+  std::vector<level_traffic> traffic() const;
+  std::vector<pair_traffic> matrix() const;
+
+  std::vector<usage> uses(const symmetry& like) const { return m_limits.uses(like); }
 
  private:
   // Where a route is kept.

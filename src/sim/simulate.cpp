@@ -8,10 +8,11 @@
 #include "plan/text.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/routes.hpp"
+#include "sim/symmetry.hpp"
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
+#include <tuple>
 
 namespace sucl::sim {
 namespace {
@@ -51,7 +52,8 @@ struct thread {
 struct movement {
   double bytes = 0;
   std::uint32_t bundle = 0;
-  std::uint32_t thread[2] = {};  // of a message both sides, of a transfer or kernel twice the same
+  std::uint32_t thread[2] = {};  // of a message both sides, of a transfer or kernel twice the same;
+                                 // a rank that stands for both has two tickets
   std::uint32_t ticket[2] = {};
   bool kernel = false;
   bool free = false;  // nothing limits it
@@ -66,8 +68,11 @@ struct event {
 class simulation {
  public:
   simulation(const plan::schedule& s, const machine& m, const simulate_options& o)
-      : m_schedule(s), m_options(o), m_routes(s, m, m_flows), m_total(m_routes.totals()) {
-    m_result.levels.resize(m.levels.size());
+      : m_schedule(s),
+        m_options(o),
+        m_routes(s, m, m_flows),
+        m_like(s, m_routes, o.every_rank),
+        m_total(m_routes.totals(m_like)) {
     m_result.rank_seconds.resize(static_cast<std::size_t>(s.what.ranks));
     m_free_at.resize(static_cast<std::size_t>(s.what.ranks));
     m_launch_latency = to_ticks(m.local.launch_latency);
@@ -118,10 +123,15 @@ class simulation {
     std::size_t first = 0;
     for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
       const auto& channels = m_schedule.ranks[r].channels;
+      const auto rank = static_cast<std::int32_t>(r);
       if (m_options.timeline) m_result.timeline.emplace_back(channels.size());
       for (std::size_t c = 0; c < channels.size(); ++c) {
+        if (m_like.first_of(rank) != rank) {
+          first += channels[c].size();
+          continue;
+        }
         thread& t = m_threads.emplace_back();
-        t.rank = static_cast<std::int32_t>(r);
+        t.rank = rank;
         t.channel = static_cast<std::int32_t>(c);
         t.code = &channels[c];
         t.first = first;
@@ -178,7 +188,7 @@ class simulation {
   void set_out(std::uint32_t index, route& r, ticks latency) {
     movement& m = m_movements[index];
     m.free = r.free();
-    if (!m.free) m.bundle = m_routes.bundle(r);
+    if (!m.free) m.bundle = m_routes.bundle(r, m_threads[m.thread[0]].rank, m_like);
     m_events.push({m_now + latency, index, true});
   }
 
@@ -190,7 +200,7 @@ class simulation {
       if (--t.kernel_left == 0) advance(m.thread[0]);
       return;
     }
-    const int sides = m.thread[0] == m.thread[1] ? 1 : 2;
+    const int sides = m.thread[0] == m.thread[1] && m.ticket[0] == m.ticket[1] ? 1 : 2;
     for (int side = 0; side < sides; ++side) {
       thread& t = m_threads[m.thread[side]];
       t.done[m.ticket[side]] = true;
@@ -259,16 +269,6 @@ class simulation {
     return false;
   }
 
-  void count_message(std::int32_t from, std::int32_t to, const route& r, std::uint64_t bytes) {
-    level_traffic& level = m_result.levels[r.level];
-    ++level.messages;
-    level.bytes += bytes;
-    if (!m_options.matrix) return;
-    const auto key = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint64_t>(to);
-    pair_traffic& pair = m_pairs[key];
-    pair = {from, to, static_cast<std::uint8_t>(r.level), pair.messages + 1, pair.bytes + bytes};
-  }
-
   // ---- transfers
 
   std::uint32_t new_ticket(thread& t) {
@@ -287,8 +287,7 @@ class simulation {
     }
     const bool sends = i.op == opcode::send;
     route& r = route_at(t, t.pc);
-    auto& queue =
-        m_messages.find(r.from, r.to, static_cast<std::uint64_t>(t.channel) << 8 | i.level);
+    auto& queue = queue_in(m_messages, r, static_cast<std::uint64_t>(t.channel) << 8 | i.level);
     if (queue.first == 0) queue.sends = sends;
     if (queue.first == 0 || queue.sends == sends)
       m_messages.push(queue, own);
@@ -297,8 +296,13 @@ class simulation {
     return true;
   }
 
+  // Between two ranks of which the first is the first of its kind.
+  plan::queue& queue_in(plan::queues<waiting>& all, route& r, std::uint64_t slot) {
+    if (r.queue[0] < 0) std::tie(r.queue[0], r.queue[1]) = m_like.pair_of(r.from, r.to);
+    return all.find(r.queue[0], r.queue[1], slot);
+  }
+
   void move(const waiting& a, const waiting& b, route& r, std::uint64_t bytes) {
-    count_message(r.from, r.to, r, bytes);
     const std::uint32_t index = new_movement();
     movement& m = m_movements[index];
     m.bytes = static_cast<double>(bytes);
@@ -328,11 +332,6 @@ class simulation {
     m.bytes = static_cast<double>(i.bytes);
     m.thread[0] = m.thread[1] = index;
     m.kernel = true;
-    if (r.crosses()) {
-      count_message(r.from, r.to, r, i.bytes);
-      const bool back = i.op == opcode::reduce && r.to != m_threads[index].rank;
-      if (back) count_message(r.to, r.from, r, i.bytes);
-    }
     set_out(at, r, m_launch_latency + r.latency);
   }
 
@@ -358,8 +357,9 @@ class simulation {
     for (; t.pc + n < t.code->size(); ++n) {
       const instruction& i = (*t.code)[t.pc + n];
       if (i.op != opcode::signal || i.dst_offset != first.dst_offset) break;
-      const ticks there = m_now + route_at(t, t.pc + n).latency;
-      auto& queue = m_signals.find(t.rank, i.peer, i.dst_offset);
+      route& r = route_at(t, t.pc + n);
+      const ticks there = m_now + r.latency;
+      auto& queue = queue_in(m_signals, r, i.dst_offset);
       if (queue.first != 0 && !queue.sends)
         wake(m_signals.pop(queue).thread, there);
       else {
@@ -374,7 +374,7 @@ class simulation {
     thread& t = m_threads[index];
     if (t.submitted) return 1;  // woken by it
     t.submitted = true;
-    auto& queue = m_signals.find(i.peer, t.rank, i.dst_offset);
+    auto& queue = queue_in(m_signals, route_at(t, t.pc), i.dst_offset);
     if (queue.first != 0 && queue.sends) {
       const ticks there = m_signals.pop(queue).at;
       if (there <= m_now) return 1;
@@ -397,21 +397,31 @@ class simulation {
                      " (" + plan::to_text((*t.code)[t.pc]) + ")",
                  "Verify the plan before simulating it.");
     }
+    copy_to_likes();
     for (const double end : m_result.rank_seconds)
       m_result.seconds = std::max(m_result.seconds, end);
     m_result.gave_up = m_options.most_seconds > 0 && m_result.seconds > m_options.most_seconds;
-    for (const auto& [key, pair] : m_pairs) m_result.matrix.push_back(pair);
-    std::sort(m_result.matrix.begin(), m_result.matrix.end(), [](const auto& a, const auto& b) {
-      return a.from != b.from ? a.from < b.from : a.to < b.to;
-    });
+    m_result.levels = m_routes.traffic();
+    if (m_options.matrix) m_result.matrix = m_routes.matrix();
     m_result.work = work();
-    if (m_options.usage) m_result.uses = m_routes.uses();
+    if (m_options.usage) m_result.uses = m_routes.uses(m_like);
+  }
+
+  // What happened to the first rank of a kind happened to all.
+  void copy_to_likes() {
+    for (std::int32_t r = 0; r < m_schedule.what.ranks; ++r) {
+      const auto own = static_cast<std::size_t>(r);
+      const auto first = static_cast<std::size_t>(m_like.first_of(r));
+      m_result.rank_seconds[own] = m_result.rank_seconds[first];
+      if (m_options.timeline && own != first) m_result.timeline[own] = m_result.timeline[first];
+    }
   }
 
   const plan::schedule& m_schedule;
   const simulate_options m_options;
   flows m_flows;
   routes m_routes;
+  const symmetry m_like;
   const std::vector<double> m_total;  // by limit: bytes of the whole plan
   ticks m_launch_latency = 0, m_launch_overhead = 0;
   std::vector<thread> m_threads;
@@ -420,7 +430,6 @@ class simulation {
   std::vector<movement> m_movements;
   std::vector<std::uint32_t> m_free;
   plan::queues<waiting> m_messages, m_signals;
-  std::unordered_map<std::uint64_t, pair_traffic> m_pairs;
   event_queue<event> m_events;
   ticks m_now = 0;
   ticks m_next_look = 0;  // at what is left

@@ -20,6 +20,9 @@ struct simulate_options {
   bool timeline = false;  ///< start and end of every instruction
   bool matrix = false;    ///< bytes from rank to rank
   bool usage = false;     ///< bytes through every port and link
+  /// Simulates every rank, also those that do the same as others at the same times. It takes longer
+  /// and gives the same, but for rounding and for rates that wait (docs/design/simulation.md).
+  bool every_rank = false;
   /// The simulation ends with prediction::gave_up when the plan turns out to take longer than this
   /// many seconds, which what is left for the busiest link shows early, or when simulating it costs
   /// more than so much work. 0: never.
@@ -83,7 +86,7 @@ struct prediction {
   double seconds = 0;                 ///< until the last rank is done
   std::vector<double> rank_seconds;   ///< until each rank is done
   std::vector<level_traffic> levels;  ///< one a level of the machine
-  std::uint64_t events = 0;           ///< steps of the simulation
+  std::uint64_t events = 0;           ///< steps of the simulation, of one rank of each kind
   std::uint64_t work = 0;             ///< what it cost: events, and rates found for transfers
   bool gave_up = false;               ///< at `seconds`: the plan takes too long, or too much work
   /// What has to go through the busiest limit alone takes; as long in any number of channels.

@@ -260,6 +260,129 @@ TEST(plan_composition, is_built_with_every_parameter_of_the_recipe) {
   EXPECT_EQ(to_text(build(compose(p, 1), r)), to_text(build(p, r)));
 }
 
+TEST(plan_defer_copies, copies_while_transfers_are_under_way) {
+  const schedule s = from_text(R"(sucl-plan 1
+collective allreduce ranks 2 element 4 counts 4
+algorithm by hand
+level 0 all via any
+rank 0 scratch 48
+channel 0
+  copy scratch+0 send+0 16
+  copy recv+0 send+0 16
+  copy scratch+32 send+0 16
+  send 1 scratch+0 16
+  receive 1 scratch+16 16
+  fence
+  reduce recv+0 scratch+16 16
+  copy scratch+16 scratch+32 16
+rank 1 scratch 16
+channel 0
+  copy recv+0 send+0 16
+  receive 0 scratch+0 16
+  send 0 recv+0 16
+  fence
+  reduce recv+0 scratch+0 16
+)");
+  ASSERT_TRUE(verify(s)) << verify(s).message;
+  const schedule later = defer_copies(s);
+  EXPECT_TRUE(verify(later)) << verify(later).message;
+  std::string order;
+  for (const instruction& i : later.ranks[0].channels[0]) order += to_text(i) + "; ";
+  // What is sent is copied first, and no copy passes a fence.
+  EXPECT_EQ(order,
+            "copy scratch+0 send+0 16; send 1 scratch+0 16; receive 1 scratch+16 16; "
+            "copy recv+0 send+0 16; copy scratch+32 send+0 16; fence; "
+            "reduce recv+0 scratch+16 16; copy scratch+16 scratch+32 16; ");
+  EXPECT_EQ(later.ranks[1].channels[0], s.ranks[1].channels[0]);
+}
+
+TEST(plan_defer_copies, leaves_plans_with_memory_of_peers_as_they_are) {
+  const schedule s = build(make(kind::allgather, 4, 64), recipe_from_text("one_shot"));
+  EXPECT_EQ(to_text(defer_copies(s)), to_text(s));
+}
+
+TEST(plan_rotate_peers, starts_with_the_nearest_ahead) {
+  // In digits of 2 and 2 rank 3 is one to the left in both digits of 0, and 2 in the outer one.
+  const schedule s = rotate_peers(from_text(R"(sucl-plan 1
+collective gather ranks 4 root 3 element 4 counts 1
+algorithm by hand
+level 0 all via any
+rank 0 scratch 0
+channel 0
+  send 3 send+0 4
+  fence
+rank 1 scratch 0
+channel 0
+  send 3 send+0 4
+  fence
+rank 2 scratch 0
+channel 0
+  send 3 send+0 4
+  fence
+rank 3 scratch 0
+channel 0
+  receive 0 recv+0 4
+  receive 1 recv+4 4
+  receive 2 recv+8 4
+  fence
+  copy recv+12 send+0 4
+)"),
+                                  {2, 2});
+  EXPECT_TRUE(verify(s)) << verify(s).message;
+  const channel& root = s.ranks[3].channels[0];
+  EXPECT_EQ(root[0].peer, 2);
+  EXPECT_EQ(root[1].peer, 1);
+  EXPECT_EQ(root[2].peer, 0);
+  EXPECT_EQ(root[3].op, opcode::fence);
+}
+
+TEST(plan_rotate_peers, receives_come_first_and_messages_of_a_pair_in_order) {
+  const char* const text = R"(sucl-plan 1
+collective allreduce ranks 2 element 4 counts 8
+algorithm by hand
+level 0 all via any
+rank 0 scratch 32
+channel 0
+  send 1 send+0 16
+  receive 1 scratch+0 16
+  send 1 send+16 16
+  receive 1 scratch+16 16
+  fence 2
+  send 1 send+0 4
+  receive 1 scratch+0 4
+  fence
+rank 1 scratch 32
+channel 0
+  receive 0 scratch+0 16
+  send 0 send+0 16
+  receive 0 scratch+16 16
+  send 0 send+16 16
+  fence 2
+  receive 0 scratch+0 4
+  send 0 send+0 4
+  fence
+)";
+  const schedule s = rotate_peers(from_text(text), {2});
+  const auto words = [](const instruction& i) { return to_text(i); };
+  std::vector<std::string> seen;
+  for (const instruction& i : s.ranks[0].channels[0]) seen.push_back(words(i));
+  // The fence leaves two under way, so what was before them stays there.
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"receive 1 scratch+0 16", "send 1 send+0 16",
+                                      "receive 1 scratch+16 16", "send 1 send+16 16", "fence 2",
+                                      "receive 1 scratch+0 4", "send 1 send+0 4", "fence"}));
+}
+
+TEST(plan_rotate_peers, is_right_for_hierarchies) {
+  for (const kind k : {kind::alltoall, kind::allgather, kind::reduce_scatter_block, kind::gather})
+    for (const std::vector<int>& factors : {std::vector{12}, {3, 4}, {2, 2, 3}}) {
+      const schedule s = lower(factorise(compose(make(k, 12, 3), 1), factors), "");
+      const schedule turned = rotate_peers(s, factors);
+      EXPECT_TRUE(verify(turned)) << verify(turned).message;
+      EXPECT_EQ(to_text(rotate_peers(turned, factors)), to_text(turned));
+    }
+}
+
 TEST(plan_pack_scratch, reuses_memory_once_it_is_free) {
   const schedule loose = from_text(R"(sucl-plan 1
 collective alltoall ranks 2 element 4 counts 8
