@@ -56,7 +56,7 @@ add_custom_target(threads)
 
 # sucl_add_unit_test(NAME SOURCES... [LINK ...] [SYCL] [NO_MAIN] [THREADS] [ARGS ...] [TIMEOUT s]
 #                    [ENVIRONMENT NAME=value...] [LABELS ...]): a program that is one test.
-# THREADS: it has several, so that it gets the label of that name too.
+# THREADS: it has several, so that it gets the label of that name too, and the processors.
 function(sucl_add_unit_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN;THREADS" "TIMEOUT;SHARDS"
     "LINK;ARGS;ENVIRONMENT;LABELS")
@@ -73,9 +73,11 @@ function(sucl_add_unit_test name)
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
   endif()
+  set(processors 1)
   if(arg_THREADS)
     add_dependencies(threads ${name})
     list(APPEND arg_LABELS threads)
+    set(processors 2)
   endif()
   if(NOT arg_SHARDS)
     set(arg_SHARDS 1)
@@ -91,6 +93,7 @@ function(sucl_add_unit_test name)
     add_test(NAME ${test} COMMAND ${name} ${arg_ARGS})
     set_tests_properties(${test} PROPERTIES
       TIMEOUT ${arg_TIMEOUT}
+      PROCESSORS ${processors}
       LABELS "${arg_LABELS}"
       ENVIRONMENT "${arg_ENVIRONMENT};${part}"
       ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
@@ -99,13 +102,14 @@ endfunction()
 
 # sucl_add_rank_test(NAME name TARGET program [RANKS n...] [FLAVOURS all|name...] [ARGS ...]
 #                    [ENVIRONMENT NAME=value...] [TIMEOUT s] [LABELS ...] [SURVIVE] [WILL_FAIL]
-#                    [OUTPUT regex])
+#                    [WAITS] [OUTPUT regex])
 # Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
 # RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
 # not registered for an MPI whose launcher cannot do that.
+# WAITS: most of its time it waits for a timeout, so that others may run beside it.
 # OUTPUT: the test passes if its output has a match, whatever its exit status is.
 function(sucl_add_rank_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WILL_FAIL" "NAME;TARGET;TIMEOUT;OUTPUT"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WILL_FAIL;WAITS" "NAME;TARGET;TIMEOUT;OUTPUT"
     "RANKS;FLAVOURS;ARGS;ENVIRONMENT;LABELS")
   if(NOT arg_NAME OR NOT TARGET "${arg_TARGET}" OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sucl_add_rank_test needs NAME and an existing TARGET; got ${ARGV}.")
@@ -140,9 +144,13 @@ function(sucl_add_rank_test)
         ${SUCL_MPI_${flavour}_ARGUMENTS} ${survive} -n ${ranks}
         $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
       # As many processors as ranks: alone on a small machine, side by side on a large one.
+      set(processors ${ranks})
+      if(arg_WAITS)
+        set(processors 1)
+      endif()
       set_tests_properties(${test} PROPERTIES
         TIMEOUT ${arg_TIMEOUT}
-        PROCESSORS ${ranks}
+        PROCESSORS ${processors}
         LABELS "${arg_LABELS};${flavour}"
         ENVIRONMENT "${arg_ENVIRONMENT}"
         ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT};${modifications}")

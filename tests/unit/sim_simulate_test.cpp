@@ -6,6 +6,7 @@
 #include "plan/algorithms.hpp"
 #include "plan/text.hpp"
 #include "sim/simulate.hpp"
+#include "unit/sim_case.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,41 +15,7 @@
 namespace sucl::sim {
 namespace {
 
-constexpr double us = 1e-6;
 constexpr double near = 1e-9;  // a few steps of simulated time
-
-// Nodes of `inner` ranks. Network: 2 us, 10 GB/s a port; inside: 1 us, no limit.
-machine two_levels(int nodes, int inner) {
-  machine m;
-  m.name = "test";
-  m.levels.resize(2);
-  m.levels[0].name = "network";
-  m.levels[0].groups = nodes;
-  m.levels[0].port_bandwidth = 10e9;
-  m.levels[0].transports = {{"mpi", 2 * us, 0, 0}};
-  m.levels[1].name = "node";
-  m.levels[1].groups = inner;
-  m.levels[1].transports = {{"ipc", 1 * us, 0, 0}};
-  return m;
-}
-
-// A plan whose ranks have 100 kB of each space; a program is what follows "channel 0".
-plan::schedule plan_of(const std::vector<std::string>& programs) {
-  const std::string ranks = std::to_string(programs.size());
-  std::string text = "sucl-plan 1\ncollective allreduce ranks " + ranks +
-                     " element 4 counts 25000\nalgorithm test\nlevel 0 all via any\n";
-  for (std::size_t r = 0; r < programs.size(); ++r)
-    text += "rank " + std::to_string(r) + " scratch 1000000\nchannel 0\n" + programs[r];
-  return plan::from_text(text);
-}
-
-std::string send(int to, int bytes = 100000) {
-  return "send " + std::to_string(to) + " send+0 " + std::to_string(bytes) + "\n";
-}
-std::string receive(int from, int place = 0, int bytes = 100000) {
-  return "receive " + std::to_string(from) + " scratch+" + std::to_string(place) + " " +
-         std::to_string(bytes) + "\n";
-}
 
 TEST(simulate, a_message_takes_latency_and_bytes_over_bandwidth) {
   const auto p = simulate(plan_of({send(1) + "fence\n", receive(0) + "fence\n"}), two_levels(2, 1));

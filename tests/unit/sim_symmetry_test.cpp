@@ -3,49 +3,27 @@
 
 // Which ranks are alike, and that simulating one of each kind is simulating all of them.
 #include "../sim/cases.hpp"
-#include "plan/text.hpp"
 #include "sim/simulate.hpp"
 #include "sim/symmetry.hpp"
+#include "unit/sim_case.hpp"
 
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 namespace sucl::sim {
 namespace {
 
 namespace cases = plan::cases;
 
+// The same with a price for everything, so that nothing is alike because it is free.
 machine nodes_of(int nodes, int inner) {
-  machine m;
-  m.name = "test";
-  m.levels.resize(2);
-  m.levels[0].name = "network";
-  m.levels[0].groups = nodes;
-  m.levels[0].port_bandwidth = 10e9;
-  m.levels[0].transports = {{"mpi", 2e-6, 3e-7, 8e9}, {"ipc", 3e-6, 2e-7, 9e9}};
-  m.levels[1].name = "node";
-  m.levels[1].groups = inner;
+  machine m = two_levels(nodes, inner);
+  m.levels[0].transports = {{"mpi", 2 * us, 3e-7, 8e9}, {"ipc", 3 * us, 2e-7, 9e9}};
   m.levels[1].link_bandwidth = 50e9;
-  m.levels[1].transports = {{"ipc", 1e-6, 1e-7, 0}, {"mpi", 2e-6, 1e-7, 0}};
+  m.levels[1].transports = {{"ipc", 1 * us, 1e-7, 0}, {"mpi", 2 * us, 1e-7, 0}};
   m.local.launch_overhead = 4e-7;
-  m.local.launch_latency = 3e-6;
+  m.local.launch_latency = 3 * us;
   m.local.copy_rate = m.local.reduce_rate = 40e9;
   return m;
-}
-
-// A plan of programs written by hand; each is what follows "channel 0".
-plan::schedule plan_of(const std::vector<std::string>& programs) {
-  std::string text = "sucl-plan 1\ncollective allreduce ranks " + std::to_string(programs.size()) +
-                     " element 4 counts 1000\nalgorithm test\nlevel 0 all via any\n";
-  for (std::size_t r = 0; r < programs.size(); ++r)
-    text += "rank " + std::to_string(r) + " scratch 100000\nchannel 0\n" + programs[r];
-  return plan::from_text(text);
-}
-
-std::string send(int to) { return "send " + std::to_string(to) + " send+0 4000\nfence\n"; }
-std::string receive(int from) {
-  return "receive " + std::to_string(from) + " scratch+0 4000\nfence\n";
 }
 
 plan::schedule built(kind k, int ranks, const char* recipe) {
@@ -78,7 +56,8 @@ TEST(symmetry, the_place_in_the_machine_counts) {
 }
 
 TEST(symmetry, what_peers_do_counts) {
-  const auto s = plan_of({send(1), receive(0), send(3), "copy recv+0 send+0 4000\n" + receive(2)});
+  const auto s = plan_of({send(1) + "fence\n", receive(0) + "fence\n", send(3) + "fence\n",
+                          "copy recv+0 send+0 100000\n" + receive(2) + "fence\n"});
   EXPECT_EQ(classes_of(s, nodes_of(4, 1)), (firsts{0, 1, 2, 3}));
 }
 
@@ -86,8 +65,8 @@ TEST(symmetry, who_shares_a_port_counts) {
   // 0 and 1 share the port of their node, 2 has its own, and 4, 6 and 8 receive alike.
   std::vector<std::string> programs(10);
   for (const auto& [from, to] : {std::pair{0, 4}, {1, 6}, {2, 8}}) {
-    programs[static_cast<std::size_t>(from)] = send(to);
-    programs[static_cast<std::size_t>(to)] = receive(from);
+    programs[static_cast<std::size_t>(from)] = send(to) + "fence\n";
+    programs[static_cast<std::size_t>(to)] = receive(from) + "fence\n";
   }
   EXPECT_EQ(classes_of(plan_of(programs), nodes_of(5, 2)), (firsts{0, 0, 2, 3, 4, 3, 4, 3, 8, 3}));
 }
@@ -99,8 +78,9 @@ TEST(symmetry, hierarchies_are_as_alike_as_their_machine) {
 
 TEST(symmetry, pairs_of_alike_ranks_are_those_of_the_first) {
   const auto s = built(kind::allreduce, 4, "ring");
+  const machine m = nodes_of(4, 1);
   flows f;
-  const routes ways(s, nodes_of(4, 1), f);
+  const routes ways(s, m, f);
   const symmetry like(s, ways, false);
   EXPECT_EQ(like.size_of(3), 4);
   EXPECT_EQ(like.pair_of(0, 1), (std::pair<std::int32_t, std::int32_t>{0, 1}));
@@ -111,8 +91,9 @@ TEST(symmetry, pairs_of_alike_ranks_are_those_of_the_first) {
 
 TEST(symmetry, ranks_are_apart_on_request) {
   const auto s = built(kind::allreduce, 4, "ring");
+  const machine m = nodes_of(4, 1);
   flows f;
-  const routes ways(s, nodes_of(4, 1), f);
+  const routes ways(s, m, f);
   const symmetry like(s, ways, true);
   for (int r = 0; r < 4; ++r) EXPECT_EQ(like.first_of(r), r);
 }
@@ -133,6 +114,10 @@ void expect_equal(const prediction& a, const prediction& b) {
     for (std::size_t c = 0; c < b.timeline[r].size(); ++c)
       for (std::size_t i = 0; i < b.timeline[r][c].size(); ++i)
         expect_equal(a.timeline[r][c][i], b.timeline[r][c][i]);
+  }
+  for (std::size_t l = 0; l < b.levels.size(); ++l) {
+    EXPECT_EQ(a.levels[l].bytes, b.levels[l].bytes);
+    EXPECT_EQ(a.levels[l].messages, b.levels[l].messages);
   }
   ASSERT_EQ(a.uses.size(), b.uses.size());
   for (std::size_t u = 0; u < b.uses.size(); ++u) {
