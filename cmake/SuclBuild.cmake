@@ -49,10 +49,10 @@ set(SUCL_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <condition_varia
   <memory> <mutex> <numeric> <optional> <set> <string> <string_view> <thread> <utility> <vector>)
 
 # sucl_precompile(TARGET HEADER... | REUSE_FROM TARGET): large headers that most sources include. Not with
-# AdaptiveCpp's driver, which compiles a source several times with different flags. Nor with sanitizers:
-# what a source forgets to include is found there.
+# AdaptiveCpp's driver, which compiles a source several times with different flags. Nor with
+# AddressSanitizer: what a source forgets to include is found there.
 function(sucl_precompile target)
-  if(NOT SUCL_SYCL STREQUAL "adaptivecpp" AND NOT SUCL_BUILD_SANITIZE)
+  if(NOT SUCL_SYCL STREQUAL "adaptivecpp" AND NOT SUCL_BUILD_SANITIZE MATCHES "address")
     if(ARGV1 STREQUAL "REUSE_FROM")
       target_precompile_headers(${target} ${ARGN})
     else()

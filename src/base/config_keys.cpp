@@ -191,9 +191,11 @@ void add_scalars(std::vector<key_row>& t) {
                    "Microseconds for which an asynchronous call polls its own operation before it "
                    "returns; more for larger messages, at most 100. 0: not at all."},
                   number_form, [](auto& k) -> auto& { return k.all->progress.poll_us; }));
-  t.push_back(row({"progress.spin_us", "50", "SUCL_SPIN_US",
-                   "Microseconds for which the progress thread polls before it sleeps."},
-                  number_form, [](auto& k) -> auto& { return k.all->progress.spin_us; }));
+  t.push_back(
+      row({"progress.spin_us", "50", "SUCL_SPIN_US",
+           "Microseconds for which whoever waits polls before it yields its processor after "
+           "each look."},
+          number_form, [](auto& k) -> auto& { return k.all->progress.spin_us; }));
   t.push_back(row({"layers.validate", "false", "SUCL_VALIDATE",
                    "Compare the arguments of every operation across ranks before it runs.", shared},
                   boolean_form, [](auto& k) -> auto& { return k.all->layers.validate; }));

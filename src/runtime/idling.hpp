@@ -7,6 +7,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -14,7 +15,9 @@
 namespace sucl::core {
 
 /// Spins at first, then yields its processor, and after a long time without a completion, when
-/// peers are far behind and polling only takes their processor away, sleeps for moments.
+/// peers are far behind and polling only takes their processor away, sleeps for a hundredth of the
+/// time that it has waited: short naps cost whoever computes more than yielding does, as each is a
+/// timer, an interrupt and two changes of threads.
 class idling {
  public:
   explicit idling(std::uint64_t spin_us) : m_spin(spin_us) {}
@@ -25,14 +28,14 @@ class idling {
     if (finished > 0) m_last = now;
     const auto waited = now - m_last;
     if (waited > patience)
-      std::this_thread::sleep_for(nap);
+      std::this_thread::sleep_for(std::min<decltype(waited)>(waited / 100, longest_nap));
     else if (waited > m_spin)
       sched_yield();
   }
 
  private:
   static constexpr std::chrono::milliseconds patience{100};
-  static constexpr std::chrono::microseconds nap{50};
+  static constexpr std::chrono::milliseconds longest_nap{2};
   std::chrono::microseconds m_spin;
   std::chrono::steady_clock::time_point m_last = std::chrono::steady_clock::now();
 };
