@@ -87,6 +87,7 @@ class point {
 
   // First runs: checked, then timed to see how many iterations there is time for.
   void prepare(series& s) {
+    if (s.what->choose) s.what->choose();
     blank();
     s.what->run();
     check(s);
@@ -112,6 +113,7 @@ class point {
 
   // Iterations until the series has `target` of them.
   void run(series& s, int target, bool last) {
+    if (s.what->choose) s.what->choose();
     if (last) blank();
     for (int i = 0; i < lead_in; ++i) s.what->run();
     while (static_cast<int>(s.times.size()) < target) {

@@ -2,9 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
+#include "device_queue.hpp"
 #include "measure.hpp"
-
-#include "sycl/adaptivecpp.hpp"
 
 #include "base/error.hpp"
 #include "base/text.hpp"
@@ -80,62 +79,6 @@ problem make_problem(const subject& s, std::uint64_t count, const communicator& 
   p.root = rooted(s.of) ? wanted.root : 0;
   p.count = count;
   return p;
-}
-
-sycl::device choose_device(const std::string& wanted, int local_rank) {
-  if (wanted == "cpu") return sycl::device(sycl::cpu_selector_v);
-  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
-  if (!gpus.empty()) return gpus[static_cast<std::size_t>(local_rank) % gpus.size()];
-  if (wanted == "gpu")
-    base::fail(errc::unavailable, "there is no GPU among the SYCL devices",
-               "See 'sucl info', or leave --device out");
-  return sycl::device(sycl::default_selector_v);
-}
-
-// On GPUs as cheap as the implementation has it.
-sycl::queue make_queue(const sycl::device& device, const options& wanted) {
-  const sycl::property::queue::in_order in_order;
-  if (!wanted.in_order) return sycl::queue(device);
-#ifdef ACPP_EXT_COARSE_GRAINED_EVENTS
-  return sycl::queue(device,
-                     {in_order, sycl::property::queue::AdaptiveCpp_coarse_grained_events()});
-#else
-  return sycl::queue(device, in_order);
-#endif
-}
-
-// The number of a CUDA device, or -1.
-int device_number(const sycl::queue& queue) {
-  const auto device = queue.get_device();
-#ifdef SYCL_IMPLEMENTATION_ACPP
-  return device.get_backend() == sycl::backend::cuda ? device.AdaptiveCpp_device_id().get_id() : -1;
-#else
-  if (device.get_backend() != sycl::backend::ext_oneapi_cuda) return -1;
-  return static_cast<int>(sycl::get_native<sycl::backend::ext_oneapi_cuda>(device));
-#endif
-}
-
-// The stream of a CUDA device that an in-order queue puts its commands on; null where there is none
-// to be had.
-template <class Handler = sycl::handler>
-void* stream_of(sycl::queue queue) {
-  void* stream = nullptr;
-#ifdef SYCL_IMPLEMENTATION_ACPP
-  queue.submit([&](Handler& h) {
-    h.AdaptiveCpp_enqueue_custom_operation(
-        [&stream](sycl::interop_handle& handle) { stream = glue::stream_of(handle); });
-  });
-#else
-  if constexpr (glue::with_native_commands<Handler>)
-    queue.submit([&](Handler& h) {
-      h.ext_codeplay_enqueue_native_command([&stream](sycl::interop_handle handle) {
-        stream = reinterpret_cast<void*>(
-            handle.template get_native_queue<sycl::backend::ext_oneapi_cuda>());
-      });
-    });
-#endif
-  queue.wait();
-  return stream;
 }
 
 std::string cpu_model() {
@@ -354,7 +297,7 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   const communicator hosts = rt.world();
   check_root(wanted, hosts);
   const member& me = hosts.members()[static_cast<std::size_t>(hosts.rank())];
-  const sycl::queue queue = make_queue(choose_device(wanted.device, me.local_rank), wanted);
+  const sycl::queue queue = make_queue(choose_device(wanted.device, me.local_rank), wanted.in_order);
   std::optional<baseline> raw;
   if (!flavour.empty() && needs_raw_mpi(wanted)) raw.emplace(flavour);
   together ranks(raw ? &*raw : nullptr, hosts);

@@ -28,8 +28,9 @@ struct implementation {
   /// started without waiting.
   std::function<void()> start;
   std::function<void()> finish;
-  device_clock* clock =
-      nullptr;  ///< of the stream that start() puts all of the work on, if it does
+  /// Of the stream that start() puts all of the work on, if it does.
+  device_clock* clock = nullptr;
+  std::function<void()> choose;  ///< called before its turns, on every rank; null: nothing is to do
 };
 
 /// Memory, and what works on it. Both are used by all implementations, so that they are measured on

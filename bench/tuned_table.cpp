@@ -5,6 +5,8 @@
 #include "base/text.hpp"
 #include "tuner.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -26,6 +28,7 @@ table_row row_of(const tuned_point& p, int ranks, int nodes) {
   r.backend = best.backend;
   if (!best.recipe.empty()) r.how = plan::recipe_from_text(best.recipe);
   r.slice = best.slice;
+  r.way = best.way;
   r.seconds = best.seconds;
   r.at = p.bytes;
   r.verified = r.backend == "plan";  // nothing else ever runs
@@ -52,9 +55,9 @@ void join_forms(std::vector<table_row>& rows) {
 }
 
 // The time of the fastest of one side; 0: it was not measured.
-double time_of(const tuned_point& p, bool mpi) {
+double time_of(const tuned_point& p, const std::string& one, bool of_the_one) {
   for (const tried& t : p.all)
-    if ((t.backend == "mpi") == mpi) return t.seconds;
+    if ((t.backend == one) == of_the_one) return t.seconds;
   return 0;
 }
 
@@ -73,14 +76,14 @@ std::vector<table_row> rows_of(const std::vector<tuned_point>& points, int ranks
   return all;
 }
 
-threshold_report judge(const std::vector<tuned_point>& points, std::uint64_t threshold,
-                       bool mpi_below) {
-  threshold_report report{threshold, mpi_below, 1, 1, {}};
+threshold_report judge(const std::vector<tuned_point>& points, const rivals& between,
+                       std::uint64_t threshold, bool one_below) {
+  threshold_report report{threshold, one_below, 1, 1, {}};
   double sum = 0;
   int counted = 0;
   for (const tuned_point& p : points) {
-    if (p.memory != memory_kind::ordinary || p.form != call_form::blocking) continue;
-    const double its = time_of(p, (p.bytes < threshold) == mpi_below);
+    if (p.memory != between.memory || p.form == call_form::event) continue;
+    const double its = time_of(p, between.one, (p.bytes < threshold) == one_below);
     if (its <= 0) continue;
     const double ratio = its / p.all.front().seconds;
     sum += std::log(ratio);
@@ -91,6 +94,28 @@ threshold_report judge(const std::vector<tuned_point>& points, std::uint64_t thr
   }
   if (counted > 0) report.mean = std::exp(sum / counted);
   return report;
+}
+
+void conclude(tuning_result& result, const tuning_request& wanted, const std::string& flavour) {
+  auto& machine = result.table.machine;
+  const std::string device = machine.device;
+  machine = tune::this_machine();
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  machine.name = host;
+  machine.mpi = flavour;
+  machine.device = device;
+  result.table.rows = rows_of(result.points, result.ranks, result.nodes);
+  const auto better = [&](const threshold_report& known, std::uint64_t bytes) {
+    const auto below = judge(result.points, result.between, bytes, true);
+    const auto above = judge(result.points, result.between, bytes, false);
+    const auto& of_two = above.mean < below.mean ? above : below;
+    return known.bytes == 0 || of_two.mean < known.mean ? of_two : known;
+  };
+  constexpr std::uint64_t classic = 64 << 10;
+  result.fixed_64k = better({}, classic);
+  result.best = result.fixed_64k;
+  for (const std::uint64_t bytes : wanted.sizes) result.best = better(result.best, bytes);
 }
 
 }  // namespace sucl::bench

@@ -12,8 +12,6 @@
 #include "runtime/process.hpp"
 #include "sim/simulate.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -383,22 +381,7 @@ tuning_result run_tuning(const tuning_request& wanted, const std::string& flavou
     result.points = work.run();
     comm->use_table(nullptr);
   }
-  result.table.machine = tune::this_machine();
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  result.table.machine.name = host;
-  if (process->control()) result.table.machine.mpi = process->control()->name;
-  result.table.rows = rows_of(result.points, result.ranks, result.nodes);
-  const std::uint64_t classic = 64 << 10;
-  const auto better = [](const threshold_report& a, const threshold_report& b) {
-    return a.mean < b.mean ? a : b;
-  };
-  result.fixed_64k =
-      better(judge(result.points, classic, true), judge(result.points, classic, false));
-  result.best = result.fixed_64k;
-  for (const std::uint64_t bytes : wanted.sizes)
-    for (const bool mpi_below : {true, false})
-      result.best = better(result.best, judge(result.points, bytes, mpi_below));
+  conclude(result, wanted, process->control() ? process->control()->name : "");
   result.took = seconds_since(begin);
   process->shut_down();
   return result;

@@ -29,6 +29,7 @@ struct tried {
   std::string backend;
   std::string recipe;       ///< of plans
   std::uint64_t slice = 0;  ///< of plans
+  std::string way;          ///< of kernels
   double predicted = 0;     ///< seconds, by the simulator; 0: not simulated
   double seconds = 0;       ///< the median of the slowest rank
   int samples = 0;
@@ -43,10 +44,16 @@ struct tuned_point {
   std::vector<tried> all;
 };
 
-/// How a single threshold would do: MPI carries messages on one side of it, plans the others.
+/// Two that a single threshold could choose between: one backend, and the best of the others.
+struct rivals {
+  tune::memory_kind memory = tune::memory_kind::ordinary;
+  std::string one = "mpi", others = "plan";
+};
+
+/// How a single threshold would do.
 struct threshold_report {
   std::uint64_t bytes = 0;  ///< messages below are on one side
-  bool mpi_below = true;
+  bool one_below = true;    ///< that of the one
   double mean = 1;   ///< geometric mean of its times by those of the table
   double worst = 1;  ///< the same at the worst point
   std::string worst_at;
@@ -57,6 +64,7 @@ struct tuning_result {
   double took = 0;  ///< seconds
   std::vector<tuned_point> points;
   tune::table table;           ///< of this number of ranks alone
+  rivals between;              ///< whom a threshold would choose between
   threshold_report fixed_64k;  ///< the better of both sides
   threshold_report best;       ///< of all thresholds
 };
@@ -65,11 +73,18 @@ struct tuning_result {
 /// `flavour`.
 tuning_result run_tuning(const tuning_request& wanted, const std::string& flavour);
 
+/// The same for memory of GPUs, one a rank. Throws errc::unavailable where there are none.
+tuning_result run_device_tuning(const tuning_request& wanted, const std::string& flavour);
+
+/// Writes down what was measured: the table, and what thresholds would have made of it.
+void conclude(tuning_result& result, const tuning_request& wanted, const std::string& flavour);
+
 /// The rows of a table for what was measured.
 std::vector<tune::table_row> rows_of(const std::vector<tuned_point>& points, int ranks, int nodes);
 
-/// What a threshold would have cost on these points, those of ordinary memory and blocking calls.
-threshold_report judge(const std::vector<tuned_point>& points, std::uint64_t threshold,
-                       bool mpi_below);
+/// What a threshold would have cost on these points, those of the rivals' memory and not by event
+/// alone.
+threshold_report judge(const std::vector<tuned_point>& points, const rivals& between,
+                       std::uint64_t threshold, bool one_below);
 
 }  // namespace sucl::bench

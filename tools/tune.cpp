@@ -30,14 +30,15 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* tune_examples =
     "Measures MPI and SuCL's plans on host memory, for blocking calls and by event, and memory of\n"
-    "communicator.allocate(). Starts its own ranks, or measures with those it is run in. Rows "
-    "that\n"
-    "FILE has for other collectives and numbers of ranks stay. Programs use the table with\n"
+    "communicator.allocate(); with --device gpu the vendor's library and SuCL's kernels on memory\n"
+    "of GPUs, one a rank. Starts its own ranks, or measures with those it is run in. Rows that\n"
+    "FILE has for other memory, collectives and numbers of ranks stay. Programs use the table with\n"
     "SUCL_TUNING_TABLE=FILE, or table = \"FILE\" below [tuning] in sucl.toml.\n\n"
     "Examples:\n"
     "  sucl tune -n 2\n"
     "  sucl tune -n 4 --seconds 120 --output cluster.toml\n"
     "  sucl tune allreduce broadcast -n 2 --sizes 4:64Mi:4 --json measured.json\n"
+    "  sucl tune -n 2 --device gpu --sizes 128:1Gi:4\n"
     "  SUCL_TUNING_TABLE=tuned.toml sucl run -n 2 -- ./my_program\n\n"
     "Exit code: 1 if a file could not be made, 2 for a wrong command line.";
 
@@ -46,6 +47,7 @@ struct tune_options {
   int ranks = 2;
   double seconds = 60;
   std::string sizes = "4:16Mi:4";
+  std::string device = "cpu";
   std::string mpi;
   std::string output = "tuned.toml";
   std::string json;
@@ -65,6 +67,8 @@ CLI::Option* define(CLI::App& app, tune_options& w) {
   add("--seconds", w.seconds, "S", "Time for all measurements (60)")
       ->check(CLI::Range(0.01, 1e6).description(""));
   add("--sizes", w.sizes, "LIST", "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples (4:16Mi:4)");
+  add("--device", w.device, "KIND", "cpu: memory of the host; gpu: memory of GPUs (cpu)")
+      ->check(CLI::IsMember({"cpu", "gpu"}).description(""));
   app.add_flag("--ordinary", w.ordinary_only, "Leave memory of communicator.allocate() out");
   add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
   add("--output", w.output, "FILE", "Write the table here (tuned.toml)");
@@ -97,15 +101,16 @@ json as_json(const bench::tried& t) {
   json j{{"backend", t.backend}};
   if (!t.recipe.empty()) j["recipe"] = t.recipe;
   if (t.slice) j["slice"] = t.slice;
+  if (!t.way.empty()) j["way"] = t.way;
   if (t.predicted > 0) j["predicted_us"] = t.predicted * 1e6;
   j["us"] = t.seconds * 1e6;
   j["samples"] = t.samples;
   return j;
 }
 
-json as_json(const bench::threshold_report& t) {
+json as_json(const bench::threshold_report& t, const bench::rivals& between) {
   return {{"bytes", t.bytes},
-          {"below", t.mpi_below ? "mpi" : "plan"},
+          {"below", t.one_below ? between.one : between.others},
           {"mean", t.mean},
           {"worst", t.worst},
           {"worst_at", t.worst_at}};
@@ -124,18 +129,23 @@ json as_json(const bench::tuning_result& r) {
   }
   const auto& m = r.table.machine;
   return {{"machine",
-           {{"name", m.name}, {"processor", m.processor}, {"cores", m.cores}, {"mpi", m.mpi}}},
+           {{"name", m.name},
+            {"processor", m.processor},
+            {"cores", m.cores},
+            {"mpi", m.mpi},
+            {"device", m.device}}},
           {"ranks", r.ranks},
           {"nodes", r.nodes},
           {"seconds", r.took},
           {"points", points},
-          {"threshold_64Ki", as_json(r.fixed_64k)},
-          {"best_threshold", as_json(r.best)}};
+          {"threshold_64Ki", as_json(r.fixed_64k, r.between)},
+          {"best_threshold", as_json(r.best, r.between)}};
 }
 
 // What an earlier table says of other things than those that were measured now.
 tune::table merged(const tune::table& old, const bench::tuning_result& r) {
   tune::table all = r.table;
+  if (all.machine.device.empty()) all.machine.device = old.machine.device;
   const auto replaced = [&](const tune::table_row& row) {
     const auto same = [&](const tune::table_row& now) {
       return now.what == row.what && now.memory == row.memory && now.ranks == row.ranks &&
@@ -149,6 +159,7 @@ tune::table merged(const tune::table& old, const bench::tuning_result& r) {
 }
 
 std::string carrier(const bench::tried& t) {
+  if (!t.way.empty()) return t.backend + ": " + t.way;
   if (t.recipe.empty()) return t.backend;
   return t.backend + ": " + t.recipe + ", " + base::print_bytes(t.slice);
 }
@@ -157,20 +168,26 @@ void print(const bench::tuning_result& r) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& p : r.points) {
     const auto& best = p.all.front();
-    const auto mpi =
-        std::find_if(p.all.begin(), p.all.end(), [](const auto& t) { return t.backend == "mpi"; });
+    const bool on_device = p.memory == tune::memory_kind::device;
+    const auto rival = std::find_if(p.all.begin(), p.all.end(), [&](const auto& t) {
+      return on_device ? t.backend != r.between.one : t.backend == r.between.one;
+    });
     rows.push_back({name(p.what), tune::name(p.memory), tune::name(p.form),
                     base::print_bytes(p.bytes), number_text(best.seconds * 1e6),
-                    mpi == p.all.end() ? "-" : number_text(mpi->seconds * 1e6), carrier(best)});
+                    rival == p.all.end() ? "-" : number_text(rival->seconds * 1e6), carrier(best)});
   }
   std::fputs(
-      table({"collective", "memory", "form", "bytes", "us", "MPI us", "carried by "}, rows).c_str(),
+      table({"collective", "memory", "form", "bytes", "us",
+             r.between.memory == tune::memory_kind::device ? "library us" : "MPI us",
+             "carried by "},
+            rows)
+          .c_str(),
       stdout);
 }
 
-void print(const char* what, const bench::threshold_report& t) {
+void print(const char* what, const bench::threshold_report& t, const bench::rivals& between) {
   std::printf("%s %s (%s below): %.2f times the table's times on average, %.2f at worst%s%s\n",
-              what, base::print_bytes(t.bytes).c_str(), t.mpi_below ? "MPI" : "plans", t.mean,
+              what, base::print_bytes(t.bytes).c_str(), (t.one_below ? between.one : between.others).c_str(), t.mean,
               t.worst, t.worst_at.empty() ? "" : " at ", t.worst_at.c_str());
 }
 
@@ -183,9 +200,12 @@ void write(const std::string& file, const std::string& text) {
 
 int finish(const tune_options& w, const bench::tuning_result& r, const tune::table& old) {
   print(r);
-  std::puts("\nBlocking calls on ordinary memory, if one size decided for all collectives:");
-  print("the threshold", r.fixed_64k);
-  print("the best threshold", r.best);
+  std::printf("\n%s, if one size decided for all collectives between %s and %s:\n",
+              r.between.memory == tune::memory_kind::device ? "Memory of the device"
+                                                            : "Blocking calls on ordinary memory",
+              r.between.one.c_str(), r.between.others.c_str());
+  print("the threshold", r.fixed_64k, r.between);
+  print("the best threshold", r.best, r.between);
   if (!w.json.empty()) write(w.json, as_json(r).dump(1) + "\n");
   const tune::table all = merged(old, r);
   write(w.output, tune::to_toml(all));
@@ -220,7 +240,8 @@ int work(const tune_options& w, bench::tuning_request wanted, const std::string&
       told = percent / 10;
       std::fprintf(stderr, "sucl tune: %d%% of the time, %s\n", percent, what.c_str());
     };
-    const bench::tuning_result r = bench::run_tuning(wanted, flavour);
+    const bench::tuning_result r = w.device == "gpu" ? bench::run_device_tuning(wanted, flavour)
+                                                     : bench::run_tuning(wanted, flavour);
     if (r.rank != 0) return exit_code::success;
     shown.at("");
     return finish(w, r, old);
@@ -257,7 +278,7 @@ int tune_command(const words& arguments) {
   const std::string flavour = job_flavour();
   if (!flavour.empty()) return work(w, wanted, flavour);
   earlier(w.output);
-  describe_machine();
+  if (w.device == "cpu") describe_machine();
   const environment env = load_environment();
   job what;
   what.flavour = &choose_flavour(env, w.mpi);

@@ -119,8 +119,15 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// pointer that this communicator has not allocated.
   void deallocate(void* memory);
 
+  /// Goes by the text of a tuning table, as `sucl tune` writes them, from now on, in place of the
+  /// one that the configuration names; empty: by what SuCL chooses itself. Rules and the threshold
+  /// of the configuration go before it. Every rank calls it with the same text, in the same order as
+  /// collectives; waits for what was issued before. Throws errc::configuration where the text is
+  /// wrong, with line and column, and errc::mismatch on the other ranks; then nothing changes.
+  void use_tuning(const std::string& toml);
+
   /// Which backend would carry an operation of `bytes` bytes (for gathers and alltoall: of one
-  /// block), and why. Local.
+  /// block), and why: on memory of the device, where that is not the host's. Local.
   std::string explain(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
   /// The name of that backend, as in the configuration, for the form that returns an event. Local.
   /// Throws errc::unsupported if there is none.

@@ -360,6 +360,7 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
   }
   if (!agree_on(made, oob, obstacle)) return;
   m_kernels = made.via;
+  kernels_of(m_kernels).retune(around.tuned);
   add_built_in(std::move(made), i, settings, where, around);
 }
 
@@ -472,10 +473,10 @@ const carrier& carriers::choose(const sucl_operation& record, bool blocking,
 void carriers::use_table(const base::config& settings, const tune::table* tuned) {
   m_table = compile(settings, m_table.scope, tuned);
   if (m_plans.table) retune(m_plans, tuned);
+  if (m_kernels.table) kernels_of(m_kernels).retune(tuned);
 }
 
-std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
-  const sucl_operation record = example_of(k, bytes, t, o);
+std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes) {
   const auto answer = [&](bool blocking) {
     auto q = query_of(record, m_size, blocking);
     q.bytes = bytes;
@@ -488,7 +489,7 @@ std::string carriers::explain(kind k, std::uint64_t bytes, type t, op o) {
   const explanation e = answer(true), by_event = answer(false);
   std::string text = render(e);
   if (e.backend == kernel_backend_name)
-    text += "  kernels work " + kernels_of(m_kernels).memory().description() + "\n";
+    text += "  kernels work " + kernels_of(m_kernels).describe(record) + "\n";
   if (e.backend == level_backend_name)
     text += "  on this rank: " + m_levels->describe(record) + "\n";
   if (by_event.backend != e.backend)

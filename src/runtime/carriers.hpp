@@ -78,7 +78,8 @@ class carriers {
   /// Goes by another tuning table, which must stay; null: by none. Nothing is in flight.
   void use_table(const base::config& settings, const tune::table* tuned);
 
-  std::string explain(kind k, std::uint64_t bytes, type t, op o);
+  /// Of a record that may lack its arrays, whose message has so many bytes.
+  std::string explain(const sucl_operation& record, std::uint64_t bytes);
 
   /// Notes for the trace layer that a collective was issued.
   void note_issue(std::uint64_t sequence) const noexcept;

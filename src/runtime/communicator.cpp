@@ -52,6 +52,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
                      m_tuned.get(), m_device.levels, &m_scratch,
                      [this](int colour, int key) { return make_part(colour, key); }});
   m_pace = tuned_pace(m_tuned.get());
+  compare_device();
   m_staging.rank = rank;
   m_staging.size = size;
   m_staging.comm_stages =
@@ -404,7 +405,19 @@ void communicator::check() {
 std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::lock_guard lock(m_mutex);
   throw_if_shut_down();
-  return m_carriers.explain(k, bytes, t, o);
+  return m_carriers.explain(example(k, bytes, t, o), bytes);
+}
+
+std::string communicator::carrier(kind k, std::uint64_t bytes, type t, op o) {
+  return carrier_of(example(k, bytes, t, o), false);
+}
+
+// On memory of the device, where that is not the host's.
+sucl_operation communicator::example(kind k, std::uint64_t bytes, type t, op o) const {
+  sucl_operation record = example_of(k, bytes, t, o);
+  const bool on_host = m_topology.members[static_cast<std::size_t>(rank())].device_memory_on_host;
+  record.send_memory = record.recv_memory = on_host ? SUCL_MEMORY_SYSTEM : SUCL_MEMORY_DEVICE;
+  return record;
 }
 
 std::string communicator::carrier_of(const sucl_operation& record, bool blocking) {

@@ -219,7 +219,12 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::byte* common_memory(std::uint64_t bytes);
   /// Goes by another tuning table from now on; null: by none. Collective; nothing is in flight.
   void use_table(std::shared_ptr<const tune::table> table);
+  /// The same by the text of a table, which must be the same on every rank; empty: by none. Waits
+  /// for what is in flight. Throws on every rank, and changes nothing, if it is wrong on any.
+  void use_tuning(const std::string& toml);
 
+  /// Which backend would carry this by event.
+  std::string carrier(kind k, std::uint64_t bytes, type t, op o);
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
   /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
@@ -279,6 +284,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   }
   void throw_why();
   void wait_for_direct(std::unique_lock<biased_mutex>& lock);
+  void meet();
+  void compare_device() const;
+  sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;
   bool may_run_directly(const sucl_operation& record) const;
   const carrier* message_carrier(const sucl_operation& record, const layouts& shape);
   void run_message(const sucl_operation& record, const carrier& c,

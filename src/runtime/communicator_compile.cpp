@@ -38,6 +38,15 @@ void agree(const std::vector<std::string>& votes, const std::optional<error_info
 
 }  // namespace
 
+// Before calls that block everybody has arrived, or the watchdog says who has not.
+void communicator::meet() {
+  if (m_process->settings().watchdog.timeout.count() == 0) return;
+  sucl_operation arrival{};
+  arrival.struct_size = sizeof arrival;
+  arrival.kind = SUCL_KIND_BARRIER;
+  run(arrival, {});
+}
+
 compiled_facts communicator::compile(const compile_request& request) {
   check();
   std::unique_lock lock(m_mutex);
@@ -46,14 +55,8 @@ compiled_facts communicator::compile(const compile_request& request) {
   if (!plans.table)
     base::fail(errc::unavailable, "plans cannot run here: " + m_carriers.why_no_plans(),
                "`sucl info` lists what each backend needs");
-  // The calls below block, but before them everybody has arrived, or the watchdog says who has not.
   lock.unlock();
-  if (m_process->settings().watchdog.timeout.count() > 0) {
-    sucl_operation arrival{};
-    arrival.struct_size = sizeof arrival;
-    arrival.kind = SUCL_KIND_BARRIER;
-    run(arrival, {});
-  }
+  meet();
   draft_plan draft;
   std::unique_ptr<compiled_code> code;
   std::optional<error_info> problem;

@@ -74,16 +74,6 @@ bool communicator::may_run_directly(const sucl_operation& record) const {
          !m_validator && !is_point_to_point(record.kind);
 }
 
-void communicator::use_table(std::shared_ptr<const tune::table> table) {
-  std::unique_lock lock(m_mutex);
-  wait_for_direct(lock);
-  m_carriers.use_table(m_process->settings(), table.get());
-  m_pace = tuned_pace(table.get());
-  m_tuned = std::move(table);
-  m_known = {};
-  ++m_era;
-}
-
 bool communicator::run_again(const sucl_operation& asked) {
   std::unique_lock lock(m_mutex);
   known_call& known = m_known[place_of(asked)];

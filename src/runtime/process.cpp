@@ -76,12 +76,16 @@ void process::load_tuning() {
   if (const auto why = tune::foreign(t, here); !why.empty() && m_rank == 0)
     base::log(base::log_level::warn, "tuning", t.file, " may not fit: ", why,
               ". Run sucl tune here, with this MPI");
+  check_backends(t);
+  m_tuned = std::make_shared<const tune::table>(std::move(t));
+}
+
+void process::check_backends(const tune::table& t) const {
   for (const auto& row : t.rows)
     if (!m_settings.find_backend(row.backend))
       base::fail(errc::configuration,
                  row.origin + ": there is no backend '" + row.backend + "' in the configuration",
                  "Correct the name, or add [backends." + row.backend + "]");
-  m_tuned = std::make_shared<const tune::table>(std::move(t));
 }
 
 void process::find_control_plane() {

@@ -56,6 +56,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   registry& backends() { return *m_registry; }
   /// The tuning table, or null.
   const std::shared_ptr<const tune::table>& tuned() const { return m_tuned; }
+  /// Throws errc::configuration if a table names a backend that the configuration does not know.
+  void check_backends(const tune::table& t) const;
   /// Null without an MPI library: a single process.
   const sucl_bootstrap* control() const { return m_control; }
   /// Library of the control plane, in one line, and why it was chosen.

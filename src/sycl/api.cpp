@@ -207,8 +207,10 @@ std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const
 }
 
 std::string communicator::carrier(kind k, std::size_t bytes, type t, op o) const {
-  return state().core().carrier_of(core::example_of(k, bytes, t, o), false);
+  return state().core().carrier(k, bytes, t, o);
 }
+
+void communicator::use_tuning(const std::string& toml) { state().core().use_tuning(toml); }
 
 void* communicator::allocate_bytes(std::size_t bytes) { return state().core().allocate(bytes); }
 void communicator::deallocate(void* memory) { state().core().deallocate(memory); }

@@ -45,6 +45,7 @@ void write(writer& out, const table_row& r) {
   out.word("backend", r.backend);
   if (!r.how.algorithm.empty()) out.word("recipe", plan::to_text(r.how));
   if (r.slice) out.word("slice", base::print_bytes(r.slice));
+  if (!r.way.empty()) out.word("way", r.way);
   if (r.seconds > 0) {
     out.line("us", microseconds(r.seconds));
     out.word("at", base::print_bytes(r.at));
@@ -83,6 +84,7 @@ std::string to_toml(const table& t) {
   if (!t.machine.processor.empty()) out.word("processor", t.machine.processor);
   if (t.machine.cores > 0) out.line("cores", std::to_string(t.machine.cores));
   if (!t.machine.mpi.empty()) out.word("mpi", t.machine.mpi);
+  if (!t.machine.device.empty()) out.word("device", t.machine.device);
   for (const table_row& r : t.rows) write(out, r);
   return std::move(out.text);
 }
@@ -118,6 +120,8 @@ std::string foreign(const table& t, const table_machine& here) {
     return "it was measured on " + describe(t.machine) + ", and this machine has " + describe(here);
   if (!t.machine.mpi.empty() && !here.mpi.empty() && t.machine.mpi != here.mpi)
     return "it was measured with " + t.machine.mpi + ", and this job uses " + here.mpi;
+  if (!t.machine.device.empty() && !here.device.empty() && t.machine.device != here.device)
+    return "it was measured on " + t.machine.device + ", and this device is " + here.device;
   return {};
 }
 

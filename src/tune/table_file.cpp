@@ -3,6 +3,7 @@
 
 // The one reader of tables.
 #include "base/toml_reading.hpp"
+#include "kernels/collective/job.hpp"
 #include "tune/table.hpp"
 
 #include <algorithm>
@@ -119,6 +120,11 @@ constexpr row_key row_keys[] = {
                   const toml_place& p) { r.how = parsed(e, p, read_recipe); }},
     {"slice", [](table_row& r, const toml_entry& e,
                  const toml_place& p) { r.slice = parsed(e, p, base::parse_bytes); }},
+    {"way",
+     [](table_row& r, const toml_entry& e, const toml_place& p) {
+       r.way = kernels::way_names[one_of(
+           e, p, {std::begin(kernels::way_names), std::end(kernels::way_names)})];
+     }},
     {"us",
      [](table_row& r, const toml_entry& e, const toml_place& p) { r.seconds = time_of(e, p); }},
     {"at", [](table_row& r, const toml_entry& e,
@@ -139,6 +145,9 @@ void check(const table_row& r, bool has_collective) {
   if (r.backend != "plan" && (!r.how.algorithm.empty() || r.slice))
     refuse(r.origin, "this choice has a recipe, but backend " + r.backend + " takes none",
            "Recipes and slices are for backend = \"plan\".");
+  if (r.backend != "kernels" && !r.way.empty())
+    refuse(r.origin, "this choice has a way, but backend " + r.backend + " takes none",
+           "Ways are for backend = \"kernels\".");
   if (r.backend != "plan" && r.memory == memory_kind::symmetric)
     refuse(r.origin, "this choice gives symmetric memory to backend " + r.backend,
            "Only backend = \"plan\" knows memory that a communicator has allocated.");
@@ -176,10 +185,12 @@ void read_machine(table_machine& m, const toml_entry& entry, const toml_place& p
       m.processor = text_of(e, place);
     else if (e.key == "mpi")
       m.mpi = text_of(e, place);
+    else if (e.key == "device")
+      m.device = text_of(e, place);
     else if (e.key == "cores")
       m.cores = static_cast<int>(parsed(e, place, base::parse_number));
     else
-      refuse_key(e, {"name", "processor", "cores", "mpi"});
+      refuse_key(e, {"name", "processor", "cores", "mpi", "device"});
   }
 }
 

@@ -66,6 +66,9 @@ enum class way : std::int32_t {
   small_two_shot,  ///< the same in lines, each slice as a whole
   wide,            ///< as small, in wide lines
 };
+/// What tuning tables call them.
+inline constexpr const char* way_names[] = {"small", "staged", "two_shot", "small_two_shot",
+                                            "wide"};
 
 /// Quads whose first lines lie together, and then their second ones.
 inline constexpr std::uint64_t line_row = 512;

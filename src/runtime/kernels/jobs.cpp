@@ -168,30 +168,42 @@ struct maker {
   }
 
   bool rooted() const { return o.kind == SUCL_KIND_REDUCE || o.kind == SUCL_KIND_BROADCAST; }
-  // Between two ranks only an allreduce has work to share.
-  bool shared_by_slices() const {
-    if (o.kind == SUCL_KIND_BROADCAST && could_be_direct()) return true;
-    if (!rooted() && o.kind != SUCL_KIND_ALLREDUCE) return false;
-    return block >= s.two_shot && (s.ranks > 2 || !rooted());
+  // What can be cut in a slice for each rank.
+  bool sliced() const { return rooted() || o.kind == SUCL_KIND_ALLREDUCE; }
+  // Reductions are not faster so: staging memory, which is written from afar, is read at home.
+  bool could_be_direct() const {
+    return s.mapped && block >= s.direct &&
+           (o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_ALLGATHER ||
+            o.kind == SUCL_KIND_ALLTOALL);
   }
-  // Two ranks would send as much as in one step.
-  bool shared_in_lines() const {
-    if ((!rooted() && o.kind != SUCL_KIND_ALLREDUCE) || s.ranks < 3 || could_be_direct())
-      return false;
-    return block <= s.shared;
-  }
-  // Words of eight bytes are combined one by one. Among more than two ranks what is sent to all of
-  // them is shared sooner.
-  bool goes_in_wide_lines() const {
-    const bool to_all = rooted() || o.kind == SUCL_KIND_ALLREDUCE;
-    const std::uint64_t limit = to_all && s.ranks > 2 ? alone_in_lines() : s.wide;
-    return known && !k.lists && s.wide > 0 && most >= s.wide_from && most <= limit &&
-           most <= s.wide && (!k.reduces || size <= 8) && !could_be_direct();
+
+  // Whether an operation can go a way, on every rank alike. Words of eight bytes are combined one
+  // by one. Between two ranks only an allreduce has work to share.
+  bool possible(way w) const {
+    switch (w) {
+      case way::small: return known && most <= s.shape.small;
+      case way::wide:
+        return known && !k.lists && s.wide > 0 && most <= s.wide && (!k.reduces || size <= 8);
+      case way::small_two_shot: return sliced() && s.ranks > 2 && block <= s.shared;
+      case way::two_shot: return sliced() && (s.ranks > 2 || !rooted());
+      default: return true;
+    }
   }
   // A root that sends all to everybody is what takes longest.
   std::uint64_t alone_in_lines() const {
     constexpr std::uint64_t early = 8;
-    return o.kind == SUCL_KIND_BROADCAST && shared_in_lines() ? s.small / early : s.small;
+    const bool shared = o.kind == SUCL_KIND_BROADCAST && possible(way::small_two_shot);
+    return shared ? s.small / early : s.small;
+  }
+  // The way without being told. Among more than two ranks what is sent to all of them is shared
+  // sooner.
+  way usual() const {
+    if (could_be_direct()) return o.kind == SUCL_KIND_BROADCAST ? way::two_shot : way::staged;
+    const std::uint64_t in_wide_lines = sliced() && s.ranks > 2 ? alone_in_lines() : s.wide;
+    if (possible(way::wide) && most >= s.wide_from && most <= in_wide_lines) return way::wide;
+    if (known && most <= alone_in_lines()) return way::small;
+    if (possible(way::small_two_shot)) return way::small_two_shot;
+    return possible(way::two_shot) && block >= s.two_shot ? way::two_shot : way::staged;
   }
   void share() {
     if (o.kind == SUCL_KIND_BROADCAST) {
@@ -200,12 +212,6 @@ struct maker {
     } else if (o.kind == SUCL_KIND_REDUCE) {
       k.what.target = o.root;
     }
-  }
-  // Reductions are not faster so: staging memory, which is written from afar, is read at home.
-  bool could_be_direct() const {
-    return s.mapped && block >= s.direct &&
-           (o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_ALLGATHER ||
-            o.kind == SUCL_KIND_ALLTOALL);
   }
 
   // Half of the groups take a processor each; with all of them one group of a processor waits while
@@ -227,35 +233,30 @@ struct maker {
   }
   std::uint64_t half_of_groups() const { return (static_cast<std::uint64_t>(s.groups) + 1) / 2; }
 
-  void choose_way() {
+  // What is mapped is for each rank to find out, and has its own ways.
+  void choose_way(std::optional<way> wanted) {
     job& j = k.what;
     j.bytes = block;
     j.source = j.target = all;
-    if (goes_in_wide_lines()) {
-      j.how = way::wide;
-      k.groups = groups_for_wide(most);
-      return;
+    j.how = wanted && possible(*wanted) && !could_be_direct() ? *wanted : usual();
+    if (j.how == way::two_shot || j.how == way::small_two_shot) share();
+    switch (j.how) {
+      case way::wide: k.groups = groups_for_wide(most); break;
+      case way::small: k.groups = groups_for_lines(most); break;
+      case way::small_two_shot:
+        k.groups = groups_for_lines(kernels::line_slice(block, s.ranks));
+        break;
+      default: cut();
     }
-    if (known && most <= alone_in_lines()) {
-      j.how = way::small;
-      k.groups = groups_for_lines(most);
-      return;
-    }
-    if (shared_in_lines()) {
-      j.how = way::small_two_shot;
-      share();
-      k.groups = groups_for_lines(kernels::line_slice(block, s.ranks));
-      return;
-    }
+  }
+
+  // In pieces, for staging memory.
+  void cut() {
+    job& j = k.what;
     k.groups = known ? groups_for(most) : s.groups;
     j.may_be_direct = known && could_be_direct();
     auto cuts = static_cast<std::uint64_t>(k.groups);
-    j.how = way::staged;
-    if (shared_by_slices()) {
-      j.how = way::two_shot;
-      share();
-      cuts *= static_cast<unsigned>(s.ranks);
-    }
+    if (j.how == way::two_shot) cuts *= static_cast<unsigned>(s.ranks);
     const auto groups = static_cast<unsigned>(k.groups);
     j.slot = s.shape.stage / (4 * groups) / quad_bytes * quad_bytes;
     if (known) j.slot = std::min(j.slot, rounded_up((most + cuts - 1) / cuts, line_of_cache));
@@ -319,7 +320,8 @@ bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept {
   }
 }
 
-kernel_launch make_launch(const sucl_operation& o, const job_setting& s) {
+kernel_launch make_launch(const sucl_operation& o, const job_setting& s,
+                          std::optional<way> wanted) {
   maker m{o, s};
   m.describe();
   job& j = m.k.what;
@@ -329,7 +331,7 @@ kernel_launch make_launch(const sucl_operation& o, const job_setting& s) {
   j.wide = s.shape.wide;
   j.stage = s.shape.stage;
   j.divisor = o.op == SUCL_OP_AVG ? s.ranks : 1;
-  m.choose_way();
+  m.choose_way(wanted);
   m.k.type = o.type;
   m.k.op = o.op;
   m.k.in_place = m.in_place() || (o.kind == SUCL_KIND_BARRIER);

@@ -10,6 +10,7 @@
 #include <sucl/abi/backend.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace sucl::core {
 
@@ -36,8 +37,10 @@ bool kernels_carry(sucl_kind kind) noexcept;
 /// every rank.
 bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept;
 
-/// The kernel of an operation, but for what changes from one to the next: epoch, await, lanes.
-kernel_launch make_launch(const sucl_operation& operation, const job_setting& setting);
+/// The kernel of an operation, but for what changes from one to the next: epoch, await, lanes. It
+/// goes the way that is wanted if that is possible; every rank must want the same.
+kernel_launch make_launch(const sucl_operation& operation, const job_setting& setting,
+                          std::optional<kernels::way> wanted = {});
 
 /// Whether the operation has to write its result elsewhere first: what it writes in place is not
 /// what it has given away by then.

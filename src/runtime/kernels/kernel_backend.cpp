@@ -204,7 +204,8 @@ void* kernel_comm::launch(kernel_launch& kernel, void* target) {
 
 void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
   m_setting.mapped = m_memory.used_by(o.sequence);
-  auto kernel = make_launch(o, m_setting);
+  const tuned_way* row = tuned(o);
+  auto kernel = make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt);
   auto& j = kernel.what;
   next_epoch();
   j.epoch = m_epoch;
@@ -250,6 +251,46 @@ void* kernel_comm::copy(void* to, const void* from, std::uint64_t bytes, void* t
 void kernel_comm::finish(void* token) {
   while (token && !m_device.test(token)) {
   }
+}
+
+void kernel_comm::retune(const tune::table* table) {
+  const auto memory = m_device.on_host ? tune::memory_kind::ordinary : tune::memory_kind::device;
+  const auto ranks = static_cast<std::uint64_t>(m_setting.ranks);
+  for (auto& rows : m_tuned) rows.clear();
+  if (!table) return;
+  for (const tune::table_row& r : table->rows) {
+    const auto* name =
+        std::find(std::begin(kernels::way_names), std::end(kernels::way_names), r.way);
+    if (name == std::end(kernels::way_names) || r.memory != memory || !r.ranks.contains(ranks) ||
+        !r.nodes.contains(1) || r.form == tune::call_form::blocking)
+      continue;
+    m_tuned[static_cast<std::size_t>(r.what)].push_back(
+        {r.bytes, static_cast<kernels::way>(name - std::begin(kernels::way_names)), r.origin});
+  }
+}
+
+const kernel_comm::tuned_way* kernel_comm::tuned(const sucl_operation& o) const {
+  const auto& rows = m_tuned[o.kind];
+  if (rows.empty()) return nullptr;
+  const auto message = message_size_of(o, m_setting.ranks);
+  if (!message.known) return nullptr;
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const tuned_way& r) { return r.bytes.contains(message.bytes); });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+std::string kernel_comm::describe(const sucl_operation& o) const {
+  std::string text = m_memory.description();
+  const bool has_counts = o.kind == SUCL_KIND_REDUCE_SCATTER || o.kind == SUCL_KIND_ALLGATHERV ||
+                          o.kind == SUCL_KIND_ALLTOALLV || o.kind == SUCL_KIND_GATHERV ||
+                          o.kind == SUCL_KIND_SCATTERV;
+  if (!kernels_carry(o.kind) || has_counts) return text;
+  const tuned_way* row = tuned(o);
+  const auto how =
+      make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt).what.how;
+  text += std::string(", way ") + kernels::way_names[static_cast<std::size_t>(how)];
+  if (row && row->how == how) text += ", tuning table (" + row->origin + ")";
+  return text;
 }
 
 void* kernel_comm::start_messages(const sucl_operation& o, void* target) {

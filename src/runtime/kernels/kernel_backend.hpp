@@ -10,9 +10,11 @@
 #include "runtime/kernels/jobs.hpp"
 #include "runtime/kernels/lane_memory.hpp"
 #include "runtime/kernels/message_jobs.hpp"
+#include "tune/table.hpp"
 
 #include <sucl/export.hpp>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,6 +67,11 @@ class kernel_comm {
   /// All kernels end soon, whatever they wait for.
   void abort();
 
+  /// The ways of a tuning table count from now on; null: none. Nothing is in flight.
+  void retune(const tune::table* tuned);
+  /// The way of an operation, for people.
+  std::string describe(const sucl_operation& operation) const;
+
   kernel_device& device() const { return m_device; }
   lane_memory& memory() { return m_memory; }
   bool carries_messages() const { return m_messages.has_value(); }
@@ -81,11 +88,20 @@ class kernel_comm {
   void finish(void* token);
   void* aside(std::uint64_t bytes);
 
+  /// What a row of a tuning table has to say.
+  struct tuned_way {
+    base::range bytes;
+    kernels::way how;
+    std::string origin;
+  };
+  const tuned_way* tuned(const sucl_operation& operation) const;
+
   kernel_device& m_device;
   job_setting m_setting;
   lane_memory m_memory;
   std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
   std::optional<message_jobs> m_messages;
+  std::array<std::vector<tuned_way>, SUCL_KIND_COUNT> m_tuned;
   std::vector<std::shared_ptr<void>> m_aside;
   std::uint64_t m_aside_bytes = 0;
   std::uint64_t m_epoch = 0, m_previous = 0;
