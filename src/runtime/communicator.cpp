@@ -408,7 +408,7 @@ std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   return m_carriers.explain(example(k, bytes, t, o), bytes);
 }
 
-std::string communicator::carrier(kind k, std::uint64_t bytes, type t, op o) {
+std::string communicator::carrier_by_event(kind k, std::uint64_t bytes, type t, op o) {
   return carrier_of(example(k, bytes, t, o), false);
 }
 

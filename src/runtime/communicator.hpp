@@ -208,6 +208,12 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Collective; nothing in flight may use it. errc::invalid_memory for any other pointer.
   void deallocate(void* memory);
 
+  /// Has the kernels of other ranks reach memory of the device too, of any size on each rank, until
+  /// detach() of the same; whether all of them do. Collective; blocks.
+  bool attach(void* memory, std::uint64_t bytes);
+  /// Collective; nothing in flight may use it.
+  void detach(void* memory);
+
   /// Makes a plan of a composition, verified, with its scratch. Collective; blocks. Throws on every
   /// rank what is wrong on any.
   compiled_facts compile(const compile_request& request);
@@ -224,7 +230,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void use_tuning(const std::string& toml);
 
   /// Which backend would carry this by event.
-  std::string carrier(kind k, std::uint64_t bytes, type t, op o);
+  std::string carrier_by_event(kind k, std::uint64_t bytes, type t, op o);
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
   /// Its name, for a record whose arrays are complete and a call of the blocking form or not.

@@ -58,6 +58,23 @@ void* communicator::allocate(std::uint64_t bytes) {
   return region.base;
 }
 
+bool communicator::attach(void* memory, std::uint64_t bytes) {
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  const auto& kernels = m_carriers.kernels();
+  if (!kernels.table || kernels_of(kernels).device().on_host) return false;
+  const std::uint64_t sequence = m_collectives;
+  lock.unlock();  // as in allocate()
+  return kernels_of(kernels).memory().attach(memory, bytes, sequence);
+}
+
+void communicator::detach(void* memory) {
+  std::unique_lock lock(m_mutex);
+  wait_for_direct(lock);
+  ++m_era;
+  if (m_carriers.kernels().table) kernels_of(m_carriers.kernels()).memory().remove(memory);
+}
+
 void communicator::deallocate(void* memory) {
   std::unique_lock lock(m_mutex);
   wait_for_direct(lock);

@@ -207,12 +207,16 @@ std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const
 }
 
 std::string communicator::carrier(kind k, std::size_t bytes, type t, op o) const {
-  return state().core().carrier(k, bytes, t, o);
+  return state().core().carrier_by_event(k, bytes, t, o);
 }
 
 void communicator::use_tuning(const std::string& toml) { state().core().use_tuning(toml); }
 
 void* communicator::allocate_bytes(std::size_t bytes) { return state().core().allocate(bytes); }
+bool communicator::register_bytes(void* memory, std::size_t bytes) {
+  return state().core().attach(memory, bytes);
+}
+void communicator::deregister_memory(void* memory) { state().core().detach(memory); }
 void communicator::deallocate(void* memory) { state().core().deallocate(memory); }
 
 void communicator::wait() const { state().core().wait_all(); }

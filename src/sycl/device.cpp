@@ -5,6 +5,7 @@
 #include "sycl/gate.hpp"
 #include "sycl/kernel_launcher.hpp"
 #include "sycl/packing.hpp"
+#include "sycl/pointers.hpp"
 #include "sycl/state.hpp"
 #include "sycl/step_launcher.hpp"
 
@@ -90,6 +91,7 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   m_pinned = std::make_unique<pinned_memory>(m_copies);
   m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());
   if (has_kernels_for(d)) m_packed = std::make_unique<packed_memory>(queue);
+  m_asks_driver = !m_self.device_memory_on_host && backend_name(d).find("cuda") != std::string::npos;
 #ifdef SYCL_IMPLEMENTATION_ACPP
   m_gates = glue::gates::of(queue);
 #endif
@@ -131,6 +133,9 @@ sucl_memory device::classify(const void* pointer) const {
 }
 
 sucl_memory device::ask(const void* pointer) const {
+  // Memory of another CUDA device of this process is device memory too, as SYCL says.
+  if (m_asks_driver)
+    if (const auto kind = memory_by_driver(pointer)) return *kind;
   switch (::sycl::get_pointer_type(pointer, m_context)) {
     case ::sycl::usm::alloc::host: return SUCL_MEMORY_HOST;
     case ::sycl::usm::alloc::shared: return SUCL_MEMORY_SHARED;

@@ -78,6 +78,7 @@ class device : public std::enable_shared_from_this<device> {
   core::self_description m_self;
   bool m_stages = false;
   bool m_is_host = false;
+  bool m_asks_driver = false;  ///< where pointers point
   core::device_copier m_copier;
   std::unique_ptr<stream_tracker> m_streams;
   std::unique_ptr<core::kernel_device> m_kernels;

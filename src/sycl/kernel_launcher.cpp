@@ -244,7 +244,8 @@ void* kernel_launcher::launch_on(const Launch& kernel, void* target) {
   if (target) {
     auto& t = *static_cast<launch_target*>(target);
     t.done = submit(t.queue, kernel, t.deps, t.buffers);
-    t.deps = {t.done};
+    t.deps.clear();
+    if (!t.queue.is_in_order()) t.deps.push_back(t.done);
     return nullptr;
   }
   events deps;

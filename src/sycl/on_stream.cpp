@@ -11,6 +11,7 @@
 #include "sycl/held_buffers.hpp"
 #include "sycl/kernel_launcher.hpp"
 #include "sycl/packing.hpp"
+#include "sycl/resident.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -152,6 +153,44 @@ void collect_retired() {
   }
 }
 
+namespace {
+
+// With accessors to `buffers`, or, if there are none, on the memory that the record names.
+std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queue& queue,
+                                         const sucl_operation& record, const core::layouts& shape,
+                                         const std::vector<buffer_use>& buffers,
+                                         const std::vector<::sycl::event>& deps) {
+  // Kernels of groups, and those beside which something is put aside, need addresses when they are
+  // launched; of buffers they are known to a command of the device only.
+  const bool aside = core::needs_result_aside(record) ||
+                     (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
+  const bool by_address = record.kind == SUCL_KIND_GROUP || aside;
+  if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;
+  auto issued = state.core().issue_on_stream(record, shape);
+  if (!issued) return std::nullopt;
+  auto& tracker = *state.on_device()->streams();
+  try {
+    // One after the other: the device works on the operations of a communicator in one order.
+    std::vector<::sycl::event> all = deps;
+    if (auto before = tracker.before(queue)) all.push_back(std::move(*before));
+    ::sycl::event done;
+    if (core::communicator::launches(*issued)) {
+      launch_target target{queue, std::move(all), buffers, {}};
+      state.core().post_launch(*issued, &target);
+      done = std::move(target.done);
+    } else {
+      auto j = std::make_shared<job>(job{state.shared_from_this(), std::move(*issued)});
+      done = submit(queue, j, buffers, all);
+    }
+    tracker.add(done, queue, !buffers.empty());
+    return done;
+  } catch (const ::sycl::exception& e) {
+    refuse_command(state, record, e.what());
+  }
+}
+
+}  // namespace
+
 std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::queue& queue,
                                              const sucl_operation& record,
                                              const core::layouts& shape,
@@ -161,36 +200,15 @@ std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::
   if (!device || !device->streams()) return std::nullopt;
   collect_retired();
   if (auto done = start_packed(state, queue, record, shape, buffers, deps)) return done;
-  // Kernels of groups, and those beside which something is put aside, need addresses when they are
-  // launched; of buffers they are known to a command of the device only.
-  const bool aside = core::needs_result_aside(record) ||
-                     (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
-  const bool by_address = record.kind == SUCL_KIND_GROUP || aside;
-  if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;
-  auto issued = state.core().issue_on_stream(record, shape);
-  if (!issued) return std::nullopt;
-  auto& tracker = *device->streams();
-  auto j = std::make_shared<job>(job{state.shared_from_this(), std::move(*issued)});
-  try {
-    // One after the other: the device works on the operations of a communicator in one order.
-    const auto before = tracker.before(queue);
-    std::vector<::sycl::event> all;
-    if (before) {
-      all = deps;
-      all.push_back(*before);
-    }
-    if (core::communicator::launches(j->operation)) {
-      launch_target target{queue, before ? all : deps, buffers, {}};
-      state.core().post_launch(j->operation, &target);
-      tracker.add(target.done, queue, !buffers.empty());
-      return target.done;
-    }
-    auto done = submit(queue, j, buffers, before ? all : deps);
-    tracker.add(done, queue, !buffers.empty());
-    return done;
-  } catch (const ::sycl::exception& e) {
-    refuse_command(state, record, e.what());
-  }
+  const auto resident = resident_buffers::find(queue, buffers, shape);
+  if (!resident) return start_dense(state, queue, record, shape, buffers, deps);
+  sucl_operation addressed = record;
+  std::vector<sucl_operation> parts(record.parts, record.parts + record.part_count);
+  addressed.parts = parts.data();
+  resident->set(addressed, parts);
+  auto done = start_dense(state, queue, addressed, shape, {}, deps);
+  if (done) resident->note_use();
+  return done;
 }
 
 }  // namespace sucl::glue

@@ -44,11 +44,13 @@ constexpr std::size_t page = 4096;
 // freeing waits for all kernels that run, which may be waiting for that very thread.
 ::sycl::event without_buffers(const ::sycl::event& done, [[maybe_unused]] ::sycl::queue& queue) {
 #ifdef SYCL_IMPLEMENTATION_ACPP
+  // This library submits instantly, so an in-order queue has the command with accessors already.
+  const bool ordered = queue.is_in_order();
   auto behind = queue.submit([&](::sycl::handler& h) {
-    h.depends_on(done);
+    if (!ordered) h.depends_on(done);
     h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
   });
-  flush();
+  if (!ordered) flush();
   return behind;
 #else
   return done;
@@ -81,9 +83,12 @@ void* pinned_memory::take(std::size_t bytes) {
 }
 
 void stream_tracker::add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers) {
-  const auto kept = has_buffers ? without_buffers(done, queue) : done;
+  auto kept = has_buffers ? std::optional(without_buffers(done, queue)) : std::nullopt;
   const std::lock_guard lock(m_mutex);
-  m_last = kept;
+  if (kept)
+    m_last = std::move(kept);
+  else
+    m_last = done;
   if (!m_queue || *m_queue != queue) m_queue = queue;
   m_fresh = true;
 }

@@ -85,6 +85,62 @@ TEST_P(kernels_with, agree_in_mapped_memory) {
   });
 }
 
+// Memory of the program's own, of another size on each rank, from an odd place in it.
+TEST_P(kernels_with, agree_in_registered_memory) {
+  const auto [size, how] = GetParam();
+  for_devices(size, how, [&](const kernel_rank& j) {
+    auto& memory = j.comm().memory();
+    constexpr std::uint64_t most = 1 << 20, page = 4096;
+    const std::uint64_t bytes = most + page * static_cast<unsigned>(j.info.rank);
+    const auto own = j.device.allocate(bytes + page);
+    auto* start = static_cast<std::byte*>(own.get()) + 16;
+    EXPECT_EQ(memory.attach(start, bytes, 0), how != reach::some && (size == 1 || how == reach::all));
+    for (std::uint64_t seed = 1; seed <= 40; ++seed)
+      compare(j, seed + 7000u * static_cast<unsigned>(size), start, most);
+    memory.remove(start);
+    // One rank has none, and later pieces are the same everywhere all the same.
+    const bool last = j.info.rank == size - 1;
+    EXPECT_FALSE(memory.attach(last ? nullptr : start, last ? 0 : bytes, 0));
+    auto* lent = static_cast<std::byte*>(memory.add(most, 0));
+    for (std::uint64_t seed = 1; seed <= 20; ++seed)
+      compare(j, seed + 8000u * static_cast<unsigned>(size), lent, most);
+    EXPECT_TRUE(memory.remove(lent));
+  });
+}
+
+// A tuning table has operations go other ways, where they can, and they stay right.
+TEST_P(kernels_with, go_the_ways_of_a_table) {
+  const auto [size, how] = GetParam();
+  for (std::size_t way = 0; way < std::size(kernels::way_names); ++way)
+    for_devices(size, how, [&](const kernel_rank& j) {
+      tune::table table;
+      for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
+        tune::table_row r;
+        r.what = static_cast<kind>(k);
+        r.memory = tune::memory_kind::device;
+        r.backend = "kernels";
+        r.way = kernels::way_names[way];
+        r.origin = "file t.toml:1:1";
+        table.rows.push_back(r);
+      }
+      j.device.on_host = false;
+      j.comm().retune(&table);
+      auto o = operation(kind::allreduce, type::fp32, 16, op::sum);
+      const bool possible = way < 2 || (way == 2 && size > 1) || (way == 3 && size > 2) ||
+                            (way == 4 && how == reach::all);
+      if (size > 1)
+        EXPECT_EQ(j.comm().describe(o).find(table.rows[0].way + ", tuning table (file t.toml:1:1)") !=
+                      std::string::npos,
+                  possible)
+            << j.comm().describe(o);
+      for (std::uint64_t seed = 1; seed <= 25; ++seed)
+        compare(j, seed + 9000u * static_cast<unsigned>(size), nullptr, 0);
+      if (size > 1 && possible) EXPECT_GT(j.device.used[way], 0) << table.rows[0].way;
+      j.comm().retune(nullptr);
+      EXPECT_EQ(j.comm().describe(o).find("tuning table"), std::string::npos);
+    });
+}
+
 // Neither words that nobody has written yet nor the flags of lines starting again may pass for
 // data.
 TEST(kernels, go_on_after_very_many_operations) {

@@ -51,9 +51,12 @@ table_row row(kind what, base::range bytes, const char* backend, const char* rec
 TEST(TuningTable, IsReadAsItWasWritten) {
   tune::table t;
   t.author = "a test";
-  t.machine = {"host \"one\"", "Processor 9000", 64, "mpich"};
+  t.machine = {"host \"one\"", "Processor 9000", 64, "mpich", "GPU 12"};
   t.rows = {row(kind::allreduce, {0, 1023}, "mpi"),
             row(kind::allreduce, {1024, ~std::uint64_t{0}}, "plan", "staged_two_shot")};
+  t.rows.push_back(row(kind::allgather, {0, 4095}, "kernels"));
+  t.rows[2].memory = memory_kind::device;
+  t.rows[2].way = "small_two_shot";
   t.rows[0].form = call_form::event;
   t.rows[0].ranks = {2, 2};
   t.rows[0].nodes = {1, 3};
@@ -67,6 +70,7 @@ TEST(TuningTable, IsReadAsItWasWritten) {
   EXPECT_EQ(again.author, "a test");
   EXPECT_EQ(again.machine.name, "host  one ");  // quotes do not travel
   EXPECT_EQ(again.machine.cores, 64);
+  EXPECT_EQ(again.machine.device, "GPU 12");
   EXPECT_EQ(tune::hash(again), tune::hash(t));
   EXPECT_EQ(tune::to_toml(again), tune::to_toml(table_from_toml(tune::to_toml(again), "u.toml")));
   tune::table other = again;
@@ -83,6 +87,8 @@ TEST(TuningTable, RefusesWhatIsWrongWithItsPlace) {
   expect_words(refusal("format = 2\nsorts = 1\n"), {"t.toml:2:1", "unknown key 'sorts'"});
   expect_words(refusal(choice + "recpie = \"ring\"\n"), {"t.toml:9:1", "recpie", "'recipe'"});
   expect_words(refusal(choice + "recipe = \"ring\"\n"), {"t.toml:6:1", "takes none"});
+  expect_words(refusal(choice + "way = \"wide\"\n"), {"t.toml:6:1", "has a way", "kernels"});
+  expect_words(refusal(choice + "way = \"wid\"\n"), {"t.toml:9:7", "'wide'"});
   expect_words(refusal(choice + "form = \"blockng\"\n"), {"t.toml:9:8", "'blocking'"});
   expect_words(refusal(choice + "bytes = \"4Kj\"\n"), {"t.toml:9:9", "bytes"});
   expect_words(refusal(choice + "us = \"fast\"\n"), {"t.toml:9:6", "microseconds"});
@@ -105,6 +111,10 @@ TEST(TuningTable, SaysWhereItIsForeign) {
   expect_words(tune::foreign(t, {"x", "B", 4, "mpich"}), {"4 cores of A", "4 cores of B"});
   expect_words(tune::foreign(t, {"x", "A", 2, "mpich"}), {"4 cores", "2 cores"});
   expect_words(tune::foreign(t, {"x", "A", 4, "impi"}), {"mpich", "impi"});
+  tune::table on_gpus = t;
+  on_gpus.machine.device = "GPU 1";
+  EXPECT_EQ(tune::foreign(on_gpus, {"x", "A", 4, "mpich"}), "");
+  expect_words(tune::foreign(on_gpus, {"x", "A", 4, "mpich", "GPU 2"}), {"GPU 1", "GPU 2"});
   tune::table predicted = t;
   predicted.measured = false;
   EXPECT_EQ(tune::foreign(predicted, {"x", "B", 2, ""}), "");

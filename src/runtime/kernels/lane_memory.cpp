@@ -114,24 +114,32 @@ void lane_memory::free_host() {
 mapped_piece lane_memory::map(std::uint64_t bytes) {
   mapped_piece piece;
   piece.bytes = bytes;
-  card mine;
+  std::int32_t status = SUCL_SUCCESS;
   if (bytes > 0) {
     try {
       piece.own = m_device.allocate(bytes);
     } catch (const error& e) {
-      mine.status = static_cast<std::int32_t>(e.code());
+      status = static_cast<std::int32_t>(e.code());
     }
   }
+  share(piece, status);
+  return piece;
+}
+
+// Ranks tell each other of their memory, or why they have none, and map it.
+void lane_memory::share(mapped_piece& piece, std::int32_t status) {
+  card mine;
+  mine.status = status;
   const auto* table = m_lender.table;
   if (piece.own && SUCL_HAS_FIELD(table, sucl_backend, memory_close) && table->memory_export)
-    mine.exported = table->memory_export(m_lender.comm, piece.own.get(), bytes, SUCL_MEMORY_DEVICE,
-                                         &mine.key) == SUCL_SUCCESS;
+    mine.exported = table->memory_export(m_lender.comm, piece.own.get(), piece.bytes,
+                                         SUCL_MEMORY_DEVICE, &mine.key) == SUCL_SUCCESS;
   const auto cards = gather(mine);
   for (std::size_t r = 0; r < cards.size(); ++r)
     if (cards[r].status)
       base::fail(static_cast<errc>(cards[r].status),
                  "rank " + std::to_string(r) + " has no device memory for " +
-                     std::to_string(bytes) + " bytes that peers reach",
+                     std::to_string(piece.bytes) + " bytes that peers reach",
                  "Free memory of the device first, or lower staging in [backends.kernels]");
   piece.peers.assign(cards.size(), nullptr);
   for (std::size_t r = 0; r < cards.size(); ++r) {
@@ -142,7 +150,6 @@ mapped_piece lane_memory::map(std::uint64_t bytes) {
                                 &piece.peers[r]) != SUCL_SUCCESS)
       piece.peers[r] = nullptr;
   }
-  return piece;
 }
 
 void lane_memory::unmap(mapped_piece& piece) {
@@ -196,8 +203,22 @@ std::string lane_memory::description() const {
 }
 
 void* lane_memory::add(std::uint64_t bytes, std::uint64_t sequence) {
-  const std::uint64_t whole = std::max(page, (bytes + page - 1) / page * page);
-  auto piece = map(whole);
+  auto piece = map(std::max(page, (bytes + page - 1) / page * page));
+  void* memory = piece.own.get();
+  add(std::move(piece), sequence, true);
+  return memory;
+}
+
+bool lane_memory::attach(void* memory, std::uint64_t bytes, std::uint64_t sequence) {
+  mapped_piece piece;
+  piece.bytes = bytes;
+  if (bytes > 0) piece.own = {memory, [](void*) {}};
+  share(piece, SUCL_SUCCESS);
+  return add(std::move(piece), sequence, false);
+}
+
+// Keeps it, on every rank, if all are reached, or in any case: pieces have the same numbers everywhere.
+bool lane_memory::add(mapped_piece piece, std::uint64_t sequence, bool keeps) {
   char complete = 1;
   for (const void* peer : piece.peers) complete = complete && peer;
   const auto all = gather(complete);
@@ -212,13 +233,13 @@ void* lane_memory::add(std::uint64_t bytes, std::uint64_t sequence) {
         static_cast<std::byte*>(m_table.get()) + number * kernels::most_ranks * sizeof(void*);
     m_device.write(row, piece.peers.data(), piece.peers.size() * sizeof(void*));
   }
-  void* memory = piece.own.get();
   gather(0);  // the tables of all ranks are written
+  if (!whole_team && !keeps) return false;
   const std::lock_guard lock(m_mutex);
   if (number == m_pieces.size()) m_pieces.emplace_back();
   m_pieces[number] = std::move(piece);
   if (whole_team && !m_first_use) m_first_use = sequence;
-  return memory;
+  return whole_team;
 }
 
 bool lane_memory::remove(void* memory) {

@@ -52,7 +52,10 @@ class lane_memory {
   /// Allocates memory that all ranks map, after operation `sequence`. Collective. Throws on every
   /// rank.
   void* add(std::uint64_t bytes, std::uint64_t sequence);
-  /// Collective, with nothing in flight. False if it is not of this.
+  /// The same with memory of the program's, of any size on each rank; whether every rank reaches
+  /// that of all others. It stays the program's.
+  bool attach(void* memory, std::uint64_t bytes, std::uint64_t sequence);
+  /// Collective, with nothing in flight. False if it is of neither.
   bool remove(void* memory);
   /// Whether any was added before an operation: the same on every rank, whenever it gets there.
   bool used_by(std::uint64_t sequence) const;
@@ -64,6 +67,8 @@ class lane_memory {
 
  private:
   mapped_piece map(std::uint64_t bytes);
+  void share(mapped_piece& piece, std::int32_t status);
+  bool add(mapped_piece piece, std::uint64_t sequence, bool keeps);
   void unmap(mapped_piece& piece);
   void make_host_lanes();
   void free_host();
