@@ -5,7 +5,7 @@
 #include "sycl/gate.hpp"
 #include "sycl/kernel_launcher.hpp"
 #include "sycl/packing.hpp"
-#include "sycl/pointers.hpp"
+#include "sycl/pointer_kind.hpp"
 #include "sycl/state.hpp"
 #include "sycl/step_launcher.hpp"
 

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-#include "sycl/pointers.hpp"
+#include "sycl/pointer_kind.hpp"
 
 #include "base/error.hpp"
 #include "base/library.hpp"
