@@ -15,7 +15,7 @@
 namespace sucl::bench {
 
 /// Memory that collectives are measured on.
-enum class memory { system, host, shared, device, symmetric, window, buffer };
+enum class memory { system, host, shared, device, symmetric, registered, window, buffer };
 
 /// A memory as the user has named it: "usm" is device memory.
 struct memory_choice {

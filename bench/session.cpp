@@ -143,6 +143,40 @@ json time_creation(runtime& rt, const sycl::queue& queue, together& ranks) {
   return as_json(summarise(std::move(times)));
 }
 
+// What the first operation of a shape takes longer than the second one, after others of each order of
+// size: plans, kernels and memory are there by then.
+json time_first_of_shape(communicator comm, together& ranks) {
+  constexpr std::size_t before[] = {1 << 10, 64 << 10, 1 << 20}, shapes[] = {3000, 200000, 3000000};
+  sycl::queue queue = comm.queue();
+  const std::size_t most = shapes[2] * static_cast<std::size_t>(comm.size() + 1);
+  auto* memory = sycl::malloc_device<std::uint8_t>(most, queue);
+  if (!memory) base::fail(errc::out_of_memory, "the device has no memory for a few megabytes");
+  queue.fill(memory, std::uint8_t{0}, most).wait();
+  const auto run = [&](std::size_t bytes, int which) {
+    auto* result = memory + shapes[2];
+    ranks.barrier();
+    const auto begin = clock::now();
+    switch (which) {
+      case 0: comm.allreduce(memory, result, bytes, op::max).wait(); break;
+      case 1: comm.allgather(memory, result, bytes).wait(); break;
+      default: comm.broadcast(memory, bytes, 0).wait();
+    }
+    return std::chrono::duration<double, std::micro>(clock::now() - begin).count();
+  };
+  std::vector<double> more;
+  for (int which = 0; which < 3; ++which) {
+    for (const std::size_t bytes : before) run(bytes, which);
+    for (const std::size_t bytes : shapes) {
+      const double first = run(bytes, which);
+      more.push_back(std::max(0.0, first - run(bytes, which)));
+    }
+  }
+  ranks.barrier();  // a rank may still be reading
+  sycl::free(memory, queue);
+  ranks.max(more);
+  return as_json(summarise(std::move(more)));
+}
+
 json time_flags(together& ranks) {
   if (!ranks.flags()) return nullptr;
   std::vector<double> times;
@@ -338,6 +372,7 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   result.header["memory_gbs"] = memory_bandwidth(ranks, hosts.size());
   result.header["flag_exchange"] = time_flags(ranks);
   result.header["communicator_creation"] = time_creation(rt, queue, ranks);
+  result.header["first_of_shape"] = time_first_of_shape(at.comm, ranks);
   result.header["empty_host_task"] = time_host_task(queue, false);
   result.header["empty_host_task_with_accessor"] = time_host_task(queue, true);
   result.rows = measure_all(at, ranks);

@@ -29,10 +29,10 @@ struct tried {
   std::string backend;
   std::string recipe;       ///< of plans
   std::uint64_t slice = 0;  ///< of plans
-  std::string way;          ///< of kernels
   double predicted = 0;     ///< seconds, by the simulator; 0: not simulated
   double seconds = 0;       ///< the median of the slowest rank
   int samples = 0;
+  std::string way;  ///< of kernels
 };
 
 /// One collective, memory, form and size, and all that was tried, the fastest first.

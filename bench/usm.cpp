@@ -20,6 +20,7 @@ std::string name_of(memory where) {
     case memory::shared: return "shared";
     case memory::device: return "device";
     case memory::symmetric: return "symmetric";
+    case memory::registered: return "registered";
     case memory::window: return "window";
     default: return "system";
   }
@@ -30,6 +31,11 @@ void* allocate(memory where, std::size_t bytes, const workplace& at) {
       (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   const sycl::queue queue = at.comm.queue();
   communicator own = at.comm;
+  if (where == memory::registered) {
+    auto* data = sycl::aligned_alloc_device<std::byte>(alignment, size, queue);
+    own.register_memory(data, data ? size : 0);
+    return data;
+  }
   switch (where) {
     case memory::symmetric: return own.allocate<std::byte>(size);
     case memory::window: return at.bare->allocate_window(size);
@@ -57,6 +63,7 @@ class region {
           "Measure smaller --sizes, or another --memory");
   }
   ~region() {
+    if (m_where == memory::registered) m_comm.deregister_memory(m_data);
     if (m_where == memory::system)
       std::free(m_data);
     else if (m_where == memory::symmetric)
@@ -159,7 +166,7 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
 // MPI must not be given memory that the host cannot read unless it says it takes it: it would
 // crash.
 bool mpi_reads(const workplace& at, memory where) {
-  if (where != memory::device) return true;
+  if (where != memory::device && where != memory::registered) return true;
   const auto& members = at.comm.members();
   return std::all_of(members.begin(), members.end(), [](const member& m) {
     const auto mpi = m.reach.find("mpi:");
@@ -196,8 +203,8 @@ testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory wh
           {"mpi", "blocking", [memory, shared] { baseline::run(*shared); }, nullptr, nullptr});
     }
   }
-  const bool on_device =
-      where == memory::device || where == memory::symmetric || where == memory::window;
+  const bool on_device = where == memory::device || where == memory::symmetric ||
+                         where == memory::registered || where == memory::window;
   if (at.bare && on_device) {
     const void* send = in_place(p) ? nullptr : memory->send.data();
     if (auto bare = at.bare->prepare(p, send, memory->recv.data())) {

@@ -49,7 +49,12 @@ SETS = {
     "buffer": ("SuCL on buffers", {}, "allreduce broadcast",
                "--memory buffer --against host-accessor --timing call --sizes 64Ki,1Mi,16Mi,64Mi",
                0.05),
+    # With --launch of an MPI that takes device memory; Intel MPI does so when it is told to.
+    "mpi": ("SuCL and MPI on memory of the device", {"I_MPI_OFFLOAD": "1", "I_MPI_FABRICS": "shm"},
+            "allreduce " + OTHERS,
+            "--memory usm --against mpi --timing call --sizes 128,8Ki,64Ki,1Mi,16Mi,256Mi", 0.03),
 }
+AGAINST_MPI = {"buffer": "host_accessor + MPI", "mpi": "MPI on memory of the device"}
 RANGES = (("to 1 Mi", 0, 1 << 20), ("2 to 32 Mi", 2 << 20, 32 << 20),
           ("from 64 Mi", 64 << 20, 1 << 60))
 
@@ -123,7 +128,7 @@ class Results:
     def table(self, ranks, collective):
         """Times of SuCL's own choice, and by how much each set was faster than what it is compared
         with."""
-        columns = [c for c in self.columns(ranks, collective) if c[0] != "buffer"]
+        columns = [c for c in self.columns(ranks, collective) if c[0] not in AGAINST_MPI]
         first = [c for c in columns if c[0] == "auto"]
         titles = ["bytes"]
         for _, timing in first:
@@ -161,11 +166,11 @@ class Results:
                            f"{ratios[least]:.2f} at {size_text(least)} |")
         return lines
 
-    def buffers(self, ranks):
-        lines = ["| | bytes | SuCL | host_accessor + MPI | times faster |", "|---|---|---|---|---|"]
+    def against_mpi(self, name, ranks):
+        lines = [f"| | bytes | SuCL | {AGAINST_MPI[name]} | times faster |", "|---|---|---|---|---|"]
         for collective in self.collectives(ranks):
-            for size in self.sizes("buffer", ranks, collective, "call"):
-                own, other = self.pair("buffer", ranks, collective, "call", size)
+            for size in self.sizes(name, ranks, collective, "call"):
+                own, other = self.pair(name, ranks, collective, "call", size)
                 if own:
                     lines.append(f"| {collective} | {size_text(size)} | {own['median_us']:.4g} | "
                                  f"{other['median_us']:.4g} | "
@@ -180,7 +185,7 @@ def draw(results, ranks, file):
     from matplotlib import pyplot
     names = results.collectives(ranks)
     figure, axes = pyplot.subplots(-(-len(names) // 4), 4, figsize=(16, 8), sharex=True)
-    sets = [name for name in dict.fromkeys(n.split("-")[0] for n in SETS) if name != "buffer"]
+    sets = [n for n in dict.fromkeys(n.split("-")[0] for n in SETS) if n not in AGAINST_MPI]
     for axis, collective in zip(axes.flat, names):
         for colour, name in enumerate(sets):
             sizes = results.sizes(name, ranks, collective, "device")
@@ -214,7 +219,7 @@ def write(results, options, all_ranks):
              "in the same run. `device`: back to back by the GPU's clock; `stream`: back to back "
              "by the host's; `call`: until the result is there.", ""]
     for name, (title, *_) in SETS.items():
-        if "-" not in name and name != "buffer":
+        if "-" not in name and name not in AGAINST_MPI:
             lines.append(f"* `{name}`: {title}")
     lines.append("")
     for ranks in all_ranks:
@@ -226,8 +231,9 @@ def write(results, options, all_ranks):
                       *results.summary(ranks, "auto", timing), ""]
         for collective in results.collectives(ranks):
             lines += [f"### {collective}, {ranks} GPUs", "", *results.table(ranks, collective), ""]
-        if results.buffers(ranks):
-            lines += [f"### Buffers, {ranks} GPUs", "", *results.buffers(ranks), ""]
+        for name in AGAINST_MPI:
+            if table := results.against_mpi(name, ranks):
+                lines += [f"### {SETS[name][0]}, {ranks} GPUs", "", *table, ""]
         draw(results, ranks, folder / f"{ranks}-gpus.svg")
     lines += ["## Commands", "", "```sh", *results.commands, "```", ""]
     (folder / "tables.md").write_text("\n".join(lines))
@@ -239,7 +245,7 @@ def main():
     parser.add_argument("--launch", default="mpiexec -n {ranks} sucl",
                         help="how a program of so many ranks is started")
     parser.add_argument("--ranks", default="2")
-    parser.add_argument("--sets", default=",".join(SETS), help="which of " + ", ".join(SETS))
+    parser.add_argument("--sets", default=",".join(n for n in SETS if n != "mpi"), help="which of " + ", ".join(SETS))
     parser.add_argument("--keep", required=True, help="folder of the measurements")
     parser.add_argument("--output", help="folder for tables and plots")
     parser.add_argument("--only", action="store_true", help="measure nothing, only write")

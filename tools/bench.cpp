@@ -148,7 +148,8 @@ std::vector<bench::memory_choice> read_memories(const std::string& text) {
   const std::vector<bench::memory_choice> known{
       {"usm", memory::device},    {"device", memory::device}, {"shared", memory::shared},
       {"host", memory::host},     {"system", memory::system}, {"symmetric", memory::symmetric},
-      {"window", memory::window}, {"buffer", memory::buffer}};
+      {"registered", memory::registered}, {"window", memory::window},
+      {"buffer", memory::buffer}};
   words names;
   for (const auto& choice : known) names.push_back(choice.label);
   std::vector<bench::memory_choice> result;
@@ -233,6 +234,7 @@ int finish(const bench::options& o, const bench::session_result& result, const e
   print_time("an empty host task", result.header["empty_host_task"]);
   print_time("an empty host task with an accessor", result.header["empty_host_task_with_accessor"]);
   print_time("making a communicator", result.header["communicator_creation"]);
+  print_time("more for the first of a shape", result.header["first_of_shape"]);
   print_time("a bare exchange of flags", result.header["flag_exchange"]);
   std::printf("  %-36s %8.1f GB/s\n", "all ranks copying memory",
               result.header["memory_gbs"].get<double>());

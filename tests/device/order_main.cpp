@@ -175,6 +175,8 @@ TEST_F(streams, returns_while_a_long_kernel_runs_on_buffers) {
     auto& comm = queue == &j.queue ? j.world : j.in_order_world;
     sycl::buffer<int, 1> x{sycl::range<1>(n)}, y{sycl::range<1>(n)};
     const int mine = rank + 1;
+    // Their memory on the device comes with their first use, and may wait for all kernels there.
+    comm.allreduce(x, y, op::sum).wait();
     long_kernel k(q);
     q.submit([&](sycl::handler& h) {
       h.depends_on(k.event());
@@ -383,6 +385,10 @@ class shared_buffers {
       : m_device(d), m_queue(std::move(q)), m_comm(std::move(comm)) {
     for (int b = 0; b < count; ++b) m_each.emplace_back(sycl::range<1>(n));
     m_wanted.assign(static_cast<size_t>(d.size), model(count, std::vector<unsigned>(n)));
+    for (auto& b : m_each) {
+      sycl::host_accessor zeros(b, sycl::write_only, sycl::no_init);
+      for (size_t i = 0; i < n; ++i) zeros[i] = 0;
+    }
     for (int b = 0; b < count; ++b) calculate(m_queue, b, b, 0);
   }
 
