@@ -94,7 +94,10 @@ job_setting agree(const kernel_settings& s, kernel_device& device, sucl_oob oob,
   setting.shared = s.shared;
   setting.items = device.items;
   setting.two_shot = s.two_shot;
-  setting.direct = std::max(s.direct, s.small + 1);
+  // Wide lines are as fast, and work on any memory without asking where it is.
+  constexpr std::uint64_t mebi = 1 << 20;
+  const std::uint64_t usual = wide ? std::max(mebi, s.wide + 1) : mebi;
+  setting.direct = std::max(s.direct ? s.direct : usual, s.small + 1);
   return setting;
 }
 

@@ -31,7 +31,7 @@ struct kernel_settings {
   std::uint64_t wide;                  ///< where links keep them whole
   std::uint64_t shared;                ///< the same where three and more ranks share the work
   std::uint64_t two_shot;  ///< from here ranks share the work of allreduce, reduce and broadcast
-  std::uint64_t direct = 1 << 20;
+  std::uint64_t direct = 0;  ///< from here mapped memory is used as such; 0: above wide lines
   std::uint64_t groups = kernels::most_groups;
   bool messages = false;              ///< sends and receives too
   std::uint64_t message_staging;      ///< staging memory of messages for each peer
