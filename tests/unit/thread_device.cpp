@@ -198,7 +198,8 @@ core::kernel_settings small_lanes() {
   s.small = 512;
   s.staging = 16 << 10;
   s.wide_from = 700;
-  s.wide = 2 << 10;
+  s.wide = 3 << 10;
+  s.wide_from_all = 2 << 10;
   s.shared = 3 << 10;
   s.two_shot = 4 << 10;
   s.direct = 2 << 10;

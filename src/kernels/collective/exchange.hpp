@@ -41,8 +41,8 @@ SUCL_INLINE void exchange_small(const Place& at, const exchange_job<Amounts>& j,
   bool ok = begin(at, j);
   if (!ok) return;
   push_lines(at, j, m);
-  const std::byte* own = m.send + j.send.at(j.rank);
   if constexpr (Folder::combines) {
+    const std::byte* own = m.send + j.send.at(j.rank);
     for (std::uint64_t p = first; p < j.fold_bytes && ok; p += stride) {
       quad result[1];
       folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
@@ -52,14 +52,13 @@ SUCL_INLINE void exchange_small(const Place& at, const exchange_job<Amounts>& j,
       if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result[0], j.fold_bytes - p);
     }
   } else {
-    for (int k = 0; k < j.ranks; ++k) {
+    copy_own(at, j, m);
+    for (int k = 1; k < j.ranks; ++k) {
       const int s = peer(j, k);
-      const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
+      const std::uint64_t bytes = j.recv.bytes(s);
       std::byte* to = m.recv + j.recv.at(s);
-      if (s == j.rank && to == own) continue;
       for (std::uint64_t p = first; p < bytes && ok; p += stride) {
-        const quad v = s == j.rank ? load_quad(own + p, bytes - p)
-                                   : poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
+        const quad v = poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
         if (ok) store_quad(to + p, v, bytes - p);
       }
     }
@@ -118,8 +117,8 @@ SUCL_INLINE bool take_piece(const Place& at, const exchange_job<Amounts>& j, con
   const auto has = [&](int s) { return cut.length(step, j.recv.bytes(s)) != 0; };
   if (!hear(at, j, word::ready, step + 1, has)) return false;
   const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.place(step);
-  const std::byte* own = m.send + j.send.at(j.rank);
   if constexpr (Folder::combines) {
+    const std::byte* own = m.send + j.send.at(j.rank);
     std::byte* to = m.recv + j.recv.at(j.rank) + begin;
     fold_memory places;
     for (int s = 0; s < j.folded_ranks; ++s)
@@ -127,13 +126,10 @@ SUCL_INLINE bool take_piece(const Place& at, const exchange_job<Amounts>& j, con
     places.add_target(to);
     fold(at, j, folder, cut.length(step, j.fold_bytes), places);
   } else {
-    for (int k = 0; k < j.ranks; ++k) {
+    for (int k = 1; k < j.ranks; ++k) {
       const int s = peer(j, k);
-      std::byte* to = m.recv + j.recv.at(s);
-      if (s != j.rank)
-        copy(at, to + begin, lane_from(j, s) + stage, cut.length(step, j.recv.bytes(s)));
-      else if (to != own)
-        copy(at, to + begin, own + begin, cut.length(step, j.own_bytes));
+      copy(at, m.recv + j.recv.at(s) + begin, lane_from(j, s) + stage,
+           cut.length(step, j.recv.bytes(s)));
     }
   }
   // Only where the slot is used once more.
@@ -152,9 +148,14 @@ SUCL_INLINE void exchange_staged(const Place& at, const exchange_job<Amounts>& j
         j.send.bytes(q) > j.recv.bytes(q) ? j.send.bytes(q) : j.recv.bytes(q);
     most = cut.steps(bytes) > most ? cut.steps(bytes) : most;
   }
+  const bool own_first = copies_own_first(at);
+  if constexpr (!Folder::combines)
+    if (own_first) copy_own(at, j, m);
   // A piece is on its way while the one before it is worked on.
   for (std::uint64_t step = 0; step <= most; ++step) {
     if (step < most && !push_piece(at, j, m, cut, step)) return;
+    if constexpr (!Folder::combines)
+      if (!own_first && step == 0) copy_own(at, j, m);
     if (step > 0 && !take_piece(at, j, m, cut, folder, step - 1)) return;
   }
 }
@@ -206,19 +207,6 @@ SUCL_INLINE void leave(const Place& at, const job& j) {
   tell(at, j, word::ready, last, everybody);
   hear(at, j, word::ready, last, everybody);
 }
-
-/// The part of `bytes` that a group works on.
-struct share {
-  std::uint64_t begin, length;
-  template <class Place>
-  share(const Place& at, std::uint64_t bytes) {
-    constexpr std::uint64_t unit = 128;
-    const auto groups = static_cast<std::uint64_t>(at.groups());
-    const std::uint64_t each = ((bytes + groups - 1) / groups + unit - 1) / unit * unit;
-    begin = each * static_cast<unsigned>(at.group());
-    length = begin >= bytes ? 0 : bytes - begin < each ? bytes - begin : each;
-  }
-};
 
 /// Pushes to where peers want it. Groups begin with different peers, so that links and this
 /// device's own memory are at work at once.

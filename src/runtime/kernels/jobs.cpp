@@ -172,9 +172,9 @@ struct maker {
   bool sliced() const { return rooted() || o.kind == SUCL_KIND_ALLREDUCE; }
   // Reductions are not faster so: staging memory, which is written from afar, is read at home.
   bool could_be_direct() const {
-    return s.mapped && block >= s.direct &&
-           (o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_ALLGATHER ||
-            o.kind == SUCL_KIND_ALLTOALL);
+    if (!s.mapped) return false;
+    if (o.kind == SUCL_KIND_BROADCAST) return block >= s.direct_from_root;
+    return (o.kind == SUCL_KIND_ALLGATHER || o.kind == SUCL_KIND_ALLTOALL) && block >= s.direct;
   }
 
   // Whether an operation can go a way, on every rank alike. Words of eight bytes are combined one
@@ -199,7 +199,12 @@ struct maker {
   // sooner.
   way usual() const {
     if (could_be_direct()) return o.kind == SUCL_KIND_BROADCAST ? way::two_shot : way::staged;
-    const std::uint64_t in_wide_lines = sliced() && s.ranks > 2 ? alone_in_lines() : s.wide;
+    // Where data goes one way only, the links are all that counts, and lines keep them busy
+    // longest.
+    const bool one_way = rooted() || o.kind == SUCL_KIND_GATHER;
+    const std::uint64_t in_wide_lines = sliced() && s.ranks > 2 ? alone_in_lines()
+                                        : one_way               ? s.wide
+                                                                : s.wide_from_all;
     if (possible(way::wide) && most >= s.wide_from && most <= in_wide_lines) return way::wide;
     if (known && most <= alone_in_lines()) return way::small;
     if (possible(way::small_two_shot)) return way::small_two_shot;

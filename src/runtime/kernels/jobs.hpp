@@ -19,15 +19,17 @@ struct job_setting {
   int rank = 0;
   int ranks = 1;
   kernels::lane_shape shape;
-  int items = 1;                ///< of a work group
-  int groups = 1;               ///< of a kernel with pieces, the same on every rank
-  std::uint64_t small = 0;      ///< most that goes in lines to each peer
-  std::uint64_t shared = 0;     ///< most that goes in lines in two steps
-  std::uint64_t wide_from = 0;  ///< what goes in wide lines to each peer,
-  std::uint64_t wide = 0;       ///< and the most; 0: nothing
-  std::uint64_t two_shot = 0;   ///< bytes from which three and more ranks share the work
-  std::uint64_t direct = 0;     ///< bytes from which mapped memory is looked for
-  bool mapped = false;          ///< the communicator has any
+  int items = 1;                       ///< of a work group
+  int groups = 1;                      ///< of a kernel with pieces, the same on every rank
+  std::uint64_t small = 0;             ///< most that goes in lines to each peer
+  std::uint64_t shared = 0;            ///< most that goes in lines in two steps
+  std::uint64_t wide_from = 0;         ///< what goes in wide lines to each peer,
+  std::uint64_t wide = 0;              ///< and the most; 0: nothing;
+  std::uint64_t wide_from_all = 0;     ///< and the most where all ranks send as much
+  std::uint64_t two_shot = 0;          ///< bytes from which three and more ranks share the work
+  std::uint64_t direct = 0;            ///< bytes from which mapped memory is looked for;
+  std::uint64_t direct_from_root = 0;  ///< the same in a broadcast
+  bool mapped = false;                 ///< the communicator has any
 };
 
 /// Whether kernels carry operations of this kind.

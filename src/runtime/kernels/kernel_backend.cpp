@@ -96,8 +96,13 @@ job_setting agree(const kernel_settings& s, kernel_device& device, sucl_oob oob,
   setting.two_shot = s.two_shot;
   // Wide lines are as fast, and work on any memory without asking where it is.
   constexpr std::uint64_t mebi = 1 << 20;
-  const std::uint64_t usual = wide ? std::max(mebi, s.wide + 1) : mebi;
-  setting.direct = std::max(s.direct ? s.direct : usual, s.small + 1);
+  const auto from = [&](std::uint64_t in_lines) {
+    const std::uint64_t usual = wide ? std::max(mebi, in_lines + 1) : mebi;
+    return std::max(s.direct ? s.direct : usual, s.small + 1);
+  };
+  setting.direct = from(s.wide_from_all);
+  setting.direct_from_root = from(s.wide);
+  setting.wide_from_all = std::min(setting.wide, s.wide_from_all);
   return setting;
 }
 
@@ -108,7 +113,8 @@ kernel_settings::kernel_settings(int ranks) {
   const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
   small = mebi / n;
   staging = std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
-  wide = 8 * mebi / peers;
+  wide_from_all = 8 * mebi / peers;
+  wide = ranks > 2 ? wide_from_all : 32 * mebi;
   shared = mebi / 2;
   two_shot = 16 * mebi / (peers * peers);
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
@@ -127,6 +133,7 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
                            : key == "low_latency_shared" ? &s.shared
                            : key == "wide_from"          ? &s.wide_from
                            : key == "wide"               ? &s.wide
+                           : key == "wide_from_all"      ? &s.wide_from_all
                            : key == "two_shot"           ? &s.two_shot
                            : key == "direct"             ? &s.direct
                            : key == "message_staging"    ? &s.message_staging
@@ -134,10 +141,9 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
                                                          : nullptr;
     if (!place)
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
-                 "It knows low_latency, low_latency_shared, wide_from, wide, staging, two_shot, "
-                 "direct and "
-                 "message_staging, which are "
-                 "sizes, groups, and messages, which is true or false");
+                 "It knows low_latency, low_latency_shared, wide_from, wide, wide_from_all, "
+                 "staging, two_shot, direct and message_staging, which are sizes, groups, and "
+                 "messages, which is true or false");
     *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
   }
   constexpr std::uint64_t least = 4096, most = std::uint64_t{1} << 30;
@@ -277,8 +283,9 @@ const kernel_comm::tuned_way* kernel_comm::tuned(const sucl_operation& o) const 
   if (rows.empty()) return nullptr;
   const auto message = message_size_of(o, m_setting.ranks);
   if (!message.known) return nullptr;
-  const auto row = std::find_if(rows.begin(), rows.end(),
-                                [&](const tuned_way& r) { return r.bytes.contains(message.bytes); });
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const tuned_way& r) {
+    return r.bytes.contains(message.bytes);
+  });
   return row == rows.end() ? nullptr : &*row;
 }
 
@@ -289,8 +296,7 @@ std::string kernel_comm::describe(const sucl_operation& o) const {
                           o.kind == SUCL_KIND_SCATTERV;
   if (!kernels_carry(o.kind) || has_counts) return text;
   const tuned_way* row = tuned(o);
-  const auto how =
-      make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt).what.how;
+  const auto how = make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt).what.how;
   text += std::string(", way ") + kernels::way_names[static_cast<std::size_t>(how)];
   if (row && row->how == how) text += ", tuning table (" + row->origin + ")";
   return text;

@@ -28,9 +28,10 @@ struct kernel_settings {
   std::uint64_t small;                 ///< largest message that goes in lines with flags
   std::uint64_t staging;               ///< staging memory for each peer, of each half
   std::uint64_t wide_from = 32 << 10;  ///< smallest and largest message that goes in wide lines,
-  std::uint64_t wide;                  ///< where links keep them whole
+  std::uint64_t wide;                  ///< where links keep them whole;
+  std::uint64_t wide_from_all;         ///< the largest where all ranks send as much
   std::uint64_t shared;                ///< the same where three and more ranks share the work
-  std::uint64_t two_shot;  ///< from here ranks share the work of allreduce, reduce and broadcast
+  std::uint64_t two_shot;    ///< from here ranks share the work of allreduce, reduce and broadcast
   std::uint64_t direct = 0;  ///< from here mapped memory is used as such; 0: above wide lines
   std::uint64_t groups = kernels::most_groups;
   bool messages = false;              ///< sends and receives too
