@@ -175,8 +175,11 @@ TEST_F(streams, returns_while_a_long_kernel_runs_on_buffers) {
     auto& comm = queue == &j.queue ? j.world : j.in_order_world;
     sycl::buffer<int, 1> x{sycl::range<1>(n)}, y{sycl::range<1>(n)};
     const int mine = rank + 1;
-    // Their memory on the device comes with their first use, and may wait for all kernels there.
-    comm.allreduce(x, y, op::sum).wait();
+    // Memory of buffers and kernels come with their first use, which may wait for what runs there.
+    for (int i = 0; i < 2; ++i) {
+      comm.allreduce(x, y, op::sum);
+      comm.allreduce(y, op::max).wait();
+    }
     long_kernel k(q);
     q.submit([&](sycl::handler& h) {
       h.depends_on(k.event());
