@@ -49,10 +49,11 @@ SETS = {
     "buffer": ("SuCL on buffers", {}, "allreduce broadcast",
                "--memory buffer --against host-accessor --timing call --sizes 64Ki,1Mi,16Mi,64Mi",
                0.05),
-    # With --launch of an MPI that takes device memory; Intel MPI does so when it is told to.
+    # With --launch of an MPI that takes device memory; Intel MPI does so when it is told to, and ended
+    # with an error of its own above 64 KiB.
     "mpi": ("SuCL and MPI on memory of the device", {"I_MPI_OFFLOAD": "1", "I_MPI_FABRICS": "shm"},
             "allreduce " + OTHERS,
-            "--memory usm --against mpi --timing call --sizes 128,8Ki,64Ki,1Mi,16Mi,256Mi", 0.03),
+            "--memory usm --against mpi --timing call --sizes 128,1Ki,8Ki,64Ki", 0.03),
 }
 AGAINST_MPI = {"buffer": "host_accessor + MPI", "mpi": "MPI on memory of the device"}
 RANGES = (("to 1 Mi", 0, 1 << 20), ("2 to 32 Mi", 2 << 20, 32 << 20),

@@ -52,13 +52,15 @@ SUCL_INLINE void exchange_small(const Place& at, const exchange_job<Amounts>& j,
       if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result[0], j.fold_bytes - p);
     }
   } else {
-    copy_own(at, j, m);
-    for (int k = 1; k < j.ranks; ++k) {
+    const std::byte* own = m.send + j.send.at(j.rank);
+    for (int k = 0; k < j.ranks; ++k) {
       const int s = peer(j, k);
-      const std::uint64_t bytes = j.recv.bytes(s);
+      const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
       std::byte* to = m.recv + j.recv.at(s);
+      if (s == j.rank && to == own) continue;
       for (std::uint64_t p = first; p < bytes && ok; p += stride) {
-        const quad v = poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
+        const quad v = s == j.rank ? load_quad(own + p, bytes - p)
+                                   : poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
         if (ok) store_quad(to + p, v, bytes - p);
       }
     }
@@ -148,14 +150,22 @@ SUCL_INLINE void exchange_staged(const Place& at, const exchange_job<Amounts>& j
         j.send.bytes(q) > j.recv.bytes(q) ? j.send.bytes(q) : j.recv.bytes(q);
     most = cut.steps(bytes) > most ? cut.steps(bytes) : most;
   }
-  const bool own_first = copies_own_first(at);
-  if constexpr (!Folder::combines)
-    if (own_first) copy_own(at, j, m);
+  // Half of the groups copy what the rank has for itself before they give to peers and half after,
+  // so that the links and the device's own memory are at work at once.
+  const bool own_first = at.group() % 2 != 0;
+  const auto copy_own = [&](std::uint64_t step) {
+    const std::byte* from = m.send + j.send.at(j.rank);
+    std::byte* to = m.recv + j.recv.at(j.rank);
+    if (to != from)
+      copy(at, to + cut.begin(step), from + cut.begin(step), cut.length(step, j.own_bytes));
+  };
   // A piece is on its way while the one before it is worked on.
   for (std::uint64_t step = 0; step <= most; ++step) {
+    if constexpr (!Folder::combines)
+      if (own_first && step < most) copy_own(step);
     if (step < most && !push_piece(at, j, m, cut, step)) return;
     if constexpr (!Folder::combines)
-      if (!own_first && step == 0) copy_own(at, j, m);
+      if (!own_first && step < most) copy_own(step);
     if (step > 0 && !take_piece(at, j, m, cut, folder, step - 1)) return;
   }
 }
@@ -207,6 +217,19 @@ SUCL_INLINE void leave(const Place& at, const job& j) {
   tell(at, j, word::ready, last, everybody);
   hear(at, j, word::ready, last, everybody);
 }
+
+/// The part of `bytes` that a group works on.
+struct share {
+  std::uint64_t begin, length;
+  template <class Place>
+  share(const Place& at, std::uint64_t bytes) {
+    constexpr std::uint64_t unit = 128;
+    const auto groups = static_cast<std::uint64_t>(at.groups());
+    const std::uint64_t each = ((bytes + groups - 1) / groups + unit - 1) / unit * unit;
+    begin = each * static_cast<unsigned>(at.group());
+    length = begin >= bytes ? 0 : bytes - begin < each ? bytes - begin : each;
+  }
+};
 
 /// Pushes to where peers want it. Groups begin with different peers, so that links and this
 /// device's own memory are at work at once.

@@ -239,35 +239,4 @@ SUCL_INLINE void fold(const Place& at, const job& j, const Folder& folder, std::
   }
 }
 
-// ---- what a rank has for itself
-
-/// The part of `bytes` that a group works on.
-struct share {
-  std::uint64_t begin, length;
-  template <class Place>
-  share(const Place& at, std::uint64_t bytes) {
-    constexpr std::uint64_t unit = 128;
-    const auto groups = static_cast<std::uint64_t>(at.groups());
-    const std::uint64_t each = ((bytes + groups - 1) / groups + unit - 1) / unit * unit;
-    begin = each * static_cast<unsigned>(at.group());
-    length = begin >= bytes ? 0 : bytes - begin < each ? bytes - begin : each;
-  }
-};
-
-/// Half of the groups copy it before they give to peers and half after, so that the links and the
-/// device's own memory are at work at once.
-template <class Place>
-SUCL_INLINE bool copies_own_first(const Place& at) {
-  return at.group() % 2 != 0;
-}
-
-template <class Amounts, class Place>
-SUCL_INLINE void copy_own(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m) {
-  const std::byte* from = m.send + j.send.at(j.rank);
-  std::byte* to = m.recv + j.recv.at(j.rank);
-  if (to == from) return;
-  const share mine(at, j.own_bytes);
-  copy(at, to + mine.begin, from + mine.begin, mine.length);
-}
-
 }  // namespace sucl::kernels

@@ -101,9 +101,6 @@ SUCL_INLINE void exchange_wide(const Place& at, const exchange_job<Amounts>& j,
                                const memory_pair& m, const Folder& folder) {
   bool ok = begin(at, j);
   if (j.await && !at.together(ok)) return;
-  const bool own_first = copies_own_first(at);
-  if constexpr (!Folder::combines)
-    if (own_first) copy_own(at, j, m);
   for (int k = 1; k < j.ranks; ++k) {
     const int q = peer(j, k);
     const std::uint64_t bytes = j.send.bytes(q);
@@ -116,8 +113,8 @@ SUCL_INLINE void exchange_wide(const Place& at, const exchange_job<Amounts>& j,
       });
     });
   }
+  const std::byte* own = m.send + j.send.at(j.rank);
   if constexpr (Folder::combines) {
-    const std::byte* own = m.send + j.send.at(j.rank);
     std::byte* to = m.recv + j.recv.at(j.rank);
     each_line(at, j.fold_bytes, [&](std::uint64_t line) {
       each_part(at, [&](int part) {
@@ -132,16 +129,18 @@ SUCL_INLINE void exchange_wide(const Place& at, const exchange_job<Amounts>& j,
       });
     });
   } else {
-    if (!own_first) copy_own(at, j, m);
-    for (int k = 1; k < j.ranks; ++k) {
+    for (int k = 0; k < j.ranks; ++k) {
       const int s = peer(j, k);
-      const std::uint64_t bytes = j.recv.bytes(s);
+      const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
       std::byte* to = m.recv + j.recv.at(s);
+      if (s == j.rank && to == own) continue;
       each_line(at, bytes, [&](std::uint64_t line) {
         each_part(at, [&](int part) {
           if (!ok) return;
           const wide_part w(line, part, bytes);
-          const quad v = take_part(at, j, lane_from(j, s) + wide_at(j), line, part, ok);
+          const quad v = s == j.rank
+                             ? load_words(own + w.start, w.valid)
+                             : take_part(at, j, lane_from(j, s) + wide_at(j), line, part, ok);
           if (ok) store_words(to + w.start, v, w.valid);
         });
       });
