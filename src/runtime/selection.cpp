@@ -33,7 +33,8 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
   return {{}};
 }
 
-// Messages that kernels carry faster than the libraries of the vendors: all between two ranks.
+// Messages that kernels carry faster than the libraries of the vendors: between two ranks all but
+// some scatters, where the root's own block is under way beside that of its peer.
 // Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu.md); for
 // more nothing was measured, and only short messages go by kernels.
 std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
@@ -41,6 +42,7 @@ std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scop
   const auto ranks = static_cast<std::uint64_t>(scope.ranks);
   if (scope.nodes > 1 || is_point_to_point(what)) return {{}};
   const std::uint64_t lines = mebi / ranks;
+  if (ranks == 2 && what == SUCL_KIND_SCATTER) return {{0, 8 * mebi}, {48 * mebi, range{}.high}};
   if (ranks > 4) return {{0, what == SUCL_KIND_ALLREDUCE ? lines : lines / 2}};
   if (ranks > 2) switch (what) {
       case SUCL_KIND_ALLREDUCE: return {{0, lines}, {4 * mebi, 32 * mebi}};

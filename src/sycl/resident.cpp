@@ -6,7 +6,7 @@
 #include "sycl/adaptivecpp.hpp"
 
 #include <algorithm>
-#include <atomic>
+#include <mutex>
 #include <utility>
 
 namespace sucl::glue {
@@ -48,6 +48,22 @@ bool is_before(const rt::data_user& user, const void* lane) {
           (node->get_assigned_execution_lane() == lane || node->is_complete()));
 }
 
+// The last mark. Marks of one queue stand for each other: the runtime takes all that one depends on
+// for done when that one is, and need not ask the device for each.
+struct chain {
+  std::mutex mutex;
+  const void* lane = nullptr;
+  std::weak_ptr<rt::dag_node> last;
+  unsigned length = 0;
+  unsigned since_look = 0;  ///< marks, of all queues
+};
+// So long that asking costs little, and so short that the runtime may descend it.
+constexpr unsigned longest_chain = 64;
+chain& marks() {
+  static auto& all = *new chain;  // used by threads that may outlive this library's end
+  return all;
+}
+
 class found final : public resident_buffers {
  public:
   found(const ::sycl::queue& queue, rt::device_id where, std::vector<place> places)
@@ -66,19 +82,29 @@ class found final : public resident_buffers {
     hints.set_hint(rt::hints::instant_execution{});
     if (m_queue.has_property<::sycl::property::queue::AdaptiveCpp_coarse_grained_events>())
       hints.set_hint(rt::hints::coarse_grained_synchronization{});
-    const rt::node_list_t nothing;
-    const auto node = std::make_shared<rt::dag_node>(
-        hints, nothing, std::make_unique<mark>(m_queue), runtime.get());
+    const void* lane = executor->get_queue();
+    auto& before = marks();
+    std::unique_lock lock(before.mutex);
+    rt::node_list_t older;
+    if (auto last = before.last.lock();
+        last && before.lane == lane && before.length < longest_chain)
+      older.push_back(std::move(last));
+    const auto node = std::make_shared<rt::dag_node>(hints, older, std::make_unique<mark>(m_queue),
+                                                     runtime.get());
     node->assign_to_device(m_where);
     node->assign_to_executor(executor);
-    executor->submit_directly(node, node->get_operation(), nothing);
+    executor->submit_directly(node, node->get_operation(), {});  // the lane keeps their order
     node->get_operation()->get_instrumentations().mark_set_complete();
-    for (const place& p : m_places) note(p, node, executor->get_queue());
-    runtime.get()->dag().register_submitted_ops(node);
+    before.lane = lane;
+    before.last = node;
+    before.length = older.empty() ? 1 : before.length + 1;
     // The runtime lets go of marks when it is told to look.
-    static std::atomic<unsigned> marks{0};
-    constexpr unsigned often = 64;
-    if (++marks % often == 0) runtime.get()->dag().flush_sync();
+    const bool look = ++before.since_look == longest_chain;
+    if (look) before.since_look = 0;
+    lock.unlock();
+    for (const place& p : m_places) note(p, node, lane);
+    runtime.get()->dag().register_submitted_ops(node);
+    if (look) runtime.get()->dag().flush_sync();
   }
 
  private:
@@ -101,8 +127,7 @@ class found final : public resident_buffers {
 };
 
 bool has_gaps(const core::layouts& shape) {
-  return shape.send || shape.recv ||
-         std::any_of(shape.parts.begin(), shape.parts.end(), has_gaps);
+  return shape.send || shape.recv || std::any_of(shape.parts.begin(), shape.parts.end(), has_gaps);
 }
 
 bool is_resident(const place& p, const rt::device_id& where, const void* lane) {

@@ -100,6 +100,10 @@ TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
   EXPECT_EQ(chosen(vendors, of_unknown_size(kind::alltoallv), one_node), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 1 << 30), two_ranks), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::gather, 1 << 20), two_ranks), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::scatter, 4 << 20), two_ranks), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::scatter, 16 << 20), two_ranks), "nccl");
+  EXPECT_EQ(chosen(vendors, query(kind::scatter, 16 << 20), two_ranks, {"nccl", "ucc"}), "kernels");
+  EXPECT_EQ(chosen(vendors, query(kind::scatter, 64 << 20), two_ranks), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::gather, 2 << 20), two_ranks), "kernels");
   EXPECT_EQ(chosen(vendors, of_unknown_size(kind::alltoallv), two_ranks), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::send, 4), one_node), "nccl");
