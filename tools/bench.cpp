@@ -77,8 +77,8 @@ handles define(CLI::App& app, bench_options& w) {
   app.add_option("COLLECTIVE", w.collectives, "What to measure, or 'all'")->type_name("");
   h.ranks = add("-n,--ranks", w.ranks, "N", "Number of ranks (2)")->check(between(1, 1 << 20));
   add("--memory", w.memory, "LIST",
-      "Any of usm (which is device), device, shared, host, system, symmetric, window (of NCCL), "
-      "buffer (usm,buffer)");
+      "Any of usm (which is device), device, shared, host, system, symmetric, registered, window "
+      "(of NCCL), buffer (usm,buffer)");
   add("--form", w.form, "LIST",
       "Forms of SuCL's calls: blocking, event, persistent (blocking,event)");
   add("--against", w.against, "LIST",

@@ -185,8 +185,8 @@ struct maker {
       case way::wide:
         return known && !k.lists && s.wide > 0 && most <= s.wide && (!k.reduces || size <= 8);
       case way::small_two_shot: return sliced() && s.ranks > 2 && block <= s.shared;
-      case way::two_shot: return sliced() && (s.ranks > 2 || !rooted());
-      default: return true;
+      case way::two_shot: return sliced() && (s.ranks > 2 || !rooted()) && block > 0;
+      default: return !known || most > 0;  // there are pieces
     }
   }
   // A root that sends all to everybody is what takes longest.
