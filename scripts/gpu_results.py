@@ -246,7 +246,8 @@ def main():
     parser.add_argument("--launch", default="mpiexec -n {ranks} sucl",
                         help="how a program of so many ranks is started")
     parser.add_argument("--ranks", default="2")
-    parser.add_argument("--sets", default=",".join(n for n in SETS if n != "mpi"), help="which of " + ", ".join(SETS))
+    parser.add_argument("--sets", default=",".join(n for n in SETS if n != "mpi"),
+                        help="which of " + ", ".join(SETS))
     parser.add_argument("--keep", required=True, help="folder of the measurements")
     parser.add_argument("--output", help="folder for tables and plots")
     parser.add_argument("--only", action="store_true", help="measure nothing, only write")
