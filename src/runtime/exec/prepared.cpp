@@ -34,8 +34,9 @@ std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
   const program& code = e.how->of(0);
   if (e.how->slices != 1 || code.channels.size() != 1 || code.posts) return nullptr;
   if (reduces(static_cast<kind>(o.kind))) made->fold = find_fold(o.type, o.op);
-  for (std::uint32_t slot = 0; slot < m_memory.slots(); ++slot) bind(e, slot, *made);
-  made->length = made->steps.size() / m_memory.slots();
+  made->places = m_memory.places(code.scratch_bytes);
+  for (std::uint32_t place = 0; place < made->places; ++place) bind(e, place, *made);
+  made->length = made->steps.size() / made->places;
   set_memory(e);  // in place of its notes
   return made;
 }
@@ -61,13 +62,14 @@ void join(bound_step& before, bound_step& signal, std::uint64_t scratch_bytes) {
 
 }  // namespace
 
-// Adds the steps of a slot, one for each of the program.
-void runner::bind(execution& e, std::uint32_t slot, prepared_run& p) const {
+// Adds the steps of the runs of a place, one for each of the program.
+void runner::bind(execution& e, std::uint32_t place, prepared_run& p) const {
+  const std::uint32_t slot = m_memory.slot_of(place);
   run r;
   r.owner = &e;
   r.code = &e.how->of(0);
   r.slot = slot;
-  r.scratch = m_memory.scratch(slot, r.code->scratch_bytes <= shared_memory::inline_bytes);
+  r.scratch = m_memory.scratch(place, r.code->scratch_bytes);
   for (const step& s : r.code->channels[0]) {
     bound_step b;
     b.what = s.what;
@@ -127,7 +129,7 @@ bool runner::run_at_once(const prepared_run& p) {
     return false;
   const bool tells = p.what->announcing == execution::notice::counts;
   if (tells) write_letters(*p.what);
-  const bound_step* const begin = p.steps.data() + m_memory.slot_of(number) * p.length;
+  const bound_step* const begin = p.steps.data() + (number & (p.places - 1)) * p.length;
   const bound_step* s = begin;
   while (s != begin + p.length && take(p, *s, number)) ++s;
   m_ahead = static_cast<std::uint32_t>(s - begin);

@@ -30,14 +30,16 @@ struct bound_step {
   std::size_t first = 0;          ///< of prepared_run::sources
 };
 
-/// One slice on one channel, on the same memory each time: the steps for every slot of the shared
-/// memory. Holds while no tuning table is changed, and no memory made known or forgotten.
+/// One slice on one channel, on the same memory each time: the steps for every place that its
+/// scratch has in turns. Holds while no tuning table is changed, and no memory made known or
+/// forgotten.
 struct prepared_run {
   /// Keeps the notes of operations that only begin with telling each other their counts.
   std::shared_ptr<execution> what;
   fold_function fold = nullptr;
-  std::size_t length = 0;         ///< steps of a slot
-  std::vector<bound_step> steps;  ///< of all slots, one after the other
+  std::uint32_t places = 1;       ///< a multiple of the slots
+  std::size_t length = 0;         ///< steps of a place
+  std::vector<bound_step> steps;  ///< of all places, one after the other
   std::vector<const void*> sources;
 };
 

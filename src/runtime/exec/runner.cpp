@@ -190,7 +190,7 @@ bool runner::begin_next() {
   r.number = number;
   r.shift = owner->started * owner->how->slice_bytes;
   r.slot = m_memory.slot_of(number);
-  r.scratch = m_memory.scratch(r.slot, r.code->scratch_bytes <= shared_memory::inline_bytes);
+  r.scratch = m_memory.scratch(number, r.code->scratch_bytes);
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
   r.at[0] = std::exchange(m_ahead, 0);

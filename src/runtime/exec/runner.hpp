@@ -167,7 +167,7 @@ class runner {
     return (!own && number <= m_sure) || find_out(number, own);
   }
   bool find_out(std::uint64_t number, const compiled_code* own);
-  void bind(execution& e, std::uint32_t slot, prepared_run& p) const;
+  void bind(execution& e, std::uint32_t place, prepared_run& p) const;
   bool is_all_told(execution& e);
   static void raise(const bound_step& s, const void* const* from, std::uint64_t value);
   bool take(const prepared_run& p, const bound_step& s, std::uint64_t number);

@@ -6,6 +6,7 @@
 #include "runtime/exec/program.hpp"
 
 #include <cstring>
+#include <utility>
 
 namespace sucl::core {
 
@@ -13,8 +14,9 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
     : m_via(via), m_how(how), m_size(static_cast<std::uint32_t>(where.size)) {
   static_assert(first_bytes + (most_channels - 1) * line <= words_bytes);
   static_assert(inline_bytes + sizeof(std::uint64_t) == first_bytes);
-  const std::uint64_t bytes =
-      head_bytes + m_how.slots * words_bytes + m_how.slots * m_how.slot_bytes;
+  std::uint64_t bytes = head_bytes + m_how.slots * words_bytes;
+  for (std::uint64_t stride = least_stride; stride <= m_how.slot_bytes; stride *= 2)
+    bytes += stride * places_of(stride, m_how.slots);
   m_region.struct_size = sizeof m_region;
   if (const auto status = via.table->memory_create(via.comm, bytes, &m_region))
     throw_last(status, via.table->name, "communicator creation", where.rank);
@@ -32,8 +34,14 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
       const auto in_part = [&](std::uint64_t offset) { return part ? part + offset : nullptr; };
       m_words.push_back(in_part(head_bytes + s * words_bytes));
       m_inline.push_back(in_part(head_bytes + s * words_bytes + sizeof(std::uint64_t)));
-      m_scratch.push_back(in_part(head_bytes + m_how.slots * words_bytes + s * m_how.slot_bytes));
     }
+  }
+  std::uint64_t begin = head_bytes + m_how.slots * words_bytes;
+  for (std::uint64_t stride = least_stride; stride <= m_how.slot_bytes; stride *= 2) {
+    ring r{places_of(stride, m_how.slots), {}};
+    for (std::uint32_t place = 0; place < r.places; ++place, begin += stride)
+      for (std::byte* part : m_parts) r.memory.push_back(part ? part + begin : nullptr);
+    m_rings.push_back(std::move(r));
   }
 }
 

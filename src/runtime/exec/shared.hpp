@@ -8,6 +8,7 @@
 #include "runtime/exec/placement.hpp"
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,15 +18,19 @@ namespace sucl::core {
 /// Sizes of the shared memory. The same on every rank.
 struct sharing {
   std::uint32_t slots = 4;  ///< runs that may have scratch at once, a power of two
-  std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run
+  std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run; a power of two
 };
 
 /// The shared memory of one communicator: of each node, the ranks that are there.
 ///
 /// Every run of a plan has a number, the same on all ranks, and uses the slot `number % slots`. A
-/// slot has a word for each channel, which the owner raises and peers wait for, and scratch. The
-/// word of channel 0 is followed by bytes on the same and the next cache lines: the scratch of runs
-/// that need no more, so that a small message and its flag arrive together.
+/// slot has a word for each channel, which the owner raises and peers wait for. The word of channel
+/// 0 is followed by bytes on the same and the next cache lines: the scratch of runs that need no
+/// more, so that a small message and its flag arrive together.
+///
+/// Other runs have scratch in a ring for runs of their size. A ring has many more places than there
+/// are slots: what is written then lies in no processor's own cache any more but in the one that
+/// they share, where it is taken over and read in half of the time.
 class shared_memory {
  public:
   static constexpr std::uint64_t line = 64;
@@ -65,12 +70,38 @@ class shared_memory {
   word trouble(std::int32_t rank) const {
     return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)] + line));
   }
-  /// The scratch of all ranks in a slot, by rank.
-  std::byte* const* scratch(std::uint32_t slot, bool beside_the_word) const {
-    return (beside_the_word ? m_inline : m_scratch).data() + slot * m_size;
+  /// The places that runs with so much scratch have in turns, a power of two.
+  std::uint32_t places(std::uint64_t scratch_bytes) const {
+    return scratch_bytes <= inline_bytes ? m_how.slots : ring_of(scratch_bytes).places;
+  }
+  /// The scratch of all ranks in a run, by rank.
+  std::byte* const* scratch(std::uint64_t run, std::uint64_t scratch_bytes) const {
+    if (scratch_bytes <= inline_bytes) return m_inline.data() + slot_of(run) * m_size;
+    const ring& r = ring_of(scratch_bytes);
+    return r.memory.data() + (run & (r.places - 1)) * m_size;
+  }
+
+  /// The places of runs that have `stride` bytes of scratch each.
+  static constexpr std::uint32_t places_of(std::uint64_t stride, std::uint32_t slots) {
+    // As much as two processors' own caches of a MiB hold; less than 8 KiB stay in the first-level
+    // cache in any case, and of 256 KiB on few places are as good.
+    constexpr std::uint64_t ring_bytes = 2 << 20, least = 8 << 10, most = 128 << 10;
+    constexpr std::uint64_t most_places = 128;
+    if (stride < least || stride > most) return slots;
+    const std::uint64_t fitting = ring_bytes / stride;
+    return static_cast<std::uint32_t>(fitting < most_places ? fitting : most_places);
   }
 
  private:
+  struct ring {
+    std::uint32_t places = 0;
+    std::vector<std::byte*> memory;  // by place and rank
+  };
+  static constexpr std::uint64_t least_stride = 4096;
+  const ring& ring_of(std::uint64_t scratch_bytes) const {
+    const std::uint64_t units = (scratch_bytes - 1) / least_stride;
+    return m_rings[static_cast<std::size_t>(std::bit_width(units))];
+  }
   static constexpr std::uint64_t first_bytes = 512;   ///< word of channel 0 and inline scratch
   static constexpr std::uint64_t words_bytes = 2048;  ///< all words of a slot
   static constexpr std::uint64_t head_bytes = 4096;
@@ -81,9 +112,9 @@ class shared_memory {
   bool m_complete = true;
   sucl_region m_region{};
   std::vector<std::byte*> m_parts;  // by rank
-  std::vector<std::byte*> m_words;  // by slot and rank, as are the next two
+  std::vector<std::byte*> m_words;  // by slot and rank, as is the next one
   std::vector<std::byte*> m_inline;
-  std::vector<std::byte*> m_scratch;
+  std::vector<ring> m_rings;  // of 4 KiB, 8 KiB and so on to slot_bytes
 };
 
 }  // namespace sucl::core
