@@ -5,6 +5,8 @@
 #include "runtime/core_services.hpp"
 #include "runtime/exec/program.hpp"
 
+#include <sys/mman.h>
+
 #include <cstring>
 #include <utility>
 
@@ -38,11 +40,22 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
   }
   std::uint64_t begin = head_bytes + m_how.slots * words_bytes;
   for (std::uint64_t stride = least_stride; stride <= m_how.slot_bytes; stride *= 2) {
-    ring r{places_of(stride, m_how.slots), {}};
+    ring r{stride, places_of(stride, m_how.slots), false, {}};
     for (std::uint32_t place = 0; place < r.places; ++place, begin += stride)
       for (std::byte* part : m_parts) r.memory.push_back(part ? part + begin : nullptr);
     m_rings.push_back(std::move(r));
   }
+}
+
+// Has the system bring the pages of a ring at once, in which each would otherwise cost an
+// interruption when a run comes to it. Where it cannot, they come so.
+void shared_memory::touch(const ring& r) noexcept {
+  r.touched = true;
+  constexpr int populate_for_writing = 23;  // MADV_POPULATE_WRITE of Linux 5.14
+  const std::size_t ranks = r.memory.size() / r.places;
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    if (std::byte* begin = r.memory[rank])
+      madvise(begin, r.places * r.stride, populate_for_writing);
 }
 
 shared_memory::~shared_memory() {

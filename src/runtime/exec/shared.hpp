@@ -78,6 +78,7 @@ class shared_memory {
   std::byte* const* scratch(std::uint64_t run, std::uint64_t scratch_bytes) const {
     if (scratch_bytes <= inline_bytes) return m_inline.data() + slot_of(run) * m_size;
     const ring& r = ring_of(scratch_bytes);
+    if (!r.touched) touch(r);
     return r.memory.data() + (run & (r.places - 1)) * m_size;
   }
 
@@ -94,10 +95,13 @@ class shared_memory {
 
  private:
   struct ring {
+    std::uint64_t stride = 0;
     std::uint32_t places = 0;
+    mutable bool touched = false;    // its pages are there
     std::vector<std::byte*> memory;  // by place and rank
   };
   static constexpr std::uint64_t least_stride = 4096;
+  static void touch(const ring& r) noexcept;
   const ring& ring_of(std::uint64_t scratch_bytes) const {
     const std::uint64_t units = (scratch_bytes - 1) / least_stride;
     return m_rings[static_cast<std::size_t>(std::bit_width(units))];
