@@ -85,8 +85,8 @@ class shared_memory {
   /// The places of runs that have `stride` bytes of scratch each.
   static constexpr std::uint32_t places_of(std::uint64_t stride, std::uint32_t slots) {
     // As much as two processors' own caches of a MiB hold; less than 8 KiB stay in the first-level
-    // cache in any case, and of 256 KiB on few places are as good.
-    constexpr std::uint64_t ring_bytes = 2 << 20, least = 8 << 10, most = 128 << 10;
+    // cache in any case.
+    constexpr std::uint64_t ring_bytes = 2 << 20, least = 8 << 10, most = 256 << 10;
     constexpr std::uint64_t most_places = 128;
     if (stride < least || stride > most) return slots;
     const std::uint64_t fitting = ring_bytes / stride;
