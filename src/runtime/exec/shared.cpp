@@ -18,7 +18,7 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
   static_assert(inline_bytes + sizeof(std::uint64_t) == first_bytes);
   std::uint64_t bytes = head_bytes + m_how.slots * words_bytes;
   for (std::uint64_t stride = least_stride; stride <= m_how.slot_bytes; stride *= 2)
-    bytes += stride * places_of(stride, m_how.slots);
+    bytes += stride * places_of(stride, m_how);
   m_region.struct_size = sizeof m_region;
   if (const auto status = via.table->memory_create(via.comm, bytes, &m_region))
     throw_last(status, via.table->name, "communicator creation", where.rank);
@@ -40,7 +40,7 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
   }
   std::uint64_t begin = head_bytes + m_how.slots * words_bytes;
   for (std::uint64_t stride = least_stride; stride <= m_how.slot_bytes; stride *= 2) {
-    ring r{stride, places_of(stride, m_how.slots), false, {}};
+    ring r{stride, places_of(stride, m_how), false, {}};
     for (std::uint32_t place = 0; place < r.places; ++place, begin += stride)
       for (std::byte* part : m_parts) r.memory.push_back(part ? part + begin : nullptr);
     m_rings.push_back(std::move(r));

@@ -19,6 +19,7 @@ namespace sucl::core {
 struct sharing {
   std::uint32_t slots = 4;  ///< runs that may have scratch at once, a power of two
   std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run; a power of two
+  bool long_rings = true;  ///< scratch has more places than slots
 };
 
 /// The shared memory of one communicator: of each node, the ranks that are there.
@@ -83,12 +84,12 @@ class shared_memory {
   }
 
   /// The places of runs that have `stride` bytes of scratch each.
-  static constexpr std::uint32_t places_of(std::uint64_t stride, std::uint32_t slots) {
+  static constexpr std::uint32_t places_of(std::uint64_t stride, const sharing& how) {
     // As much as two processors' own caches of a MiB hold; less than 8 KiB stay in the first-level
     // cache in any case.
     constexpr std::uint64_t ring_bytes = 2 << 20, least = 8 << 10, most = 256 << 10;
     constexpr std::uint64_t most_places = 128;
-    if (stride < least || stride > most) return slots;
+    if (!how.long_rings || stride < least || stride > most) return how.slots;
     const std::uint64_t fitting = ring_bytes / stride;
     return static_cast<std::uint32_t>(fitting < most_places ? fitting : most_places);
   }
