@@ -190,14 +190,15 @@ bool runner::begin_next() {
   r.number = number;
   r.shift = owner->started * owner->how->slice_bytes;
   r.slot = m_memory.slot_of(number);
-  r.scratch = m_memory.scratch(number, r.code->scratch_bytes);
+  const bool own_scratch = owner->own && owner->own->region.handle;
+  r.scratch = own_scratch ? nullptr : m_memory.scratch(number, r.code->scratch_bytes);
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
   r.at[0] = std::exchange(m_ahead, 0);
   if (r.code->posts)
     for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.posted[c].clear();
   m_begun = number;
-  if (owner->own && owner->own->region.handle) {
+  if (own_scratch) {
     const std::size_t copy = owner->own->starts++ % compiled_code::copies;
     owner->own->last_run[copy] = number;
     r.scratch = owner->own->scratch[copy].data();

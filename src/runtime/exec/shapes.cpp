@@ -74,8 +74,8 @@ const std::vector<tuning_row>& default_tuning() {
         {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * MiB}, "mapped_one_shot", 256 * KiB, {}},
         {SUCL_KIND_ALLREDUCE, reach::mapped, {}, "mapped_two_shot", 256 * KiB, {}},
         {any, reach::mapped, {}, "mapped_one_shot", 512 * KiB, {}},
-        {SUCL_KIND_BROADCAST, reach::staged, {0, 2 * MiB}, "staged_one_shot", 64 * KiB, {}},
-        {SUCL_KIND_BROADCAST, reach::staged, {0, 8 * MiB}, "staged_one_shot", 128 * KiB, {}},
+        {SUCL_KIND_BROADCAST, reach::staged, {0, 2 * MiB}, "staged_one_shot", 64 * KiB, {}, two},
+        {SUCL_KIND_BROADCAST, reach::staged, {0, 8 * MiB}, "staged_one_shot", 128 * KiB, {}, two},
         {any, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
         {any, reach::staged, {}, "staged_one_shot", 256 * KiB, {}},
     };

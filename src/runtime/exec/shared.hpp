@@ -19,7 +19,7 @@ namespace sucl::core {
 struct sharing {
   std::uint32_t slots = 4;  ///< runs that may have scratch at once, a power of two
   std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run; a power of two
-  bool long_rings = true;  ///< scratch has more places than slots
+  bool long_rings = true;                               ///< scratch has more places than slots
 };
 
 /// The shared memory of one communicator: of each node, the ranks that are there.
