@@ -117,8 +117,10 @@ channel plan_channel(const channel& memory, placement where, std::string* obstac
   // Messages between nodes take longer than copies within one: larger slices make up for it.
   sharing how;
   if (several) how.slot_bytes = std::uint64_t{1} << 20;
-  // Ranks that share processors share those' own caches, where little scratch stays.
-  how.long_rings = !where.crowded;
+  // Ranks that share processors share those' own caches, where little scratch stays. Of many ranks
+  // rings would take much memory, and nothing is known of what they gain.
+  constexpr int most_with_long_rings = 16;
+  how.long_rings = !where.crowded && where.size <= most_with_long_rings;
   auto rows = tuning_of(tuned, where);
   auto made = std::make_unique<runner>(memory, std::move(where), how, std::move(rows));
   if (!made->memory().complete()) {
