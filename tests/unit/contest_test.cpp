@@ -62,6 +62,18 @@ TEST(contest, goes_on_as_before_where_a_rank_has_no_times_yet) {
   EXPECT_FALSE(ranks[0].next({500, 1000}));
 }
 
+// Scratch lies in the right cache once it has been round.
+TEST(contest, lets_scratch_go_round_before_it_times) {
+  constexpr int round = 40, staged = round + contest::trials;
+  std::vector<contest> ranks(1, contest(false, round));
+  for (int i = 0; i < 2048; ++i) {
+    const bool read = ranks[0].next({1000, 2000});
+    const bool tries = i < staged ? i >= round : i < staged + turn && i >= staged + contest::cold;
+    EXPECT_EQ(ranks[0].tries(), tries) << i;
+    EXPECT_EQ(read, i >= staged && i < staged + turn) << i;
+  }
+}
+
 // An interrupted trial, or one that was lucky, does not decide.
 TEST(contest, goes_by_the_median) {
   contest c;
@@ -97,7 +109,7 @@ TEST(contest, is_told_with_the_times_of_its_ranks) {
 }
 
 TEST(contest, tries_few_long_operations) {
-  std::vector<contest> ranks(2, contest(true));
+  std::vector<contest> ranks(2, contest(true, 0));
   constexpr int turn = contest::long_cold + contest::long_trials;
   const nanoseconds fast(1000), slow(2000);
   EXPECT_EQ(run(ranks, turn, {slow, slow}, {fast, fast}), 0);

@@ -36,9 +36,13 @@ class contest {
   /// Of long operations, which programs call less often, fewer are tried.
   static constexpr std::uint64_t long_trials = 3, long_cold = 1;
 
-  contest() : contest(false) {}
-  explicit contest(bool is_long)
-      : m_trials(is_long ? long_trials : trials), m_cold(is_long ? long_cold : cold) {}
+  contest() : contest(false, 0) {}
+  /// `round`: staged operations until scratch is where it was before (shared_memory), which have to
+  /// come before those that are timed.
+  contest(bool is_long, std::uint64_t round)
+      : m_trials(is_long ? long_trials : trials),
+        m_cold(is_long ? long_cold : cold),
+        m_staged_first(std::max(m_cold, round)) {}
 
   /// The ranks have told `slowest`, the longer time of each way.
   void agree(const vote& slowest) { m_agreed = slowest; }
@@ -46,9 +50,9 @@ class contest {
   bool next() {
     const std::uint64_t round = m_rounds++ % period;
     if (round == 0) m_seen = {};
-    const std::uint64_t turn = m_cold + m_trials;
-    m_tries = round < 2 * turn && round % turn >= m_cold;
-    if (round < 2 * turn) return round >= turn;
+    const std::uint64_t staged = m_staged_first + m_trials, both = staged + m_cold + m_trials;
+    m_tries = round < staged ? round >= m_staged_first : round < both && round - staged >= m_cold;
+    if (round < both) return round >= staged;
     if (m_agreed.staged != vote::none && m_agreed.read != vote::none)
       m_reads = m_agreed.read < m_agreed.staged;
     return m_reads;
@@ -81,7 +85,7 @@ class contest {
     return all.count == m_trials ? all.list[m_trials / 2] : vote::none;
   }
 
-  std::uint64_t m_trials, m_cold;
+  std::uint64_t m_trials, m_cold, m_staged_first;
   std::uint64_t m_rounds = 0;
   std::array<times, 2> m_seen{};
   vote m_agreed{vote::none, vote::none};
@@ -118,8 +122,10 @@ struct ballot {
 class contests {
  public:
   contests() {
+    constexpr std::uint64_t scratch = 4 << 20, most = 128;
     for (auto& of_kind : m_all)
-      for (std::size_t size = long_from; size < sizes; ++size) of_kind[size] = contest(true);
+      for (std::size_t size = 0; size < sizes; ++size)
+        of_kind[size] = contest(size >= long_from, std::min(scratch >> size, most));
   }
   contest& of(std::int32_t kind, std::uint64_t bytes) { return at(number_of(kind, bytes)); }
 
