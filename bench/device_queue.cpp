@@ -22,8 +22,7 @@ sycl::queue make_queue(const sycl::device& device, bool in_order) {
   if (!in_order) return sycl::queue(device);
   const sycl::property::queue::in_order ordered;
 #ifdef ACPP_EXT_COARSE_GRAINED_EVENTS
-  return sycl::queue(device,
-                     {ordered, sycl::property::queue::AdaptiveCpp_coarse_grained_events()});
+  return sycl::queue(device, {ordered, sycl::property::queue::AdaptiveCpp_coarse_grained_events()});
 #else
   return sycl::queue(device, ordered);
 #endif

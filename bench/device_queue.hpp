@@ -11,8 +11,8 @@
 
 namespace sucl::bench {
 
-/// A device of the kind "cpu", "gpu" or "", which is a GPU if there is one. Each rank of a node gets
-/// the next GPU. Throws errc::unavailable.
+/// A device of the kind "cpu", "gpu" or "", which is a GPU if there is one. Each rank of a node
+/// gets the next GPU. Throws errc::unavailable.
 sycl::device choose_device(const std::string& wanted, int local_rank);
 
 /// In order as cheap as the implementation has it.
@@ -21,8 +21,8 @@ sycl::queue make_queue(const sycl::device& device, bool in_order);
 /// The number of a CUDA device, or -1.
 int device_number(const sycl::queue& queue);
 
-/// The stream of a CUDA device that an in-order queue puts its commands on; null where there is none
-/// to be had.
+/// The stream of a CUDA device that an in-order queue puts its commands on; null where there is
+/// none to be had.
 void* stream_of(const sycl::queue& queue);
 
 }  // namespace sucl::bench

@@ -53,7 +53,8 @@ class device_tuner {
         std::vector<double> spent{seconds_since(m_begin)};
         m_ranks.max(spent);
         tell(spent[0], what, bytes);
-        const double share = std::max(0.0, m_wanted.seconds - spent[0]) / static_cast<double>(left--);
+        const double share =
+            std::max(0.0, m_wanted.seconds - spent[0]) / static_cast<double>(left--);
         tuned_point p = measure_point(what, bytes, share);
         if (!p.all.empty()) points.push_back(std::move(p));
       }
@@ -63,18 +64,19 @@ class device_tuner {
  private:
   void tell(double spent, kind what, std::uint64_t bytes) const {
     if (m_at.comm.rank() != 0 || !m_wanted.progress) return;
-    m_wanted.progress(std::min(1.0, spent / m_wanted.seconds),
-                      std::string(name(what)) + ", memory of the device, " +
-                          base::print_bytes(bytes));
+    m_wanted.progress(
+        std::min(1.0, spent / m_wanted.seconds),
+        std::string(name(what)) + ", memory of the device, " + base::print_bytes(bytes));
   }
 
-  // Whether it is what carries such a message if a table says so: else something else would be timed
-  // under its name.
+  // Whether it is what carries such a message if a table says so: else something else would be
+  // timed under its name.
   bool carries(const tried& t, kind what, std::uint64_t bytes) {
     m_at.comm.use_tuning(only(t, what));
     if (m_at.comm.carrier(what, bytes) != t.backend) return false;
-    return t.way.empty() || m_at.comm.explain(what, bytes).find(", way " + t.way + ", tuning table") !=
-                                std::string::npos;
+    return t.way.empty() ||
+           m_at.comm.explain(what, bytes).find(", way " + t.way + ", tuning table") !=
+               std::string::npos;
   }
 
   std::vector<tried> candidates(kind what, std::uint64_t bytes) {

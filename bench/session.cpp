@@ -143,8 +143,8 @@ json time_creation(runtime& rt, const sycl::queue& queue, together& ranks) {
   return as_json(summarise(std::move(times)));
 }
 
-// What the first operation of a shape takes longer than the second one, after others of each order of
-// size: plans, kernels and memory are there by then.
+// What the first operation of a shape takes longer than the second one, after others of each order
+// of size: plans, kernels and memory are there by then.
 json time_first_of_shape(communicator comm, together& ranks) {
   constexpr std::size_t before[] = {1 << 10, 64 << 10, 1 << 20}, shapes[] = {3000, 200000, 3000000};
   sycl::queue queue = comm.queue();
@@ -331,7 +331,8 @@ session_result run_session(const options& wanted, const std::string& flavour) {
   const communicator hosts = rt.world();
   check_root(wanted, hosts);
   const member& me = hosts.members()[static_cast<std::size_t>(hosts.rank())];
-  const sycl::queue queue = make_queue(choose_device(wanted.device, me.local_rank), wanted.in_order);
+  const sycl::queue queue =
+      make_queue(choose_device(wanted.device, me.local_rank), wanted.in_order);
   std::optional<baseline> raw;
   if (!flavour.empty() && needs_raw_mpi(wanted)) raw.emplace(flavour);
   together ranks(raw ? &*raw : nullptr, hosts);

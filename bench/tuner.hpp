@@ -54,8 +54,8 @@ struct rivals {
 struct threshold_report {
   std::uint64_t bytes = 0;  ///< messages below are on one side
   bool one_below = true;    ///< that of the one
-  double mean = 1;   ///< geometric mean of its times by those of the table
-  double worst = 1;  ///< the same at the worst point
+  double mean = 1;          ///< geometric mean of its times by those of the table
+  double worst = 1;         ///< the same at the worst point
   std::string worst_at;
 };
 

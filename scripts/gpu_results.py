@@ -49,8 +49,8 @@ SETS = {
     "buffer": ("SuCL on buffers", {}, "allreduce broadcast",
                "--memory buffer --against host-accessor --timing call --sizes 64Ki,1Mi,16Mi,64Mi",
                0.05),
-    # With --launch of an MPI that takes device memory; Intel MPI does so when it is told to, and ended
-    # with an error of its own above 64 KiB.
+    # With --launch of an MPI that takes device memory; Intel MPI does so when it is told to, and
+    # ended with an error of its own above 64 KiB.
     "mpi": ("SuCL and MPI on memory of the device", {"I_MPI_OFFLOAD": "1", "I_MPI_FABRICS": "shm"},
             "allreduce " + OTHERS,
             "--memory usm --against mpi --timing call --sizes 128,1Ki,8Ki,64Ki", 0.03),
@@ -168,7 +168,8 @@ class Results:
         return lines
 
     def against_mpi(self, name, ranks):
-        lines = [f"| | bytes | SuCL | {AGAINST_MPI[name]} | times faster |", "|---|---|---|---|---|"]
+        lines = [f"| | bytes | SuCL | {AGAINST_MPI[name]} | times faster |",
+                 "|---|---|---|---|---|"]
         for collective in self.collectives(ranks):
             for size in self.sizes(name, ranks, collective, "call"):
                 own, other = self.pair(name, ranks, collective, "call", size)

@@ -145,11 +145,15 @@ std::vector<op> all_ops() {
 
 std::vector<bench::memory_choice> read_memories(const std::string& text) {
   using bench::memory;
-  const std::vector<bench::memory_choice> known{
-      {"usm", memory::device},    {"device", memory::device}, {"shared", memory::shared},
-      {"host", memory::host},     {"system", memory::system}, {"symmetric", memory::symmetric},
-      {"registered", memory::registered}, {"window", memory::window},
-      {"buffer", memory::buffer}};
+  const std::vector<bench::memory_choice> known{{"usm", memory::device},
+                                                {"device", memory::device},
+                                                {"shared", memory::shared},
+                                                {"host", memory::host},
+                                                {"system", memory::system},
+                                                {"symmetric", memory::symmetric},
+                                                {"registered", memory::registered},
+                                                {"window", memory::window},
+                                                {"buffer", memory::buffer}};
   words names;
   for (const auto& choice : known) names.push_back(choice.label);
   std::vector<bench::memory_choice> result;

@@ -32,7 +32,8 @@ constexpr const char* tune_examples =
     "Measures MPI and SuCL's plans on host memory, for blocking calls and by event, and memory of\n"
     "communicator.allocate(); with --device gpu the vendor's library and SuCL's kernels on memory\n"
     "of GPUs, one a rank. Starts its own ranks, or measures with those it is run in. Rows that\n"
-    "FILE has for other memory, collectives and numbers of ranks stay. Programs use the table with\n"
+    "FILE has for other memory, collectives and numbers of ranks stay. Programs use the table "
+    "with\n"
     "SUCL_TUNING_TABLE=FILE, or table = \"FILE\" below [tuning] in sucl.toml.\n\n"
     "Examples:\n"
     "  sucl tune -n 2\n"
@@ -176,19 +177,19 @@ void print(const bench::tuning_result& r) {
                     base::print_bytes(p.bytes), number_text(best.seconds * 1e6),
                     rival == p.all.end() ? "-" : number_text(rival->seconds * 1e6), carrier(best)});
   }
-  std::fputs(
-      table({"collective", "memory", "form", "bytes", "us",
-             r.between.memory == tune::memory_kind::device ? "library us" : "MPI us",
-             "carried by "},
-            rows)
-          .c_str(),
-      stdout);
+  std::fputs(table({"collective", "memory", "form", "bytes", "us",
+                    r.between.memory == tune::memory_kind::device ? "library us" : "MPI us",
+                    "carried by "},
+                   rows)
+                 .c_str(),
+             stdout);
 }
 
 void print(const char* what, const bench::threshold_report& t, const bench::rivals& between) {
   std::printf("%s %s (%s below): %.2f times the table's times on average, %.2f at worst%s%s\n",
-              what, base::print_bytes(t.bytes).c_str(), (t.one_below ? between.one : between.others).c_str(), t.mean,
-              t.worst, t.worst_at.empty() ? "" : " at ", t.worst_at.c_str());
+              what, base::print_bytes(t.bytes).c_str(),
+              (t.one_below ? between.one : between.others).c_str(), t.mean, t.worst,
+              t.worst_at.empty() ? "" : " at ", t.worst_at.c_str());
 }
 
 void write(const std::string& file, const std::string& text) {

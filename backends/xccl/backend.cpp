@@ -5,9 +5,9 @@
 /// NCCL and RCCL as backends. An operation that comes with a stream is enqueued on it and is, for
 /// the core, over; one that comes without goes to a stream of the communicator's own, with an event
 /// behind it. The library orders the work of a communicator on the device as it was called,
-/// whatever the streams, so both kinds may be mixed. The communicator of a split gets a unique id of
-/// its own, over its own out-of-band channel: ncclCommSplit wants all ranks of the parent, also those
-/// that get nothing, and nothing in flight there.
+/// whatever the streams, so both kinds may be mixed. The communicator of a split gets a unique id
+/// of its own, over its own out-of-band channel: ncclCommSplit wants all ranks of the parent, also
+/// those that get nothing, and nothing in flight there.
 #include "communicator.hpp"
 
 #include <chrono>

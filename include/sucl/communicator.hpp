@@ -119,13 +119,13 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// pointer that this communicator has not allocated.
   void deallocate(void* memory);
 
-  /// Has ranks reach `count` elements of this rank's own memory of the device, so that collectives on
-  /// it move data straight to where it belongs, as on memory of allocate(): worth while for large
-  /// messages on memory that is used again and again. For device allocations of USM of which SuCL's
-  /// own kernels carry collectives (docs/gpu.md); true if they do so from now on, on every rank, else
-  /// false, and everything works as before. Each rank names memory of its own, of any size; one that
-  /// has none passes nullptr and 0, and then it is false. Every rank calls it, in the same order as
-  /// collectives; blocks.
+  /// Has ranks reach `count` elements of this rank's own memory of the device, so that collectives
+  /// on it move data straight to where it belongs, as on memory of allocate(): worth while for
+  /// large messages on memory that is used again and again. For device allocations of USM of which
+  /// SuCL's own kernels carry collectives (docs/gpu.md); true if they do so from now on, on every
+  /// rank, else false, and everything works as before. Each rank names memory of its own, of any
+  /// size; one that has none passes nullptr and 0, and then it is false. Every rank calls it, in
+  /// the same order as collectives; blocks.
   template <class T>
   bool register_memory(T* memory, std::size_t count) {
     return register_bytes(memory, count * sizeof(T));
@@ -136,8 +136,8 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
 
   /// Goes by the text of a tuning table, as `sucl tune` writes them, from now on, in place of the
   /// one that the configuration names; empty: by what SuCL chooses itself. Rules and the threshold
-  /// of the configuration go before it. Every rank calls it with the same text, in the same order as
-  /// collectives; waits for what was issued before. Throws errc::configuration where the text is
+  /// of the configuration go before it. Every rank calls it with the same text, in the same order
+  /// as collectives; waits for what was issued before. Throws errc::configuration where the text is
   /// wrong, with line and column, and errc::mismatch on the other ranks; then nothing changes.
   void use_tuning(const std::string& toml);
 

@@ -91,7 +91,8 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   m_pinned = std::make_unique<pinned_memory>(m_copies);
   m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());
   if (has_kernels_for(d)) m_packed = std::make_unique<packed_memory>(queue);
-  m_asks_driver = !m_self.device_memory_on_host && backend_name(d).find("cuda") != std::string::npos;
+  m_asks_driver =
+      !m_self.device_memory_on_host && backend_name(d).find("cuda") != std::string::npos;
 #ifdef SYCL_IMPLEMENTATION_ACPP
   m_gates = glue::gates::of(queue);
 #endif

@@ -15,9 +15,9 @@ namespace sucl::glue {
 
 /// The buffers of an operation, where they lie on the device, whole and up to date, and nothing but
 /// earlier commands of the same in-order queue still uses them. Then the operation needs no
-/// accessors: it takes addresses, and comes behind those commands by itself. With AdaptiveCpp, whose
-/// commands with accessors go through two other threads, that is several times faster. There is
-/// none with other implementations.
+/// accessors: it takes addresses, and comes behind those commands by itself. With AdaptiveCpp,
+/// whose commands with accessors go through two other threads, that is several times faster. There
+/// is none with other implementations.
 class resident_buffers {
  public:
   /// Null where a command with accessors is needed. Buffers with gaps are not for this.

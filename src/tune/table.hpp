@@ -35,8 +35,8 @@ struct table_row {
   std::string backend;
   plan::recipe how;         ///< of backend "plan"; without an algorithm SuCL chooses
   std::uint64_t slice = 0;  ///< bytes that one run of the plan takes; 0: SuCL chooses
-  std::string way;          ///< of backend "kernels": one of kernels::way_names; empty: SuCL chooses
-  double seconds = 0;       ///< for a message of `at` bytes; 0: not known
+  std::string way;     ///< of backend "kernels": one of kernels::way_names; empty: SuCL chooses
+  double seconds = 0;  ///< for a message of `at` bytes; 0: not known
   std::uint64_t at = 0;
   bool verified = false;  ///< the plan was proved right at this size
   std::string origin;     ///< as in "file tuned.toml:12:1"
@@ -45,7 +45,8 @@ struct table_row {
   friend bool operator==(const table_row& a, const table_row& b) {
     return a.what == b.what && a.form == b.form && a.memory == b.memory && a.ranks == b.ranks &&
            a.nodes == b.nodes && a.bytes == b.bytes && a.backend == b.backend && a.how == b.how &&
-           a.slice == b.slice && a.way == b.way && a.seconds == b.seconds && a.at == b.at && a.verified == b.verified;
+           a.slice == b.slice && a.way == b.way && a.seconds == b.seconds && a.at == b.at &&
+           a.verified == b.verified;
   }
 };
 
@@ -54,7 +55,7 @@ struct table_machine {
   std::string name;       ///< host, or the description that was simulated
   std::string processor;  ///< as the system calls it; empty: simulated
   int cores = 0;
-  std::string mpi;  ///< the MPI library, without its version; empty: none was measured
+  std::string mpi;     ///< the MPI library, without its version; empty: none was measured
   std::string device;  ///< whose memory was measured; empty: the host's
 
   friend bool operator==(const table_machine&, const table_machine&) = default;

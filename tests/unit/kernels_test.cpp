@@ -129,8 +129,8 @@ TEST_P(kernels_with, go_the_ways_of_a_table) {
       const bool possible = way < 2 || (way == 2 && size > 1) || (way == 3 && size > 2) ||
                             (way == 4 && how == reach::all);
       if (size > 1)
-        EXPECT_EQ(j.comm().describe(o).find(table.rows[0].way + ", tuning table (file t.toml:1:1)") !=
-                      std::string::npos,
+        EXPECT_EQ(j.comm().describe(o).find(
+                      table.rows[0].way + ", tuning table (file t.toml:1:1)") != std::string::npos,
                   possible)
             << j.comm().describe(o);
       for (std::uint64_t seed = 1; seed <= 25; ++seed)

@@ -217,7 +217,8 @@ bool lane_memory::attach(void* memory, std::uint64_t bytes, std::uint64_t sequen
   return add(std::move(piece), sequence, false);
 }
 
-// Keeps it, on every rank, if all are reached, or in any case: pieces have the same numbers everywhere.
+// Keeps it, on every rank, if all are reached, or in any case: pieces have the same numbers
+// everywhere.
 bool lane_memory::add(mapped_piece piece, std::uint64_t sequence, bool keeps) {
   char complete = 1;
   for (const void* peer : piece.peers) complete = complete && peer;

@@ -1,0 +1,38 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the tests of order on devices share.
+#pragma once
+
+#include <sucl/sucl.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+
+namespace sucl::order {
+
+using std::size_t;
+
+inline constexpr size_t n = 5000;
+
+struct job {
+  sycl::queue queue;     // out of order
+  sycl::queue in_order;  // of the same device
+  communicator world, in_order_world, other, coarse_world;
+  bool gpu = false;
+};
+extern job* g_job;
+
+struct device : ::testing::Test {
+  job& j = *g_job;
+  const int rank = j.world.rank();
+  const int size = j.world.size();
+  int sum() const { return size * (size + 1) / 2; }
+  void SetUp() override {
+    if (!j.gpu) GTEST_SKIP() << "there is no GPU";
+  }
+};
+
+}  // namespace sucl::order
