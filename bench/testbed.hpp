@@ -30,7 +30,8 @@ struct implementation {
   std::function<void()> finish;
   /// Of the stream that start() puts all of the work on, if it does.
   device_clock* clock = nullptr;
-  std::function<void()> choose;  ///< called before its turns, on every rank; null: nothing is to do
+  /// Called before its turns, on every rank; null: nothing is to do.
+  std::function<void()> choose = nullptr;
 };
 
 /// Memory, and what works on it. Both are used by all implementations, so that they are measured on
