@@ -32,7 +32,7 @@ struct tried {
   double predicted = 0;     ///< seconds, by the simulator; 0: not simulated
   double seconds = 0;       ///< the median of the slowest rank
   int samples = 0;
-  std::string way;  ///< of kernels
+  std::string way = {};  ///< of kernels
 };
 
 /// One collective, memory, form and size, and all that was tried, the fastest first.
