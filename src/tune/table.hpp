@@ -55,8 +55,8 @@ struct table_machine {
   std::string name;       ///< host, or the description that was simulated
   std::string processor;  ///< as the system calls it; empty: simulated
   int cores = 0;
-  std::string mpi;     ///< the MPI library, without its version; empty: none was measured
-  std::string device;  ///< whose memory was measured; empty: the host's
+  std::string mpi;          ///< the MPI library, without its version; empty: none was measured
+  std::string device = {};  ///< whose memory was measured; empty: the host's
 
   friend bool operator==(const table_machine&, const table_machine&) = default;
 };
