@@ -64,11 +64,11 @@ TEST(contest, goes_on_as_before_where_a_rank_has_no_times_yet) {
 
 // Scratch lies in the right cache once it has been round.
 TEST(contest, lets_scratch_go_round_before_it_times) {
-  constexpr int round = 40, staged = round + contest::trials;
+  constexpr int round = 40, cold = contest::cold, staged = round + turn - cold;
   std::vector<contest> ranks(1, contest(false, round));
   for (int i = 0; i < 2048; ++i) {
     const bool read = ranks[0].next({1000, 2000});
-    const bool tries = i < staged ? i >= round : i < staged + turn && i >= staged + contest::cold;
+    const bool tries = i < staged ? i >= round : i < staged + turn && i >= staged + cold;
     EXPECT_EQ(ranks[0].tries(), tries) << i;
     EXPECT_EQ(read, i >= staged && i < staged + turn) << i;
   }
