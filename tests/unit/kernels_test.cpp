@@ -128,14 +128,17 @@ TEST_P(kernels_with, go_the_ways_of_a_table) {
       auto o = operation(kind::allreduce, type::fp32, 16, op::sum);
       const bool possible = way < 2 || (way == 2 && size > 1) || (way == 3 && size > 2) ||
                             (way == 4 && how == reach::all);
-      if (size > 1)
+      if (size > 1) {
         EXPECT_EQ(j.comm().describe(o).find(
                       table.rows[0].way + ", tuning table (file t.toml:1:1)") != std::string::npos,
                   possible)
             << j.comm().describe(o);
+      }
       for (std::uint64_t seed = 1; seed <= 25; ++seed)
         compare(j, seed + 9000u * static_cast<unsigned>(size), nullptr, 0);
-      if (size > 1 && possible) EXPECT_GT(j.device.used[way], 0) << table.rows[0].way;
+      if (size > 1 && possible) {
+        EXPECT_GT(j.device.used[way], 0) << table.rows[0].way;
+      }
       j.comm().retune(nullptr);
       EXPECT_EQ(j.comm().describe(o).find("tuning table"), std::string::npos);
     });
