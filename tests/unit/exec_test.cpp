@@ -511,6 +511,10 @@ core::channel counting_channel(const backends& b, const sucl_comm_info& info, su
   return reading_channel(b, info, table, false, nullptr);
 }
 constexpr int turn = core::contest::cold + core::contest::trials;
+// Staged operations before the first that is read.
+int staged(std::uint64_t bytes) {
+  return static_cast<int>(core::contests::round_of(bytes) + core::contest::trials);
+}
 
 // Both ways are tried before the faster one is taken, and all are right.
 TEST(exec_reads, are_tried_after_staging) {
@@ -518,9 +522,10 @@ TEST(exec_reads, are_tried_after_staging) {
     sucl_backend table;
     const core::channel plan = counting_channel(b, info, table);
     std::vector<std::int32_t> in(10000), out(2 * in.size());
-    for (int round = 0; round < 4 * turn; ++round) {
-      EXPECT_TRUE(round != turn || reads_so_far == 0) << "too early";
-      EXPECT_TRUE(round != 2 * turn || reads_so_far >= turn) << reads_so_far;
+    const int first = staged(in.size() * sizeof in[0]);
+    for (int round = 0; round < first + 3 * turn; ++round) {
+      EXPECT_TRUE(round != first || reads_so_far == 0) << "too early";
+      EXPECT_TRUE(round != first + turn || reads_so_far >= turn) << reads_so_far;
       std::iota(in.begin(), in.end(), 100000 * info.rank + round);
       auto o = operation(kind::allgather, type::int32, in.size(), op::none);
       o.send = in.data();
@@ -544,10 +549,11 @@ TEST(exec_reads, are_tried_for_blocks_of_their_own_lengths) {
     const auto length = [](int from, int to, std::size_t longest) {
       return longest == 1 ? 1 : longest - static_cast<std::size_t>(from + 2 * to);
     };
-    for (int round = 0; round < 12 * turn; ++round) {
+    const int sooner = 3 * staged(120000), later = 3 * (staged(40000) + turn);
+    for (int round = 0; round < later + 6 * turn; ++round) {
       const std::size_t longest = std::array<std::size_t, 3>{10000, 30000, 1}[round % 3u];
-      EXPECT_TRUE(round != 3 * turn || reads_so_far == 0) << "too early";
-      EXPECT_TRUE(round != 6 * turn || reads_so_far >= 2 * turn) << reads_so_far;
+      EXPECT_TRUE(round != sooner || reads_so_far == 0) << "too early";
+      EXPECT_TRUE(round != later || reads_so_far >= 2 * turn) << reads_so_far;
       std::vector<std::int32_t> in, expected;
       std::vector<std::uint64_t> send_counts, send_displs, recv_counts, recv_displs;
       for (int peer = 0; peer < 2; ++peer) {

@@ -122,10 +122,14 @@ struct ballot {
 class contests {
  public:
   contests() {
-    constexpr std::uint64_t scratch = 4 << 20, most = 128;
     for (auto& of_kind : m_all)
       for (std::size_t size = 0; size < sizes; ++size)
-        of_kind[size] = contest(size >= long_from, std::min(scratch >> size, most));
+        of_kind[size] = contest(size >= long_from, round_of(std::uint64_t{1} << size >> 1));
+  }
+  /// Staged operations of so many bytes until scratch is where it was before.
+  static std::uint64_t round_of(std::uint64_t bytes) {
+    constexpr std::uint64_t scratch = 4 << 20, most = 128;
+    return std::min(scratch >> std::bit_width(bytes), most);
   }
   contest& of(std::int32_t kind, std::uint64_t bytes) { return at(number_of(kind, bytes)); }
 
