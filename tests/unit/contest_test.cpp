@@ -74,6 +74,32 @@ TEST(contest, lets_scratch_go_round_before_it_times) {
   }
 }
 
+// Once all have agreed that reading is slower nothing needs to be told until it is tried again.
+TEST(contest, is_lost_until_the_next_trials) {
+  contest c;
+  for (int i = 0; i < 2 * turn; ++i) {
+    EXPECT_FALSE(c.is_lost()) << i;
+    c.next({vote::none, vote::none});
+  }
+  EXPECT_FALSE(c.is_lost()) << "nobody has told";
+  EXPECT_FALSE(c.next({1000, vote::none}));
+  EXPECT_FALSE(c.is_lost()) << "not all have told";
+  EXPECT_FALSE(c.next({1000, 2000}));
+  for (int i = 2 * turn + 2; i < period; ++i) {
+    EXPECT_TRUE(c.is_lost()) << i;
+    EXPECT_FALSE(c.next());
+  }
+  EXPECT_FALSE(c.is_lost()) << "it is tried again";
+}
+
+TEST(contest, is_not_won_by_little) {
+  contest c;
+  for (int i = 0; i < 2 * turn; ++i) c.next({vote::none, vote::none});
+  EXPECT_FALSE(c.next({1000, 900})) << "telling each other costs, too";
+  EXPECT_TRUE(c.next({1000, 800}));
+  EXPECT_FALSE(c.is_lost());
+}
+
 // An interrupted trial, or one that was lucky, does not decide.
 TEST(contest, goes_by_the_median) {
   contest c;

@@ -282,4 +282,24 @@ bool carries(const core::channel& c, const draw& d) {
   return answer.supported;
 }
 
+tune::table table_of(const char* recipe, tune::memory_kind memory) {
+  tune::table t;
+  for (int k = SUCL_KIND_BARRIER + 1; k <= SUCL_KIND_EXSCAN; ++k) {
+    const plan::recipe how = plan::recipe_from_text(recipe);
+    const auto list = plan::algorithms_for(static_cast<kind>(k));
+    if (std::none_of(list.begin(), list.end(),
+                     [&](const auto* a) { return how.algorithm == a->name; }))
+      continue;
+    tune::table_row row;
+    row.what = static_cast<kind>(k);
+    row.memory = memory;
+    row.backend = "plan";
+    row.how = how;
+    row.slice = 16 << 10;
+    row.origin = "a test";
+    t.rows.push_back(row);
+  }
+  return t;
+}
+
 }  // namespace sucl::testing

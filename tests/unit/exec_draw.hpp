@@ -85,4 +85,7 @@ void for_ranks(int size, const rank_body& body,
 /// Whether a channel carries it as it is.
 bool carries(const core::channel& c, const draw& d);
 
+/// A table that has a recipe for everything that it is defined for, in small slices.
+tune::table table_of(const char* recipe, tune::memory_kind memory);
+
 }  // namespace sucl::testing

@@ -54,12 +54,17 @@ class contest {
     m_tries = round < staged ? round >= m_staged_first : round < both && round - staged >= m_cold;
     if (round < both) return round >= staged;
     if (m_agreed.staged != vote::none && m_agreed.read != vote::none)
-      m_reads = m_agreed.read < m_agreed.staged;
+      m_reads = m_agreed.read < m_agreed.staged - m_agreed.staged / 8;
     return m_reads;
   }
   bool next(const vote& slowest) {
     agree(slowest);
     return next();
+  }
+  /// Whether reading has lost: the next operation is staged whatever the ranks would tell.
+  bool is_lost() const {
+    return (m_rounds % period) > m_staged_first + m_cold + 2 * m_trials && !m_reads &&
+           m_agreed.staged != vote::none && m_agreed.read != vote::none;
   }
   /// Whether that one is to be timed.
   bool tries() const { return m_tries; }

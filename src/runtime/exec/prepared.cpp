@@ -17,8 +17,11 @@ using action = step::action;
 
 std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
   const sucl_operation o = simplest(asked);
-  if (o.kind == compiled_plan_kind || may_be_mapped(o) || may_be_read(o)) return nullptr;
+  if (o.kind == compiled_plan_kind || may_be_mapped(o)) return nullptr;
+  contest* const rival = rival_of(o);
+  if (!rival && may_be_read(o)) return nullptr;
   auto made = std::make_shared<prepared_run>();
+  made->rival = rival;
   made->what = std::make_shared<execution>();
   execution& e = *made->what;
   e.what = o;
@@ -34,7 +37,8 @@ std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
   const program& code = e.how->of(0);
   if (e.how->slices != 1 || code.channels.size() != 1 || code.posts) return nullptr;
   if (reduces(static_cast<kind>(o.kind))) made->fold = find_fold(o.type, o.op);
-  made->places = m_memory.places(code.scratch_bytes);
+  made->ring = m_memory.ring_of(code.scratch_bytes);
+  made->places = m_memory.places(made->ring);
   for (std::uint32_t place = 0; place < made->places; ++place) bind(e, place, *made);
   made->length = made->steps.size() / made->places;
   set_memory(e);  // in place of its notes
@@ -64,12 +68,10 @@ void join(bound_step& before, bound_step& signal, std::uint64_t scratch_bytes) {
 
 // Adds the steps of the runs of a place, one for each of the program.
 void runner::bind(execution& e, std::uint32_t place, prepared_run& p) const {
-  const std::uint32_t slot = m_memory.slot_of(place);
   run r;
   r.owner = &e;
   r.code = &e.how->of(0);
-  r.slot = slot;
-  r.scratch = m_memory.scratch(place, r.code->scratch_bytes);
+  r.scratch = m_memory.scratch(p.ring, place);
   for (const step& s : r.code->channels[0]) {
     bound_step b;
     b.what = s.what;
@@ -78,7 +80,7 @@ void runner::bind(execution& e, std::uint32_t place, prepared_run& p) const {
     b.first = p.sources.size();
     if (s.what == action::signal || s.what == action::wait) {
       const bool signals = s.what == action::signal;
-      b.word = m_memory.place(slot, signals ? m_rank : s.peer, signals ? 0 : s.channel);
+      b.word = m_memory.place(0, signals ? m_rank : s.peer, signals ? 0 : s.channel);
       if (signals && !p.steps.empty()) join(p.steps.back(), b, r.code->scratch_bytes);
     } else {
       const bool copies = s.what == action::copy;
@@ -94,15 +96,17 @@ void runner::bind(execution& e, std::uint32_t place, prepared_run& p) const {
   }
 }
 
-inline void runner::raise(const bound_step& s, const void* const* from, std::uint64_t value) {
-  if (s.size == 0) return shared_memory::word(*s.word).store(value, std::memory_order_release);
+inline void runner::raise(std::uint64_t* word, const bound_step& s, const void* const* from,
+                          std::uint64_t value) {
+  if (s.size == 0) return shared_memory::word(*word).store(value, std::memory_order_release);
   std::uint64_t data = 0;
   move_bytes(&data, from[0], s.size);
-  store_pair(s.word, value, data);
+  store_pair(word, value, data);
 }
 
-// One step; false if it waits for a peer that is not near.
-inline bool runner::take(const prepared_run& p, const bound_step& s, std::uint64_t number) {
+// One step; false if it waits for a peer that is not near. `slot`: words before those of its slot.
+inline bool runner::take(const prepared_run& p, const bound_step& s, std::uint64_t number,
+                         std::uint64_t slot) {
   const void* const* from = p.sources.data() + s.first;
   switch (s.what) {
     case action::copy:
@@ -112,9 +116,9 @@ inline bool runner::take(const prepared_run& p, const bound_step& s, std::uint64
         move_bytes(s.to, from[0], s.size);
       return true;
     case action::fold: p.fold(s.to, from, s.sources, s.size, m_size); return true;
-    case action::signal: raise(s, from, value_of(number, s.value)); return true;
+    case action::signal: raise(s.word + slot, s, from, value_of(number, s.value)); return true;
     default:
-      if (!look(shared_memory::word(*s.word), value_of(number, s.value),
+      if (!look(shared_memory::word(s.word[slot]), value_of(number, s.value),
                 m_looks < eager_looks ? m_looks : eager_looks))
         return false;
       note_alive(s.peer, number);
@@ -127,16 +131,20 @@ bool runner::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
   if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
     return false;
+  if (p.rival && !p.rival->is_lost()) return false;
   const bool tells = p.what->announcing == execution::notice::counts;
   if (tells) write_letters(*p.what);
-  const bound_step* const begin = p.steps.data() + (number & (p.places - 1)) * p.length;
+  const bound_step* const begin = p.steps.data() + place_of(p.ring, number) * p.length;
   const bound_step* s = begin;
-  while (s != begin + p.length && take(p, *s, number)) ++s;
+  const std::uint64_t slot = m_memory.slot_of(number) * m_memory.words_of_slot();
+  while (s != begin + p.length && take(p, *s, number, slot)) ++s;
   m_ahead = static_cast<std::uint32_t>(s - begin);
   m_prepared = &p;
   if (m_ahead < p.length || (tells && !is_all_told(*p.what))) return false;
   m_ahead = 0;
   m_begun = number;
+  ++m_uses[p.ring];
+  if (p.rival) p.rival->next();
   note_retired();
   return true;
 }

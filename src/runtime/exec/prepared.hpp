@@ -15,6 +15,7 @@
 
 namespace sucl::core {
 
+class contest;
 struct execution;
 
 /// A step whose memory is known.
@@ -26,7 +27,7 @@ struct bound_step {
   std::uint64_t value = 0;  ///< of a signal or a wait, beside the run's number
   std::uint64_t size = 0;   ///< bytes of a copy, or that a signal takes along; elements of a fold
   std::byte* to = nullptr;
-  std::uint64_t* word = nullptr;  ///< of a signal or a wait
+  std::uint64_t* word = nullptr;  ///< of a signal or a wait, in the first slot
   std::size_t first = 0;          ///< of prepared_run::sources
 };
 
@@ -37,7 +38,8 @@ struct prepared_run {
   /// Keeps the notes of operations that only begin with telling each other their counts.
   std::shared_ptr<execution> what;
   fold_function fold = nullptr;
-  std::uint32_t places = 1;       ///< a multiple of the slots
+  contest* rival = nullptr;  ///< only while its last result says that this is faster than reading
+  std::uint32_t ring = 0, places = 1;
   std::size_t length = 0;         ///< steps of a place
   std::vector<bound_step> steps;  ///< of all places, one after the other
   std::vector<const void*> sources;

@@ -98,7 +98,7 @@ execution* runner::start(const sucl_operation& asked) {
     if (maps || may_be_read(o)) r->announcing = execution::notice::memory;
   }
   set_memory(*r);
-  if (r->announcing != execution::notice::none) announce(*r);
+  if (r->announcing == execution::notice::counts) announce(*r);
   m_free.pop_back();
   r->started = r->finished = 0;
   if (!r->done()) m_queue.push_back(r);
@@ -184,6 +184,7 @@ bool runner::begin_next() {
   execution* owner = m_queue[m_head];
   if (!may_begin(number, owner->own)) return false;
   if (owner->started == owner->how->slices) return false;  // its announcement is under way
+  if (owner->announcing == execution::notice::memory) announce_or_stage(*owner);
   run& r = m_runs[number % window];
   r.owner = owner;
   r.code = &owner->how->of(owner->started);
@@ -191,7 +192,11 @@ bool runner::begin_next() {
   r.shift = owner->started * owner->how->slice_bytes;
   r.slot = m_memory.slot_of(number);
   const bool own_scratch = owner->own && owner->own->region.handle;
-  r.scratch = own_scratch ? nullptr : m_memory.scratch(number, r.code->scratch_bytes);
+  if (!own_scratch) {
+    const std::uint32_t ring = m_memory.ring_of(r.code->scratch_bytes);
+    r.scratch = m_memory.scratch(ring, place_of(ring, number));
+    ++m_uses[ring];
+  }
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
   r.at[0] = std::exchange(m_ahead, 0);

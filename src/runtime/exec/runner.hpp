@@ -142,6 +142,7 @@ class runner {
   sucl_operation simplest(const sucl_operation& o) const;
   void set_memory(execution& e);
   void start_compiled(execution& e);
+  void announce_or_stage(execution& e);
   void announce(execution& e);
   void go_on(int looks);
   bool begin_next();
@@ -156,6 +157,7 @@ class runner {
   void decide_reach(execution& e);
   bool any_in_place(const execution& e) const;
   contest& contest_of(const sucl_operation& o);
+  contest* rival_of(const sucl_operation& o);
   bool is_read(execution& e);
   void take_addresses(execution& e) const;
   void read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
@@ -167,10 +169,16 @@ class runner {
     return (!own && number <= m_sure) || find_out(number, own);
   }
   bool find_out(std::uint64_t number, const compiled_code* own);
+  // Of the scratch of the next run in a ring, which would be run `number`.
+  std::uint32_t place_of(std::uint32_t ring, std::uint64_t number) const {
+    if (ring == 0) return m_memory.slot_of(number);
+    return static_cast<std::uint32_t>(m_uses[ring]) & (m_memory.places(ring) - 1);
+  }
   void bind(execution& e, std::uint32_t place, prepared_run& p) const;
   bool is_all_told(execution& e);
-  static void raise(const bound_step& s, const void* const* from, std::uint64_t value);
-  bool take(const prepared_run& p, const bound_step& s, std::uint64_t number);
+  static void raise(std::uint64_t* word, const bound_step& s, const void* const* from,
+                    std::uint64_t value);
+  bool take(const prepared_run& p, const bound_step& s, std::uint64_t number, std::uint64_t slot);
   bool advance(run& r, int looks);
   bool advance_channel(run& r, std::uint32_t channel, int looks);
   bool wait(run& r, const step& s, int looks);
@@ -180,6 +188,9 @@ class runner {
   std::byte* address(const run& r, const operand& o) const;
   std::uint64_t length(const run& r, const operand& o) const;
   static bool keeps_block(const execution& e, const step& s);
+  bool is_own_output(const step& s) const {
+    return s.to.where == plan::space::recv && s.to.rank == m_rank;
+  }
   void copy(const run& r, const step& s);
   void fold(const run& r, const step& s) const;
   void retire();
@@ -232,7 +243,8 @@ class runner {
   std::array<run, window> m_runs{};
   std::uint64_t m_begun = 0;    ///< number of the last run that has begun
   std::uint64_t m_retired = 0;  ///< and of the last one that is over, with all before it
-  std::uint32_t m_ahead = 0;    ///< steps that run_at_once() has taken of the next run
+  std::array<std::uint64_t, shared_memory::most_rings> m_uses{};  ///< of each ring, by runs
+  std::uint32_t m_ahead = 0;                 ///< steps that run_at_once() has taken of the next run
   const prepared_run* m_prepared = nullptr;  ///< whose they are
   std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
   std::uint64_t m_sure = 0;                  ///< runs up to this number may begin

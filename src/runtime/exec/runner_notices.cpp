@@ -55,6 +55,15 @@ bool gives(const sucl_operation& o, int rank) {
 
 }  // namespace
 
+// What comes before an operation is decided on every rank, as it is its turn. So all know alike
+// whether anything has to be told before it.
+void runner::announce_or_stage(execution& e) {
+  contest* const rival = may_be_mapped(e.what) ? nullptr : rival_of(e.what);
+  if (!rival || !rival->is_lost()) return announce(e);
+  rival->next();
+  e.announcing = execution::notice::none;
+}
+
 // The ranks gather their notes by a plan like any other.
 void runner::announce(execution& e) {
   const auto p = static_cast<std::size_t>(m_size);
@@ -100,6 +109,11 @@ void runner::decide_reach(execution& e) {
     if (e.reading) return take_addresses(e);
   }
   e.how = &m_shapes.of(e.what, reach::staged);
+}
+
+// The contest that decides whether an operation is read; null: it is not contested.
+contest* runner::rival_of(const sucl_operation& o) {
+  return may_be_read(o) && m_shapes.of(o, reach::read).contested ? &contest_of(o) : nullptr;
 }
 
 contest& runner::contest_of(const sucl_operation& o) {

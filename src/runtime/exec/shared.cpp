@@ -31,11 +31,12 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
   // The words are looked at before anything is written: their pages had better be there.
   std::memset(m_parts[static_cast<std::size_t>(where.rank)], 0,
               head_bytes + m_how.slots * words_bytes);
+  m_rings.push_back({0, m_how.slots, true, {}});
   for (std::uint32_t s = 0; s < m_how.slots; ++s) {
     for (std::byte* part : m_parts) {
       const auto in_part = [&](std::uint64_t offset) { return part ? part + offset : nullptr; };
       m_words.push_back(in_part(head_bytes + s * words_bytes));
-      m_inline.push_back(in_part(head_bytes + s * words_bytes + sizeof(std::uint64_t)));
+      m_rings[0].memory.push_back(in_part(head_bytes + s * words_bytes + sizeof(std::uint64_t)));
     }
   }
   std::uint64_t begin = head_bytes + m_how.slots * words_bytes;

@@ -29,9 +29,10 @@ struct sharing {
 /// 0 is followed by bytes on the same and the next cache lines: the scratch of runs that need no
 /// more, so that a small message and its flag arrive together.
 ///
-/// Other runs have scratch in a ring for runs of their size. A ring has many more places than there
-/// are slots: what is written then lies in no processor's own cache any more but in the one that
-/// they share, where it is taken over and read in half of the time.
+/// Other runs have scratch in a ring for runs of their size, whose places they have in turns. A
+/// ring has many more of them than there are slots: what is written then lies in no processor's own
+/// cache any more but in the one that they share, where it is taken over and read in half of the
+/// time.
 class shared_memory {
  public:
   static constexpr std::uint64_t line = 64;
@@ -71,16 +72,23 @@ class shared_memory {
   word trouble(std::int32_t rank) const {
     return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)] + line));
   }
-  /// The places that runs with so much scratch have in turns, a power of two.
-  std::uint32_t places(std::uint64_t scratch_bytes) const {
-    return scratch_bytes <= inline_bytes ? m_how.slots : ring_of(scratch_bytes).places;
+  /// From a word to that of the next slot, in words.
+  static constexpr std::uint64_t words_of_slot() { return words_bytes / sizeof(std::uint64_t); }
+
+  /// Most rings that there may be.
+  static constexpr std::size_t most_rings = 32;
+  /// The ring of runs with so much scratch. Ring 0 is beside the words: its places are the slots.
+  static std::uint32_t ring_of(std::uint64_t scratch_bytes) {
+    if (scratch_bytes <= inline_bytes) return 0;
+    return 1 + static_cast<std::uint32_t>(std::bit_width((scratch_bytes - 1) / least_stride));
   }
-  /// The scratch of all ranks in a run, by rank.
-  std::byte* const* scratch(std::uint64_t run, std::uint64_t scratch_bytes) const {
-    if (scratch_bytes <= inline_bytes) return m_inline.data() + slot_of(run) * m_size;
-    const ring& r = ring_of(scratch_bytes);
+  /// Its places, a power of two and no fewer than the slots.
+  std::uint32_t places(std::uint32_t ring) const { return m_rings[ring].places; }
+  /// The scratch of all ranks at a place, by rank.
+  std::byte* const* scratch(std::uint32_t ring, std::uint32_t place) const {
+    const auto& r = m_rings[ring];
     if (!r.touched) touch(r);
-    return r.memory.data() + (run & (r.places - 1)) * m_size;
+    return r.memory.data() + place * m_size;
   }
 
   /// The places of runs that have `stride` bytes of scratch each.
@@ -103,10 +111,6 @@ class shared_memory {
   };
   static constexpr std::uint64_t least_stride = 4096;
   static void touch(const ring& r) noexcept;
-  const ring& ring_of(std::uint64_t scratch_bytes) const {
-    const std::uint64_t units = (scratch_bytes - 1) / least_stride;
-    return m_rings[static_cast<std::size_t>(std::bit_width(units))];
-  }
   static constexpr std::uint64_t first_bytes = 512;   ///< word of channel 0 and inline scratch
   static constexpr std::uint64_t words_bytes = 2048;  ///< all words of a slot
   static constexpr std::uint64_t head_bytes = 4096;
@@ -117,9 +121,8 @@ class shared_memory {
   bool m_complete = true;
   sucl_region m_region{};
   std::vector<std::byte*> m_parts;  // by rank
-  std::vector<std::byte*> m_words;  // by slot and rank, as is the next one
-  std::vector<std::byte*> m_inline;
-  std::vector<ring> m_rings;  // of 4 KiB, 8 KiB and so on to slot_bytes
+  std::vector<std::byte*> m_words;  // by slot and rank
+  std::vector<ring> m_rings;        // beside the words; of 4 KiB, 8 KiB and so on to slot_bytes
 };
 
 }  // namespace sucl::core
