@@ -19,10 +19,6 @@ using action = step::action;
 // Looks at what is not there before the processor is given away, some ten nanoseconds each: some
 // microseconds where there is a processor for each rank, none to speak of where the peer needs it.
 constexpr int patience = 500, patience_in_a_crowd = 10;
-// What is written leaves the caches before it is read again, so its old lines need not be fetched.
-// Where a processor's share of the last cache is larger this is too early, by little.
-constexpr std::uint64_t least_bytes_past_caches = std::uint64_t{16} << 20;
-
 }  // namespace
 
 runner::runner(const channel& memory, placement where, const sharing& how,
@@ -275,6 +271,9 @@ inline void runner::copy(const run& r, const step& s) {
     read(r, source.rank, to, from, bytes);
   else if (s.publishes)
     m_publisher.copy(to, from, bytes);
+  else if (to != from && q.how->copies_past_caches && bytes >= publisher::least_bytes &&
+           is_own_output(s))
+    copy_past_caches(to, from, bytes);
   else if (to != from)
     move_bytes(to, from, bytes);
 }
@@ -287,9 +286,8 @@ inline void runner::fold(const run& r, const step& s) const {
   const std::uint64_t count = s.bytes / r.owner->element_size;
   for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = address(r, o[i]);
   const execution& q = *r.owner;
-  const bool long_output = s.to.where == plan::space::recv && s.to.rank == m_rank &&
-                           q.how->slices * q.how->slice_bytes >= least_bytes_past_caches;
-  if (long_output && std::find(from, from + s.sources, to) == from + s.sources)
+  if (q.how->folds_past_caches && is_own_output(s) &&
+      std::find(from, from + s.sources, to) == from + s.sources)
     fold_past_caches(q.fold, q.element_size, to, from, s.sources, count, m_size);
   else
     q.fold(to, from, s.sources, count, m_size);

@@ -84,11 +84,11 @@ const std::vector<tuning_row>& default_tuning() {
       all.push_back({k, reach::read, bytes, "read_one_shot", 1 * MiB, {}, ranks, true});
     };
     for (const sucl_kind k : {SUCL_KIND_BROADCAST, SUCL_KIND_SCATTER, SUCL_KIND_GATHER}) {
-      may_read(k, {32 * KiB, 4 * MiB}, two);
+      may_read(k, {32 * KiB, any_size}, two);
       may_read(k, {8 * KiB, 4 * MiB}, more);
     }
     for (const sucl_kind k : {SUCL_KIND_ALLGATHER, SUCL_KIND_ALLGATHERV, SUCL_KIND_ALLTOALL})
-      may_read(k, {16 * KiB, 2 * MiB}, {2, any_size});
+      may_read(k, {16 * KiB, any_size}, {2, any_size});
     return all;
   }();
   return rows;
@@ -305,10 +305,19 @@ shape shape_table::make_by(choice c, const sucl_operation& o) {
   }
   s.there = true;
   s.contested = c.contested;
+  choose_stores(o, s);
   s.recipe = c.algorithm + ", " + std::to_string(s.slices) +
              (s.slices == 1 ? " slice of " : " slices of ") + std::to_string(s.slice_bytes) +
              " bytes";
   return s;
+}
+
+// What leaves the caches before it is read again is written past them: its old lines need not be
+// fetched then. Of what is combined more is still there.
+void shape_table::choose_stores(const sucl_operation& o, shape& s) const {
+  const std::uint64_t bytes = bytes_touched(o, m_size);
+  s.copies_past_caches = bytes >= m_cache_bytes;
+  s.folds_past_caches = bytes / 2 >= m_cache_bytes;
 }
 
 bool shape_table::serves_in_place(const shape& s) const {
@@ -369,6 +378,10 @@ shape shape_table::make_clipped(const sucl_operation& uniform, bool reads, std::
   s.slices = slices;
   s.slice_bytes = slice;
   s.recipe = algorithm + " of blocks of their own lengths";
+  sucl_operation longest = uniform;
+  longest.count = slices * slice;
+  longest.element_size = 1;
+  choose_stores(longest, s);
   if (slices > 0)
     s.code.push_back(program_of({algorithm, uniform.kind, uniform.root, 1, true, reads, {slice}}));
   return s;

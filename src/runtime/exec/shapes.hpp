@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan/algorithms.hpp"
+#include "runtime/exec/caches.hpp"
 #include "runtime/exec/program.hpp"
 #include "tune/table.hpp"
 
@@ -67,8 +68,10 @@ struct shape {
   /// Blocks have lengths of their own, which only some ranks know: steps copy what there is.
   bool clipped = false;
   bool contested = false;  ///< as of a tuning_row
-  std::string recipe;      ///< for people
-  bool there = true;       ///< false: no plan
+  /// The memory of the ranks does not fit into their caches: results go past them.
+  bool copies_past_caches = false, folds_past_caches = false;
+  std::string recipe;  ///< for people
+  bool there = true;   ///< false: no plan
 
   const program& of(std::uint64_t slice) const {
     if (tail && slice + 1 == slices) return *tail;
@@ -84,6 +87,7 @@ class shape_table {
       : m_where(where),
         m_size(where.size),
         m_slot_bytes(slot_bytes),
+        m_cache_bytes(last_cache().share(static_cast<int>(where.neighbours().size()))),
         m_tuning(std::move(tuning)),
         m_several_nodes(where.several_nodes()) {}
 
@@ -196,6 +200,7 @@ class shape_table {
                      std::uint64_t slices);
   shape make_by(choice c, const sucl_operation& o);
   bool serves_in_place(const shape& s) const;
+  void choose_stores(const sucl_operation& o, shape& s) const;
   bool cut_uniform(const sucl_operation& o, const choice& c, shape& s);
   bool cut_counts(const sucl_operation& o, const choice& c, shape& s);
   plan::problem problem_of(const program_key& key) const;
@@ -206,6 +211,7 @@ class shape_table {
   const placement& m_where;
   int m_size;
   std::uint64_t m_slot_bytes;
+  std::uint64_t m_cache_bytes;  ///< of the last cache, that a rank has for itself
   std::vector<tuning_row> m_tuning;
   bool m_reads = false;
   bool m_several_nodes;
