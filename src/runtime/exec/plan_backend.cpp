@@ -118,9 +118,9 @@ channel plan_channel(const channel& memory, placement where, std::string* obstac
   sharing how;
   if (several) how.slot_bytes = std::uint64_t{1} << 20;
   // Ranks that share processors share those' own caches, where little scratch stays. Of many ranks
-  // rings would take much memory, and nothing is known of what they gain.
-  constexpr int most_with_long_rings = 16;
-  how.long_rings = !where.crowded && where.size <= most_with_long_rings;
+  // long rings are more than the shared cache holds, and nothing is known of what they gain.
+  constexpr int most_with_long_ring = 16;
+  how.long_ring = !where.crowded && where.size <= most_with_long_ring;
   auto rows = tuning_of(tuned, where);
   auto made = std::make_unique<runner>(memory, std::move(where), how, std::move(rows));
   if (!made->memory().complete()) {

@@ -37,10 +37,8 @@ std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
   const program& code = e.how->of(0);
   if (e.how->slices != 1 || code.channels.size() != 1 || code.posts) return nullptr;
   if (reduces(static_cast<kind>(o.kind))) made->fold = find_fold(o.type, o.op);
-  made->ring = m_memory.ring_of(code.scratch_bytes);
-  made->places = m_memory.places(made->ring);
-  for (std::uint32_t place = 0; place < made->places; ++place) bind(e, place, *made);
-  made->length = made->steps.size() / made->places;
+  made->scratch = m_memory.need_of(code.scratch_bytes);
+  bind(e, *made);
   set_memory(e);  // in place of its notes
   return made;
 }
@@ -54,24 +52,27 @@ bool runner::is_all_told(execution& e) {
 namespace {
 
 // Has a signal take along what was to be copied beside its word just before.
-void join(bound_step& before, bound_step& signal, std::uint64_t scratch_bytes) {
+void join(bound_step& before, bound_step& signal, const std::byte* beside,
+          std::uint64_t scratch_bytes) {
   constexpr std::uint64_t most = sizeof *signal.word;
-  const bool beside = before.what == action::copy && before.size > 0 &&
-                      before.to == reinterpret_cast<std::byte*>(signal.word + 1);
+  if (before.what != action::copy || before.size == 0 || before.to.at != beside) return;
   const bool fills = before.size == most || (before.size < most && before.size == scratch_bytes);
-  if (!beside || !fills || !stores_pairs()) return;
+  if (!before.to.in_scratch || !fills || !stores_pairs()) return;
   signal.first = before.first;
   signal.size = std::exchange(before.size, 0);
 }
 
 }  // namespace
 
-// Adds the steps of the runs of a place, one for each of the program.
-void runner::bind(execution& e, std::uint32_t place, prepared_run& p) const {
+// Adds the steps of a run, one for each of the program.
+void runner::bind(execution& e, prepared_run& p) const {
   run r;
   r.owner = &e;
   r.code = &e.how->of(0);
-  r.scratch = m_memory.scratch(p.ring, place);
+  r.scratch = m_memory.parts();
+  const auto memory = [&](const operand& o) -> bound_memory {
+    return {address(r, o), o.where == plan::space::scratch ? ~std::uint64_t{0} : 0};
+  };
   for (const step& s : r.code->channels[0]) {
     bound_step b;
     b.what = s.what;
@@ -81,47 +82,64 @@ void runner::bind(execution& e, std::uint32_t place, prepared_run& p) const {
     if (s.what == action::signal || s.what == action::wait) {
       const bool signals = s.what == action::signal;
       b.word = m_memory.place(0, signals ? m_rank : s.peer, signals ? 0 : s.channel);
-      if (signals && !p.steps.empty()) join(p.steps.back(), b, r.code->scratch_bytes);
+      if (signals && p.scratch.ring == 0 && !p.steps.empty())
+        join(p.steps.back(), b, r.scratch[m_rank], r.code->scratch_bytes);
     } else {
       const bool copies = s.what == action::copy;
-      b.to = address(r, s.to);
+      b.to = memory(s.to);
       b.sources = copies ? 1 : s.sources;
       b.size = copies ? s.bytes : s.bytes / e.element_size;
       b.publishes = s.publishes && s.bytes >= publisher::least_bytes;
       for (std::uint32_t i = 0; i < b.sources; ++i)
-        p.sources.push_back(address(r, r.code->sources[s.first + i]));
-      if (copies && (keeps_block(e, s) || b.to == p.sources.back())) b.size = 0;
+        p.sources.push_back(memory(r.code->sources[s.first + i]));
+      const bool stays = b.to.at == p.sources.back().at && !b.to.in_scratch;
+      if (copies && (keeps_block(e, s) || stays)) b.size = 0;
     }
     p.steps.push_back(b);
   }
 }
 
-inline void runner::raise(std::uint64_t* word, const bound_step& s, const void* const* from,
-                          std::uint64_t value) {
+// One run of it.
+struct runner::bound_run {
+  const prepared_run& how;
+  std::uint64_t number, scratch_at;
+  std::uint64_t slot;  ///< words before those of its slot
+
+  const std::byte* source(const bound_step& s, std::uint32_t i = 0) const {
+    return how.sources[s.first + i].in(scratch_at);
+  }
+};
+
+inline void runner::raise(const bound_run& r, const bound_step& s) {
+  std::uint64_t* const word = s.word + r.slot;
+  const std::uint64_t value = value_of(r.number, s.value);
   if (s.size == 0) return shared_memory::word(*word).store(value, std::memory_order_release);
   std::uint64_t data = 0;
-  move_bytes(&data, from[0], s.size);
+  move_bytes(&data, r.source(s), s.size);
   store_pair(word, value, data);
 }
 
-// One step; false if it waits for a peer that is not near. `slot`: words before those of its slot.
-inline bool runner::take(const prepared_run& p, const bound_step& s, std::uint64_t number,
-                         std::uint64_t slot) {
-  const void* const* from = p.sources.data() + s.first;
+// One step; false if it waits for a peer that is not near.
+inline bool runner::take(const bound_run& r, const bound_step& s) {
   switch (s.what) {
     case action::copy:
       if (s.publishes)
-        m_publisher.copy(s.to, from[0], s.size);
+        m_publisher.copy(s.to.in(r.scratch_at), r.source(s), s.size);
       else
-        move_bytes(s.to, from[0], s.size);
+        move_bytes(s.to.in(r.scratch_at), r.source(s), s.size);
       return true;
-    case action::fold: p.fold(s.to, from, s.sources, s.size, m_size); return true;
-    case action::signal: raise(s.word + slot, s, from, value_of(number, s.value)); return true;
+    case action::fold: {
+      const void* from[most_sources];
+      for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = r.source(s, i);
+      r.how.fold(s.to.in(r.scratch_at), from, s.sources, s.size, m_size);
+      return true;
+    }
+    case action::signal: raise(r, s); return true;
     default:
-      if (!look(shared_memory::word(s.word[slot]), value_of(number, s.value),
+      if (!look(shared_memory::word(s.word[r.slot]), value_of(r.number, s.value),
                 m_looks < eager_looks ? m_looks : eager_looks))
         return false;
-      note_alive(s.peer, number);
+      note_alive(s.peer, r.number);
       return true;
   }
 }
@@ -134,16 +152,17 @@ bool runner::run_at_once(const prepared_run& p) {
   if (p.rival && !p.rival->is_lost()) return false;
   const bool tells = p.what->announcing == execution::notice::counts;
   if (tells) write_letters(*p.what);
-  const bound_step* const begin = p.steps.data() + place_of(p.ring, number) * p.length;
-  const bound_step* s = begin;
-  const std::uint64_t slot = m_memory.slot_of(number) * m_memory.words_of_slot();
-  while (s != begin + p.length && take(p, *s, number, slot)) ++s;
-  m_ahead = static_cast<std::uint32_t>(s - begin);
+  const bound_run r{p, number, m_memory.scratch_at(p.scratch, number),
+                    m_memory.slot_of(number) * shared_memory::words_of_slot()};
+  const bound_step* const end = p.steps.data() + p.steps.size();
+  const bound_step* s = p.steps.data();
+  while (s != end && take(r, *s)) ++s;
+  m_ahead = static_cast<std::uint32_t>(s - p.steps.data());
   m_prepared = &p;
-  if (m_ahead < p.length || (tells && !is_all_told(*p.what))) return false;
+  if (s != end || (tells && !is_all_told(*p.what))) return false;
   m_ahead = 0;
   m_begun = number;
-  ++m_uses[p.ring];
+  m_memory.take(p.scratch);
   if (p.rival) p.rival->next();
   note_retired();
   return true;

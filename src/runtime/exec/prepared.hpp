@@ -7,6 +7,7 @@
 
 #include "runtime/exec/fold.hpp"
 #include "runtime/exec/program.hpp"
+#include "runtime/exec/shared.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,14 @@ namespace sucl::core {
 class contest;
 struct execution;
 
+/// Memory that a prepared step works on. Scratch is at another place in each run.
+struct bound_memory {
+  std::byte* at = nullptr;       ///< in scratch: as if that began where the rank's part does
+  std::uint64_t in_scratch = 0;  ///< all bits set: it is
+
+  std::byte* in(std::uint64_t scratch_at) const { return at + (scratch_at & in_scratch); }
+};
+
 /// A step whose memory is known.
 struct bound_step {
   step::action what = step::action::copy;
@@ -26,23 +35,21 @@ struct bound_step {
   std::uint32_t sources = 0;
   std::uint64_t value = 0;  ///< of a signal or a wait, beside the run's number
   std::uint64_t size = 0;   ///< bytes of a copy, or that a signal takes along; elements of a fold
-  std::byte* to = nullptr;
+  bound_memory to;
   std::uint64_t* word = nullptr;  ///< of a signal or a wait, in the first slot
   std::size_t first = 0;          ///< of prepared_run::sources
 };
 
-/// One slice on one channel, on the same memory each time: the steps for every place that its
-/// scratch has in turns. Holds while no tuning table is changed, and no memory made known or
-/// forgotten.
+/// One slice on one channel, on the same memory each time. Holds while no tuning table is changed,
+/// and no memory made known or forgotten.
 struct prepared_run {
   /// Keeps the notes of operations that only begin with telling each other their counts.
   std::shared_ptr<execution> what;
   fold_function fold = nullptr;
   contest* rival = nullptr;  ///< only while its last result says that this is faster than reading
-  std::uint32_t ring = 0, places = 1;
-  std::size_t length = 0;         ///< steps of a place
-  std::vector<bound_step> steps;  ///< of all places, one after the other
-  std::vector<const void*> sources;
+  shared_memory::need scratch;
+  std::vector<bound_step> steps;
+  std::vector<bound_memory> sources;
 };
 
 }  // namespace sucl::core

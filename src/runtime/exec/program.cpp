@@ -255,6 +255,10 @@ class lowering {
   }
 
   void write(const movement& m) {
+    if (m.from.size() > most_sources)
+      base::fail(errc::unsupported,
+                 "a plan that combines " + std::to_string(m.from.size()) + " sources at once",
+                 "Combine at most " + std::to_string(most_sources) + " in one step");
     const bool publishes = !m.folds && m.bytes >= publisher::least_bytes && is_looked_at(m);
     for (std::uint64_t done = 0; done < m.bytes;) {
       std::uint64_t length = m.bytes - done;

@@ -66,6 +66,9 @@ struct blocking {
 /// Most channels that a rank may have.
 inline constexpr std::size_t most_channels = 16;
 
+/// Most sources that a fold may have: one for each rank that plans may have.
+inline constexpr std::size_t most_sources = 64;
+
 /// Tags of the messages of one run: its levels and channels.
 inline constexpr std::uint64_t tags_of_run = 256 * most_channels;
 

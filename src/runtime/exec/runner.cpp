@@ -189,9 +189,10 @@ bool runner::begin_next() {
   r.slot = m_memory.slot_of(number);
   const bool own_scratch = owner->own && owner->own->region.handle;
   if (!own_scratch) {
-    const std::uint32_t ring = m_memory.ring_of(r.code->scratch_bytes);
-    r.scratch = m_memory.scratch(ring, place_of(ring, number));
-    ++m_uses[ring];
+    const shared_memory::need need = m_memory.need_of(r.code->scratch_bytes);
+    r.scratch = m_memory.parts();
+    r.scratch_at = m_memory.scratch_at(need, number);
+    m_memory.take(need);
   }
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
@@ -203,6 +204,7 @@ bool runner::begin_next() {
     const std::size_t copy = owner->own->starts++ % compiled_code::copies;
     owner->own->last_run[copy] = number;
     r.scratch = owner->own->scratch[copy].data();
+    r.scratch_at = 0;
   }
   if (owner->announcing != execution::notice::none) {
     ++owner->started;
@@ -219,7 +221,7 @@ void runner::next_in_queue() {
 }
 
 std::byte* runner::address(const run& r, const operand& o) const {
-  if (o.where == plan::space::scratch) return r.scratch[o.rank] + o.offset;
+  if (o.where == plan::space::scratch) return r.scratch[o.rank] + r.scratch_at + o.offset;
   const execution& q = *r.owner;
   const bool sends = o.where == plan::space::send;
   std::byte* begin = sends ? q.send : q.recv;
@@ -279,8 +281,7 @@ inline void runner::copy(const run& r, const step& s) {
 }
 
 inline void runner::fold(const run& r, const step& s) const {
-  constexpr std::size_t most = 64;
-  const void* from[most];
+  const void* from[most_sources];
   const operand* o = &r.code->sources[s.first];
   std::byte* to = address(r, s.to);
   const std::uint64_t count = s.bytes / r.owner->element_size;

@@ -132,7 +132,8 @@ class runner {
     std::uint64_t number = 0;
     std::uint64_t shift = 0;  ///< bytes from the begin of a block to the slice
     std::uint32_t slot = 0;
-    std::byte* const* scratch = nullptr;
+    std::byte* const* scratch = nullptr;  ///< by rank; it begins `scratch_at` bytes from there
+    std::uint64_t scratch_at = 0;
     std::uint32_t ended = 0;  ///< channels
     std::array<std::uint32_t, most_channels> at{};
     std::array<transfers, most_channels> posted;
@@ -169,16 +170,11 @@ class runner {
     return (!own && number <= m_sure) || find_out(number, own);
   }
   bool find_out(std::uint64_t number, const compiled_code* own);
-  // Of the scratch of the next run in a ring, which would be run `number`.
-  std::uint32_t place_of(std::uint32_t ring, std::uint64_t number) const {
-    if (ring == 0) return m_memory.slot_of(number);
-    return static_cast<std::uint32_t>(m_uses[ring]) & (m_memory.places(ring) - 1);
-  }
-  void bind(execution& e, std::uint32_t place, prepared_run& p) const;
+  void bind(execution& e, prepared_run& p) const;
   bool is_all_told(execution& e);
-  static void raise(std::uint64_t* word, const bound_step& s, const void* const* from,
-                    std::uint64_t value);
-  bool take(const prepared_run& p, const bound_step& s, std::uint64_t number, std::uint64_t slot);
+  struct bound_run;
+  static void raise(const bound_run& r, const bound_step& s);
+  bool take(const bound_run& r, const bound_step& s);
   bool advance(run& r, int looks);
   bool advance_channel(run& r, std::uint32_t channel, int looks);
   bool wait(run& r, const step& s, int looks);
@@ -243,8 +239,7 @@ class runner {
   std::array<run, window> m_runs{};
   std::uint64_t m_begun = 0;    ///< number of the last run that has begun
   std::uint64_t m_retired = 0;  ///< and of the last one that is over, with all before it
-  std::array<std::uint64_t, shared_memory::most_rings> m_uses{};  ///< of each ring, by runs
-  std::uint32_t m_ahead = 0;                 ///< steps that run_at_once() has taken of the next run
+  std::uint32_t m_ahead = 0;    ///< steps that run_at_once() has taken of the next run
   const prepared_run* m_prepared = nullptr;  ///< whose they are
   std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
   std::uint64_t m_sure = 0;                  ///< runs up to this number may begin

@@ -13,12 +13,22 @@
 namespace sucl::core {
 
 shared_memory::shared_memory(const channel& via, const placement& where, const sharing& how)
-    : m_via(via), m_how(how), m_size(static_cast<std::uint32_t>(where.size)) {
+    : m_via(via),
+      m_how(how),
+      m_rank(static_cast<std::uint32_t>(where.rank)),
+      m_size(static_cast<std::uint32_t>(where.size)) {
   static_assert(first_bytes + (most_channels - 1) * line <= words_bytes);
   static_assert(inline_bytes + sizeof(std::uint64_t) == first_bytes);
   std::uint64_t bytes = head_bytes + m_how.slots * words_bytes;
-  for (std::uint64_t stride = least_stride; stride <= m_how.slot_bytes; stride *= 2)
-    bytes += stride * places_of(stride, m_how);
+  const std::uint64_t runs = m_how.slots + 1;
+  const auto add_ring = [&](std::uint64_t length) {
+    m_rings.push_back({bytes, length});
+    bytes += length;
+  };
+  if (m_how.long_ring)
+    add_ring(std::max(long_ring_bytes, runs * m_how.slot_bytes));
+  else
+    for (std::uint64_t most = grain; most <= m_how.slot_bytes; most *= 2) add_ring(runs * most);
   m_region.struct_size = sizeof m_region;
   if (const auto status = via.table->memory_create(via.comm, bytes, &m_region))
     throw_last(status, via.table->name, "communicator creation", where.rank);
@@ -31,32 +41,20 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
   // The words are looked at before anything is written: their pages had better be there.
   std::memset(m_parts[static_cast<std::size_t>(where.rank)], 0,
               head_bytes + m_how.slots * words_bytes);
-  m_rings.push_back({0, m_how.slots, true, {}});
-  for (std::uint32_t s = 0; s < m_how.slots; ++s) {
-    for (std::byte* part : m_parts) {
-      const auto in_part = [&](std::uint64_t offset) { return part ? part + offset : nullptr; };
-      m_words.push_back(in_part(head_bytes + s * words_bytes));
-      m_rings[0].memory.push_back(in_part(head_bytes + s * words_bytes + sizeof(std::uint64_t)));
-    }
-  }
-  std::uint64_t begin = head_bytes + m_how.slots * words_bytes;
-  for (std::uint64_t stride = least_stride; stride <= m_how.slot_bytes; stride *= 2) {
-    ring r{stride, places_of(stride, m_how), false, {}};
-    for (std::uint32_t place = 0; place < r.places; ++place, begin += stride)
-      for (std::byte* part : m_parts) r.memory.push_back(part ? part + begin : nullptr);
-    m_rings.push_back(std::move(r));
-  }
+  for (std::uint32_t slot = 0; slot < m_how.slots; ++slot)
+    for (std::byte* part : m_parts)
+      m_words.push_back(part ? part + head_bytes + slot * words_bytes : nullptr);
 }
 
 // Has the system bring the pages of a ring at once, in which each would otherwise cost an
-// interruption when a run comes to it. Where it cannot, they come so.
-void shared_memory::touch(const ring& r) noexcept {
+// interruption when a run comes to it. Where it cannot, they come so. Every rank begins with its
+// own part: then none waits for another one, and finds what is left there already.
+void shared_memory::touch(const ring& r) const noexcept {
   r.touched = true;
   constexpr int populate_for_writing = 23;  // MADV_POPULATE_WRITE of Linux 5.14
-  const std::size_t ranks = r.memory.size() / r.places;
-  for (std::size_t rank = 0; rank < ranks; ++rank)
-    if (std::byte* begin = r.memory[rank])
-      madvise(begin, r.places * r.stride, populate_for_writing);
+  for (std::uint32_t k = 0; k < m_size; ++k)
+    if (std::byte* part = m_parts[(m_rank + k) % m_size])
+      madvise(part + r.begin, r.bytes, populate_for_writing);
 }
 
 shared_memory::~shared_memory() {

@@ -7,6 +7,7 @@
 
 #include "runtime/exec/placement.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -19,7 +20,7 @@ namespace sucl::core {
 struct sharing {
   std::uint32_t slots = 4;  ///< runs that may have scratch at once, a power of two
   std::uint64_t slot_bytes = std::uint64_t{256} << 10;  ///< scratch of one run; a power of two
-  bool long_rings = true;                               ///< scratch has more places than slots
+  bool long_ring = true;  ///< scratch moves through more memory than the slots need
 };
 
 /// The shared memory of one communicator: of each node, the ranks that are there.
@@ -29,10 +30,9 @@ struct sharing {
 /// 0 is followed by bytes on the same and the next cache lines: the scratch of runs that need no
 /// more, so that a small message and its flag arrive together.
 ///
-/// Other runs have scratch in a ring for runs of their size, whose places they have in turns. A
-/// ring has many more of them than there are slots: what is written then lies in no processor's own
-/// cache any more but in the one that they share, where it is taken over and read in half of the
-/// time.
+/// Other runs have scratch in a ring, each behind the one before. It is much longer than they need:
+/// what is written then lies in no processor's own cache any more but in the one that they share,
+/// where it is taken over and read in half of the time.
 class shared_memory {
  public:
   static constexpr std::uint64_t line = 64;
@@ -75,54 +75,64 @@ class shared_memory {
   /// From a word to that of the next slot, in words.
   static constexpr std::uint64_t words_of_slot() { return words_bytes / sizeof(std::uint64_t); }
 
-  /// Most rings that there may be.
-  static constexpr std::size_t most_rings = 32;
-  /// The ring of runs with so much scratch. Ring 0 is beside the words: its places are the slots.
-  static std::uint32_t ring_of(std::uint64_t scratch_bytes) {
-    if (scratch_bytes <= inline_bytes) return 0;
-    return 1 + static_cast<std::uint32_t>(std::bit_width((scratch_bytes - 1) / least_stride));
+  /// What a run takes of scratch: bytes of a ring. Ring 0 is beside the words.
+  struct need {
+    std::uint32_t ring = 0;
+    std::uint64_t bytes = 0;
+  };
+  need need_of(std::uint64_t scratch_bytes) const {
+    if (scratch_bytes <= inline_bytes) return {};
+    const std::uint64_t bytes = (scratch_bytes + grain - 1) / grain * grain;
+    const auto size = m_how.long_ring ? 0 : std::bit_width((bytes - 1) / grain);
+    return {1 + static_cast<std::uint32_t>(size), bytes};
   }
-  /// Its places, a power of two and no fewer than the slots.
-  std::uint32_t places(std::uint32_t ring) const { return m_rings[ring].places; }
-  /// The scratch of all ranks at a place, by rank.
-  std::byte* const* scratch(std::uint32_t ring, std::uint32_t place) const {
-    const auto& r = m_rings[ring];
+  /// The parts of all ranks, by rank.
+  std::byte* const* parts() const { return m_parts.data(); }
+  /// Where in each part the next run has its scratch, which is to be run `number`.
+  std::uint64_t scratch_at(const need& n, std::uint64_t number) const {
+    if (n.ring == 0) return head_bytes + slot_of(number) * words_bytes + sizeof(std::uint64_t);
+    const ring& r = m_rings[n.ring - 1];
     if (!r.touched) touch(r);
-    return r.memory.data() + place * m_size;
+    return r.begin + next_in(r, n);
   }
-
-  /// The places of runs that have `stride` bytes of scratch each.
-  static constexpr std::uint32_t places_of(std::uint64_t stride, const sharing& how) {
-    // As much as two processors' own caches of a MiB hold; less than 8 KiB stay in the first-level
-    // cache in any case.
-    constexpr std::uint64_t ring_bytes = 2 << 20, least = 8 << 10, most = 256 << 10;
-    constexpr std::uint64_t most_places = 128;
-    if (!how.long_rings || stride < least || stride > most) return how.slots;
-    const std::uint64_t fitting = ring_bytes / stride;
-    return static_cast<std::uint32_t>(fitting < most_places ? fitting : most_places);
+  /// That run has begun.
+  void take(const need& n) {
+    if (n.ring == 0) return;
+    ring& r = m_rings[n.ring - 1];
+    r.taken = next_in(r, n) + n.bytes;
   }
 
  private:
+  // Runs take it from the begin to the end and again, alike on every rank. It has room for one more
+  // of the longest runs than there are slots, and each round leaves less than one of these at the
+  // end. So a run that gets bytes again comes at least as many runs later as there are slots.
   struct ring {
-    std::uint64_t stride = 0;
-    std::uint32_t places = 0;
-    mutable bool touched = false;    // its pages are there
-    std::vector<std::byte*> memory;  // by place and rank
+    std::uint64_t begin = 0, bytes = 0;
+    std::uint64_t taken = 0;       // in this round
+    mutable bool touched = false;  // its pages are there
   };
-  static constexpr std::uint64_t least_stride = 4096;
-  static void touch(const ring& r) noexcept;
+  // Runs begin at pages, at whose ends processors stop to fetch ahead: else a reader would take the
+  // lines away that are written next.
+  static constexpr std::uint64_t grain = 4096;
+  static std::uint64_t next_in(const ring& r, const need& n) {
+    return r.taken + n.bytes <= r.bytes ? r.taken : 0;
+  }
+  void touch(const ring& r) const noexcept;
+  // As much as two processors' own caches of a MiB hold.
+  static constexpr std::uint64_t long_ring_bytes = std::uint64_t{2} << 20;
   static constexpr std::uint64_t first_bytes = 512;   ///< word of channel 0 and inline scratch
   static constexpr std::uint64_t words_bytes = 2048;  ///< all words of a slot
   static constexpr std::uint64_t head_bytes = 4096;
 
   channel m_via;
   sharing m_how;
-  std::uint32_t m_size;
+  std::uint32_t m_rank, m_size;
   bool m_complete = true;
   sucl_region m_region{};
   std::vector<std::byte*> m_parts;  // by rank
   std::vector<std::byte*> m_words;  // by slot and rank
-  std::vector<ring> m_rings;        // beside the words; of 4 KiB, 8 KiB and so on to slot_bytes
+  // One for all runs; or one for those of up to 4 KiB, 8 KiB and so on.
+  std::vector<ring> m_rings;
 };
 
 }  // namespace sucl::core
