@@ -74,22 +74,24 @@ TEST(contest, lets_scratch_go_round_before_it_times) {
   }
 }
 
-// Once all have agreed that reading is slower nothing needs to be told until it is tried again.
-TEST(contest, is_lost_until_the_next_trials) {
+// While scratch goes round, and once all have agreed that reading is slower, nothing is to be told.
+TEST(contest, is_settled_while_nothing_is_tried) {
   contest c;
+  constexpr int cold = contest::cold;
   for (int i = 0; i < 2 * turn; ++i) {
-    EXPECT_FALSE(c.is_lost()) << i;
+    EXPECT_EQ(c.is_settled(), i < cold) << i;
     c.next({vote::none, vote::none});
   }
-  EXPECT_FALSE(c.is_lost()) << "nobody has told";
+  EXPECT_FALSE(c.is_settled()) << "nobody has told";
   EXPECT_FALSE(c.next({1000, vote::none}));
-  EXPECT_FALSE(c.is_lost()) << "not all have told";
+  EXPECT_FALSE(c.is_settled()) << "not all have told";
   EXPECT_FALSE(c.next({1000, 2000}));
-  for (int i = 2 * turn + 2; i < period; ++i) {
-    EXPECT_TRUE(c.is_lost()) << i;
+  for (int i = 2 * turn + 2; i < period + cold; ++i) {
+    EXPECT_TRUE(c.is_settled()) << i;
     EXPECT_FALSE(c.next());
+    EXPECT_FALSE(c.tries());
   }
-  EXPECT_FALSE(c.is_lost()) << "it is tried again";
+  EXPECT_FALSE(c.is_settled()) << "it is tried again";
 }
 
 TEST(contest, is_not_won_by_little) {
@@ -97,7 +99,7 @@ TEST(contest, is_not_won_by_little) {
   for (int i = 0; i < 2 * turn; ++i) c.next({vote::none, vote::none});
   EXPECT_FALSE(c.next({1000, 900})) << "telling each other costs, too";
   EXPECT_TRUE(c.next({1000, 800}));
-  EXPECT_FALSE(c.is_lost());
+  EXPECT_FALSE(c.is_settled());
 }
 
 // An interrupted trial, or one that was lucky, does not decide.

@@ -61,10 +61,12 @@ class contest {
     agree(slowest);
     return next();
   }
-  /// Whether reading has lost: the next operation is staged whatever the ranks would tell.
-  bool is_lost() const {
-    return (m_rounds % period) > m_staged_first + m_cold + 2 * m_trials && !m_reads &&
-           m_agreed.staged != vote::none && m_agreed.read != vote::none;
+  /// Whether the next operation is staged whatever the ranks would tell, and takes no part in a
+  /// trial: while scratch goes round, and once reading has lost.
+  bool is_settled() const {
+    const std::uint64_t round = m_rounds % period;
+    return round < m_staged_first || (round > m_staged_first + m_cold + 2 * m_trials && !m_reads &&
+                                      m_agreed.staged != vote::none && m_agreed.read != vote::none);
   }
   /// Whether that one is to be timed.
   bool tries() const { return m_tries; }

@@ -149,7 +149,7 @@ bool runner::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
   if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
     return false;
-  if (p.rival && !p.rival->is_lost()) return false;
+  if (p.rival && !p.rival->is_settled()) return false;
   const bool tells = p.what->announcing == execution::notice::counts;
   if (tells) write_letters(*p.what);
   const bound_run r{p, number, m_memory.scratch_at(p.scratch, number),

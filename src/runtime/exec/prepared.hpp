@@ -46,7 +46,7 @@ struct prepared_run {
   /// Keeps the notes of operations that only begin with telling each other their counts.
   std::shared_ptr<execution> what;
   fold_function fold = nullptr;
-  contest* rival = nullptr;  ///< only while its last result says that this is faster than reading
+  contest* rival = nullptr;  ///< only while it is settled that this is not read
   shared_memory::need scratch;
   std::vector<bound_step> steps;
   std::vector<bound_memory> sources;

@@ -59,7 +59,7 @@ bool gives(const sucl_operation& o, int rank) {
 // whether anything has to be told before it.
 void runner::announce_or_stage(execution& e) {
   contest* const rival = may_be_mapped(e.what) ? nullptr : rival_of(e.what);
-  if (!rival || !rival->is_lost()) return announce(e);
+  if (!rival || !rival->is_settled()) return announce(e);
   rival->next();
   e.announcing = execution::notice::none;
 }
