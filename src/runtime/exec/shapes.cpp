@@ -76,6 +76,8 @@ const std::vector<tuning_row>& default_tuning() {
         {any, reach::mapped, {}, "mapped_one_shot", 512 * KiB, {}},
         {SUCL_KIND_BROADCAST, reach::staged, {0, 2 * MiB}, "staged_one_shot", 64 * KiB, {}, two},
         {SUCL_KIND_BROADCAST, reach::staged, {0, 8 * MiB}, "staged_one_shot", 128 * KiB, {}, two},
+        // Half of a slice is a rank's own block, which is not staged.
+        {SUCL_KIND_ALLTOALL, reach::staged, {}, "staged_one_shot", 512 * KiB, {}, two},
         {any, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
         {any, reach::staged, {}, "staged_one_shot", 256 * KiB, {}},
     };
