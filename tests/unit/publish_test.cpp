@@ -81,14 +81,30 @@ TEST(publish, goes_past_the_caches_while_ordinary_copies_are_slow) {
   const auto note = [&](std::initializer_list<int> times) {
     for (const int t : times) p.note(65536, nanoseconds(t));
   };
-  note({28000, 28000});
-  EXPECT_FALSE(p.past_caches()) << "too few";
+  note({28000, 28000, 3000, 900000, 28000});
+  EXPECT_FALSE(p.past_caches()) << "too few in a row";
   note({28000});
   EXPECT_TRUE(p.past_caches());
-  note({28000, 28000, 900000});
+  note({28000, 900000});
   EXPECT_TRUE(p.past_caches());
-  note({900000, 7000, 28000});
-  EXPECT_FALSE(p.past_caches()) << "a fast one was among them";
+  note({7000});
+  EXPECT_FALSE(p.past_caches()) << "a fast one is no accident";
+  note({28000, 28000});
+  EXPECT_FALSE(p.past_caches()) << "again it needs three";
+}
+
+// What is not timed must not go a slow way for ever.
+TEST(publish, lets_short_copies_be_ordinary_where_no_long_ones_come) {
+  publisher p;
+  for (int i = 0; i < 3; ++i) p.note(65536, std::chrono::microseconds(28));
+  const auto source = counted(4096, 3);
+  std::vector<std::byte> memory(source.size());
+  EXPECT_TRUE(p.past_caches_for(source.size()));
+  for (int i = 0; i < 1000; ++i) p.copy(memory.data(), source.data(), source.size());
+  EXPECT_EQ(memory, source);
+  EXPECT_FALSE(p.past_caches_for(source.size()));
+  EXPECT_TRUE(p.past_caches_for(65536)) << "this one is tried again in time";
+  EXPECT_FALSE(p.past_caches_for(publisher::least_bytes - 1));
 }
 
 }  // namespace

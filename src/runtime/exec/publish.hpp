@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 
 namespace sucl::core {
 
@@ -19,8 +18,8 @@ SUCL_CORE_API void copy_past_caches(void* to, const void* from, std::uint64_t by
 
 /// Copies to memory whose lines other processors hold, because they have read what was there
 /// before. How long it takes to take lines over depends on the processor, and by up to a factor of
-/// 13 on where the ranks run, which may change. So from time to time some ordinary copies are
-/// timed; while they are slow, stores go past the caches. One thread at a time.
+/// 17 on where the ranks run, which may change. So now and then an ordinary copy is timed; while
+/// they are slow, stores go past the caches. One thread at a time.
 class SUCL_CORE_API publisher {
  public:
   /// Less than this is always copied as ever: waiting for stores past the caches costs more than
@@ -34,18 +33,25 @@ class SUCL_CORE_API publisher {
 
   /// Takes an ordinary copy into account that took so long.
   void note(std::uint64_t bytes, std::chrono::nanoseconds took) noexcept;
-  /// How copies are made at present: past the caches where lines travel slowly.
+  /// Whether lines travel slowly at present, so that copies go past the caches,
   bool past_caches() const noexcept { return m_past_caches; }
+  /// and whether one of so many bytes does that is not timed.
+  bool past_caches_for(std::uint64_t bytes) const noexcept {
+    return m_past_caches && bytes >= least_bytes &&
+           (bytes >= least_timed_bytes || m_short_left > 0);
+  }
 
  private:
-  static constexpr int trials = 3;         // the fastest one counts: any may be interrupted
-  static constexpr int first_copies = 16;  // the first ones find lines that nobody holds
-  static constexpr int copies_between = 200;
+  static constexpr int enough = 3;  ///< slow ones, one after the other: any may be interrupted
+  static constexpr int first_copies = 16;  ///< the first ones find lines that nobody holds
+  static constexpr int copies_between = 16, slow_copies_between = 64;
+  /// Where no long copy comes any more to find out, short ones are ordinary again.
+  static constexpr int short_copies = 1000;
 
   bool m_past_caches = false;
   int m_until_trial = first_copies;
-  int m_trials = 0;
-  double m_least = std::numeric_limits<double>::max();  ///< ns a byte, of this trial
+  int m_slow_ones = 0;   ///< since the last one that was not
+  int m_short_left = 0;  ///< short copies that still go past the caches
 };
 
 }  // namespace sucl::core
