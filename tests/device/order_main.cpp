@@ -49,6 +49,14 @@ class numbers {
   int* m_data;
 };
 
+/// Keeps a buffer for good. AdaptiveCpp frees the memory of a buffer some time after its end, and
+/// freeing waits for all kernels of the device, of which tests hold some up.
+template <class Buffer>
+void keep(const Buffer& b) {
+  static auto& all = *new std::vector<Buffer>;
+  all.push_back(b);
+}
+
 /// A kernel that runs until the host lets it end, or too long: then it leaves a mark.
 class long_kernel {
  public:
@@ -153,6 +161,7 @@ TEST_F(streams, returns_while_a_long_kernel_runs_on_buffers) {
     auto& q = *queue;
     auto& comm = queue == &j.queue ? j.world : j.in_order_world;
     sycl::buffer<int, 1> x{sycl::range<1>(n)}, y{sycl::range<1>(n)};
+    keep(x), keep(y);
     const int mine = rank + 1;
     // Memory of buffers and kernels come with their first use, which may wait for what runs there.
     for (int i = 0; i < 2; ++i) {
@@ -188,6 +197,7 @@ TEST_F(streams, returns_while_a_long_kernel_runs_on_blocks) {
   for (auto* q : {&j.queue, &j.in_order}) {
     auto& comm = q == &j.queue ? j.world : j.in_order_world;
     sycl::buffer<int, 2> x{sycl::range<2>(rows, columns)}, y{sycl::range<2>(rows, columns)};
+    keep(x), keep(y);
     const int mine = rank + 1;
     // Memory for what is packed comes with the first call.
     comm.allreduce(block<int, 2>(x, {5, 7}, {high, wide}), block<int, 2>(y, {11, 3}, {high, wide}),
