@@ -3,6 +3,7 @@
 
 // The executor with threads as ranks: every operation that plans carry, drawn at random, against
 // the backend mock, which follows the definitions.
+#include "plan/builder.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/exec/between_nodes.hpp"
 #include "runtime/exec/contest.hpp"
@@ -421,6 +422,27 @@ TEST(exec_nodes_choice, weighs_steps_against_bytes) {
             "two_level(nodes=0,0,1,1,2,2,3,3,4,4;outer=cyclic)");
   EXPECT_EQ(chosen(kind::broadcast, 1 << 20, 4), "two_level(nodes=0,0,1,1,2,2,3,3)");
   EXPECT_EQ(chosen(kind::alltoall, 1 << 20, 4), "node_shot(nodes=0,0,1,1,2,2,3,3)");
+}
+
+// What a program composes may combine any number of pieces in one place.
+TEST(exec_plan, combines_many_sources_in_several_folds) {
+  plan::problem p;
+  p.kind = kind::group;
+  p.ranks = 1;
+  p.counts = {400, 4};
+  p.outcome.resize(1);
+  plan::builder b(p);
+  for (std::uint64_t i = 0; i < 100; ++i)
+    b.reduce(0, {plan::space::recv, 0}, {plan::space::send, 4 * i}, 4);
+  const core::program code = core::lower(b.finish("many"), {0, 1, {0}, {}}, {});
+  std::size_t combined = 0;
+  for (const core::step& s : code.channels.at(0)) {
+    EXPECT_EQ(s.what, core::step::action::fold);
+    EXPECT_LE(s.sources, core::most_sources);
+    EXPECT_EQ(code.sources[s.first].where, plan::space::recv) << "what is there already";
+    combined += s.sources - 1;
+  }
+  EXPECT_EQ(combined, 100u);
 }
 
 TEST(exec_plan, refuses_too_many_ranks_on_all) {

@@ -226,7 +226,8 @@ class lowering {
       m.from.push_back({owner(n.src, n.peer), plan::local_form(n.src), n.src_offset});
     };
     take(one);
-    while (i + 1 < code.size() && code[i + 1].op == opcode::reduce && code[i + 1].dst == one.dst &&
+    while (m.from.size() < most_sources && i + 1 < code.size() &&
+           code[i + 1].op == opcode::reduce && code[i + 1].dst == one.dst &&
            owner(code[i + 1].dst, code[i + 1].peer) == m.rank &&
            code[i + 1].dst_offset == m.offset && code[i + 1].bytes == m.bytes)
       take(code[++i]);
@@ -255,10 +256,6 @@ class lowering {
   }
 
   void write(const movement& m) {
-    if (m.from.size() > most_sources)
-      base::fail(errc::unsupported,
-                 "a plan that combines " + std::to_string(m.from.size()) + " sources at once",
-                 "Combine at most " + std::to_string(most_sources) + " in one step");
     const bool publishes = !m.folds && m.bytes >= publisher::least_bytes && is_looked_at(m);
     for (std::uint64_t done = 0; done < m.bytes;) {
       std::uint64_t length = m.bytes - done;

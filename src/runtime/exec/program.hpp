@@ -66,7 +66,7 @@ struct blocking {
 /// Most channels that a rank may have.
 inline constexpr std::size_t most_channels = 16;
 
-/// Most sources that a fold may have: one for each rank that plans may have.
+/// Most sources of a fold, one for each rank that plans may have. More are combined in several.
 inline constexpr std::size_t most_sources = 64;
 
 /// Tags of the messages of one run: its levels and channels.
