@@ -69,6 +69,7 @@ int info_command(const words& arguments);
 int bench_command(const words& arguments);
 int plan_command(const words& arguments);
 int tune_command(const words& arguments);
-int probe_command(const words& arguments);  ///< for `sucl info` alone: loads one module
+int probe_command(const words& arguments);       ///< for `sucl info` alone: loads one module
+int watch_rank_command(const words& arguments);  ///< for launch() alone: runs one rank
 
 }  // namespace sucl::tools

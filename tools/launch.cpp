@@ -2,12 +2,20 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
+#include "report.hpp"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -62,6 +70,112 @@ void check_ranks(int ranks) {
                          ", or, on several machines, start the program with mpiexec or srun.");
 }
 
+constexpr timespec between_looks{0, 100'000'000};
+constexpr std::chrono::seconds grace{2};
+
+sigset_t handed_on() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    sigaddset(&set, s);
+  return set;
+}
+
+/// The launcher and what the ranks report.
+class supervised {
+ public:
+  supervised(const words& command, report_inbox& inbox, const job& what)
+      : m_inbox(inbox), m_ranks(what.ranks) {
+    const sigset_t set = handed_on();
+    sigset_t before;
+    sigprocmask(SIG_BLOCK, &set, &before);
+    const pid_t self = getpid();
+    m_launcher = fork();
+    if (m_launcher == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);  // the ranks end with this process
+      if (getppid() != self) _exit(exit_code::failure);
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+      execv(command.front().c_str(), raw_arguments(command).data());
+      std::fprintf(stderr, "sucl: cannot start '%s': %s.\n", command.front().c_str(),
+                   std::strerror(errno));
+      _exit(exit_code::failure);
+    }
+    if (m_launcher < 0)
+      throw exit_error(exit_code::failure,
+                       std::string("cannot start the launcher: ") + std::strerror(errno) + ".");
+  }
+
+  /// Returns the exit code of the job.
+  int wait() {
+    const sigset_t set = handed_on();
+    int status = 0;
+    for (;;) {
+      siginfo_t info{};
+      const int number = sigtimedwait(&set, &info, &between_looks);
+      // A terminal signals the launcher too.
+      if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL) kill(m_launcher, number);
+      take_reports();
+      const pid_t ended = waitpid(m_launcher, &status, WNOHANG);
+      if (ended == m_launcher || (ended < 0 && errno == ECHILD)) break;
+      end_what_is_stopped();
+    }
+    take_reports();
+    return conclude(shell_code(status));
+  }
+
+ private:
+  void take_reports() {
+    while (const auto report = m_inbox.next()) {
+      using what = rank_report::what;
+      if (report->event == what::stopped) m_stopped.insert(report->rank);
+      if (report->event == what::continued) m_stopped.erase(report->rank);
+      if (report->event != what::ended) continue;
+      m_stopped.erase(report->rank);
+      m_ended.insert(report->rank);
+      if (report->status == 0) continue;
+      ++m_failed;
+      if (!m_first) m_first = *report;
+    }
+  }
+
+  // Stopped ranks that all others have left after a failure would be waited for for ever.
+  void end_what_is_stopped() {
+    const auto now = std::chrono::steady_clock::now();
+    const bool stuck = m_first && !m_stopped.empty() &&
+                       m_ended.size() + m_stopped.size() == static_cast<std::size_t>(m_ranks);
+    if (!stuck) {
+      m_stuck_since.reset();
+    } else if (!m_stuck_since) {
+      m_stuck_since = now;
+    } else if (now - *m_stuck_since > grace) {
+      std::fprintf(stderr,
+                   "sucl: rank %d is stopped, and every other rank has ended: it is ended\n",
+                   *m_stopped.begin());
+      kill(m_launcher, m_asked ? SIGKILL : SIGTERM);
+      m_asked = true;
+      m_stuck_since = now;
+    }
+  }
+
+  int conclude(int code) const {
+    if (!m_first) return code;
+    std::string others;
+    if (m_failed > 1) others = "; " + std::to_string(m_failed - 1) + " more failed after it";
+    std::fprintf(stderr, "sucl: rank %d %s%s\n", m_first->rank,
+                 describe_end(m_first->status).c_str(), others.c_str());
+    return shell_code(m_first->status);
+  }
+
+  report_inbox& m_inbox;
+  int m_ranks;
+  pid_t m_launcher = -1;
+  std::optional<rank_report> m_first;  ///< of a rank that failed
+  int m_failed = 0;
+  std::set<int> m_ended, m_stopped;
+  std::optional<std::chrono::steady_clock::time_point> m_stuck_since;
+  bool m_asked = false;  ///< the launcher has been, to end
+};
+
 }  // namespace
 
 words launcher_command(const environment& env, const job& what) {
@@ -91,10 +205,11 @@ void launch(const environment& env, const job& what) {
                                              "'launcher' in " +
                                              env.file + ".");
   set_variables(env, what);
-  const words command = launcher_command(env, what);
-  execv(launcher.c_str(), raw_arguments(command).data());
-  throw exit_error(exit_code::failure,
-                   "cannot start '" + launcher + "': " + std::strerror(errno) + ".");
+  job reported = what;
+  report_inbox inbox;
+  const words watch{own_path(), "watch-rank", inbox.name(), what.survive ? "live-on" : "end"};
+  reported.program.insert(reported.program.begin(), watch.begin(), watch.end());
+  std::exit(supervised(launcher_command(env, reported), inbox, what).wait());
 }
 
 std::string describe(const environment& env, const job& what) {

@@ -39,6 +39,7 @@ constexpr std::array sub_commands{
     sub_command{"help", "show the help of a sub-command", help_command},
     sub_command{"version", "", version_command},
     sub_command{"probe", "", probe_command},
+    sub_command{"watch-rank", "", watch_rank_command},
 };
 
 const sub_command* find(const std::string& name) {

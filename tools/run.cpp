@@ -29,7 +29,8 @@ constexpr const char* run_examples =
     "by "
     "SuCL\n"
     "  sucl run -n 2 --print -- ./solver                    show the command, run nothing\n\n"
-    "Exit code: that of the job; 2 for a wrong command line, 127 if there is no such program.";
+    "Exit code: that of the rank that failed first, 128 + N if signal N ended it; 0 if none did.\n"
+    "2 for a wrong command line, 127 if there is no such program.";
 
 struct run_options {
   int ranks = 1;

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -246,6 +247,44 @@ class Run(Case):
 
     def test_exit_code_is_the_jobs(self):
         self.run_ranks("-n", 2, "--", "sh", "-c", "exit 3", code=3)
+
+    def test_a_failed_rank_is_named(self):
+        rank = "r=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; [ $r != 1 ] || "
+        for command, end, code in (("kill -KILL $$", r"was ended by signal 9 \(SIGKILL", 137),
+                                   ("kill -SEGV $$", r"was ended by signal 11 \(SIGSEGV", 139),
+                                   ("kill -ABRT $$", r"was ended by signal 6 \(SIGABRT", 134),
+                                   ("exit 3", "ended with status 3", 3)):
+            for watched in ((), ("--timeout", 60)):
+                with self.subTest(command=command, watched=watched):
+                    done = self.run_ranks("-n", 3, *watched, "--", "sh", "-c",
+                                          rank + command + "; sleep 1; echo lives on", code=code)
+                    self.assertRegex(done.stderr, "sucl: rank 1 " + end)
+                    self.assertNotRegex(done.stderr, "sucl: rank [02]")
+                    if watched:
+                        self.assertEqual(done.stdout.count("lives on"), 2, done.stdout)
+
+    def test_a_stopped_rank_is_not_waited_for(self):
+        text = "r=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; [ $r = 0 ] || kill -STOP $$; exit 4"
+        done = self.run_ranks("-n", 2, "--timeout", 1, "--", "sh", "-c", text, code=4)
+        self.assertIn("rank 1 is stopped", done.stderr)
+
+    def test_no_rank_outlives_the_job(self):
+        pids = Path(self.folder.name) / "pids"
+        job = subprocess.Popen([PROGRAM, "run", "--mpi", FLAVOUR, "-n", "2", "--", "sh", "-c",
+                                f"echo $$ >> {pids}; exec sleep 600"], cwd=self.folder.name,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+        self.await_true(lambda: pids.exists() and pids.read_text().count("\n") == 2)
+        job.kill()
+        job.wait()
+        ranks = pids.read_text().split()
+        self.await_true(lambda: not any(Path("/proc", pid).exists() for pid in ranks))
+
+    def await_true(self, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
 
     def test_too_many_ranks_are_refused(self):
         done = self.run_ranks("-n", 1 << 20, "--", "true", code=1, SLURM_JOB_ID=None)

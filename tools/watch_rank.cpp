@@ -1,0 +1,152 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+#include "report.hpp"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+// `sucl watch-rank INBOX LIVE_ON PROGRAM...`: what `sucl run` has the launcher start in the place
+// of each rank. It starts the program, hands on signals, tells the inbox how the program ends, and
+// ends alike. Launchers differ in what they make of a rank that a signal ends; this does not.
+namespace sucl::tools {
+namespace {
+
+constexpr timespec between_looks{0, 200'000'000};
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s :
+       {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGALRM, SIGWINCH})
+    sigaddset(&set, s);
+  return set;
+}
+
+int rank_of_environment() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (const char* value = std::getenv(name)) return std::atoi(value);
+  return -1;
+}
+
+class watched_rank {
+ public:
+  watched_rank(std::string inbox, bool live_on, const words& program)
+      : m_inbox(std::move(inbox)), m_live_on(live_on), m_rank(rank_of_environment()) {
+    const sigset_t set = watched_signals();
+    sigprocmask(SIG_BLOCK, &set, &m_before);
+    m_child = fork();
+    if (m_child == 0) become(program);
+    if (m_child < 0)
+      throw exit_error(exit_code::failure,
+                       std::string("cannot start a process: ") + std::strerror(errno) + ".");
+    // The launcher's connections are the program's alone: they close when it ends.
+    close_range(3, ~0u, 0);
+    tell(rank_report::what::started, 0);
+  }
+
+  // Waits for the end; returns the exit code.
+  int wait() {
+    const sigset_t set = watched_signals();
+    for (;;) {
+      siginfo_t info{};
+      const int number = sigtimedwait(&set, &info, &between_looks);
+      if (number > 0 && number != SIGCHLD) hand_on(info);
+      if (look()) return leave();
+      // Nobody is left who would end the rank.
+      if (getppid() != m_parent) kill(m_child, SIGKILL);
+    }
+  }
+
+ private:
+  [[noreturn]] void become(const words& program) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != m_self) _exit(exit_code::failure);
+    sigprocmask(SIG_SETMASK, &m_before, nullptr);
+    execvp(program.front().c_str(), raw_arguments(program).data());
+    std::fprintf(stderr, "sucl: cannot start '%s': %s.\n", program.front().c_str(),
+                 std::strerror(errno));
+    _exit(exit_code::not_found);
+  }
+
+  // A launcher that has made a process group of the rank signals all of it: then the program has
+  // the signal already.
+  void hand_on(const siginfo_t& info) {
+    const bool to_group = getpgrp() == m_self && info.si_pid == m_parent;
+    if (!to_group) kill(m_child, info.si_signo);
+    const bool ends = info.si_signo == SIGTERM || info.si_signo == SIGINT;
+    if (ends && m_stopped) kill(m_child, SIGKILL);
+  }
+
+  // Whether the program has ended.
+  bool look() {
+    int status = 0;
+    while (waitpid(m_child, &status, WNOHANG | WUNTRACED | WCONTINUED) == m_child) {
+      if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+        m_stopped = WIFSTOPPED(status);
+        tell(m_stopped ? rank_report::what::stopped : rank_report::what::continued, 0);
+        continue;
+      }
+      m_status = status;
+      return true;
+    }
+    return false;
+  }
+
+  // Ends as the program has, so that the launcher ends the others. Where they shall live on, it
+  // must not: Open MPI's lets them after a signal, when asked to, and the others' after a status
+  // only.
+  int leave() {
+    const bool told = tell(rank_report::what::ended, m_status);
+    const int code = shell_code(m_status);
+    const bool by_signal = m_live_on ? told && std::getenv("OMPI_COMM_WORLD_RANK") && code != 0
+                                     : WIFSIGNALED(m_status);
+    if (by_signal) end_by(m_live_on ? SIGKILL : WTERMSIG(m_status));
+    return code;
+  }
+
+  static void end_by(int number) {
+    const rlimit nothing{0, 0};
+    setrlimit(RLIMIT_CORE, &nothing);  // the program has left one
+    std::fflush(nullptr);
+    std::signal(number, SIG_DFL);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    raise(number);
+  }
+
+  bool tell(rank_report::what event, int status) const {
+    return send_report(m_inbox, {event, m_rank, status});
+  }
+
+  std::string m_inbox;
+  bool m_live_on;
+  int m_rank;
+  pid_t m_self = getpid();
+  pid_t m_parent = getppid();
+  pid_t m_child = -1;
+  bool m_stopped = false;
+  int m_status = 0;
+  sigset_t m_before{};
+};
+
+}  // namespace
+
+int watch_rank_command(const words& arguments) {
+  if (arguments.size() < 3) wrong_usage("watch-rank is for `sucl run` alone.");
+  watched_rank rank(arguments[0], arguments[1] == "live-on",
+                    {arguments.begin() + 2, arguments.end()});
+  return rank.wait();
+}
+
+}  // namespace sucl::tools
