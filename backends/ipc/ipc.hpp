@@ -35,6 +35,7 @@ struct segment_card {
   std::int64_t descriptor = -1;
   std::uint64_t inode = 0;
   std::uint64_t mapping = 0;  ///< the mapping, for ranks of the same process
+  std::uint64_t bytes = 0;    ///< of the segment, which peers map
   std::int64_t problem = 0;   ///< errno, or 0
 };
 

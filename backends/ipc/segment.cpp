@@ -5,6 +5,8 @@
 // by processes that are killed.
 #include "ipc.hpp"
 
+#include "base/sizes.hpp"
+
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -55,8 +57,15 @@ void* map(int descriptor, std::uint64_t bytes) {
 segment_card make_part(const sucl_backend_comm& c, segment& s) {
   segment_card card;
   const auto self = static_cast<std::size_t>(c.rank);
+  if (s.bytes > base::max_bytes) {
+    card.problem = ENOMEM;
+    return card;
+  }
   const int descriptor = memfd_create("sucl", MFD_CLOEXEC);
-  if (descriptor < 0) return {-1, 0, 0, errno};
+  if (descriptor < 0) {
+    card.problem = errno;
+    return card;
+  }
   struct stat about{};
   void* base = MAP_FAILED;
   if (ftruncate(descriptor, static_cast<off_t>(s.bytes)) == 0 && fstat(descriptor, &about) == 0)
@@ -67,7 +76,11 @@ segment_card make_part(const sucl_backend_comm& c, segment& s) {
     return card;
   }
   s.set(self, new mapping{base, s.bytes});
-  return {descriptor, about.st_ino, reinterpret_cast<std::uint64_t>(s.mappings[self]), 0};
+  card.descriptor = descriptor;
+  card.inode = about.st_ino;
+  card.mapping = reinterpret_cast<std::uint64_t>(s.mappings[self]);
+  card.bytes = s.bytes;
+  return card;
 }
 
 // Maps what was taken from the peers, and closes the descriptors. Returns errno, or 0.
@@ -90,10 +103,10 @@ int map_peers(const sucl_backend_comm& c, const std::vector<segment_card>& cards
     struct stat about{};
     if (fstat(descriptors[p], &about) != 0 || about.st_ino != cards[p].inode) {
       problem = problem ? problem : ESTALE;
-    } else if (void* at = map(descriptors[p], s.bytes); at == MAP_FAILED) {
+    } else if (void* at = map(descriptors[p], cards[p].bytes); at == MAP_FAILED) {
       problem = errno;
     } else {
-      s.set(p, new mapping{at, s.bytes});
+      s.set(p, new mapping{at, cards[p].bytes});
     }
     close(descriptors[p]);
   }
@@ -103,8 +116,9 @@ int map_peers(const sucl_backend_comm& c, const std::vector<segment_card>& cards
 sucl_status fail(const sucl_backend_comm& c, int problem) {
   const std::string text = std::string("memory cannot be shared between the processes of this ") +
                            "node: " + std::strerror(problem);
-  return c.state->core->fail(problem == ENOMEM ? SUCL_ERROR_OUT_OF_MEMORY : SUCL_ERROR_UNAVAILABLE,
-                             problem, text.c_str(),
+  const bool too_large = problem == ENOMEM || problem == EFBIG || problem == ENOSPC;
+  return c.state->core->fail(too_large ? SUCL_ERROR_OUT_OF_MEMORY : SUCL_ERROR_UNAVAILABLE, problem,
+                             text.c_str(),
                              "Raise the memory limit of the job, or turn the backend off with "
                              "SUCL_BACKEND_IPC_ENABLED=0");
 }
@@ -138,7 +152,7 @@ sucl_status reach(const sucl_backend_comm& c, bool by_proc, const std::vector<se
 sucl_status memory_create(sucl_backend_comm* comm, std::uint64_t bytes, sucl_region* region) {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   auto made = std::make_unique<segment>();
-  made->bytes = std::max<std::uint64_t>(bytes + page - 1, page) / page * page;
+  made->bytes = std::max<std::uint64_t>(base::round_up(bytes, page), page);
   made->peers.resize(static_cast<std::size_t>(comm->size), nullptr);
   made->mappings.resize(static_cast<std::size_t>(comm->size), nullptr);
   const segment_card mine = make_part(*comm, *made);

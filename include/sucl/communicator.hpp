@@ -109,11 +109,12 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// devices do; for GPUs on which SuCL's own kernels run (see docs/gpu.md) it is memory of the
   /// device, which the host cannot read. Where memory cannot be shared it is ordinary memory of
   /// that kind. Zeroed. Ends with deallocate() or with the communicator. Every rank calls it, in
-  /// the same order as collectives; blocks. Throws errc::out_of_memory.
+  /// the same order as collectives, each with a count of its own; blocks. Throws
+  /// errc::out_of_memory, on every rank, if any rank has no memory for its count.
   template <class T>
   T* allocate(std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");
-    return static_cast<T*>(allocate_bytes(count * sizeof(T)));
+    return static_cast<T*>(allocate_elements(count, sizeof(T)));
   }
   /// Every rank calls it; nothing in flight may use the memory. Throws errc::invalid_memory for a
   /// pointer that this communicator has not allocated.
@@ -128,7 +129,7 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// the same order as collectives; blocks.
   template <class T>
   bool register_memory(T* memory, std::size_t count) {
-    return register_bytes(memory, count * sizeof(T));
+    return register_elements(memory, count, sizeof(T));
   }
   /// Before the memory is freed, or with the end of the communicator. Every rank calls it, in the
   /// same order as collectives; nothing in flight may use the memory.
@@ -168,8 +169,8 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
  private:
   friend class group;
   glue::communicator_state& state() const;
-  void* allocate_bytes(std::size_t bytes);
-  bool register_bytes(void* memory, std::size_t bytes);
+  void* allocate_elements(std::size_t count, std::size_t element_size);
+  bool register_elements(void* memory, std::size_t count, std::size_t element_size);
   compiled_plan compile(const composition& c, const compile_options& o, type element,
                         std::size_t element_size) const;
   std::shared_ptr<glue::communicator_state> m_state;

@@ -5,6 +5,7 @@
 /// What an operation reads and writes: buffers, parts of buffers, USM pointers.
 #pragma once
 
+#include <sucl/export.hpp>
 #include <sucl/sycl.hpp>
 
 #include <array>
@@ -43,6 +44,9 @@ class block {
 
 namespace detail {
 
+/// The bytes of so many elements; throws errc::invalid_count if no address space has them.
+SUCL_API std::size_t byte_count(std::size_t elements, std::size_t element_size);
+
 /// Memory of an operation after its types are erased.
 struct operand {
   void* pointer = nullptr;                             ///< USM or system memory
@@ -73,7 +77,7 @@ struct memory_traits<block<T, D>> {
   using element = T;
   static operand erase(const block<T, D>& b) {
     operand o;
-    const ::sycl::range<1> bytes{b.buffer().size() * sizeof(T)};
+    const ::sycl::range<1> bytes{byte_count(b.buffer().size(), sizeof(T))};
     if (bytes.size() > 0) o.buffer.emplace(b.buffer().template reinterpret<std::byte, 1>(bytes));
     for (int d = 0; d < D; ++d) {
       // The last dimension varies fastest; missing ones in front have extent 1.

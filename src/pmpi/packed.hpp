@@ -5,6 +5,7 @@
 /// Memory described by MPI datatypes, as the contiguous bytes that SuCL moves.
 #pragma once
 
+#include "base/sizes.hpp"
 #include "pmpi/types.hpp"
 
 #include <mpi.h>
@@ -35,7 +36,7 @@ class packed {
 
   int blocks() const { return m_blocks; }
   std::uint64_t block_bytes(int block = 0) const {
-    return m_facts.size * static_cast<std::uint64_t>(elements(block));
+    return base::product(m_facts.size, static_cast<std::uint64_t>(elements(block)));
   }
   /// Where the data of a block begins, in bytes from data().
   std::uint64_t offset(int block) const;

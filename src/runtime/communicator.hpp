@@ -202,8 +202,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool progress(int* finished = nullptr);
 
   /// Memory of the host for `bytes` bytes that every rank of the node reaches, so that collectives
-  /// on it need no copies; ordinary memory where that cannot be. Zeroed, on pages of its own. Lives
-  /// until deallocate() or the end of the communicator. Collective; blocks.
+  /// on it need no copies; ordinary memory where that cannot be. Zeroed, on pages of its own, of
+  /// any size on each rank. Lives until deallocate() or the end of the communicator. Collective;
+  /// blocks; errc::out_of_memory on every rank if one has none.
   void* allocate(std::uint64_t bytes);
   /// Collective; nothing in flight may use it. errc::invalid_memory for any other pointer.
   void deallocate(void* memory);
@@ -290,6 +291,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   }
   void throw_why();
   void wait_for_direct(std::unique_lock<biased_mutex>& lock);
+  void* allocate_plain(std::uint64_t bytes);
   void meet();
   void compare_device() const;
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;

@@ -3,10 +3,12 @@
 
 // Memory of communicators that all ranks of a node reach.
 #include "base/error.hpp"
+#include "base/sizes.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/exec/plan_backend.hpp"
 #include "runtime/kernels/kernel_backend.hpp"
 #include "runtime/messages/message_backend.hpp"
+#include "runtime/process.hpp"
 
 #include <sched.h>
 
@@ -27,8 +29,35 @@ void communicator::wait_for_direct(std::unique_lock<biased_mutex>& lock) {
   throw_if_ended();
 }
 
-void* communicator::allocate(std::uint64_t bytes) {
+namespace {
+
+// Memory of this rank alone, zeroed; null where there is none.
+std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
   constexpr std::uint64_t page = 4096;
+  const std::uint64_t whole = base::round_up(std::max<std::uint64_t>(bytes, 1), page);
+  void* memory = whole <= base::max_bytes ? std::aligned_alloc(page, whole) : nullptr;
+  if (memory) std::memset(memory, 0, whole);
+  return {memory, std::free};
+}
+
+}  // namespace
+
+// Each rank has its own, or all are told who has none.
+void* communicator::allocate_plain(std::uint64_t bytes) {
+  auto memory = plain_memory(bytes);
+  const auto votes =
+      exchange({m_process->control(), m_group}, size(), memory ? "" : std::to_string(bytes));
+  for (std::size_t r = 0; r < votes.size(); ++r)
+    if (!votes[r].empty())
+      base::fail(errc::out_of_memory,
+                 "rank " + std::to_string(r) + " has no memory for " + votes[r] + " bytes",
+                 "Allocate less, or free other memory first");
+  const std::lock_guard lock(m_mutex);
+  m_plain.push_back(std::move(memory));
+  return m_plain.back().get();
+}
+
+void* communicator::allocate(std::uint64_t bytes) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   const std::uint64_t sequence = m_collectives, number = ++m_allocations;
@@ -37,18 +66,10 @@ void* communicator::allocate(std::uint64_t bytes) {
     lock.unlock();  // as below
     return kernels_of(kernels).memory().add(bytes, sequence);
   }
-  if (!m_carriers.plans().table) {
-    const std::uint64_t whole = std::max<std::uint64_t>(page, (bytes + page - 1) / page * page);
-    void* memory = std::aligned_alloc(page, whole);
-    if (!memory)
-      base::fail(errc::out_of_memory, "no memory for " + std::to_string(bytes) + " bytes",
-                 "Allocate less, or free other memory first");
-    std::memset(memory, 0, whole);
-    m_plain.emplace_back(memory, std::free);
-    return memory;
-  }
   // Operations that are in flight must go on meanwhile: other ranks may wait for them.
+  const bool plain = !m_carriers.plans().table;
   lock.unlock();
+  if (plain) return allocate_plain(bytes);
   const sucl_region region = make_mapped(m_carriers.lender(), rank(), bytes);
   lock.lock();
   wait_for_direct(lock);

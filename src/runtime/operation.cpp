@@ -3,23 +3,23 @@
 #include "runtime/operation.hpp"
 
 #include "base/error.hpp"
+#include "base/sizes.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace sucl::core {
 namespace {
 
 std::uint64_t sum(const std::uint64_t* counts, int size) {
   std::uint64_t total = 0;
-  for (int r = 0; counts && r < size; ++r) total += counts[r];
+  for (int r = 0; counts && r < size; ++r) total = base::sum(total, counts[r]);
   return total;
 }
 
 std::uint64_t end_of(const std::uint64_t* counts, const std::uint64_t* displs, int size) {
   std::uint64_t end = 0;
   for (int r = 0; counts && displs && r < size; ++r)
-    if (counts[r] > 0) end = std::max(end, displs[r] + counts[r]);
+    if (counts[r] > 0) end = std::max(end, base::sum(displs[r], counts[r]));
   return end;
 }
 
@@ -210,25 +210,26 @@ void check_arrays(const sucl_operation& o, int rank) {
   }
 }
 
-// Sizes must not wrap: every product and sum below is of numbers checked here.
+// Sizes must not wrap: the products and sums of counts, element sizes and ranks that backends make
+// are of numbers checked here.
 void check_sizes(const sucl_operation& o, int size) {
   constexpr std::uint64_t small = std::uint64_t{1} << 31;
   const bool arrays = o.send_counts || o.send_displs || o.recv_counts || o.recv_displs;
   if (!arrays && o.count < small && o.recv_count < small && o.element_size < 65536 && size < 65536)
     return;
-  const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) /
-                             (o.element_size * static_cast<std::uint64_t>(size));
   const auto check = [&](std::uint64_t elements) {
-    if (elements > most)
-      base::fail(errc::invalid_count,
-                 std::to_string(elements) + " elements of " + std::to_string(o.element_size) +
-                     " bytes are beyond any address space",
-                 "Check the count for a negative number that was converted");
+    base::bytes_of(elements, o.element_size, static_cast<std::uint64_t>(size));
   };
   check(o.count);
   check(o.recv_count);
   for (const auto* array : {o.send_counts, o.send_displs, o.recv_counts, o.recv_displs})
     for (int r = 0; array && r < size; ++r) check(array[r]);
+  // Blocks end where their displacements and counts together say.
+  const auto check_ends = [&](const std::uint64_t* counts, const std::uint64_t* displs) {
+    base::bytes_of(std::max(sum(counts, size), end_of(counts, displs, size)), o.element_size);
+  };
+  check_ends(o.send_counts, o.send_displs);
+  check_ends(o.recv_counts, o.recv_displs);
 }
 
 void make_in_place(sucl_operation& o, int rank) {

@@ -3,6 +3,7 @@
 
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
+#include "base/sizes.hpp"
 #include "sycl/on_stream.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
@@ -212,9 +213,12 @@ std::string communicator::carrier(kind k, std::size_t bytes, type t, op o) const
 
 void communicator::use_tuning(const std::string& toml) { state().core().use_tuning(toml); }
 
-void* communicator::allocate_bytes(std::size_t bytes) { return state().core().allocate(bytes); }
-bool communicator::register_bytes(void* memory, std::size_t bytes) {
-  return state().core().attach(memory, bytes);
+// Beyond any address space it is `unlimited`, for which no rank has memory: all are told.
+void* communicator::allocate_elements(std::size_t count, std::size_t element_size) {
+  return state().core().allocate(base::product(count, element_size));
+}
+bool communicator::register_elements(void* memory, std::size_t count, std::size_t element_size) {
+  return state().core().attach(memory, base::product(count, element_size));
 }
 void communicator::deregister_memory(void* memory) { state().core().detach(memory); }
 void communicator::deallocate(void* memory) { state().core().deallocate(memory); }

@@ -3,7 +3,16 @@
 #include "sycl/resolve.hpp"
 
 #include "base/error.hpp"
+#include "base/sizes.hpp"
 #include "runtime/operation.hpp"
+
+namespace sucl {
+
+std::size_t detail::byte_count(std::size_t elements, std::size_t element_size) {
+  return base::bytes_of(elements, element_size);
+}
+
+}  // namespace sucl
 
 namespace sucl::glue {
 namespace {

@@ -92,6 +92,51 @@ TEST_F(repeated, memory_that_all_ranks_reach) {
   }
 }
 
+// A root has room for the blocks of all, the others for their own.
+TEST_F(repeated, memory_of_sizes_that_differ) {
+  const auto p = static_cast<std::size_t>(size), r = static_cast<std::size_t>(rank);
+  auto comm = j.world.dup();
+  auto b = comm.blocking();
+  for (const std::size_t n :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, std::size_t{90001}})
+    for (const int root : {0, size - 1}) {
+      const bool at_root = rank == root;
+      int* whole = comm.allocate<int>(at_root ? n * p : 0);
+      int* part = comm.allocate<int>(n + r);
+      for (std::size_t i = 0; at_root && i < n * p; ++i) whole[i] = static_cast<int>(i);
+      b.scatter(whole, part, n, root);
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(part[i], static_cast<int>(r * n + i));
+      b.allreduce(part + r, n, op::max);
+      for (std::size_t i = 0; i < n; ++i) part[i] = rank;
+      b.gather(part, whole, n, root);
+      for (std::size_t i = 0; at_root && i < n * p; ++i)
+        ASSERT_EQ(whole[i], static_cast<int>(i / n));
+      if (size > 1 && at_root) b.send(whole, n * p, rank == 0 ? 1 : rank - 1);
+      if (size > 1 && rank == (root == 0 ? 1 : root - 1)) {
+        std::vector<int> got(n * p);
+        b.recv(got.data(), n * p, root);
+        for (std::size_t i = 0; i < n * p; ++i) ASSERT_EQ(got[i], static_cast<int>(i / n));
+      }
+      comm.deallocate(part);
+      comm.deallocate(whole);
+    }
+}
+
+// Every rank is told, and goes on.
+TEST_F(repeated, memory_that_one_rank_cannot_have) {
+  auto comm = j.world.dup();
+  const auto beyond = std::size_t{1} << 61;
+  for (const int odd : {0, size - 1}) {
+    const std::size_t n = rank == odd ? beyond : 8;
+    expect_error(errc::out_of_memory, [&] { comm.allocate<double>(n); });
+    expect_error(errc::out_of_memory, [&] { comm.allocate<std::byte>(n); });
+  }
+  double* x = comm.allocate<double>(1);
+  *x = 1;
+  comm.blocking().allreduce(x, 1, op::sum);
+  EXPECT_EQ(*x, size);
+}
+
 // What was prepared when there was no such memory is what ranks do that start anew.
 TEST_F(repeated, before_and_after_memory_that_all_ranks_reach) {
   constexpr std::size_t n = 1000;

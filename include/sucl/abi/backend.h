@@ -274,7 +274,7 @@ typedef struct sucl_comm_info {
 typedef struct sucl_region {
   uint32_t struct_size;
   uint32_t reserved;
-  uint64_t bytes;     /**< of each rank's part */
+  uint64_t bytes;     /**< of this rank's part; those of others may have other sizes */
   void* base;         /**< of this rank's part */
   void* const* peers; /**< one entry a rank: where its part is here; null: out of reach */
   void* handle;       /**< the backend's own */
@@ -321,8 +321,8 @@ typedef struct sucl_backend {
   void (*abort)(sucl_backend_comm* comm);
   /* Since 1.1: lending peer memory. Each may be null. They may be called while other functions of
    * the communicator are. */
-  /** Makes memory of `bytes` bytes a rank, zeroed, on cache lines of its own. Collective; a rank
-   * that cannot fails on all. The region and its table of peers stay until memory_destroy. */
+  /** Makes memory of `bytes` bytes, which may differ between ranks, zeroed, on cache lines of its
+   * own. Collective; a rank that cannot fails on all. The region and its table of peers stay until memory_destroy. */
   sucl_status (*memory_create)(sucl_backend_comm* comm, uint64_t bytes, sucl_region* region);
   /** Not collective. What peers have of this rank's part stays theirs until they destroy it. */
   void (*memory_destroy)(sucl_backend_comm* comm, sucl_region* region);

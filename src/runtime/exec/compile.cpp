@@ -3,6 +3,7 @@
 #include "runtime/exec/compile.hpp"
 
 #include "base/error.hpp"
+#include "base/sizes.hpp"
 #include "plan/algorithms.hpp"
 #include "plan/composition.hpp"
 #include "plan/passes.hpp"
@@ -28,28 +29,28 @@ space space_of(slice::memory m) {
 // Elements of each memory, over all primitives or those of one rank.
 struct sizes {
   std::uint64_t of[3] = {0, 0, 0};
-  void take(const slice& s) {
-    constexpr std::uint64_t most = std::uint64_t{1} << 56;
-    if (s.offset > most || s.count > most)
+  void take(const slice& s, std::uint64_t element_size) {
+    const std::uint64_t end = base::sum(s.offset, s.count);
+    if (base::product(end, element_size) > base::max_bytes)
       base::fail(errc::invalid_count,
                  "a slice of " + std::to_string(s.count) + " elements from " +
                      std::to_string(s.offset) + " on is beyond any address space",
                  "Check the arguments for negative numbers that were converted");
     auto& size = of[static_cast<int>(s.where)];
-    size = std::max<std::uint64_t>(size, s.offset + s.count);
+    size = std::max(size, end);
   }
 };
 
 // What a rank reads and writes itself; every rank where `rank` is -1.
-sizes sizes_of(const composition& c, int rank) {
+sizes sizes_of(const compile_request& r, int rank) {
   sizes all;
-  for (const api_primitive& p : c.primitives()) {
+  for (const api_primitive& p : r.what.primitives()) {
     if (p.what == kind::barrier) continue;
     const bool root = rank < 0 || p.root == rank;
     const bool leaf = rank < 0 || std::find(p.ranks.begin(), p.ranks.end(), rank) != p.ranks.end();
     const bool casts = p.what == kind::broadcast;
-    if (casts ? root : leaf) all.take(p.from);
-    if (casts ? leaf : root) all.take(p.to);
+    if (casts ? root : leaf) all.take(p.from, r.element_size);
+    if (casts ? leaf : root) all.take(p.to, r.element_size);
   }
   return all;
 }
@@ -81,7 +82,7 @@ op reduction_of(const compile_request& r) {
 plan::composition translate(const compile_request& r) {
   const composition& in = r.what;
   const std::uint64_t e = r.element_size;
-  const sizes all = sizes_of(in, -1);
+  const sizes all = sizes_of(r, -1);
   auto out = plan::composition::custom(in.ranks(), all.of[0], all.of[1], e);
   for (int rank = 0; all.of[2] > 0 && rank < in.ranks(); ++rank)
     out.take_scratch(rank, all.of[2] * e);
@@ -138,7 +139,9 @@ std::string describe(const plan::schedule& s, const plan::verdict& v) {
          (v.identical ? ", the same bits on every rank" : "");
 }
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t more) { return (hash ^ more) * 0x100000001b3u; }
+std::uint64_t joined(std::uint64_t hash, std::uint64_t more) {
+  return (hash ^ more) * 0x100000001b3u;
+}
 
 }  // namespace
 
@@ -155,12 +158,12 @@ draft_plan compile_here(const compile_request& r, const placement& where) {
   d.schedule = plan::share_local_messages(std::move(d.schedule), where.node_of);
   check_messages(d.schedule);
   const plan::verdict proof = plan::verify_or_fail(d.schedule);
-  const sizes mine = sizes_of(r.what, where.rank);
+  const sizes mine = sizes_of(r, where.rank);
   d.facts.send_elements = mine.of[0];
   d.facts.recv_elements = mine.of[1];
   d.facts.text = describe(d.schedule, proof);
-  d.identity = mix(mix(plan::hash(d.schedule), static_cast<std::uint64_t>(d.reduction)),
-                   static_cast<std::uint64_t>(r.element));
+  d.identity = joined(joined(plan::hash(d.schedule), static_cast<std::uint64_t>(d.reduction)),
+                      static_cast<std::uint64_t>(r.element));
   return d;
 }
 

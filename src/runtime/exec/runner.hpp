@@ -5,6 +5,7 @@
 /// The executor: runs the plans of one communicator, in order and several at once.
 #pragma once
 
+#include "base/sizes.hpp"
 #include "runtime/exec/compiled.hpp"
 #include "runtime/exec/contest.hpp"
 #include "runtime/exec/fold.hpp"
@@ -29,9 +30,10 @@ struct mapped_memory {
   sucl_region region{};
   std::uint64_t number = 0;  ///< the same on every rank, from 1
 
-  bool holds(const std::byte* p) const {
-    const auto* base = static_cast<const std::byte*>(region.base);
-    return p >= base && p < base + region.bytes;
+  /// Whether so many bytes from `p` on lie in this rank's part.
+  bool holds(const std::byte* p, std::uint64_t bytes) const {
+    return base::lies_within(reinterpret_cast<std::uintptr_t>(p), bytes,
+                             reinterpret_cast<std::uintptr_t>(region.base), region.bytes);
   }
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/adapt_shape.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/exec/runner.hpp"
+#include "runtime/operation.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -205,15 +206,22 @@ bool runner::may_be_read(const sucl_operation& o) {
          m_shapes.of(o, reach::read).there;
 }
 
+// Memory is mapped if all that the operation touches of it lies in this rank's part: peers compute
+// no address beyond.
 void runner::tell_memory(execution& e) {
   card mine{};
+  const extents touched = extents_of(e.what, m_rank, m_size);
+  const bool in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
   for (const mapped_memory& m : m_memories) {
     const auto* base = static_cast<const std::byte*>(m.region.base);
-    if (e.send && m.holds(e.send)) {
+    const bool holds_recv = e.recv && m.holds(e.recv, touched.recv * e.what.element_size);
+    const bool holds_send =
+        in_place ? holds_recv : e.send && m.holds(e.send, touched.send * e.what.element_size);
+    if (holds_send) {
       mine.send_memory = m.number;
       mine.send_offset = static_cast<std::uint64_t>(e.send - base);
     }
-    if (e.recv && m.holds(e.recv)) {
+    if (holds_recv) {
       mine.recv_memory = m.number;
       mine.recv_offset = static_cast<std::uint64_t>(e.recv - base);
     }

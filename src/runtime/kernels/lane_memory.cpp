@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/sizes.hpp"
 
 #include <sched.h>
 
@@ -115,7 +116,9 @@ mapped_piece lane_memory::map(std::uint64_t bytes) {
   mapped_piece piece;
   piece.bytes = bytes;
   std::int32_t status = SUCL_SUCCESS;
-  if (bytes > 0) {
+  if (bytes > base::max_bytes) {
+    status = SUCL_ERROR_OUT_OF_MEMORY;
+  } else if (bytes > 0) {
     try {
       piece.own = m_device.allocate(bytes);
     } catch (const error& e) {
@@ -203,7 +206,7 @@ std::string lane_memory::description() const {
 }
 
 void* lane_memory::add(std::uint64_t bytes, std::uint64_t sequence) {
-  auto piece = map(std::max(page, (bytes + page - 1) / page * page));
+  auto piece = map(std::max(page, base::round_up(bytes, page)));
   void* memory = piece.own.get();
   add(std::move(piece), sequence, true);
   return memory;
@@ -267,7 +270,7 @@ std::uint64_t lane_memory::key_of(const void* memory, std::uint64_t bytes) const
   for (std::size_t i = 0; i < m_pieces.size(); ++i) {
     const auto& p = m_pieces[i];
     const auto start = reinterpret_cast<std::uintptr_t>(p.own.get());
-    if (!p.own || !p.peers[0] || address < start || address + bytes > start + p.bytes) continue;
+    if (!p.own || !p.peers[0] || !base::lies_within(address, bytes, start, p.bytes)) continue;
     return kernels::key_of(i, address - start);
   }
   return 0;

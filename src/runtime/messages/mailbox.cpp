@@ -3,6 +3,7 @@
 #include "runtime/messages/mailbox.hpp"
 
 #include "base/error.hpp"
+#include "base/sizes.hpp"
 #include "runtime/core_services.hpp"
 
 #include <sched.h>
@@ -189,7 +190,7 @@ void mailbox::send(const sucl_operation& o, const void* data, delivery* d) {
   if (bytes > lane_layout::short_bytes) {
     i->about.serial = ++p.announced_serial;
     i->about.address = reinterpret_cast<std::uint64_t>(data);
-    locate(i->memory, i->about.region, i->about.offset);
+    locate(i->memory, bytes, i->about.region, i->about.offset);
   }
   ++d->open, ++p.open, ++m_open;
   p.unsent.push(i);
@@ -232,12 +233,14 @@ void mailbox::finish(peer& p, item* i) {
 
 // ---- memory that both ends reach
 
-void mailbox::locate(const std::byte* memory, std::uint64_t& region, std::uint64_t& offset) const {
+void mailbox::locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t& region,
+                     std::uint64_t& offset) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
   for (const shared_region& r : m_regions) {
-    const auto* base = static_cast<const std::byte*>(r.region.base);
-    if (memory < base || memory >= base + r.region.bytes) continue;
+    const auto start = reinterpret_cast<std::uintptr_t>(r.region.base);
+    if (!base::lies_within(address, bytes, start, r.region.bytes)) continue;
     region = r.number;
-    offset = static_cast<std::uint64_t>(memory - base);
+    offset = address - start;
   }
 }
 
@@ -439,7 +442,7 @@ bool mailbox::handle_matched(peer& p) {
       return true;
     }
     if (!r->source && !r->read) {
-      locate(r->memory, o.region, o.offset);
+      locate(r->memory, r->bytes, o.region, o.offset);
       r->pushed = o.region != 0;
       o.what = r->pushed ? order::act::push : order::act::stream;
     }

@@ -143,7 +143,8 @@ class mailbox {
   bool take_chunk(peer& p);
   void finish(peer& p, item* i);
   peer& near(int rank) { return *m_peers[static_cast<std::size_t>(rank)]; }
-  void locate(const std::byte* memory, std::uint64_t& region, std::uint64_t& offset) const;
+  void locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t& region,
+              std::uint64_t& offset) const;
   std::byte* reach(int rank, std::uint64_t region, std::uint64_t offset) const;
   item* take_item();
   delivery* take_delivery();
