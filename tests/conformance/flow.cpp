@@ -16,7 +16,13 @@ struct blocks {
   size_t end = 0;
 };
 
-size_t count_for(size_t n, int a) { return n == 0 || a % 3 == 1 ? 0 : n + static_cast<size_t>(a); }
+size_t count_for(const shape& s, int a) {
+  if (s.irregular != 0) {
+    const auto drawn = reference::mix(s.irregular, static_cast<std::uint64_t>(a));
+    return drawn % 4 == 0 ? 0 : (drawn >> 8) % (2 * s.count + 1);
+  }
+  return s.count == 0 || a % 3 == 1 ? 0 : s.count + static_cast<size_t>(a);
+}
 
 template <class Count>
 blocks spread(int ranks, Count&& count) {
@@ -38,17 +44,17 @@ std::uint64_t pair_key(int to) { return static_cast<std::uint64_t>(to) * 1000003
 
 class maker {
  public:
-  maker(const test_case& c, int rank, int ranks)
-      : m_case(c),
+  maker(const shape& s, int rank, int ranks)
+      : m_shape(s),
         m_rank(rank),
         m_ranks(ranks),
-        m_root(c.root(ranks)),
-        m_n(c.count()),
+        m_root(s.root),
+        m_n(s.count),
         m_p(static_cast<size_t>(ranks)),
         m_me(static_cast<size_t>(rank)) {}
 
   flow make() {
-    switch (m_case.kind()) {
+    switch (m_shape.kind) {
       case kind::barrier: break;
       case kind::broadcast: broadcast(); break;
       case kind::reduce:
@@ -65,7 +71,7 @@ class maker {
       case kind::alltoallv: alltoallv(); break;
       case kind::scatter: scatter(); break;
       case kind::scatterv: scatterv(); break;
-      case kind::group: m_case.at[f_memory] < buffer_1d ? everybody() : neighbours(); break;
+      case kind::group: m_shape.everybody ? everybody() : neighbours(); break;
       default: neighbours(); break;
     }
     return std::move(m_flow);
@@ -73,7 +79,7 @@ class maker {
 
  private:
   bool at_root() const { return m_rank == m_root; }
-  bool in_place() const { return m_case.in_place(); }
+  bool in_place() const { return m_shape.in_place; }
 
   // In place, what is given lies in the receive memory.
   void sizes(size_t send, size_t recv) {
@@ -92,7 +98,7 @@ class maker {
   }
 
   void reduce() {
-    const kind k = m_case.kind();
+    const kind k = m_shape.kind;
     const bool gets = k == kind::exscan ? m_rank > 0 : k != kind::reduce || at_root();
     const int last = k == kind::scan ? m_rank : k == kind::exscan ? m_rank - 1 : m_ranks - 1;
     sizes(m_n, m_n);
@@ -102,8 +108,8 @@ class maker {
 
   void reduce_scatter() {
     std::vector<size_t> counts(m_p, m_n);
-    if (m_case.kind() == kind::reduce_scatter)
-      for (int r = 0; r < m_ranks; ++r) counts[static_cast<size_t>(r)] = count_for(m_n, r);
+    if (m_shape.kind == kind::reduce_scatter)
+      for (int r = 0; r < m_ranks; ++r) counts[static_cast<size_t>(r)] = count_for(m_shape, r);
     size_t total = 0, start = 0;
     for (size_t r = 0; r < m_p; ++r) {
       if (r == m_me) start = total;
@@ -113,19 +119,19 @@ class maker {
     give(0, total, 0);
     m_flow.out.push_back({0, counts[m_me], 0, m_ranks - 1, start});
     if (in_place()) m_flow.scrap = counts[m_me];
-    if (m_case.kind() == kind::reduce_scatter) m_flow.recv_counts = counts;
+    if (m_shape.kind == kind::reduce_scatter) m_flow.recv_counts = counts;
   }
 
   void gather() {
-    const bool gets = m_case.kind() == kind::allgather || at_root();
+    const bool gets = m_shape.kind == kind::allgather || at_root();
     sizes(m_n, gets ? m_p * m_n : 0);
     give(in_place() && gets ? m_me * m_n : 0, m_n, 0);
     for (int r = 0; gets && r < m_ranks; ++r) get(static_cast<size_t>(r) * m_n, m_n, r, 0);
   }
 
   void gatherv() {
-    const blocks b = spread(m_ranks, [&](int r) { return count_for(m_n, r); });
-    const bool gets = m_case.kind() == kind::allgatherv || at_root();
+    const blocks b = spread(m_ranks, [&](int r) { return count_for(m_shape, r); });
+    const bool gets = m_shape.kind == kind::allgatherv || at_root();
     sizes(b.counts[m_me], gets ? b.end : 0);
     give(in_place() ? b.displs[m_me] : 0, b.counts[m_me], 0);
     if (!gets) return;
@@ -141,7 +147,7 @@ class maker {
   }
 
   // What a sends to b; in place as much as b sends to a.
-  size_t between(int a, int b) const { return count_for(m_n, in_place() ? a + b : 2 * a + b); }
+  size_t between(int a, int b) const { return count_for(m_shape, in_place() ? a + b : 2 * a + b); }
 
   void alltoallv() {
     const blocks out = spread(m_ranks, [&](int r) { return between(m_rank, r); });
@@ -164,7 +170,7 @@ class maker {
   }
 
   void scatterv() {
-    const blocks b = spread(m_ranks, [&](int r) { return count_for(m_n, r); });
+    const blocks b = spread(m_ranks, [&](int r) { return count_for(m_shape, r); });
     sizes(at_root() ? b.end : 0, b.counts[m_me]);
     get(0, b.counts[m_me], m_root, pair_key(m_rank));
     if (!at_root()) return;
@@ -200,7 +206,7 @@ class maker {
     }
   }
 
-  const test_case& m_case;
+  const shape& m_shape;
   int m_rank, m_ranks, m_root;
   size_t m_n, m_p, m_me;
   flow m_flow;
@@ -210,7 +216,16 @@ std::byte filling(size_t i) { return static_cast<std::byte>(0x5b + 31 * (i % 251
 
 }  // namespace
 
-flow flow_of(const test_case& c, int rank, int ranks) { return maker(c, rank, ranks).make(); }
+shape shape_of(const test_case& c, int ranks) {
+  return {c.kind(),
+          c.count(),
+          c.root(ranks),
+          c.in_place(),
+          c.kind() == kind::group && c.at[f_memory] < buffer_1d,
+          0};
+}
+
+flow flow_of(const shape& s, int rank, int ranks) { return maker(s, rank, ranks).make(); }
 
 size_t layout::place(size_t element) const {
   const size_t depth = std::max<size_t>(1, range[2]);  // the start of nothing is a place too

@@ -8,6 +8,7 @@
 #include "case.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace sucl::conformance {
@@ -47,7 +48,18 @@ struct flow {
   std::vector<message> sends, recvs;
 };
 
-flow flow_of(const test_case& c, int rank, int ranks);
+/// What decides the sides of a call, whatever moves and however it is called.
+struct shape {
+  sucl::kind kind;
+  std::size_t count = 0;
+  int root = 0;
+  bool in_place = false;
+  bool everybody = false;       ///< a group has a message for each pair, not only for neighbours
+  std::uint64_t irregular = 0;  ///< not 0: counts of each rank or pair are drawn from it
+};
+
+shape shape_of(const test_case& c, int ranks);
+flow flow_of(const shape& s, int rank, int ranks);
 
 /// How the elements of an operand lie in its storage.
 struct layout {

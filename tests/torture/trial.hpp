@@ -1,0 +1,75 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// One operation on this rank: its memory, its calls, and whether it gave what it ought to.
+#pragma once
+
+#include "board.hpp"
+#include "pool.hpp"
+
+#include <functional>
+
+namespace sucl::torture {
+
+using events = std::vector<::sycl::event>;
+
+/// A kind whose result is the same on every rank.
+bool is_shared(kind k);
+
+class trial {
+ public:
+  trial(pool& all, party& p, const operation& o);
+
+  /// Writes the inputs, and a filling everywhere else.
+  void fill();
+  /// The same by commands of the queue; needs one.
+  events fill_on_queue();
+
+  void run();                        ///< blocking
+  events start(const events& deps);  ///< asynchronous
+  std::vector<sucl::persistent> make_persistent();
+  /// On memory of the operation, by whatever `call` does with it.
+  void run_by(const std::function<void(const std::byte* send, std::byte* recv)>& call);
+
+  /// Reads what is there now. The second form is by commands of the queue, after `deps`.
+  void read();
+  events read_on_queue(const events& deps);
+
+  /// What is wrong with what was read, or "".
+  std::string verify() const;
+  /// The hash of a result that is the same on every rank.
+  std::uint64_t hash() const;
+
+  /// Other values on the same memory.
+  void use_key(std::uint64_t key) { m_operation.key = key; }
+  const operation& what() const { return m_operation; }
+
+ private:
+  struct side {
+    std::size_t elements = 0;
+    conformance::layout layout;  ///< of a buffer
+    std::byte* data = nullptr;   ///< or where its first element is
+    std::optional<::sycl::buffer<std::byte, 1>> buffer;
+    std::vector<std::byte> before, after;  ///< with what lies around the elements
+  };
+  void place(side& s, std::size_t elements, bool received);
+  std::size_t position(const side& s, std::size_t element) const;
+  std::vector<std::byte> dense(const side& s, std::size_t at, std::size_t count) const;
+  void make_image();
+  void write(side& s);
+  detail::operand operand_of(const side& s) const;
+  std::vector<detail::request> requests(bool blocks);
+  detail::request request(kind k);
+  detail::request message(kind k, const conformance::message& m, int tag);
+  group group_of_messages();
+
+  pool& m_pool;
+  party& m_party;
+  operation m_operation;
+  conformance::flow m_flow;
+  conformance::memory m_memory;
+  side m_send, m_recv;
+};
+
+}  // namespace sucl::torture
