@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "reduce.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <complex>
@@ -29,53 +30,85 @@ struct pair {
   std::int32_t index;
 };
 
-std::uint16_t round_bf16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
-  const std::uint32_t half = 0x7fffu + ((bits >> 16) & 1u);  // ties go to the even neighbour
-  return static_cast<std::uint16_t>((bits + half) >> 16);
+// Results have one NaN: every bit but the sign.
+template <class T>
+T the_nan() {
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<T>(0x7fffffffu);
+  else
+    return std::bit_cast<T>(0x7fffffffffffffffu);
 }
 
-struct bf16 {
-  using stored = std::uint16_t;
-  using wide = float;
-  static float widen(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
-  static std::uint16_t narrow(float value) { return round_bf16(value); }
-};
-
-// Tabulated by value rather than by bit tricks: binary16 has ten bits of fraction, exponents from
-// -14 to 15, and steps of 2^-24 below the smallest normal number.
-std::uint16_t round_fp16(float value) {
-  const std::uint16_t sign = std::signbit(value) ? 0x8000u : 0u;
-  const double magnitude = std::fabs(static_cast<double>(value));
-  if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7e00u);
-  if (magnitude >= 65520.0) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  int exponent = -14;
-  if (magnitude >= 0x1p-14) exponent = std::ilogb(magnitude);
-  const double steps = std::nearbyint(std::ldexp(magnitude, 10 - exponent));  // exact, then rounded
-  // A carry out of the fraction lands in the exponent field, where it belongs.
-  const int biased = exponent + 14;
-  return static_cast<std::uint16_t>(sign | (static_cast<int>(steps) + (biased << 10)));
+template <class T>
+T with_the_nan(T v) {
+  if constexpr (std::is_floating_point_v<T>)
+    return std::isnan(v) ? the_nan<T>() : v;
+  else
+    return v;
+}
+template <class T>
+std::complex<T> with_the_nan(std::complex<T> v) {
+  return {with_the_nan(v.real()), with_the_nan(v.imag())};
+}
+template <class T>
+pair<T> with_the_nan(pair<T> p) {
+  return {with_the_nan(p.value), p.index};
 }
 
-struct fp16 {
-  using stored = std::uint16_t;
-  using wide = float;
-  static float widen(std::uint16_t bits) {
-    const int exponent = (bits >> 10) & 31;
-    const int fraction = bits & 1023;
-    float value = 0;
-    if (exponent == 31)
-      value = fraction ? std::numeric_limits<float>::quiet_NaN()
-                       : std::numeric_limits<float>::infinity();
-    else if (exponent == 0)
-      value = std::ldexp(static_cast<float>(fraction), -24);
-    else
-      value = std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-    return bits & 0x8000 ? -value : value;
+// NaN first where it is asked for, and -0 below +0.
+template <class T>
+bool less(T a, T b, bool nan_first) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a) || std::isnan(b))
+      return nan_first ? std::isnan(a) && !std::isnan(b) : std::isnan(b) && !std::isnan(a);
+    if (a == 0 && b == 0) return std::signbit(a) && !std::signbit(b);
   }
-  static std::uint16_t narrow(float value) { return round_fp16(value); }
+  return a < b;
+}
+
+// Floats of 16 bits and fewer, by value rather than by bit tricks: `Fraction` bits of it, `Least`
+// the exponent of the smallest normal number. Sums are kept in fp32, quotients in fp64, and rounded
+// once.
+template <class Stored, int Fraction, int Least, bool HasInfinity>
+struct small_float {
+  using stored = Stored;
+  using wide = float;
+  static constexpr int all = (1 << (8 * sizeof(Stored) - 1)) - 1;  // every bit but the sign: a NaN
+  static constexpr int infinity = HasInfinity ? all >> Fraction << Fraction : all;
+  static float widen(Stored bits) {
+    const int code = bits & all;
+    const int exponent = code >> Fraction;
+    const int fraction = code & ((1 << Fraction) - 1);
+    float value = 0;
+    if (code == all || (HasInfinity && code > infinity))
+      value = std::numeric_limits<float>::quiet_NaN();
+    else if (HasInfinity && code == infinity)
+      value = std::numeric_limits<float>::infinity();
+    else if (exponent == 0)
+      value = std::ldexp(static_cast<float>(fraction), Least - Fraction);
+    else
+      value = std::ldexp(static_cast<float>((1 << Fraction) + fraction),
+                         exponent - 1 + Least - Fraction);
+    return bits > all ? -value : value;
+  }
+  static Stored narrow(double value) {
+    if (std::isnan(value)) return all;
+    const double magnitude = std::fabs(value);
+    double code = infinity;
+    if (std::isfinite(magnitude)) {
+      const int exponent = magnitude == 0 ? Least : std::max(std::ilogb(magnitude), Least);
+      // To even. A carry out of the fraction lands in the exponent field, where it belongs.
+      const double steps = std::nearbyint(std::ldexp(magnitude, Fraction - exponent));
+      code = std::min(code, steps + std::ldexp(exponent - Least, Fraction));
+    }
+    return static_cast<Stored>(static_cast<int>(code) | (std::signbit(value) ? all + 1 : 0));
+  }
 };
+using fp16 = small_float<std::uint16_t, 10, -14, true>;
+using bf16 = small_float<std::uint16_t, 7, -126, true>;
+
+template <class Element>
+constexpr bool is_small = requires { Element::infinity; };
 
 template <class Element, class Combine>
 void fold(const std::vector<const std::byte*>& inputs, std::uint64_t count, std::byte* out,
@@ -86,17 +119,26 @@ void fold(const std::vector<const std::byte*>& inputs, std::uint64_t count, std:
     std::memcpy(&value, base + i * sizeof(stored), sizeof(stored));
     return Element::widen(value);
   };
+  if (inputs.size() == 1) {  // one contribution alone is the result, whatever its bits
+    if (out != inputs[0]) std::memcpy(out, inputs[0], count * sizeof(stored));
+    return;
+  }
   for (std::uint64_t i = 0; i < count; ++i) {
     auto sum = at(inputs[0], i);
     for (std::size_t r = 1; r < inputs.size(); ++r) sum = combine(sum, at(inputs[r], i));
-    if (divisor != 1) {
-      if constexpr (!std::is_class_v<decltype(sum)>) {
-        sum = static_cast<decltype(sum)>(sum / static_cast<decltype(sum)>(divisor));
-      } else if constexpr (requires { sum.real(); }) {
-        sum /= static_cast<typename decltype(sum)::value_type>(divisor);
+    stored value;
+    if constexpr (is_small<Element>) {
+      value = Element::narrow(static_cast<double>(sum) / divisor);
+    } else {
+      if (divisor != 1) {
+        if constexpr (!std::is_class_v<decltype(sum)>) {
+          sum = static_cast<decltype(sum)>(sum / static_cast<decltype(sum)>(divisor));
+        } else if constexpr (requires { sum.real(); }) {
+          sum /= static_cast<typename decltype(sum)::value_type>(divisor);
+        }
       }
+      value = Element::narrow(with_the_nan(sum));
     }
-    const stored value = Element::narrow(sum);
     std::memcpy(out + i * sizeof(stored), &value, sizeof(stored));
   }
 }
@@ -120,15 +162,24 @@ void arithmetic(const task& t) {
   using wide = typename Element::wide;
   const auto add = [](wide a, wide b) { return static_cast<wide>(a + b); };
   if (t.op == SUCL_OP_SUM) t.run<Element>(add);
-  if (t.op == SUCL_OP_PROD) t.run<Element>([](wide a, wide b) { return static_cast<wide>(a * b); });
+  if (t.op == SUCL_OP_PROD)
+    t.run<Element>([](wide a, wide b) {
+      if constexpr (requires { a.real(); }) {  // not the library's, which looks for infinities
+        const auto product = [](auto x, auto y) { return x * y; };
+        const auto re = product(a.real(), b.real()) - product(a.imag(), b.imag());
+        return wide(re, product(a.real(), b.imag()) + product(a.imag(), b.real()));
+      } else {
+        return static_cast<wide>(a * b);
+      }
+    });
   if (t.op == SUCL_OP_AVG) t.run<Element>(add, t.ranks);
 }
 
 template <class Element>
 void extremum(const task& t) {
   using wide = typename Element::wide;
-  if (t.op == SUCL_OP_MIN) t.run<Element>([](wide a, wide b) { return b < a ? b : a; });
-  if (t.op == SUCL_OP_MAX) t.run<Element>([](wide a, wide b) { return a < b ? b : a; });
+  if (t.op == SUCL_OP_MIN) t.run<Element>([](wide a, wide b) { return less(b, a, true) ? b : a; });
+  if (t.op == SUCL_OP_MAX) t.run<Element>([](wide a, wide b) { return less(a, b, false) ? b : a; });
 }
 
 template <class Element>
@@ -162,15 +213,13 @@ void integer(const task& t) {
 template <class T>
 void located(const task& t) {
   using element = plain<pair<T>, pair<T>>;
-  const auto first = [](pair<T> a, pair<T> b) { return b.index < a.index ? b : a; };
-  if (t.op == SUCL_OP_MINLOC)
-    t.run<element>([&](pair<T> a, pair<T> b) {
-      return b.value < a.value ? b : a.value < b.value ? a : first(a, b);
-    });
-  else
-    t.run<element>([&](pair<T> a, pair<T> b) {
-      return a.value < b.value ? b : b.value < a.value ? a : first(a, b);
-    });
+  const auto before = [&](pair<T> a, pair<T> b) {
+    const bool least = t.op == SUCL_OP_MINLOC;
+    if (least ? less(a.value, b.value, true) : less(b.value, a.value, false)) return true;
+    if (least ? less(b.value, a.value, true) : less(a.value, b.value, false)) return false;
+    return a.index < b.index;
+  };
+  t.run<element>([&](pair<T> a, pair<T> b) { return before(b, a) ? b : a; });
 }
 
 enum class family { none, integer, real, complex, located };
@@ -181,8 +230,8 @@ struct row {
   void (*reduce)(const task&);
 };
 
-template <class T, class Wide>
-using complex_of = plain<std::complex<T>, std::complex<Wide>>;
+template <class T>
+using complex_of = plain<std::complex<T>, std::complex<T>>;
 
 constexpr row rows[SUCL_TYPE_COUNT] = {
     {0, family::none, nullptr},
@@ -196,10 +245,10 @@ constexpr row rows[SUCL_TYPE_COUNT] = {
     {8, family::integer, integer<std::uint64_t>},
     {2, family::real, real<fp16>},
     {2, family::real, real<bf16>},
-    {4, family::real, real<plain<float, double>>},
-    {8, family::real, real<plain<double, long double>>},
-    {8, family::complex, arithmetic<complex_of<float, double>>},
-    {16, family::complex, arithmetic<complex_of<double, long double>>},
+    {4, family::real, real<plain<float, float>>},
+    {8, family::real, real<plain<double, double>>},
+    {8, family::complex, arithmetic<complex_of<float>>},
+    {16, family::complex, arithmetic<complex_of<double>>},
     {sizeof(pair<std::int16_t>), family::located, located<std::int16_t>},
     {sizeof(pair<std::int32_t>), family::located, located<std::int32_t>},
     {sizeof(pair<std::int64_t>), family::located, located<std::int64_t>},

@@ -20,8 +20,8 @@ std::uint64_t size_of(sucl_type type);
 /// Whether `op` is defined for `type`.
 bool defined(sucl_op op, sucl_type type);
 
-/// out[i] = inputs[0][i] op inputs[1][i] op ... for `count` elements, folded in that order in a
-/// wider type and rounded once. SUCL_OP_AVG divides the sum by `ranks`. Nothing needs alignment;
+/// out[i] = inputs[0][i] op inputs[1][i] op ... for `count` elements, folded in that order as
+/// docs/operations.md says. SUCL_OP_AVG divides the sum by `ranks`. Nothing needs alignment;
 /// `out` may be one of the inputs. `op` must be defined for `type`.
 void reduce(sucl_type type, sucl_op op, const std::vector<const std::byte*>& inputs,
             std::uint64_t count, int ranks, std::byte* out);

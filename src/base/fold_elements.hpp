@@ -52,7 +52,92 @@ struct pair {
   std::int32_t index;
 };
 
-// ---- what is done with two elements
+// ---- floats as bits. NaN and the order of zeros are decided on them: what a compiler assumes of
+// NaN, and a processor that takes subnormal numbers for zero, change nothing then. The rules are in
+// docs/operations.md.
+
+template <class T>
+constexpr bool is_float = false;
+template <>
+constexpr bool is_float<float> = true;
+template <>
+constexpr bool is_float<double> = true;
+
+template <class T>
+struct float_bits {
+  using type = std::int32_t;
+  static constexpr type infinity = 0x7f800000;
+};
+template <>
+struct float_bits<double> {
+  using type = std::int64_t;
+  static constexpr type infinity = 0x7ff0000000000000;
+};
+
+/// All bits but the sign; as a float it is the NaN of all results.
+template <class T>
+constexpr typename float_bits<T>::type all_but_sign =
+    static_cast<typename float_bits<T>::type>(~std::uint64_t{0} >> (65 - 8 * sizeof(T)));
+
+template <class T>
+typename float_bits<T>::type bits_of(T v) {
+  return __builtin_bit_cast(typename float_bits<T>::type, v);
+}
+
+template <class T>
+bool is_nan(T v) {
+  return (bits_of(v) & all_but_sign<T>) > float_bits<T>::infinity;
+}
+
+/// Every NaN as the one of all results.
+template <class T>
+T one_nan(T v) {
+  if constexpr (is_float<T>)
+    return __builtin_bit_cast(T, is_nan(v) ? all_but_sign<T> : bits_of(v));
+  else
+    return v;
+}
+template <class T>
+complex_number<T> one_nan(complex_number<T> v) {
+  return {one_nan(v.re), one_nan(v.im)};
+}
+template <class T>
+pair<T> one_nan(pair<T> v) {
+  v.value = one_nan(v.value);
+  return v;
+}
+
+/// What orders values: -0 comes before +0. That of a NaN is of no use.
+template <class T>
+auto order_of(T v) {
+  if constexpr (is_float<T>) {
+    const auto bits = bits_of(v);
+    return bits ^ ((bits >> (8 * sizeof(T) - 1)) & all_but_sign<T>);
+  } else {
+    return v;
+  }
+}
+
+/// `v`, unless a or b is NaN.
+template <class T>
+T unless_nan(T v, T a, T b) {
+  if constexpr (is_float<T>) {
+    const auto of_a = bits_of(a) & all_but_sign<T>;
+    const auto of_b = bits_of(b) & all_but_sign<T>;
+    const auto larger = of_a < of_b ? of_b : of_a;
+    return __builtin_bit_cast(T, larger > float_bits<T>::infinity ? all_but_sign<T> : bits_of(v));
+  } else {
+    return v;
+  }
+}
+
+/// -v by its sign bit.
+template <class T>
+T negated(T v) {
+  return __builtin_bit_cast(T, bits_of(v) ^ ~all_but_sign<T>);
+}
+
+// ---- what is done with two elements; each gives the same bits if these are exchanged
 
 struct add {
   template <class T>
@@ -74,19 +159,20 @@ struct multiply {
 #ifdef __clang__
 #pragma clang fp contract(off)  // every compiler rounds the same way
 #endif
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    // GCC 12 makes a fused operation of a subtraction beside an addition, whatever it is told.
+    return {a.re * b.re + negated(a.im * b.im), a.re * b.im + a.im * b.re};
   }
 };
 struct least {
   template <class T>
   static T of(T a, T b) {
-    return b < a ? b : a;
+    return unless_nan(order_of(b) < order_of(a) ? b : a, a, b);
   }
 };
 struct greatest {
   template <class T>
   static T of(T a, T b) {
-    return a < b ? b : a;
+    return unless_nan(order_of(a) < order_of(b) ? b : a, a, b);
   }
 };
 struct both {
@@ -125,26 +211,45 @@ struct bits_xor {
     return static_cast<T>(a ^ b);
   }
 };
+
+/// Where a pair comes: NaN before all other values or after them, the lower of equal ones' indices.
+template <bool NanFirst, class T>
+auto order_of_value(pair<T> p) {
+  if constexpr (is_float<T>)
+    return is_nan(p.value) ? all_but_sign<T> ^ -typename float_bits<T>::type{NanFirst}
+                           : order_of(p.value);
+  else
+    return p.value;
+}
+
 struct least_of_pairs {
   template <class T>
   static pair<T> of(pair<T> a, pair<T> b) {
-    if (b.value < a.value) return b;
-    if (a.value < b.value) return a;
-    return b.index < a.index ? b : a;
+    const auto first = order_of_value<true>(a), second = order_of_value<true>(b);
+    return second < first || (second == first && b.index < a.index) ? b : a;
   }
 };
 struct greatest_of_pairs {
   template <class T>
   static pair<T> of(pair<T> a, pair<T> b) {
-    if (a.value < b.value) return b;
-    if (b.value < a.value) return a;
-    return b.index < a.index ? b : a;
+    const auto first = order_of_value<false>(a), second = order_of_value<false>(b);
+    return first < second || (second == first && b.index < a.index) ? b : a;
   }
 };
 
-// ---- what is done with the result
+// ---- what is done with the result. `copies`: the result of one contribution alone is that itself,
+// whatever its bits.
 
 struct keep_it {
+  static bool copies(int) { return true; }
+  template <class Element>
+  static typename Element::stored of(typename Element::wide v, int) {
+    return Element::narrow(one_nan(v));
+  }
+};
+/// Of what has no NaN but that of all results.
+struct keep_bits {
+  static bool copies(int) { return true; }
   template <class Element>
   static typename Element::stored of(typename Element::wide v, int) {
     return Element::narrow(v);
@@ -163,16 +268,17 @@ template <class T>
 constexpr bool is_complex<complex_number<T>> = true;
 
 struct divide {
+  static bool copies(int divisor) { return divisor == 1; }
   template <class Element>
   static typename Element::stored of(typename Element::wide v, int divisor) {
     using wide = typename Element::wide;
     if constexpr (is_16_bit_float<Element>) {
-      return Element::narrow(base::to_odd_float(static_cast<double>(v) / divisor));
+      return Element::narrow(one_nan(base::to_odd_float(static_cast<double>(v) / divisor)));
     } else if constexpr (is_complex<wide>) {
-      return {v.re / static_cast<decltype(v.re)>(divisor),
-              v.im / static_cast<decltype(v.re)>(divisor)};
+      return one_nan(wide{v.re / static_cast<decltype(v.re)>(divisor),
+                          v.im / static_cast<decltype(v.re)>(divisor)});
     } else {
-      return Element::narrow(static_cast<wide>(v / static_cast<wide>(divisor)));
+      return Element::narrow(one_nan(static_cast<wide>(v / static_cast<wide>(divisor))));
     }
   }
 };
@@ -204,8 +310,8 @@ auto visit_real(sucl_op op, const Visitor& v) {
   switch (op) {
     case SUCL_OP_SUM: return v.template visit<Element, add, keep_it>();
     case SUCL_OP_PROD: return v.template visit<Element, multiply, keep_it>();
-    case SUCL_OP_MIN: return v.template visit<Element, least, keep_it>();
-    case SUCL_OP_MAX: return v.template visit<Element, greatest, keep_it>();
+    case SUCL_OP_MIN: return v.template visit<Element, least, keep_bits>();
+    case SUCL_OP_MAX: return v.template visit<Element, greatest, keep_bits>();
     case SUCL_OP_AVG: return v.template visit<Element, add, divide>();
     default: return v.none();
   }

@@ -28,7 +28,8 @@ namespace sucl::base {
   return __builtin_bit_cast(float, (exponent == 0 ? subnormal : normal) | sign);
 }
 
-/// The nearest fp16, of two equally near ones the even; too large becomes infinity, a NaN quiet.
+/// The nearest fp16, of two equally near ones the even; too large becomes infinity. A NaN keeps its
+/// sign and the upper bits of its payload, so that widening and this give what there was.
 [[gnu::always_inline]] inline fp16 to_fp16(float f) noexcept {
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, f);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
@@ -41,7 +42,9 @@ namespace sucl::base {
   const std::uint32_t subnormal = __builtin_bit_cast(std::uint32_t, shifted) - (126u << 23);
   result = magnitude < (113u << 23) ? subnormal : result;
   result = magnitude >= (143u << 23) ? 0x7c00u : result;
-  result = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : result;
+  const std::uint32_t payload = (magnitude >> 13) & 0x3ffu;
+  const std::uint32_t nan = 0x7c00u | (payload == 0 ? 0x200u : payload);
+  result = magnitude > 0x7f800000u ? nan : result;
   return {static_cast<std::uint16_t>(result | sign)};
 }
 
@@ -50,12 +53,15 @@ namespace sucl::base {
   return __builtin_bit_cast(float, static_cast<std::uint32_t>(b.bits) << 16);
 }
 
-/// The nearest bf16, of two equally near ones the even; too large becomes infinity, a NaN quiet.
+/// The nearest bf16, of two equally near ones the even; too large becomes infinity. A NaN keeps its
+/// sign and the upper bits of its payload.
 [[gnu::always_inline]] inline bf16 to_bf16(float f) noexcept {
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, f);
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
-  return {static_cast<std::uint16_t>(is_nan ? (bits >> 16) | 0x40u : rounded)};
+  const std::uint32_t upper = bits >> 16;
+  const std::uint32_t nan = (upper & 0x7fu) == 0 ? upper | 0x40u : upper;
+  return {static_cast<std::uint16_t>(is_nan ? nan : rounded)};
 }
 
 /// The fp32 next to `d` whose last bit is odd, or `d` itself where fp32 has it: rounding that to

@@ -76,6 +76,10 @@ struct fold_of {
 #ifdef __clang__
 #pragma clang fp contract(off)
 #endif
+    if (sources == 1 && End::copies(divisor)) {
+      for (int i = 0; i < Count; ++i) result[i] = source(0, i);
+      return;
+    }
     wide sum[Count][width];
     for (int i = 0; i < Count; ++i) {
       stored v[width];
