@@ -139,8 +139,13 @@ sucl_status query(sucl_state* state, const sucl_query* query, sucl_capability* a
   answer->flags = 0;
   answer->max_count = state->limited ? state->limit : 0;
   if (query->kind < 0 || query->kind >= kind_count) return SUCL_SUCCESS;
-  if (kinds[query->kind].reduces && !reducible(query->op, query->type)) return SUCL_SUCCESS;
-  answer->supported = query->memory != SUCL_MEMORY_DEVICE || takes_device_memory(*state, *query);
+  const bool in_device = query->memory == SUCL_MEMORY_DEVICE;
+  if (kinds[query->kind].reduces) {
+    const reduction how = reduction_of(query->op, query->type);
+    // Functions of this module run on the host.
+    if (!how.is_there() || (in_device && how.own != nullptr)) return SUCL_SUCCESS;
+  }
+  answer->supported = !in_device || takes_device_memory(*state, *query);
   return SUCL_SUCCESS;
 }
 
@@ -153,6 +158,7 @@ int read_tag_limit() {
 
 void free_communicators(sucl_backend_comm& comm) {
   comm.blocks.free_all();
+  comm.ops.free_all();
   if (comm.messages != MPI_COMM_NULL) MPI_Comm_free(&comm.messages);
   if (comm.collective != MPI_COMM_NULL) MPI_Comm_free(&comm.collective);
 }
@@ -209,7 +215,7 @@ sucl_status check_operation(const sucl_backend_comm& comm, const sucl_operation&
     return fail(comm.core, SUCL_ERROR_UNSUPPORTED,
                 "the backend mpi cannot carry kind " + std::to_string(o.kind), nullptr);
   const kind_row& row = kinds[o.kind];
-  if (row.reduces && !reducible(o.op, o.type))
+  if (row.reduces && !reduction_of(o.op, o.type).is_there())
     return fail(comm.core, SUCL_ERROR_UNSUPPORTED,
                 "MPI has no op " + std::to_string(o.op) + " for type " + std::to_string(o.type),
                 nullptr);
@@ -226,11 +232,34 @@ sucl_status check_operation(const sucl_backend_comm& comm, const sucl_operation&
   return SUCL_SUCCESS;
 }
 
-sucl_status find_type(sucl_backend_comm& comm, const sucl_operation& o, MPI_Datatype* type) {
+// Elements that this rank gets from several ranks: what it alone contributes, or another rank,
+// comes through as it is.
+std::uint64_t combined_results(const sucl_backend_comm& comm, const sucl_operation& o) {
+  if (comm.size == 1) return 0;
+  switch (o.kind) {
+    case SUCL_KIND_REDUCE: return comm.rank == o.root ? o.count : 0;
+    case SUCL_KIND_REDUCE_SCATTER: return o.recv_counts[comm.rank];
+    case SUCL_KIND_SCAN: return comm.rank > 0 ? o.count : 0;
+    case SUCL_KIND_EXSCAN: return comm.rank > 1 ? o.count : 0;
+    default: return o.count;
+  }
+}
+
+// How a reduction is carried out; nothing for other kinds.
+sucl_status find_reduction(sucl_backend_comm& comm, const sucl_operation& o, reduction* how) {
+  if (!kinds[o.kind].reduces) return SUCL_SUCCESS;
+  *how = reduction_of(o.op, o.type);
+  if (how->own == nullptr) return SUCL_SUCCESS;
+  const int code = comm.ops.find(how->own, &how->native);
+  return code == MPI_SUCCESS ? SUCL_SUCCESS : fail_native(comm.core, code, "MPI_Op_create");
+}
+
+sucl_status find_type(sucl_backend_comm& comm, const sucl_operation& o, const reduction& how,
+                      MPI_Datatype* type) {
   *type = MPI_BYTE;
   if (o.kind == SUCL_KIND_BARRIER || o.kind == SUCL_KIND_GROUP) return SUCL_SUCCESS;
   if (kinds[o.kind].reduces) {
-    *type = reduced_type(o.type);
+    *type = how.type;
     return SUCL_SUCCESS;
   }
   if (o.element_size == 0)
@@ -265,17 +294,22 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_
   return guarded(comm->core, [&] {
     *request = nullptr;
     MPI_Datatype type = MPI_DATATYPE_NULL;
+    reduction how;
     sucl_status status = check_usable(*comm);
     if (status == SUCL_SUCCESS) status = check_operation(*comm, *operation);
-    if (status == SUCL_SUCCESS) status = find_type(*comm, *operation, &type);
+    if (status == SUCL_SUCCESS) status = find_reduction(*comm, *operation, &how);
+    if (status == SUCL_SUCCESS) status = find_type(*comm, *operation, how, &type);
     if (status != SUCL_SUCCESS) return status;
 
     const kind_row& row = kinds[operation->kind];
     sucl_request& own = acquire(*comm);
     posting attempt(*comm, own);
-    call c{*comm, *operation,
-           own,   (operation->flags & SUCL_FLAG_MAY_BLOCK) != 0,
-           type,  row.reduces ? native_op(operation->op) : MPI_OP_NULL};
+    if (how.unify_nans != nullptr && operation->recv_memory != SUCL_MEMORY_DEVICE) {
+      own.unify_nans = how.unify_nans;
+      own.results = combined_results(*comm, *operation);
+      own.operation = *operation;
+    }
+    call c{*comm, *operation, own, (operation->flags & SUCL_FLAG_MAY_BLOCK) != 0, type, how.native};
     if (c.blocking && !comm->unmatched.empty()) post_receives(*comm);
     status = row.issue(c);
     if (status != SUCL_SUCCESS) return status;

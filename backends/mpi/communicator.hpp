@@ -6,6 +6,7 @@
 #pragma once
 
 #include "native.hpp"
+#include "ops.hpp"
 #include "types.hpp"
 
 #include <cstddef>
@@ -56,6 +57,9 @@ struct sucl_request {
   /// What is left to do when all handles are done, with a copy of the operation; or null.
   int (*finish)(sucl_backend_comm&, sucl_request&) = nullptr;
   sucl_operation operation{};
+  /// What makes the NaNs of the result one, of a reduction in memory that the host reaches.
+  void (*unify_nans)(void* results, std::uint64_t count) = nullptr;
+  std::uint64_t results = 0;  ///< elements in `recv` of `operation`
 
   /// Room for one more handle; valid until the next call.
   MPI_Request* add();
@@ -80,6 +84,7 @@ struct sucl_backend_comm {
   MPI_Comm collective = MPI_COMM_NULL;  ///< collectives, and the messages they are made of
   MPI_Comm messages = MPI_COMM_NULL;    ///< the user's point-to-point
   sucl::mpi_module::block_types blocks;
+  sucl::mpi_module::own_ops ops;
   std::vector<std::unique_ptr<sucl_request>> requests;  ///< all there are
   std::vector<sucl_request*> idle;                      ///< those not in flight
   std::vector<unmatched_receive> unmatched;             ///< in the order they were posted

@@ -216,6 +216,8 @@ sucl_status complete(sucl_backend_comm& comm, sucl_request& request) {
     if (code != MPI_SUCCESS) note(request, code, "MPI_Sendrecv", {});
   }
   sucl_status status = request.error.status;
+  if (status == SUCL_SUCCESS && request.unify_nans != nullptr && request.results > 0)
+    request.unify_nans(request.operation.recv, request.results);
   if (status != SUCL_SUCCESS) {
     comm.core->fail(status, request.error.native_code, request.error.message.c_str(),
                     request.error.hint);
@@ -242,6 +244,7 @@ sucl_request& acquire(sucl_backend_comm& comm) {
   request.done = 0;
   request.unmatched = 0;
   request.finish = nullptr;
+  request.unify_nans = nullptr;
   if (request.error.status != SUCL_SUCCESS) request.error = {};
   return request;
 }

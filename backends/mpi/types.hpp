@@ -11,8 +11,7 @@
 
 namespace sucl::mpi_module {
 
-/// Whether MPI itself defines `op` for `type`. False for avg and for fp16 and bf16, which the core
-/// computes by other means.
+/// Whether MPI defines `op` for `type`. False for avg and for fp16 and bf16.
 bool reducible(sucl_op op, sucl_type type);
 
 /// MPI's operator; MPI_OP_NULL for one that it lacks.
