@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/sizes.hpp"
 #include "sycl/on_stream.hpp"
+#include "sycl/recording.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
 
@@ -95,6 +96,7 @@ core::device_services communicator_state::services() {
   resolved call;
   resolve_call(state, request, call);
   auto queue = queue_of(state, call.queue);
+  refuse_recording(state, queue, call.record, deps);
   return start(state, queue, call.record, call.shape, call.buffers, deps);
 }
 
@@ -106,14 +108,16 @@ void run(communicator_state& state, detail::request& request,
   check_alive(state);
   resolved call;
   resolve_call(state, request, call);
-  if (repeats) return state.core().run(call.record, call.shape, &request.record);
-  run_after(state, call, call.queue, deps);
+  if (!repeats) return run_after(state, call, call.queue, deps);
+  if (state.queue()) refuse_recording(state, *state.queue(), call.record, deps);
+  state.core().run(call.record, call.shape, &request.record);
 }
 
 void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
                const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
   const auto* named = own ? own : state.queue() ? &*state.queue() : nullptr;
+  if (named) refuse_recording(state, *named, call.record, deps);
   if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
     // The data stays on the device, and nothing has to be waited for before.
     ::sycl::queue queue = *named;

@@ -152,7 +152,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   state.core().mark_ready(t);
   state.core().assist(t);
   if (t.failure()) throw error(*t.failure());
-  return {};
+  return event_of_done(queue);
 }
 
 }  // namespace

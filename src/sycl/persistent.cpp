@@ -3,6 +3,7 @@
 #include "sucl/persistent.hpp"
 
 #include "base/error.hpp"
+#include "sycl/recording.hpp"
 #include "sycl/resolve.hpp"
 #include "sycl/state.hpp"
 
@@ -80,12 +81,15 @@ glue::prepared& persistent::operation() const {
 ::sycl::event persistent::start(const std::vector<::sycl::event>& deps) {
   glue::prepared& p = operation();
   auto queue = glue::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
-  return glue::start(*p.state, queue, p.call.record, p.call.shape, p.call.buffers,
-                     p.deps.empty() ? deps : together(p.deps, deps));
+  const auto all = p.deps.empty() ? deps : together(p.deps, deps);
+  glue::refuse_recording(*p.state, queue, p.call.record, all);
+  return glue::start(*p.state, queue, p.call.record, p.call.shape, p.call.buffers, all);
 }
 
 void persistent::run(const std::vector<::sycl::event>& deps) {
   glue::prepared& p = operation();
+  const auto& queue = p.queue ? p.queue : p.state->queue();
+  if (queue) glue::refuse_recording(*p.state, *queue, p.call.record, together(p.deps, deps));
   for (auto e : p.deps) e.wait();
   if (p.repeats) {
     for (auto e : deps) e.wait();

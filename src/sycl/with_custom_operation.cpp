@@ -68,13 +68,22 @@ struct pending {
 
 }  // namespace
 
+::sycl::event event_of_done(::sycl::queue& queue) {
+  if (!queue.has_property<::sycl::property::queue::enable_profiling>()) return {};
+  auto done = queue.submit([](::sycl::handler& h) {
+    h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
+  });
+  flush();
+  return done;
+}
+
 bool idle(const ::sycl::queue& queue) {
   return complete(const_cast<::sycl::queue&>(queue).get_wait_list());
 }
 
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
-                    const std::vector<::sycl::event>& deps, bool /*blocking: see run_now()*/) {
+                    const std::vector<::sycl::event>& deps, bool blocking) {
   if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
   if (state.on_device() && state.on_device()->gate())
     return start_gated(state, queue, record, shape, buffers, deps);
@@ -106,7 +115,7 @@ bool idle(const ::sycl::queue& queue) {
   if (issued.done) {
     delete static_cast<std::shared_ptr<pending>*>(watch.context);
     if (t.failure()) throw error(*t.failure());
-    return {};
+    return blocking ? ::sycl::event{} : event_of_done(queue);
   }
   const auto done = buffers.empty() ? submit_wait(queue, p, p->deps)
                                     : submit_buffers(state, queue, t, p, buffers, deps);

@@ -62,7 +62,10 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking) {
   if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
-  const bool ready = buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
+  // Where events tell of time only a command's does.
+  const bool at_once = blocking || !queue.has_property<::sycl::property::queue::enable_profiling>();
+  const bool ready =
+      at_once && buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
   core::observer watch;
   watch.assisted = true;
   auto issued = state.core().issue(record, shape, ready, watch, blocking);

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     j.world = rt.world(j.queue);
     j.in_order_world = rt.world(j.in_order);
     j.aside = rt.world();
+    j.world_with = [&](const sycl::queue& q) { return rt.world(q); };
     return sucl::testing::run_tests(argc, argv, rt, j);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
