@@ -48,15 +48,15 @@ void caretaker::loop() {
     if (idle > most_idle) {
       m_asleep.store(true);
       // What was started before that store is seen here, what comes after it calls.
-      if (!m_requests.any_active()) m_called.wait(lock, [this] { return m_stop || m_needed; });
+      if (!m_requests.any_own()) m_called.wait(lock, [this] { return m_stop || m_needed; });
       idle = 0;
     }
     m_asleep.store(false);
     m_needed = false;
-    const bool alone = m_requests.any_active() && !m_relieved.exchange(false);
+    const bool alone = m_requests.any_own() && !m_relieved.exchange(false);
     lock.unlock();
     if (alone) m_requests.progress();
-    idle = m_requests.any_active() ? 0 : idle + 1;
+    idle = m_requests.any_own() ? 0 : idle + 1;
     lock.lock();
     m_called.wait_for(lock, alone ? short_nap : long_nap, [this] { return m_stop; });
   }

@@ -9,13 +9,13 @@ namespace sucl::pmpi {
 packed::packed(const void* base, const int* elements, const int* places, MPI_Datatype type,
                int blocks)
     : packed(base, 0, type, blocks) {
-  m_counts = elements;
-  m_places = places;
+  m_counts.assign(elements, elements + blocks);
+  m_places.assign(places, places + blocks);
   m_first = blocks > 0 ? *std::min_element(places, places + blocks) : 0;
 }
 
 bool packed::fits() const {
-  const int different = m_counts ? m_blocks : std::min(m_blocks, 1);
+  const int different = m_counts.empty() ? std::min(m_blocks, 1) : m_blocks;
   for (int b = 0; b < different; ++b)
     if (elements(b) < 0 || block_bytes(b) > most_bytes) return false;
   return m_elements >= 0;
@@ -55,7 +55,10 @@ void packed::store() const {
 
 void packed::keep_type() {
   if (m_facts.dense || m_facts.predefined || m_blocks == 0 || m_own_type) return;
-  PMPI_Type_dup(m_type, &m_type);
+  MPI_Datatype kept = MPI_DATATYPE_NULL;
+  if (PMPI_Type_contiguous(1, m_type, &kept) != MPI_SUCCESS) return;
+  PMPI_Type_commit(&kept);
+  m_type = kept;
   m_own_type = true;
 }
 

@@ -31,7 +31,8 @@ class packed {
         m_type(type),
         m_facts(facts_of(type)),
         m_blocks(blocks) {}
-  /// Blocks of different sizes, at displacements in elements. The arrays stay the caller's.
+  /// Blocks of different sizes, at displacements in elements. The arrays are copied: MPI programs
+  /// may change or free theirs once a non-blocking call has returned.
   packed(const void* base, const int* elements, const int* places, MPI_Datatype type, int blocks);
 
   int blocks() const { return m_blocks; }
@@ -50,23 +51,25 @@ class packed {
   /// Fills the program's memory from the copy.
   void store() const;
 
-  /// Makes the type outlive the program's handle of it, or gives it back.
+  /// Makes the type outlive the program's handle of it, or gives it back. The program's callbacks
+  /// for attributes of the type are not called.
   void keep_type();
   void release_type();
 
  private:
-  int elements(int block) const { return m_counts ? m_counts[block] : m_elements; }
+  int elements(int block) const {
+    return m_counts.empty() ? m_elements : m_counts[static_cast<std::size_t>(block)];
+  }
   char* place(int block) const {
-    const std::int64_t before =
-        m_places ? m_places[block] : static_cast<std::int64_t>(block) * m_elements;
+    const std::int64_t before = m_places.empty() ? static_cast<std::int64_t>(block) * m_elements
+                                                 : m_places[static_cast<std::size_t>(block)];
     return m_base + before * m_facts.extent;
   }
 
   char* m_base = nullptr;
   int m_elements = 0;
-  const int* m_counts = nullptr;
-  const int* m_places = nullptr;
-  int m_first = 0;  ///< the lowest of the places
+  std::vector<int> m_counts, m_places;  ///< of blocks of different sizes
+  int m_first = 0;                      ///< the lowest of the places
   MPI_Datatype m_type = MPI_DATATYPE_NULL;
   bool m_own_type = false;
   type_facts m_facts;

@@ -13,16 +13,15 @@ pending* requests::find(MPI_Request handle) {
   return found == m_all.end() ? nullptr : found->second.get();
 }
 
-pending* requests::active(MPI_Request handle) {
+pending* requests::known(MPI_Request handle) {
   if (handle == MPI_REQUEST_NULL) return nullptr;
   const std::lock_guard lock(m_mutex);
   pending* r = find(handle);
-  return r && r->completed_by != pending::by::nobody ? r : nullptr;
+  return r && (r->active() || r->persistent) ? r : nullptr;
 }
 
 pending* requests::prepared(MPI_Request handle) {
-  const std::lock_guard lock(m_mutex);
-  pending* r = find(handle);
+  pending* r = known(handle);
   return r && r->persistent ? r : nullptr;
 }
 
@@ -59,22 +58,38 @@ pending& requests::add_persistent(MPI_Request handle) {
   place = std::make_unique<pending>();
   place->handle = handle;
   place->persistent = true;
-  m_persistent.fetch_add(1);
+  m_known.fetch_add(1);
   return *place;
 }
 
-void requests::remove(pending& r) {
+std::unique_ptr<pending> requests::remove(MPI_Request handle) {
   const std::lock_guard lock(m_mutex);
-  m_persistent.fetch_sub(1);
-  m_all.erase(bits_of(r.handle));
+  const auto found = m_all.find(bits_of(handle));
+  if (found == m_all.end() || found->second->own()) return nullptr;
+  if (!found->second->persistent && !found->second->active()) return nullptr;  // a free handle
+  std::unique_ptr<pending> r = std::move(found->second);
+  m_all.erase(found);
+  m_known.fetch_sub(int{r->persistent} + int{r->active()});
+  return r;
+}
+
+void requests::restore(std::unique_ptr<pending> r) {
+  const std::lock_guard lock(m_mutex);
+  m_known.fetch_add(int{r->persistent} + int{r->active()});
+  auto& place = m_all[bits_of(r->handle)];
+  place = std::move(r);
 }
 
 void requests::activate(pending& r, pending::by who) {
   {
     const std::lock_guard lock(m_mutex);
     r.completed_by = who;
-    if (who == pending::by::sucl) m_own.push_back(&r);
-    m_active.fetch_add(1);
+    r.at_library = who == pending::by::library;
+    if (who == pending::by::sucl) {
+      m_own.push_back(&r);
+      m_own_count.fetch_add(1);
+    }
+    m_known.fetch_add(1);
   }
   if (who == pending::by::sucl) m_caretaker.call();
 }
@@ -82,8 +97,11 @@ void requests::activate(pending& r, pending::by who) {
 void requests::close(pending& r) {
   const std::lock_guard lock(m_mutex);
   if (r.judged) r.judged->note(r.number, r.spent);
-  m_active.fetch_sub(1);
-  if (r.own()) m_own.erase(std::find(m_own.begin(), m_own.end(), &r));
+  m_known.fetch_sub(1);
+  if (r.own()) {
+    m_own.erase(std::find(m_own.begin(), m_own.end(), &r));
+    m_own_count.fetch_sub(1);
+  }
   const bool library = r.completed_by == pending::by::library;
   r.completed_by = pending::by::nobody;
   r.judged = nullptr;
@@ -101,13 +119,14 @@ void requests::watch(MPI_Request handle, course& c, std::uint64_t number, double
   const std::lock_guard lock(m_mutex);
   if (done) return c.note(number, seconds);
   auto& place = m_all[bits_of(handle)];
+  if (place && place->active()) m_known.fetch_sub(1);  // one whose end nobody has seen
   place = std::make_unique<pending>();
   place->handle = handle;
   place->completed_by = pending::by::library;
   place->judged = &c;
   place->number = number;
   place->spent = seconds;
-  m_active.fetch_add(1);
+  m_known.fetch_add(1);
 }
 
 void requests::progress() {

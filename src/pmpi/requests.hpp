@@ -44,6 +44,7 @@ struct pending {
 
   MPI_Request handle = MPI_REQUEST_NULL;
   bool persistent = false;
+  bool at_library = false;       ///< persistent: the library has made the latest start
   by completed_by = by::nobody;  ///< nobody: it is not active
   MPI_Comm native = MPI_COMM_NULL;
   partner* with = nullptr;  ///< null once the communicator is gone
@@ -57,6 +58,10 @@ struct pending {
   double spent = 0;  ///< seconds in calls for it
 
   bool own() const { return completed_by == by::sucl; }
+  bool active() const { return completed_by != by::nobody; }
+  /// The library must not see the handle, which it has never started: to a completion call it is
+  /// null. Not every library takes such a request for inactive.
+  bool hidden() const { return persistent ? !at_library : own(); }
   bool done() const { return done_at_once || operation.done(); }
 };
 
@@ -65,11 +70,12 @@ class requests {
  public:
   requests() : m_caretaker(*this) {}
 
-  /// Whether any may be active: if not, a completion call is the library's alone.
-  bool any_active() const { return m_active.load(std::memory_order_acquire) > 0; }
-  bool any_persistent() const { return m_persistent.load(std::memory_order_acquire) > 0; }
-  /// The active one of this handle, or null.
-  pending* active(MPI_Request handle);
+  /// Whether SuCL has operations under way.
+  bool any_own() const { return m_own_count.load(std::memory_order_acquire) > 0; }
+  /// Whether there may be any: if not, a call with requests is the library's alone.
+  bool any_known() const { return m_known.load(std::memory_order_acquire) > 0; }
+  /// The one of this handle that is active or persistent, or null.
+  pending* known(MPI_Request handle);
   /// The persistent one of this handle, or null.
   pending* prepared(MPI_Request handle);
 
@@ -79,8 +85,11 @@ class requests {
   void give_back(pending& r);
   /// A persistent one, whose handle is the library's.
   pending& add_persistent(MPI_Request handle);
-  /// Forgets a persistent one.
-  void remove(pending& r);
+  /// Takes one out that is not active, or that the library completes; null if there is none. The
+  /// trial that it belongs to gets no time.
+  std::unique_ptr<pending> remove(MPI_Request handle);
+  /// Puts it back.
+  void restore(std::unique_ptr<pending> r);
   /// It has started, or is over: of what is not persistent the handle is free again.
   void activate(pending& r, pending::by who);
   void close(pending& r);
@@ -103,9 +112,9 @@ class requests {
  private:
   pending* find(MPI_Request handle);
 
-  std::atomic<int> m_active{0};
-  std::atomic<int> m_persistent{0};
-  std::mutex m_mutex;  ///< guards what follows
+  std::atomic<int> m_known{0};      ///< persistent, or active
+  std::atomic<int> m_own_count{0};  ///< of m_own
+  std::mutex m_mutex;               ///< guards what follows
   std::unordered_map<std::uint64_t, std::unique_ptr<pending>> m_all;
   std::vector<pending*> m_free;
   std::vector<pending*> m_own;  ///< active, completed by SuCL

@@ -110,6 +110,7 @@ fate interposer::prepare(partner& p, transfer& t, MPI_Request request) {
 }
 
 int interposer::start_prepared(pending& r) {
+  if (r.active()) return PMPI_Start(&r.handle);  // the library says what is wrong
   course& c = *r.on->of_request;
   const turn now = turn_of(c);
   const stopwatch time;
@@ -126,7 +127,7 @@ int interposer::start_prepared(pending& r) {
     code = issue(r);
   } else {
     code = PMPI_Start(&r.handle);
-    if (r.judged && code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
+    if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
   }
   r.spent = time.seconds();
   return code;
@@ -149,9 +150,7 @@ void interposer::release_prepared(pending& r) {
   r.what.release_types();
   const auto on = r.on;
   on->busy = false;
-  const bool orphan = !r.with;
-  m_requests.remove(r);
-  if (!orphan) return;
+  if (r.with) return;
   const own_call guard;
   on->core->shut_down(true);
   m_cores.fetch_sub(1);

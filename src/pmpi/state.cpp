@@ -99,7 +99,7 @@ void interposer::stop() {
 }
 
 void interposer::go_on() {
-  if (m_requests.any_active()) {
+  if (m_requests.any_own()) {
     m_requests.relieve();
     m_requests.progress();
   }

@@ -166,7 +166,7 @@ class interposer {
     if (!now.timed) return pass();
     const stopwatch time;
     const int code = pass();
-    self->m_requests.watch(*request, *c, now.number, time.seconds());
+    if (code == MPI_SUCCESS) self->m_requests.watch(*request, *c, now.number, time.seconds());
     return code;
   }
 
@@ -199,7 +199,7 @@ class interposer {
   int start_prepared(pending& r);
   /// Takes the output out of a request of SuCL that is done. Returns MPI's code.
   static int finish(pending& r);
-  /// One that is not active is going to be freed.
+  /// One that is not in the table any more has been freed.
   void release_prepared(pending& r);
 
   /// What must go on while the program waits: other requests, and MPI's own.

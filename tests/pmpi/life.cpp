@@ -104,6 +104,48 @@ void types_and_gaps() {
   expect(index == MPI_UNDEFINED, "there is no request left");
 }
 
+// Arrays and handles that a call was given are the program's again once it has returned: they are
+// changed and freed before the operation is over, or has even begun.
+void arguments_are_copied() {
+  const std::size_t n = std::size_t(g_size);
+  for (const bool persistent : {false, true})
+    for (const bool gaps : {false, true}) {
+      MPI_Datatype type = MPI_INT;
+      if (gaps) {
+        MPI_Type_vector(2, 1, 2, MPI_INT, &type);
+        MPI_Type_commit(&type);
+      }
+      const int extent = gaps ? 3 : 1;
+      std::vector<int> counts(n), places(n), mine(6, g_rank), all(n * 6, -1), sums(3, -1);
+      for (int r = 0; r < g_size; ++r)
+        counts[std::size_t(r)] = 2, places[std::size_t(r)] = 2 * (g_size - 1 - r);
+      const std::vector<int> parts(n, 3), values(n * 3, g_rank);
+      std::vector<int> changed = parts;
+      MPI_Request r[2];
+      if (persistent) {
+        MPI_Allgatherv_init(mine.data(), 2, type, all.data(), counts.data(), places.data(), type,
+                            MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]);
+        MPI_Reduce_scatter_init(values.data(), sums.data(), changed.data(), MPI_INT, MPI_SUM,
+                                MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]);
+      } else {
+        MPI_Iallgatherv(mine.data(), 2, type, all.data(), counts.data(), places.data(), type,
+                        MPI_COMM_WORLD, &r[0]);
+        MPI_Ireduce_scatter(values.data(), sums.data(), changed.data(), MPI_INT, MPI_SUM,
+                            MPI_COMM_WORLD, &r[1]);
+      }
+      counts.assign(n, 1 << 30), places.assign(n, -77777), changed.assign(n, -1);
+      if (gaps) MPI_Type_free(&type);
+      for (int round = 0; round < (persistent ? 3 : 1); ++round) {
+        if (persistent) MPI_Startall(2, r);
+        MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+        for (int k = 0; k < g_size; ++k)
+          expect(all[std::size_t(2 * extent * (g_size - 1 - k))] == k, "a gathered block is wrong");
+        expect(sums[2] == sum_of_ranks(), "a scattered sum is wrong");
+      }
+      for (int i = 0; persistent && i < 2; ++i) MPI_Request_free(&r[i]);
+    }
+}
+
 void errors() {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -218,6 +260,7 @@ int main(int argc, char** argv) {
   progress_in_messages();
   ends_before_its_requests();
   types_and_gaps();
+  arguments_are_copied();
   errors();
   many_communicators();
   crowd();
