@@ -112,6 +112,7 @@ std::uint64_t communicator::number(sucl_kind kind) {
 }
 
 void communicator::throw_if_shut_down() const {
+  throw_if_forked();
   if (m_ended.load(std::memory_order_acquire))
     base::fail(errc::shut_down, "the communicator has ended",
                "Keep the runtime alive, and MPI initialised, while communicators are used");
@@ -120,7 +121,10 @@ void communicator::throw_if_shut_down() const {
 // Why an operation cannot be issued; a failure that nobody has been told of is told once.
 void communicator::throw_why() {
   throw_if_shut_down();
-  if (m_broken) throw error(*m_broken);
+  if (m_broken) {
+    m_broken_told = true;
+    throw error(*m_broken);
+  }
   const error_info info = *m_untold;
   m_untold.reset();
   throw error(info);
@@ -302,7 +306,10 @@ void communicator::finish(node& n, const error_info* failure) {
     base::log(base::log_level::info, "runtime", describe(n.record), " failed: ", failure->message);
     // Who waits is told; an asynchronous failure is kept for the next call.
     const bool asynchronous = n.watch.done || n.watch.assisted;
-    if (asynchronous && !m_untold && !m_broken) m_untold = *failure;
+    if (asynchronous && !m_untold && !m_broken) {
+      m_untold = *failure;
+      m_untold_thrown = n.watch.thrown;
+    }
   }
   n.at.store(phase::done, std::memory_order_release);
   m_done.push_back(&n);
@@ -364,7 +371,12 @@ void communicator::wake() { m_process->wake(*this); }
 
 void communicator::wait(const ticket& t) {
   assist(t);
-  if (t.failure()) throw error(*t.failure());
+  if (!t.failure()) return;
+  {
+    const std::lock_guard lock(m_mutex);
+    if (m_broken) m_broken_told = true;
+  }
+  throw error(*t.failure());
 }
 
 void communicator::assist(const ticket& t) {
@@ -513,7 +525,7 @@ communicator::status communicator::snapshot() {
 }
 
 void communicator::shut_down(bool drain) {
-  if (m_ended.load(std::memory_order_acquire)) return;
+  if (!alive()) return;
   if (drain) drain_streams();
   idling rest(m_process->settings().progress.spin_us);
   while (drain) {
@@ -535,7 +547,10 @@ void communicator::shut_down(bool drain) {
   m_common.clear();
   m_carriers.destroy(keep);
   m_validator.reset();
+  const auto unheard = m_broken && !m_broken_told ? m_broken : m_untold;
+  const bool thrown = unheard && !m_broken && m_untold_thrown;
   lock.unlock();
+  if (unheard) m_process->note_unheard(*unheard, thrown);
   const std::lock_guard mail(m_mail);
   sucl_oob own{m_process->control(), m_group};
   keep ? oob_keep(own) : oob_free(own);

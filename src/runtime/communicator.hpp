@@ -8,6 +8,7 @@
 #include "runtime/biased_mutex.hpp"
 #include "runtime/carriers.hpp"
 #include "runtime/compile_request.hpp"
+#include "runtime/forked.hpp"
 #include "runtime/layers/validate.hpp"
 #include "runtime/node.hpp"
 #include "runtime/operation.hpp"
@@ -263,7 +264,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::unique_lock<std::mutex> hold_mail() { return std::unique_lock(m_mail); }
   sucl_group* mail_group() const { return m_group; }
   std::uint64_t id() const { return m_id; }
-  bool alive() const { return !m_ended.load(std::memory_order_acquire); }
+  bool alive() const { return !m_ended.load(std::memory_order_acquire) && !forked(); }
 
  private:
   node* take_node();
@@ -286,7 +287,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool progress_locked(std::unique_lock<biased_mutex>& lock, int* finished, bool may_enter);
   void progress_others();
   void throw_if_ended() {
-    if (m_ended.load(std::memory_order_acquire) || m_broken || m_untold) throw_why();
+    if (m_ended.load(std::memory_order_acquire) || m_broken || m_untold || forked()) throw_why();
     m_carriers.check();
   }
   void throw_why();
@@ -357,7 +358,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::uint64_t m_collectives = 0;     ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;  ///< why nothing works any more
+  bool m_broken_told = false;          ///< a call has thrown it
   std::optional<error_info> m_untold;  ///< failure that no caller has seen
+  bool m_untold_thrown = false;        ///< by a command, for SYCL to tell of it
   sucl_operation m_last_on_stream{};   ///< the last one posted on a stream
   std::atomic<bool> m_ended{false};
   std::atomic<bool> m_queued{false};  ///< known to the engine

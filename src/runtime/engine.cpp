@@ -26,6 +26,7 @@ void engine::start_locked() {
 }
 
 void engine::wake(communicator& c) {
+  if (forked()) return;
   if (c.m_queued.exchange(true, std::memory_order_acq_rel)) return;
   {
     std::lock_guard lock(m_mutex);
@@ -43,6 +44,7 @@ void engine::watch() {
 }
 
 void engine::stop() {
+  if (forked()) return;  // the thread is the parent's
   {
     std::lock_guard lock(m_mutex);
     m_stop = true;

@@ -30,6 +30,8 @@ struct observer {
   /// Somebody calls communicator::assist() for the operation soon, so the progress thread is not
   /// needed for it. Failures are kept for communicator::check().
   bool assisted = false;
+  /// The issuer's command throws the failure, so that SYCL hands it to an asynchronous handler.
+  bool thrown = false;
   /// The operation is done, or failed with `error`. Called exactly once, and last.
   void (*done)(void* context, const error_info* error) = nullptr;
 };

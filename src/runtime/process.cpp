@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "runtime/control_plane.hpp"
+#include "runtime/exit_status.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -21,7 +22,7 @@ void end_job_at_exit(const sucl_bootstrap& control) {
   if (left_behind.exchange(&control)) return;
   std::atexit([] {
     const sucl_bootstrap* control = left_behind;
-    if (control->alive()) control->abort(EXIT_FAILURE);
+    if (!forked() && control->alive()) control->abort(EXIT_FAILURE);
   });
 }
 
@@ -32,11 +33,13 @@ std::string control_plane_file(const base::config& settings, const std::string& 
 }
 
 std::shared_ptr<process> process::start(int* argc, char*** argv) {
+  throw_if_forked();
   if (one_runs.exchange(true))
     base::fail(errc::invalid_argument, "SuCL is running in this process already",
                "Keep one sucl::runtime and pass it on");
   std::shared_ptr<process> p(new process);
   p->m_only = true;
+  prepare_exit_status();
   p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
   base::set_log_level(base::parse_log_level(p->m_settings.log.level));
   p->find_control_plane();
@@ -59,6 +62,7 @@ std::shared_ptr<process> process::start(base::config settings, const sucl_bootst
 }
 
 void process::begin(int* argc, char*** argv) {
+  note_running(true);
   m_registry = std::make_unique<registry>();
   if (m_control) start_control_plane(argc, argv);
   load_tuning();
@@ -213,13 +217,32 @@ void process::end_communicators() {
   m_gone.wait(lock, [&] { return m_existing <= alive.size(); });
 }
 
+void process::note_unheard(const error_info& failure, bool thrown) {
+  if (!m_only) return;  // whoever runs this process hears of failures by its observers
+  if (!thrown) return report_at_last(failure);
+  const std::lock_guard lock(m_mutex);
+  m_thrown.push_back(failure);
+}
+
+void process::tell_at_last() {
+  std::vector<error_info> thrown;
+  {
+    const std::lock_guard lock(m_mutex);
+    thrown.swap(m_thrown);
+  }
+  if (thrown.empty() || (m_hand_over && m_hand_over())) return;
+  for (const auto& failure : thrown) report_at_last(failure);
+}
+
 void process::shut_down() {
-  if (m_ended.exchange(true)) return;
+  if (forked() || m_ended.exchange(true)) return;
   end_communicators();
+  tell_at_last();
   m_engine.stop();
   if (m_registry) m_registry->close();
   if (m_control && m_finalise && m_control->alive()) finalise();
   if (m_only) one_runs = false;
+  if (m_registry) note_running(false);
 }
 
 void process::finalise() {

@@ -9,6 +9,7 @@
 #include "runtime/communicator.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/farewell.hpp"
+#include "runtime/forked.hpp"
 #include "runtime/registry.hpp"
 #include "tune/table.hpp"
 
@@ -87,7 +88,13 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   void abandon(const std::string& why);
   /// Something was given up that MPI may still be busy with.
   void note_broken() { m_broken = true; }
-  bool alive() const { return !m_ended; }
+  bool alive() const { return !m_ended && !forked(); }
+  /// A communicator has ended with a failure that no call has thrown. `thrown`: a command has, so
+  /// that it is SYCL's to hand over. What nobody has heard of by the end is printed, and the
+  /// process ends with a status other than 0.
+  void note_unheard(const error_info& failure, bool thrown);
+  /// Has `hand_over` called at the end, if commands have thrown: true if handlers have all now.
+  void at_end(bool (*hand_over)()) { m_hand_over = hand_over; }
   /// The destructor of a communicator has done its work.
   void note_gone();
 
@@ -98,6 +105,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   void start_control_plane(int* argc, char*** argv);
   void load_tuning();
   void end_communicators();
+  void tell_at_last();
   void finalise();
 
   base::config m_settings;
@@ -114,10 +122,12 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   int m_size = 1;
   engine m_engine{*this};
   void (*m_while_waiting)() = nullptr;
+  bool (*m_hand_over)() = nullptr;
   std::mutex m_mutex;  ///< guards what follows
   std::vector<std::weak_ptr<communicator>> m_communicators;
   std::size_t m_existing = 0;  ///< communicators, also those whose destructor is at work
   std::condition_variable m_gone;
+  std::vector<error_info> m_thrown;     ///< failures that commands have thrown, and no call
   std::atomic<std::uint64_t> m_ids{0};  ///< communicators numbered by this rank
   std::atomic<bool> m_broken{false};
   std::atomic<bool> m_ended{false};

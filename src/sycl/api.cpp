@@ -51,6 +51,7 @@ bool complete(const detail::request& r, int size, sucl_operation& o) {
 }
 
 void check_alive(communicator_state& state) {
+  core::throw_if_forked();
   if (!state.has_core() || !state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
                "Keep sucl::runtime alive while its communicators are used");
@@ -102,6 +103,7 @@ core::device_services communicator_state::services() {
 
 void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
+  core::throw_if_forked();
   const bool repeats =
       state.repeats() && deps.empty() && complete(request, state.core().size(), request.record);
   if (repeats && state.core().run_again(request.record)) return;
@@ -171,6 +173,7 @@ communicator runtime_state::adopt(const void* native, std::size_t bytes,
 }  // namespace glue
 
 glue::communicator_state& communicator::state() const {
+  core::throw_if_forked();
   if (!m_state)
     base::fail(errc::shut_down, "the communicator is empty",
                "Get one from sucl::runtime, or from split() with a colour of at least 0");
@@ -279,6 +282,7 @@ runtime& runtime::operator=(runtime&&) noexcept = default;
 namespace {
 
 glue::runtime_state& alive(const std::shared_ptr<glue::runtime_state>& state) {
+  core::throw_if_forked();
   if (!state)
     base::fail(errc::shut_down, "the runtime was moved from or shut down",
                "Use the one it went to");

@@ -30,6 +30,7 @@ struct compiled {
 namespace {
 
 void check_alive(const glue::communicator_state& state) {
+  core::throw_if_forked();
   if (!state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this plan has been shut down",
                "Keep sucl::runtime alive while its plans are used");

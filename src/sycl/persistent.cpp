@@ -28,6 +28,7 @@ struct prepared {
 namespace {
 
 void check_alive(const glue::prepared& p) {
+  core::throw_if_forked();
   if (!p.state->process()->alive())
     base::fail(errc::shut_down, "the runtime of this operation has been shut down",
                "Keep sucl::runtime alive while its operations are used");

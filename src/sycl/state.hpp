@@ -14,9 +14,20 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 namespace sucl::glue {
+
+/// For good: in a forked child nothing of the parent's may end.
+template <class T>
+void keep(T&& what) {
+  new std::remove_reference_t<T>(std::forward<T>(what));
+}
+
+/// Has handlers told of what commands have thrown: of commands that are in flight and of those that
+/// have failed. False where that cannot be.
+bool hand_over_exceptions();
 
 /// One communicator of the API.
 class communicator_state : public std::enable_shared_from_this<communicator_state> {
@@ -27,6 +38,14 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   /// needs.
   communicator_state(std::shared_ptr<device> on, std::shared_ptr<core::communicator> part)
       : m_device(std::move(on)), m_core(std::move(part)) {}
+  communicator_state(const communicator_state&) = delete;
+  communicator_state& operator=(const communicator_state&) = delete;
+  ~communicator_state() {
+    if (!core::forked()) return;
+    keep(std::move(m_core));
+    keep(std::move(m_device));
+    keep(std::move(m_process));
+  }
 
   const std::shared_ptr<core::process>& process() const { return m_process; }
   core::communicator& core() const { return *m_core; }
@@ -60,8 +79,16 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
 /// The runtime of the API.
 class runtime_state {
  public:
-  runtime_state(int* argc, char*** argv) : m_process(core::process::start(argc, argv)) {}
+  runtime_state(int* argc, char*** argv) : m_process(core::process::start(argc, argv)) {
+    m_process->at_end(hand_over_exceptions);
+  }
+  runtime_state(const runtime_state&) = delete;
+  runtime_state& operator=(const runtime_state&) = delete;
   ~runtime_state() {
+    if (core::forked()) {
+      keep(std::move(m_process));
+      return;
+    }
     // While an exception ends the program others may wait for this rank, and it for them.
     if (std::uncaught_exceptions() > m_exceptions)
       m_process->abandon("an exception has passed it");

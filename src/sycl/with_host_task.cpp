@@ -15,7 +15,13 @@
 
 #ifndef SYCL_IMPLEMENTATION_ACPP
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace sucl::glue {
 namespace {
@@ -26,6 +32,28 @@ constexpr int host_task_threads = 32;
 constexpr int waiting_at_once = host_task_threads - 8;
 
 std::atomic<int> waiting_messages{0};
+
+/// Queues whose commands have thrown failures, which SYCL hands over when the queue is asked to.
+struct failed_queues {
+  std::mutex mutex;
+  std::vector<::sycl::queue> queues;
+  std::atomic<int> in_flight{0};  ///< commands that may still throw
+};
+failed_queues& failed() {
+  static auto& all = *new failed_queues;  // used by threads that may outlive this library's end
+  return all;
+}
+
+[[noreturn]] void throw_on(const ::sycl::queue& queue, const error_info& failure) {
+  {
+    auto& f = failed();
+    const std::lock_guard lock(f.mutex);
+    if (std::find(f.queues.begin(), f.queues.end(), queue) == f.queues.end())
+      f.queues.push_back(queue);
+  }
+  --failed().in_flight;
+  throw error(failure);
+}
 
 // DPC++ reads the variable when the first host task is submitted; what the user set stays.
 [[gnu::constructor]] void ask_for_threads() {
@@ -56,6 +84,28 @@ std::optional<error_info> overlap(const core::node& n, const host_buffers& memor
 
 }  // namespace
 
+bool hand_over_exceptions() {
+  using namespace std::chrono_literals;
+  auto& f = failed();
+  const auto deadline = std::chrono::steady_clock::now() + 2s;
+  while (f.in_flight > 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(1ms);
+  if (f.in_flight > 0) return false;
+  std::vector<::sycl::queue> queues;
+  {
+    const std::lock_guard lock(f.mutex);
+    queues.swap(f.queues);
+  }
+  for (auto& q : queues) {
+    try {
+      q.wait_and_throw();
+    } catch (const std::exception& e) {  // a handler's own
+      return false;
+    }
+  }
+  return true;
+}
+
 bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
 
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
@@ -67,7 +117,7 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
   const bool ready =
       at_once && buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
   core::observer watch;
-  watch.assisted = true;
+  watch.assisted = watch.thrown = true;
   auto issued = state.core().issue(record, shape, ready, watch, blocking);
   const core::ticket& t = issued.operation;
   if (issued.done) {
@@ -79,12 +129,13 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
   const bool message = core::is_point_to_point(record.kind);
   const bool free_thread = message && waiting_messages.fetch_add(1) < waiting_at_once;
   auto& chain = message ? state.last_message() : state.last_collective();
+  ++failed().in_flight;
   try {
     ::sycl::event done = queue.submit([&](::sycl::handler& h) {
       h.depends_on(deps);
       if (!free_thread) h.depends_on(chain);
       h.host_task(
-          [state = state.shared_from_this(), t, message, memory = host_buffers(buffers, h)] {
+          [state = state.shared_from_this(), t, message, queue, memory = host_buffers(buffers, h)] {
             set(*t.get(), memory);
             if (const auto wrong = overlap(*t.get(), memory, *state))
               state->core().refuse(t, *wrong);
@@ -92,13 +143,15 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
               state->core().mark_ready(t);
             state->core().assist(t);
             if (message) waiting_messages.fetch_sub(1);
-            if (t.failure()) throw error(*t.failure());
+            if (t.failure()) throw_on(queue, *t.failure());
+            --failed().in_flight;
           });
     });
     chain = done;
     return done;
   } catch (const ::sycl::exception& e) {
     if (message) waiting_messages.fetch_sub(1);
+    --failed().in_flight;
     refuse_command(state, record, e.what());
   }
 }
