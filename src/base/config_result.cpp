@@ -101,7 +101,7 @@ void add_backend_rows(draft& d, backend_entry& b) {
   }
   for (const auto& [key, value] : b.settings)
     d.c.rows.push_back({prefix + key, value, origin_or_default(d, prefix + key),
-                        variable + variable_part(key), "Handed to the backend.", false});
+                        variable + variable_part(key), "Handed to the backend.", true});
 }
 
 void add_group_rows(draft& d, const key_row& row) {

@@ -265,6 +265,7 @@ bool carriers::create_plans(const base::config& settings, registry& backends, co
   }
   if (!agree_on(made, oob, obstacle)) return false;
   m_plans = made.via;
+  m_plan_board = &board_of(m_plans);
   const bool reads = agree(oob, can_read(m_lender, m_size));
   if (reads) allow_reads(m_plans);
   add_built_in(std::move(made), i, settings, where, around);
@@ -360,6 +361,7 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
   }
   if (!agree_on(made, oob, obstacle)) return;
   m_kernels = made.via;
+  m_kernel_board = &kernels_of(m_kernels).board();
   kernels_of(m_kernels).retune(around.tuned);
   add_built_in(std::move(made), i, settings, where, around);
 }
@@ -534,6 +536,18 @@ void carriers::check() const {
   if (m_levels) m_levels->check();
 }
 
+error_info carriers::mismatch() const {
+  return (m_plan_board && m_plan_board->alarmed() ? m_plan_board : m_kernel_board)->verdict();
+}
+
+void carriers::abort_kernels() {
+  if (m_kernels.table) kernels_of(m_kernels).abort();
+}
+
+void carriers::compare_calls() {
+  if (m_kernels.table) kernels_of(m_kernels).compare_calls();
+}
+
 void carriers::abort() {
   for (auto& c : m_all) c.via.table->abort(c.via.comm);
 }
@@ -546,6 +560,7 @@ void carriers::destroy(bool keep) {
   m_all.clear();
   m_plans = m_lender = m_kernels = m_messages = {};
   m_levels = nullptr;
+  m_plan_board = m_kernel_board = nullptr;
   m_by_index.assign(m_by_index.size(), -1);
   for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);
   m_oobs.clear();

@@ -7,6 +7,7 @@
 
 #include "base/config.hpp"
 #include "runtime/adapt_wire.hpp"
+#include "runtime/call_board.hpp"
 #include "runtime/channel.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/exec/placement.hpp"
@@ -98,6 +99,20 @@ class carriers {
   /// Why there are no plans.
   const std::string& why_no_plans() const { return m_no_plans; }
 
+  /// Whether ranks were found to have called different operations; then nothing may go on.
+  bool mismatched() const {
+    return (m_plan_board && m_plan_board->alarmed()) ||
+           (m_kernel_board && m_kernel_board->alarmed());
+  }
+  /// What they have called.
+  error_info mismatch() const;
+  /// Has all kernels end that may wait for ranks that have called something else.
+  void abort_kernels();
+  /// Compares what ranks have had kernels do, which do not find out by themselves. No thread is in
+  /// a backend.
+  void compare_calls();
+  bool compares_calls() const { return m_kernel_board; }
+
   /// Throws what work on a device has found wrong, or what failed in the steps of earlier
   /// operations, if nobody was told.
   void check() const;
@@ -143,6 +158,7 @@ class carriers {
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
   channel m_plans, m_lender, m_kernels, m_messages;
+  const call_board *m_plan_board = nullptr, *m_kernel_board = nullptr;
   level_comm* m_levels = nullptr;
   std::string m_no_plans = "the backend plan is not enabled";
   selection_table m_table;

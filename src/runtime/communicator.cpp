@@ -39,9 +39,8 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   const sucl_oob oob{control, group};
   m_device.self.settings = base::shared_values(m_process->settings());
   m_tuned = m_process->tuned();
-  if (m_tuned)
-    m_device.self.settings +=
-        "contents of tuning.table = " + std::to_string(tune::hash(*m_tuned)) + "\n";
+  m_device.self.settings += "hash of the contents of tuning.table = " +
+                            (m_tuned ? std::to_string(tune::hash(*m_tuned)) : "none") + "\n";
   m_device.self.declared_node = declared_node(m_process->settings().nodes.size, m_process->rank());
   m_topology = discover(oob, rank, size, m_device.self);
   m_id = m_process->agree_on_id(oob, size);
@@ -121,10 +120,8 @@ void communicator::throw_if_shut_down() const {
 // Why an operation cannot be issued; a failure that nobody has been told of is told once.
 void communicator::throw_why() {
   throw_if_shut_down();
-  if (m_broken) {
-    m_broken_told = true;
-    throw error(*m_broken);
-  }
+  note_told();
+  if (m_broken) throw error(*m_broken);
   const error_info info = *m_untold;
   m_untold.reset();
   throw error(info);
@@ -343,6 +340,7 @@ void communicator::progress_others() {
 
 bool communicator::progress_locked(std::unique_lock<biased_mutex>& lock, int* finished,
                                    bool may_enter) {
+  if (!m_broken && m_carriers.mismatched()) give_up_mismatched();
   if (may_enter) {
     pump();
     for (std::size_t i = 0; i < m_flight.size();)
@@ -374,7 +372,7 @@ void communicator::wait(const ticket& t) {
   if (!t.failure()) return;
   {
     const std::lock_guard lock(m_mutex);
-    if (m_broken) m_broken_told = true;
+    note_told();
   }
   throw error(*t.failure());
 }
@@ -411,6 +409,7 @@ void communicator::wait_all() {
 
 void communicator::check() {
   std::lock_guard lock(m_mutex);
+  if (!m_direct) m_carriers.compare_calls();
   throw_if_ended();
 }
 
@@ -478,9 +477,19 @@ std::shared_ptr<communicator> communicator::split(int colour, int key, device_se
 void communicator::fail_all(const error_info& info) {
   std::unique_lock lock(m_mutex);
   if (m_broken || m_ended) return;
-  m_broken = info;
   m_process->note_broken();
   m_carriers.abort();
+  give_up(info);
+  std::vector<node*> done;
+  done.swap(m_done);
+  lock.unlock();
+  deliver(done);
+}
+
+// Fails everything that is not done, for observers that are still to be told.
+void communicator::give_up(const error_info& info) {
+  m_broken = info;
+  m_broken->rank = rank();
   if (m_validator) m_validator->abort();
   while (!m_waiting.empty()) {
     m_flight.push_back(m_waiting.front());
@@ -489,14 +498,8 @@ void communicator::fail_all(const error_info& info) {
   while (!m_flight.empty()) {
     node* n = m_flight.back();
     n->pipeline.reset();
-    error_info own = info;
-    own.rank = rank();
-    finish(*n, &own);
+    finish(*n, &*m_broken);
   }
-  std::vector<node*> done;
-  done.swap(m_done);
-  lock.unlock();
-  deliver(done);
 }
 
 communicator::status communicator::snapshot() {
@@ -539,6 +542,7 @@ void communicator::shut_down(bool drain) {
     rest.after(finished);
   }
   std::unique_lock lock(m_mutex);
+  if (drain) settle_calls();
   if (m_ended.exchange(true)) return;
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
   const bool keep = m_broken.has_value();

@@ -194,6 +194,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void wait_all();
   /// Throws the first failure of an operation that nobody has been told of.
   void check();
+  /// Whether ranks have to be asked now and then what they have had kernels do.
+  bool compares_calls() const { return m_carriers.compares_calls(); }
+  /// Asks them; whether they differ. Never waits.
+  bool compare_calls();
 
   /// Whether a thread is inside assist() and makes progress.
   bool assisted() const { return m_assistants.load(std::memory_order_acquire) > 0; }
@@ -287,10 +291,16 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool progress_locked(std::unique_lock<biased_mutex>& lock, int* finished, bool may_enter);
   void progress_others();
   void throw_if_ended() {
-    if (m_ended.load(std::memory_order_acquire) || m_broken || m_untold || forked()) throw_why();
+    if (m_ended.load(std::memory_order_acquire) || m_broken || m_untold || forked() ||
+        m_carriers.mismatched())
+      throw_why();
     m_carriers.check();
   }
   void throw_why();
+  void give_up(const error_info& info);
+  void give_up_mismatched();
+  void note_told();
+  void settle_calls();
   void wait_for_direct(std::unique_lock<biased_mutex>& lock);
   void* allocate_plain(std::uint64_t bytes);
   void meet();

@@ -92,8 +92,15 @@ void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& l
     call.record.sequence = m_collectives + 1;  // says which memory it may be on
     call.prepared = prepare_run(call.via->via, call.record);
   }
-  if (!*call.prepared || !run_at_once(call.via->via, **call.prepared))
-    return run_directly(call.record, no_layouts, *call.via, lock);
+  bool done = false;
+  try {
+    done = *call.prepared && run_at_once(call.via->via, **call.prepared);
+  } catch (const error&) {
+    note_told();
+    if (m_broken) throw error(*m_broken);
+    throw;
+  }
+  if (!done) return run_directly(call.record, no_layouts, *call.via, lock);
   m_collectives_posted = number(call.record.kind);
 }
 
@@ -214,6 +221,8 @@ void communicator::run_directly(sucl_operation& direct, const layouts& shape, co
   } catch (...) {
     const error_info failure = caught(direct);
     end();
+    lock.lock();
+    note_told();
     throw error(failure);
   }
   end();

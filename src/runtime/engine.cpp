@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -43,6 +44,14 @@ void engine::watch() {
   start_locked();
 }
 
+void engine::compare_calls() {
+  std::lock_guard lock(m_mutex);
+  if (std::exchange(m_compares, true)) return;
+  start_locked();
+  m_nudged = true;  // from now on it does not sleep for good
+  m_work.notify_one();
+}
+
 void engine::stop() {
   if (forked()) return;  // the thread is the parent's
   {
@@ -56,9 +65,11 @@ void engine::stop() {
 // Collects newly woken communicators, sleeping if there is nothing at all to do. False to end.
 bool engine::take_work(std::vector<std::shared_ptr<communicator>>& active) {
   std::unique_lock lock(m_mutex);
-  const auto called = [this] { return m_stop || !m_woken.empty(); };
+  const auto called = [this] {
+    return m_stop || !m_woken.empty() || std::exchange(m_nudged, false);
+  };
   if (active.empty()) {
-    if (m_watchdog)
+    if (m_watchdog || m_compares)
       m_work.wait_for(lock, watch_period, called);
     else
       m_work.wait(lock, called);
@@ -69,10 +80,22 @@ bool engine::take_work(std::vector<std::shared_ptr<communicator>>& active) {
   return !m_stop;
 }
 
+// What has to be looked at now and then, whatever is under way.
+void engine::look_around(std::vector<std::shared_ptr<communicator>>& active) {
+  const auto now = clock::now();
+  if ((!m_watchdog && !m_compares) || now - m_last_look < watch_period) return;
+  m_last_look = now;
+  if (m_watchdog) m_watchdog->look(now);
+  if (!m_compares) return;
+  for (const auto& c : m_process.communicators())
+    if (c->compares_calls() && c->compare_calls() &&
+        !c->m_queued.exchange(true, std::memory_order_acq_rel))
+      active.push_back(c);  // its progress gives up what waits for them
+}
+
 void engine::loop() {
   std::vector<std::shared_ptr<communicator>> active;
   idling rest(m_process.settings().progress.spin_us);
-  auto last_watch = clock::now();
   for (;;) {
     const bool idle = active.empty();
     if (!take_work(active)) return;
@@ -96,10 +119,7 @@ void engine::loop() {
       active[i] = std::move(active.back());
       active.pop_back();
     }
-    if (const auto now = clock::now(); m_watchdog && now - last_watch >= watch_period) {
-      m_watchdog->look(now);
-      last_watch = now;
-    }
+    look_around(active);
     rest.after(finished + (active.empty() ? 1 : 0));
   }
 }

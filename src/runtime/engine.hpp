@@ -7,6 +7,7 @@
 
 #include "runtime/watchdog.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -31,12 +32,15 @@ class engine {
   void wake(communicator& c);
   /// Starts the thread for the watchdog, which needs it also while nothing is in flight here.
   void watch();
+  /// Starts the thread to compare now and then what ranks have had kernels do.
+  void compare_calls();
   /// Ends the thread. Not from the thread itself.
   void stop();
 
  private:
   void start_locked();
   void loop();
+  void look_around(std::vector<std::shared_ptr<communicator>>& active);
   bool take_work(std::vector<std::shared_ptr<communicator>>& active);
 
   process& m_process;
@@ -45,6 +49,8 @@ class engine {
   std::vector<std::shared_ptr<communicator>> m_woken;
   std::thread m_thread;
   std::unique_ptr<watchdog> m_watchdog;
+  std::chrono::steady_clock::time_point m_last_look;
+  bool m_compares = false, m_nudged = false;
   bool m_stop = false;
 };
 

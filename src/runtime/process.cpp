@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "runtime/control_plane.hpp"
 #include "runtime/exit_status.hpp"
+#include "runtime/topology.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -126,6 +127,7 @@ void process::start_control_plane(int* argc, char*** argv) {
     throw_last(status, m_control->name, "initialisation");
   m_rank = m_control->group_rank(group);
   m_size = m_control->group_size(group);
+  compare_configurations(group);
   if (m_finalise && m_size > 1 && m_settings.watchdog.timeout.count() > 0)
     m_farewell = std::make_unique<farewell>(*m_control, group);
   else
@@ -140,11 +142,26 @@ void process::start_control_plane(int* argc, char*** argv) {
   if (m_control->at_finalize(hook, self.get()) == SUCL_SUCCESS) self.release();
 }
 
+// Before anything that ranks do together only where their settings say so. Takes the group back if
+// they differ.
+void process::compare_configurations(sucl_group* group) {
+  const bool traces = !m_settings.layers.trace.empty();
+  try {
+    compare_settings({m_control, group}, m_size,
+                     base::shared_values(m_settings) +
+                         "layers.trace is set = " + (traces ? "true" : "false") + "\n");
+  } catch (...) {
+    m_control->group_free(group);
+    throw;
+  }
+}
+
 process::~process() { shut_down(); }
 
 std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
                                                          device_services device) {
   auto c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
+  if (c->compares_calls()) m_engine.compare_calls();
   std::lock_guard lock(m_mutex);
   ++m_existing;
   std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });

@@ -103,6 +103,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   void begin(int* argc, char*** argv);
   void find_control_plane();
   void start_control_plane(int* argc, char*** argv);
+  void compare_configurations(sucl_group* group);
   void load_tuning();
   void end_communicators();
   void tell_at_last();

@@ -155,6 +155,10 @@ std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::stri
   return texts;
 }
 
+void compare_settings(const sucl_oob& oob, int size, const std::string& mine) {
+  check_settings(oob, mine, exchange(oob, size, std::to_string(hash(mine))));
+}
+
 std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_rank) {
   if (sizes.empty()) return {};
   auto rest = static_cast<std::uint64_t>(world_rank);

@@ -50,6 +50,10 @@ std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_ran
 /// Equal for processes that see the same kernel and the same process ids.
 std::string host_identity();
 
+/// Compares settings that must be the same on every rank, "key = value", one a line. Collective;
+/// errc::configuration on every rank, with the ranks, the key and both values, if they are not.
+void compare_settings(const sucl_oob& oob, int size, const std::string& mine);
+
 /// Exchanges one text of each rank. Collective.
 std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::string& mine);
 

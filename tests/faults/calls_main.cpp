@@ -144,10 +144,16 @@ void one_rank(sucl::runtime& rt) {
                [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });
 }
 
-// Gives each rank a threshold of its own, before anything reads it.
-void differ() {
+// Gives each of two ranks a value of its own, before anything reads it: "VARIABLE=of 0,of 1".
+void differ(const std::string& what) {
+  const auto equals = what.find('='), comma = what.find(',');
   for (const char* rank : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
-    if (const char* mine = std::getenv(rank)) setenv("SUCL_THRESHOLD", mine, 1);
+    if (const char* mine = std::getenv(rank)) {
+      const bool first = std::string(mine) == "0";
+      const auto value =
+          first ? what.substr(equals + 1, comma - equals - 1) : what.substr(comma + 1);
+      if (!value.empty()) setenv(what.substr(0, equals).c_str(), value.c_str(), 1);
+    }
 }
 
 int end(sucl::runtime& rt) {
@@ -167,7 +173,7 @@ int main(int argc, char** argv) {
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
   try {
-    if (std::getenv("SUCL_FAULTS_DIFFER")) differ();
+    if (const char* what = std::getenv("SUCL_FAULTS_DIFFER")) differ(what);
     sucl::runtime rt{argc, argv};
     found->second(rt);
     return end(rt);

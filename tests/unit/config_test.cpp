@@ -331,15 +331,15 @@ TEST(Config, TheDigestSeesWhatMustBeTheSameEverywhere) {
   EXPECT_EQ(plain, shared_values(loaded("", {{"SUCL_TRACE", "x"},
                                              {"SUCL_LOG", "info"},
                                              {"SUCL_POLL_US", "9"},
-                                             {"SUCL_BACKEND_MPI_PATH", "x.so"},
-                                             {"SUCL_BACKEND_MPI_OTHER", "y"}})));
+                                             {"SUCL_BACKEND_MPI_PATH", "x.so"}})));
   EXPECT_EQ(shared_values(loaded("threshold = 1024")),
             shared_values(loaded("", {{"SUCL_THRESHOLD", "1Ki"}})));
   for (const char* different :
        {"threshold = 4", "threshold = 0", "[staging]\nchunk = 4", "[watchdog]\ntimeout = 3",
         "[nodes]\nsize = 2", "[layers]\nvalidate = true", "[backends.ucc]",
         "[backends.mpi]\nplatforms = \"cuda\"", "[[rules]]\nbackend = \"mpi\"",
-        "[platforms]\ncuda = { dpcpp = \"x\" }", "[backends.mock]\n[backends.mpi]"})
+        "[platforms]\ncuda = { dpcpp = \"x\" }", "[backends.mock]\n[backends.mpi]",
+        "[backends.ipc]\nreads = false", "[backends.kernels]\nstaging = \"1Mi\""})
     EXPECT_NE(shared_values(loaded(different)), plain) << different;
   EXPECT_NE(shared_values(loaded("[[rules]]\nbackend = \"mpi\"")),
             shared_values(loaded("[[rules]]\nbackend = \"mpi\"\nranks = 2")));

@@ -221,4 +221,50 @@ TEST(kernels, settings_are_checked) {
   EXPECT_THROW(core::kernel_settings::read({{"staging", "4Ki"}}, 2), error);
 }
 
+// Kernels of ranks that mean different operations compute anything, or wait for ever: ranks find
+// out beside them, all of them, and let them end.
+TEST(kernels_mismatch, is_an_error_on_every_rank) {
+  const auto sums = [](std::uint64_t n) {
+    return operation(kind::allreduce, type::int32, n, op::sum);
+  };
+  auto to_other_root = operation(kind::broadcast, type::int32, 3000);
+  to_other_root.root = 1;
+  const std::pair<sucl_operation, sucl_operation> pairs[] = {
+      {sums(10), sums(30)},
+      {sums(10), sums(3000)},
+      {sums(10), operation(kind::allgather, type::int32, 10)},
+      {operation(kind::broadcast, type::int32, 3000), to_other_root},
+      {sums(10), operation(kind::barrier, type::bytes, 0)}};
+  for (const int size : {2, 3})
+    for (const auto& [usual, other] : pairs)
+      for_devices(size, reach::all, [&, usual = usual, other = other](const kernel_rank& j) {
+        std::vector<std::int32_t> in(10000, 1), out(in.size());
+        const auto call = [&](sucl_operation o, std::uint64_t sequence) {
+          o.send = in.data();
+          o.recv = out.data();
+          o.sequence = sequence;
+          return run(j.kernels, o);
+        };
+        for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_EQ(call(sums(5), n).status, SUCL_SUCCESS);
+        sucl_oob meeting = core::oob_split(*j.info.oob, j.info.rank);  // nobody goes on before
+        core::oob_free(meeting);
+        flight f = call(j.info.rank == 0 ? other : usual, 21);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        while (!j.comm().board().alarmed() && std::chrono::steady_clock::now() < end) {
+          j.comm().compare_calls();
+          std::this_thread::yield();
+        }
+        if (f.status == SUCL_SUCCESS) f = call(sums(5), 22);
+        EXPECT_EQ(f.status, SUCL_ERROR_MISMATCH) << f.error.message;
+        EXPECT_NE(f.error.message.find("rank 0 called " +
+                                       core::describe(core::signature_of(other, size))),
+                  std::string::npos)
+            << f.error.message;
+        EXPECT_NE(f.error.message.find(core::describe(core::signature_of(usual, size))),
+                  std::string::npos)
+            << f.error.message;
+        EXPECT_EQ(call(sums(5), 23).status, SUCL_ERROR_MISMATCH);
+      });
+}
+
 }  // namespace

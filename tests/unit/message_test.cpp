@@ -248,14 +248,40 @@ TEST(messages_length, must_be_the_same) {
         } else {
           const flight f = run(b.messages, recv_of(x, 0, 4));
           EXPECT_EQ(f.status, SUCL_ERROR_INVALID_COUNT);
-          EXPECT_NE(f.error.message.find("has " + std::to_string(n) + " elements"),
+          EXPECT_NE(f.error.message.find("from rank 0 with tag 4 has " + std::to_string(n) +
+                                         " int32, rank 1 receives " + std::to_string(expected) +
+                                         " int32"),
                     std::string::npos)
               << f.error.message;
-          EXPECT_NE(f.error.message.find(std::to_string(expected)), std::string::npos);
           EXPECT_EQ(run(b.messages, recv_of(y, 0, 4)).status, SUCL_SUCCESS);
           EXPECT_EQ(y[0], 0);
         }
       }
+  });
+}
+
+// Nor is a message of as many bytes received as elements of another size.
+TEST(messages_length, is_that_of_elements) {
+  for_ranks(2, [](const backends& b, const sucl_comm_info& info) {
+    for (const std::size_t n : {std::size_t{10}, std::size_t{100000}}) {
+      std::vector<std::int32_t> x(n, 7);
+      if (info.rank == 0) {
+        EXPECT_EQ(run(b.messages, send_of(x, 1, 4)).status, SUCL_SUCCESS);
+        EXPECT_EQ(run(b.messages, send_of(x, 1, 4)).status, SUCL_SUCCESS);
+      } else {
+        auto wrong = recv_of(x, 0, 4);
+        wrong.type = SUCL_TYPE_FP64;
+        wrong.element_size = 8;
+        wrong.count = n / 2;
+        const flight f = run(b.messages, wrong);
+        EXPECT_EQ(f.status, SUCL_ERROR_INVALID_COUNT);
+        EXPECT_NE(f.error.message.find(std::to_string(n) + " int32, rank 1 receives " +
+                                       std::to_string(n / 2) + " fp64"),
+                  std::string::npos)
+            << f.error.message;
+        EXPECT_EQ(run(b.messages, recv_of(x, 0, 4)).status, SUCL_SUCCESS);
+      }
+    }
   });
 }
 

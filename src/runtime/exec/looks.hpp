@@ -28,13 +28,42 @@ inline void relax() {
 #endif
 }
 
-/// Whether a word is at least `wanted`, after that many looks.
-inline bool look(std::atomic_ref<std::uint64_t> word, std::uint64_t wanted, int looks) {
-  for (int n = 0; word.load(std::memory_order_acquire) < wanted; ++n) {
-    if (n >= looks) return false;
+/// What a word of a channel says: how many signals its owner has raised in a run, which run, and
+/// what the owner has called up to it. One word, so that who waits for the signal finds out at no
+/// cost whether both mean the same.
+///
+/// Numbers of runs wrap. A word is looked at by ranks that are in that run or before it, and its
+/// owner writes it again before its number could look like a later one: see run_word::renews().
+struct run_word {
+  static constexpr int signal_bits = 16, history_bits = 20, run_bits = 28;
+  static constexpr std::uint64_t most_signals = (std::uint64_t{1} << signal_bits) - 1;
+
+  /// Before any signal.
+  static constexpr std::uint64_t of(std::uint64_t run, std::uint64_t history) noexcept {
+    constexpr std::uint64_t mask = (std::uint64_t{1} << history_bits) - 1;
+    return run << (history_bits + signal_bits) | (history & mask) << signal_bits;
+  }
+  /// Whether the words of a slot have to be written at the begin of this run.
+  static constexpr bool renews(std::uint64_t run, std::uint64_t slots) noexcept {
+    return run % (std::uint64_t{1} << (run_bits - 4)) < slots;
+  }
+};
+
+enum class seen { there, not_yet, other_call };
+
+/// Whether `signal` of a run is there, after that many looks, or the owner of the word has called
+/// something else in that run; `wanted` is run_word::of() that run.
+inline seen look(std::atomic_ref<std::uint64_t> word, std::uint64_t wanted, std::uint64_t signal,
+                 int looks) {
+  for (int n = 0;; ++n) {
+    const std::uint64_t differs = word.load(std::memory_order_acquire) ^ wanted;
+    if (differs - signal <= run_word::most_signals - signal) return seen::there;
+    if (differs > run_word::most_signals &&
+        differs >> (run_word::history_bits + run_word::signal_bits) == 0)
+      return seen::other_call;
+    if (n >= looks) return seen::not_yet;
     if (n >= eager_looks) relax();
   }
-  return true;
 }
 
 /// Whether a word and the one behind it can be stored at once.

@@ -153,6 +153,13 @@ void remove_compiled(const channel& plans, std::uint64_t number) {
   of(plans.comm).remove_compiled(number);
 }
 
+const call_board& board_of(const channel& plans) { return of(plans.comm).board(); }
+
+bool is_settled(const channel& plans) {
+  const runner& r = of(plans.comm);
+  return r.board().alarmed() || r.all_have_followed();
+}
+
 std::shared_ptr<prepared_run> prepare_run(const channel& plans, const sucl_operation& o) {
   return plans.table == &plan_backend() ? of(plans.comm).prepare(o) : nullptr;
 }

@@ -6,6 +6,7 @@
 /// backend lends.
 #pragma once
 
+#include "runtime/call_board.hpp"
 #include "runtime/exec/compiled.hpp"
 #include "runtime/exec/placement.hpp"
 #include "runtime/selection.hpp"
@@ -55,6 +56,11 @@ void lend_scratch(const channel& lender, int rank, int size, compiled_code& code
 /// runs it.
 void add_compiled(const channel& plans, std::uint64_t number, std::unique_ptr<compiled_code> code);
 void remove_compiled(const channel& plans, std::uint64_t number);
+
+/// What the ranks of the node have called on such a channel. As long as the channel.
+const call_board& board_of(const channel& plans);
+/// Whether every rank of the node has finished what this one has begun, or a mismatch was found.
+bool is_settled(const channel& plans);
 
 struct prepared_run;
 /// Works out what running an operation over and over on the same memory needs; null where it cannot

@@ -25,6 +25,7 @@ std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
   made->what = std::make_shared<execution>();
   execution& e = *made->what;
   e.what = o;
+  e.signature = signature_of(asked, m_size);
   e.element_size = o.element_size;
   set_memory(e);
   if (has_hidden_counts(o.kind)) {
@@ -102,7 +103,7 @@ void runner::bind(execution& e, prepared_run& p) const {
 // One run of it.
 struct runner::bound_run {
   const prepared_run& how;
-  std::uint64_t number, scratch_at;
+  std::uint64_t number, history, word, scratch_at;
   std::uint64_t slot;  ///< words before those of its slot
 
   const std::byte* source(const bound_step& s, std::uint32_t i = 0) const {
@@ -112,7 +113,7 @@ struct runner::bound_run {
 
 inline void runner::raise(const bound_run& r, const bound_step& s) {
   std::uint64_t* const word = s.word + r.slot;
-  const std::uint64_t value = value_of(r.number, s.value);
+  const std::uint64_t value = r.word | s.value;
   if (s.size == 0) return shared_memory::word(*word).store(value, std::memory_order_release);
   std::uint64_t data = 0;
   move_bytes(&data, r.source(s), s.size);
@@ -136,9 +137,12 @@ inline bool runner::take(const bound_run& r, const bound_step& s) {
     }
     case action::signal: raise(r, s); return true;
     default:
-      if (!look(shared_memory::word(s.word[r.slot]), value_of(r.number, s.value),
-                m_looks < eager_looks ? m_looks : eager_looks))
-        return false;
+      switch (look(shared_memory::word(s.word[r.slot]), r.word, s.value,
+                   m_looks < eager_looks ? m_looks : eager_looks)) {
+        case seen::not_yet: return false;
+        case seen::other_call: accuse(r.number, r.history);
+        case seen::there: break;
+      }
       note_alive(s.peer, r.number);
       return true;
   }
@@ -147,13 +151,21 @@ inline bool runner::take(const bound_run& r, const bound_step& s) {
 // What is left to do where a peer lets this rank wait, the next run begins with.
 bool runner::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
-  if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
+  if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr) ||
+      m_memory.board().alarmed())
     return false;
   if (p.rival && !p.rival->is_settled()) return false;
   const bool tells = p.what->announcing == execution::notice::counts;
   if (tells) write_letters(*p.what);
-  const bound_run r{p, number, m_memory.scratch_at(p.scratch, number),
+  const std::uint64_t history = m_memory.board().history_after(p.what->signature);
+  m_memory.board().show(number, history, p.what->signature);
+  const bound_run r{p,
+                    number,
+                    history,
+                    run_word::of(number, history),
+                    m_memory.scratch_at(p.scratch, number),
                     m_memory.slot_of(number) * shared_memory::words_of_slot()};
+  if (run_word::renews(number, m_memory.slots())) renew_words(number, r.word);
   const bound_step* const end = p.steps.data() + p.steps.size();
   const bound_step* s = p.steps.data();
   while (s != end && take(r, *s)) ++s;
@@ -162,6 +174,7 @@ bool runner::run_at_once(const prepared_run& p) {
   if (s != end || (tells && !is_all_told(*p.what))) return false;
   m_ahead = 0;
   m_begun = number;
+  m_memory.board().keep(history);
   m_memory.take(p.scratch);
   if (p.rival) p.rival->next();
   note_retired();

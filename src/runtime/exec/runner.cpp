@@ -74,8 +74,10 @@ sucl_operation runner::simplest(const sucl_operation& o) const {
 execution* runner::start(const sucl_operation& asked) {
   if (m_broken) throw error(*m_broken);
   if (m_shapes.crowded() && m_head == m_queue.size() && m_begun == m_retired) m_shapes.forget();
+  heed_alarm();
   execution* r = take_request();
   const sucl_operation& o = r->what = simplest(asked);
+  r->signature = signature_of(asked, m_size);
   r->own = nullptr;
   r->reading = false;
   r->timed = nullptr;
@@ -183,6 +185,11 @@ bool runner::begin_next() {
   if (owner->announcing == execution::notice::memory) announce_or_stage(*owner);
   run& r = m_runs[number % window];
   r.owner = owner;
+  r.history = m_memory.board().history_after(owner->signature);
+  r.word = run_word::of(number, r.history);
+  m_memory.board().show(number, r.history, owner->signature);
+  m_memory.board().keep(r.history);
+  if (m_ahead == 0 && run_word::renews(number, m_memory.slots())) renew_words(number, r.word);
   r.code = &owner->how->of(owner->started);
   r.number = number;
   r.shift = owner->started * owner->how->slice_bytes;
@@ -295,10 +302,49 @@ inline void runner::fold(const run& r, const step& s) const {
 }
 
 inline bool runner::wait(run& r, const step& s, int looks) {
-  if (!look(m_memory.at(r.slot, s.peer, s.channel), value_of(r.number, s.value), looks))
-    return false;
+  switch (look(m_memory.at(r.slot, s.peer, s.channel), r.word, s.value, looks)) {
+    case seen::not_yet: return false;
+    case seen::other_call: accuse(r.number, r.history);
+    case seen::there: break;
+  }
   note_alive(s.peer, r.number);
   return true;
+}
+
+// ---- whether all ranks mean the same
+
+// Once in very many runs, so that no number that a word still has looks like a later one.
+void runner::renew_words(std::uint64_t number, std::uint64_t word) {
+  for (std::uint32_t c = 0; c < most_channels; ++c)
+    m_memory.at(m_memory.slot_of(number), m_rank, c).store(word, std::memory_order_release);
+}
+
+// Nothing may go on: what peers do from here on is not what this rank expects.
+void runner::accuse(std::uint64_t number, std::uint64_t history) {
+  throw error(m_memory.board().accuse(number, history));
+}
+
+void runner::heed_alarm() {
+  if (!m_memory.board().alarmed()) return;
+  m_broken = m_memory.board().verdict();
+  throw error(*m_broken);
+}
+
+// Who waits for long finds out whether those that it waits for have called something else: their
+// plans may have other signals, or none.
+void runner::examine_peers() {
+  constexpr unsigned period = 16;
+  if (++m_vain % period != 0) return;
+  for (std::uint64_t n = m_retired + 1; n <= m_begun; ++n) {
+    const run& r = m_runs[n % window];
+    if (m_memory.board().differs(n, r.history)) accuse(n, r.history);
+  }
+}
+
+bool runner::all_have_followed() const {
+  return std::all_of(m_neighbours.begin(), m_neighbours.end(), [&](int r) {
+    return m_memory.finished(r).load(std::memory_order_acquire) >= m_retired;
+  });
 }
 
 // ---- messages
@@ -356,8 +402,7 @@ bool runner::advance_channel(run& r, std::uint32_t channel, int looks) {
       case action::copy: copy(r, s); break;
       case action::fold: fold(r, s); break;
       case action::signal:
-        m_memory.at(r.slot, m_rank, channel)
-            .store(value_of(r.number, s.value), std::memory_order_release);
+        m_memory.at(r.slot, m_rank, channel).store(r.word | s.value, std::memory_order_release);
         break;
       case action::wait:
         if (!wait(r, s, looks)) return false;
@@ -397,8 +442,10 @@ void runner::retire() {
 
 void runner::progress(int looks) {
   if (m_broken) throw error(*m_broken);
+  heed_alarm();
   try {
     go_on(looks);
+    if (m_begun != m_retired) examine_peers();
   } catch (const error& e) {
     m_broken = e.info();
     throw;

@@ -40,6 +40,7 @@ struct mapped_memory {
 /// An operation on its way through the executor.
 struct execution {
   sucl_operation what{};
+  call_signature signature;
   const shape* how = nullptr;
   compiled_code* own = nullptr;  ///< of a compiled plan
   fold_function fold = nullptr;
@@ -102,6 +103,10 @@ class runner {
   /// the last one operations of a higher sequence number look for none.
   bool remove(const void* base, std::uint64_t sequence, mapped_memory& m);
   const std::vector<mapped_memory>& memories() const { return m_memories; }
+  /// What the ranks of the node have called.
+  const call_board& board() const { return m_memory.board(); }
+  /// Whether all of them have finished what this rank has begun.
+  bool all_have_followed() const;
 
   /// Takes a compiled plan over. Its number is that of the operations that start it.
   void add(std::uint64_t number, std::unique_ptr<compiled_code> code);
@@ -132,7 +137,9 @@ class runner {
     execution* owner = nullptr;
     const program* code = nullptr;
     std::uint64_t number = 0;
-    std::uint64_t shift = 0;  ///< bytes from the begin of a block to the slice
+    std::uint64_t history = 0;  ///< of the calls up to this one
+    std::uint64_t word = 0;     ///< run_word::of() both
+    std::uint64_t shift = 0;    ///< bytes from the begin of a block to the slice
     std::uint32_t slot = 0;
     std::byte* const* scratch = nullptr;  ///< by rank; it begins `scratch_at` bytes from there
     std::uint64_t scratch_at = 0;
@@ -192,9 +199,10 @@ class runner {
   void copy(const run& r, const step& s);
   void fold(const run& r, const step& s) const;
   void retire();
-  static std::uint64_t value_of(std::uint64_t run, std::uint64_t signal) {
-    return run << 16 | signal;
-  }
+  void renew_words(std::uint64_t number, std::uint64_t word);
+  [[noreturn]] void accuse(std::uint64_t number, std::uint64_t history);
+  void heed_alarm();
+  void examine_peers();
   // Whoever is in a run has finished those that are out of its window.
   void note_alive(std::int32_t peer, std::uint64_t run) {
     auto& known = m_known[static_cast<std::size_t>(peer)];
@@ -244,6 +252,7 @@ class runner {
   std::uint32_t m_ahead = 0;    ///< steps that run_at_once() has taken of the next run
   const prepared_run* m_prepared = nullptr;  ///< whose they are
   std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
+  unsigned m_vain = 0;                       ///< calls of progress() in which nothing did
   std::uint64_t m_sure = 0;                  ///< runs up to this number may begin
   std::vector<std::uint64_t> m_known;        ///< by rank: it has finished the runs up to here
   std::optional<error_info> m_broken;        ///< why nothing goes on

@@ -332,12 +332,18 @@ bool runner::take_letters(execution& e, bool decides) {
       std::memcpy(e.recv + (scatters ? 0 : o.recv_displs[r] * o.element_size), letter + letter_head,
                   std::min(sent, wanted));
     if (sent == wanted || e.failure) continue;
+    const auto elements = [&](std::uint64_t bytes) {
+      return std::to_string(bytes / o.element_size) + " " + name(static_cast<type>(o.type));
+    };
     e.failure.emplace();
-    e.failure->code = errc::invalid_count;
-    e.failure->message = "rank " + std::to_string(r) + " has " + std::to_string(sent) +
-                         " bytes for this rank, which receives " + std::to_string(wanted);
-    e.failure->hint = "Make the counts of both sides the same";
+    e.failure->code = errc::mismatch;
+    e.failure->message = "rank " + std::to_string(r) + " called " +
+                         name(static_cast<kind>(o.kind)) + " with " + elements(sent) +
+                         " for rank " + std::to_string(m_rank) + ", rank " +
+                         std::to_string(m_rank) + " called it with " + elements(wanted) +
+                         " from rank " + std::to_string(r);
   }
+  if (e.failure && decides) throw error(m_memory.board().accuse(e.failure->message));
   return all_there;
 }
 

@@ -268,6 +268,25 @@ shape_table::shape_map::value_type& shape_table::look_up(const sucl_operation& o
   return *m_shapes.emplace(m_key, std::move(made)).first;
 }
 
+namespace {
+
+// An operation of no elements takes a run too, in which nothing is done: who expects it to move
+// something finds out.
+shape one_run(shape s) {
+  static const program nothing = [] {
+    program p;
+    p.channels.resize(1);
+    p.in_place = true;
+    return p;
+  }();
+  if (s.slices > 0) return s;
+  s.slices = 1;
+  s.code = {&nothing};
+  return s;
+}
+
+}  // namespace
+
 shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
   shape s;
   if (o.kind == SUCL_KIND_BARRIER && !m_several_nodes) {
@@ -282,10 +301,10 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
   for (const tuning_row* row = row_for(o, memory, bytes); row;
        row = row_for(o, memory, bytes, row)) {
     s = make_by({row->recipe, row->slice, memory != reach::staged, row->contested}, o);
-    if (s.there && (!both_ways || serves_in_place(s))) return s;
+    if (s.there && (!both_ways || serves_in_place(s))) return one_run(std::move(s));
   }
   if (m_several_nodes) s = make_by(between_nodes(o.kind, bytes), o);
-  if (m_several_nodes && s.there) return s;
+  if (m_several_nodes && s.there) return one_run(std::move(s));
   if (memory == reach::staged)
     base::fail(errc::internal,
                "no plan for " + std::string(name(static_cast<kind>(o.kind))) + " fits into " +

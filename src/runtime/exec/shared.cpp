@@ -44,6 +44,9 @@ shared_memory::shared_memory(const channel& via, const placement& where, const s
   for (std::uint32_t slot = 0; slot < m_how.slots; ++slot)
     for (std::byte* part : m_parts)
       m_words.push_back(part ? part + head_bytes + slot * words_bytes : nullptr);
+  std::vector<std::byte*> boards;
+  for (std::byte* part : m_parts) boards.push_back(part ? part + board_at : nullptr);
+  m_board = call_board(std::move(boards), where.rank);
 }
 
 // Has the system bring the pages of a ring at once, in which each would otherwise cost an

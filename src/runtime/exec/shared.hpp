@@ -5,6 +5,7 @@
 /// What the ranks of a node share to run plans: words that say how far each is, and scratch memory.
 #pragma once
 
+#include "runtime/call_board.hpp"
 #include "runtime/exec/placement.hpp"
 
 #include <algorithm>
@@ -72,6 +73,9 @@ class shared_memory {
   word trouble(std::int32_t rank) const {
     return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)] + line));
   }
+  /// What the ranks of the node show each other.
+  call_board& board() { return m_board; }
+  const call_board& board() const { return m_board; }
   /// From a word to that of the next slot, in words.
   static constexpr std::uint64_t words_of_slot() { return words_bytes / sizeof(std::uint64_t); }
 
@@ -123,6 +127,8 @@ class shared_memory {
   static constexpr std::uint64_t first_bytes = 512;   ///< word of channel 0 and inline scratch
   static constexpr std::uint64_t words_bytes = 2048;  ///< all words of a slot
   static constexpr std::uint64_t head_bytes = 4096;
+  static constexpr std::uint64_t board_at = 2 * line;
+  static_assert(board_at + call_board::part_bytes <= head_bytes);
 
   channel m_via;
   sharing m_how;
@@ -131,6 +137,7 @@ class shared_memory {
   sucl_region m_region{};
   std::vector<std::byte*> m_parts;  // by rank
   std::vector<std::byte*> m_words;  // by slot and rank
+  call_board m_board;
   // One for all runs; or one for those of up to 4 KiB, 8 KiB and so on.
   std::vector<ring> m_rings;
 };

@@ -171,6 +171,7 @@ kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_devi
     : m_device(device),
       m_setting(agree(settings, device, oob, rank, size)),
       m_memory(lender, oob, device, rank, size, m_setting.shape),
+      m_board(m_memory.boards(), rank),
       m_control(device.allocate_host(sizeof(kernels::kernel_control))),
       m_epoch(settings.operations) {
   // What cannot be mapped goes through the host, in parts.
@@ -181,6 +182,18 @@ kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_devi
 kernel_comm::~kernel_comm() {
   if (std::atomic_ref(control().abort).load(std::memory_order_relaxed) != 0) m_memory.abandon();
   m_device.drain();
+}
+
+void kernel_comm::check() {
+  check_messages(control(), m_setting.ranks);
+  if (!m_board.alarmed()) return;
+  abort();
+  throw error(m_board.verdict());
+}
+
+void kernel_comm::compare_calls() {
+  m_looks = 0;
+  if (m_board.compare()) abort();
 }
 
 void kernel_comm::abort() { std::atomic_ref(control().abort).store(1, std::memory_order_release); }
@@ -315,12 +328,20 @@ void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
 }
 
 void* kernel_comm::start(const sucl_operation& o, void* target) {
+  constexpr unsigned calls_between = 16;
   check();
-  return is_point_to_point(o.kind) ? start_messages(o, target) : start_collective(o, target);
+  if (is_point_to_point(o.kind)) return start_messages(o, target);
+  m_board.note(signature_of(o, m_setting.ranks));
+  if (++m_looks >= calls_between) compare_calls();
+  return start_collective(o, target);
 }
 
 bool kernel_comm::test(void* token) {
-  if (!m_device.test(token)) return false;
+  constexpr unsigned looks_between = 1000;
+  if (!m_device.test(token)) {
+    if (++m_looks >= looks_between) compare_calls();
+    return false;
+  }
   check();
   return true;
 }

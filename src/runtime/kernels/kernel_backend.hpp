@@ -7,6 +7,7 @@
 /// kernel_device.
 #pragma once
 
+#include "runtime/call_board.hpp"
 #include "runtime/kernels/jobs.hpp"
 #include "runtime/kernels/lane_memory.hpp"
 #include "runtime/kernels/message_jobs.hpp"
@@ -59,8 +60,13 @@ class kernel_comm {
   kernel_comm(const kernel_comm&) = delete;
   kernel_comm& operator=(const kernel_comm&) = delete;
 
-  /// Throws errc::mismatch once a kernel has found a message that is not the one it waits for.
-  void check() const { check_messages(control(), m_setting.ranks); }
+  /// Throws errc::mismatch once a kernel has found a message that is not the one it waits for, or
+  /// ranks have called different operations.
+  void check();
+  /// Compares what ranks have called, as far as they have come: kernels do not. All kernels end
+  /// soon if that differs.
+  void compare_calls();
+  const call_board& board() const { return m_board; }
 
   /// Launches the kernels of an operation; `target` as of kernel_device::launch().
   void* start(const sucl_operation& operation, void* target);
@@ -100,6 +106,7 @@ class kernel_comm {
   kernel_device& m_device;
   job_setting m_setting;
   lane_memory m_memory;
+  call_board m_board;
   std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
   std::optional<message_jobs> m_messages;
   std::array<std::vector<tuned_way>, SUCL_KIND_COUNT> m_tuned;
@@ -107,6 +114,7 @@ class kernel_comm {
   std::uint64_t m_aside_bytes = 0;
   std::uint64_t m_epoch = 0, m_previous = 0;
   bool m_heard_all = true;  ///< in the operation before
+  unsigned m_looks = 0;     ///< since calls were compared
 };
 
 /// The largest number of ranks.

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/sizes.hpp"
+#include "runtime/call_board.hpp"
 
 #include <sched.h>
 
@@ -195,6 +196,16 @@ void lane_memory::make_host_lanes() {
   base::fail(errc::unavailable,
              "some ranks reach neither each other's device memory nor, from the device, memory "
              "of the host");
+}
+
+// Behind the word that tells that a rank has left.
+std::vector<std::byte*> lane_memory::boards() const {
+  constexpr std::uint64_t board_at = 128;
+  static_assert(board_at + call_board::part_bytes <= page);
+  std::vector<std::byte*> parts;
+  for (int r = 0; r < m_size; ++r)
+    parts.push_back(static_cast<std::byte*>(m_host.peers[r]) + board_at);
+  return parts;
 }
 
 std::string lane_memory::description() const {

@@ -62,6 +62,9 @@ class lane_memory {
   /// The key of memory of this rank, 0 if it is in none of the pieces.
   std::uint64_t key_of(const void* memory, std::uint64_t bytes) const;
 
+  /// Where ranks show each other what they have called, by rank.
+  std::vector<std::byte*> boards() const;
+
   /// The memory stays until the process ends: others may be at work on it.
   void abandon() { m_abandoned = true; }
 

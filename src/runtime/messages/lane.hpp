@@ -21,8 +21,11 @@ namespace sucl::core {
 struct envelope {
   std::uint64_t bytes = 0;
   std::int32_t tag = 0;
-  std::uint32_t announced = 0;  ///< 1: an announcement takes the place of the data
+  bool announced = false;          ///< an announcement takes the place of the data
+  std::uint8_t type = 0;           ///< sucl_type of the elements,
+  std::uint16_t element_size = 0;  ///< and their size in its low bits
 };
+static_assert(sizeof(envelope) == 16);
 
 /// Of a message that is too long for the ring.
 struct announcement {

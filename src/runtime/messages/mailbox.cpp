@@ -6,6 +6,8 @@
 #include "base/sizes.hpp"
 #include "runtime/core_services.hpp"
 
+#include <sucl/types.hpp>
+
 #include <sched.h>
 
 #include <algorithm>
@@ -179,13 +181,15 @@ void mailbox::send(const sucl_operation& o, const void* data, delivery* d) {
   }
   peer& p = near(o.root);
   const std::uint64_t bytes = o.count * o.element_size;
-  if (bytes <= lane_layout::short_bytes && !p.unsent.head &&
-      p.out.put({bytes, o.tag, 0}, data, bytes))
-    return;
+  const envelope e{bytes, o.tag, false, static_cast<std::uint8_t>(o.type),
+                   static_cast<std::uint16_t>(o.element_size)};
+  if (bytes <= lane_layout::short_bytes && !p.unsent.head && p.out.put(e, data, bytes)) return;
   item* i = take_item();
   i->owner = d;
   i->memory = static_cast<std::byte*>(const_cast<void*>(data));
   i->bytes = bytes;
+  i->element_size = o.element_size;
+  i->type = o.type;
   i->tag = o.tag;
   if (bytes > lane_layout::short_bytes) {
     i->about.serial = ++p.announced_serial;
@@ -205,6 +209,7 @@ void mailbox::receive(const sucl_operation& o, delivery* d) {
   i->memory = static_cast<std::byte*>(o.recv);
   i->bytes = expected_count(o) * o.element_size;
   i->element_size = o.element_size;
+  i->type = o.type;
   i->tag = o.tag;
   ++d->open, ++p.open, ++m_open;
   if (!match_stray(p, *i)) p.receives.push(i);
@@ -257,9 +262,14 @@ std::byte* mailbox::reach(int rank, std::uint64_t region, std::uint64_t offset) 
 
 // ---- the sender's end
 
+envelope mailbox::envelope_of(const item& i) {
+  return {i.bytes, i.tag, i.about.serial != 0, static_cast<std::uint8_t>(i.type),
+          static_cast<std::uint16_t>(i.element_size)};
+}
+
 bool mailbox::put(peer& p, item& i) {
-  if (i.about.serial == 0) return p.out.put({i.bytes, i.tag, 0}, i.memory, i.bytes);
-  return p.out.put({i.bytes, i.tag, 1}, &i.about, sizeof i.about);
+  const envelope e = envelope_of(i);
+  return e.announced ? p.out.put(e, &i.about, sizeof i.about) : p.out.put(e, i.memory, i.bytes);
 }
 
 bool mailbox::send_waiting(peer& p) {
@@ -323,19 +333,27 @@ bool mailbox::fill_chunk(peer& p) {
 
 // ---- the receiver's end
 
-void mailbox::refuse(const item& r, std::uint64_t sent, int from) {
+// Whether a message is of the elements that a receive is for. Those of one size may have any types.
+bool mailbox::fits(const item& r, const envelope& e) {
+  return r.bytes == e.bytes && static_cast<std::uint16_t>(r.element_size) == e.element_size;
+}
+
+void mailbox::refuse(const item& r, const envelope& e, int from) const {
   if (r.owner->failure) return;
-  const auto elements = [&](std::uint64_t bytes) {
-    const std::uint64_t n = bytes / r.element_size;
-    return std::to_string(n) + (n == 1 ? " element" : " elements");
+  const auto elements = [](std::uint64_t bytes, std::uint64_t size, sucl_type t) {
+    if (size == 0 || bytes % size != 0) return std::to_string(bytes) + " bytes";
+    const std::uint64_t n = bytes / size;
+    if (t != SUCL_TYPE_BYTES) return std::to_string(n) + " " + name(static_cast<type>(t));
+    if (size == 1) return std::to_string(n) + (n == 1 ? " byte" : " bytes");
+    return std::to_string(n) + (n == 1 ? " element of " : " elements of ") + std::to_string(size) +
+           " bytes";
   };
   error_info info;
   info.code = errc::invalid_count;
-  info.message =
-      "the message from rank " + std::to_string(from) + " with tag " + std::to_string(r.tag) +
-      " has " +
-      (sent % r.element_size ? std::string("no whole number of elements") : elements(sent)) +
-      ", this rank receives " + std::to_string(r.bytes / r.element_size);
+  info.message = "the message from rank " + std::to_string(from) + " with tag " +
+                 std::to_string(r.tag) + " has " + elements(e.bytes, e.element_size, e.type) +
+                 ", rank " + std::to_string(m_rank) + " receives " +
+                 elements(r.bytes, r.element_size, r.type);
   info.hint =
       "Sender and receiver must name the same count and element type; where the receiver cannot "
       "know the count, send it first.";
@@ -359,13 +377,13 @@ void mailbox::collect(peer& p) {
       announcement about;
       p.in.read(&about, sizeof about);
       p.in.pop(sizeof about);
-      match_long(p, r, e.bytes, about);
+      match_long(p, r, e, about);
       continue;
     }
-    if (r->bytes == e.bytes)
+    if (fits(*r, e))
       p.in.read(r->memory, e.bytes);
     else
-      refuse(*r, e.bytes, p.rank);
+      refuse(*r, e, p.rank);
     p.in.pop(e.bytes);
     finish(p, r);
   }
@@ -393,27 +411,27 @@ bool mailbox::match_stray(peer& p, item& r) {
   stray* s = p.strays.take(at);
   m_free_strays.push_back(s);
   if (s->what.announced) {
-    match_long(p, &r, s->what.bytes, s->about);
+    match_long(p, &r, s->what, s->about);
     return true;
   }
-  if (r.bytes != s->what.bytes)
-    refuse(r, s->what.bytes, p.rank);
+  if (!fits(r, s->what))
+    refuse(r, s->what, p.rank);
   else if (r.bytes > 0)
     std::memcpy(r.memory, s->data.data(), r.bytes);
   finish(p, &r);
   return true;
 }
 
-void mailbox::match_long(peer& p, item* r, std::uint64_t bytes, const announcement& about) {
+void mailbox::match_long(peer& p, item* r, const envelope& e, const announcement& about) {
   r->about = about;
-  if (bytes != r->bytes) {
-    refuse(*r, bytes, p.rank);
+  if (!fits(*r, e)) {
+    refuse(*r, e, p.rank);
     r->refused = true;
   } else if (p.rank == m_rank) {
     r->source = reinterpret_cast<const std::byte*>(about.address);
   } else {
     r->source = reach(p.rank, about.region, about.offset);
-    r->read = !r->source && m_reads && bytes >= least_read_bytes;
+    r->read = !r->source && m_reads && r->bytes >= least_read_bytes;
   }
   p.matched.push(r);
 }

@@ -73,6 +73,7 @@ class mailbox {
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0, moved = 0;
     std::uint64_t element_size = 1;
+    sucl_type type = SUCL_TYPE_BYTES;
     std::int32_t tag = 0;
     announcement about;                 ///< of a long one
     const std::byte* source = nullptr;  ///< receiver: the data, where this process reaches them
@@ -128,12 +129,14 @@ class mailbox {
   void post_far(sucl_operation o, sucl_kind half, delivery* d);
   void send(const sucl_operation& o, const void* data, delivery* d);
   void receive(const sucl_operation& o, delivery* d);
+  static envelope envelope_of(const item& i);
+  static bool fits(const item& r, const envelope& e);
   bool put(peer& p, item& i);
   void collect(peer& p);
   void set_aside(peer& p, const envelope& e);
   bool match_stray(peer& p, item& r);
-  void match_long(peer& p, item* r, std::uint64_t bytes, const announcement& about);
-  static void refuse(const item& r, std::uint64_t sent, int from);
+  void match_long(peer& p, item* r, const envelope& e, const announcement& about);
+  void refuse(const item& r, const envelope& e, int from) const;
   bool advance(peer& p);
   bool send_waiting(peer& p);
   bool follow_orders(peer& p);

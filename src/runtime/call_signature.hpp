@@ -1,0 +1,38 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the ranks of a communicator must agree on in one operation.
+#pragma once
+
+#include <sucl/abi/backend.h>
+
+#include <cstdint>
+#include <string>
+
+namespace sucl::core {
+
+/// An operation as the other ranks have to call it too. Plain data, which lies in shared memory.
+struct call_signature {
+  std::uint64_t hash = 0;   ///< of all that must be the same on every rank
+  std::uint64_t count = 0;  ///< elements; in all blocks, where those have counts of their own
+  std::uint64_t element_size = 0;
+  std::int32_t kind = 0, type = 0, op = 0;
+  std::int32_t root = -1;  ///< -1: the kind has none
+};
+
+/// One more number of what is hashed.
+constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t more) noexcept {
+  const std::uint64_t product = (hash ^ more) * 0x9e3779b97f4a7c15u;
+  return product ^ product >> 32;
+}
+
+/// The signature of a collective, or of a compiled plan, whose arrays are complete. What only some
+/// ranks know is not part of it: the counts of alltoallv, gatherv and scatterv, and whether a rank
+/// works in place.
+call_signature signature_of(const sucl_operation& operation, int size) noexcept;
+
+/// "broadcast of 3000 fp32 from rank 0".
+std::string describe(const call_signature& call);
+
+}  // namespace sucl::core
