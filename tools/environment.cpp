@@ -3,6 +3,7 @@
 #include "environment.hpp"
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 
 #include <sucl/types.hpp>
 
@@ -23,7 +24,7 @@ namespace {
 constexpr int known_format = 1;
 
 std::string variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
+  const char* value = secure_getenv(name.c_str());
   return value ? value : "";
 }
 
@@ -76,6 +77,35 @@ mpi_flavour read_flavour(const std::string& name, toml::node_view<const toml::no
   return f;
 }
 
+// What lay below the SYCL runtime's folder when SuCL was built lies below SUCL_SYCL_ROOT if that
+// folder has been moved there.
+struct relocation {
+  std::string from, to;
+
+  void apply(std::string& path) const {
+    if (to.empty() || from.empty() || path.compare(0, from.size() + 1, from + "/") != 0) return;
+    std::error_code ignored;
+    const std::string moved = to + path.substr(from.size());
+    if (!std::filesystem::exists(path, ignored) && std::filesystem::exists(moved, ignored))
+      path = moved;
+  }
+  void apply(variable_changes& changes) const {
+    for (auto& [name, value] : changes.set) apply(value);
+    for (auto& [name, folders] : changes.prepend)
+      for (std::string& folder : folders) apply(folder);
+  }
+};
+
+void relocate(environment& env) {
+  const relocation moved{env.sycl_root, variable("SUCL_SYCL_ROOT")};
+  moved.apply(env.python);
+  moved.apply(env.sycl);
+  for (mpi_flavour& flavour : env.flavours) {
+    moved.apply(flavour.launcher);
+    moved.apply(flavour.variables);
+  }
+}
+
 void read(environment& env, const toml::table& file) {
   const auto format = file["format"].value_or(0);
   if (format != known_format) {
@@ -93,6 +123,7 @@ void read(environment& env, const toml::table& file) {
       if (value.is_table())
         env.flavours.push_back(read_flavour(
             std::string(name.str()), toml::node_view<const toml::node>(value), env.module_folder));
+  relocate(env);
   std::stable_partition(env.flavours.begin(), env.flavours.end(), [&](const mpi_flavour& flavour) {
     return flavour.name == env.default_flavour;
   });
@@ -123,13 +154,12 @@ environment load_environment() {
   env.file = variable("SUCL_ENVIRONMENT");
   if (env.file.empty()) env.file = env.module_folder + "/environment.toml";
   try {
-    if (std::filesystem::exists(env.file)) {
-      read(env, toml::parse_file(env.file));
-    } else {
-      env.problem =
-          "there is no file " + env.file +
-          ", which the build writes: build SuCL again, or set SUCL_ENVIRONMENT to its path";
-    }
+    const base::file_content file = base::read_regular_file(env.file);
+    if (file.problem.empty())
+      read(env, toml::parse(file.text));
+    else
+      env.problem = "cannot read " + env.file + ": " + file.problem +
+                    ". The build writes it: build SuCL again, or set SUCL_ENVIRONMENT to its path";
   } catch (const toml::parse_error& e) {
     env.problem = env.file + ":" + std::to_string(e.source().begin.line) + ": " +
                   std::string(e.description());
@@ -157,6 +187,7 @@ const mpi_flavour& choose_flavour(const environment& env, const std::string& wan
 
 bool apply(const variable_changes& changes) {
   for (const auto& [name, value] : changes.set) setenv(name.c_str(), value.c_str(), 0);
+  for (const auto& [name, value] : changes.replace) setenv(name.c_str(), value.c_str(), 1);
   bool linker = false;
   for (const auto& [name, folders] : changes.prepend)
     if (prepend(name, folders) && name == "LD_LIBRARY_PATH") linker = true;

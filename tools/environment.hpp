@@ -17,6 +17,7 @@ namespace sucl::tools {
 struct variable_changes {
   std::vector<std::pair<std::string, std::string>> set;  ///< unless the user has set them
   std::vector<std::pair<std::string, words>> prepend;    ///< folders in front of path lists
+  std::vector<std::pair<std::string, std::string>> replace = {};  ///< whatever the user has set
 };
 
 /// One MPI library.

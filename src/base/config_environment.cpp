@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/config_draft.hpp"
 #include "base/error.hpp"
+#include "base/secure.hpp"
 
 #include <unistd.h>
 
@@ -127,6 +128,7 @@ std::string variable_part(std::string_view text) {
 
 variables sucl_variables() {
   variables result;
+  if (raised_privileges()) return result;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const auto equals = text.find('=');

@@ -2,26 +2,45 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/config_draft.hpp"
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/secure.hpp"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace sucl::base {
 namespace {
 
 std::string read_file(const std::string& path, const std::string& asked_by) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  const bool directory = std::filesystem::is_directory(path, ignored);
-  if (!file || directory)
+  file_content file = read_regular_file(path);
+  if (!file.problem.empty())
     fail(errc::configuration,
          "cannot read the configuration file '" + path + "' given by " + asked_by + ": " +
-             (directory ? "it is a directory" : std::strerror(errno)),
+             file.problem,
          "Correct the path, or leave it out to use sucl.toml in the working directory.");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return std::move(file.text);
+}
+
+bool names_a_library(std::string_view key) {
+  constexpr std::string_view backends = "backends.";
+  if (key.substr(0, backends.size()) != backends) return key == "mpi.module";
+  key.remove_prefix(backends.size());
+  const auto dot = key.find('.');
+  if (dot == std::string_view::npos) return false;
+  key.remove_prefix(dot + 1);
+  return key == "path" || key == "library";
+}
+
+// Whoever can write into a working directory must not thereby run code in the processes of those
+// who start programs there.
+void refuse_modules(const draft& d) {
+  for (const auto& [key, origin] : d.origins) {
+    if (origin == "default" || !names_a_library(key)) continue;
+    refuse(origin,
+           key + " names a library to load, which a file that is found in the working directory " +
+               "may not do",
+           "Name the file yourself if it is yours: SUCL_CONFIG=./sucl.toml, --sucl-config "
+           "./sucl.toml, or sucl run --config sucl.toml.");
+  }
 }
 
 void load_chosen_file(draft& d, const std::string& path, const variables& environment) {
@@ -33,13 +52,16 @@ void load_chosen_file(draft& d, const std::string& path, const variables& enviro
       asked_by = "SUCL_CONFIG";
     }
   std::error_code ignored;
-  if (chosen.empty() && std::filesystem::exists("sucl.toml", ignored)) {
+  const bool found =
+      chosen.empty() && !raised_privileges() && std::filesystem::exists("sucl.toml", ignored);
+  if (found) {
     chosen = "sucl.toml";
     asked_by = "the working directory";
   }
   if (chosen.empty()) return;
   d.c.file = chosen;
   load_toml_file(d, read_file(chosen, asked_by), "file " + chosen);
+  if (found) refuse_modules(d);
 }
 
 void set_defaults(draft& d) {

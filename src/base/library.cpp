@@ -55,6 +55,7 @@ complaint look_at_file(const std::string& path) {
   if (::stat(path.c_str(), &about) != 0)
     return {std::string(std::strerror(errno)), "Correct the path, or build or install the file."};
   if (S_ISDIR(about.st_mode)) return {"it is a directory", "Give the path of the library in it."};
+  if (!S_ISREG(about.st_mode)) return no_library;  // opening a pipe would wait for its writer
   std::ifstream file(path, std::ios::binary);
   if (!file) return {std::string(std::strerror(errno)), "Make the file readable for this user."};
   std::array<char, EI_NIDENT> mark{};

@@ -31,7 +31,7 @@ int find_level(std::string_view text) noexcept {
 
 // A wrong SUCL_LOG is reported as an error when the configuration is loaded; until then, warn.
 int read_level() noexcept {
-  const char* text = std::getenv("SUCL_LOG");
+  const char* text = secure_getenv("SUCL_LOG");
   const int found = text ? find_level(trim(text)) : not_read;
   const int level = found == not_read ? static_cast<int>(log_level::warn) : found;
   int expected = not_read;

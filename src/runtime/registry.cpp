@@ -158,7 +158,7 @@ std::vector<std::string> module_directories() {
     const auto slash = own.rfind('/');
     result.push_back((slash == own.npos ? std::string(".") : own.substr(0, slash)) + "/sucl");
   }
-  const char* listed = std::getenv("SUCL_MODULE_PATH");
+  const char* listed = secure_getenv("SUCL_MODULE_PATH");
   std::string_view rest = listed ? listed : "";
   while (!rest.empty()) {
     const auto colon = rest.find(':');

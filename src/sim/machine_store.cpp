@@ -1,6 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "sim/machine.hpp"
 
 #include <dlfcn.h>
@@ -11,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 namespace sucl::sim {
 namespace {
@@ -32,23 +32,19 @@ fs::path machine_folder() {
   const fs::path binary = fs::canonical(program ? "/proc/self/exe" : found.dli_fname, ignored);
   const fs::path here = binary.parent_path();
   for (const fs::path& modules :
-       {here / "sucl", here / SUCL_PROGRAM_TO_MODULES, here / ".." / "lib" / "sucl"})
+       {here, here / "sucl", here / SUCL_PROGRAM_TO_MODULES, here / ".." / "lib" / "sucl"})
     if (fs::is_directory(modules / "machines", ignored))
       return fs::weakly_canonical(modules / "machines", ignored);
   return {};
 }
 
 machine read_machine(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  const bool directory = fs::is_directory(path, ignored);
-  if (!file || directory)
+  const base::file_content file = base::read_regular_file(path);
+  if (!file.problem.empty())
     base::fail(errc::configuration,
-               "cannot read the machine description '" + path +
-                   "': " + (directory ? "it is a directory" : std::strerror(errno)),
+               "cannot read the machine description '" + path + "': " + file.problem,
                "Correct the path, or give the name of a machine that came with SuCL.");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return machine_from_toml(text, path);
+  return machine_from_toml(file.text, path);
 }
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -63,8 +59,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
 }  // namespace
 
 std::string this_machine_file() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
+  const char* cache = secure_getenv("XDG_CACHE_HOME");
+  const char* home = secure_getenv("HOME");
   fs::path folder = cache && *cache ? fs::path(cache) : fs::path(home ? home : "") / ".cache";
   return (folder / "sucl" / "machines" / (std::string(this_name) + ".toml")).string();
 }

@@ -2,17 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The one reader of tables.
+#include "base/file.hpp"
 #include "base/toml_reading.hpp"
 #include "kernels/collective/job.hpp"
 #include "tune/table.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace sucl::tune {
 namespace {
@@ -236,16 +232,13 @@ table table_from_toml(std::string_view text, const std::string& origin) {
 }
 
 table load_table(const std::string& file, const std::string& asked_by) {
-  std::error_code ignored;
-  std::ifstream in(file, std::ios::binary);
-  const bool directory = std::filesystem::is_directory(file, ignored);
-  if (!in || directory)
+  const base::file_content in = base::read_regular_file(file);
+  if (!in.problem.empty())
     base::fail(errc::configuration,
                "cannot read the tuning table '" + file + "' given by " + asked_by + ": " +
-                   (directory ? "it is a directory" : std::strerror(errno)),
+                   in.problem,
                "Correct the path, or make the table with sucl tune.");
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  return table_from_toml(text, file);
+  return table_from_toml(in.text, file);
 }
 
 }  // namespace sucl::tune

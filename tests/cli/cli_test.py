@@ -110,7 +110,7 @@ class Plan(Case):
         self.path("broken.plan", "sucl-plan 1\nnonsense\n")
         self.assertIn("broken.plan", self.sucl("plan", "verify", "broken.plan", code=1).stderr)
         self.assertIn("none.plan", self.sucl("plan", "show", "none.plan", code=1).stderr)
-        self.assertIn("is a folder", self.sucl("plan", "show", ".", code=1).stderr)
+        self.assertIn("is a directory", self.sucl("plan", "show", ".", code=1).stderr)
         self.path("empty.plan", "# no words\n")
         self.assertIn("empty", self.sucl("plan", "verify", "empty.plan", code=1).stderr)
         self.path("binary.plan", "\x1b[2J" + 100 * "\x07")
@@ -221,7 +221,7 @@ class Errors(Case):
 
     def test_environment_file(self):
         for text, message in (("format = 7", "has format 7"), ("format = ", "environment.toml:1"),
-                              (None, "there is no file")):
+                              (None, "No such file")):
             with self.subTest(text=text):
                 self.path("environment.toml").unlink(missing_ok=True)
                 path = self.path("environment.toml", text)

@@ -16,7 +16,7 @@ namespace sucl::test {
 inline base::config loaded(const std::string& text, const base::variables& environment = {}) {
   working_directory here;
   here.write("sucl.toml", text);
-  return base::load_config("", environment);
+  return base::load_config("sucl.toml", environment);
 }
 
 /// The message for a bad file or environment, which must be a configuration error.

@@ -5,6 +5,7 @@
 #include "command.hpp"
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/text.hpp"
 #include "plan/text.hpp"
 
@@ -12,14 +13,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
-#include <sstream>
 
 namespace sucl::tools {
 namespace {
@@ -31,6 +27,20 @@ std::vector<kind> planned_kinds() {
   for (int k = SUCL_KIND_BROADCAST; k <= SUCL_KIND_EXSCAN; ++k)
     if (!plan::algorithms_for(static_cast<kind>(k)).empty()) list.push_back(static_cast<kind>(k));
   return list;
+}
+
+std::string read_standard_input() {
+  std::string text;
+  std::array<char, 65536> piece{};
+  while (std::cin.read(piece.data(), piece.size()) || std::cin.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(std::cin.gcount()));
+    if (text.size() > base::most_file_bytes)
+      base::fail(errc::invalid_argument,
+                 "standard input has more than the " + base::print_bytes(base::most_file_bytes) +
+                     " that are read",
+                 "Give a plan of fewer ranks.");
+  }
+  return text;
 }
 
 // What becomes of an error of the library about something the user wrote.
@@ -173,20 +183,12 @@ std::string hash_text(std::uint64_t hash) {
 }
 
 std::string read_file(const std::string& path) {
-  std::stringstream text;
-  if (path == "-") {
-    text << std::cin.rdbuf();
-    return text.str();
-  }
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored))
-    base::fail(errc::invalid_argument, "'" + path + "' is a folder", "Name a file in it.");
-  std::ifstream file(path, std::ios::binary);
-  if (file) text << file.rdbuf();
-  if (!file)
-    base::fail(errc::invalid_argument,
-               "cannot read '" + path + "': " + std::strerror(errno ? errno : EIO),
+  if (path == "-") return read_standard_input();
+  base::file_content file = base::read_regular_file(path);
+  if (!file.problem.empty())
+    base::fail(errc::invalid_argument, "cannot read '" + path + "': " + file.problem,
                "Check the path; '-' is standard input.");
-  return text.str();
+  return std::move(file.text);
 }
 
 void write_file(const std::string& path, const std::string& text) {
