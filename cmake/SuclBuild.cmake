@@ -27,11 +27,18 @@ set(SUCL_MODULE_OUTPUT_DIR "${CMAKE_BINARY_DIR}/lib/sucl")
 set(SUCL_MODULE_INSTALL_DIR "${CMAKE_INSTALL_LIBDIR}/sucl")
 
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
-file(RELATIVE_PATH sucl_bin_to_lib "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
-set(SUCL_LIBRARY_RPATH "$ORIGIN")
-set(SUCL_PROGRAM_RPATH "$ORIGIN/${sucl_bin_to_lib}")
-set(CMAKE_INSTALL_RPATH "${SUCL_PROGRAM_RPATH}")
+
+# sucl_set_run_path(TARGET PATH...): what is installed has one run path, built and installed, of the
+# same folders. CMake would pad that of the build with ':' to have room for the other one, and an
+# empty entry is the working directory, from which nobody may slip a library in. It would also leave
+# out what the installation needs from below the source tree: the SYCL runtime and the MPI libraries
+# of a virtual environment there.
+function(sucl_set_run_path target)
+  list(REMOVE_DUPLICATES ARGN)
+  set_target_properties(${target} PROPERTIES
+    BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH "${ARGN}")
+endfunction()
 
 find_program(SUCL_CCACHE ccache)
 mark_as_advanced(SUCL_CCACHE)

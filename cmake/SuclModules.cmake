@@ -27,8 +27,8 @@ function(sucl_add_library name)
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
   set_target_properties(${name} PROPERTIES
     VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}
-    INSTALL_RPATH "${SUCL_LIBRARY_RPATH}")
+    SOVERSION ${PROJECT_VERSION_MAJOR})
+  sucl_set_run_path(${name} "$ORIGIN")
 endfunction()
 
 # sucl_add_module(NAME SOURCES... [LINK ...] [NO_INSTALL]): a module libNAME.so, loaded at run time.
@@ -39,8 +39,8 @@ function(sucl_add_module name)
   # What a module links statically stays its own.
   target_link_options(${name} PRIVATE "LINKER:--exclude-libs,ALL")
   set_target_properties(${name} PROPERTIES
-    LIBRARY_OUTPUT_DIRECTORY "${SUCL_MODULE_OUTPUT_DIR}"
-    INSTALL_RPATH "${SUCL_LIBRARY_RPATH}/..")
+    LIBRARY_OUTPUT_DIRECTORY "${SUCL_MODULE_OUTPUT_DIR}")
+  sucl_set_run_path(${name} "$ORIGIN/..")
   if(NOT arg_NO_INSTALL)
     install(TARGETS ${name} LIBRARY DESTINATION "${SUCL_MODULE_INSTALL_DIR}")
   endif()
@@ -52,6 +52,7 @@ function(sucl_add_mpi_module name)
   foreach(flavour IN LISTS SUCL_MPI_FLAVOURS)
     sucl_add_module(${name}_${flavour} ${ARGN})
     target_link_libraries(${name}_${flavour} PRIVATE sucl::mpi_${flavour})
+    sucl_set_run_path(${name}_${flavour} "$ORIGIN/.." ${SUCL_MPI_${flavour}_RUN_PATH})
     # Together where it is not the first: what a source forgets to include is found there.
     if(NOT flavour STREQUAL sucl_default_flavour)
       set_target_properties(${name}_${flavour} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)

@@ -12,6 +12,7 @@
 #                         the launcher cannot
 #   SUCL_MPI_F_SET        environment, as NAME=value
 #   SUCL_MPI_F_PREPEND    environment, as NAME=folder, to be put in front of a path list
+#   SUCL_MPI_F_RUN_PATH   folders of its libraries that the linker does not look into by itself
 
 set(sucl_mpi_names openmpi mpich impi)
 
@@ -117,6 +118,7 @@ function(sucl_add_mpi_flavour name wrapper)
   # The C++ bindings that MPI has dropped would otherwise be included by mpi.h.
   target_compile_definitions(sucl::mpi_${name} INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
   set(prepend)
+  set(run_path)
   foreach(library IN LISTS mpi_LIBRARIES)
     find_library(path "${library}" PATHS ${mpi_LIBRARY_DIRS} NO_DEFAULT_PATH NO_CACHE)
     if(NOT path)
@@ -133,6 +135,7 @@ function(sucl_add_mpi_flavour name wrapper)
     cmake_path(GET path PARENT_PATH dir)
     if(NOT dir IN_LIST CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES)
       list(APPEND prepend "LD_LIBRARY_PATH=${dir}")
+      list(APPEND run_path "${dir}")
     endif()
     unset(path)
   endforeach()
@@ -163,7 +166,7 @@ function(sucl_add_mpi_flavour name wrapper)
   list(REMOVE_DUPLICATES prepend)
 
   set(fields FAMILY family VERSION version WRAPPER wrapper LAUNCHER launcher ARGUMENTS arguments
-    SURVIVE survive SET environment PREPEND prepend)
+    SURVIVE survive SET environment PREPEND prepend RUN_PATH run_path)
   while(fields)
     list(POP_FRONT fields field variable)
     set(SUCL_MPI_${name}_${field} "${${variable}}" PARENT_SCOPE)

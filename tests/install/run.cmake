@@ -26,3 +26,32 @@ step("${CMAKE_COMMAND}" -S "${source}" -B "${scratch}/build" -G "${generator}"
   "-DSUCL_APPS=${apps}")
 step("${CMAKE_COMMAND}" --build "${scratch}/build" -j 2 --target all run)
 step("${scratch}/build/core")
+step("${python}" "${here}/run_paths.py" "${scratch}/prefix")
+
+# A program that is built with what pkg-config says.
+set(programs "${scratch}/build/core")
+if(EXISTS "${scratch}/build/examples/usm_allreduce")
+  list(APPEND programs "${scratch}/build/examples/usm_allreduce")
+  find_program(pkg_config pkg-config)
+  if(pkg_config)
+    file(GLOB_RECURSE pc "${scratch}/prefix/sucl.pc")
+    cmake_path(GET pc PARENT_PATH pc)
+    set(ENV{PKG_CONFIG_PATH} "${pc}")
+    execute_process(COMMAND "${pkg_config}" --cflags --libs sucl OUTPUT_VARIABLE flags
+      OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    step("${compiler}" -std=c++17 "${examples}/ring.cpp" -o "${scratch}/ring" ${flags})
+    list(APPEND programs "${scratch}/ring")
+  endif()
+endif()
+
+# What is built is moved with the installation's library path, as a user's own program would be.
+if(venv AND programs)
+  execute_process(COMMAND "${here}/empty.sh" "${scratch}/prefix" "${project}" "${build}" "${venv}"
+    ${programs} RESULT_VARIABLE status)
+  if(status EQUAL 77)
+    message(STATUS "not tried in an empty environment")
+  elseif(NOT status EQUAL 0)
+    message(FATAL_ERROR "the installation does not work in an empty environment (${status})")
+  endif()
+endif()

@@ -93,7 +93,8 @@ int dispatch(const words& arguments) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+// start.cpp calls it.
+extern "C" __attribute__((visibility("default"))) int sucl_program_main(int argc, char** argv) {
   try {
     return dispatch({argv + 1, argv + argc});
   } catch (const exit_error& e) {

@@ -1,0 +1,42 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Checks the run paths of everything that was built or installed: run_paths.py FOLDER...
+
+An empty or relative entry is the working directory, from which a library must not be loaded."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def elf_files(folders):
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*")):
+            if path.is_symlink() or not path.is_file() or path.suffix in (".o", ".a", ".gch"):
+                continue
+            with path.open("rb") as file:
+                if file.read(4) == b"\x7fELF":
+                    yield path
+
+
+def run_paths(path):
+    text = subprocess.run(["readelf", "-dW", path], capture_output=True, text=True).stdout
+    return re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", text)
+
+
+def main(folders):
+    files, wrong = 0, 0
+    for path in elf_files(folders):
+        files += 1
+        for run_path in run_paths(path):
+            bad = [entry for entry in run_path.split(":") if not entry.startswith(("/", "$ORIGIN"))]
+            if bad:
+                wrong += 1
+                print(f"{path}: the run path '{run_path}' has the entries {bad}")
+    print(f"{files} files, {wrong} with a wrong run path")
+    return 1 if wrong or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// The executable `sucl`. What it does is in a library beside the modules, which needs the SYCL
+// runtime: that one may have been moved or removed since SuCL was built, and then there is somebody
+// left to say so.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+// Relative to the folder of the executable, in the build tree or in an installation.
+constexpr std::array places{SUCL_PROGRAM_PLACE, "../lib/sucl/libsucl_program.so"};
+constexpr const char* sycl_libraries = SUCL_SYCL_LIBRARIES;
+
+std::string own_folder() {
+  std::array<char, 4096> path{};
+  const ssize_t length = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  const std::string text(path.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  return text.substr(0, text.rfind('/') + 1);
+}
+
+std::string find_program() {
+  for (const char* place : places)
+    if (const std::string path = own_folder() + place; access(path.c_str(), R_OK) == 0) return path;
+  return own_folder() + places.front();
+}
+
+// The library that the linker missed, of a message "NAME: cannot open shared object file: ...".
+std::string missing_library(const std::string& message) {
+  const auto end = message.find(": cannot open shared object file");
+  return end == message.npos ? std::string() : message.substr(0, end);
+}
+
+[[noreturn]] void give_up(const std::string& program, const std::string& why, const char* root) {
+  const std::string missing = missing_library(why);
+  if (missing.empty() || missing == program)
+    std::fprintf(stderr, "sucl: cannot load %s: %s. Install SuCL again.\n", program.c_str(),
+                 why.c_str());
+  else
+    std::fprintf(
+        stderr,
+        "sucl: the library %s was not found. SuCL was built with a SYCL runtime in %s%s. "
+        "If it has been moved, set SUCL_SYCL_ROOT to the folder whose lib/ holds it; if it "
+        "has been removed, build and install SuCL again.\n",
+        missing.c_str(), sycl_libraries,
+        root ? (" and SUCL_SYCL_ROOT is " + std::string(root)).c_str() : "");
+  std::exit(EXIT_FAILURE);
+}
+
+// Loads the program; libraries that the linker does not find are taken from SUCL_SYCL_ROOT.
+void* load(const std::string& program) {
+  const char* root = secure_getenv("SUCL_SYCL_ROOT");
+  if (root && *root == '\0') root = nullptr;
+  constexpr int most_missing = 32;
+  std::string why;
+  for (int i = 0; i < most_missing; ++i) {
+    if (void* handle = dlopen(program.c_str(), RTLD_NOW)) return handle;
+    const char* said = dlerror();
+    why = said ? said : "no reason given";
+    const std::string missing = missing_library(why);
+    if (!root || missing.empty() || missing.find('/') != missing.npos) break;
+    if (!dlopen((std::string(root) + "/lib/" + missing).c_str(), RTLD_NOW)) break;
+  }
+  give_up(program, why, root);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string program = find_program();
+  void* const library = load(program);
+  void* const entry = dlsym(library, "sucl_program_main");
+  if (!entry) give_up(program, "it has no sucl_program_main", nullptr);
+  return reinterpret_cast<int (*)(int, char**)>(entry)(argc, argv);
+}
