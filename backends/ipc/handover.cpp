@@ -29,6 +29,13 @@ struct socket_name {
 int open_socket(socket_name& name) {
   const int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (s < 0) return -1;
+  // What comes tells who has sent it, by the kernel's word. That is what SO_PEERCRED is for sockets
+  // that are connected.
+  const int on = 1;
+  if (setsockopt(s, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    close(s);
+    return -1;
+  }
   sockaddr_un any{};
   any.sun_family = AF_UNIX;
   name.length = sizeof name.address;
@@ -63,21 +70,48 @@ bool send_one(int s, const socket_name& to, std::int32_t rank, int descriptor) {
   return sendmsg(s, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof rank);
 }
 
-// Takes one descriptor; -1: none there.
-int receive_one(int s, std::int32_t& rank) {
+// What a message brought. Anybody on this machine may send one to the socket.
+struct delivery {
+  int descriptor = -1;
+  ucred sender{0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
+};
+
+union delivery_space {
+  char bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(ucred))];
+  cmsghdr align;
+};
+
+// Takes one message; without a descriptor if there is none, or none of the right form.
+delivery receive_one(int s, std::int32_t& rank) {
   iovec text{&rank, sizeof rank};
-  control_space control{};
+  delivery_space control{};
   msghdr message{};
   message.msg_iov = &text;
   message.msg_iovlen = 1;
   message.msg_control = control.bytes;
   message.msg_controllen = sizeof control.bytes;
-  if (recvmsg(s, &message, MSG_CMSG_CLOEXEC) != static_cast<ssize_t>(sizeof rank)) return -1;
-  const cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (!head || head->cmsg_type != SCM_RIGHTS) return -1;
-  int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
-  return descriptor;
+  delivery got;
+  const ssize_t bytes = recvmsg(s, &message, MSG_CMSG_CLOEXEC);
+  if (bytes < 0) return got;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head; head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET) continue;
+    if (head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof(int)))
+      std::memcpy(&got.descriptor, CMSG_DATA(head), sizeof got.descriptor);
+    if (head->cmsg_type == SCM_CREDENTIALS && head->cmsg_len == CMSG_LEN(sizeof(ucred)))
+      std::memcpy(&got.sender, CMSG_DATA(head), sizeof got.sender);
+  }
+  if (bytes != static_cast<ssize_t>(sizeof rank)) rank = -1;
+  return got;
+}
+
+// Whether it comes from the process that the rank says it is, of the same user, and is still
+// missing.
+bool is_expected(const sucl_backend_comm& c, const delivery& got, std::int32_t rank,
+                 const std::vector<int>& descriptors) {
+  if (got.descriptor < 0 || rank < 0 || rank >= c.size || !c.near(rank)) return false;
+  const auto p = static_cast<std::size_t>(rank);
+  return got.sender.uid == getuid() && got.sender.pid == static_cast<pid_t>(c.cards[p].pid) &&
+         descriptors[p] < 0;
 }
 
 // Sends to each of `to` and takes as many; both at once, because queues of sockets are short.
@@ -92,13 +126,16 @@ int exchange(int s, const sucl_backend_comm& c, const std::vector<socket_name>& 
     }
     if (!to.empty() && errno != EAGAIN && errno != EWOULDBLOCK && errno != ENOBUFS) return errno;
     std::int32_t rank = -1;
-    const int got = receive_one(s, rank);
-    if (got >= 0 && rank >= 0 && rank < c.size && descriptors[static_cast<std::size_t>(rank)] < 0) {
-      descriptors[static_cast<std::size_t>(rank)] = got;
+    const delivery got = receive_one(s, rank);
+    if (is_expected(c, got, rank, descriptors)) {
+      descriptors[static_cast<std::size_t>(rank)] = got.descriptor;
       --missing;
       continue;
     }
-    if (got >= 0) close(got);
+    if (got.descriptor >= 0) {
+      close(got.descriptor);
+      continue;
+    }
     if (std::chrono::steady_clock::now() > until) return ETIMEDOUT;
     pollfd ready{s, POLLIN, 0};
     poll(&ready, 1, 1);

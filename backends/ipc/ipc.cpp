@@ -5,7 +5,6 @@
 // whoever does.
 #include "ipc.hpp"
 
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -79,13 +78,21 @@ sucl_status open_backend(const sucl_core* core, const sucl_setting* settings, st
                         ("backend ipc does not understand " + key + " = " + value).c_str(),
                         "It knows handover = any, proc or socket, and reads = true or false");
   }
-#ifdef PR_SET_PTRACER
-  // Where only relatives may read a process, the ranks of a job are none.
-  if (made->reads && first_line("/proc/sys/kernel/yama/ptrace_scope") == "1")
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-#endif
   *state = made.release();
   return SUCL_SUCCESS;
+}
+
+// Where only relatives may read a process, the ranks of a job are none. Collective, as peers read
+// only when all have allowed it.
+sucl_status allow_peers(const sucl_backend_comm& c) {
+  std::vector<ancestry> peers;
+  for (std::int32_t r = 0; r < c.size; ++r)
+    if (c.near(r) && !c.same_process(r))
+      peers.push_back(c.cards[static_cast<std::size_t>(r)].started_by);
+  const bool asked = first_line("/proc/sys/kernel/yama/ptrace_scope") == "1";
+  if (asked) allow_reading(peers);
+  std::vector<char> all;
+  return gather(c, static_cast<char>(asked), all);
 }
 
 sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** comm) {
@@ -98,8 +105,10 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
   made->device = device_memory::make(*info);
   // The address of a variable of this library tells processes apart, and threads together.
   const process_card mine{host_number(), reinterpret_cast<std::uint64_t>(&probe_word), getpid(),
-                          reinterpret_cast<std::uint64_t>(&probe_word)};
+                          reinterpret_cast<std::uint64_t>(&probe_word), own_ancestry()};
   if (const auto status = gather(*made, mine, made->cards)) return status;
+  if (state->reads)
+    if (const auto status = allow_peers(*made)) return status;
   made->readable.assign(static_cast<std::size_t>(info->size), 0);
   for (std::int32_t r = 0; r < made->size && state->reads; ++r) {
     std::uint64_t word = 0;

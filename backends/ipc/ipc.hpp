@@ -6,6 +6,7 @@
 #pragma once
 
 #include "device_memory.hpp"
+#include "tracer.hpp"
 
 #include <sucl/abi/backend.h>
 
@@ -28,11 +29,13 @@ struct process_card {
   std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
   std::int64_t pid = 0;
   std::uint64_t word = 0;  ///< address of a number that anybody may read, for the probe
+  ancestry started_by{};   ///< this process and those above it
 };
 
 /// What a rank tells of one segment.
 struct segment_card {
   std::int64_t descriptor = -1;
+  std::uint64_t device = 0;  ///< with the inode: which memory the descriptor has to be of
   std::uint64_t inode = 0;
   std::uint64_t mapping = 0;  ///< the mapping, for ranks of the same process
   std::uint64_t bytes = 0;    ///< of the segment, which peers map

@@ -77,10 +77,18 @@ segment_card make_part(const sucl_backend_comm& c, segment& s) {
   }
   s.set(self, new mapping{base, s.bytes});
   card.descriptor = descriptor;
+  card.device = about.st_dev;
   card.inode = about.st_ino;
   card.mapping = reinterpret_cast<std::uint64_t>(s.mappings[self]);
   card.bytes = s.bytes;
   return card;
+}
+
+// Whether a descriptor is of the memory that a peer has announced, all of it.
+bool is_announced(int descriptor, const segment_card& card) {
+  struct stat about{};
+  return fstat(descriptor, &about) == 0 && about.st_dev == card.device &&
+         about.st_ino == card.inode && static_cast<std::uint64_t>(about.st_size) >= card.bytes;
 }
 
 // Maps what was taken from the peers, and closes the descriptors. Returns errno, or 0.
@@ -100,8 +108,7 @@ int map_peers(const sucl_backend_comm& c, const std::vector<segment_card>& cards
       s.set(p, theirs);
     }
     if (descriptors[p] < 0) continue;
-    struct stat about{};
-    if (fstat(descriptors[p], &about) != 0 || about.st_ino != cards[p].inode) {
+    if (!is_announced(descriptors[p], cards[p])) {
       problem = problem ? problem : ESTALE;
     } else if (void* at = map(descriptors[p], cards[p].bytes); at == MAP_FAILED) {
       problem = errno;
