@@ -11,6 +11,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace sucl::tools {
 namespace {
@@ -29,6 +33,65 @@ pipe_ends make_pipe() {
                      std::string("cannot make a pipe: ") + std::strerror(errno) + ".");
   return {ends[0], ends[1]};
 }
+
+// A folder for the temporary files of the new process, which may end without removing them: MPI
+// libraries leave shared memory and folders behind.
+class own_folder {
+ public:
+  own_folder() {
+    std::error_code ignored;
+    std::string pattern = (std::filesystem::temp_directory_path(ignored) / "sucl-XXXXXX").string();
+    if (mkdtemp(pattern.data()) != nullptr) m_path = pattern;
+  }
+  own_folder(const own_folder&) = delete;
+  own_folder& operator=(const own_folder&) = delete;
+  ~own_folder() {
+    std::error_code ignored;
+    if (!m_path.empty()) std::filesystem::remove_all(m_path, ignored);
+  }
+  std::vector<std::pair<std::string, std::string>> variables() const {
+    if (m_path.empty()) return {};
+    return {{"TMPDIR", m_path}, {"OMPI_MCA_btl_sm_backing_directory", m_path}};
+  }
+
+ private:
+  std::string m_path;
+};
+
+// While it lives, a signal that would end this process ends the child first; this one follows when
+// it has cleaned up.
+class interruptions {
+ public:
+  interruptions() {
+    s_caught = 0;
+    s_child = 0;
+    struct sigaction action{};
+    action.sa_handler = [](int number) {
+      s_caught = number;
+      if (s_child > 0) kill(s_child, SIGKILL);
+    };
+    for (std::size_t i = 0; i < signals.size(); ++i) {
+      sigaction(signals[i], nullptr, &m_before[i]);
+      if (m_before[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
+    }
+  }
+  interruptions(const interruptions&) = delete;
+  interruptions& operator=(const interruptions&) = delete;
+  ~interruptions() {
+    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &m_before[i], nullptr);
+  }
+  static void pass_to(pid_t child) {
+    s_child = child;
+    if (s_caught != 0 && child > 0) kill(child, SIGKILL);
+  }
+  static int caught() { return s_caught; }
+
+ private:
+  static constexpr std::array signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+  static inline volatile sig_atomic_t s_caught = 0;
+  static inline volatile sig_atomic_t s_child = 0;
+  std::array<struct sigaction, signals.size()> m_before{};
+};
 
 // What the new process does; the parent has made everything ready that needs memory.
 [[noreturn]] void become(const words& command, const variable_changes& variables, int output,
@@ -65,14 +128,15 @@ bool read_all(std::array<pollfd, 2>& pipes, std::array<std::string*, 2> texts,
   return true;
 }
 
-}  // namespace
-
-child_result run_child(const words& command, const variable_changes& variables,
-                       std::chrono::seconds limit) {
+child_result run_held(const words& command, variable_changes variables,
+                      std::chrono::seconds limit) {
+  const own_folder folder;
+  variables.replace = folder.variables();
   const pipe_ends output = make_pipe();
   const pipe_ends errors = make_pipe();
   const pid_t child = fork();
   if (child == 0) become(command, variables, output.write, errors.write);
+  interruptions::pass_to(child);
   close(output.write);
   close(errors.write);
   child_result result;
@@ -87,8 +151,22 @@ child_result run_child(const words& command, const variable_changes& variables,
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
     result.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
+  interruptions::pass_to(0);
   close(output.read);
   close(errors.read);
+  return result;
+}
+
+}  // namespace
+
+child_result run_child(const words& command, const variable_changes& variables,
+                       std::chrono::seconds limit) {
+  child_result result;
+  {
+    const interruptions held;
+    result = run_held(command, variables, limit);
+  }
+  if (const int number = interruptions::caught()) raise(number);
   return result;
 }
 

@@ -6,15 +6,20 @@
 #include "native.hpp"
 #include "types.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #ifndef SUCL_MPI_FLAVOUR
 #if defined(OPEN_MPI)
@@ -97,6 +102,21 @@ void read_library(char (&line)[256]) {
   std::snprintf(line, sizeof line, "%.255s", version);
 }
 
+// MPICH gives its shared memory a name in /dev/shm that only MPI_Finalize removes: ranks that are
+// killed, or exit without it, would leave it behind. All processes of the node have it when it is
+// initialised, and the name is of no more use.
+void remove_names_of_shared_memory() {
+#if defined(MPICH_VERSION) && !defined(I_MPI_VERSION)
+  std::ifstream maps("/proc/self/maps");
+  const std::string prefix = "/dev/shm/mpich_shm_";
+  std::vector<std::string> names;
+  for (std::string line; std::getline(maps, line);)
+    if (const auto at = line.find(prefix); at != std::string::npos)
+      names.push_back(line.substr(at));
+  for (const std::string& name : names) unlink(name.c_str());
+#endif
+}
+
 sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_info* info) {
   g_core = core;
   return guarded(core, [&] {
@@ -118,6 +138,7 @@ sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_
       if (status != SUCL_SUCCESS) return status;
     }
     replace_default_handler();
+    remove_names_of_shared_memory();
     info->initialised_here = g_initialised_here ? 1 : 0;
     info->thread_multiple = provided == MPI_THREAD_MULTIPLE ? 1 : 0;
     read_library(info->library);
