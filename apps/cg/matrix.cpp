@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -45,7 +46,12 @@ double dot(const std::vector<double>& x, const std::vector<double>& y) {
 /// Lines of a Matrix Market file that are no comments, and complaints that name them.
 class market_file {
  public:
-  explicit market_file(const std::string& path) : m_path(path), m_file(path) {
+  explicit market_file(const std::string& path) : m_path(path) {
+    // A pipe or a device may have no end.
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+      throw std::runtime_error("cannot read '" + path + "': it is no regular file");
+    m_file.open(path);
     if (!m_file) throw std::runtime_error("cannot read '" + path + "'. Does the file exist?");
     read_banner();
   }
@@ -122,15 +128,16 @@ matrix read_matrix_market(const std::string& path) {
   market_file file(path);
   std::int64_t rows = 0, columns = 0, count = 0;
   if (!(file.next("the size") >> rows >> columns >> count)) file.fail("this is not a size");
-  if (rows != columns || rows < 1 || rows > 1 << 30 || count < 0)
+  if (rows != columns || rows < 1 || rows > 1 << 30)
     file.fail("a matrix of " + std::to_string(rows) + " rows and " + std::to_string(columns) +
-              " columns cannot be solved for: it must be square");
+              " columns cannot be solved for: it must be square, with 1 to 1073741824 rows");
   std::vector<entry> entries;
   for (std::int64_t i = 0; i < count; ++i) {
     auto line = file.next("an entry");
     entry e{0, 0, 1};
     if (!(line >> e.row >> e.column) || (file.has_values() && !(line >> e.value)))
       file.fail("this is not an entry");
+    if (!std::isfinite(e.value)) file.fail("the value of an entry must be finite");
     if (e.row < 1 || e.row > rows || e.column < 1 || e.column > rows)
       file.fail("entry (" + std::to_string(e.row) + ", " + std::to_string(e.column) +
                 ") is outside the matrix");
@@ -139,6 +146,10 @@ matrix read_matrix_market(const std::string& path) {
     entries.push_back(e);
     if (file.is_symmetric() && e.row != e.column) entries.push_back({e.column, e.row, e.value});
   }
+  // So no more memory is taken than the file has entries for.
+  if (static_cast<std::int64_t>(entries.size()) < rows)
+    file.fail(std::to_string(entries.size()) + " entries are too few for " + std::to_string(rows) +
+              " rows: the diagonal of each must be positive");
   return assemble(rows, entries);
 }
 

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/config_keys.hpp"
 
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 
@@ -60,6 +61,8 @@ std::vector<std::uint64_t> parse_sizes(const words& given) {
   if (sizes == std::vector<std::uint64_t>{0}) return {};
   if (std::find(sizes.begin(), sizes.end(), 0u) != sizes.end())
     fail(errc::invalid_argument, "a node of 0 ranks", "Write sizes greater than 0, or 0 alone.");
+  for (const std::uint64_t n : sizes)
+    check_bounds("", "", n, bounds<std::uint64_t>{1, 0x7fffffff}, errc::invalid_argument);
   return sizes;
 }
 
@@ -75,8 +78,18 @@ const form<range> range_form{"range", "\"2..8\"", accept_string | accept_integer
                              print_range};
 const form<range> size_range_form{"range of sizes", "\"4Ki..64Ki\"", accept_string | accept_integer,
                                   only<parse_byte_range>, print_byte_range};
+// Short enough to be added to any time there is.
+std::chrono::nanoseconds parse_timeout(const words& given) {
+  constexpr std::chrono::nanoseconds most = std::chrono::hours(24 * 366);
+  const std::chrono::nanoseconds time = only<parse_duration>(given);
+  if (time > most)
+    fail(errc::invalid_argument, "the time '" + given.front() + "' is too long",
+         "Write at most a year, 8784h, or 0 for none.");
+  return time;
+}
+
 const form<std::chrono::nanoseconds> time_form{
-    "time", "\"30s\"", accept_string | accept_integer | accept_float, only<parse_duration>,
+    "time", "\"30s\"", accept_string | accept_integer | accept_float, parse_timeout,
     [](const std::chrono::nanoseconds& time) { return print_duration(time); }};
 const form<bool> boolean_form{"true or false", "true", accept_boolean, only<parse_boolean>,
                               [](const bool& yes) { return std::string(yes ? "true" : "false"); }};
@@ -139,14 +152,14 @@ key_row row(const about& a, const form<T>& f, Place place) {
           f.accepted, a.known, set,       get};
 }
 
-// The same for a number that must not be zero.
+// The same for a number within bounds.
 template <class Place>
-key_row positive_row(const about& a, const form<std::uint64_t>& f, Place place) {
+key_row bounded_row(const about& a, const form<std::uint64_t>& f, bounds<std::uint64_t> wanted,
+                    Place place) {
   key_row result = row(a, f, place);
-  result.set = [place, parse = f.parse](const key_target& t, const words& given) {
+  result.set = [place, wanted, parse = f.parse](const key_target& t, const words& given) {
     place(t) = parse(given);
-    if (place(t) == 0)
-      fail(errc::invalid_argument, "0 is too small", "Write a number greater than 0.");
+    check_bounds("", "", place(t), wanted, errc::invalid_argument);
   };
   return result;
 }
@@ -156,6 +169,9 @@ key_row group(const char* name, const char* environment, const char* help) {
 }
 
 constexpr bool shared = true;
+
+// Of a polling time: up to a minute.
+constexpr bounds<std::uint64_t> microseconds{0, 60000000};
 
 void add_scalars(std::vector<key_row>& t) {
   t.push_back(row({"threshold", "", "SUCL_THRESHOLD",
@@ -181,21 +197,24 @@ void add_scalars(std::vector<key_row>& t) {
                    "(the pointer as it is) or stage (always a copy in host memory).",
                    shared, &ways},
                   text_form, [](auto& k) -> auto& { return k.all->mpi.device_memory; }));
-  t.push_back(positive_row({"staging.chunk", "1Mi", "SUCL_STAGING_CHUNK",
-                            "Size of the pieces in which device memory is staged.", shared},
-                           size_form, [](auto& k) -> auto& { return k.all->staging.chunk; }));
-  t.push_back(positive_row(
-      {"staging.depth", "3", "SUCL_STAGING_DEPTH", "Pieces that are under way at once.", shared},
-      number_form, [](auto& k) -> auto& { return k.all->staging.depth; }));
-  t.push_back(row({"progress.poll_us", "5", "SUCL_POLL_US",
-                   "Microseconds for which an asynchronous call polls its own operation before it "
-                   "returns; more for larger messages, at most 100. 0: not at all."},
-                  number_form, [](auto& k) -> auto& { return k.all->progress.poll_us; }));
   t.push_back(
-      row({"progress.spin_us", "50", "SUCL_SPIN_US",
-           "Microseconds for which whoever waits polls before it yields its processor after "
-           "each look."},
-          number_form, [](auto& k) -> auto& { return k.all->progress.spin_us; }));
+      bounded_row({"staging.chunk", "1Mi", "SUCL_STAGING_CHUNK",
+                   "Size of the pieces in which device memory is staged; at most 1Gi.", shared},
+                  size_form, {1, 1 << 30}, [](auto& k) -> auto& { return k.all->staging.chunk; }));
+  t.push_back(bounded_row({"staging.depth", "3", "SUCL_STAGING_DEPTH",
+                           "Pieces that are under way at once; at most 1024.", shared},
+                          number_form, {1, 1024},
+                          [](auto& k) -> auto& { return k.all->staging.depth; }));
+  t.push_back(bounded_row(
+      {"progress.poll_us", "5", "SUCL_POLL_US",
+       "Microseconds for which an asynchronous call polls its own operation before it "
+       "returns; more for larger messages, at most 100. 0: not at all."},
+      number_form, microseconds, [](auto& k) -> auto& { return k.all->progress.poll_us; }));
+  t.push_back(bounded_row(
+      {"progress.spin_us", "50", "SUCL_SPIN_US",
+       "Microseconds for which whoever waits polls before it yields its processor "
+       "after each look."},
+      number_form, microseconds, [](auto& k) -> auto& { return k.all->progress.spin_us; }));
   t.push_back(row({"layers.validate", "false", "SUCL_VALIDATE",
                    "Compare the arguments of every operation across ranks before it runs.", shared},
                   boolean_form, [](auto& k) -> auto& { return k.all->layers.validate; }));
@@ -222,17 +241,19 @@ void add_scalars(std::vector<key_row>& t) {
 }
 
 void add_interposer(std::vector<key_row>& t) {
-  t.push_back(row({"interpose.after", "4", "SUCL_INTERPOSE_AFTER",
-                   "Interposed MPI programs: collectives on a communicator that are left to MPI "
-                   "before SuCL sets itself up for it.",
-                   shared},
-                  number_form, [](auto& k) -> auto& { return k.all->interpose.after; }));
+  t.push_back(bounded_row(
+      {"interpose.after", "4", "SUCL_INTERPOSE_AFTER",
+       "Interposed MPI programs: collectives on a communicator that are left to MPI "
+       "before SuCL sets itself up for it.",
+       shared},
+      number_form, {0, 0x7fffffff}, [](auto& k) -> auto& { return k.all->interpose.after; }));
   t.push_back(
-      row({"interpose.trials", "5", "SUCL_INTERPOSE_TRIALS",
-           "Interposed MPI programs: rounds in which SuCL and MPI take turns, for each "
-           "kind, form and size, after which the faster carries the rest; at most 15. 0: no trial.",
-           shared},
-          number_form, [](auto& k) -> auto& { return k.all->interpose.trials; }));
+      bounded_row({"interpose.trials", "5", "SUCL_INTERPOSE_TRIALS",
+                   "Interposed MPI programs: rounds in which SuCL and MPI take turns, for each "
+                   "kind, form and size, after which the faster carries the rest; at most 15. 0: "
+                   "no trial.",
+                   shared},
+                  number_form, {0, 15}, [](auto& k) -> auto& { return k.all->interpose.trials; }));
   t.push_back(row(
       {"interpose.summary", "false", "SUCL_INTERPOSE_SUMMARY",
        "Interposed MPI programs: print at the end what was served, passed on and saved.", shared},

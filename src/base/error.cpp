@@ -2,7 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
 
+#include "base/bounds.hpp"
+
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <numeric>
 
 namespace sucl {
@@ -95,6 +99,13 @@ void refuse(const std::string& origin, const std::string& message, const std::st
   const bool in_file = origin.compare(0, file.size(), file) == 0;
   fail(errc::configuration, (in_file ? origin.substr(file.size()) : origin) + ": " + message, hint);
 }
+
+std::string bounds_text(double value) {
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+}
+std::string bounds_text(std::uint64_t value) { return std::to_string(value); }
+std::string bounds_text(std::int64_t value) { return std::to_string(value); }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string near = nearest(word, candidates);

@@ -164,6 +164,12 @@ std::string join(const std::vector<std::string>& parts, std::string_view between
   return text;
 }
 
+bool is_plain(std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return c >= ' ' && c != 0x7f && c != '"' && c != '\\';
+  });
+}
+
 std::uint64_t parse_number(std::string_view text) {
   std::string_view rest = trim(text);
   const auto value = take_number(rest);

@@ -39,6 +39,10 @@ SUCL_CORE_API std::vector<std::string> split(std::string_view text, char separat
 /// The parts, with `between` between them.
 SUCL_CORE_API std::string join(const std::vector<std::string>& parts, std::string_view between);
 
+/// Whether a quoted string of TOML or JSON can hold the text as it is: no quotes, backslashes or
+/// control characters.
+SUCL_CORE_API bool is_plain(std::string_view text) noexcept;
+
 /// A whole number, decimal, not negative.
 SUCL_CORE_API std::uint64_t parse_number(std::string_view text);
 

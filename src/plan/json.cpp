@@ -1,5 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "plan/text.hpp"
 
@@ -13,6 +14,16 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* custom = "custom";
+
+// What the numbers of a plan may be.
+using range = base::bounds<std::uint64_t>;
+constexpr range any_bytes{0, most_bytes};
+constexpr range element_sizes{1, most_bytes};
+constexpr range rank_counts{1, most_ranks};
+constexpr range rank_numbers{0, most_ranks - 1};
+
+// Deeper than plans are, and than what follows could bear.
+constexpr int most_depth = 16;
 
 std::string hexadecimal(std::uint64_t n) {
   char digits[17];
@@ -99,17 +110,20 @@ class reader {
     expect(a.is_array(), path + "." + key, "list");
     return a;
   }
-  std::uint64_t to_number(const json& j, const std::string& path) const {
+  std::uint64_t to_number(const json& j, const std::string& path,
+                          const range& wanted = any_bytes) const {
     expect(j.is_number_unsigned(), path, "number that is a whole one and not negative");
-    return j.get<std::uint64_t>();
+    const auto n = j.get<std::uint64_t>();
+    base::check_bounds("the plan's JSON", path, n, wanted, errc::invalid_argument);
+    return n;
   }
-  std::int32_t to_small(const json& j, const std::string& path) const {
-    const std::uint64_t n = to_number(j, path);
-    expect(n <= 0x7fffffff, path, "number below 2^31");
-    return static_cast<std::int32_t>(n);
+  std::int32_t to_small(const json& j, const std::string& path,
+                        const range& wanted = rank_numbers) const {
+    return static_cast<std::int32_t>(to_number(j, path, wanted));
   }
-  std::uint64_t number(const json& j, const char* key, const std::string& path) const {
-    return to_number(member(j, key, path), path + "." + key);
+  std::uint64_t number(const json& j, const char* key, const std::string& path,
+                       const range& wanted = any_bytes) const {
+    return to_number(member(j, key, path), path + "." + key, wanted);
   }
   std::string text(const json& j, const char* key, const std::string& path) const {
     const json& t = member(j, key, path);
@@ -129,9 +143,9 @@ class reader {
     for (int k = 0; k < SUCL_KIND_COUNT; ++k)
       if (word == sucl::name(static_cast<kind>(k))) p.kind = static_cast<kind>(k);
     expect((p.kind == kind::group) == (word == custom), path + ".kind", "known collective");
-    p.ranks = to_small(member(j, "ranks", path), path + ".ranks");
+    p.ranks = to_small(member(j, "ranks", path), path + ".ranks", rank_counts);
     p.root = to_small(member(j, "root", path), path + ".root");
-    p.element_bytes = number(j, "element_bytes", path);
+    p.element_bytes = number(j, "element_bytes", path, element_sizes);
     expect(member(j, "in_place", path).is_boolean(), path + ".in_place", "true or false");
     p.in_place = j["in_place"].get<bool>();
     const std::string order = text(j, "order", path);
@@ -152,7 +166,8 @@ class reader {
         piece part{number(j, "offset", path), number(j, "bytes", path), {}};
         for (const json& t : array(j, "terms", path)) {
           expect(t.is_array() && t.size() == 3, path, "term of three numbers");
-          part.terms.push_back({to_small(t[0], path), to_small(t[1], path), to_number(t[2], path)});
+          part.terms.push_back(
+              {to_small(t[0], path), to_small(t[1], path, rank_counts), to_number(t[2], path)});
         }
         p.outcome.back().push_back(std::move(part));
       }
@@ -179,9 +194,7 @@ class reader {
     i.src = one_of<space>(j[4], space_count, path);
     i.src_offset = to_number(j[5], path);
     i.bytes = to_number(j[6], path);
-    const std::uint64_t l = to_number(j[7], path);
-    expect(l < most_levels, path, "level below 255");
-    i.level = static_cast<std::uint8_t>(l);
+    i.level = static_cast<std::uint8_t>(to_number(j[7], path, {0, most_levels - 1}));
     return i;
   }
 
@@ -215,12 +228,26 @@ std::string to_json(const schedule& s) {
 }
 
 schedule from_json(std::string_view text) {
-  const json root = json::parse(text, nullptr, false);
+  bool deep = false;
+  const json root = json::parse(
+      text,
+      [&deep](int depth, json::parse_event_t, json&) {
+        if (depth <= most_depth) return true;
+        deep = true;
+        return false;  // it is not kept
+      },
+      false);
+  if (deep)
+    base::fail(
+        errc::invalid_argument,
+        "the plan's JSON has lists within lists, more than " + std::to_string(most_depth) + " deep",
+        "src/plan/schedule.schema.json describes the form.");
   if (root.is_discarded())
     base::fail(errc::invalid_argument, "the plan's text is no JSON",
                "Plans are written by to_json(), or as text that begins with 'sucl-plan 1'.");
   schedule s = reader(root).read();
   check(s.what);
+  check_names(s);
   if (root.contains("hash") && root["hash"] != hexadecimal(hash(s)))
     base::fail(errc::invalid_argument, "the plan's hash is not that of its content",
                "The file was changed or cut short: write it again, or remove the member \"hash\".");

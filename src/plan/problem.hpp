@@ -14,6 +14,11 @@
 
 namespace sucl::plan {
 
+/// The most ranks of a plan, and bytes that a number of it may say: sums of two of them, and of the
+/// blocks of all ranks, stay below 64 bits.
+inline constexpr std::int32_t most_ranks = 1 << 20;
+inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
+
 /// In which order contributions may be combined.
 enum class ordering : std::uint8_t {
   any = 0,    ///< in any order and grouping

@@ -1,5 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "plan/algorithms.hpp"
 
@@ -10,30 +11,38 @@ namespace sucl::plan {
 namespace {
 
 // The parameters by name: a recipe is written and read through this one table.
+using range = base::bounds<std::int64_t>;
 struct numbers_row {
   const char* name;
   std::vector<int> recipe::* field;
+  range wanted;
 };
 struct number_row {
   const char* name;
   int recipe::* field;
+  range wanted;
 };
 struct word_row {
   const char* name;
   std::string recipe::* field;
 };
-constexpr std::array<numbers_row, 3> numbers_rows{
-    {{"radices", &recipe::radices}, {"hierarchy", &recipe::hierarchy}, {"nodes", &recipe::nodes}}};
-constexpr std::array<number_row, 10> number_rows{{{"split", &recipe::split},
-                                                  {"ports", &recipe::ports},
-                                                  {"segments", &recipe::segments},
-                                                  {"pipeline", &recipe::pipeline},
-                                                  {"leaders", &recipe::leaders},
-                                                  {"stripe", &recipe::stripe},
-                                                  {"ring", &recipe::ring},
-                                                  {"steps", &recipe::steps},
-                                                  {"fuse", &recipe::fuse},
-                                                  {"stagger", &recipe::stagger}}};
+constexpr range up_to_ranks{0, most_ranks};
+constexpr range factors{1, most_ranks};
+// Each of these multiplies what a plan has of instructions.
+constexpr range pieces{1, 4096};
+constexpr std::array<numbers_row, 3> numbers_rows{{{"radices", &recipe::radices, factors},
+                                                   {"hierarchy", &recipe::hierarchy, factors},
+                                                   {"nodes", &recipe::nodes, {0, 0x7fffffff}}}};
+constexpr std::array<number_row, 10> number_rows{{{"split", &recipe::split, {-1, 64}},
+                                                  {"ports", &recipe::ports, up_to_ranks},
+                                                  {"segments", &recipe::segments, pieces},
+                                                  {"pipeline", &recipe::pipeline, pieces},
+                                                  {"leaders", &recipe::leaders, up_to_ranks},
+                                                  {"stripe", &recipe::stripe, pieces},
+                                                  {"ring", &recipe::ring, factors},
+                                                  {"steps", &recipe::steps, {1, 64}},
+                                                  {"fuse", &recipe::fuse, {0, 0x7fffffff}},
+                                                  {"stagger", &recipe::stagger, {0, 1}}}};
 constexpr std::array<word_row, 2> word_rows{{{"inner", &recipe::inner}, {"outer", &recipe::outer}}};
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -55,23 +64,25 @@ std::string join(const std::vector<std::string>& words) {
   return list;
 }
 
-int number(std::string_view word) {
-  int n = 0;
+int number(std::string_view key, std::string_view word, const range& wanted) {
+  std::int64_t n = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
   if (error != std::errc{} || end != word.data() + word.size())
     base::fail(errc::invalid_argument, "'" + std::string(word) + "' in a recipe is no number",
                "Write it as in 'exchange(radices=4,2;ports=2)'.");
-  return n;
+  base::check_bounds("a recipe", std::string(key), n, wanted, errc::invalid_argument);
+  return static_cast<int>(n);
 }
 
 void set(recipe& r, std::string_view key, std::string_view value) {
   for (const auto& row : numbers_rows) {
     if (key != row.name) continue;
-    for (const std::string_view w : split(value, ',')) (r.*row.field).push_back(number(w));
+    for (const std::string_view w : split(value, ','))
+      (r.*row.field).push_back(number(key, w, row.wanted));
     return;
   }
   for (const auto& row : number_rows)
-    if (key == row.name) return void(r.*row.field = number(value));
+    if (key == row.name) return void(r.*row.field = number(key, value, row.wanted));
   for (const auto& row : word_rows)
     if (key == row.name) return void(r.*row.field = std::string(value));
   if (key == "via") {

@@ -2,8 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/text.hpp"
 
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -11,6 +13,15 @@ namespace sucl::plan {
 namespace {
 
 constexpr std::string_view custom = "custom";
+
+// What the numbers of a plan may be.
+using range = base::bounds<std::uint64_t>;
+constexpr range any_bytes{0, most_bytes};
+constexpr range element_sizes{1, most_bytes};
+constexpr range rank_counts{1, most_ranks};
+constexpr range rank_numbers{0, most_ranks - 1};
+constexpr range some_transfers{0, 0xffffffff};
+constexpr range flag_numbers{0, 0xffffffff};
 
 void put(std::string& out, std::uint64_t n) {
   std::array<char, 24> digits;
@@ -132,19 +143,20 @@ class reader {
     return std::string(r);
   }
 
-  std::uint64_t to_number(std::string_view w, const char* expected) {
+  std::uint64_t to_number(std::string_view w, const char* expected, const range& wanted) {
     std::uint64_t n = 0;
     const auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), n);
     if (error != std::errc{} || end != w.data() + w.size()) fail(expected, w);
+    base::check_bounds(place(), expected, n, wanted, errc::invalid_argument);
     return n;
   }
 
-  std::uint64_t number(const char* expected) { return to_number(word(expected), expected); }
+  std::uint64_t number(const char* expected, const range& wanted = any_bytes) {
+    return to_number(word(expected), expected, wanted);
+  }
 
-  std::int32_t small(const char* expected) {
-    const std::uint64_t n = number(expected);
-    if (n > 0x7fffffff) fail(expected);
-    return static_cast<std::int32_t>(n);
+  std::int32_t small(const char* expected, const range& wanted = rank_numbers) {
+    return static_cast<std::int32_t>(number(expected, wanted));
   }
 
   bool at_number() const { return !m_line.empty() && m_line[0] >= '0' && m_line[0] <= '9'; }
@@ -161,11 +173,12 @@ class reader {
       base::fail(errc::invalid_argument, "the plan is empty: there is no line with words in it",
                  "The text form is described in docs/design/plan-ir.md.");
     base::fail(errc::invalid_argument,
-               "line " + std::to_string(m_number) + " of the plan: expected " +
-                   std::string(expected) + ", found " +
+               place() + ": expected " + std::string(expected) + ", found " +
                    (found.empty() ? "the end of the line" : "'" + printable(found) + "'"),
                "The text form is described in docs/design/plan-ir.md.");
   }
+
+  std::string place() const { return "line " + std::to_string(m_number) + " of the plan"; }
 
  private:
   // A file may be no text at all.
@@ -198,10 +211,10 @@ kind read_kind(reader& in) {
 void read_collective(reader& in, problem& p) {
   p.kind = read_kind(in);
   in.expect("ranks");
-  p.ranks = in.small("the number of ranks");
+  p.ranks = in.small("the number of ranks", rank_counts);
   if (in.accept("root")) p.root = in.small("the root");
   in.expect("element");
-  p.element_bytes = in.number("bytes of an element");
+  p.element_bytes = in.number("bytes of an element", element_sizes);
   p.in_place = in.accept("in_place");
   if (in.accept("ranked")) p.order = ordering::ranked;
   in.expect("counts");
@@ -218,11 +231,11 @@ void read_outcome(reader& in, problem& p) {
     const std::size_t a = w.find(':'), b = w.find(':', a + 1);
     if (a == std::string_view::npos || b == std::string_view::npos)
       in.fail("a term 'first:count:source'", w);
-    const std::uint64_t first = in.to_number(w.substr(0, a), "a rank");
-    const std::uint64_t count = in.to_number(w.substr(a + 1, b - a - 1), "a number of ranks");
-    if (first > 0x7fffffff || count > 0x7fffffff) in.fail("ranks of the plan", w);
+    const std::uint64_t first = in.to_number(w.substr(0, a), "a rank", rank_numbers);
+    const std::uint64_t count =
+        in.to_number(w.substr(a + 1, b - a - 1), "a number of ranks", rank_counts);
     part.terms.push_back({static_cast<std::int32_t>(first), static_cast<std::int32_t>(count),
-                          in.to_number(w.substr(b + 1), "a source offset")});
+                          in.to_number(w.substr(b + 1), "a source offset", any_bytes)});
   }
   p.outcome[rank].push_back(std::move(part));
 }
@@ -234,7 +247,7 @@ void read_place(reader& in, space& s, std::uint64_t& offset) {
     if (plus == std::string_view::npos || w.substr(0, plus) != name(static_cast<space>(i)))
       continue;
     s = static_cast<space>(i);
-    offset = in.to_number(w.substr(plus + 1), "an offset");
+    offset = in.to_number(w.substr(plus + 1), "an offset", any_bytes);
     return;
   }
   in.fail("a place, as in 'recv+0' or 'peer.send+64'", w);
@@ -248,12 +261,12 @@ instruction read_instruction(reader& in) {
   if (op == opcode_count) in.fail("an instruction, as in 'copy'", w);
   i.op = static_cast<opcode>(op);
   if (i.op == opcode::fence) {
-    if (in.at_number()) i.bytes = in.number("a number of transfers");
+    if (in.at_number()) i.bytes = in.number("a number of transfers", some_transfers);
   } else {
     if (i.op > opcode::reduce || in.at_number()) i.peer = in.small("a peer");
     if (i.op == opcode::signal || i.op == opcode::wait) {
       in.expect("flag");
-      i.dst_offset = in.number("the number of a flag");
+      i.dst_offset = in.number("the number of a flag", flag_numbers);
     } else {
       if (i.op != opcode::send) read_place(in, i.dst, i.dst_offset);
       if (i.op != opcode::receive) read_place(in, i.src, i.src_offset);
@@ -261,9 +274,8 @@ instruction read_instruction(reader& in) {
     }
   }
   if (!in.at_end() && in.peek()[0] == '@') {
-    const std::uint64_t l = in.to_number(in.word("").substr(1), "a level");
-    if (l >= most_levels) in.fail("a level below 255");
-    i.level = static_cast<std::uint8_t>(l);
+    i.level = static_cast<std::uint8_t>(
+        in.to_number(in.word("").substr(1), "a level", {0, most_levels - 1}));
   }
   return i;
 }
@@ -339,6 +351,24 @@ std::string to_text(const schedule& s) {
   return out;
 }
 
+void check_names(const schedule& s) {
+  const auto good = [](std::string_view name, char least) {
+    return std::all_of(name.begin(), name.end(),
+                       [least](char c) { return c >= least && c <= '~' && c != '#'; });
+  };
+  const auto refuse = [](const std::string& what) {
+    base::fail(
+        errc::invalid_argument, what + " of the plan cannot be written as text",
+        "Use printable characters but '#', and no blanks in names of levels and transports.");
+  };
+  const std::string& a = s.algorithm;
+  if (!good(a, ' ') || (!a.empty() && (a.front() == ' ' || a.back() == ' ')))
+    refuse("the algorithm");
+  for (const level& l : s.levels)
+    if (l.name.empty() || l.via.empty() || !good(l.name, '!') || !good(l.via, '!'))
+      refuse("the name or transport of a level");
+}
+
 schedule from_text(std::string_view text) {
   reader in(text);
   if (!in.next_line() || !in.accept("sucl-plan")) in.fail("'sucl-plan 1'");
@@ -351,6 +381,7 @@ schedule from_text(std::string_view text) {
   if (s.what.kind == kind::group && s.what.ranks > 0)
     s.what.outcome.resize(static_cast<std::size_t>(s.what.ranks));
   check(s.what);
+  check_names(s);
   return s;
 }
 

@@ -38,6 +38,10 @@ std::string to_text(const instruction& i);
 /// Reads the text form. Throws invalid_argument with the line number and what was expected.
 schedule from_text(std::string_view text);
 
+/// Throws invalid_argument where names in a schedule cannot be written in both forms: they are of
+/// printable characters of ASCII, without '#', and those of levels and transports are one word.
+void check_names(const schedule& s);
+
 /// The JSON form; src/plan/schedule.schema.json describes it.
 std::string to_json(const schedule& s);
 

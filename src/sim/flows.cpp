@@ -217,7 +217,7 @@ void flows::set_first_end(std::uint32_t index, ticks now) {
   const double left = std::max(0.0, b.members.front().until - b.served);
   // A thousandth of a step is rounding.
   const double steps = std::ceil(left / b.rate * ticks_per_second - 1e-3);
-  set_end(index, now + static_cast<ticks>(std::max(0.0, steps)));
+  set_end(index, now + static_cast<ticks>(std::clamp(steps, 0.0, static_cast<double>(latest) + 1)));
 }
 
 void flows::set_rate(std::uint32_t index, double rate, ticks now) {

@@ -12,11 +12,22 @@ namespace sucl::sim {
 
 limits::table limits::make(usage::part what, std::int64_t members, std::int64_t ports,
                            double capacity, std::size_t level, std::size_t transport) const {
-  table t{
-      what, static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(transport), ports, capacity,
-      {}};
-  if (capacity > 0) t.ids.resize(static_cast<std::size_t>(members * ports));
+  table t;
+  t.what = what;
+  t.level = static_cast<std::uint8_t>(level);
+  t.transport = static_cast<std::uint8_t>(transport);
+  t.ports = ports;
+  t.capacity = capacity;
+  t.places = static_cast<std::uint64_t>(members * ports);
   return t;
+}
+
+std::uint32_t& limits::table::at(std::int64_t member, std::int64_t port) {
+  constexpr std::uint64_t most_dense = 1 << 20;
+  const auto place = static_cast<std::uint64_t>(member * ports + port);
+  if (places > most_dense) return sparse[place];
+  if (ids.empty()) ids.resize(places);
+  return ids[place];
 }
 
 limits::limits(const machine& m, std::int32_t ranks, flows& f) : m_machine(m), m_flows(f) {
@@ -51,7 +62,7 @@ std::uint32_t limits::remember(const usage& u) {
 }
 
 std::uint32_t limits::id(table& t, std::int64_t member, std::int64_t port) {
-  std::uint32_t& known = t.ids[static_cast<std::size_t>(member * t.ports + port)];
+  std::uint32_t& known = t.at(member, port);
   if (known == 0) known = 1 + remember({t.what, t.level, t.transport, member, port, 0, t.capacity});
   return known - 1;
 }

@@ -42,7 +42,11 @@ class limits {
     std::uint8_t level = 0, transport = 0;
     std::int64_t ports = 1;
     double capacity = 0;
-    std::vector<std::uint32_t> ids;  // by member and port; 0: none yet
+    std::uint64_t places = 0;        // members times ports
+    std::vector<std::uint32_t> ids;  // by member and port, once one is used; 0: none yet
+    std::unordered_map<std::uint64_t, std::uint32_t> sparse;  // instead, where there are too many
+
+    std::uint32_t& at(std::int64_t member, std::int64_t port);
   };
   struct level_tables {
     std::vector<table> rank_out, rank_in;  // by transport

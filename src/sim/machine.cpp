@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace sucl::sim {
 namespace {
@@ -20,6 +19,9 @@ void check_level(const machine& m, std::size_t index) {
   const std::string where = "level '" + l.name + "' ";
   if (l.groups < 1) wrong(m, where + "has no groups", "Give groups = 1 or more.");
   if (l.ports < 1) wrong(m, where + "has no ports", "Give ports = 1 or more.");
+  if (l.transports.size() > most_transports)
+    wrong(m, where + "has " + std::to_string(l.transports.size()) + " transports",
+          "Give at most " + std::to_string(most_transports) + ".");
   if (l.transports.empty())
     wrong(m, where + "has no transport", "Add a [[level.transport]] with its name and latency.");
   const auto ranks = static_cast<std::uint64_t>(member_ranks(m, index));
@@ -77,15 +79,23 @@ hierarchy hierarchy_of(const machine& m, std::int64_t ranks) {
   return h;
 }
 
-void check(const machine& m) {
+void check_size(const machine& m) {
   if (m.levels.empty())
     wrong(m, "it has no levels", "Add a [[level]] with its name, groups and a transport.");
+  if (m.levels.size() > most_machine_levels)
+    wrong(m, "it has " + std::to_string(m.levels.size()) + " levels",
+          "Give at most " + std::to_string(most_machine_levels) + ".");
   std::int64_t ranks = 1;
-  for (std::size_t l = 0; l < m.levels.size(); ++l) {
-    ranks *= std::max(1, m.levels[l].groups);
-    if (ranks > std::numeric_limits<std::int32_t>::max())
-      wrong(m, "it has more than 2147483647 ranks", "Lower the groups of its levels.");
+  for (const level& l : m.levels) {
+    ranks *= std::max(1, l.groups);
+    if (ranks > most_machine_ranks)
+      wrong(m, "it has more than " + std::to_string(most_machine_ranks) + " ranks",
+            "Lower the groups of its levels.");
   }
+}
+
+void check(const machine& m) {
+  check_size(m);
   for (std::size_t l = 0; l < m.levels.size(); ++l) check_level(m, l);
   if (m.local.shared_by < 1)
     wrong(m, "its memory is shared by no rank", "Give shared_by = 1 or more.");

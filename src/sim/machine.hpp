@@ -66,6 +66,11 @@ struct machine {
   friend bool operator==(const machine&, const machine&) = default;
 };
 
+/// What a description may have: more than the largest machine there is has processors.
+inline constexpr std::int32_t most_machine_ranks = 1 << 20;
+inline constexpr std::size_t most_machine_levels = 16;
+inline constexpr std::size_t most_transports = 32;
+
 /// The number of ranks: the product of the levels' groups.
 std::int64_t rank_count(const machine& m);
 
@@ -87,8 +92,12 @@ struct hierarchy {
 };
 hierarchy hierarchy_of(const machine& m, std::int64_t ranks);
 
-/// Throws errc::invalid_argument where a figure makes no sense.
+/// Throws errc::invalid_argument where a figure makes no sense, or is beyond what a simulation can
+/// count.
 void check(const machine& m);
+
+/// The part of it that is about the number of levels and ranks.
+void check_size(const machine& m);
 
 /// Reads a description. `origin` stands before line and column in errors.
 /// Throws errc::configuration with file, line, column, and the nearest known key.

@@ -41,7 +41,9 @@ std::pair<std::int32_t, std::int32_t> ends_of(std::int32_t own, const instructio
 
 }  // namespace
 
-ticks to_ticks(double seconds) { return std::llround(seconds * ticks_per_second); }
+ticks to_ticks(double seconds) {
+  return std::llround(std::clamp(seconds * ticks_per_second, 0.0, static_cast<double>(latest)));
+}
 
 std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc) {
   const instruction& first = code[pc];

@@ -90,6 +90,7 @@ class simulation {
         finish();
         return std::move(m_result);
       }
+      if (next > latest) refuse_length();
       m_now = next;
       run_step();
       m_flows.settle(m_now);
@@ -117,6 +118,13 @@ class simulation {
     p.gave_up = true;
     p.least_seconds = m_result.least_seconds;
     return p;
+  }
+
+  [[noreturn]] void refuse_length() const {
+    base::fail(errc::invalid_argument,
+               "the plan takes more than " + std::to_string(static_cast<int>(to_seconds(latest))) +
+                   " seconds on this machine",
+               "Correct its figures, or the bytes of the plan.");
   }
 
   void make_threads() {
@@ -263,7 +271,7 @@ class simulation {
     thread& t = m_threads[index];
     if (t.submitted || overhead == 0) return true;
     ticks& free_at = m_free_at[static_cast<std::size_t>(t.rank)];
-    free_at = std::max(free_at, m_now) + overhead;
+    free_at = std::min(std::max(free_at, m_now) + overhead, latest + 1);
     t.submitted = true;
     wake(index, free_at);
     return false;

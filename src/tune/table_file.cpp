@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The one reader of tables.
+#include "base/bounds.hpp"
 #include "base/file.hpp"
 #include "base/toml_reading.hpp"
 #include "kernels/collective/job.hpp"
@@ -29,7 +30,10 @@ constexpr const char* again = "Write the table again with sucl tune or sucl plan
 }
 
 std::string text_of(const toml_entry& e, const toml_place& place) {
-  if (const auto* s = e.node->as_string()) return s->get();
+  if (const auto* s = e.node->as_string(); s && base::is_plain(s->get())) return s->get();
+  if (e.node->is_string())
+    refuse(origin_of(place, e.node->source()), e.key + " has quotes or control characters",
+           "Write plain characters.");
   if (const auto* i = e.node->as_integer(); i && i->get() >= 0) return std::to_string(i->get());
   refuse_type(e, place, "a string");
 }
@@ -39,11 +43,18 @@ bool yes_or_no(const toml_entry& e, const toml_place& place) {
   refuse_type(e, place, "true or false");
 }
 
+// What the numbers of a table may be.
+constexpr base::bounds<double> times{0, 1e12};  // microseconds
+constexpr base::bounds<std::uint64_t> core_counts{1, 1 << 20};
+constexpr base::bounds<std::uint64_t> slices{1, std::uint64_t{1} << 40};
+constexpr base::bounds<std::uint64_t> sizes{0, plan::most_bytes};
+
 double time_of(const toml_entry& e, const toml_place& place) {
   const auto value = e.node->value<double>();
-  if (!value || e.node->is_boolean() || !std::isfinite(*value) || *value < 0)
-    refuse_type(e, place, "a number of microseconds that is not negative");
-  return *value * 1e-6;
+  if (!value || e.node->is_boolean()) refuse_type(e, place, "a number of microseconds");
+  base::check_bounds(origin_of(place, e.node->source()), e.key, *value, times);
+  // Tables are written with three decimals: what is read has no more.
+  return std::abs(std::round(*value * 1e3)) / 1e3 * 1e-6;
 }
 
 // What `parse` returns; its error gets the place of the entry.
@@ -55,6 +66,15 @@ auto parsed(const toml_entry& e, const toml_place& place, Parse parse) {
   } catch (const error& problem) {
     refuse(origin_of(place, e.node->source()), e.key + ": " + problem.message(), problem.hint());
   }
+}
+
+// The same for a number, which has to be within bounds.
+template <class Parse>
+std::uint64_t bounded(const toml_entry& e, const toml_place& place, Parse parse,
+                      const base::bounds<std::uint64_t>& wanted) {
+  const std::uint64_t value = parsed(e, place, parse);
+  base::check_bounds(origin_of(place, e.node->source()), e.key, value, wanted);
+  return value;
 }
 
 // The index of a word in a list of those that there are.
@@ -115,7 +135,7 @@ constexpr row_key row_keys[] = {
     {"recipe", [](table_row& r, const toml_entry& e,
                   const toml_place& p) { r.how = parsed(e, p, read_recipe); }},
     {"slice", [](table_row& r, const toml_entry& e,
-                 const toml_place& p) { r.slice = parsed(e, p, base::parse_bytes); }},
+                 const toml_place& p) { r.slice = bounded(e, p, base::parse_bytes, slices); }},
     {"way",
      [](table_row& r, const toml_entry& e, const toml_place& p) {
        r.way = kernels::way_names[one_of(
@@ -124,7 +144,7 @@ constexpr row_key row_keys[] = {
     {"us",
      [](table_row& r, const toml_entry& e, const toml_place& p) { r.seconds = time_of(e, p); }},
     {"at", [](table_row& r, const toml_entry& e,
-              const toml_place& p) { r.at = parsed(e, p, base::parse_bytes); }},
+              const toml_place& p) { r.at = bounded(e, p, base::parse_bytes, sizes); }},
     {"verified",
      [](table_row& r, const toml_entry& e, const toml_place& p) { r.verified = yes_or_no(e, p); }},
 };
@@ -184,7 +204,7 @@ void read_machine(table_machine& m, const toml_entry& entry, const toml_place& p
     else if (e.key == "device")
       m.device = text_of(e, place);
     else if (e.key == "cores")
-      m.cores = static_cast<int>(parsed(e, place, base::parse_number));
+      m.cores = static_cast<int>(bounded(e, place, base::parse_number, core_counts));
     else
       refuse_key(e, {"name", "processor", "cores", "mpi", "device"});
   }
@@ -234,10 +254,10 @@ table table_from_toml(std::string_view text, const std::string& origin) {
 table load_table(const std::string& file, const std::string& asked_by) {
   const base::file_content in = base::read_regular_file(file);
   if (!in.problem.empty())
-    base::fail(errc::configuration,
-               "cannot read the tuning table '" + file + "' given by " + asked_by + ": " +
-                   in.problem,
-               "Correct the path, or make the table with sucl tune.");
+    base::fail(
+        errc::configuration,
+        "cannot read the tuning table '" + file + "' given by " + asked_by + ": " + in.problem,
+        "Correct the path, or make the table with sucl tune.");
   return table_from_toml(in.text, file);
 }
 

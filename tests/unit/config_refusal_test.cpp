@@ -68,8 +68,26 @@ const bad_file bad_files[] = {
      "sucl: sucl.toml:2:9: staging.chunk: '1Mo' is not a size [configuration]. Write a whole "
      "number of bytes, alone or with Ki, Mi, Gi or Ti: 64Ki."},
     {"ZeroChunk", "[staging]\nchunk = 0\n",
-     "sucl: sucl.toml:2:9: staging.chunk: 0 is too small [configuration]. Write a number "
-     "greater than 0."},
+     "sucl: sucl.toml:2:9: staging.chunk: 0 is out of range [configuration]. Write a number "
+     "from 1 to 1073741824."},
+    {"ChunkOfAges", "[staging]\nchunk = \"2Gi\"\n",
+     "sucl: sucl.toml:2:9: staging.chunk: 2147483648 is out of range [configuration]. Write a "
+     "number from 1 to 1073741824."},
+    {"TooDeep", "[staging]\ndepth = 1025\n",
+     "sucl: sucl.toml:2:9: staging.depth: 1025 is out of range [configuration]. Write a number "
+     "from 1 to 1024."},
+    {"PollOfAges", "[progress]\npoll_us = 9223372036854775807\n",
+     "sucl: sucl.toml:2:11: progress.poll_us: 9223372036854775807 is out of range "
+     "[configuration]. Write a number from 0 to 60000000."},
+    {"ManyTrials", "[interpose]\ntrials = 16\n",
+     "sucl: sucl.toml:2:10: interpose.trials: 16 is out of range [configuration]. Write a number "
+     "from 0 to 15."},
+    {"TimeOfAges", "[watchdog]\ntimeout = \"8785h\"\n",
+     "sucl: sucl.toml:2:11: watchdog.timeout: the time '8785h' is too long [configuration]. Write "
+     "at most a year, 8784h, or 0 for none."},
+    {"LargeNode", "[nodes]\nsize = [2, 4294967296]\n",
+     "sucl: sucl.toml:2:8: nodes.size: 4294967296 is out of range [configuration]. Write a number "
+     "from 1 to 2147483647."},
     {"NegativeDepth", "[staging]\ndepth = -3\n",
      "sucl: sucl.toml:2:9: staging.depth: '-3' is not a whole number [configuration]. Write "
      "digits only; it must not be negative."},

@@ -1,13 +1,16 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
+#include "plan/algorithms.hpp"
 #include "sim/machine.hpp"
+#include "sim/simulate.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 namespace sucl::sim {
 namespace {
@@ -101,8 +104,10 @@ TEST(machine_file, says_where_it_is_wrong) {
   expect_refusal(replaced("[memory]", "[memry]"), "26:2", "'memory'");
   expect_refusal(replaced("shared_by = 4", "shared = 4"), "28:1", "memory.shared");
   expect_refusal(replaced("groups = 2", "groups = \"two\""), "6:10", "level[0].groups");
-  expect_refusal(replaced("latency = 2.5", "latency = -1"), "13:11", "not negative");
-  expect_refusal(replaced("latency = 2.5", "latency = nan"), "13:11", "not negative");
+  expect_refusal(replaced("latency = 2.5", "latency = -1"), "13:11",
+                 "latency = -1 is out of range");
+  expect_refusal(replaced("latency = 2.5", "latency = nan"), "13:11",
+                 "latency = nan is out of range");
   expect_refusal(replaced("\"packed\"", "\"paked\""), "8:11", "round_robin");
   expect_refusal(replaced("[[level]]", "[level]"), "", "level");
   expect_refusal("name = ", "1:", "not TOML");
@@ -110,13 +115,75 @@ TEST(machine_file, says_where_it_is_wrong) {
 
 TEST(machine_file, refuses_figures_that_make_no_sense) {
   EXPECT_NE(refusal(replaced("\"packed\"", "[0, 1]")).find("binds 2 ranks"), std::string::npos);
-  EXPECT_NE(refusal(replaced("\"packed\"", "[0, 1, 2, 0]")).find("port 2 of 2"), std::string::npos);
-  EXPECT_NE(refusal(replaced("groups = 2", "groups = 0")).find("no groups"), std::string::npos);
+  EXPECT_NE(refusal(replaced("\"packed\"", "[0, 1, 2, 0]")).find("binding = 2 is out of range"),
+            std::string::npos);
   EXPECT_NE(refusal("name = \"empty\"").find("no levels"), std::string::npos);
-  EXPECT_NE(refusal(replaced("shared_by = 4", "shared_by = 0")).find("by no rank"),
+  EXPECT_NE(refusal(replaced("groups = 2", "groups = 1048576")).find("more than 1048576 ranks"),
             std::string::npos);
-  EXPECT_NE(refusal(replaced("groups = 2", "groups = 2000000000")).find("more than"),
-            std::string::npos);
+}
+
+// What a number of a file may be: one value beyond each end, and what the error says of it.
+TEST(machine_file, every_number_has_a_range) {
+  struct wrong {
+    const char *key, *value, *range;
+  };
+  const auto text_with = [](const char* key, const char* value) {
+    const std::string name = key;
+    const auto in = [&](const char* table) { return name.find(table) != std::string::npos; };
+    const std::string bare = name.substr(name.rfind('.') + 1) + " = " + value + "\n";
+    return "name = \"m\"\n[[level]]\n" + (in("level.") ? bare : "") +
+           "[[level.transport]]\nname = \"t\"\n" + (in("transport.") ? bare : "") + "[memory]\n" +
+           (in("memory.") ? bare : "");
+  };
+  const char *ranks = "from 1 to 1048576", *ports = "from 1 to 1024", *times = "from 0 to 1e+08",
+             *rates = "from 0 to 1e+06", *least = "from 1e-06 to 1e+06";
+  std::vector<wrong> all;
+  for (const char* key : {"level.groups", "memory.shared_by"})
+    for (const char* value : {"0", "-1", "1048577", "2147483648", "9223372036854775807"})
+      all.push_back({key, value, ranks});
+  for (const char* value : {"0", "1025", "2147483647"})
+    all.push_back({"level.ports", value, ports});
+  for (const char* key : {"transport.latency", "transport.overhead", "memory.launch_latency",
+                          "memory.launch_overhead"})
+    for (const char* value : {"-0.5", "100000001", "29223372036854775808.0", "inf", "nan"})
+      all.push_back({key, value, times});
+  for (const char* key :
+       {"level.port_bandwidth", "level.port_both", "level.link_bandwidth", "level.fabric_bandwidth",
+        "transport.bandwidth", "memory.bandwidth", "memory.copy_rate", "memory.reduce_rate"}) {
+    for (const char* value : {"-1", "1000001", "1e300", "inf", "nan"})
+      all.push_back({key, value, rates});
+    all.push_back({key, "1e-300", least});
+  }
+  for (const wrong& w : all) {
+    const std::string said = refusal(text_with(w.key, w.value));
+    const std::string name = std::string(w.key).substr(std::string(w.key).rfind('.') + 1);
+    EXPECT_NE(said.find(name + " = "), std::string::npos) << said;
+    EXPECT_NE(said.find("is out of range [configuration]. Write a number "), std::string::npos)
+        << w.key << " = " << w.value << ": " << said;
+    EXPECT_NE(said.find(w.range), std::string::npos) << w.key << ": " << said;
+    EXPECT_NE(said.find("m.toml:"), std::string::npos) << said;
+  }
+}
+
+TEST(machine_file, what_is_allowed_can_be_simulated) {
+  const machine m = machine_from_toml(
+      "name = \"m\"\n[[level]]\ngroups = 1048576\nports = 1024\nbinding = \"round_robin\"\n"
+      "port_bandwidth = 1e-6\n[[level.transport]]\nname = \"t\"\nlatency = 1e8\noverhead = 1e8\n"
+      "[memory]\nlaunch_overhead = 1e8\n",
+      "m.toml");
+  plan::problem p;
+  p.kind = kind::allreduce;
+  p.ranks = 16;
+  p.element_bytes = 4;
+  p.counts = {64};
+  EXPECT_GT(simulate(plan::build(p, plan::recipe_from_text("ring")), m).seconds, 100);
+  p.counts = {std::uint64_t{1} << 50};
+  try {
+    simulate(plan::build(p, plan::recipe_from_text("ring")), m);
+    ADD_FAILURE() << "it takes longer than the clock counts";
+  } catch (const error& e) {
+    EXPECT_NE(std::string(e.what()).find("takes more than"), std::string::npos) << e.what();
+  }
 }
 
 TEST(machine, knows_where_ranks_meet) {
