@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# Builds the fuzzers with clang and runs each for some seconds, two at a time, from the committed
+# corpus: run.sh [SECONDS (60)] [FORMAT...]. An input that breaks something is left in build/fuzz/found
+# and the status is 1: mend what it breaks, and put it into tests/fuzz/corpus/FORMAT.
+#
+# SUCL_FUZZ_CXX chooses the compiler. Exit status 77: none here has libFuzzer.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seconds=${1:-60}
+shift || true
+formats=("$@")
+((${#formats[@]})) || formats=(configuration tuning_table plan_text plan_json machine)
+
+has_fuzzer() {
+  command -v "$1" >/dev/null &&
+    echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    "$1" -x c++ - -fsanitize=fuzzer,address,undefined -o /dev/null 2>/dev/null
+}
+
+compiler=
+for candidate in ${SUCL_FUZZ_CXX:-clang++-19 clang++ clang++-{18,17,16,15,14}}; do
+  has_fuzzer "$candidate" && compiler=$candidate && break
+done
+if [[ -z $compiler ]]; then
+  echo "skipped: no clang with libFuzzer (Debian: clang-19 and libclang-rt-19-dev)"
+  exit 77
+fi
+mkdir -p build/fuzz/found
+cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler" -DSUCL_BUILD_WERROR=OFF >build/fuzz/configure.log 2>&1 ||
+  { cat build/fuzz/configure.log; exit 1; }
+cmake --build --preset fuzz -j "${JOBS:-$(nproc)}"
+
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+one() {
+  local format=$1 log=build/fuzz/$1.log
+  mkdir -p "build/fuzz/corpus/$format"
+  # New inputs go to the first folder; the committed ones are read only.
+  if build/fuzz/tests/fuzz_"$format" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=1024 \
+    -timeout=1 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$format-" \
+    "build/fuzz/corpus/$format" "tests/fuzz/corpus/$format" >"$log" 2>&1; then
+    printf '%s: %s runs, nothing found\n' "$format" \
+      "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+  else
+    printf '%s: FAILED\n' "$format"
+    tail -40 "$log"
+    return 1
+  fi
+}
+
+failed=0
+while ((${#formats[@]})); do
+  pids=()
+  for format in "${formats[@]:0:2}"; do
+    one "$format" &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+  formats=("${formats[@]:2}")
+done
+exit "$failed"
