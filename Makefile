@@ -14,10 +14,11 @@ $(foreach s,$(SETTINGS),$(if $($(s)),$(eval export $(s))))
 comma = ,
 given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))'))
 
+SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test check format docs install asan tsan adaptivecpp clean
+.PHONY: help setup configure build program link bench test check format docs install asan fuzz tsan adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -29,7 +30,7 @@ help:  ## list the targets
 	@echo '  SUCL_MPI="openmpi mpich impi"    MPIs: names, or paths of mpicxx (all three)'
 	@echo '  SUCL_VENV=.venv                  where Python packages go'
 	@echo '  SUCL_ACPP=path                   AdaptiveCpp compiler driver'
-	@echo '  PRESET=default                   one of: default ci debug asan tsan adaptivecpp'
+	@echo '  PRESET=default                   one of: default ci debug asan tsan fuzz adaptivecpp'
 	@echo '  PREFIX=/usr/local                where "make install" installs to'
 	@echo '  JOBS=N                           parallel jobs'
 
@@ -74,8 +75,11 @@ docs: setup  ## make the API reference with Doxygen
 install: build  ## install to PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)
 
-asan:  ## test the core under AddressSanitizer and UndefinedBehaviorSanitizer
-	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=none
+asan:  ## test the core, also as ranks, under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=openmpi
+
+fuzz: setup  ## look for files that break their readers, with clang's libFuzzer
+	@tests/fuzz/run.sh $(SECONDS_EACH)
 
 tsan:  ## test the core under ThreadSanitizer
 	@$(MAKE) --no-print-directory test PRESET=tsan SUCL_SYCL=none SUCL_MPI=none

@@ -51,6 +51,19 @@ function(sucl_add_test_program name)
   endif()
 endfunction()
 
+# sucl_leave_to_torture(TEST...): tests that repeat what others show, with another MPI or number of
+# ranks. The presets leave them out; `make torture` runs them.
+function(sucl_leave_to_torture)
+  foreach(test IN LISTS ARGN)
+    if(TEST ${test})
+      set_property(TEST ${test} APPEND PROPERTY LABELS TORTURE)
+    endif()
+  endforeach()
+endfunction()
+
+# What AddressSanitizer is for: tests of one program, and ranks of the core without SYCL.
+add_custom_target(sanitized)
+
 # What ThreadSanitizer is for: the tests with THREADS, and nothing that they do not need.
 add_custom_target(threads)
 
@@ -72,6 +85,9 @@ function(sucl_add_unit_test name)
   endif()
   if(NOT arg_LABELS)
     set(arg_LABELS unit)
+  endif()
+  if("unit" IN_LIST arg_LABELS)
+    add_dependencies(sanitized ${name})
   endif()
   set(processors 1)
   if(arg_THREADS)
