@@ -150,7 +150,9 @@ void interpose(const job& what, words& program) {
   const std::string path = core::find_module(file, core::module_directories());
   if (!std::filesystem::exists(path))
     throw exit_error(exit_code::failure, "there is no interposer for " + what.flavour->name + " (" +
-                                             file + "). Build SuCL with that MPI.");
+                                             file +
+                                             "). Run `make build`, with that MPI if it was left "
+                                             "out.");
   const char* others = std::getenv("LD_PRELOAD");
   program.insert(program.begin(), {find_program("env"), "LD_PRELOAD=" + path + (others ? ":" : "") +
                                                             (others ? others : "")});

@@ -3,6 +3,7 @@
 
 // The blocking collectives that an MPI program calls, and MPI's begin and end.
 #include "pmpi/entry.hpp"
+#include "pmpi/next.hpp"
 #include "pmpi/state.hpp"
 
 using namespace sucl::pmpi;
@@ -20,26 +21,26 @@ int carry(sucl_kind kind, const side& s, MPI_Op op, int root, MPI_Comm comm,
 }  // namespace
 
 SUCL_MPI_FUNCTION MPI_Init(int* argc, char*** argv) {
-  const int code = PMPI_Init(argc, argv);
+  const int code = SUCL_NEXT(Init)(argc, argv);
   if (code == MPI_SUCCESS) interposer::start();
   return code;
 }
 
 SUCL_MPI_FUNCTION MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
-  const int code = PMPI_Init_thread(argc, argv, required, provided);
+  const int code = SUCL_NEXT(Init_thread)(argc, argv, required, provided);
   if (code == MPI_SUCCESS) interposer::start();
   return code;
 }
 
 SUCL_MPI_FUNCTION MPI_Finalize() {
   interposer::stop();
-  return PMPI_Finalize();
+  return SUCL_NEXT(Finalize)();
 }
 
 SUCL_MPI_FUNCTION MPI_Barrier(MPI_Comm comm) {
   return interposer::blocking(
       {comm, SUCL_KIND_BARRIER, 0, MPI_BYTE, MPI_OP_NULL, 0}, true, [](place) { return barrier(); },
-      [&] { return PMPI_Barrier(comm); });
+      [&] { return SUCL_NEXT(Barrier)(comm); });
 }
 
 SUCL_MPI_FUNCTION MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
@@ -47,7 +48,7 @@ SUCL_MPI_FUNCTION MPI_Bcast(void* buffer, int count, MPI_Datatype type, int root
   return carry(
       SUCL_KIND_BROADCAST, data, MPI_OP_NULL, root, comm,
       [&](place at) { return broadcast(data, root, at); },
-      [&] { return PMPI_Bcast(buffer, count, type, root, comm); });
+      [&] { return SUCL_NEXT(Bcast)(buffer, count, type, root, comm); });
 }
 
 SUCL_MPI_FUNCTION MPI_Allreduce(const void* send, void* recv, int count, MPI_Datatype type,
@@ -56,7 +57,7 @@ SUCL_MPI_FUNCTION MPI_Allreduce(const void* send, void* recv, int count, MPI_Dat
   return carry(
       SUCL_KIND_ALLREDUCE, data, op, 0, comm,
       [&](place at) { return reduction(SUCL_KIND_ALLREDUCE, data, recv, op, 0, at); },
-      [&] { return PMPI_Allreduce(send, recv, count, type, op, comm); });
+      [&] { return SUCL_NEXT(Allreduce)(send, recv, count, type, op, comm); });
 }
 
 SUCL_MPI_FUNCTION MPI_Reduce(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
@@ -65,7 +66,7 @@ SUCL_MPI_FUNCTION MPI_Reduce(const void* send, void* recv, int count, MPI_Dataty
   return carry(
       SUCL_KIND_REDUCE, data, op, root, comm,
       [&](place at) { return reduction(SUCL_KIND_REDUCE, data, recv, op, root, at); },
-      [&] { return PMPI_Reduce(send, recv, count, type, op, root, comm); });
+      [&] { return SUCL_NEXT(Reduce)(send, recv, count, type, op, root, comm); });
 }
 
 SUCL_MPI_FUNCTION MPI_Reduce_scatter_block(const void* send, void* recv, int count,
@@ -74,14 +75,14 @@ SUCL_MPI_FUNCTION MPI_Reduce_scatter_block(const void* send, void* recv, int cou
   return carry(
       SUCL_KIND_REDUCE_SCATTER_BLOCK, data, op, 0, comm,
       [&](place at) { return reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, data, recv, op, 0, at); },
-      [&] { return PMPI_Reduce_scatter_block(send, recv, count, type, op, comm); });
+      [&] { return SUCL_NEXT(Reduce_scatter_block)(send, recv, count, type, op, comm); });
 }
 
 SUCL_MPI_FUNCTION MPI_Reduce_scatter(const void* send, void* recv, const int* counts,
                                      MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const auto pass = [&] { return PMPI_Reduce_scatter(send, recv, counts, type, op, comm); };
+  const auto pass = [&] { return SUCL_NEXT(Reduce_scatter)(send, recv, counts, type, op, comm); };
   interposer* const self = interposer::active();
-  if (!self || comm == MPI_COMM_NULL) return pass();
+  if (!self || comm == MPI_COMM_NULL || !counts) return pass();
   // Calls are alike by their total.
   std::int64_t total = 0;
   for (int r = 0; r < self->place_in(comm).size; ++r) total += counts[r];
@@ -97,7 +98,7 @@ SUCL_MPI_FUNCTION MPI_Scan(const void* send, void* recv, int count, MPI_Datatype
   return carry(
       SUCL_KIND_SCAN, data, op, 0, comm,
       [&](place at) { return reduction(SUCL_KIND_SCAN, data, recv, op, 0, at); },
-      [&] { return PMPI_Scan(send, recv, count, type, op, comm); });
+      [&] { return SUCL_NEXT(Scan)(send, recv, count, type, op, comm); });
 }
 
 SUCL_MPI_FUNCTION MPI_Exscan(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
@@ -106,7 +107,7 @@ SUCL_MPI_FUNCTION MPI_Exscan(const void* send, void* recv, int count, MPI_Dataty
   return carry(
       SUCL_KIND_EXSCAN, data, op, 0, comm,
       [&](place at) { return reduction(SUCL_KIND_EXSCAN, data, recv, op, 0, at); },
-      [&] { return PMPI_Exscan(send, recv, count, type, op, comm); });
+      [&] { return SUCL_NEXT(Exscan)(send, recv, count, type, op, comm); });
 }
 
 SUCL_MPI_FUNCTION MPI_Allgather(const void* send, int send_count, MPI_Datatype send_type,
@@ -116,7 +117,7 @@ SUCL_MPI_FUNCTION MPI_Allgather(const void* send, int send_count, MPI_Datatype s
       SUCL_KIND_ALLGATHER, to, MPI_OP_NULL, 0, comm,
       [&](place at) { return exchange(SUCL_KIND_ALLGATHER, from, to, at); },
       [&] {
-        return PMPI_Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm);
+        return SUCL_NEXT(Allgather)(send, send_count, send_type, recv, recv_count, recv_type, comm);
       });
 }
 
@@ -127,7 +128,7 @@ SUCL_MPI_FUNCTION MPI_Alltoall(const void* send, int send_count, MPI_Datatype se
       SUCL_KIND_ALLTOALL, to, MPI_OP_NULL, 0, comm,
       [&](place at) { return exchange(SUCL_KIND_ALLTOALL, from, to, at); },
       [&] {
-        return PMPI_Alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm);
+        return SUCL_NEXT(Alltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm);
       });
 }
 
@@ -139,7 +140,8 @@ SUCL_MPI_FUNCTION MPI_Gather(const void* send, int send_count, MPI_Datatype send
       {comm, SUCL_KIND_GATHER, 0, MPI_BYTE, MPI_OP_NULL, root}, false,
       [&](place at) { return rooted(SUCL_KIND_GATHER, from, to, root, at); },
       [&] {
-        return PMPI_Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+        return SUCL_NEXT(Gather)(send, send_count, send_type, recv, recv_count, recv_type, root,
+                                 comm);
       });
 }
 
@@ -150,7 +152,8 @@ SUCL_MPI_FUNCTION MPI_Scatter(const void* send, int send_count, MPI_Datatype sen
       {comm, SUCL_KIND_SCATTER, 0, MPI_BYTE, MPI_OP_NULL, root}, false,
       [&](place at) { return rooted(SUCL_KIND_SCATTER, from, to, root, at); },
       [&] {
-        return PMPI_Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+        return SUCL_NEXT(Scatter)(send, send_count, send_type, recv, recv_count, recv_type, root,
+                                  comm);
       });
 }
 
@@ -162,8 +165,8 @@ SUCL_MPI_FUNCTION MPI_Allgatherv(const void* send, int send_count, MPI_Datatype 
       {comm, SUCL_KIND_ALLGATHERV, 0, recv_type, MPI_OP_NULL, 0}, false,
       [&](place at) { return allgatherv(from, recv, recv_counts, displs, recv_type, at); },
       [&] {
-        return PMPI_Allgatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type,
-                               comm);
+        return SUCL_NEXT(Allgatherv)(send, send_count, send_type, recv, recv_counts, displs,
+                                     recv_type, comm);
       });
 }
 
@@ -173,8 +176,8 @@ SUCL_MPI_FUNCTION MPI_Alltoallv(const void* send, const int* send_counts, const 
                                 MPI_Datatype send_type, void* recv, const int* recv_counts,
                                 const int* recv_displs, MPI_Datatype recv_type, MPI_Comm comm) {
   return interposer::leave(SUCL_KIND_ALLTOALLV, comm, [&] {
-    return PMPI_Alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs,
-                          recv_type, comm);
+    return SUCL_NEXT(Alltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                recv_displs, recv_type, comm);
   });
 }
 
@@ -182,8 +185,8 @@ SUCL_MPI_FUNCTION MPI_Gatherv(const void* send, int send_count, MPI_Datatype sen
                               const int* recv_counts, const int* displs, MPI_Datatype recv_type,
                               int root, MPI_Comm comm) {
   return interposer::leave(SUCL_KIND_GATHERV, comm, [&] {
-    return PMPI_Gatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type, root,
-                        comm);
+    return SUCL_NEXT(Gatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
+                              root, comm);
   });
 }
 
@@ -191,7 +194,7 @@ SUCL_MPI_FUNCTION MPI_Scatterv(const void* send, const int* send_counts, const i
                                MPI_Datatype send_type, void* recv, int recv_count,
                                MPI_Datatype recv_type, int root, MPI_Comm comm) {
   return interposer::leave(SUCL_KIND_SCATTERV, comm, [&] {
-    return PMPI_Scatterv(send, send_counts, displs, send_type, recv, recv_count, recv_type, root,
-                         comm);
+    return SUCL_NEXT(Scatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
+                               root, comm);
   });
 }

@@ -5,6 +5,7 @@
 // library may be mixed in one call: the library sees null in the place of SuCL's.
 #include "base/log.hpp"
 #include "pmpi/entry.hpp"
+#include "pmpi/next.hpp"
 #include "pmpi/state.hpp"
 #include "runtime/idling.hpp"
 
@@ -268,53 +269,55 @@ int refuse(const pending& r, const char* what) {
 
 SUCL_MPI_FUNCTION MPI_Wait(MPI_Request* request, MPI_Status* status) {
   return complete_all(1, request, nullptr, nullptr,
-                      [&](MPI_Request* seen) { return PMPI_Wait(seen, status); });
+                      [&](MPI_Request* seen) { return SUCL_NEXT(Wait)(seen, status); });
 }
 
 SUCL_MPI_FUNCTION MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return complete_all(1, request, flag, nullptr,
-                      [&](MPI_Request* seen) { return PMPI_Test(seen, flag, status); });
+                      [&](MPI_Request* seen) { return SUCL_NEXT(Test)(seen, flag, status); });
 }
 
 SUCL_MPI_FUNCTION MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   return complete_all(count, requests, nullptr, statuses,
-                      [&](MPI_Request* seen) { return PMPI_Waitall(count, seen, statuses); });
+                      [&](MPI_Request* seen) { return SUCL_NEXT(Waitall)(count, seen, statuses); });
 }
 
 SUCL_MPI_FUNCTION MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  return complete_all(count, requests, flag, statuses,
-                      [&](MPI_Request* seen) { return PMPI_Testall(count, seen, flag, statuses); });
+  return complete_all(count, requests, flag, statuses, [&](MPI_Request* seen) {
+    return SUCL_NEXT(Testall)(count, seen, flag, statuses);
+  });
 }
 
 SUCL_MPI_FUNCTION MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  return complete_any(count, requests, index, nullptr, status,
-                      [&](MPI_Request* seen) { return PMPI_Waitany(count, seen, index, status); });
+  return complete_any(count, requests, index, nullptr, status, [&](MPI_Request* seen) {
+    return SUCL_NEXT(Waitany)(count, seen, index, status);
+  });
 }
 
 SUCL_MPI_FUNCTION MPI_Testany(int count, MPI_Request* requests, int* index, int* flag,
                               MPI_Status* status) {
   return complete_any(count, requests, index, flag, status, [&](MPI_Request* seen) {
-    return PMPI_Testany(count, seen, index, flag, status);
+    return SUCL_NEXT(Testany)(count, seen, index, flag, status);
   });
 }
 
 SUCL_MPI_FUNCTION MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices,
                                MPI_Status* statuses) {
   return complete_some(count, requests, done, indices, statuses, true, [&](MPI_Request* seen) {
-    return PMPI_Waitsome(count, seen, done, indices, statuses);
+    return SUCL_NEXT(Waitsome)(count, seen, done, indices, statuses);
   });
 }
 
 SUCL_MPI_FUNCTION MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices,
                                MPI_Status* statuses) {
   return complete_some(count, requests, done, indices, statuses, false, [&](MPI_Request* seen) {
-    return PMPI_Testsome(count, seen, done, indices, statuses);
+    return SUCL_NEXT(Testsome)(count, seen, done, indices, statuses);
   });
 }
 
 SUCL_MPI_FUNCTION MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   const pending* r = known(&request);
-  if (!r || !r->hidden()) return PMPI_Request_get_status(request, flag, status);
+  if (!r || !r->hidden()) return SUCL_NEXT(Request_get_status)(request, flag, status);
   if (r->own() && !r->done()) interposer::active()->go_on();
   *flag = !r->own() || r->done();
   if (*flag) set_empty(status);
@@ -353,7 +356,7 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* fla
     *flag = 0;
     if (!r->done()) return MPI_SUCCESS;
   }
-  return PMPI_Request_get_status_all(count, seen_of(count, requests).data(), flag, statuses);
+  return SUCL_NEXT(Request_get_status_all)(count, seen_of(count, requests).data(), flag, statuses);
 }
 
 SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* index, int* flag,
@@ -365,8 +368,8 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* ind
     if (MPI_Request_get_status(requests[*index], flag, status) == MPI_SUCCESS && *flag)
       return MPI_SUCCESS;
   }
-  const int code =
-      PMPI_Request_get_status_any(count, seen_of(count, requests).data(), index, flag, status);
+  const int code = SUCL_NEXT(Request_get_status_any)(count, seen_of(count, requests).data(), index,
+                                                     flag, status);
   // To the library there may have been no active one.
   if (others && *flag && *index == MPI_UNDEFINED) *flag = 0;
   return code;
@@ -374,8 +377,8 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* ind
 
 SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* done, int* indices,
                                               MPI_Status* statuses) {
-  const int code =
-      PMPI_Request_get_status_some(count, seen_of(count, requests).data(), done, indices, statuses);
+  const int code = SUCL_NEXT(Request_get_status_some)(count, seen_of(count, requests).data(), done,
+                                                      indices, statuses);
   for (int i = 0; i < count; ++i) {
     if (!own(requests + i)) continue;
     *done = std::max(*done, 0);
@@ -391,12 +394,12 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* do
 SUCL_MPI_FUNCTION MPI_Start(MPI_Request* request) {
   pending* r = known(request);
   if (r && r->own()) return refuse(*r, "MPI_Start");
-  return r && r->persistent ? interposer::active()->start_prepared(*r) : PMPI_Start(request);
+  return r && r->persistent ? interposer::active()->start_prepared(*r) : SUCL_NEXT(Start)(request);
 }
 
 SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
   interposer* const self = interposer::active();
-  if (!self || !requests || !self->table().any_known()) return PMPI_Startall(count, requests);
+  if (!self || !requests || !self->table().any_known()) return SUCL_NEXT(Startall)(count, requests);
   std::vector<pending*> prepared;
   std::vector<MPI_Request> others;
   for (int i = 0; i < count; ++i) {
@@ -407,10 +410,10 @@ SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
     else
       others.push_back(requests[i]);
   }
-  if (prepared.empty()) return PMPI_Startall(count, requests);
+  if (prepared.empty()) return SUCL_NEXT(Startall)(count, requests);
   // First what may be wrong. Where all is known to SuCL the library need not be asked.
   int code = MPI_SUCCESS;
-  if (!others.empty()) code = PMPI_Startall(static_cast<int>(others.size()), others.data());
+  if (!others.empty()) code = SUCL_NEXT(Startall)(static_cast<int>(others.size()), others.data());
   for (std::size_t i = 0; i < prepared.size() && code == MPI_SUCCESS; ++i)
     code = self->start_prepared(*prepared[i]);
   return code;
@@ -418,12 +421,12 @@ SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
 
 SUCL_MPI_FUNCTION MPI_Request_free(MPI_Request* request) {
   const pending* r = known(request);
-  if (!r) return PMPI_Request_free(request);
+  if (!r) return SUCL_NEXT(Request_free)(request);
   if (r->own()) return refuse(*r, "MPI_Request_free");
   // Out of the table first: the library may give its handle to another thread at once.
   requests& table = interposer::active()->table();
   std::unique_ptr<pending> known = table.remove(*request);
-  const int code = PMPI_Request_free(request);
+  const int code = SUCL_NEXT(Request_free)(request);
   if (code != MPI_SUCCESS)
     table.restore(std::move(known));
   else if (known->persistent)
@@ -433,5 +436,5 @@ SUCL_MPI_FUNCTION MPI_Request_free(MPI_Request* request) {
 
 SUCL_MPI_FUNCTION MPI_Cancel(MPI_Request* request) {
   if (const pending* r = own(request)) return refuse(*r, "MPI_Cancel");
-  return PMPI_Cancel(request);
+  return SUCL_NEXT(Cancel)(request);
 }

@@ -3,6 +3,7 @@
 
 // The non-blocking collectives that an MPI program calls.
 #include "pmpi/entry.hpp"
+#include "pmpi/next.hpp"
 #include "pmpi/state.hpp"
 
 using namespace sucl::pmpi;
@@ -10,7 +11,7 @@ using namespace sucl::pmpi;
 SUCL_MPI_FUNCTION MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_BARRIER, comm, request, [&](place) { return barrier(); },
-      [&] { return PMPI_Ibarrier(comm, request); });
+      [&] { return SUCL_NEXT(Ibarrier)(comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm,
@@ -18,7 +19,7 @@ SUCL_MPI_FUNCTION MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int roo
   return interposer::started(
       SUCL_KIND_BROADCAST, comm, request,
       [&](place at) { return broadcast({buffer, count, type}, root, at); },
-      [&] { return PMPI_Ibcast(buffer, count, type, root, comm, request); });
+      [&] { return SUCL_NEXT(Ibcast)(buffer, count, type, root, comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Iallreduce(const void* send, void* recv, int count, MPI_Datatype type,
@@ -28,7 +29,7 @@ SUCL_MPI_FUNCTION MPI_Iallreduce(const void* send, void* recv, int count, MPI_Da
       [&](place at) {
         return reduction(SUCL_KIND_ALLREDUCE, {send, count, type}, recv, op, 0, at);
       },
-      [&] { return PMPI_Iallreduce(send, recv, count, type, op, comm, request); });
+      [&] { return SUCL_NEXT(Iallreduce)(send, recv, count, type, op, comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Ireduce(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
@@ -38,7 +39,7 @@ SUCL_MPI_FUNCTION MPI_Ireduce(const void* send, void* recv, int count, MPI_Datat
       [&](place at) {
         return reduction(SUCL_KIND_REDUCE, {send, count, type}, recv, op, root, at);
       },
-      [&] { return PMPI_Ireduce(send, recv, count, type, op, root, comm, request); });
+      [&] { return SUCL_NEXT(Ireduce)(send, recv, count, type, op, root, comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Ireduce_scatter_block(const void* send, void* recv, int count,
@@ -49,7 +50,7 @@ SUCL_MPI_FUNCTION MPI_Ireduce_scatter_block(const void* send, void* recv, int co
       [&](place at) {
         return reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, {send, count, type}, recv, op, 0, at);
       },
-      [&] { return PMPI_Ireduce_scatter_block(send, recv, count, type, op, comm, request); });
+      [&] { return SUCL_NEXT(Ireduce_scatter_block)(send, recv, count, type, op, comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Iscan(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
@@ -57,7 +58,7 @@ SUCL_MPI_FUNCTION MPI_Iscan(const void* send, void* recv, int count, MPI_Datatyp
   return interposer::started(
       SUCL_KIND_SCAN, comm, request,
       [&](place at) { return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at); },
-      [&] { return PMPI_Iscan(send, recv, count, type, op, comm, request); });
+      [&] { return SUCL_NEXT(Iscan)(send, recv, count, type, op, comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Iexscan(const void* send, void* recv, int count, MPI_Datatype type, MPI_Op op,
@@ -65,7 +66,7 @@ SUCL_MPI_FUNCTION MPI_Iexscan(const void* send, void* recv, int count, MPI_Datat
   return interposer::started(
       SUCL_KIND_EXSCAN, comm, request,
       [&](place at) { return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at); },
-      [&] { return PMPI_Iexscan(send, recv, count, type, op, comm, request); });
+      [&] { return SUCL_NEXT(Iexscan)(send, recv, count, type, op, comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Ireduce_scatter(const void* send, void* recv, const int* counts,
@@ -74,7 +75,7 @@ SUCL_MPI_FUNCTION MPI_Ireduce_scatter(const void* send, void* recv, const int* c
   return interposer::started(
       SUCL_KIND_REDUCE_SCATTER, comm, request,
       [&](place at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
-      [&] { return PMPI_Ireduce_scatter(send, recv, counts, type, op, comm, request); });
+      [&] { return SUCL_NEXT(Ireduce_scatter)(send, recv, counts, type, op, comm, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Iallgather(const void* send, int send_count, MPI_Datatype send_type,
@@ -87,8 +88,8 @@ SUCL_MPI_FUNCTION MPI_Iallgather(const void* send, int send_count, MPI_Datatype 
                         {recv, recv_count, recv_type}, at);
       },
       [&] {
-        return PMPI_Iallgather(send, send_count, send_type, recv, recv_count, recv_type, comm,
-                               request);
+        return SUCL_NEXT(Iallgather)(send, send_count, send_type, recv, recv_count, recv_type, comm,
+                                     request);
       });
 }
 
@@ -102,8 +103,8 @@ SUCL_MPI_FUNCTION MPI_Ialltoall(const void* send, int send_count, MPI_Datatype s
                         {recv, recv_count, recv_type}, at);
       },
       [&] {
-        return PMPI_Ialltoall(send, send_count, send_type, recv, recv_count, recv_type, comm,
-                              request);
+        return SUCL_NEXT(Ialltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm,
+                                    request);
       });
 }
 
@@ -117,8 +118,8 @@ SUCL_MPI_FUNCTION MPI_Igather(const void* send, int send_count, MPI_Datatype sen
                       {recv, recv_count, recv_type}, root, at);
       },
       [&] {
-        return PMPI_Igather(send, send_count, send_type, recv, recv_count, recv_type, root, comm,
-                            request);
+        return SUCL_NEXT(Igather)(send, send_count, send_type, recv, recv_count, recv_type, root,
+                                  comm, request);
       });
 }
 
@@ -132,8 +133,8 @@ SUCL_MPI_FUNCTION MPI_Iscatter(const void* send, int send_count, MPI_Datatype se
                       {recv, recv_count, recv_type}, root, at);
       },
       [&] {
-        return PMPI_Iscatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm,
-                             request);
+        return SUCL_NEXT(Iscatter)(send, send_count, send_type, recv, recv_count, recv_type, root,
+                                   comm, request);
       });
 }
 
@@ -146,8 +147,8 @@ SUCL_MPI_FUNCTION MPI_Iallgatherv(const void* send, int send_count, MPI_Datatype
         return allgatherv({send, send_count, send_type}, recv, recv_counts, displs, recv_type, at);
       },
       [&] {
-        return PMPI_Iallgatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type,
-                                comm, request);
+        return SUCL_NEXT(Iallgatherv)(send, send_count, send_type, recv, recv_counts, displs,
+                                      recv_type, comm, request);
       });
 }
 
@@ -158,8 +159,8 @@ SUCL_MPI_FUNCTION MPI_Ialltoallv(const void* send, const int* send_counts, const
                                  const int* recv_displs, MPI_Datatype recv_type, MPI_Comm comm,
                                  MPI_Request* request) {
   return interposer::leave(SUCL_KIND_ALLTOALLV, comm, [&] {
-    return PMPI_Ialltoallv(send, send_counts, send_displs, send_type, recv, recv_counts,
-                           recv_displs, recv_type, comm, request);
+    return SUCL_NEXT(Ialltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                 recv_displs, recv_type, comm, request);
   });
 }
 
@@ -167,8 +168,8 @@ SUCL_MPI_FUNCTION MPI_Igatherv(const void* send, int send_count, MPI_Datatype se
                                const int* recv_counts, const int* displs, MPI_Datatype recv_type,
                                int root, MPI_Comm comm, MPI_Request* request) {
   return interposer::leave(SUCL_KIND_GATHERV, comm, [&] {
-    return PMPI_Igatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type, root,
-                         comm, request);
+    return SUCL_NEXT(Igatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
+                               root, comm, request);
   });
 }
 
@@ -177,7 +178,7 @@ SUCL_MPI_FUNCTION MPI_Iscatterv(const void* send, const int* send_counts, const 
                                 MPI_Datatype recv_type, int root, MPI_Comm comm,
                                 MPI_Request* request) {
   return interposer::leave(SUCL_KIND_SCATTERV, comm, [&] {
-    return PMPI_Iscatterv(send, send_counts, displs, send_type, recv, recv_count, recv_type, root,
-                          comm, request);
+    return SUCL_NEXT(Iscatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
+                                root, comm, request);
   });
 }

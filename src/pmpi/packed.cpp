@@ -15,10 +15,33 @@ packed::packed(const void* base, const int* elements, const int* places, MPI_Dat
 }
 
 bool packed::fits() const {
+  if (!m_facts.usable || m_base == MPI_IN_PLACE) return false;
+  bool any = m_counts.empty() && m_elements > 0;
   const int different = m_counts.empty() ? std::min(m_blocks, 1) : m_blocks;
-  for (int b = 0; b < different; ++b)
+  for (int b = 0; b < different; ++b) {
     if (elements(b) < 0 || block_bytes(b) > most_bytes) return false;
+    any = any || elements(b) > 0;
+  }
+  // Of other types the displacements may be addresses.
+  if (any && m_base == nullptr && m_facts.dense) return false;
   return m_elements >= 0;
+}
+
+// As MPICH reckons it, by the size of the data.
+char* packed::found_at(int block) const {
+  const std::int64_t before = m_places.empty() ? static_cast<std::int64_t>(block) * m_elements
+                                               : m_places[static_cast<std::size_t>(block)];
+  return m_base + before * static_cast<std::int64_t>(m_facts.size);
+}
+
+bool packed::is_aliased(int block, const packed& other, int others) const {
+#if defined(OPEN_MPI)
+  static_cast<void>(block), static_cast<void>(other), static_cast<void>(others);
+  return false;  // it does not look, and such calls work
+#else
+  return m_type == other.m_type && elements(block) == other.elements(others) &&
+         elements(block) > 0 && found_at(block) == other.found_at(others);
+#endif
 }
 
 std::uint64_t packed::offset(int block) const {

@@ -41,7 +41,11 @@ class packed {
   }
   /// Where the data of a block begins, in bytes from data().
   std::uint64_t offset(int block) const;
+  /// Whether all of it is as MPI wants it, and small enough. Where not, the library is to say why.
   bool fits() const;
+  /// Whether a block has the memory of a block of `other`, of the same type and length: what MPI
+  /// forbids, and some libraries find out.
+  bool is_aliased(int block, const packed& other, int others) const;
 
   /// The bytes: the program's own where they are contiguous, else a copy to be filled.
   void* data();
@@ -57,6 +61,7 @@ class packed {
   void release_type();
 
  private:
+  char* found_at(int block) const;
   int elements(int block) const {
     return m_counts.empty() ? m_elements : m_counts[static_cast<std::size_t>(block)];
   }

@@ -3,6 +3,7 @@
 
 // The persistent collectives: prepared once, then started by MPI_Start.
 #include "pmpi/entry.hpp"
+#include "pmpi/next.hpp"
 #include "pmpi/state.hpp"
 
 using namespace sucl::pmpi;
@@ -10,7 +11,7 @@ using namespace sucl::pmpi;
 SUCL_MPI_FUNCTION MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_BARRIER, comm, request, [&](place) { return barrier(); },
-      [&] { return PMPI_Barrier_init(comm, info, request); });
+      [&] { return SUCL_NEXT(Barrier_init)(comm, info, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Bcast_init(void* buffer, int count, MPI_Datatype type, int root,
@@ -18,7 +19,7 @@ SUCL_MPI_FUNCTION MPI_Bcast_init(void* buffer, int count, MPI_Datatype type, int
   return interposer::persistent(
       SUCL_KIND_BROADCAST, comm, request,
       [&](place at) { return broadcast({buffer, count, type}, root, at); },
-      [&] { return PMPI_Bcast_init(buffer, count, type, root, comm, info, request); });
+      [&] { return SUCL_NEXT(Bcast_init)(buffer, count, type, root, comm, info, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Allreduce_init(const void* send, void* recv, int count, MPI_Datatype type,
@@ -29,7 +30,7 @@ SUCL_MPI_FUNCTION MPI_Allreduce_init(const void* send, void* recv, int count, MP
       [&](place at) {
         return reduction(SUCL_KIND_ALLREDUCE, {send, count, type}, recv, op, 0, at);
       },
-      [&] { return PMPI_Allreduce_init(send, recv, count, type, op, comm, info, request); });
+      [&] { return SUCL_NEXT(Allreduce_init)(send, recv, count, type, op, comm, info, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Reduce_init(const void* send, void* recv, int count, MPI_Datatype type,
@@ -40,7 +41,9 @@ SUCL_MPI_FUNCTION MPI_Reduce_init(const void* send, void* recv, int count, MPI_D
       [&](place at) {
         return reduction(SUCL_KIND_REDUCE, {send, count, type}, recv, op, root, at);
       },
-      [&] { return PMPI_Reduce_init(send, recv, count, type, op, root, comm, info, request); });
+      [&] {
+        return SUCL_NEXT(Reduce_init)(send, recv, count, type, op, root, comm, info, request);
+      });
 }
 
 SUCL_MPI_FUNCTION MPI_Reduce_scatter_block_init(const void* send, void* recv, int count,
@@ -52,7 +55,8 @@ SUCL_MPI_FUNCTION MPI_Reduce_scatter_block_init(const void* send, void* recv, in
         return reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, {send, count, type}, recv, op, 0, at);
       },
       [&] {
-        return PMPI_Reduce_scatter_block_init(send, recv, count, type, op, comm, info, request);
+        return SUCL_NEXT(Reduce_scatter_block_init)(send, recv, count, type, op, comm, info,
+                                                    request);
       });
 }
 
@@ -61,7 +65,7 @@ SUCL_MPI_FUNCTION MPI_Scan_init(const void* send, void* recv, int count, MPI_Dat
   return interposer::persistent(
       SUCL_KIND_SCAN, comm, request,
       [&](place at) { return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at); },
-      [&] { return PMPI_Scan_init(send, recv, count, type, op, comm, info, request); });
+      [&] { return SUCL_NEXT(Scan_init)(send, recv, count, type, op, comm, info, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Exscan_init(const void* send, void* recv, int count, MPI_Datatype type,
@@ -69,7 +73,7 @@ SUCL_MPI_FUNCTION MPI_Exscan_init(const void* send, void* recv, int count, MPI_D
   return interposer::persistent(
       SUCL_KIND_EXSCAN, comm, request,
       [&](place at) { return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at); },
-      [&] { return PMPI_Exscan_init(send, recv, count, type, op, comm, info, request); });
+      [&] { return SUCL_NEXT(Exscan_init)(send, recv, count, type, op, comm, info, request); });
 }
 
 SUCL_MPI_FUNCTION MPI_Reduce_scatter_init(const void* send, void* recv, const int* counts,
@@ -78,7 +82,9 @@ SUCL_MPI_FUNCTION MPI_Reduce_scatter_init(const void* send, void* recv, const in
   return interposer::persistent(
       SUCL_KIND_REDUCE_SCATTER, comm, request,
       [&](place at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
-      [&] { return PMPI_Reduce_scatter_init(send, recv, counts, type, op, comm, info, request); });
+      [&] {
+        return SUCL_NEXT(Reduce_scatter_init)(send, recv, counts, type, op, comm, info, request);
+      });
 }
 
 SUCL_MPI_FUNCTION MPI_Allgather_init(const void* send, int send_count, MPI_Datatype send_type,
@@ -91,8 +97,8 @@ SUCL_MPI_FUNCTION MPI_Allgather_init(const void* send, int send_count, MPI_Datat
                         {recv, recv_count, recv_type}, at);
       },
       [&] {
-        return PMPI_Allgather_init(send, send_count, send_type, recv, recv_count, recv_type, comm,
-                                   info, request);
+        return SUCL_NEXT(Allgather_init)(send, send_count, send_type, recv, recv_count, recv_type,
+                                         comm, info, request);
       });
 }
 
@@ -106,8 +112,8 @@ SUCL_MPI_FUNCTION MPI_Alltoall_init(const void* send, int send_count, MPI_Dataty
                         {recv, recv_count, recv_type}, at);
       },
       [&] {
-        return PMPI_Alltoall_init(send, send_count, send_type, recv, recv_count, recv_type, comm,
-                                  info, request);
+        return SUCL_NEXT(Alltoall_init)(send, send_count, send_type, recv, recv_count, recv_type,
+                                        comm, info, request);
       });
 }
 
@@ -121,8 +127,8 @@ SUCL_MPI_FUNCTION MPI_Gather_init(const void* send, int send_count, MPI_Datatype
                       {recv, recv_count, recv_type}, root, at);
       },
       [&] {
-        return PMPI_Gather_init(send, send_count, send_type, recv, recv_count, recv_type, root,
-                                comm, info, request);
+        return SUCL_NEXT(Gather_init)(send, send_count, send_type, recv, recv_count, recv_type,
+                                      root, comm, info, request);
       });
 }
 
@@ -136,8 +142,8 @@ SUCL_MPI_FUNCTION MPI_Scatter_init(const void* send, int send_count, MPI_Datatyp
                       {recv, recv_count, recv_type}, root, at);
       },
       [&] {
-        return PMPI_Scatter_init(send, send_count, send_type, recv, recv_count, recv_type, root,
-                                 comm, info, request);
+        return SUCL_NEXT(Scatter_init)(send, send_count, send_type, recv, recv_count, recv_type,
+                                       root, comm, info, request);
       });
 }
 
@@ -151,8 +157,8 @@ SUCL_MPI_FUNCTION MPI_Allgatherv_init(const void* send, int send_count, MPI_Data
         return allgatherv({send, send_count, send_type}, recv, recv_counts, displs, recv_type, at);
       },
       [&] {
-        return PMPI_Allgatherv_init(send, send_count, send_type, recv, recv_counts, displs,
-                                    recv_type, comm, info, request);
+        return SUCL_NEXT(Allgatherv_init)(send, send_count, send_type, recv, recv_counts, displs,
+                                          recv_type, comm, info, request);
       });
 }
 
@@ -164,8 +170,8 @@ SUCL_MPI_FUNCTION MPI_Alltoallv_init(const void* send, const int* send_counts,
                                      MPI_Datatype recv_type, MPI_Comm comm, MPI_Info info,
                                      MPI_Request* request) {
   return interposer::leave(SUCL_KIND_ALLTOALLV, comm, [&] {
-    return PMPI_Alltoallv_init(send, send_counts, send_displs, send_type, recv, recv_counts,
-                               recv_displs, recv_type, comm, info, request);
+    return SUCL_NEXT(Alltoallv_init)(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                     recv_displs, recv_type, comm, info, request);
   });
 }
 
@@ -174,8 +180,8 @@ SUCL_MPI_FUNCTION MPI_Gatherv_init(const void* send, int send_count, MPI_Datatyp
                                    MPI_Datatype recv_type, int root, MPI_Comm comm, MPI_Info info,
                                    MPI_Request* request) {
   return interposer::leave(SUCL_KIND_GATHERV, comm, [&] {
-    return PMPI_Gatherv_init(send, send_count, send_type, recv, recv_counts, displs, recv_type,
-                             root, comm, info, request);
+    return SUCL_NEXT(Gatherv_init)(send, send_count, send_type, recv, recv_counts, displs,
+                                   recv_type, root, comm, info, request);
   });
 }
 
@@ -184,7 +190,7 @@ SUCL_MPI_FUNCTION MPI_Scatterv_init(const void* send, const int* send_counts, co
                                     MPI_Datatype recv_type, int root, MPI_Comm comm, MPI_Info info,
                                     MPI_Request* request) {
   return interposer::leave(SUCL_KIND_SCATTERV, comm, [&] {
-    return PMPI_Scatterv_init(send, send_counts, displs, send_type, recv, recv_count, recv_type,
-                              root, comm, info, request);
+    return SUCL_NEXT(Scatterv_init)(send, send_counts, displs, send_type, recv, recv_count,
+                                    recv_type, root, comm, info, request);
   });
 }

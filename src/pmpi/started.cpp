@@ -4,6 +4,7 @@
 // Operations that go on after the program's call: of non-blocking and of persistent requests.
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "pmpi/next.hpp"
 #include "pmpi/state.hpp"
 #include "runtime/operation.hpp"
 
@@ -17,6 +18,11 @@ interposer::turn interposer::turn_of(course& c) {
   const bool over = c.judge.over();
   const way to = c.start();
   return {to, number, c.judge.decided(), !c.judge.decided() && !over};
+}
+
+void interposer::take_back(course& c) {
+  const std::lock_guard lock(m_requests.lock());
+  c.judge.take_back();
 }
 
 // Issues the operation of a request, which is active then.
@@ -33,9 +39,7 @@ int interposer::issue(pending& r) {
     m_requests.activate(r, pending::by::sucl);
     return MPI_SUCCESS;
   } catch (const error& e) {
-    base::log(base::log_level::error, "interposer", e.what());
-    PMPI_Comm_call_errhandler(r.native, MPI_ERR_OTHER);
-    return MPI_ERR_OTHER;
+    return report(e, r.native);
   }
 }
 
@@ -110,7 +114,7 @@ fate interposer::prepare(partner& p, transfer& t, MPI_Request request) {
 }
 
 int interposer::start_prepared(pending& r) {
-  if (r.active()) return PMPI_Start(&r.handle);  // the library says what is wrong
+  if (r.active()) return SUCL_NEXT(Start)(&r.handle);  // the library says what is wrong
   course& c = *r.on->of_request;
   const turn now = turn_of(c);
   const stopwatch time;
@@ -126,8 +130,9 @@ int interposer::start_prepared(pending& r) {
   if (own) {
     code = issue(r);
   } else {
-    code = PMPI_Start(&r.handle);
+    code = SUCL_NEXT(Start)(&r.handle);
     if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
+    if (is_refused(code)) take_back(c);
   }
   r.spent = time.seconds();
   return code;
@@ -136,9 +141,7 @@ int interposer::start_prepared(pending& r) {
 int interposer::finish(pending& r) {
   int code = MPI_SUCCESS;
   if (const auto& failure = r.operation.failure()) {
-    base::log(base::log_level::error, "interposer", error(*failure).what());
-    PMPI_Comm_call_errhandler(r.native, MPI_ERR_OTHER);
-    code = MPI_ERR_OTHER;
+    code = report(error(*failure), r.native);
   } else {
     r.what.finish();
   }

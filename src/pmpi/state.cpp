@@ -30,6 +30,42 @@ const char* accelerator_runtime() {
   return nullptr;
 }
 
+// Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile.
+class errors_returned {
+ public:
+  explicit errors_returned(MPI_Comm comm) : m_comm(comm) {
+    PMPI_Comm_get_errhandler(comm, &m_before);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~errors_returned() {
+    PMPI_Comm_set_errhandler(m_comm, m_before);
+    PMPI_Errhandler_free(&m_before);
+  }
+  errors_returned(const errors_returned&) = delete;
+  errors_returned& operator=(const errors_returned&) = delete;
+
+ private:
+  MPI_Comm m_comm;
+  MPI_Errhandler m_before = MPI_ERRHANDLER_NULL;
+};
+
+// The same processes without the program's attributes, whose callbacks a duplicate would call.
+struct bare_copy {
+  explicit bare_copy(MPI_Comm of) {
+    MPI_Group all = MPI_GROUP_NULL;
+    PMPI_Comm_group(of, &all);
+    PMPI_Comm_create(of, all, &comm);
+    PMPI_Group_free(&all);
+    if (comm == MPI_COMM_NULL)
+      throw error({errc::native, "MPI makes no more communicators", "Free some.", "", "mpi"});
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~bare_copy() { PMPI_Comm_free(&comm); }
+  bare_copy(const bare_copy&) = delete;
+  bare_copy& operator=(const bare_copy&) = delete;
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+
 std::uint64_t key_of(const sucl_operation& o, form f, std::uint64_t bytes) {
   const auto power = static_cast<std::uint64_t>(std::bit_width(bytes));
   const bool opaque = o.op == SUCL_OP_NONE;
@@ -40,6 +76,34 @@ std::uint64_t key_of(const sucl_operation& o, form f, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+bool is_refused(int code) {
+  if (code == MPI_SUCCESS) return false;
+  int error_class = MPI_SUCCESS;
+  PMPI_Error_class(code, &error_class);
+  for (const int of_arguments :
+       {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_COMM, MPI_ERR_ROOT, MPI_ERR_OP,
+        MPI_ERR_ARG, MPI_ERR_REQUEST, MPI_ERR_RANK, MPI_ERR_INFO})
+    if (error_class == of_arguments) return true;
+  return false;
+}
+
+int report(const error& e, MPI_Comm comm) {
+  tell(base::log_level::error, e.what());
+  int code = MPI_ERR_OTHER;
+  switch (e.code()) {
+    case errc::invalid_argument: code = MPI_ERR_ARG; break;
+    case errc::invalid_rank: code = MPI_ERR_ROOT; break;
+    case errc::invalid_count: code = MPI_ERR_COUNT; break;
+    case errc::invalid_type: code = MPI_ERR_TYPE; break;
+    case errc::invalid_memory: code = MPI_ERR_BUFFER; break;
+    case errc::mismatch: code = MPI_ERR_TRUNCATE; break;
+    case errc::out_of_memory: code = MPI_ERR_NO_MEM; break;
+    default: break;
+  }
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
 
 // ---- calls that do not wait
 
@@ -73,6 +137,7 @@ void interposer::start() {
                                     "passed on to MPI");
     return;
   }
+  const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
   try {
     base::config settings = base::load_config(nullptr, nullptr);
     base::set_log_level(base::parse_log_level(settings.log.level));
@@ -125,18 +190,19 @@ route& interposer::place_of(const signature& s) {
 }
 static_assert(thread_state::routes == 64, "place_of() takes six bits");
 
-partner& interposer::find(MPI_Comm comm) {
+partner* interposer::find(MPI_Comm comm, int& code) {
   const auto now = m_generation.load(std::memory_order_acquire);
   thread_state& here = m_here;
-  if (here.latest == comm && here.latest_generation == now) return *here.latest_partner;
+  if (here.latest == comm && here.latest_generation == now) return here.latest_partner;
   void* value = nullptr;
   int there = 0;
-  PMPI_Comm_get_attr(comm, m_key, &value, &there);
+  code = PMPI_Comm_get_attr(comm, m_key, &value, &there);
+  if (code != MPI_SUCCESS) return nullptr;
   partner& p = there ? *static_cast<partner*>(value) : meet(comm);
   here.latest = comm;
   here.latest_partner = &p;
   here.latest_generation = now;
-  return p;
+  return &p;
 }
 
 partner& interposer::meet(MPI_Comm comm) {
@@ -159,11 +225,15 @@ partner& interposer::meet(MPI_Comm comm) {
 // One more of SuCL's communicators, or null. Collective: the same on every rank.
 std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
   const own_call guard;
+  const errors_returned quiet(comm);
   int room = m_cores.fetch_add(1) < most_cores;
   PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_LAND, comm);
   std::shared_ptr<core::communicator> made;
   try {
-    if (room) made = m_process->adopt(&comm, sizeof comm, {});
+    if (room) {
+      const bare_copy copy(comm);
+      made = m_process->adopt(&copy.comm, sizeof copy.comm, {});
+    }
   } catch (const error& e) {
     tell(base::log_level::warn, std::string("a communicator is left to MPI: ") + e.what());
   }
@@ -242,9 +312,7 @@ int interposer::serve(partner& p, const course* c, transfer& t) {
     t.finish();
     return MPI_SUCCESS;
   } catch (const error& e) {
-    tell(base::log_level::error, e.what());
-    PMPI_Comm_call_errhandler(p.native, MPI_ERR_OTHER);
-    return MPI_ERR_OTHER;
+    return report(e, p.native);
   }
 }
 

@@ -41,6 +41,10 @@ struct course {
     judge.again();
     return true;
   }
+  /// The call was none.
+  void take_back() {
+    if (left > 0) ++left;
+  }
   /// Whether the next call is part of a trial.
   bool wants_trial() const { return left == 1 || !judge.decided(); }
   void decide(way w, const std::array<double, 2>& slowest) {
@@ -101,6 +105,12 @@ struct route {
   course* judged;  ///< null where there is nothing to be tried: MPI goes
 };
 
+/// Whether a library has found a call's arguments wrong. Then nothing has happened, and other ranks
+/// may wait for a call that is right: it counts for nothing that ranks have to agree on.
+bool is_refused(int code);
+/// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it.
+int report(const error& e, MPI_Comm comm);
+
 /// What a thread has at hand. Zero at first.
 struct thread_state {
   static constexpr std::size_t routes = 64;
@@ -117,6 +127,9 @@ class interposer {
   /// Null unless SuCL has started, and while SuCL itself calls MPI.
   static interposer* active() { return m_here.inside > 0 ? nullptr : m_running; }
 
+  /// Whether it is SuCL itself that calls MPI.
+  static bool is_inside() { return m_here.inside > 0; }
+
   /// After MPI's initialisation. Collective. Where it fails everything is passed on.
   static void start();
   /// Before MPI's end. Collective.
@@ -124,7 +137,11 @@ class interposer {
 
   requests& table() { return m_requests; }
   /// This process among those of the communicator.
-  place place_in(MPI_Comm comm) { return find(comm).at; }
+  place place_in(MPI_Comm comm) {
+    int code = MPI_SUCCESS;
+    const partner* p = find(comm, code);
+    return p ? p->at : place{0, 0};
+  }
 
   /// Carries a blocking collective that `describe` describes, or has `pass` call MPI. Returns MPI's
   /// code. `lasts`: calls of the same signature are of the same class, if its type is MPI's own.
@@ -137,15 +154,19 @@ class interposer {
     // The course may be on trial again, because of other calls of its class.
     if (!known || (r.judged && r.judged->wants_trial()))
       return self->carry(s, lasts, describe, pass);
-    if (r.judged) {
+    if (r.judged && r.judged->judge.next() == way::sucl) {
+      transfer t = describe(r.with->at);
+      if (!t.known) return pass();
       r.judged->review();
-      if (r.judged->judge.next() == way::sucl) {
-        transfer t = describe(r.with->at);
-        return t.known ? self->serve(*r.with, r.judged, t) : pass();
-      }
+      return self->serve(*r.with, r.judged, t);
     }
     ++*r.passed;
-    return pass();
+    if (!r.judged) return pass();
+    r.judged->review();
+    course* const judged = r.judged;  // the route may be another one's afterwards
+    const int code = pass();
+    if (is_refused(code)) judged->take_back();
+    return code;
   }
 
   /// The same for the non-blocking form, whose request `pass` would make.
@@ -154,7 +175,10 @@ class interposer {
                      const Pass& pass) {
     interposer* const self = active();
     if (!self || comm == MPI_COMM_NULL) return pass();
-    partner& p = self->find(comm);
+    int code = MPI_SUCCESS;
+    partner* const with = self->find(comm, code);
+    if (!with) return code;
+    partner& p = *with;
     transfer t;
     if (p.suitable) t = describe(p.at);
     course* c = nullptr;
@@ -163,10 +187,11 @@ class interposer {
     const turn now = self->turn_of(*c);
     if (now.to == way::sucl) return self->begin(p, *c, now, std::move(t), request);
     self->count(p, kind, now.decided ? fate::slower : fate::tried);
-    if (!now.timed) return pass();
     const stopwatch time;
-    const int code = pass();
-    if (code == MPI_SUCCESS) self->m_requests.watch(*request, *c, now.number, time.seconds());
+    code = pass();
+    if (is_refused(code)) self->take_back(*c);
+    if (now.timed && code == MPI_SUCCESS)
+      self->m_requests.watch(*request, *c, now.number, time.seconds());
     return code;
   }
 
@@ -174,10 +199,12 @@ class interposer {
   template <class Describe, class Pass>
   static int persistent(sucl_kind kind, MPI_Comm comm, MPI_Request* request,
                         const Describe& describe, const Pass& pass) {
-    const int code = pass();
+    int code = pass();
     interposer* const self = active();
     if (!self || code != MPI_SUCCESS || comm == MPI_COMM_NULL) return code;
-    partner& p = self->find(comm);
+    partner* const with = self->find(comm, code);
+    if (!with) return code;
+    partner& p = *with;
     transfer t;
     if (p.suitable) t = describe(p.at);
     const fate f = self->prepare(p, t, *request);
@@ -190,8 +217,10 @@ class interposer {
   static int leave(sucl_kind kind, MPI_Comm comm, const Pass& pass) {
     interposer* const self = active();
     if (!self || comm == MPI_COMM_NULL) return pass();
-    partner& p = self->find(comm);
-    self->count(p, kind, p.suitable ? fate::unknown : fate::stranger);
+    int code = MPI_SUCCESS;
+    partner* const p = self->find(comm, code);
+    if (!p) return code;
+    self->count(*p, kind, p->suitable ? fate::unknown : fate::stranger);
     return pass();
   }
 
@@ -215,17 +244,23 @@ class interposer {
 
   interposer(base::config settings, const sucl_bootstrap& control);
   static route& place_of(const signature& s);
-  partner& find(MPI_Comm comm);
+  /// Null if MPI says that it is no communicator, which `code` is then: the program has been told.
+  partner* find(MPI_Comm comm, int& code);
   partner& meet(MPI_Comm comm);
   void adopt(partner& p);
   std::shared_ptr<core::communicator> make_core(MPI_Comm comm);
   fate judge(partner& p, const transfer& t, form f, course** found);
   course make_course(partner& p, core::communicator& on, const sucl_operation& o, form f);
   turn turn_of(course& c);
+  /// The call that has taken the last turn was none.
+  void take_back(course& c);
 
   template <class Describe, class Pass>
   int carry(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
-    partner& p = find(s.comm);
+    int code = MPI_SUCCESS;
+    partner* const with = find(s.comm, code);
+    if (!with) return code;
+    partner& p = *with;
     transfer t;
     if (p.suitable) t = describe(p.at);
     lasts = lasts && facts_of(s.type).predefined;
@@ -233,10 +268,16 @@ class interposer {
     const fate f = judge(p, t, form::blocking, &c);
     if (f == fate::served && (!c->judge.decided() || c->review())) return tried(p, *c, t, pass);
     std::uint64_t& counter = counter_of(p, s.kind, f == fate::served ? fate::slower : f);
-    if (lasts && f != fate::early) place_of(s) = {s, m_generation.load(), &counter, &p, c};
+    // What is not known may be wrong this once.
+    if (lasts && f != fate::early && f != fate::unknown)
+      place_of(s) = {s, m_generation.load(), &counter, &p, c};
     if (f == fate::served && c->judge.next() == way::sucl) return serve(p, c, t);
     ++counter;
-    return pass();
+    code = pass();
+    if (!is_refused(code)) return code;
+    if (f == fate::early) --p.calls;
+    if (f == fate::served) c->take_back();
+    return code;
   }
 
   template <class Pass>
@@ -246,6 +287,7 @@ class interposer {
     const stopwatch time;
     if (to == way::mpi) count(p, t.record.kind, fate::tried);
     const int code = to == way::mpi ? pass() : serve(p, nullptr, t);
+    if (to == way::mpi && is_refused(code)) return c.judge.take_back(), code;
     if (c.judge.note(number, time.seconds())) agree(p, c);
     return code;
   }

@@ -28,6 +28,21 @@ void move(transfer& t, std::uint64_t bytes, int root = 0) {
   t.known = true;
 }
 
+// What MPICH and Intel MPI refuse, and Open MPI takes.
+constexpr bool aliases_are_errors =
+#if defined(OPEN_MPI)
+    false;
+#else
+    true;
+#endif
+
+// Whether MPI takes the memory of a reduction, of which this rank has some to send and `receives`.
+bool is_right(const void* send, const void* recv, bool receives, bool may_be_in_place) {
+  if (send == MPI_IN_PLACE ? !may_be_in_place : send == nullptr) return false;
+  if (!receives) return true;
+  return recv != nullptr && recv != MPI_IN_PLACE && !(aliases_are_errors && send == recv);
+}
+
 packed blocks_of(const side& s, int blocks) { return {s.memory, s.count, s.type, blocks}; }
 
 }  // namespace
@@ -70,7 +85,7 @@ transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, p
   sucl_operation& o = t.record;
   const type_facts facts = facts_of(send.type);
   o.type = facts.reducible;
-  o.op = op_of(op);
+  o.op = op_of(op, facts.group);
   o.element_size = static_cast<std::uint64_t>(facts.extent);
   o.count = static_cast<std::uint64_t>(send.count);
   o.root = root;
@@ -83,14 +98,22 @@ transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, p
   t.known = facts.reducible != SUCL_TYPE_BYTES && o.op != SUCL_OP_NONE && send.count >= 0 &&
             is_rank(root, at) &&
             defined(static_cast<sucl::op>(o.op), static_cast<sucl::type>(o.type));
+  const bool receives = kind != SUCL_KIND_REDUCE || root == at.rank;
+  if (send.count > 0 && !is_right(send.memory, recv, receives, receives)) t.known = false;
   return t;
 }
 
 transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, place at) {
   transfer t = reduction(SUCL_KIND_REDUCE_SCATTER, send, recv, op, 0, at);
+  if (!counts) return t.known = false, std::move(t);
   t.counts.assign(counts, counts + at.size);
-  for (const std::uint64_t c : t.counts)
+  bool any = false;
+  for (const std::uint64_t c : t.counts) {
+    any = any || c > 0;
     if (static_cast<std::int64_t>(c) < 0) t.known = false;
+  }
+  const bool receives = counts[at.rank] > 0 || send.memory == MPI_IN_PLACE;
+  if (any && !is_right(send.memory, recv, receives, true)) t.known = false;
   t.record.recv_counts = t.counts.data();
   return t;
 }
@@ -115,7 +138,10 @@ transfer exchange(sucl_kind kind, side send, side recv, place at) {
     t.record.flags |= SUCL_FLAG_IN_PLACE;
     t.last_loaded = at.size;
   } else {
-    t.from = blocks_of(send, kind == SUCL_KIND_ALLTOALL ? at.size : 1);
+    const bool all = kind == SUCL_KIND_ALLTOALL;
+    t.from = blocks_of(send, all ? at.size : 1);
+    t.known = t.from.fits() && t.from.block_bytes() == t.to.block_bytes() &&
+              !t.from.is_aliased(0, t.to, all ? 0 : at.rank);
   }
   return t;
 }
@@ -134,6 +160,10 @@ transfer rooted(sucl_kind kind, side send, side recv, int root, place at) {
   if (!in_place) block = blocks_of(own, 1);
   const packed& certain = at_root ? blocks : block;
   if (!certain.fits()) return t;
+  if (at_root && !in_place &&
+      (!block.fits() || block.block_bytes() != blocks.block_bytes() ||
+       block.is_aliased(0, blocks, at.rank)))
+    return t;
   move(t, certain.block_bytes(), root);
   if (!in_place) return t;
   t.record.flags |= SUCL_FLAG_IN_PLACE;
@@ -146,6 +176,7 @@ transfer rooted(sucl_kind kind, side send, side recv, int root, place at) {
 transfer allgatherv(side send, void* recv, const int* counts, const int* places, MPI_Datatype type,
                     place at) {
   transfer t = of(SUCL_KIND_ALLGATHERV);
+  if (!counts || !places) return t;
   t.to = packed(recv, counts, places, type, at.size);
   if (!t.to.fits()) return t;
   for (int r = 0; r < at.size; ++r) {
@@ -161,6 +192,8 @@ transfer allgatherv(side send, void* recv, const int* counts, const int* places,
     t.last_loaded = at.rank + 1;
   } else {
     t.from = blocks_of(send, 1);
+    t.known = t.from.fits() && t.from.block_bytes() == t.to.block_bytes(at.rank) &&
+              !t.from.is_aliased(0, t.to, at.rank);
   }
   return t;
 }

@@ -32,6 +32,8 @@ class trial {
   bool over() const { return m_started >= calls(); }
   /// The way of the next call, which starts now.
   way start();
+  /// The call that has started last was none: the library has refused its arguments.
+  void take_back() { --m_started; }
   /// What start() would say.
   way next() const;
   /// The number of the next call.

@@ -15,8 +15,8 @@ struct row {
 };
 
 template <class T>
-constexpr type_facts plain(sucl_type as = SUCL_TYPE_BYTES) {
-  return {as, sizeof(T), sizeof(T), true, true};
+constexpr type_facts plain(sucl_type as = SUCL_TYPE_BYTES, op_group group = op_group::none) {
+  return {as, sizeof(T), sizeof(T), true, true, group};
 }
 
 template <class T>
@@ -31,8 +31,8 @@ constexpr sucl_type integer() {
 }
 
 template <class T>
-row integer_row(MPI_Datatype native) {
-  return {native, plain<T>(integer<T>())};
+row integer_row(MPI_Datatype native, op_group group = op_group::integer) {
+  return {native, plain<T>(integer<T>(), group)};
 }
 
 // Fortran's types, whose sizes are the library's: 0 where it was built without Fortran.
@@ -44,22 +44,25 @@ void add_fortran(std::vector<row>& rows) {
       if (f.size == static_cast<std::uint64_t>(size)) rows.push_back({native, f});
   };
   for (MPI_Datatype native : {MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8})
-    add(native, {plain<std::int8_t>(SUCL_TYPE_INT8), plain<std::int16_t>(SUCL_TYPE_INT16),
-                 plain<std::int32_t>(SUCL_TYPE_INT32), plain<std::int64_t>(SUCL_TYPE_INT64)});
+    add(native, {plain<std::int8_t>(SUCL_TYPE_INT8, op_group::address),
+                 plain<std::int16_t>(SUCL_TYPE_INT16, op_group::address),
+                 plain<std::int32_t>(SUCL_TYPE_INT32, op_group::address),
+                 plain<std::int64_t>(SUCL_TYPE_INT64, op_group::address)});
   for (MPI_Datatype native : {MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8})
-    add(native, {plain<float>(SUCL_TYPE_FP32), plain<double>(SUCL_TYPE_FP64)});
+    add(native, {plain<float>(SUCL_TYPE_FP32, op_group::floating),
+                 plain<double>(SUCL_TYPE_FP64, op_group::floating)});
   for (MPI_Datatype native : {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16})
-    add(native,
-        {plain<float[2]>(SUCL_TYPE_COMPLEX_FP32), plain<double[2]>(SUCL_TYPE_COMPLEX_FP64)});
-  add(MPI_2INTEGER, {plain<std::int32_t[2]>(SUCL_TYPE_INT32_LOC)});
+    add(native, {plain<float[2]>(SUCL_TYPE_COMPLEX_FP32, op_group::complex),
+                 plain<double[2]>(SUCL_TYPE_COMPLEX_FP64, op_group::complex)});
+  add(MPI_2INTEGER, {plain<std::int32_t[2]>(SUCL_TYPE_INT32_LOC, op_group::pair)});
   for (MPI_Datatype native : {MPI_CHARACTER, MPI_LOGICAL})
     add(native, {plain<char>(), plain<std::int32_t>(), plain<std::int64_t>()});
 }
 
 std::vector<row> make_rows() {
   std::vector<row> rows{
-      {MPI_FLOAT, plain<float>(SUCL_TYPE_FP32)},
-      {MPI_DOUBLE, plain<double>(SUCL_TYPE_FP64)},
+      {MPI_FLOAT, plain<float>(SUCL_TYPE_FP32, op_group::floating)},
+      {MPI_DOUBLE, plain<double>(SUCL_TYPE_FP64, op_group::floating)},
       integer_row<int>(MPI_INT),
       integer_row<long>(MPI_LONG),
       integer_row<unsigned>(MPI_UNSIGNED),
@@ -78,13 +81,13 @@ std::vector<row> make_rows() {
       integer_row<std::uint32_t>(MPI_UINT32_T),
       integer_row<std::int64_t>(MPI_INT64_T),
       integer_row<std::uint64_t>(MPI_UINT64_T),
-      integer_row<MPI_Aint>(MPI_AINT),
-      integer_row<MPI_Offset>(MPI_OFFSET),
-      integer_row<MPI_Count>(MPI_COUNT),
-      {MPI_C_FLOAT_COMPLEX, plain<float[2]>(SUCL_TYPE_COMPLEX_FP32)},
-      {MPI_C_DOUBLE_COMPLEX, plain<double[2]>(SUCL_TYPE_COMPLEX_FP64)},
-      {MPI_2INT, plain<int[2]>(SUCL_TYPE_INT32_LOC)},
-      {MPI_FLOAT_INT, plain<int[2]>(SUCL_TYPE_FP32_LOC)},
+      integer_row<MPI_Aint>(MPI_AINT, op_group::address),
+      integer_row<MPI_Offset>(MPI_OFFSET, op_group::address),
+      integer_row<MPI_Count>(MPI_COUNT, op_group::address),
+      {MPI_C_FLOAT_COMPLEX, plain<float[2]>(SUCL_TYPE_COMPLEX_FP32, op_group::complex)},
+      {MPI_C_DOUBLE_COMPLEX, plain<double[2]>(SUCL_TYPE_COMPLEX_FP64, op_group::complex)},
+      {MPI_2INT, plain<int[2]>(SUCL_TYPE_INT32_LOC, op_group::pair)},
+      {MPI_FLOAT_INT, plain<int[2]>(SUCL_TYPE_FP32_LOC, op_group::pair)},
       // Moved, not reduced: characters have no ops, bytes and booleans have fewer than integers.
       {MPI_CHAR, plain<char>()},
       {MPI_BYTE, plain<char>()},
@@ -94,9 +97,9 @@ std::vector<row> make_rows() {
       {MPI_LONG_DOUBLE, plain<long double>()},
   };
   // Data and gaps: reduced as they are, packed when they are moved.
-  rows.push_back({MPI_SHORT_INT, {SUCL_TYPE_INT16_LOC, 6, 8, false, true}});
-  rows.push_back({MPI_LONG_INT, {SUCL_TYPE_INT64_LOC, 12, 16, false, true}});
-  rows.push_back({MPI_DOUBLE_INT, {SUCL_TYPE_FP64_LOC, 12, 16, false, true}});
+  rows.push_back({MPI_SHORT_INT, {SUCL_TYPE_INT16_LOC, 6, 8, false, true, op_group::pair}});
+  rows.push_back({MPI_LONG_INT, {SUCL_TYPE_INT64_LOC, 12, 16, false, true, op_group::pair}});
+  rows.push_back({MPI_DOUBLE_INT, {SUCL_TYPE_FP64_LOC, 12, 16, false, true, op_group::pair}});
   add_fortran(rows);
   // Where two names have one handle the first stands.
   std::stable_sort(rows.begin(), rows.end(),
@@ -105,6 +108,27 @@ std::vector<row> make_rows() {
                          [](const row& a, const row& b) { return a.native == b.native; }),
              rows.end());
   return rows;
+}
+
+// For questions that may be wrong: their errors are nobody's but the one who asks.
+MPI_Comm quiet_comm() {
+  static const MPI_Comm comm = [] {
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Group self = MPI_GROUP_NULL;
+    PMPI_Comm_group(MPI_COMM_SELF, &self);
+    PMPI_Comm_create(MPI_COMM_SELF, self, &made);
+    PMPI_Group_free(&self);
+    PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+    return made;
+  }();
+  return comm;
+}
+
+// MPI has no function that tells whether a type is committed, but a send to nobody checks it.
+bool is_usable(MPI_Datatype type) {
+  static const char nothing = 0;
+  return type != MPI_DATATYPE_NULL &&
+         PMPI_Send(&nothing, 1, type, MPI_PROC_NULL, 0, quiet_comm()) == MPI_SUCCESS;
 }
 
 // A contiguous run or a copy of a type is as dense as that type.
@@ -143,26 +167,46 @@ type_facts facts_of(MPI_Datatype type) {
       std::lower_bound(rows.begin(), rows.end(), type,
                        [](const row& r, MPI_Datatype wanted) { return r.native < wanted; });
   if (found != rows.end() && found->native == type) return found->facts;
-  return derived(type);
+  if (is_usable(type)) return derived(type);
+  type_facts nothing;
+  nothing.usable = false;
+  return nothing;
 }
 
-sucl_op op_of(MPI_Op op) {
-  static const std::array<std::pair<MPI_Op, sucl_op>, 12> rows{{
-      {MPI_SUM, SUCL_OP_SUM},
-      {MPI_PROD, SUCL_OP_PROD},
-      {MPI_MIN, SUCL_OP_MIN},
-      {MPI_MAX, SUCL_OP_MAX},
-      {MPI_LAND, SUCL_OP_LOGICAL_AND},
-      {MPI_LOR, SUCL_OP_LOGICAL_OR},
-      {MPI_LXOR, SUCL_OP_LOGICAL_XOR},
-      {MPI_BAND, SUCL_OP_BIT_AND},
-      {MPI_BOR, SUCL_OP_BIT_OR},
-      {MPI_BXOR, SUCL_OP_BIT_XOR},
-      {MPI_MINLOC, SUCL_OP_MINLOC},
-      {MPI_MAXLOC, SUCL_OP_MAXLOC},
+sucl_op op_of(MPI_Op op, op_group group) {
+  struct op_row {
+    MPI_Op native;
+    sucl_op ours;
+    bool address, floating, complex;  // besides integers
+  };
+  static const std::array<op_row, 12> rows{{
+      {MPI_SUM, SUCL_OP_SUM, true, true, true},
+      {MPI_PROD, SUCL_OP_PROD, true, true, true},
+      {MPI_MIN, SUCL_OP_MIN, true, true, false},
+      {MPI_MAX, SUCL_OP_MAX, true, true, false},
+      {MPI_LAND, SUCL_OP_LOGICAL_AND, false, false, false},
+      {MPI_LOR, SUCL_OP_LOGICAL_OR, false, false, false},
+      {MPI_LXOR, SUCL_OP_LOGICAL_XOR, false, false, false},
+      {MPI_BAND, SUCL_OP_BIT_AND, true, false, false},
+      {MPI_BOR, SUCL_OP_BIT_OR, true, false, false},
+      {MPI_BXOR, SUCL_OP_BIT_XOR, true, false, false},
+      {MPI_MINLOC, SUCL_OP_MINLOC, false, false, false},
+      {MPI_MAXLOC, SUCL_OP_MAXLOC, false, false, false},
   }};
-  for (const auto& [native, ours] : rows)
-    if (native == op) return ours;
+  const bool on_pairs = op == MPI_MINLOC || op == MPI_MAXLOC;
+  for (const op_row& r : rows) {
+    if (r.native != op) continue;
+    bool defined = false;
+    switch (group) {
+      case op_group::integer: defined = !on_pairs; break;
+      case op_group::address: defined = r.address; break;
+      case op_group::floating: defined = r.floating; break;
+      case op_group::complex: defined = r.complex; break;
+      case op_group::pair: defined = on_pairs; break;
+      case op_group::none: break;
+    }
+    return defined ? r.ours : SUCL_OP_NONE;
+  }
   return SUCL_OP_NONE;
 }
 

@@ -2,7 +2,8 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 # Runs COMMAND. Every one of RANKS ranks has to say that it is right, unless OWN is -1: then it is a
-# program of others. SuCL must have carried collectives of KINDS.
+# program of others. SuCL must have carried collectives of KINDS, and SUCL_TEST_EXPECT of the
+# environment must be found in what is printed.
 execute_process(COMMAND ${COMMAND} OUTPUT_VARIABLE text ERROR_VARIABLE errors RESULT_VARIABLE status)
 set(text "${text}${errors}")
 if(text MATCHES "skipped: [^\n]*")
@@ -18,6 +19,9 @@ foreach(rank RANGE ${last})
     message(FATAL_ERROR "Rank ${rank} did not say that all is well:\n${text}")
   endif()
 endforeach()
+if(NOT text MATCHES "$ENV{SUCL_TEST_EXPECT}")
+  message(FATAL_ERROR "There is no '$ENV{SUCL_TEST_EXPECT}':\n${text}")
+endif()
 string(REPLACE "," ";" KINDS "${KINDS}")
 foreach(kind IN LISTS KINDS)
   if(NOT text MATCHES "\n *${kind} +[1-9]")

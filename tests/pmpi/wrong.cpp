@@ -1,0 +1,312 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Calls with wrong arguments, in all forms: each has to end as the library itself ends it, with the
+// same class of error, the communicator's handler called as often, and the communicator of use
+// afterwards. What some libraries do not survive themselves is left out there. To be run
+// interposed.
+#include <mpi.h>
+
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+// Open MPI looks at fewer arguments, and reads memory through null.
+#if defined(OPEN_MPI)
+constexpr bool checks_buffers = false;
+#else
+constexpr bool checks_buffers = true;
+#endif
+
+int g_rank = 0, g_size = 1, g_failures = 0, g_handled = 0;
+bool g_usual = true;  // by MPI's usual names, else by those of the library
+int g_in[256], g_out[256];
+MPI_Datatype g_uncommitted = MPI_DATATYPE_NULL;
+const MPI_Datatype no_type = MPI_DATATYPE_NULL;
+
+enum class form { blocking, started, persistent };
+const char* const form_names[] = {"", "I", "_init of "};
+
+// A call by whichever name; a request that it makes is completed.
+#define SUCL_CALL(name, ...) (g_usual ? MPI_##name(__VA_ARGS__) : PMPI_##name(__VA_ARGS__))
+
+int finish(int code, MPI_Request* r, bool persistent) {
+  if (code != MPI_SUCCESS) return code;
+  if (persistent) code = SUCL_CALL(Start, r);
+  if (code == MPI_SUCCESS) code = SUCL_CALL(Wait, r, MPI_STATUS_IGNORE);
+  if (persistent) SUCL_CALL(Request_free, r);
+  return code;
+}
+
+struct row {
+  std::string what;
+  std::function<int(form, MPI_Comm)> call;
+};
+
+#define SUCL_ROW(what, name, small, ...)                                                        \
+  {#name ": " what, [](form f, MPI_Comm c) {                                                    \
+     MPI_Request r = MPI_REQUEST_NULL;                                                          \
+     if (f == form::blocking) return SUCL_CALL(name, __VA_ARGS__, c);                           \
+     if (f == form::started) return finish(SUCL_CALL(I##small, __VA_ARGS__, c, &r), &r, false); \
+     return finish(SUCL_CALL(name##_init, __VA_ARGS__, c, MPI_INFO_NULL, &r), &r, true);        \
+   }}
+
+int* right_counts() {
+  static std::vector<int> all(64, 2);
+  return all.data();
+}
+int* negative_counts() {
+  static std::vector<int> all(64, -1);
+  return all.data();
+}
+int* steps() {
+  static std::vector<int> all = [] {
+    std::vector<int> made;
+    for (int i = 0; i < 64; ++i) made.push_back(2 * i);
+    return made;
+  }();
+  return all.data();
+}
+
+std::vector<row> reductions() {
+  std::vector<row> rows{
+      SUCL_ROW("count", Allreduce, allreduce, g_in, g_out, -1, MPI_INT, MPI_SUM),
+      SUCL_ROW("type", Allreduce, allreduce, g_in, g_out, 2, no_type, MPI_SUM),
+      SUCL_ROW("op", Allreduce, allreduce, g_in, g_out, 2, MPI_INT, MPI_OP_NULL),
+      SUCL_ROW("into in place", Allreduce, allreduce, g_in, MPI_IN_PLACE, 2, MPI_INT, MPI_SUM),
+      SUCL_ROW("uncommitted", Allreduce, allreduce, g_in, g_out, 2, g_uncommitted, MPI_SUM),
+      SUCL_ROW("sum of bytes", Allreduce, allreduce, g_in, g_out, 8, MPI_BYTE, MPI_SUM),
+      SUCL_ROW("bits of doubles", Allreduce, allreduce, g_in, g_out, 2, MPI_DOUBLE, MPI_BAND),
+      SUCL_ROW("logic of doubles", Allreduce, allreduce, g_in, g_out, 2, MPI_DOUBLE, MPI_LAND),
+      SUCL_ROW("place of ints", Allreduce, allreduce, g_in, g_out, 2, MPI_INT, MPI_MINLOC),
+      SUCL_ROW("most of complex", Allreduce, allreduce, g_in, g_out, 2, MPI_C_DOUBLE_COMPLEX,
+               MPI_MAX),
+      SUCL_ROW("sum of pairs", Allreduce, allreduce, g_in, g_out, 2, MPI_2INT, MPI_SUM),
+      SUCL_ROW("count", Reduce, reduce, g_in, g_out, -1, MPI_INT, MPI_SUM, 0),
+      SUCL_ROW("negative root", Reduce, reduce, g_in, g_out, 2, MPI_INT, MPI_SUM, -5),
+      SUCL_ROW("large root", Reduce, reduce, g_in, g_out, 2, MPI_INT, MPI_SUM, g_size),
+      SUCL_ROW("type", Reduce, reduce, g_in, g_out, 2, no_type, MPI_SUM, 0),
+      SUCL_ROW("op", Reduce, reduce, g_in, g_out, 2, MPI_INT, MPI_OP_NULL, 0),
+      SUCL_ROW("count", Reduce_scatter_block, reduce_scatter_block, g_in, g_out, -1, MPI_INT,
+               MPI_SUM),
+      SUCL_ROW("type", Reduce_scatter_block, reduce_scatter_block, g_in, g_out, 2, no_type,
+               MPI_SUM),
+      SUCL_ROW("op", Reduce_scatter_block, reduce_scatter_block, g_in, g_out, 2, MPI_INT,
+               MPI_OP_NULL),
+      SUCL_ROW("counts", Reduce_scatter, reduce_scatter, g_in, g_out, negative_counts(), MPI_INT,
+               MPI_SUM),
+      SUCL_ROW("type", Reduce_scatter, reduce_scatter, g_in, g_out, right_counts(), no_type,
+               MPI_SUM),
+      SUCL_ROW("op", Reduce_scatter, reduce_scatter, g_in, g_out, right_counts(), MPI_INT,
+               MPI_OP_NULL),
+      SUCL_ROW("count", Scan, scan, g_in, g_out, -1, MPI_INT, MPI_SUM),
+      SUCL_ROW("type", Scan, scan, g_in, g_out, 2, no_type, MPI_SUM),
+      SUCL_ROW("op", Scan, scan, g_in, g_out, 2, MPI_INT, MPI_OP_NULL),
+      SUCL_ROW("count", Exscan, exscan, g_in, g_out, -1, MPI_INT, MPI_SUM),
+      SUCL_ROW("type", Exscan, exscan, g_in, g_out, 2, no_type, MPI_SUM),
+      SUCL_ROW("op", Exscan, exscan, g_in, g_out, 2, MPI_INT, MPI_OP_NULL)};
+  if (!checks_buffers) return rows;
+  const std::vector<row> more{
+      SUCL_ROW("alias", Allreduce, allreduce, g_in, g_in, 2, MPI_INT, MPI_SUM),
+      SUCL_ROW("from null", Allreduce, allreduce, nullptr, g_out, 2, MPI_INT, MPI_SUM),
+      SUCL_ROW("into null", Allreduce, allreduce, g_in, nullptr, 2, MPI_INT, MPI_SUM),
+      SUCL_ROW("from null", Reduce, reduce, nullptr, g_out, 2, MPI_INT, MPI_SUM, 0),
+      SUCL_ROW("alias", Reduce_scatter_block, reduce_scatter_block, g_in, g_in, 2, MPI_INT,
+               MPI_SUM),
+      SUCL_ROW("alias", Reduce_scatter, reduce_scatter, g_in, g_in, right_counts(), MPI_INT,
+               MPI_SUM),
+      SUCL_ROW("alias", Scan, scan, g_in, g_in, 2, MPI_INT, MPI_SUM),
+      SUCL_ROW("alias", Exscan, exscan, g_in, g_in, 2, MPI_INT, MPI_SUM)};
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+std::vector<row> moves() {
+  std::vector<row> rows{
+      SUCL_ROW("count", Bcast, bcast, g_out, -1, MPI_INT, 0),
+      SUCL_ROW("type", Bcast, bcast, g_out, 2, no_type, 0),
+      SUCL_ROW("uncommitted", Bcast, bcast, g_out, 2, g_uncommitted, 0),
+      SUCL_ROW("negative root", Bcast, bcast, g_out, 2, MPI_INT, -5),
+      SUCL_ROW("large root", Bcast, bcast, g_out, 2, MPI_INT, g_size),
+      SUCL_ROW("count", Allgather, allgather, g_in, -1, MPI_INT, g_out, 2, MPI_INT),
+      SUCL_ROW("other count", Allgather, allgather, g_in, 2, MPI_INT, g_out, -1, MPI_INT),
+      SUCL_ROW("type", Allgather, allgather, g_in, 2, no_type, g_out, 2, MPI_INT),
+      SUCL_ROW("other type", Allgather, allgather, g_in, 2, MPI_INT, g_out, 2, no_type),
+      SUCL_ROW("uncommitted", Allgather, allgather, g_in, 2, g_uncommitted, g_out, 2, MPI_INT),
+      SUCL_ROW("into in place", Allgather, allgather, g_in, 2, MPI_INT, MPI_IN_PLACE, 2, MPI_INT),
+      SUCL_ROW("count", Alltoall, alltoall, g_in, -1, MPI_INT, g_out, 2, MPI_INT),
+      SUCL_ROW("other count", Alltoall, alltoall, g_in, 2, MPI_INT, g_out, -1, MPI_INT),
+      SUCL_ROW("type", Alltoall, alltoall, g_in, 2, no_type, g_out, 2, MPI_INT),
+      SUCL_ROW("other type", Alltoall, alltoall, g_in, 2, MPI_INT, g_out, 2, no_type),
+      SUCL_ROW("into in place", Alltoall, alltoall, g_in, 2, MPI_INT, MPI_IN_PLACE, 2, MPI_INT),
+      SUCL_ROW("counts", Allgatherv, allgatherv, g_in, 2, MPI_INT, g_out, negative_counts(),
+               steps(), MPI_INT),
+      SUCL_ROW("count", Allgatherv, allgatherv, g_in, -1, MPI_INT, g_out, right_counts(), steps(),
+               MPI_INT),
+      SUCL_ROW("type", Allgatherv, allgatherv, g_in, 2, MPI_INT, g_out, right_counts(), steps(),
+               no_type),
+      SUCL_ROW("other type", Allgatherv, allgatherv, g_in, 2, no_type, g_out, right_counts(),
+               steps(), MPI_INT),
+      SUCL_ROW("negative root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, -5),
+      SUCL_ROW("large root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, g_size),
+      SUCL_ROW("count", Gather, gather, g_in, -1, MPI_INT, g_out, 2, MPI_INT, 0),
+      SUCL_ROW("type", Gather, gather, g_in, 2, no_type, g_out, 2, MPI_INT, 0),
+      SUCL_ROW("negative root", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, MPI_INT, -5),
+      SUCL_ROW("large root", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, MPI_INT, g_size),
+      SUCL_ROW("count", Scatter, scatter, g_in, 2, MPI_INT, g_out, -1, MPI_INT, 0),
+      SUCL_ROW("type", Scatter, scatter, g_in, 2, MPI_INT, g_out, 2, no_type, 0)};
+  if (!checks_buffers) return rows;
+  const std::vector<row> more{
+      SUCL_ROW("null", Bcast, bcast, nullptr, 2, MPI_INT, 0),
+      SUCL_ROW("from null", Allgather, allgather, nullptr, 2, MPI_INT, g_out, 2, MPI_INT),
+      SUCL_ROW("into null", Allgather, allgather, g_in, 2, MPI_INT, nullptr, 2, MPI_INT),
+      SUCL_ROW("alias", Allgather, allgather, g_out + 2 * g_rank, 2, MPI_INT, g_out, 2, MPI_INT),
+      SUCL_ROW("alias", Allgatherv, allgatherv, g_out + 2 * g_rank, 2, MPI_INT, g_out,
+               right_counts(), steps(), MPI_INT),
+      SUCL_ROW("alias", Alltoall, alltoall, g_in, 2, MPI_INT, g_in, 2, MPI_INT),
+      SUCL_ROW("from null", Alltoall, alltoall, nullptr, 2, MPI_INT, g_out, 2, MPI_INT),
+      SUCL_ROW("into null", Alltoall, alltoall, g_in, 2, MPI_INT, nullptr, 2, MPI_INT)};
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+// Whether the library itself crashes, or spoils its memory.
+bool is_too_wrong([[maybe_unused]] const row& r) {
+#if defined(OPEN_MPI)
+  return r.what == "Allgatherv: counts";
+#elif defined(MPICH_VERSION)
+  const bool reduces =
+      r.what.find("educe") != std::string::npos || r.what.find("can:") != std::string::npos;
+  return reduces && (r.what.ends_with(": count") || r.what.ends_with(": type"));
+#else
+  return false;
+#endif
+}
+
+void handle(MPI_Comm*, int*, ...) { ++g_handled; }
+
+struct result {
+  int error_class, handled;
+};
+result run(const row& what, form f, MPI_Comm comm, bool usual) {
+  g_usual = usual;
+  g_handled = 0;
+  const int code = what.call(f, comm);
+  result r{MPI_SUCCESS, g_handled};
+  if (code != MPI_SUCCESS) PMPI_Error_class(code, &r.error_class);
+  return r;
+}
+
+void expect(bool right, const std::string& what) {
+  if (right) return;
+  ++g_failures;
+  std::fprintf(stderr, "rank %d: %s\n", g_rank, what.c_str());
+}
+
+void still_works(MPI_Comm comm, const std::string& after) {
+  int sum = -1;
+  MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
+  expect(sum == g_size * (g_size - 1) / 2, "a sum is wrong after " + after);
+}
+
+void compare(const row& what, MPI_Comm comm) {
+  for (const form f : {form::blocking, form::started, form::persistent}) {
+    const std::string name = form_names[int(f)] + what.what;
+    const result found = run(what, f, comm, true), wanted = run(what, f, comm, false);
+    expect(found.error_class == wanted.error_class,
+           name + " is of class " + std::to_string(found.error_class) + ", not " +
+               std::to_string(wanted.error_class));
+    expect(found.handled == wanted.handled, name + " calls the handler " +
+                                                std::to_string(found.handled) + " times, not " +
+                                                std::to_string(wanted.handled));
+    still_works(comm, name);
+  }
+}
+
+// Only one rank is wrong, in a call that the others need not wait in or do not make; it makes the
+// right one afterwards. From the first call on, so that ranks set up SuCL meanwhile.
+void wrong_on_one() {
+  for (int calls = 0; calls < 8; ++calls) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (int i = 0; i < calls; ++i) MPI_Barrier(comm);
+    if (g_rank == 0) {
+      expect(MPI_Allreduce(g_in, g_out, 2, MPI_INT, MPI_OP_NULL, comm) != MPI_SUCCESS, "an op");
+      expect(MPI_Bcast(g_in, 2, no_type, 0, comm) != MPI_SUCCESS, "a type");
+      expect(MPI_Gather(g_in, 2, MPI_INT, g_out, 2, no_type, 0, comm) != MPI_SUCCESS, "a type");
+      expect(MPI_Reduce(g_in, MPI_IN_PLACE, 2, MPI_INT, MPI_SUM, 0, comm) != MPI_SUCCESS,
+             "in place");
+      if (checks_buffers) {
+        expect(MPI_Gather(g_in, 2, MPI_INT, g_in, 2, MPI_INT, 0, comm) != MPI_SUCCESS, "an alias");
+        expect(MPI_Scatter(g_in, 2, MPI_INT, g_in, 2, MPI_INT, 0, comm) != MPI_SUCCESS, "an alias");
+        expect(MPI_Reduce(g_in, g_in, 2, MPI_INT, MPI_SUM, 0, comm) != MPI_SUCCESS, "an alias");
+      }
+    }
+    for (int i = 0; i < 12; ++i) {
+      int word = g_rank == 0 ? i : -1;
+      MPI_Bcast(&word, 1, MPI_INT, 0, comm);
+      expect(word == i, "a broadcast after errors of one rank is wrong");
+      still_works(comm, "errors of one rank");
+    }
+    MPI_Comm_free(&comm);
+  }
+}
+
+// No communicator at all.
+void without_communicator() {
+  MPI_Request r = MPI_REQUEST_NULL;
+  std::vector<std::vector<int>> classes;
+  for (const bool usual : {true, false}) {
+    g_usual = usual;
+    const int codes[] = {
+        SUCL_CALL(Barrier, MPI_COMM_NULL),
+        SUCL_CALL(Allreduce, g_in, g_out, 2, MPI_INT, MPI_SUM, MPI_COMM_NULL),
+        SUCL_CALL(Bcast, g_in, 2, MPI_INT, 0, MPI_COMM_NULL),
+        SUCL_CALL(Reduce_scatter, g_in, g_out, right_counts(), MPI_INT, MPI_SUM, MPI_COMM_NULL),
+        SUCL_CALL(Ibarrier, MPI_COMM_NULL, &r)};
+    classes.emplace_back();
+    for (const int code : codes) {
+      classes.back().push_back(MPI_SUCCESS);
+      if (code != MPI_SUCCESS) PMPI_Error_class(code, &classes.back().back());
+    }
+  }
+  expect(classes[0] == classes[1], "calls without a communicator end in another class");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  MPI_Errhandler before = MPI_ERRHANDLER_NULL;
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &before);
+  expect(before == MPI_ERRORS_ARE_FATAL, "the handler at the beginning is not MPI's");
+  MPI_Errhandler_free(&before);
+  MPI_Comm_create_errhandler(handle, &handler);
+  MPI_Type_contiguous(2, MPI_INT, &g_uncommitted);
+  for (int i = 0; i < 8; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  int rows = 0;
+  // A handler of the program is asked as often; with one MPICH returns success.
+  for (const MPI_Errhandler h : {handler, MPI_Errhandler(MPI_ERRORS_RETURN)}) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, h);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, h);
+    for (const auto& table : {reductions(), moves()})
+      for (const row& r : table)
+        if (!is_too_wrong(r)) compare(r, MPI_COMM_WORLD), ++rows;
+    without_communicator();
+  }
+  wrong_on_one();
+  if (g_rank == 0) std::printf("%d rows, in three forms\n", rows);
+  std::printf("rank %d: %d failures\n", g_rank, g_failures);
+  std::fflush(stdout);
+  MPI_Type_free(&g_uncommitted);
+  MPI_Errhandler_free(&handler);
+  MPI_Finalize();
+  return g_failures == 0 ? 0 : 1;
+}
