@@ -268,4 +268,44 @@ step draw_step(std::uint64_t seed, std::uint64_t index, int rank, int ranks) {
   return s;
 }
 
+std::set<std::string, std::less<>> names(std::string_view text) {
+  std::set<std::string, std::less<>> list;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    list.emplace(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return list;
+}
+
+namespace {
+
+bool has_one(const step& s, const std::set<std::string, std::less<>>& list) {
+  if (list.count(name(s.form)) != 0) return true;
+  for (std::size_t i = 0; i < s.groups.size(); ++i) {
+    const auto& o = s.operations[i];
+    if (list.count(name(s.groups[i])) != 0 || list.count(sucl::name(o.shape.kind)) != 0 ||
+        list.count(sucl::name(o.element.t)) != 0)
+      return true;
+    if (o.op != sucl::op::none &&
+        (list.count(sucl::name(o.op)) != 0 || list.count(name(o.drawn)) != 0))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool filter::allows(std::uint64_t seed, std::uint64_t index, int ranks) const {
+  if (without.empty() && only.empty()) return true;
+  bool kept = only.empty();
+  // Every rank judges by what all of them draw.
+  for (int r = 0; r < ranks; ++r) {
+    const step s = draw_step(seed, index, r, ranks);
+    if (has_one(s, without)) return false;
+    kept = kept || has_one(s, only);
+  }
+  return kept;
+}
+
 }  // namespace sucl::torture

@@ -9,7 +9,9 @@
 #include "conformance/flow.hpp"
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sucl::torture {
@@ -106,6 +108,15 @@ struct step {
 };
 
 step draw_step(std::uint64_t seed, std::uint64_t index, int rank, int ranks);
+
+/// Which steps are run, by names of forms, communicators, kinds, types, ops and sorts of values.
+struct filter {
+  std::set<std::string, std::less<>> without;  ///< none that has one of these
+  std::set<std::string, std::less<>> only;     ///< if there are any: those that have one of these
+  /// The same on every rank.
+  bool allows(std::uint64_t seed, std::uint64_t index, int ranks) const;
+};
+std::set<std::string, std::less<>> names(std::string_view list);
 
 /// An operation for `ranks` ranks whose operands have about that many bytes at most.
 operation draw_operation(dice& d, int ranks, std::size_t bytes);

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 #include <string_view>
 
 namespace {
@@ -32,7 +31,7 @@ constexpr const char* usage =
 
 struct options {
   uint64_t seed = 1, steps = 10000, from = 0, seconds = 0, times = 1;
-  std::set<std::string, std::less<>> without, only;
+  filter wanted;
   bool list = false, replay = false, messages_in_order = false;
 };
 
@@ -46,16 +45,6 @@ uint64_t number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) wrong_usage();
   return value;
-}
-
-std::set<std::string, std::less<>> names(std::string_view text) {
-  std::set<std::string, std::less<>> list;
-  while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    list.emplace(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return list;
 }
 
 options parse(int argc, char** argv) {
@@ -83,9 +72,9 @@ options parse(int argc, char** argv) {
     else if (word == "--times")
       o.times = number(value);
     else if (word == "--without")
-      o.without = names(value);
+      o.wanted.without = names(value);
     else if (word == "--only")
-      o.only = names(value);
+      o.wanted.only = names(value);
     else if (word == "--replay" && value.find(':') != value.npos) {
       o.seed = number(value.substr(0, value.find(':')));
       o.from = number(value.substr(value.find(':') + 1));
@@ -96,33 +85,6 @@ options parse(int argc, char** argv) {
     }
   }
   return o;
-}
-
-// Whether the step has one of these names. Alike on all ranks: what only some ranks draw is drawn
-// for the others too.
-bool has_one(const step& s, const std::set<std::string, std::less<>>& list) {
-  if (list.count(name(s.form)) != 0) return true;
-  for (std::size_t i = 0; i < s.groups.size(); ++i) {
-    const auto& o = s.operations[i];
-    if (list.count(name(s.groups[i])) != 0 || list.count(sucl::name(o.shape.kind)) != 0 ||
-        list.count(sucl::name(o.element.t)) != 0)
-      return true;
-    if (o.op != sucl::op::none &&
-        (list.count(sucl::name(o.op)) != 0 || list.count(name(o.drawn)) != 0))
-      return true;
-  }
-  return false;
-}
-
-bool is_wanted(const options& o, uint64_t index, int ranks) {
-  bool without = false, only = o.only.empty();
-  // Every rank judges by the steps of all.
-  for (int r = 0; r < ranks; ++r) {
-    const step s = draw_step(o.seed, index, r, ranks);
-    without = without || has_one(s, o.without);
-    only = only || has_one(s, o.only);
-  }
-  return !without && only;
 }
 
 std::string text(const step& s) {
@@ -143,9 +105,8 @@ enum counter { c_operations, c_wrong, c_differing, c_stop };
 void run_steps(const options& o, stage& all, int rank, int ranks) {
   using clock = std::chrono::steady_clock;
   const auto end = clock::now() + std::chrono::seconds(o.seconds);
-  const bool filtered = !o.without.empty() || !o.only.empty();
   for (uint64_t i = o.from; i < o.from + o.steps; ++i) {
-    if (filtered && !is_wanted(o, i, ranks)) continue;
+    if (!o.wanted.allows(o.seed, i, ranks)) continue;
     const step s = draw_step(o.seed, i, rank, ranks);
     if (o.replay) print(o, i, s, rank);
     for (uint64_t t = 0; t < o.times; ++t) all.run(i, s);
@@ -162,7 +123,7 @@ int run(const options& o, sucl::runtime& rt) {
   const int rank = rt.rank(), ranks = rt.size();
   if (o.list) {
     for (uint64_t i = o.from; i < o.from + o.steps; ++i)
-      if (is_wanted(o, i, ranks)) print(o, i, draw_step(o.seed, i, rank, ranks), rank);
+      if (o.wanted.allows(o.seed, i, ranks)) print(o, i, draw_step(o.seed, i, rank, ranks), rank);
     return 0;
   }
   const auto began = std::chrono::steady_clock::now();

@@ -85,6 +85,10 @@ void stage::run(std::uint64_t index, const step& s) {
   if (board.is_nearly_full()) compare();
 }
 
+void stage::wait() {
+  for (const group_of g : {group_of::world, group_of::in_order}) m_pool.of(g).queue->wait();
+}
+
 std::uint64_t stage::compare() {
   const auto steps = board.compare();
   for (const std::uint64_t index : steps)

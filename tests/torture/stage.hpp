@@ -23,6 +23,8 @@ class stage {
   stage(runtime& rt, std::uint64_t seed, bool messages_in_order);
 
   void run(std::uint64_t index, const step& s);
+  /// Waits for the queues that operations are on.
+  void wait();
   /// Compares results between ranks; collective. Returns how many steps differed.
   std::uint64_t compare();
 
