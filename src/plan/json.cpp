@@ -195,7 +195,23 @@ class reader {
     i.src_offset = to_number(j[5], path);
     i.bytes = to_number(j[6], path);
     i.level = static_cast<std::uint8_t>(to_number(j[7], path, {0, most_levels - 1}));
+    if (!has_its_fields(i))
+      fail(path, std::string("'") + name(i.op) +
+                     "' with the fields that it needs, and -1, none and 0 in the others");
     return i;
+  }
+
+  // The text form has no place for other fields.
+  static bool has_its_fields(const instruction& i) {
+    const bool flag = i.op == opcode::signal || i.op == opcode::wait;
+    const bool moves = !flag && i.op != opcode::fence;
+    const bool writes = moves && i.op != opcode::send;
+    const bool reads = moves && i.op != opcode::receive;
+    const bool peer = i.op == opcode::fence ? i.peer < 0 : i.op <= opcode::reduce || i.peer >= 0;
+    return peer && writes == (i.dst != space::none) && reads == (i.src != space::none) &&
+           (writes || flag || i.dst_offset == 0) && (reads || i.src_offset == 0) &&
+           (!flag || (i.bytes == 0 && i.dst_offset <= 0xffffffff)) &&
+           (i.op != opcode::fence || i.bytes <= 0xffffffff);
   }
 
   const json& m_root;
