@@ -18,7 +18,7 @@ SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test check format docs install asan fuzz tsan adaptivecpp clean
+.PHONY: help setup configure build program link bench test check format docs install asan torture fuzz tsan adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -33,6 +33,8 @@ help:  ## list the targets
 	@echo '  PRESET=default                   one of: default ci debug asan tsan fuzz adaptivecpp'
 	@echo '  PREFIX=/usr/local                where "make install" installs to'
 	@echo '  JOBS=N                           parallel jobs'
+	@echo '  PART=random|kills|files|soak     one part of "make torture"; document writes its page'
+	@echo '  MINUTES=60 SEED=1 MPIS=a,b       how long "make torture" takes, with which MPIs'
 
 setup:  ## install what is needed (once)
 	@scripts/setup.sh
@@ -77,6 +79,11 @@ install: build  ## install to PREFIX
 
 asan:  ## test the core, also as ranks, under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=openmpi
+
+torture: build  ## random operations, lost ranks, damaged files, a soak: about an hour
+	@$(or $(SUCL_VENV),.venv)/bin/python3 -B tests/torture/torture.py --build $(BUILD) $(if $(PART),--part $(PART)) \
+	  $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(MPIS),--mpis $(MPIS)) \
+	  $(if $(filter document,$(PART)),--document docs/results/reliability.md)
 
 fuzz: setup  ## look for files that break their readers, with clang's libFuzzer
 	@tests/fuzz/run.sh $(SECONDS_EACH)
