@@ -149,18 +149,31 @@ sucl_status query(sucl_state* state, const sucl_query* query, sucl_capability* a
   return SUCL_SUCCESS;
 }
 
-int read_tag_limit() {
-  int* limit = nullptr;
-  int found = 0;
-  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
-  return found ? *limit : 32767;  // what the standard promises
+// Takes a part of the tags of the communicator that backends share. The first one has its
+// collectives too.
+sucl_status share(sucl_backend_comm& comm, native_comm& shared) {
+  if (shared.broken)
+    return fail(comm.core, SUCL_ERROR_SHUT_DOWN, "operations on this communicator were given up",
+                "Make another communicator.");
+  unsigned part = 0;
+  while (part < most_users && (shared.users >> part & 1u) != 0) ++part;
+  if (part == most_users)
+    return fail(comm.core, SUCL_ERROR_UNAVAILABLE,
+                std::to_string(most_users) + " backends mpi are on this communicator already",
+                "Make another communicator.");
+  if (part == 0) comm.collective = shared.comm;
+  comm.messages = shared.comm;
+  comm.shared = &shared;
+  comm.part = part;
+  shared.users |= 1u << part;
+  return SUCL_SUCCESS;
 }
 
-void free_communicators(sucl_backend_comm& comm) {
+void leave(sucl_backend_comm& comm) {
   comm.blocks.free_all();
   comm.ops.free_all();
-  if (comm.messages != MPI_COMM_NULL) MPI_Comm_free(&comm.messages);
-  if (comm.collective != MPI_COMM_NULL) MPI_Comm_free(&comm.collective);
+  if (comm.part > 0 && comm.collective != MPI_COMM_NULL) MPI_Comm_free(&comm.collective);
+  comm.shared->users &= ~(1u << comm.part);
 }
 
 sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** comm) {
@@ -179,24 +192,22 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
     made->limited = state->limited;
     made->rank = info->rank;
     made->size = info->size;
-    made->tag_limit = read_tag_limit();
-    MPI_Comm parent;
-    std::memcpy(&parent, info->native_comm, sizeof parent);
-    int code = duplicate(parent, &made->collective);
-    if (code == MPI_SUCCESS) code = duplicate(parent, &made->messages);
-    if (code != MPI_SUCCESS) {
-      free_communicators(*made);
-      return fail_native(state->core, code, "MPI_Comm_dup");
-    }
-    *comm = made.release();
-    return sucl_status{SUCL_SUCCESS};
+    made->tag_limit = largest_tag() / tag_parts - 1;
+    auto& shared = *static_cast<native_comm*>(const_cast<void*>(info->native_comm));
+    if (shared.comm == MPI_COMM_NULL) return no_communicator(state->core, shared.code);
+    const sucl_status status = share(*made, shared);
+    if (status == SUCL_SUCCESS) *comm = made.release();
+    return status;
   });
 }
 
 void comm_destroy(sucl_backend_comm* comm) {
   // What may still be in flight writes into the requests: then they and the communicators stay.
-  if (comm->broken) return;
-  if (alive()) free_communicators(*comm);
+  if (comm->broken) {
+    comm->shared->broken = true;
+    return;
+  }
+  if (alive()) leave(*comm);
   delete comm;
 }
 
@@ -230,6 +241,14 @@ sucl_status check_operation(const sucl_backend_comm& comm, const sucl_operation&
                     std::to_string(comm.limit) + " that one MPI call can say",
                 "Do the operation in pieces.");
   return SUCL_SUCCESS;
+}
+
+// Backends beside the first on a communicator carry messages, for plans between nodes. One that is
+// asked for collectives all the same gets a communicator of its own.
+sucl_status find_collective(sucl_backend_comm& comm, const sucl_operation& o) {
+  if (comm.collective != MPI_COMM_NULL || o.kind >= SUCL_KIND_SEND) return SUCL_SUCCESS;
+  const int code = duplicate(comm.messages, &comm.collective);
+  return code == MPI_SUCCESS ? SUCL_SUCCESS : no_communicator(comm.core, code);
 }
 
 // Elements that this rank gets from several ranks: what it alone contributes, or another rank,
@@ -299,6 +318,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_
     if (status == SUCL_SUCCESS) status = check_operation(*comm, *operation);
     if (status == SUCL_SUCCESS) status = find_reduction(*comm, *operation, &how);
     if (status == SUCL_SUCCESS) status = find_type(*comm, *operation, how, &type);
+    if (status == SUCL_SUCCESS) status = find_collective(*comm, *operation);
     if (status != SUCL_SUCCESS) return status;
 
     const kind_row& row = kinds[operation->kind];

@@ -3,8 +3,7 @@
 
 /// @file
 /// The control plane over MPI: processes, groups, out-of-band exchange, the watchdog's mail.
-#include "native.hpp"
-#include "types.hpp"
+#include "group.hpp"
 
 #include <unistd.h>
 
@@ -30,33 +29,6 @@
 #define SUCL_MPI_FLAVOUR "mpich"
 #endif
 #endif
-
-namespace {
-constexpr std::size_t letter_limit = 4096;
-
-struct letter {
-  MPI_Request handle = MPI_REQUEST_NULL;
-  std::size_t bytes = 0;
-  std::array<char, letter_limit> text;
-};
-
-using letters = std::list<std::unique_ptr<letter>>;
-}  // namespace
-
-struct sucl_oob_request {
-  MPI_Request handle = MPI_REQUEST_NULL;
-};
-
-struct sucl_group {
-  MPI_Comm comm = MPI_COMM_NULL;  ///< exchanges are its collectives, letters its only messages
-  int rank = 0;
-  int size = 0;
-  int in_flight = 0;  ///< started exchanges that are not tested to their end
-  std::mutex mail_lock;
-  letters sent;  ///< letters that MPI still reads
-  std::unique_ptr<letter> incoming;
-  int incoming_from = -1;
-};
 
 namespace sucl::mpi_module {
 namespace {
@@ -186,28 +158,11 @@ sucl_status at_finalize(void (*function)(void*), void* arg) {
   });
 }
 
-// Takes over `comm`, which is free of anybody else's use.
-sucl_group* make_group(MPI_Comm comm) {
-  auto made = std::make_unique<sucl_group>();
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  made->comm = comm;
-  MPI_Comm_rank(comm, &made->rank);
-  MPI_Comm_size(comm, &made->size);
-  return made.release();
-}
-
-sucl_status group_of(MPI_Comm from, sucl_group** group) {
-  MPI_Comm own = MPI_COMM_NULL;
-  const sucl_status status = check(duplicate(from, &own), "MPI_Comm_dup");
-  if (status == SUCL_SUCCESS) *group = make_group(own);
-  return status;
-}
-
 sucl_status group_world(sucl_group** group) {
   return guarded(g_core, [&] {
     *group = nullptr;
     const sucl_status status = check_alive();
-    return status == SUCL_SUCCESS ? group_of(MPI_COMM_WORLD, group) : status;
+    return status == SUCL_SUCCESS ? make_world(g_core, group) : status;
   });
 }
 
@@ -231,7 +186,7 @@ sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) 
     if (between_groups)
       return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT, "the communicator is an inter-communicator",
                   "Merge it: MPI_Intercomm_merge.");
-    return group_of(comm, group);
+    return adopt(g_core, comm, group);
   });
 }
 
@@ -252,69 +207,31 @@ void group_free(sucl_group* group) {
     return;
   }
   reap(*group);
-  // Letters nobody has read yet are MPI's from here on: their memory stays.
-  for (auto& l : group->sent) {
-    MPI_Request_free(&l->handle);
-    l.release();
-  }
-  if (group->incoming) {
-    MPI_Request_free(&group->incoming->handle);
-    group->incoming.release();
-  }
-  if (group->in_flight == 0) MPI_Comm_free(&group->comm);
-  delete group;
+  free_group(group);
 }
 
 int32_t group_rank(const sucl_group* group) { return group->rank; }
 int32_t group_size(const sucl_group* group) { return group->size; }
-const void* group_native(const sucl_group* group) { return &group->comm; }
-
-// Each contribution travels as one element, so that no count can overflow.
-sucl_status start_allgather(sucl_group& group, const void* mine, void* all, uint64_t bytes,
-                            MPI_Request* request) {
-  MPI_Datatype block = MPI_DATATYPE_NULL;
-  sucl_status status = check(make_block(bytes, &block), "MPI_Type_commit");
-  if (status != SUCL_SUCCESS) return status;
-  const int n = bytes == 0 ? 0 : 1;
-  status =
-      check(MPI_Iallgather(mine, n, block, all, n, block, group.comm, request), "MPI_Iallgather");
-  MPI_Type_free(&block);  // MPI keeps it while the exchange runs
-  return status;
+// Collective: the communicator is made when it is asked for first. Where it cannot be made, the
+// backend that was given the place of it says why.
+const void* group_native(const sucl_group* group) {
+  make_native(g_core, *const_cast<sucl_group*>(group));
+  return &group->own;
 }
 
 sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t bytes) {
   return guarded(g_core, [&] {
-    sucl_status status = check_alive();
+    const sucl_status status = check_alive();
     if (status != SUCL_SUCCESS || bytes == 0) return status;
-    MPI_Request request = MPI_REQUEST_NULL;
-    status = start_allgather(*group, mine, all, bytes, &request);
-    return status == SUCL_SUCCESS ? check(await(&request), "MPI_Iallgather") : status;
+    return check(exchange_now(*group, mine, all, bytes), "an exchange of the control plane");
   });
-}
-
-// Whether a split leaves the group as it is; the same on every rank. Collective.
-sucl_status splits_nothing(sucl_group& group, int32_t colour, int32_t key, bool* nothing) {
-  const std::array<int32_t, 2> mine{colour, key};
-  std::vector<std::array<int32_t, 2>> all(static_cast<std::size_t>(group.size));
-  const sucl_status status = allgather(&group, mine.data(), all.data(), sizeof mine);
-  *nothing =
-      colour >= 0 && std::is_sorted(all.begin(), all.end()) && all.front()[0] == all.back()[0];
-  return status;
 }
 
 sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_group** result) {
   return guarded(g_core, [&] {
     *result = nullptr;
-    bool nothing = false;
-    sucl_status status = splits_nothing(*group, colour, key, &nothing);
-    if (status != SUCL_SUCCESS) return status;
-    // There is no split that one could wait for with patience; see await().
-    if (nothing) return group_of(group->comm, result);
-    MPI_Comm part = MPI_COMM_NULL;
-    status = check(MPI_Comm_split(group->comm, colour < 0 ? MPI_UNDEFINED : colour, key, &part),
-                   "MPI_Comm_split");
-    if (status == SUCL_SUCCESS && part != MPI_COMM_NULL) *result = make_group(part);
-    return status;
+    const sucl_status status = check_alive();
+    return status == SUCL_SUCCESS ? split(g_core, *group, colour, key, result) : status;
   });
 }
 
@@ -322,13 +239,8 @@ sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint
                             sucl_oob_request** request) {
   return guarded(g_core, [&] {
     *request = nullptr;
-    sucl_status status = check_alive();
-    if (status != SUCL_SUCCESS) return status;
-    auto made = std::make_unique<sucl_oob_request>();
-    status = start_allgather(*group, mine, all, bytes, &made->handle);
-    if (status != SUCL_SUCCESS) return status;
-    ++group->in_flight;
-    *request = made.release();
+    const sucl_status status = check_alive();
+    if (status == SUCL_SUCCESS) *request = start_exchange(*group, mine, all, bytes);
     return status;
   });
 }
@@ -336,17 +248,11 @@ sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint
 sucl_status test(sucl_group* group, sucl_oob_request* request, int32_t* done) {
   return guarded(g_core, [&] {
     *done = 0;
-    sucl_status status = check_alive();
-    if (status != SUCL_SUCCESS) return status;
-    const errors_are_returned errors;
-    int complete = 0;
-    status =
-        check(errors.result(MPI_Test(&request->handle, &complete, MPI_STATUS_IGNORE)), "MPI_Test");
-    if (status == SUCL_SUCCESS && !complete) return status;
+    const sucl_status status = check_alive();
+    if (status != SUCL_SUCCESS || !test_exchange(*group, *request)) return status;
     *done = 1;
-    --group->in_flight;
-    delete request;
-    return status;
+    const std::unique_ptr<sucl_oob_request> ended(request);
+    return check(ended->code, "an exchange of the control plane");
   });
 }
 
@@ -361,11 +267,13 @@ sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t b
                   "At most 4096 bytes, to a rank of the group.");
     auto l = std::make_unique<letter>();
     l->bytes = bytes;
-    std::memcpy(l->text.data(), data, bytes);
+    l->what.serial = group->serial;
+    std::memcpy(l->what.text.data(), data, bytes);
     const std::lock_guard<std::mutex> lock(group->mail_lock);
     reap(*group);
-    status = check(MPI_Isend(l->text.data(), static_cast<int>(bytes), MPI_BYTE, rank, 0,
-                             group->comm, &l->handle),
+    status = check(MPI_Isend(&l->what, static_cast<int>(letter::head + bytes), MPI_BYTE,
+                             group->members[static_cast<std::size_t>(rank)], group->mail_tag(),
+                             group->over->comm(), &l->handle),
                    "MPI_Isend");
     if (status == SUCL_SUCCESS) group->sent.push_back(std::move(l));
     return status;
@@ -377,18 +285,20 @@ sucl_status open_letter(sucl_group& group) {
   int found = 0;
   MPI_Message message;
   MPI_Status probed;
-  sucl_status status =
-      check(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, group.comm, &found, &message, &probed),
-            "MPI_Improbe");
+  sucl_status status = check(
+      MPI_Improbe(MPI_ANY_SOURCE, group.mail_tag(), group.over->comm(), &found, &message, &probed),
+      "MPI_Improbe");
   if (status != SUCL_SUCCESS || !found) return status;
   auto l = std::make_unique<letter>();
   int bytes = 0;
   MPI_Get_count(&probed, MPI_BYTE, &bytes);
-  l->bytes = static_cast<std::size_t>(bytes);
-  status = check(MPI_Imrecv(l->text.data(), bytes, MPI_BYTE, &message, &l->handle), "MPI_Imrecv");
+  l->bytes = static_cast<std::size_t>(bytes) - letter::head;
+  status = check(MPI_Imrecv(&l->what, bytes, MPI_BYTE, &message, &l->handle), "MPI_Imrecv");
   if (status != SUCL_SUCCESS) return status;
   group.incoming = std::move(l);
-  group.incoming_from = probed.MPI_SOURCE;
+  const auto& members = group.members;
+  group.incoming_from = static_cast<int>(
+      std::find(members.begin(), members.end(), probed.MPI_SOURCE) - members.begin());
   return status;
 }
 
@@ -413,10 +323,11 @@ sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capaci
     status = check(errors.result(MPI_Test(&group->incoming->handle, &complete, MPI_STATUS_IGNORE)),
                    "MPI_Test");
     if (status != SUCL_SUCCESS || !complete) return status;
-    std::memcpy(data, group->incoming->text.data(), group->incoming->bytes);
-    *bytes = group->incoming->bytes;
+    const std::unique_ptr<letter> read = std::move(group->incoming);
+    if (read->what.serial != group->serial) return status;  // it was for an earlier group
+    std::memcpy(data, read->what.text.data(), read->bytes);
+    *bytes = read->bytes;
     *source = group->incoming_from;
-    group->incoming.reset();
     return status;
   });
 }

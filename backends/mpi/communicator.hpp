@@ -73,6 +73,15 @@ struct unmatched_receive {
   std::size_t part;
 };
 
+namespace sucl::mpi_module {
+
+/// Backends on one communicator of MPI: so many have parts of its tags, each one for the user's
+/// messages and one for those that collectives are made of.
+inline constexpr unsigned most_users = 4;
+inline constexpr int tag_parts = 2 * most_users;
+
+}  // namespace sucl::mpi_module
+
 struct sucl_backend_comm {
   const sucl_core* core = nullptr;
   std::uint64_t limit = 0;
@@ -81,8 +90,19 @@ struct sucl_backend_comm {
   int rank = 0;
   int size = 0;
   int tag_limit = 0;
-  MPI_Comm collective = MPI_COMM_NULL;  ///< collectives, and the messages they are made of
-  MPI_Comm messages = MPI_COMM_NULL;    ///< the user's point-to-point
+  sucl::mpi_module::native_comm* shared = nullptr;
+  unsigned part = 0;                    ///< of the shared one's tags
+  MPI_Comm messages = MPI_COMM_NULL;    ///< the shared one, for point-to-point
+  MPI_Comm collective = MPI_COMM_NULL;  ///< the same, or one of its own if another has part 0
+
+  /// How a tag of the user's, or of messages that collectives are made of, is known to MPI.
+  int user_tag(std::int32_t tag) const {
+    return tag * sucl::mpi_module::tag_parts + static_cast<int>(part);
+  }
+  int own_tag(int tag) const {
+    return tag * sucl::mpi_module::tag_parts +
+           static_cast<int>(part + sucl::mpi_module::most_users);
+  }
   sucl::mpi_module::block_types blocks;
   sucl::mpi_module::own_ops ops;
   std::vector<std::unique_ptr<sucl_request>> requests;  ///< all there are

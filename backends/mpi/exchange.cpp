@@ -15,12 +15,12 @@ int copy_block(sucl_backend_comm& comm, void* to, const void* from, std::uint64_
     return MPI_SUCCESS;
   }
   constexpr std::uint64_t chunk = std::uint64_t{1} << 30;
+  const int tag = comm.own_tag(copy_tag);
   for (std::uint64_t done = 0; done < bytes; done += chunk) {
     const int n = static_cast<int>(std::min(chunk, bytes - done));
-    const int code =
-        MPI_Sendrecv(static_cast<const std::byte*>(from) + done, n, MPI_BYTE, comm.rank, copy_tag,
-                     static_cast<std::byte*>(to) + done, n, MPI_BYTE, comm.rank, copy_tag,
-                     comm.collective, MPI_STATUS_IGNORE);
+    const int code = MPI_Sendrecv(static_cast<const std::byte*>(from) + done, n, MPI_BYTE,
+                                  comm.rank, tag, static_cast<std::byte*>(to) + done, n, MPI_BYTE,
+                                  comm.rank, tag, comm.messages, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS) return code;
   }
   return MPI_SUCCESS;
@@ -55,8 +55,8 @@ sucl_status receive_blocks(call& c, const layout& to) {
     if (n == 0) continue;
     MPI_Request* handle = c.request.add_receive({n, peer, -1, c.type, nullptr});
     const int code = SUCL_MPI_CALL(Irecv)(to.base + to.at(peer) * c.operation.element_size,
-                                          static_cast<count_type>(n), c.type, peer, exchange_tag,
-                                          c.comm.collective, handle);
+                                          static_cast<count_type>(n), c.type, peer,
+                                          c.comm.own_tag(exchange_tag), c.comm.messages, handle);
     if (code != MPI_SUCCESS) return c.check(code, "MPI_Irecv");
   }
   return SUCL_SUCCESS;
@@ -64,8 +64,9 @@ sucl_status receive_blocks(call& c, const layout& to) {
 
 sucl_status send_block(call& c, int peer, const std::byte* data, std::uint64_t n) {
   if (n == 0) return SUCL_SUCCESS;
-  const int code = SUCL_MPI_CALL(Isend)(data, static_cast<count_type>(n), c.type, peer,
-                                        exchange_tag, c.comm.collective, c.request.add());
+  const int code =
+      SUCL_MPI_CALL(Isend)(data, static_cast<count_type>(n), c.type, peer,
+                           c.comm.own_tag(exchange_tag), c.comm.messages, c.request.add());
   return c.check(code, "MPI_Isend");
 }
 

@@ -20,14 +20,14 @@ sucl_status start_receive(call& c, const message& m, std::uint64_t count) {
     return SUCL_SUCCESS;
   }
   return c.check(SUCL_MPI_CALL(Irecv)(o.recv, static_cast<count_type>(count), m.type, o.source,
-                                      o.tag, c.comm.messages, handle),
+                                      c.comm.user_tag(o.tag), c.comm.messages, handle),
                  "MPI_Irecv");
 }
 
 sucl_status start_send(call& c, const message& m, const void* data) {
   const sucl_operation& o = *m.operation;
-  return c.check(SUCL_MPI_CALL(Isend)(data, static_cast<count_type>(o.count), m.type, o.root, o.tag,
-                                      c.comm.messages, c.request.add()),
+  return c.check(SUCL_MPI_CALL(Isend)(data, static_cast<count_type>(o.count), m.type, o.root,
+                                      c.comm.user_tag(o.tag), c.comm.messages, c.request.add()),
                  "MPI_Isend");
 }
 
@@ -80,7 +80,8 @@ sucl_status issue_send(call& c) {
   const sucl_status status = check_message(c, o);
   if (status != SUCL_SUCCESS) return status;
   if (!may_block(c, o.root)) return start_send(c, {&o, c.type}, o.send);
-  return c.check(SUCL_MPI_CALL(Send)(o.send, c.count(), c.type, o.root, o.tag, c.comm.messages),
+  return c.check(SUCL_MPI_CALL(Send)(o.send, c.count(), c.type, o.root, c.comm.user_tag(o.tag),
+                                     c.comm.messages),
                  "MPI_Send");
 }
 
@@ -91,8 +92,8 @@ sucl_status issue_recv(call& c) {
   if (!may_block_in_receive(c)) return start_receive(c, {&o, c.type}, o.count);
   const sucl_request::expectation what{o.count, o.source, o.tag, c.type, o.recv};
   MPI_Status received;
-  const int code =
-      SUCL_MPI_CALL(Recv)(o.recv, c.count(), c.type, o.source, o.tag, c.comm.messages, &received);
+  const int code = SUCL_MPI_CALL(Recv)(o.recv, c.count(), c.type, o.source, c.comm.user_tag(o.tag),
+                                       c.comm.messages, &received);
   if (code != MPI_SUCCESS)
     note(c.request, code, "MPI_Recv", what);
   else
@@ -119,9 +120,10 @@ sucl_status issue_sendrecv(call& c) {
   }
   const sucl_request::expectation what{o.recv_count, o.source, o.tag, c.type, o.recv};
   MPI_Status received;
-  const int code = SUCL_MPI_CALL(Sendrecv)(data, c.count(), c.type, o.root, o.tag, o.recv,
+  const int tag = c.comm.user_tag(o.tag);
+  const int code = SUCL_MPI_CALL(Sendrecv)(data, c.count(), c.type, o.root, tag, o.recv,
                                            static_cast<count_type>(o.recv_count), c.type, o.source,
-                                           o.tag, c.comm.messages, &received);
+                                           tag, c.comm.messages, &received);
   if (code != MPI_SUCCESS)
     note(c.request, code, "MPI_Sendrecv", what);
   else

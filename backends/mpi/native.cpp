@@ -68,6 +68,13 @@ sucl_status fail(const sucl_core* core, sucl_status status, const std::string& m
   return core->fail(status, 0, message.c_str(), hint);
 }
 
+sucl_status no_communicator(const sucl_core* core, int code) {
+  const std::string text = "MPI cannot make another communicator: " + error_text(code);
+  return core->fail(SUCL_ERROR_UNAVAILABLE, code, text.c_str(),
+                    "A library has room for some thousand at once (MPICH for 2,000), and each of "
+                    "SuCL's takes one: end those that are not used any more, or use one for more");
+}
+
 static thread_local errors_are_returned* t_returned = nullptr;
 
 void handle_error(MPI_Comm* comm, int* code, ...) {
@@ -91,6 +98,13 @@ void replace_default_handler() {
   if (!is_default || MPI_Comm_create_errhandler(handle_error, &own) != MPI_SUCCESS) return;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
   MPI_Errhandler_free(&own);  // MPI keeps it while it is set
+}
+
+int largest_tag() {
+  int* limit = nullptr;
+  int found = 0;
+  MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+  return found ? *limit : 32767;  // what the standard promises
 }
 
 int await(MPI_Request* request) {

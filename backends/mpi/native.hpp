@@ -59,6 +59,9 @@ sucl_status fail_native(const sucl_core* core, int code, const char* function);
 sucl_status fail(const sucl_core* core, sucl_status status, const std::string& message,
                  const char* hint);
 
+/// The same where a communicator could not be made, as a rule because the library is full.
+sucl_status no_communicator(const sucl_core* core, int code);
+
 /// Every entry of the tables runs inside this: no exception may leave through C.
 template <class Function>
 sucl_status guarded(const sucl_core* core, Function&& function) noexcept {
@@ -96,6 +99,18 @@ class errors_are_returned {
 /// the processor between tests. The library's own waits only spin, so two ranks that share a
 /// processor would each wait out the other's time slice at every step.
 int await(MPI_Request* request);
+
+/// The largest tag of messages.
+int largest_tag();
+
+/// A communicator that backends of one group share: what is carried by MPI needs no more than one.
+/// A backend gets a pointer to it as sucl_comm_info::native_comm.
+struct native_comm {
+  MPI_Comm comm = MPI_COMM_NULL;  ///< first: others see an MPI_Comm
+  unsigned users = 0;             ///< a bit for each that has a part of the tags
+  bool broken = false;            ///< something may still be in flight on it
+  int code = MPI_SUCCESS;         ///< why it could not be made
+};
 
 /// Own communicators report errors instead of ending the program.
 int duplicate(MPI_Comm from, MPI_Comm* to);

@@ -160,7 +160,8 @@ bool match(sucl_backend_comm& comm, const unmatched_receive& receive) {
   int found = 0;
   MPI_Message message;
   MPI_Status status;
-  int code = MPI_Improbe(what.source, what.tag, comm.messages, &found, &message, &status);
+  int code =
+      MPI_Improbe(what.source, comm.user_tag(what.tag), comm.messages, &found, &message, &status);
   if (code == MPI_SUCCESS && !found) return false;
   if (code == MPI_SUCCESS) {
     code = check_received(request, what, status)
@@ -194,9 +195,9 @@ void post_receives(sucl_backend_comm& comm) {
   for (const unmatched_receive& receive : comm.unmatched) {
     sucl_request& request = *receive.request;
     const sucl_request::expectation& what = request.expected[receive.part];
-    const int code =
-        SUCL_MPI_CALL(Irecv)(what.recv, static_cast<count_type>(what.count), what.type, what.source,
-                             what.tag, comm.messages, &request.handles[receive.part]);
+    const int code = SUCL_MPI_CALL(Irecv)(what.recv, static_cast<count_type>(what.count), what.type,
+                                          what.source, comm.user_tag(what.tag), comm.messages,
+                                          &request.handles[receive.part]);
     if (code != MPI_SUCCESS) note(request, code, "MPI_Irecv", what);
     --request.unmatched;
   }

@@ -24,6 +24,16 @@ std::string platform_of(const topology& where) {
   return same ? first : mixed_platforms;
 }
 
+[[noreturn]] void refuse_reference(error_info problem) {
+  if (problem.message.empty()) {
+    problem.code = errc::unavailable;
+    problem.message = "MPI cannot carry a new communicator on another rank";
+    problem.hint = "Look for what that rank says";
+  }
+  problem.operation = "communicator creation";
+  throw error(std::move(problem));
+}
+
 // Whether operations of some kind may go to this backend: by a rule, its platforms or a default.
 bool serves(const selection_table& table, int backend) {
   return std::any_of(table.live.begin(), table.live.end(), [&](const auto& candidates) {
@@ -95,7 +105,6 @@ sucl_comm_info carriers::info_of(const topology& where, const environment& aroun
   info.id = around.id;
   info.node_of = where.node_of.data();
   info.oob = oob;
-  info.native_comm = around.native_comm;
   info.platform = me.platform.c_str();
   info.native_device = around.native_device;
   info.native_context = around.native_context;
@@ -201,7 +210,8 @@ std::string carriers::make_transports(const base::config& settings, registry& ba
   const backend_handle* handle = backends.try_open(source);
   if (!agree(oob, handle != nullptr)) return source.name + " cannot be used on every rank";
   m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
-  const auto info = info_of(where, around, m_oobs.back().get());
+  auto info = info_of(where, around, m_oobs.back().get());
+  info.native_comm = around.native_comm();
   transport t{source.name, {handle->table, handle->state, nullptr}};
   const auto status = handle->table->comm_create(handle->state, &info, &t.via.comm);
   const error_info problem = status ? take_last(status) : error_info{};
@@ -416,7 +426,9 @@ std::string carriers::try_create(const backend_source& source, const base::confi
   carrier made;
   made.name = source.name;
   m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
-  const auto info = info_of(where, around, m_oobs.back().get());
+  auto info = info_of(where, around, m_oobs.back().get());
+  // The one that lends memory needs none, and each costs one of the few thousand that MPI has.
+  if (source.name != memory_backend_name) info.native_comm = around.native_comm();
   made.via = {handle->table, handle->state, nullptr};
   const auto status = handle->table->comm_create(handle->state, &info, &made.via.comm);
   const error_info problem = status ? take_last(status) : error_info{};
@@ -424,6 +436,8 @@ std::string carriers::try_create(const backend_source& source, const base::confi
     if (!status) handle->table->comm_destroy(made.via.comm);
     oob_free(*m_oobs.back());
     m_oobs.pop_back();
+    // Without it much could not be carried, and the program can end what it lacks room for.
+    if (source.name == reference_backend) refuse_reference(problem);
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
   if (source.name != memory_backend_name) add_layers(made, settings, where, around);

@@ -54,7 +54,8 @@ class carriers {
   struct environment {
     std::uint64_t id = 0;
     int world_rank = 0;
-    const void* native_comm = nullptr;
+    /// Pointer to the communicator of the control plane's library; collective, null without one.
+    std::function<const void*()> native_comm;
     void* native_device = nullptr;
     void* native_context = nullptr;
     kernel_device* kernels = nullptr;    ///< null: the device has no kernels

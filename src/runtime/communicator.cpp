@@ -45,11 +45,12 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   m_topology = discover(oob, rank, size, m_device.self);
   m_id = m_process->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);
-  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology,
-                    {m_id, m_process->rank(), control ? control->group_native(group) : nullptr,
-                     m_device.native_device, m_device.native_context, m_device.kernels,
-                     m_tuned.get(), m_device.levels, &m_scratch,
-                     [this](int colour, int key) { return make_part(colour, key); }});
+  m_carriers.create(
+      m_process->settings(), m_process->backends(), oob, m_topology,
+      {m_id, m_process->rank(), [=] { return control ? control->group_native(group) : nullptr; },
+       m_device.native_device, m_device.native_context, m_device.kernels, m_tuned.get(),
+       m_device.levels, &m_scratch,
+       [this](int colour, int key) { return make_part(colour, key); }});
   m_pace = tuned_pace(m_tuned.get());
   compare_device();
   m_staging.rank = rank;

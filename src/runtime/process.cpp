@@ -160,7 +160,13 @@ process::~process() { shut_down(); }
 
 std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
                                                          device_services device) {
-  auto c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
+  std::shared_ptr<communicator> c;
+  try {
+    c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
+  } catch (...) {
+    if (m_control) m_control->group_free(group);
+    throw;
+  }
   if (c->compares_calls()) m_engine.compare_calls();
   std::lock_guard lock(m_mutex);
   ++m_existing;

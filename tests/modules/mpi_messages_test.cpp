@@ -254,8 +254,10 @@ TEST(messages, with_wrong_arguments_are_refused) {
 
 TEST(communicators, are_given_up_without_waiting) {
   numbers data(4);
+  sucl_group* own = nullptr;
+  ASSERT_EQ(module().control->group_split(module().world, 0, 0, &own), SUCL_SUCCESS);
   {
-    backend_comm comm(module().world);
+    backend_comm comm(own);
     sucl_request* receiving = nullptr;
     ASSERT_EQ(comm.post(recv_into(data, previous()), &receiving), SUCL_SUCCESS);
     sucl_request* meeting = nullptr;
@@ -267,9 +269,14 @@ TEST(communicators, are_given_up_without_waiting) {
     EXPECT_EQ(module().backend->test(comm.get(), receiving, &done), SUCL_ERROR_SHUT_DOWN);
     EXPECT_EQ(comm.run(make_operation(SUCL_KIND_BARRIER)), SUCL_ERROR_SHUT_DOWN);
   }
-  // The others do not suffer.
-  backend_comm comm(module().world);
-  EXPECT_EQ(comm.run(make_operation(SUCL_KIND_BARRIER)), SUCL_SUCCESS);
+  // Others do not suffer.
+  sucl_group* another = nullptr;
+  ASSERT_EQ(module().control->group_split(module().world, 0, 0, &another), SUCL_SUCCESS);
+  {
+    backend_comm comm(another);
+    EXPECT_EQ(comm.run(make_operation(SUCL_KIND_BARRIER)), SUCL_SUCCESS);
+  }
+  module().control->group_free(another);
 }
 
 TEST(communicators, are_destroyed_by_each_rank_when_it_likes) {
