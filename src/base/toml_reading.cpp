@@ -19,6 +19,27 @@ constexpr std::array<toml_type, 9> toml_types{
      {toml::node_type::time, accept_nothing, "a time of day"},
      {toml::node_type::date_time, accept_nothing, "a date"}}};
 
+// The parser bounds how deep values are nested, but not the tables that dotted keys make, which are
+// destroyed one within the other.
+void check_keys(std::string_view text, const toml_place& place) {
+  constexpr int most_parts = 32;
+  constexpr std::string_view ends = "\n=,{}[]";
+  int dots = 0, line = 1;
+  char quote = 0;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (quote != 0 && c != quote && c != '\n') continue;
+    if (c == '"' || c == '\'')
+      quote = quote == 0 ? c : 0;
+    else if (ends.find(c) != ends.npos)
+      dots = quote = 0;
+    else if (c == '.' && ++dots == most_parts)
+      refuse(place.name + ":" + std::to_string(line),
+             "a key has more than " + std::to_string(most_parts) + " parts",
+             "No key of SuCL's has more than three.");
+  }
+}
+
 }  // namespace
 
 std::string origin_of(const toml_place& place, const toml::source_region& region) {
@@ -55,6 +76,7 @@ std::vector<toml_entry> in_order(const toml::table& table, const toml_place& pla
 }
 
 toml::table parse_toml(std::string_view text, const toml_place& place) {
+  check_keys(text, place);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& e) {
