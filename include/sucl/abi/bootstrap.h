@@ -51,8 +51,8 @@ typedef struct sucl_bootstrap {
   void (*group_free)(sucl_group* group);
   int32_t (*group_rank)(const sucl_group* group);
   int32_t (*group_size)(const sucl_group* group);
-  /** Pointer to the native communicator, for a backend of the same library to duplicate: what goes
-   * over it is the group's own. */
+  /** Pointer to the native communicator, for a backend of the same library to use: what goes over
+   * it is its own. Collective: a module may make it when it is asked for it first. */
   const void* (*group_native)(const sucl_group* group);
   /** As in sucl_core: blocking, and started and tested. Collective, in the same order. */
   sucl_status (*allgather)(sucl_group* group, const void* mine, void* all, uint64_t bytes);
