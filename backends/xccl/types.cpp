@@ -51,10 +51,17 @@ namespace {
 
 bool is_integer(sucl_type type) { return type >= SUCL_TYPE_INT8 && type <= SUCL_TYPE_UINT64; }
 
-// 16-bit sums and products are rounded at each step here, and averages before they are summed.
-bool rounds_differently(sucl_type type, sucl_op op) {
+// 16-bit sums and products are rounded at each step here, and averages before they are summed. The
+// NaN of a sum of fp64 has bits of one of the contributions, the same on all ranks.
+bool differs_in_bits(sucl_type type, sucl_op op) {
   const bool narrow = type == SUCL_TYPE_FP16 || type == SUCL_TYPE_BF16;
-  return op == SUCL_OP_AVG || (narrow && (op == SUCL_OP_SUM || op == SUCL_OP_PROD));
+  const bool wide = type == SUCL_TYPE_FP64 || type == SUCL_TYPE_COMPLEX_FP64;
+  return op == SUCL_OP_AVG || ((narrow || wide) && (op == SUCL_OP_SUM || op == SUCL_OP_PROD));
+}
+
+// A number wins over a NaN here (NCCL 2.28).
+bool loses_nan(sucl_type type, sucl_op op) {
+  return (op == SUCL_OP_MIN || op == SUCL_OP_MAX) && !is_integer(type);
 }
 
 }  // namespace
@@ -68,7 +75,8 @@ bool carries(const preferences& wanted, sucl_kind kind, sucl_type type, sucl_op 
   if (element.type < 0 || native_op(op) < 0) return false;
   if (element.lanes > 1 && op != SUCL_OP_SUM && op != SUCL_OP_AVG) return false;
   if (op == SUCL_OP_AVG && is_integer(type)) return false;  // the sum would overflow
-  return !wanted.exact || !rounds_differently(type, op);
+  if (loses_nan(type, op)) return false;
+  return !wanted.exact || !differs_in_bits(type, op);
 }
 
 }  // namespace sucl::xccl

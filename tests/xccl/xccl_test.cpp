@@ -260,6 +260,12 @@ TEST(xccl_query, says_what_the_library_has) {
   EXPECT_FALSE(carries(b, kind::allreduce, type::int32, op::avg));
   EXPECT_FALSE(carries(b, kind::allreduce, type::int32, op::bit_or));
   EXPECT_FALSE(carries(b, kind::allreduce, type::complex_fp32, op::prod));
+  EXPECT_TRUE(carries(b, kind::allreduce, type::int64, op::min));
+  // There a number wins over a NaN.
+  for (const type t : {type::fp16, type::bf16, type::fp32, type::fp64}) {
+    EXPECT_FALSE(carries(b, kind::allreduce, t, op::min));
+    EXPECT_FALSE(carries(b, kind::reduce, t, op::max));
+  }
   EXPECT_FALSE(carries(b, kind::scan, type::fp32, op::sum));
   EXPECT_FALSE(carries(b, kind::send, type::fp32, op::none));
   EXPECT_FALSE(carries(b, kind::allreduce, type::fp32, op::sum, SUCL_MEMORY_SYSTEM));
@@ -270,7 +276,9 @@ TEST(xccl_query, exact_leaves_out_what_is_rounded_otherwise) {
   const auto& b = registry.open(source("nccl", {{"exact", "true"}, {"messages", "1"}}));
   EXPECT_FALSE(carries(b, kind::allreduce, type::bf16, op::sum));
   EXPECT_FALSE(carries(b, kind::allreduce, type::fp32, op::avg));
-  EXPECT_TRUE(carries(b, kind::allreduce, type::bf16, op::max));
+  EXPECT_TRUE(carries(b, kind::allreduce, type::fp32, op::sum));
+  EXPECT_FALSE(carries(b, kind::allreduce, type::fp64, op::sum));
+  EXPECT_FALSE(carries(b, kind::allreduce, type::complex_fp64, op::sum));
   EXPECT_TRUE(carries(b, kind::send, type::fp32, op::none));
 }
 
