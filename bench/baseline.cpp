@@ -3,6 +3,7 @@
 #include "baseline.hpp"
 
 #include "base/error.hpp"
+#include "base/narrow.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/registry.hpp"
 
@@ -50,7 +51,7 @@ std::optional<raw_call> baseline::prepare(const problem& p, const void* send, vo
   r.root = p.root;
   r.element_size = p.element_size();
   std::uint64_t count = p.count;
-  const bool has_type = p.element != type::fp16 && p.element != type::bf16;
+  const bool has_type = !base::is_narrow_float(static_cast<std::int32_t>(p.element));
   if (!reduces(p.of) && !has_type) {
     // What is only moved can be moved as bytes.
     r.type = SUCL_TYPE_BYTES;

@@ -147,30 +147,33 @@ MPI_Datatype native_type(const call& c) {
     case SUCL_TYPE_INT64_LOC: return MPI_LONG_INT;
     case SUCL_TYPE_FP32_LOC: return MPI_FLOAT_INT;
     case SUCL_TYPE_FP64_LOC: return MPI_DOUBLE_INT;
+    case SUCL_TYPE_BOOL: return MPI_C_BOOL;
     default: return MPI_DATATYPE_NULL;
   }
 }
 
-enum family { none, integer, real, complex, pair };
+enum family { none, integer, real, complex, pair, truth };
 
 family family_of(sucl_type type) {
   if (type >= SUCL_TYPE_INT8 && type <= SUCL_TYPE_UINT64) return integer;
   if (type == SUCL_TYPE_FP32 || type == SUCL_TYPE_FP64) return real;
   if (type == SUCL_TYPE_COMPLEX_FP32 || type == SUCL_TYPE_COMPLEX_FP64) return complex;
   if (type >= SUCL_TYPE_INT16_LOC && type <= SUCL_TYPE_FP64_LOC) return pair;
+  if (type == SUCL_TYPE_BOOL) return truth;
   return none;
 }
 
 MPI_Op native_op(sucl_op op, family of) {
   const bool number = of == integer || of == real;
+  const bool logical = of == integer || of == truth;
   switch (op) {
     case SUCL_OP_SUM: return number || of == complex ? MPI_SUM : MPI_OP_NULL;
     case SUCL_OP_PROD: return number || of == complex ? MPI_PROD : MPI_OP_NULL;
     case SUCL_OP_MIN: return number ? MPI_MIN : MPI_OP_NULL;
     case SUCL_OP_MAX: return number ? MPI_MAX : MPI_OP_NULL;
-    case SUCL_OP_LOGICAL_AND: return of == integer ? MPI_LAND : MPI_OP_NULL;
-    case SUCL_OP_LOGICAL_OR: return of == integer ? MPI_LOR : MPI_OP_NULL;
-    case SUCL_OP_LOGICAL_XOR: return of == integer ? MPI_LXOR : MPI_OP_NULL;
+    case SUCL_OP_LOGICAL_AND: return logical ? MPI_LAND : MPI_OP_NULL;
+    case SUCL_OP_LOGICAL_OR: return logical ? MPI_LOR : MPI_OP_NULL;
+    case SUCL_OP_LOGICAL_XOR: return logical ? MPI_LXOR : MPI_OP_NULL;
     case SUCL_OP_BIT_AND: return of == integer ? MPI_BAND : MPI_OP_NULL;
     case SUCL_OP_BIT_OR: return of == integer ? MPI_BOR : MPI_OP_NULL;
     case SUCL_OP_BIT_XOR: return of == integer ? MPI_BXOR : MPI_OP_NULL;

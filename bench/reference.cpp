@@ -22,22 +22,24 @@ std::uint64_t mix(int rank, std::uint64_t index) {
   return x ^ (x >> 29);
 }
 
-// A 16-bit float of `mantissa` stored bits: the double that its bits mean.
-double decode(std::uint16_t bits, int mantissa) {
-  const int exponents = (1 << (15 - mantissa)) - 1;
+// A float of 16 or 8 bits, `mantissa` of them stored ones of its fraction: the double that its bits
+// mean. Of 8 with 3 all bits together mean NaN, and none infinity.
+double decode(unsigned bits, int mantissa, int width = 16) {
+  const int exponents = (1 << (width - 1 - mantissa)) - 1;
   const int bias = exponents / 2;
-  const int exponent = bits >> mantissa & exponents;
-  const double fraction = bits & ((1 << mantissa) - 1);
-  const double sign = bits >> 15 ? -1 : 1;
-  if (exponent == exponents) return fraction != 0 ? NAN : sign * INFINITY;
+  const int exponent = static_cast<int>(bits >> mantissa) & exponents;
+  const double fraction = bits & ((1u << mantissa) - 1);
+  const double sign = bits >> (width - 1) ? -1 : 1;
+  const bool finite = width == 8 && mantissa == 3 && fraction != 7;
+  if (exponent == exponents && !finite) return fraction != 0 ? NAN : sign * INFINITY;
   if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - mantissa);
   return sign * std::ldexp(fraction + (1 << mantissa), exponent - bias - mantissa);
 }
 
 // The bits of the nearest number, of two as near the even one. `value` is small and finite.
-std::uint16_t encode(double value, int mantissa) {
-  const int bias = ((1 << (15 - mantissa)) - 1) / 2;
-  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+std::uint16_t encode(double value, int mantissa, int width = 16) {
+  const int bias = ((1 << (width - 1 - mantissa)) - 1) / 2;
+  const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 1 << (width - 1) : 0);
   if (value == 0) return sign;
   const int exponent = std::max(std::ilogb(value), 1 - bias);
   // Rounds to even, as the floating-point environment is by default.
@@ -70,6 +72,20 @@ struct element<bf16> {
   using wide = double;
   static wide widen(bf16 value) { return decode(value.bits, 7); }
   static bf16 narrow(wide value) { return {encode(value, 7)}; }
+};
+
+template <>
+struct element<fp8_e4m3> {
+  using wide = double;
+  static wide widen(fp8_e4m3 value) { return decode(value.bits, 3, 8); }
+  static fp8_e4m3 narrow(wide value) { return {static_cast<std::uint8_t>(encode(value, 3, 8))}; }
+};
+
+template <>
+struct element<fp8_e5m2> {
+  using wide = double;
+  static wide widen(fp8_e5m2 value) { return decode(value.bits, 2, 8); }
+  static fp8_e5m2 narrow(wide value) { return {static_cast<std::uint8_t>(encode(value, 2, 8))}; }
 };
 
 template <class R>
@@ -112,6 +128,8 @@ template <class T>
 std::int64_t exact_limit() {
   if (std::is_same_v<T, fp16>) return 2048;
   if (std::is_same_v<T, bf16>) return 256;
+  if (std::is_same_v<T, fp8_e4m3>) return 16;
+  if (std::is_same_v<T, fp8_e5m2>) return 8;
   if (sizeof(T) == 1) return 127;
   return 30000;
 }
@@ -250,6 +268,9 @@ void with_type(type t, Use&& use) {
     case type::int64_loc: return use(loc<std::int64_t>{});
     case type::fp32_loc: return use(loc<float>{});
     case type::fp64_loc: return use(loc<double>{});
+    case type::boolean: return use(bool{});
+    case type::fp8_e4m3: return use(fp8_e4m3{});
+    case type::fp8_e5m2: return use(fp8_e5m2{});
     case type::bytes: break;
   }
 }

@@ -116,6 +116,8 @@ const aliases type_aliases{{"float", "fp32"},
                            {"bfloat16", "bf16"},
                            {"int", "int32"},
                            {"unsigned", "uint32"},
+                           {"float8_e4m3fn", "fp8_e4m3"},
+                           {"float8_e5m2", "fp8_e5m2"},
                            {"complex64", "complex_fp32"},
                            {"complex128", "complex_fp64"}};
 

@@ -63,12 +63,19 @@ bool carries(const core::backend_handle& backend, kind k, type t, op o, sucl_mem
          answer.supported != 0;
 }
 
+// An op that a type has.
+op some_op(type t) {
+  for (const op o : {op::sum, op::minloc, op::logical_or})
+    if (defined(o, t)) return o;
+  return op::none;
+}
+
 // Whether a backend carries a kind of operation in some memory and type.
 bool carries_any(const core::backend_handle& backend, kind k) {
   for (int t = 0; t < SUCL_TYPE_COUNT; ++t)
     for (int m = 0; m < SUCL_MEMORY_COUNT; ++m)
       if (carries(backend, k, static_cast<type>(t),
-                  reduces(k) ? (t >= SUCL_TYPE_INT16_LOC ? op::minloc : op::sum) : op::none, m))
+                  reduces(k) ? some_op(static_cast<type>(t)) : op::none, m))
         return true;
   return false;
 }

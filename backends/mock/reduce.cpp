@@ -101,11 +101,14 @@ struct small_float {
       const double steps = std::nearbyint(std::ldexp(magnitude, Fraction - exponent));
       code = std::min(code, steps + std::ldexp(exponent - Least, Fraction));
     }
-    return static_cast<Stored>(static_cast<int>(code) | (std::signbit(value) ? all + 1 : 0));
+    const bool negative = std::signbit(value) && code != all;
+    return static_cast<Stored>(static_cast<int>(code) | (negative ? all + 1 : 0));
   }
 };
 using fp16 = small_float<std::uint16_t, 10, -14, true>;
 using bf16 = small_float<std::uint16_t, 7, -126, true>;
+using fp8_e4m3 = small_float<std::uint8_t, 3, -6, false>;
+using fp8_e5m2 = small_float<std::uint8_t, 2, -14, true>;
 
 template <class Element>
 constexpr bool is_small = requires { Element::infinity; };
@@ -222,7 +225,25 @@ void located(const task& t) {
   t.run<element>([&](pair<T> a, pair<T> b) { return before(b, a) ? b : a; });
 }
 
-enum class family { none, integer, real, complex, located };
+// Whatever is not 0 is true.
+struct truth_byte {
+  using stored = std::uint8_t;
+  using wide = bool;
+  static bool widen(std::uint8_t byte) { return byte != 0; }
+  static std::uint8_t narrow(bool value) { return value ? 1 : 0; }
+};
+
+void truth(const task& t) {
+  switch (t.op) {
+    case SUCL_OP_LOGICAL_AND:
+    case SUCL_OP_MIN: return t.run<truth_byte>([](bool a, bool b) { return a && b; });
+    case SUCL_OP_LOGICAL_OR:
+    case SUCL_OP_MAX: return t.run<truth_byte>([](bool a, bool b) { return a || b; });
+    default: return t.run<truth_byte>([](bool a, bool b) { return a != b; });
+  }
+}
+
+enum class family { none, integer, real, complex, located, truth };
 
 struct row {
   std::uint64_t size;
@@ -254,6 +275,9 @@ constexpr row rows[SUCL_TYPE_COUNT] = {
     {sizeof(pair<std::int64_t>), family::located, located<std::int64_t>},
     {sizeof(pair<float>), family::located, located<float>},
     {sizeof(pair<double>), family::located, located<double>},
+    {1, family::truth, truth},
+    {1, family::real, real<fp8_e4m3>},
+    {1, family::real, real<fp8_e5m2>},
 };
 
 const row* find(sucl_type type) {
@@ -276,6 +300,9 @@ bool defined(sucl_op op, sucl_type type) {
     case family::real: return op <= SUCL_OP_AVG;
     case family::complex: return op == SUCL_OP_SUM || op == SUCL_OP_PROD || op == SUCL_OP_AVG;
     case family::located: return op == SUCL_OP_MINLOC || op == SUCL_OP_MAXLOC;
+    case family::truth:
+      return op == SUCL_OP_MIN || op == SUCL_OP_MAX ||
+             (op >= SUCL_OP_LOGICAL_AND && op <= SUCL_OP_LOGICAL_XOR);
   }
   return false;
 }

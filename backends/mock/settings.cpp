@@ -15,10 +15,10 @@ const names kinds{
     "barrier",   "broadcast",  "reduce",   "allreduce", "reduce_scatter", "reduce_scatter_block",
     "allgather", "allgatherv", "alltoall", "alltoallv", "gather",         "gatherv",
     "scatter",   "scatterv",   "scan",     "exscan"};
-const names types{"bytes",     "int8",      "uint8",     "int16",        "uint16",
-                  "int32",     "uint32",    "int64",     "uint64",       "fp16",
-                  "bf16",      "fp32",      "fp64",      "complex_fp32", "complex_fp64",
-                  "int16_loc", "int32_loc", "int64_loc", "fp32_loc",     "fp64_loc"};
+const names types{"bytes",    "int8",         "uint8",        "int16",     "uint16",    "int32",
+                  "uint32",   "int64",        "uint64",       "fp16",      "bf16",      "fp32",
+                  "fp64",     "complex_fp32", "complex_fp64", "int16_loc", "int32_loc", "int64_loc",
+                  "fp32_loc", "fp64_loc",     "bool",         "fp8_e4m3",  "fp8_e5m2"};
 const names ops{"none",   "sum",         "prod",       "min",         "max",
                 "avg",    "logical_and", "logical_or", "logical_xor", "bit_and",
                 "bit_or", "bit_xor",     "minloc",     "maxloc"};

@@ -56,9 +56,11 @@ void unify_nans_of_complex(void* results, std::uint64_t count) {
 bool is_float(sucl_type t) { return t == SUCL_TYPE_FP32 || t == SUCL_TYPE_FP64; }
 bool is_complex(sucl_type t) { return t == SUCL_TYPE_COMPLEX_FP32 || t == SUCL_TYPE_COMPLEX_FP64; }
 
-// Min, max, minloc and maxloc of floats give either operand when one is NaN, or both are zeros; and
-// compilers of libraries may fuse steps of products of complex numbers, or look for infinities.
+// Min, max, minloc and maxloc of floats give either operand when one is NaN, or both are zeros;
+// compilers of libraries may fuse steps of products of complex numbers, or look for infinities; and
+// some combine the bits of MPI_C_BOOL, or take it for 0 or 1.
 bool differs(sucl_op op, sucl_type t) {
+  if (t == SUCL_TYPE_BOOL) return true;
 #if defined(OPEN_MPI)
   // Its vector code adds 8 and 16-bit integers with saturation, its other code without.
   if (op == SUCL_OP_SUM && t >= SUCL_TYPE_INT8 && t <= SUCL_TYPE_UINT16) return true;

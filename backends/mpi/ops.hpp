@@ -29,8 +29,8 @@ struct reduction {
   bool is_there() const { return native != MPI_OP_NULL || own != nullptr; }
 };
 
-/// How `op` reduces elements of `type`; nothing for avg, fp16 and bf16, which the core computes by
-/// other means.
+/// How `op` reduces elements of `type`; nothing for avg and for floats of 16 and 8 bits, which the
+/// core computes by other means.
 reduction reduction_of(sucl_op op, sucl_type type);
 
 /// Ops of this module, made once for each function.

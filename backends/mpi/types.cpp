@@ -8,7 +8,7 @@ namespace {
 // MPI_LONG_INT stands for {int64_t; int32_t}.
 static_assert(sizeof(long) == 8 && sizeof(int) == 4 && sizeof(short) == 2);
 
-enum family : unsigned { opaque = 0, integer = 1, real = 2, complex = 4, pair = 8 };
+enum family : unsigned { opaque = 0, integer = 1, real = 2, complex = 4, pair = 8, truth = 16 };
 
 struct type_row {
   MPI_Datatype native;
@@ -37,6 +37,9 @@ const type_row& row(sucl_type type) {
       {MPI_LONG_INT, pair},             // int64_loc
       {MPI_FLOAT_INT, pair},            // fp32_loc
       {MPI_DOUBLE_INT, pair},           // fp64_loc
+      {MPI_UINT8_T, truth},             // bool
+      {MPI_DATATYPE_NULL, opaque},      // fp8_e4m3
+      {MPI_DATATYPE_NULL, opaque},      // fp8_e5m2
   };
   return rows[type];
 }
@@ -51,12 +54,12 @@ const op_row& row_of_op(sucl_op op) {
       {MPI_OP_NULL, 0},                      // none
       {MPI_SUM, integer | real | complex},   // sum
       {MPI_PROD, integer | real | complex},  // prod
-      {MPI_MIN, integer | real},             // min
-      {MPI_MAX, integer | real},             // max
+      {MPI_MIN, integer | real | truth},     // min
+      {MPI_MAX, integer | real | truth},     // max
       {MPI_OP_NULL, 0},                      // avg
-      {MPI_LAND, integer},                   // logical_and
-      {MPI_LOR, integer},                    // logical_or
-      {MPI_LXOR, integer},                   // logical_xor
+      {MPI_LAND, integer | truth},           // logical_and
+      {MPI_LOR, integer | truth},            // logical_or
+      {MPI_LXOR, integer | truth},           // logical_xor
       {MPI_BAND, integer},                   // bit_and
       {MPI_BOR, integer},                    // bit_or
       {MPI_BXOR, integer},                   // bit_xor

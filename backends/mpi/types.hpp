@@ -11,7 +11,7 @@
 
 namespace sucl::mpi_module {
 
-/// Whether MPI defines `op` for `type`. False for avg and for fp16 and bf16.
+/// Whether MPI defines `op` for `type`. False for avg and for floats of 16 and 8 bits.
 bool reducible(sucl_op op, sucl_type type);
 
 /// MPI's operator; MPI_OP_NULL for one that it lacks.

@@ -8,6 +8,7 @@
 #include <sucl/communicator.hpp>
 #include <sucl/composition.hpp>
 #include <sucl/error.hpp>
+#include <sucl/fp8.hpp>
 #include <sucl/memory.hpp>
 #include <sucl/persistent.hpp>
 #include <sucl/runtime.hpp>

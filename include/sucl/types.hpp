@@ -50,7 +50,8 @@ enum class kind : std::int32_t {
 
 /// Reduction operators; the numbers are those of sucl_op. Which operator is defined for which
 /// element type is in defined(). `avg` is the sum divided by the number of ranks: for integers the
-/// exact sum, rounded toward zero; for fp16 and bf16 the sum is kept in fp32 and rounded once.
+/// exact sum, rounded toward zero; for floats of 16 and 8 bits the sum is kept in fp32 and rounded
+/// once. docs/operations.md says what every op does with NaN, zeros and overflow.
 enum class op : std::int32_t {
   none = SUCL_OP_NONE,
   sum = SUCL_OP_SUM,
@@ -89,7 +90,10 @@ enum class type : std::int32_t {
   int32_loc = SUCL_TYPE_INT32_LOC,
   int64_loc = SUCL_TYPE_INT64_LOC,
   fp32_loc = SUCL_TYPE_FP32_LOC,
-  fp64_loc = SUCL_TYPE_FP64_LOC
+  fp64_loc = SUCL_TYPE_FP64_LOC,
+  boolean = SUCL_TYPE_BOOL,  ///< "bool": whatever is not 0 is true, results are 0 or 1
+  fp8_e4m3 = SUCL_TYPE_FP8_E4M3,
+  fp8_e5m2 = SUCL_TYPE_FP8_E5M2
 };
 
 /// Storage of an IEEE binary16 number for programs without sycl::half. No arithmetic.
@@ -102,6 +106,18 @@ struct bf16 {
   std::uint16_t bits;
 };
 
+/// An OCP e4m3 number: from 2^-9 to 448, no infinities; what is too large becomes NaN. As PyTorch's
+/// float8_e4m3fn. No arithmetic; convert with to_float() and to_fp8_e4m3() of <sucl/fp8.hpp>.
+struct fp8_e4m3 {
+  std::uint8_t bits;
+};
+
+/// An OCP e5m2 number: from 2^-16 to 57344; what is too large becomes infinity. As PyTorch's
+/// float8_e5m2.
+struct fp8_e5m2 {
+  std::uint8_t bits;
+};
+
 /// A value with an index, for op::minloc and op::maxloc; laid out as MPI's pair types.
 template <class T>
 struct loc {
@@ -110,13 +126,16 @@ struct loc {
 };
 
 /// Maps a C++ element type to its type. Any trivially copyable type that has no entry of its own
-/// travels as bytes: it can be moved, not reduced. Specialise it for an own 16-bit float class.
+/// travels as bytes: it can be moved, not reduced. Specialise it for own 16 or 8-bit float classes.
 template <class T, class Enable = void>
 struct type_of {
   static_assert(std::is_trivially_copyable_v<T>,
                 "SuCL moves elements byte by byte: the element type must be trivially copyable");
   static constexpr type value = [] {
-    if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, std::byte>) {
+    if constexpr (std::is_same_v<T, bool>) {
+      static_assert(sizeof(bool) == 1, "SuCL's bool has one byte");
+      return type::boolean;
+    } else if constexpr (std::is_same_v<T, std::byte>) {
       return type::bytes;
     } else if constexpr (std::is_integral_v<T>) {
       constexpr bool is_signed = std::is_signed_v<T>;
@@ -143,6 +162,8 @@ SUCL_TYPE_OF(fp16, fp16)
 SUCL_TYPE_OF(bf16, bf16)
 SUCL_TYPE_OF(std::complex<float>, complex_fp32)
 SUCL_TYPE_OF(std::complex<double>, complex_fp64)
+SUCL_TYPE_OF(fp8_e4m3, fp8_e4m3)
+SUCL_TYPE_OF(fp8_e5m2, fp8_e5m2)
 SUCL_TYPE_OF(loc<std::int16_t>, int16_loc)
 SUCL_TYPE_OF(loc<std::int32_t>, int32_loc)
 SUCL_TYPE_OF(loc<std::int64_t>, int64_loc)
@@ -162,7 +183,8 @@ SUCL_CORE_API const char* name(type t) noexcept;  ///< as in "complex_fp32"
 SUCL_CORE_API std::size_t size_of(type t) noexcept;
 
 /// Whether `o` is defined for `t`: sum, prod and avg for all numbers; min and max for all but
-/// complex ones; logical and bitwise for integers; minloc and maxloc for the pair types.
+/// complex ones; logical and bitwise for integers; logical, min and max for bool; minloc and maxloc
+/// for the pair types.
 SUCL_CORE_API bool defined(op o, type t) noexcept;
 
 /// Whether operations of this kind reduce, that is, take an op.

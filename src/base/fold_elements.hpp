@@ -9,7 +9,8 @@
 #ifdef SUCL_FOLD_ELEMENTS
 #undef SUCL_FOLD_ELEMENTS
 
-/// How elements lie in memory (`stored`), and what they are combined in (`wide`).
+/// How elements lie in memory (`stored`), and what they are combined in (`wide`). Floats of 16 and
+/// 8 bits have the NaN of results when they are narrowed.
 template <class T>
 struct plain {
   using stored = T;
@@ -31,14 +32,36 @@ struct half16 {
   using stored = fp16;
   using wide = float;
   static float widen(fp16 v) { return base::to_float(v); }
-  static fp16 narrow(float v) { return base::to_fp16(v); }
+  static fp16 narrow(float v) { return base::result_fp16(v); }
 };
 
 struct brain16 {
   using stored = bf16;
   using wide = float;
   static float widen(bf16 v) { return base::to_float(v); }
-  static bf16 narrow(float v) { return base::to_bf16(v); }
+  static bf16 narrow(float v) { return base::result_bf16(v); }
+};
+
+struct small8 {
+  using stored = fp8_e4m3;
+  using wide = float;
+  static float widen(fp8_e4m3 v) { return to_float(v); }
+  static fp8_e4m3 narrow(float v) { return base::result_fp8_e4m3(v); }
+};
+
+struct wide8 {
+  using stored = fp8_e5m2;
+  using wide = float;
+  static float widen(fp8_e5m2 v) { return to_float(v); }
+  static fp8_e5m2 narrow(float v) { return base::result_fp8_e5m2(v); }
+};
+
+/// A bool, whose byte may have any value.
+struct truth {
+  using stored = std::uint8_t;
+  using wide = std::uint8_t;
+  static wide widen(stored v) { return static_cast<wide>(v != 0); }
+  static stored narrow(wide v) { return v; }
 };
 
 template <class T>
@@ -118,17 +141,15 @@ auto order_of(T v) {
   }
 }
 
-/// `v`, unless a or b is NaN.
-template <class T>
-T unless_nan(T v, T a, T b) {
-  if constexpr (is_float<T>) {
-    const auto of_a = bits_of(a) & all_but_sign<T>;
-    const auto of_b = bits_of(b) & all_but_sign<T>;
-    const auto larger = of_a < of_b ? of_b : of_a;
-    return __builtin_bit_cast(T, larger > float_bits<T>::infinity ? all_but_sign<T> : bits_of(v));
-  } else {
-    return v;
-  }
+/// IEEE 754-2019 minimum, or maximum: the smaller as integers, unless both are negative.
+template <bool Least, class T>
+T extreme(T a, T b) {
+  const auto x = bits_of(a), y = bits_of(b);
+  const auto low = x < y ? x : y, high = x < y ? y : x;
+  const auto best = (x & y) < 0 ? (Least ? high : low) : (Least ? low : high);
+  const auto size_of_x = x & all_but_sign<T>, size_of_y = y & all_but_sign<T>;
+  const auto larger = size_of_x < size_of_y ? size_of_y : size_of_x;
+  return __builtin_bit_cast(T, larger > float_bits<T>::infinity ? all_but_sign<T> : best);
 }
 
 /// -v by its sign bit.
@@ -166,13 +187,19 @@ struct multiply {
 struct least {
   template <class T>
   static T of(T a, T b) {
-    return unless_nan(order_of(b) < order_of(a) ? b : a, a, b);
+    if constexpr (is_float<T>)
+      return extreme<true>(a, b);
+    else
+      return b < a ? b : a;
   }
 };
 struct greatest {
   template <class T>
   static T of(T a, T b) {
-    return unless_nan(order_of(a) < order_of(b) ? b : a, a, b);
+    if constexpr (is_float<T>)
+      return extreme<false>(a, b);
+    else
+      return a < b ? b : a;
   }
 };
 struct both {
@@ -237,6 +264,17 @@ struct greatest_of_pairs {
   }
 };
 
+template <class T>
+constexpr bool is_narrow_float = false;
+template <>
+constexpr bool is_narrow_float<half16> = true;
+template <>
+constexpr bool is_narrow_float<brain16> = true;
+template <>
+constexpr bool is_narrow_float<small8> = true;
+template <>
+constexpr bool is_narrow_float<wide8> = true;
+
 // ---- what is done with the result. `copies`: the result of one contribution alone is that itself,
 // whatever its bits.
 
@@ -244,7 +282,10 @@ struct keep_it {
   static bool copies(int) { return true; }
   template <class Element>
   static typename Element::stored of(typename Element::wide v, int) {
-    return Element::narrow(one_nan(v));
+    if constexpr (is_narrow_float<Element>)
+      return Element::narrow(v);
+    else
+      return Element::narrow(one_nan(v));
   }
 };
 /// Of what has no NaN but that of all results.
@@ -257,12 +298,6 @@ struct keep_bits {
 };
 
 template <class T>
-constexpr bool is_16_bit_float = false;
-template <>
-constexpr bool is_16_bit_float<half16> = true;
-template <>
-constexpr bool is_16_bit_float<brain16> = true;
-template <class T>
 constexpr bool is_complex = false;
 template <class T>
 constexpr bool is_complex<complex_number<T>> = true;
@@ -272,8 +307,8 @@ struct divide {
   template <class Element>
   static typename Element::stored of(typename Element::wide v, int divisor) {
     using wide = typename Element::wide;
-    if constexpr (is_16_bit_float<Element>) {
-      return Element::narrow(one_nan(base::to_odd_float(static_cast<double>(v) / divisor)));
+    if constexpr (is_narrow_float<Element>) {
+      return Element::narrow(base::to_odd_float(static_cast<double>(v) / divisor));
     } else if constexpr (is_complex<wide>) {
       return one_nan(wide{v.re / static_cast<decltype(v.re)>(divisor),
                           v.im / static_cast<decltype(v.re)>(divisor)});
@@ -328,6 +363,18 @@ auto visit_complex(sucl_op op, const Visitor& v) {
   }
 }
 
+template <class Visitor>
+auto visit_truth(sucl_op op, const Visitor& v) {
+  switch (op) {
+    case SUCL_OP_LOGICAL_AND:
+    case SUCL_OP_MIN: return v.template visit<truth, both, keep_it>();
+    case SUCL_OP_LOGICAL_OR:
+    case SUCL_OP_MAX: return v.template visit<truth, either, keep_it>();
+    case SUCL_OP_LOGICAL_XOR: return v.template visit<truth, one_of_two, keep_it>();
+    default: return v.none();
+  }
+}
+
 template <class T, class Visitor>
 auto visit_pair(sucl_op op, const Visitor& v) {
   if (op == SUCL_OP_MINLOC) return v.template visit<plain<pair<T>>, least_of_pairs, keep_it>();
@@ -360,6 +407,9 @@ auto visit_fold(sucl_type type, sucl_op op, const Visitor& v) {
     case SUCL_TYPE_INT64_LOC: return visit_pair<int64_t>(op, v);
     case SUCL_TYPE_FP32_LOC: return visit_pair<float>(op, v);
     case SUCL_TYPE_FP64_LOC: return visit_pair<double>(op, v);
+    case SUCL_TYPE_BOOL: return visit_truth(op, v);
+    case SUCL_TYPE_FP8_E4M3: return visit_real<small8>(op, v);
+    case SUCL_TYPE_FP8_E5M2: return visit_real<wide8>(op, v);
     default: return v.none();
   }
 }

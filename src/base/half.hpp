@@ -7,6 +7,7 @@
 /// the library, so that a copy compiled for one processor is never run on another.
 #pragma once
 
+#include <sucl/fp8.hpp>
 #include <sucl/types.hpp>
 
 #include <cstdint>
@@ -62,6 +63,29 @@ namespace sucl::base {
   const std::uint32_t upper = bits >> 16;
   const std::uint32_t nan = (upper & 0x7fu) == 0 ? upper | 0x40u : upper;
   return {static_cast<std::uint16_t>(is_nan ? nan : rounded)};
+}
+
+// The same of results, whose NaN is one: all bits but the sign.
+
+[[gnu::always_inline]] inline bool is_nan(float f) noexcept {
+  return (__builtin_bit_cast(std::uint32_t, f) & 0x7fffffffu) > 0x7f800000u;
+}
+[[gnu::always_inline]] inline fp16 result_fp16(float f) noexcept {
+  const fp16 rounded = to_fp16(f);
+  return {is_nan(f) ? std::uint16_t{0x7fff} : rounded.bits};
+}
+[[gnu::always_inline]] inline bf16 result_bf16(float f) noexcept {
+  const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, f);
+  const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return {static_cast<std::uint16_t>(is_nan(f) ? 0x7fffu : rounded)};
+}
+[[gnu::always_inline]] inline fp8_e4m3 result_fp8_e4m3(float f) noexcept {
+  const fp8_e4m3 rounded = to_fp8_e4m3(f);
+  return {(rounded.bits & 0x7fu) == 0x7fu ? std::uint8_t{0x7f} : rounded.bits};
+}
+[[gnu::always_inline]] inline fp8_e5m2 result_fp8_e5m2(float f) noexcept {
+  const fp8_e5m2 rounded = to_fp8_e5m2(f);
+  return {is_nan(f) ? std::uint8_t{0x7f} : rounded.bits};
 }
 
 /// The fp32 next to `d` whose last bit is odd, or `d` itself where fp32 has it: rounding that to

@@ -34,7 +34,7 @@ constexpr std::array<const char*, SUCL_OP_COUNT> ops{
     "none",       "sum",         "prod",    "min",    "max",     "avg",    "logical_and",
     "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor", "minloc", "maxloc"};
 
-enum class family { opaque, integer, real, complex, pair };
+enum class family { opaque, integer, real, complex, pair, boolean };
 
 struct type_row {
   const char* name;
@@ -63,6 +63,9 @@ constexpr std::array<type_row, SUCL_TYPE_COUNT> types{{
     {"int64_loc", sizeof(loc<std::int64_t>), family::pair},
     {"fp32_loc", sizeof(loc<float>), family::pair},
     {"fp64_loc", sizeof(loc<double>), family::pair},
+    {"bool", 1, family::boolean},
+    {"fp8_e4m3", 1, family::real},
+    {"fp8_e5m2", 1, family::real},
 }};
 
 template <class Table, class Enum>
@@ -102,10 +105,11 @@ bool defined(op o, type t) noexcept {
     case op::avg:
       return r->of == family::integer || r->of == family::real || r->of == family::complex;
     case op::min:
-    case op::max: return r->of == family::integer || r->of == family::real;
+    case op::max:
+      return r->of == family::integer || r->of == family::real || r->of == family::boolean;
     case op::logical_and:
     case op::logical_or:
-    case op::logical_xor:
+    case op::logical_xor: return r->of == family::integer || r->of == family::boolean;
     case op::bit_and:
     case op::bit_or:
     case op::bit_xor: return r->of == family::integer;

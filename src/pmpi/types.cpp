@@ -88,12 +88,12 @@ std::vector<row> make_rows() {
       {MPI_C_DOUBLE_COMPLEX, plain<double[2]>(SUCL_TYPE_COMPLEX_FP64, op_group::complex)},
       {MPI_2INT, plain<int[2]>(SUCL_TYPE_INT32_LOC, op_group::pair)},
       {MPI_FLOAT_INT, plain<int[2]>(SUCL_TYPE_FP32_LOC, op_group::pair)},
-      // Moved, not reduced: characters have no ops, bytes and booleans have fewer than integers.
+      {MPI_C_BOOL, plain<bool>(SUCL_TYPE_BOOL, op_group::logical)},
+      // Moved, not reduced: characters have no ops, bytes have fewer than integers.
       {MPI_CHAR, plain<char>()},
       {MPI_BYTE, plain<char>()},
       {MPI_PACKED, plain<char>()},
       {MPI_WCHAR, plain<wchar_t>()},
-      {MPI_C_BOOL, plain<bool>()},
       {MPI_LONG_DOUBLE, plain<long double>()},
   };
   // Data and gaps: reduced as they are, packed when they are moved.
@@ -194,6 +194,7 @@ sucl_op op_of(MPI_Op op, op_group group) {
       {MPI_MAXLOC, SUCL_OP_MAXLOC, false, false, false},
   }};
   const bool on_pairs = op == MPI_MINLOC || op == MPI_MAXLOC;
+  const bool on_bools = op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR;
   for (const op_row& r : rows) {
     if (r.native != op) continue;
     bool defined = false;
@@ -203,6 +204,7 @@ sucl_op op_of(MPI_Op op, op_group group) {
       case op_group::floating: defined = r.floating; break;
       case op_group::complex: defined = r.complex; break;
       case op_group::pair: defined = on_pairs; break;
+      case op_group::logical: defined = on_bools; break;
       case op_group::none: break;
     }
     return defined ? r.ours : SUCL_OP_NONE;

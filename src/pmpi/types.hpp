@@ -25,7 +25,7 @@ std::uint64_t bits_of(Handle handle) {
 
 /// What MPI's ops make of a type, by the standard's groups. An address may be an integer of Fortran
 /// or of several languages, which has no logical ops.
-enum class op_group { none, integer, address, floating, complex, pair };
+enum class op_group { none, integer, address, floating, complex, pair, logical };
 
 /// What is known of a datatype.
 struct type_facts {

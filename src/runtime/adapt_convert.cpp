@@ -22,39 +22,44 @@ using base::to_bf16;
 using base::to_float;
 using base::to_fp16;
 using base::to_odd_float;
+using sucl::to_float;
 
 __extension__ using int128 = __int128;
 __extension__ using uint128 = unsigned __int128;
 
-template <class Half>
-Half narrow(float f) noexcept {
-  if constexpr (std::is_same_v<Half, fp16>)
+template <class Narrow>
+Narrow narrow(float f) noexcept {
+  if constexpr (std::is_same_v<Narrow, fp16>)
     return to_fp16(f);
-  else
+  else if constexpr (std::is_same_v<Narrow, bf16>)
     return to_bf16(f);
+  else if constexpr (std::is_same_v<Narrow, fp8_e4m3>)
+    return base::is_nan(f) ? to_fp8_e4m3(f) : base::result_fp8_e4m3(f);  // it has no infinities
+  else
+    return to_fp8_e5m2(f);
 }
 
-template <class Half>
-SUCL_WIDE void load_half(void* wire, const void* user, std::size_t n) {
+template <class Narrow>
+SUCL_WIDE void load_narrow(void* wire, const void* user, std::size_t n) {
   auto* __restrict to = static_cast<float*>(wire);
-  const auto* __restrict from = static_cast<const Half*>(user);
+  const auto* __restrict from = static_cast<const Narrow*>(user);
   for (std::size_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
 }
 
-template <class Half>
-SUCL_WIDE void store_half(void* user, const void* wire, std::size_t n, int) {
-  auto* __restrict to = static_cast<Half*>(user);
+template <class Narrow>
+SUCL_WIDE void store_narrow(void* user, const void* wire, std::size_t n, int) {
+  auto* __restrict to = static_cast<Narrow*>(user);
   const auto* __restrict from = static_cast<const float*>(wire);
-  for (std::size_t i = 0; i < n; ++i) to[i] = narrow<Half>(from[i]);
+  for (std::size_t i = 0; i < n; ++i) to[i] = narrow<Narrow>(from[i]);
 }
 
-// A quotient of doubles is never so near to a tie of a 16-bit float that it hides on which side.
-template <class Half>
-SUCL_WIDE void store_half_average(void* user, const void* wire, std::size_t n, int ranks) {
-  auto* __restrict to = static_cast<Half*>(user);
+// A quotient of doubles is never so near to a tie of so narrow a float that it hides on which side.
+template <class Narrow>
+SUCL_WIDE void store_narrow_average(void* user, const void* wire, std::size_t n, int ranks) {
+  auto* __restrict to = static_cast<Narrow*>(user);
   const auto* __restrict from = static_cast<const float*>(wire);
   const double divisor = ranks;
-  for (std::size_t i = 0; i < n; ++i) to[i] = narrow<Half>(to_odd_float(from[i] / divisor));
+  for (std::size_t i = 0; i < n; ++i) to[i] = narrow<Narrow>(to_odd_float(from[i] / divisor));
 }
 
 // `Parts` is 2 for complex numbers. The division may happen in place.
@@ -101,14 +106,14 @@ void store_wide_average(void* user, const void* wire, std::size_t n, int ranks) 
   }
 }
 
-template <class Half>
-const conversion* half_conversion(sucl_op op) noexcept {
+template <class Narrow>
+const conversion* narrow_conversion(sucl_op op) noexcept {
   static constexpr std::array<conversion, 5> rows{{
-      {SUCL_TYPE_FP32, SUCL_OP_SUM, 1, load_half<Half>, store_half<Half>},
-      {SUCL_TYPE_FP32, SUCL_OP_PROD, 1, load_half<Half>, store_half<Half>},
-      {SUCL_TYPE_FP32, SUCL_OP_MIN, 1, load_half<Half>, store_half<Half>},
-      {SUCL_TYPE_FP32, SUCL_OP_MAX, 1, load_half<Half>, store_half<Half>},
-      {SUCL_TYPE_FP32, SUCL_OP_SUM, 1, load_half<Half>, store_half_average<Half>},
+      {SUCL_TYPE_FP32, SUCL_OP_SUM, 1, load_narrow<Narrow>, store_narrow<Narrow>},
+      {SUCL_TYPE_FP32, SUCL_OP_PROD, 1, load_narrow<Narrow>, store_narrow<Narrow>},
+      {SUCL_TYPE_FP32, SUCL_OP_MIN, 1, load_narrow<Narrow>, store_narrow<Narrow>},
+      {SUCL_TYPE_FP32, SUCL_OP_MAX, 1, load_narrow<Narrow>, store_narrow<Narrow>},
+      {SUCL_TYPE_FP32, SUCL_OP_SUM, 1, load_narrow<Narrow>, store_narrow_average<Narrow>},
   }};
   static_assert(SUCL_OP_SUM == 1 && SUCL_OP_AVG == 5);
   return op >= SUCL_OP_SUM && op <= SUCL_OP_AVG ? &rows[static_cast<std::size_t>(op - 1)] : nullptr;
@@ -133,8 +138,10 @@ constexpr conversion complex_fp64_average{SUCL_TYPE_COMPLEX_FP64, SUCL_OP_SUM, 1
 }  // namespace
 
 const conversion* conversion_for(sucl_type type, sucl_op op) noexcept {
-  if (type == SUCL_TYPE_FP16) return half_conversion<fp16>(op);
-  if (type == SUCL_TYPE_BF16) return half_conversion<bf16>(op);
+  if (type == SUCL_TYPE_FP16) return narrow_conversion<fp16>(op);
+  if (type == SUCL_TYPE_BF16) return narrow_conversion<bf16>(op);
+  if (type == SUCL_TYPE_FP8_E4M3) return narrow_conversion<fp8_e4m3>(op);
+  if (type == SUCL_TYPE_FP8_E5M2) return narrow_conversion<fp8_e5m2>(op);
   if (op != SUCL_OP_AVG) return nullptr;
   switch (type) {
     case SUCL_TYPE_INT8: return &integer_average<std::int8_t>;

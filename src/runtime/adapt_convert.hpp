@@ -28,10 +28,10 @@ struct conversion {
 
 /// The way around a missing `op` on `type`, or null if there is none.
 ///
-/// fp16 and bf16 travel as fp32 and are rounded once, to nearest even. An average travels as a
-/// sum: of the same type for fp32, fp64 and complex; of int64 for integers of up to 32 bits; and
-/// for 64-bit integers as two sums, of the upper and of the lower 32 bits of each element, which
-/// cannot overflow. Integer averages are exact and rounded toward zero.
+/// Floats of 16 and 8 bits travel as fp32 and are rounded once, to nearest even. An average travels
+/// as a sum: of the same type for fp32, fp64 and complex; of int64 for integers of up to 32 bits;
+/// and for 64-bit integers as two sums, of the upper and of the lower 32 bits of each element,
+/// which cannot overflow. Integer averages are exact and rounded toward zero.
 const conversion* conversion_for(sucl_type type, sucl_op op) noexcept;
 
 }  // namespace sucl::core

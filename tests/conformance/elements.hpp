@@ -62,17 +62,21 @@ struct element_row {
   X(22, "bytes12", blob<12>)       \
   X(23, "record24", record)
 
-#define SUCL_CONFORMANCE_ROW(index, name, T) {name, type_of_v<T>, sizeof(T), true},
-#define SUCL_CONFORMANCE_OPAQUE_ROW(index, name, T) {name, type_of_v<T>, sizeof(T), false},
+#define SUCL_CONFORMANCE_TINY(X)      \
+  X(24, "fp8_e4m3", ::sucl::fp8_e4m3) \
+  X(25, "fp8_e5m2", ::sucl::fp8_e5m2)
+
+#define SUCL_CONFORMANCE_ROW(index, name, T) \
+  {name, type_of_v<T>, sizeof(T), type_of_v<T> != type::bytes},
 inline constexpr element_row elements[] = {
-    SUCL_CONFORMANCE_SMALL(SUCL_CONFORMANCE_ROW)          //
-    SUCL_CONFORMANCE_INTEGERS(SUCL_CONFORMANCE_ROW)       //
-    SUCL_CONFORMANCE_REALS(SUCL_CONFORMANCE_ROW)          //
-    SUCL_CONFORMANCE_PAIRS(SUCL_CONFORMANCE_ROW)          //
-    SUCL_CONFORMANCE_OPAQUE(SUCL_CONFORMANCE_OPAQUE_ROW)  //
+    SUCL_CONFORMANCE_SMALL(SUCL_CONFORMANCE_ROW)     //
+    SUCL_CONFORMANCE_INTEGERS(SUCL_CONFORMANCE_ROW)  //
+    SUCL_CONFORMANCE_REALS(SUCL_CONFORMANCE_ROW)     //
+    SUCL_CONFORMANCE_PAIRS(SUCL_CONFORMANCE_ROW)     //
+    SUCL_CONFORMANCE_OPAQUE(SUCL_CONFORMANCE_ROW)    //
+    SUCL_CONFORMANCE_TINY(SUCL_CONFORMANCE_ROW)      //
 };
 #undef SUCL_CONFORMANCE_ROW
-#undef SUCL_CONFORMANCE_OPAQUE_ROW
 
 /// Whether the suite compiles the call for buffers: every kind for some types, some kinds for every
 /// type.

@@ -13,9 +13,10 @@ runner run_integers(int element);
 runner run_reals(int element);
 runner run_pairs(int element);
 runner run_opaque(int element);
+runner run_tiny(int element);
 
 runner runner_of(int element) {
-  for (const auto find : {run_small, run_integers, run_reals, run_pairs, run_opaque})
+  for (const auto find : {run_small, run_integers, run_reals, run_pairs, run_opaque, run_tiny})
     if (const runner found = find(element)) return found;
   throw std::logic_error("no such element type");
 }

@@ -21,6 +21,13 @@ runner run_pairs(int element) {
   }
 }
 
+runner run_tiny(int element) {
+  switch (element) {
+    SUCL_CONFORMANCE_TINY(SUCL_CONFORMANCE_CASE)
+    default: return nullptr;
+  }
+}
+
 #undef SUCL_CONFORMANCE_CASE
 
 }  // namespace sucl::conformance

@@ -7,6 +7,7 @@
 // its lanes, so that its kernel can be run again alone.
 #include "runtime/kernels/jobs.hpp"
 #include "runtime/kernels/message_jobs.hpp"
+#include "support/op_rule.hpp"
 #include "sycl/kernel_forms.hpp"
 #include "unit/exec_draw.hpp"
 #include "unit/thread_device.hpp"
@@ -141,12 +142,22 @@ void fill(page& memory, const draw& d, std::mt19937_64& random) {
   }
 }
 
+// NaN, infinities, subnormal numbers, zeros of both signs, ends of ranges.
+void fill_with_special_elements(page& memory, const draw& d, std::mt19937_64& random) {
+  const auto special = rule::special_elements(d.element);
+  const std::size_t one = size_of(d.element);
+  for (std::size_t i = d.misplaced; i + one <= memory.size(); i += one) {
+    const rule::element e = rule::any_element(d.element, special, random);
+    std::copy(e.begin(), e.end(), &memory[i]);
+  }
+}
+
 bool is_pair(type t) { return t >= type::int16_loc && t <= type::fp64_loc; }
 
 /// One collective operation on all ranks.
 class collective_case {
  public:
-  collective_case(const draw& d, int ranks, bool in_place, bool mapped)
+  collective_case(const draw& d, int ranks, bool in_place, bool mapped, bool special)
       : m_draw(d),
         m_ranks(ranks),
         m_in_place(in_place),
@@ -158,8 +169,8 @@ class collective_case {
     for (int r = 0; r < ranks; ++r) {
       auto& m = m_memory[static_cast<std::size_t>(r)];
       m_operations.push_back(prepare(d, r, ranks, in_place, m));
-      fill(m.send, d, random);
-      fill(m.recv, d, random);
+      for (page* memory : {&m.send, &m.recv})
+        special ? fill_with_special_elements(*memory, d, random) : fill(*memory, d, random);
       m_table[static_cast<std::size_t>(r)] = m.send.data();
       m_table[static_cast<std::size_t>(kernels::most_ranks + r)] = m.recv.data();
     }
@@ -255,10 +266,10 @@ class collective_case {
 
 /// What is moved aside first takes two kernels, and mapped memory is aligned.
 void run(draw d, int ranks, bool in_place, bool mapped, ::sycl::queue& queue,
-         std::set<std::string>& used) {
+         std::set<std::string>& used, bool special = false) {
   if (d.what == kind::reduce_scatter || (mapped && d.what == kind::alltoall)) in_place = false;
   if (mapped) d.misplaced = d.misplaced / 16 * 16;
-  collective_case(d, ranks, in_place, mapped).run(queue, used);
+  collective_case(d, ranks, in_place, mapped, special).run(queue, used);
 }
 
 TEST_F(parity, of_collectives_and_of_every_kernel) {
@@ -301,6 +312,7 @@ TEST_F(parity, of_every_type_and_op) {
       for (const std::uint64_t bytes : {240, 3000}) {
         d.count = bytes / size_of(element);
         run(d, 3, bytes > 240, false, m_queue, used);
+        run(d, 3, bytes > 240, false, m_queue, used, true);
       }
     }
 }

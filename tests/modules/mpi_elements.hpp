@@ -141,6 +141,19 @@ struct handle_loc {
   }
 };
 
+/// Bools, of which true has many faces.
+struct handle_bool {
+  static void make(void* to, int r, std::uint64_t id, sucl_op op) {
+    handle_number<std::uint8_t>::make(to, r, id, op == SUCL_OP_NONE ? op : SUCL_OP_LOGICAL_AND);
+  }
+  static void combine(void* into, const void* with, sucl_op op) {
+    if (op == SUCL_OP_MIN) op = SUCL_OP_LOGICAL_AND;
+    if (op == SUCL_OP_MAX) op = SUCL_OP_LOGICAL_OR;
+    handle_number<std::uint8_t>::combine(into, with, op);
+  }
+  static bool equal(const void* a, const void* b) { return std::memcmp(a, b, 1) == 0; }
+};
+
 template <std::size_t Bytes>
 struct handle_bytes {
   static void make(void* to, int r, std::uint64_t id, sucl_op) {
@@ -166,6 +179,8 @@ inline std::vector<element_kind> all_elements() {
   const std::vector<sucl_op> real{SUCL_OP_SUM, SUCL_OP_PROD, SUCL_OP_MIN, SUCL_OP_MAX};
   const std::vector<sucl_op> complex{SUCL_OP_SUM, SUCL_OP_PROD};
   const std::vector<sucl_op> pair{SUCL_OP_MINLOC, SUCL_OP_MAXLOC};
+  const std::vector<sucl_op> logical{SUCL_OP_LOGICAL_AND, SUCL_OP_LOGICAL_OR, SUCL_OP_LOGICAL_XOR,
+                                     SUCL_OP_MIN, SUCL_OP_MAX};
   return {
       element<handle_bytes<1>>("bytes1", SUCL_TYPE_BYTES, 1),
       element<handle_bytes<3>>("bytes3", SUCL_TYPE_BYTES, 3),
@@ -189,6 +204,9 @@ inline std::vector<element_kind> all_elements() {
       element<handle_loc<std::int64_t>>("int64_loc", SUCL_TYPE_INT64_LOC, 16, pair),
       element<handle_loc<float>>("fp32_loc", SUCL_TYPE_FP32_LOC, 8, pair),
       element<handle_loc<double>>("fp64_loc", SUCL_TYPE_FP64_LOC, 16, pair),
+      element<handle_bool>("bool", SUCL_TYPE_BOOL, 1, logical),
+      element<handle_bytes<1>>("fp8_e4m3", SUCL_TYPE_FP8_E4M3, 1),
+      element<handle_bytes<1>>("fp8_e5m2", SUCL_TYPE_FP8_E5M2, 1),
   };
 }
 

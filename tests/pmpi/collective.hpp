@@ -48,7 +48,7 @@ inline const char* const kind_names[] = {
     "scatterv"};
 
 /// What a type is filled with for reductions.
-enum class content { integer, floating, complex, pair, bytes };
+enum class content { integer, floating, complex, pair, logical, bytes };
 
 struct element {
   const char* name;
@@ -75,6 +75,7 @@ inline const std::vector<element>& all_elements() {
                                 {"double", MPI_DOUBLE, sizeof(double), content::floating},
                                 {"complex", MPI_C_DOUBLE_COMPLEX, 16, content::complex},
                                 {"double_int", MPI_DOUBLE_INT, 16, content::pair},
+                                {"bool", MPI_C_BOOL, 1, content::logical},
                                 {"char", MPI_CHAR, 1, content::bytes},
                                 {"three ints", triple, 3 * sizeof(int), content::bytes},
                                 {"type with gaps", gaps, 16, content::bytes}};
@@ -118,7 +119,7 @@ class collective {
     for (auto& d : drawn) d = random();
     m_seed = random();
     m_kind = kind(drawn[0] % std::uint64_t(kind::count));
-    const auto types = reduces() ? 8 : all_elements().size();
+    const auto types = reduces() ? 9 : all_elements().size();
     m_element = all_elements()[drawn[1] % types];
 #if defined(MPICH_VERSION) && !defined(I_MPI_VERSION)
     // MPICH 5.0's own MPI_Gather of pairs fails on four ranks and more, so there is no reference.
@@ -250,6 +251,7 @@ class collective {
     switch (m_element.holds) {
       case content::integer: return integers[drawn % 10];
       case content::floating: return integers[drawn % 4];
+      case content::logical: return integers[4 + drawn % 3];
       case content::complex: return MPI_SUM;  // of products the order shows, in the sign of 0
       default: return pairs[drawn % 2];
     }
@@ -292,6 +294,7 @@ class collective {
           std::memcpy(at + sizeof x, &place, sizeof place);
           break;
         }
+        case content::logical: *at = char(small % 2); break;  // of others libraries differ
         case content::bytes:
           for (std::size_t b = 0; b < m_element.extent; ++b) at[b] = char(random());
       }

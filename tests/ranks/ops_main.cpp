@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 namespace {
@@ -44,7 +45,9 @@ bytes bare(type t, const bytes& elements) {
   return all;
 }
 
-bool rounds(type t) { return t >= type::fp16 && t <= type::complex_fp64; }
+bool rounds(type t) {
+  return (t >= type::fp16 && t <= type::complex_fp64) || t == type::fp8_e4m3 || t == type::fp8_e5m2;
+}
 
 class test {
  public:
@@ -59,11 +62,11 @@ class test {
     for (int r = 0; r < ranks(); ++r) from.push_back(contribution(t, o, p * count, r));
     const bytes& mine = from[static_cast<std::size_t>(m_comm.rank())];
     const auto take = [&](auto&& call, std::size_t n) {
-      std::vector<T> in(p * count), out(n);
-      std::memcpy(static_cast<void*>(in.data()), mine.data(), mine.size());
-      call(in.data(), out.data());
+      const std::unique_ptr<T[]> in(new T[p * count]), out(new T[n]);
+      std::memcpy(static_cast<void*>(in.get()), mine.data(), mine.size());
+      call(in.get(), out.get());
       bytes got(n * one);
-      std::memcpy(got.data(), out.data(), got.size());
+      std::memcpy(got.data(), out.get(), got.size());
       return got;
     };
     const auto me = static_cast<std::size_t>(m_comm.rank());
@@ -76,7 +79,7 @@ class test {
     check_alike<T>("allreduce that returns at once", t, o, later);
     const bytes inside = take(
         [&](T* in, T* out) {
-          std::copy_n(in, count, out);
+          std::memcpy(static_cast<void*>(out), in, count * one);
           m_blocking.allreduce(out, count, o);
         },
         count);
@@ -163,7 +166,7 @@ int run(int argc, char** argv) {
       if (!defined(static_cast<op>(o), static_cast<type>(t))) continue;
       reference::with_type(static_cast<type>(t), [&](auto* null) {
         using T = std::remove_pointer_t<decltype(null)>;
-        for (const std::size_t count : {1, 61, 3001})
+        for (const std::size_t count : {1, 47, 601})
           all.run<T>(static_cast<type>(t), static_cast<op>(o), count);
       });
     }

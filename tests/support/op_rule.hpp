@@ -63,13 +63,16 @@ struct narrow_format {
   }
 };
 
-inline constexpr narrow_format binary16{16, 10, -14, true}, brain16{16, 7, -126, true};
+inline constexpr narrow_format binary16{16, 10, -14, true}, brain16{16, 7, -126, true},
+    e4m3{8, 3, -6, false}, e5m2{8, 2, -14, true};
 
 /// The format, or one of no bits.
 constexpr narrow_format format_of(type t) {
   switch (t) {
     case type::fp16: return binary16;
     case type::bf16: return brain16;
+    case type::fp8_e4m3: return e4m3;
+    case type::fp8_e5m2: return e5m2;
     default: return {};
   }
 }
@@ -213,7 +216,8 @@ inline element of_narrow(narrow_format f, op o, const elements& from, int ranks)
   float result = static_cast<float>(f.decode(bits_at(from[0])));
   for (std::size_t i = 1; i < from.size(); ++i)
     result = real(o, result, static_cast<float>(f.decode(bits_at(from[i]))));
-  const unsigned bits = f.encode(o == op::avg ? static_cast<double>(result) / ranks : result);
+  unsigned bits = f.encode(o == op::avg ? static_cast<double>(result) / ranks : result);
+  if (f.is_nan(static_cast<int>(bits) & f.all())) bits = static_cast<unsigned>(f.all());
   return f.bits == 8 ? written(static_cast<std::uint8_t>(bits))
                      : written(static_cast<std::uint16_t>(bits));
 }
@@ -221,6 +225,19 @@ inline element of_narrow(narrow_format f, op o, const elements& from, int ranks)
 template <class T>
 element of_pairs(op o, const elements& from) {
   return written(combined<loc<T>>(from, [&](loc<T> a, loc<T> b) { return located(o, a, b); }));
+}
+
+/// Whatever is not 0 is true.
+inline element of_bools(op o, const elements& from) {
+  bool result = from[0][0] != std::byte{0};
+  for (std::size_t i = 1; i < from.size(); ++i) {
+    const bool other = from[i][0] != std::byte{0};
+    if (o == op::logical_xor)
+      result = result != other;
+    else
+      result = o == op::logical_and || o == op::min ? result && other : result || other;
+  }
+  return written(static_cast<std::uint8_t>(result));
 }
 
 /// Combines elements, one a rank, in their order. What one rank alone gives is the result as it is.
@@ -246,6 +263,7 @@ inline element reduce(type t, op o, const elements& from) {
     case type::int64_loc: return of_pairs<std::int64_t>(o, from);
     case type::fp32_loc: return of_pairs<float>(o, from);
     case type::fp64_loc: return of_pairs<double>(o, from);
+    case type::boolean: return of_bools(o, from);
     default: return of_narrow(format_of(t), o, from, ranks);
   }
 }
@@ -332,6 +350,7 @@ inline std::vector<element> special_elements(type t) {
     case type::int64_loc: add_pairs(all, special_integers<std::int64_t>()); break;
     case type::fp32_loc: add_pairs(all, reals); break;
     case type::fp64_loc: add_pairs(all, doubles); break;
+    case type::boolean: add_all(all, std::vector<std::uint8_t>{0, 1, 2, 0x80, 0xff}); break;
     default:
       for (const unsigned bits : special_narrow(format_of(t)))
         if (size_of(t) == 1)

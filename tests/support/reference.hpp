@@ -31,21 +31,31 @@ inline std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
   return x ^ (x >> 31);
 }
 
-/// A 16-bit float format: stored fraction bits and the exponent of the least normal number.
+/// A float format of 16 bits or fewer: all bits and those of the fraction, the exponents of the
+/// least normal and of the greatest number. Where `finite`, there is no infinity and one NaN, of
+/// all bits.
 struct narrow {
   int fraction;
   int least;
   int greatest;
+  int bits = 16;
+  bool finite = false;
+  constexpr unsigned sign() const { return 1u << (bits - 1); }
 };
 inline constexpr narrow binary16{10, -14, 15};
 inline constexpr narrow brain16{7, -126, 127};
+inline constexpr narrow e4m3{3, -6, 8, 8, true};
+inline constexpr narrow e5m2{2, -14, 15, 8};
 
 inline long double widen(std::uint16_t bits, narrow f) {
-  const int field = (bits & 0x7fff) >> f.fraction;
+  const unsigned magnitude = bits & (f.sign() - 1);
+  const int field = static_cast<int>(magnitude >> f.fraction);
   const int fraction = bits & ((1 << f.fraction) - 1);
   const int special = f.greatest - f.least + 2;
   long double v = 0;
-  if (field == special)
+  if (f.finite && magnitude == f.sign() - 1)
+    v = std::numeric_limits<long double>::quiet_NaN();
+  else if (!f.finite && field == special)
     v = fraction != 0 ? std::numeric_limits<long double>::quiet_NaN()
                       : std::numeric_limits<long double>::infinity();
   else if (field == 0)
@@ -53,13 +63,14 @@ inline long double widen(std::uint16_t bits, narrow f) {
   else
     v = std::ldexp(1.0L + std::ldexp(static_cast<long double>(fraction), -f.fraction),
                    f.least + field - 1);
-  return (bits & 0x8000) != 0 ? -v : v;
+  return (bits & f.sign()) != 0 ? -v : v;
 }
 
 /// To the nearest, ties to even.
 inline std::uint16_t round_to(long double v, narrow f) {
-  const unsigned sign = std::signbit(v) ? 0x8000u : 0u;
-  const unsigned infinite = static_cast<unsigned>(f.greatest - f.least + 2) << f.fraction;
+  const unsigned sign = std::signbit(v) ? f.sign() : 0u;
+  const unsigned infinite =
+      f.finite ? f.sign() - 1 : static_cast<unsigned>(f.greatest - f.least + 2) << f.fraction;
   long double a = std::fabs(v);
   if (std::isnan(v)) return static_cast<std::uint16_t>(sign | infinite | 1u);
   if (std::isinf(v)) return static_cast<std::uint16_t>(sign | infinite);
@@ -68,6 +79,8 @@ inline std::uint16_t round_to(long double v, narrow f) {
   const long double unit = std::ldexp(1.0L, exponent - f.fraction);
   a = std::nearbyint(a / unit) * unit;
   if (a >= std::ldexp(1.0L, f.greatest + 1)) return static_cast<std::uint16_t>(sign | infinite);
+  if (f.finite && a > std::ldexp(2.0L - std::ldexp(1.0L, 1 - f.fraction), f.greatest))
+    return static_cast<std::uint16_t>(sign | infinite);  // its last number is the NaN
   if (a >= std::ldexp(1.0L, exponent + 1)) ++exponent;
   const bool normal = a >= std::ldexp(1.0L, f.least);
   const auto units = static_cast<unsigned>(a / std::ldexp(1.0L, exponent - f.fraction));
@@ -99,6 +112,9 @@ auto with_type(type t, F&& f) {
     case type::int64_loc: return f(static_cast<loc<std::int64_t>*>(nullptr));
     case type::fp32_loc: return f(static_cast<loc<float>*>(nullptr));
     case type::fp64_loc: return f(static_cast<loc<double>*>(nullptr));
+    case type::boolean: return f(static_cast<bool*>(nullptr));
+    case type::fp8_e4m3: return f(static_cast<fp8_e4m3*>(nullptr));
+    case type::fp8_e5m2: return f(static_cast<fp8_e5m2*>(nullptr));
     default: return f(static_cast<std::byte*>(nullptr));
   }
 }
@@ -112,9 +128,19 @@ inline constexpr bool is_complex = false;
 template <class V>
 inline constexpr bool is_complex<std::complex<V>> = true;
 template <class T>
-inline constexpr bool is_narrow = std::is_same_v<T, fp16> || std::is_same_v<T, bf16>;
+inline constexpr bool is_fp8 = std::is_same_v<T, fp8_e4m3> || std::is_same_v<T, fp8_e5m2>;
 template <class T>
-inline constexpr narrow format_of = std::is_same_v<T, fp16> ? binary16 : brain16;
+inline constexpr bool is_narrow = std::is_same_v<T, fp16> || std::is_same_v<T, bf16> || is_fp8<T>;
+template <class T>
+inline constexpr narrow format_of = std::is_same_v<T, fp16>       ? binary16
+                                    : std::is_same_v<T, bf16>     ? brain16
+                                    : std::is_same_v<T, fp8_e4m3> ? e4m3
+                                                                  : e5m2;
+/// The nearest number of such a type.
+template <class T>
+T narrowed(long double v) {
+  return T{static_cast<decltype(T::bits)>(round_to(v, format_of<T>))};
+}
 
 /// One input: that of `rank` among `ranks` at `index`.
 struct spot {
@@ -125,6 +151,13 @@ struct spot {
   bool last() const { return rank == ranks - 1; }
 };
 
+/// True, mostly where all have to be, and false where one is enough.
+inline bool bool_input(op o, spot s) {
+  const std::uint64_t h = s.random();
+  if (o == op::logical_xor) return (h & 1) != 0;
+  return (h % 8 == 0) == (o == op::logical_or || o == op::max);
+}
+
 template <class T>
 T integer_input(op o, spot s) {
   constexpr T least = std::numeric_limits<T>::min();
@@ -132,7 +165,7 @@ T integer_input(op o, spot s) {
   const std::uint64_t h = s.random();
   const T any = static_cast<T>(h);
   switch (o) {
-    // What happens on overflow is the backend's business: some MPI libraries saturate small ones.
+    // Overflow is in op_rule.hpp.
     case op::sum: return static_cast<T>(any / static_cast<T>(s.ranks));
     case op::prod: {
       const int magnitude = s.rank < 6 && (h & 2) != 0 ? 2 : 1;  // 2^6 is in range of 8 bits
@@ -172,8 +205,9 @@ long double real_input(op o, spot s) {
     return factors[h % 6];
   }
   if (o == op::min || o == op::max) {
-    if (h % 97 == 0) return -std::numeric_limits<long double>::infinity();
-    if (h % 97 == 1) return std::numeric_limits<long double>::infinity();
+    constexpr bool finite = std::is_same_v<T, fp8_e4m3>;
+    if (h % 97 == 0) return finite ? -448 : -std::numeric_limits<long double>::infinity();
+    if (h % 97 == 1) return finite ? 448 : std::numeric_limits<long double>::infinity();
   } else if (half || brain) {
     // What a 16-bit accumulator loses; sums and averages near the largest number; subnormals.
     const long double big = half ? 2048 : 256;
@@ -182,8 +216,12 @@ long double real_input(op o, spot s) {
     if (half && s.index % 13 == 6) return std::ldexp(static_cast<long double>(h % 1000), -24);
   }
   // Significant bits and the least one: less than the type's, so that the input is exact.
-  const int bits = half ? 10 : brain ? 7 : std::is_same_v<T, float> ? 20 : 49;
-  const int least = half ? -6 : brain ? -4 : std::is_same_v<T, float> ? -2 : -10;
+  const int bits = is_fp8<T>                  ? format_of<T>.fraction + 1
+                   : half                     ? 10
+                   : brain                    ? 7
+                   : std::is_same_v<T, float> ? 20
+                                              : 49;
+  const int least = half ? -6 : brain ? -4 : is_fp8<T> || std::is_same_v<T, float> ? -2 : -10;
   const auto units = static_cast<std::int64_t>(h >> (64 - bits)) - (std::int64_t{1} << (bits - 1));
   return std::ldexp(static_cast<long double>(units), least);
 }
@@ -191,10 +229,12 @@ long double real_input(op o, spot s) {
 /// The input of an element as the program holds it. With op::none any bit pattern.
 template <class T>
 T input(op o, spot s) {
-  if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return bool_input(o, s);
+  } else if constexpr (std::is_integral_v<T>) {
     return integer_input<T>(o, s);
   } else if constexpr (is_narrow<T>) {
-    return T{round_to(real_input<T>(o, s), format_of<T>)};
+    return narrowed<T>(real_input<T>(o, s));
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(real_input<T>(o, s));
   } else if constexpr (is_complex<T>) {
@@ -259,7 +299,7 @@ long double widened(T v) {
 template <class T>
 T rounded(long double v) {
   if constexpr (is_narrow<T>)
-    return T{round_to(v, format_of<T>)};
+    return narrowed<T>(v);
   else
     return static_cast<T>(v);
 }
@@ -381,7 +421,7 @@ inline bool same(element e, op o, const std::byte* a, const std::byte* b) {
   });
 }
 
-/// Whether two 16-bit floats differ by the least subnormal number at most: what dividing each of
+/// Whether two narrow floats differ by the least subnormal number at most: what dividing each of
 /// two numbers before they are added costs, and not after.
 inline bool a_subnormal_apart(element e, const std::byte* a, const std::byte* b) {
   return with_type(e.t, [&](auto* null) {

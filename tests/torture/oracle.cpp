@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 namespace sucl::torture {
@@ -49,6 +50,12 @@ T fold_integers(op o, const T* v, int n) {
   if (o == op::sum) return static_cast<T>(static_cast<U>(total));
   if (o == op::avg) return static_cast<T>(total / n);
   return r;
+}
+
+bool fold_bools(op o, const bool* v, int n) {
+  const auto trues = std::count(v, v + n, true);
+  if (o == op::logical_xor) return trues % 2 != 0;
+  return o == op::logical_and || o == op::min ? trues == n : trues > 0;
 }
 
 // ---- Floating-point numbers.
@@ -110,7 +117,7 @@ arithmetic<T> open(T v) {
 template <class T>
 arithmetic<T> rounded(long double v) {
   if constexpr (is_narrow<T>)
-    return open(T{reference::round_to(v, reference::format_of<T>)});
+    return open(reference::narrowed<T>(v));
   else
     return static_cast<T>(v);
 }
@@ -193,7 +200,9 @@ bool right_real(op o, const T* inputs, int n, T is) {
   if (o == op::min || o == op::max) return false;
   if (n > most_enumerated)
     return within_bound<V>(o, v.data(), n, got,
-                           is_narrow<T> ? V(0x1p-7) : std::numeric_limits<V>::epsilon());
+                           reference::is_fp8<T> ? V(0x1p-2)
+                           : is_narrow<T>       ? V(0x1p-7)
+                                                : std::numeric_limits<V>::epsilon());
   const associations<T> possible(o, v.data(), n);
   return std::any_of(possible.all().begin(), possible.all().end(),
                      [&](V t) { return closes_to<T>(o, t, n, got); });
@@ -258,7 +267,9 @@ bool right_pair(op o, const T* v, int n, T got) {
 
 template <class T>
 bool right(op o, const T* v, int n, T got) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_same_v<T, bool>)
+    return fold_bools(o, v, n) == got;
+  else if constexpr (std::is_integral_v<T>)
     return fold_integers(o, v, n) == got;
   else if constexpr (is_complex<T>)
     return right_complex(o, v, n, got);
@@ -279,7 +290,7 @@ std::string check_folds(const operation& o, int ranks, int first, int last, std:
     using T = std::remove_pointer_t<decltype(null)>;
     // A piece of all inputs at once: the calls that draw them are for several elements.
     constexpr std::size_t piece = 256;
-    std::vector<T> inputs(piece * static_cast<std::size_t>(n));
+    const std::unique_ptr<T[]> inputs(new T[piece * static_cast<std::size_t>(n)]);
     std::array<T, 64> v;
     for (std::size_t begin = 0; begin < count; begin += piece) {
       const std::size_t m = std::min(piece, count - begin);

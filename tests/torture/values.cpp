@@ -24,6 +24,8 @@ template <class T>
 constexpr format format_of() {
   if constexpr (std::is_same_v<T, fp16>) return {16, 10};
   if constexpr (std::is_same_v<T, bf16>) return {16, 7};
+  if constexpr (std::is_same_v<T, fp8_e4m3>) return {8, 3};
+  if constexpr (std::is_same_v<T, fp8_e5m2>) return {8, 2};
   if constexpr (std::is_same_v<T, float>) return {32, 23};
   if constexpr (std::is_same_v<T, double>) return {64, 52};
 }
@@ -79,7 +81,7 @@ std::uint64_t special_bits(format f, const draw& d) {
 
 template <class T>
 T from_bits(std::uint64_t bits) {
-  if constexpr (reference::is_narrow<T>) return T{static_cast<std::uint16_t>(bits)};
+  if constexpr (reference::is_narrow<T>) return T{static_cast<decltype(T::bits)>(bits)};
   if constexpr (std::is_same_v<T, float>)
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
   if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(bits);

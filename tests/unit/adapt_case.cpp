@@ -232,7 +232,8 @@ bool user_array::as_expected() const {
 
 bool carries_like_mpi(sucl_kind kind, sucl_type type, sucl_op op) {
   if (!reduces(static_cast<sucl::kind>(kind))) return true;
-  return type != SUCL_TYPE_FP16 && type != SUCL_TYPE_BF16 && op != SUCL_OP_AVG;
+  return type != SUCL_TYPE_FP16 && type != SUCL_TYPE_BF16 && type != SUCL_TYPE_FP8_E4M3 &&
+         type != SUCL_TYPE_FP8_E5M2 && op != SUCL_OP_AVG;
 }
 
 bytes make_element(sucl_type type, sucl_op op, std::mt19937& random) {
@@ -246,6 +247,11 @@ bytes make_element(sucl_type type, sucl_op op, std::mt19937& random) {
   switch (type) {
     case SUCL_TYPE_FP16: return copy(encode(real, 10));
     case SUCL_TYPE_BF16: return copy(encode(real, 7));
+    case SUCL_TYPE_FP8_E4M3:
+    case SUCL_TYPE_FP8_E5M2:
+      return {
+          static_cast<unsigned char>(rule::format_of(static_cast<sucl::type>(type)).encode(whole))};
+    case SUCL_TYPE_BOOL: return {static_cast<unsigned char>(random() % 2)};
     case SUCL_TYPE_FP32: return copy(static_cast<float>(real));
     case SUCL_TYPE_FP64: return copy(real);
     case SUCL_TYPE_COMPLEX_FP32:

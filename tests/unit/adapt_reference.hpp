@@ -6,6 +6,8 @@
 /// which it gets, and their values. Used on both sides of the adaptation under test.
 #pragma once
 
+#include "support/op_rule.hpp"
+
 #include <sucl/types.hpp>
 
 #include <algorithm>
@@ -218,6 +220,14 @@ inline void reduce(sucl_type type, sucl_op op, const std::vector<const unsigned 
     case SUCL_TYPE_UINT64: return reduce_as<int128, std::uint64_t>(op, from, to);
     case SUCL_TYPE_FP16: return half(10);
     case SUCL_TYPE_BF16: return half(7);
+    case SUCL_TYPE_FP8_E4M3:
+    case SUCL_TYPE_FP8_E5M2: {
+      const auto f = rule::format_of(static_cast<sucl::type>(type));
+      return reduce_with<double>(
+          op, from, to, [=](const unsigned char* at) { return f.decode(*at); },
+          [=](unsigned char* at, double v) { *at = static_cast<unsigned char>(f.encode(v)); });
+    }
+    case SUCL_TYPE_BOOL: return reduce_as<int128, std::uint8_t>(op, from, to);
     case SUCL_TYPE_FP32: return reduce_as<double, float>(op, from, to);
     case SUCL_TYPE_FP64: return reduce_as<double, double>(op, from, to);
     case SUCL_TYPE_COMPLEX_FP32:

@@ -34,6 +34,14 @@ void write_element(type t, std::uint64_t bits, std::byte* at) {
       constexpr std::uint16_t of[] = {0xc000, 0xbf80, 0, 0x3f80, 0x4000};
       return put(at, of[small + 2]);
     }
+    case type::fp8_e4m3: {
+      constexpr std::uint8_t of[] = {0xc0, 0xb8, 0, 0x38, 0x40};
+      return put(at, of[small + 2]);
+    }
+    case type::fp8_e5m2: {
+      constexpr std::uint8_t of[] = {0xc0, 0xbc, 0, 0x3c, 0x40};
+      return put(at, of[small + 2]);
+    }
     case type::fp32: return put(at, static_cast<float>(small));
     case type::fp64: return put(at, static_cast<double>(small));
     case type::complex_fp32:

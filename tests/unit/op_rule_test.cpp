@@ -151,6 +151,7 @@ TEST(op_rule, holds_for_kernels) {
   check_sum(type::fp64, kernels::fold_of<plain<double>, add>{});
   check_sum(type::fp16, kernels::fold_of<half16, add>{});
   check_sum(type::bf16, kernels::fold_of<brain16, add>{});
+  check_sum(type::fp8_e4m3, kernels::fold_of<small8, add>{});
 }
 
 TEST(op_rule, holds_for_the_mock) {

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SUCL_ABI_MAJOR 1
-#define SUCL_ABI_MINOR 2
+#define SUCL_ABI_MINOR 3
 
 /** True if the struct that `ptr` points to is long enough to hold `field`. */
 #define SUCL_HAS_FIELD(ptr, type, field) \
@@ -112,7 +112,10 @@ enum {
   SUCL_TYPE_INT64_LOC = 17,
   SUCL_TYPE_FP32_LOC = 18,
   SUCL_TYPE_FP64_LOC = 19,
-  SUCL_TYPE_COUNT = 20
+  SUCL_TYPE_BOOL = 20,     /**< one byte; whatever is not 0 is true, results are 0 or 1 */
+  SUCL_TYPE_FP8_E4M3 = 21, /**< OCP's e4m3: no infinities, the greatest number is 448 */
+  SUCL_TYPE_FP8_E5M2 = 22, /**< OCP's e5m2 */
+  SUCL_TYPE_COUNT = 23
 };
 
 /** Reduction operators. */
@@ -322,7 +325,8 @@ typedef struct sucl_backend {
   /* Since 1.1: lending peer memory. Each may be null. They may be called while other functions of
    * the communicator are. */
   /** Makes memory of `bytes` bytes, which may differ between ranks, zeroed, on cache lines of its
-   * own. Collective; a rank that cannot fails on all. The region and its table of peers stay until memory_destroy. */
+   * own. Collective; a rank that cannot fails on all. The region and its table of peers stay until
+   * memory_destroy. */
   sucl_status (*memory_create)(sucl_backend_comm* comm, uint64_t bytes, sucl_region* region);
   /** Not collective. What peers have of this rank's part stays theirs until they destroy it. */
   void (*memory_destroy)(sucl_backend_comm* comm, sucl_region* region);

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/exec/plan_backend.hpp"
 
+#include "base/narrow.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/exec/runner.hpp"
 
@@ -61,9 +62,8 @@ sucl_status query(sucl_state*, const sucl_query* q, sucl_capability* answer) {
 // divided at the end, by whoever asks.
 sucl_status query_between_nodes(sucl_state*, const sucl_query* q, sucl_capability* answer) {
   answer_query(*q, true, answer);
-  const bool narrow = q->type == SUCL_TYPE_FP16 || q->type == SUCL_TYPE_BF16;
-  if (reduces(static_cast<kind>(q->kind)) && (narrow || q->op == SUCL_OP_AVG))
-    answer->supported = 0;
+  const bool rounds = q->op == SUCL_OP_AVG || base::is_narrow_float(q->type);
+  if (reduces(static_cast<kind>(q->kind)) && rounds) answer->supported = 0;
   return SUCL_SUCCESS;
 }
 

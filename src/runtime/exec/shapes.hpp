@@ -5,6 +5,7 @@
 /// From an operation to the plans that carry it: which algorithm, cut into which slices.
 #pragma once
 
+#include "base/narrow.hpp"
 #include "plan/algorithms.hpp"
 #include "runtime/exec/caches.hpp"
 #include "runtime/exec/program.hpp"
@@ -161,7 +162,7 @@ class shape_table {
   }
   // Whether every contribution has to be combined in one fold: twice rounded is not the same.
   static bool rounds(const sucl_operation& o) {
-    return o.op == SUCL_OP_AVG || o.type == SUCL_TYPE_FP16 || o.type == SUCL_TYPE_BF16;
+    return o.op == SUCL_OP_AVG || base::is_narrow_float(o.type);
   }
   std::uint64_t quick_key(const sucl_operation& o, reach memory) const {
     std::uint64_t size = o.count;

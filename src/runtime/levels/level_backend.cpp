@@ -3,6 +3,7 @@
 #include "runtime/levels/level_backend.hpp"
 
 #include "base/error.hpp"
+#include "base/narrow.hpp"
 #include "base/text.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/kernels/device.hpp"
@@ -46,7 +47,7 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
 sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answer) {
   const auto* comm = reinterpret_cast<level_comm*>(state);  // null: of any communicator
   static const level_map any = map_levels({0, 0, 1, 1}, 0);
-  const bool narrow = q->type == SUCL_TYPE_FP16 || q->type == SUCL_TYPE_BF16;
+  const bool narrow = base::is_narrow_float(q->type);
   const bool rounds =
       q->op == SUCL_OP_AVG || (narrow && (q->op == SUCL_OP_SUM || q->op == SUCL_OP_PROD));
   answer->supported = has_steps(q->kind, comm ? comm->where() : any) &&
