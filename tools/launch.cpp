@@ -70,8 +70,8 @@ void check_ranks(int ranks) {
                          ", or, on several machines, start the program with mpiexec or srun.");
 }
 
-constexpr timespec between_looks{0, 100'000'000};
-constexpr std::chrono::seconds grace{2};
+constexpr timespec between_looks{0, 20'000'000};
+constexpr std::chrono::milliseconds grace{300};
 
 sigset_t handed_on() {
   sigset_t set;
@@ -118,6 +118,10 @@ class supervised {
       const pid_t ended = waitpid(m_launcher, &status, WNOHANG);
       if (ended == m_launcher || (ended < 0 && errno == ECHILD)) break;
       end_what_is_stopped();
+      // Ranks of other machines do not report; then nobody stays for them.
+      const auto ranks = static_cast<std::size_t>(m_ranks);
+      if (m_ended.size() == ranks || (!m_ended.empty() && m_started.size() < ranks))
+        m_inbox.release();
     }
     take_reports();
     return conclude(shell_code(status));
@@ -127,6 +131,7 @@ class supervised {
   void take_reports() {
     while (const auto report = m_inbox.next()) {
       using what = rank_report::what;
+      if (report->event == what::started) m_started.insert(report->rank);
       if (report->event == what::stopped) m_stopped.insert(report->rank);
       if (report->event == what::continued) m_stopped.erase(report->rank);
       if (report->event != what::ended) continue;
@@ -134,7 +139,7 @@ class supervised {
       m_ended.insert(report->rank);
       if (report->status == 0) continue;
       ++m_failed;
-      if (!m_first) m_first = *report;
+      if (!m_first || report->when < m_first->when) m_first = *report;
     }
   }
 
@@ -151,9 +156,8 @@ class supervised {
       std::fprintf(stderr,
                    "sucl: rank %d is stopped, and every other rank has ended: it is ended\n",
                    *m_stopped.begin());
-      kill(m_launcher, m_asked ? SIGKILL : SIGTERM);
-      m_asked = true;
-      m_stuck_since = now;
+      for (const int rank : m_stopped) m_inbox.end(rank);
+      m_stuck_since = now + grace;
     }
   }
 
@@ -171,9 +175,8 @@ class supervised {
   pid_t m_launcher = -1;
   std::optional<rank_report> m_first;  ///< of a rank that failed
   int m_failed = 0;
-  std::set<int> m_ended, m_stopped;
+  std::set<int> m_started, m_ended, m_stopped;
   std::optional<std::chrono::steady_clock::time_point> m_stuck_since;
-  bool m_asked = false;  ///< the launcher has been, to end
 };
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <random>
 
@@ -27,6 +29,8 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
+int open_socket() { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
 }  // namespace
 
 report_inbox::report_inbox() {
@@ -35,48 +39,79 @@ report_inbox::report_inbox() {
                            "-" + std::to_string(random()) + std::to_string(random());
   sockaddr_un address;
   const socklen_t length = address_of(name, address);
-  m_socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const int on = 1;
+  m_socket = open_socket();
   if (m_socket < 0 || bind(m_socket, generic(address), length) != 0 ||
-      setsockopt(m_socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
+      listen(m_socket, SOMAXCONN) != 0)
     return;
   m_name = name;
 }
 
 report_inbox::~report_inbox() {
+  for (const line& l : m_lines) close(l.socket);
   if (m_socket >= 0) close(m_socket);
 }
 
-std::optional<rank_report> report_inbox::next() {
+// Of this user's processes only.
+void report_inbox::take_new() {
   for (;;) {
-    rank_report report;
-    iovec data{&report, sizeof report};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const ssize_t bytes = m_socket < 0 ? -1 : recvmsg(m_socket, &message, 0);
-    if (bytes < 0) return std::nullopt;
-    const cmsghdr* head = CMSG_FIRSTHDR(&message);
-    ucred sender{};
-    if (!head || head->cmsg_type != SCM_CREDENTIALS) continue;
-    std::memcpy(&sender, CMSG_DATA(head), sizeof sender);
-    if (bytes == sizeof report && sender.uid == getuid()) return report;
+    const int s =
+        m_name.empty() ? -1 : accept4(m_socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (s < 0) return;
+    ucred peer{};
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(s, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == getuid())
+      m_lines.push_back({s, -1, false});
+    else
+      close(s);
   }
 }
 
-bool send_report(const std::string& inbox, const rank_report& report) {
-  if (inbox.empty()) return false;
+std::optional<rank_report> report_inbox::next() {
+  take_new();
+  for (line& l : m_lines) {
+    rank_report report;
+    if (recv(l.socket, &report, sizeof report, 0) != static_cast<ssize_t>(sizeof report)) continue;
+    l.rank = report.rank;
+    l.over = report.event == rank_report::what::ended;
+    return report;
+  }
+  return std::nullopt;
+}
+
+void report_inbox::end(int rank) {
+  const char word = 1;
+  for (const line& l : m_lines)
+    if (l.rank == rank) (void)!send(l.socket, &word, 1, MSG_NOSIGNAL);
+}
+
+void report_inbox::release() {
+  std::erase_if(m_lines, [](const line& l) { return l.over && close(l.socket) == 0; });
+}
+
+report_line::report_line(const std::string& inbox) {
   sockaddr_un address;
   const socklen_t length = address_of(inbox, address);
-  const int out = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (out < 0) return false;
-  const bool sent = sendto(out, &report, sizeof report, MSG_NOSIGNAL, generic(address), length) ==
-                    static_cast<ssize_t>(sizeof report);
-  close(out);
-  return sent;
+  m_socket = open_socket();
+  if (m_socket < 0 || (!inbox.empty() && connect(m_socket, generic(address), length) == 0)) return;
+  close(m_socket);
+  m_socket = -1;
+}
+
+report_line::~report_line() {
+  if (m_socket >= 0) close(m_socket);
+}
+
+bool report_line::tell(const rank_report& report) {
+  return m_socket >= 0 && send(m_socket, &report, sizeof report, MSG_NOSIGNAL) ==
+                              static_cast<ssize_t>(sizeof report);
+}
+
+report_line::word report_line::listen() {
+  char text = 0;
+  if (m_socket < 0) return word::gone;
+  const ssize_t bytes = recv(m_socket, &text, 1, 0);
+  if (bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return word::none;
+  return bytes == 1 ? word::end : word::gone;
 }
 
 int shell_code(int status) {

@@ -5,12 +5,10 @@
 /// How a rank's end becomes known to `sucl run`, whatever the launcher makes of it.
 #pragma once
 
-#include <sys/types.h>
-
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace sucl::tools {
 
@@ -20,10 +18,12 @@ struct rank_report {
   what event = what::started;
   std::int32_t rank = -1;
   std::int32_t status = 0;  ///< of waitpid, where it has ended
+  std::int32_t reserved = 0;
+  std::int64_t when = 0;  ///< ns of the machine's steady clock
 };
 
-/// Where reports of ranks on this machine arrive: a datagram socket without a place in the file
-/// system, so that nothing is left behind, whoever is killed.
+/// Where the ranks of this machine report: a socket without a place in the file system, so that
+/// nothing is left behind, whoever is killed.
 class report_inbox {
  public:
   /// Without a name where the system gives no socket; then nothing arrives.
@@ -33,16 +33,41 @@ class report_inbox {
   report_inbox& operator=(const report_inbox&) = delete;
 
   const std::string& name() const { return m_name; }
-  /// The next one that is here, of this user's processes only.
+  /// The next report that is here.
   std::optional<rank_report> next();
+  /// Has a rank killed.
+  void end(int rank);
+  /// Lets go of those that watch over ranks which have ended.
+  void release();
 
  private:
+  void take_new();
+  struct line {
+    int socket;
+    int rank;
+    bool over;  ///< the rank has ended
+  };
   int m_socket = -1;
+  std::vector<line> m_lines;
   std::string m_name;
 };
 
-/// Sends one to the inbox of that name. False if nobody is there, as on another machine.
-bool send_report(const std::string& inbox, const rank_report& report);
+/// The other end.
+class report_line {
+ public:
+  /// To the inbox of that name; there may be none, as on another machine.
+  explicit report_line(const std::string& inbox);
+  ~report_line();
+  report_line(const report_line&) = delete;
+  report_line& operator=(const report_line&) = delete;
+
+  bool tell(const rank_report& report);
+  enum class word { none, end, gone };  ///< gone: the inbox is, or there was none
+  word listen();
+
+ private:
+  int m_socket = -1;
+};
 
 /// The exit code that a shell would give for a status of waitpid.
 int shell_code(int status);

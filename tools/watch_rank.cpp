@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +21,8 @@
 namespace sucl::tools {
 namespace {
 
-constexpr timespec between_looks{0, 200'000'000};
+constexpr timespec between_looks{0, 100'000'000};
+constexpr timespec between_looks_when_over{0, 20'000'000};
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -39,8 +41,8 @@ int rank_of_environment() {
 
 class watched_rank {
  public:
-  watched_rank(std::string inbox, bool live_on, const words& program)
-      : m_inbox(std::move(inbox)), m_live_on(live_on), m_rank(rank_of_environment()) {
+  watched_rank(const std::string& inbox, bool live_on, const words& program)
+      : m_line(inbox), m_live_on(live_on), m_rank(rank_of_environment()) {
     const sigset_t set = watched_signals();
     sigprocmask(SIG_BLOCK, &set, &m_before);
     m_child = fork();
@@ -48,8 +50,7 @@ class watched_rank {
     if (m_child < 0)
       throw exit_error(exit_code::failure,
                        std::string("cannot start a process: ") + std::strerror(errno) + ".");
-    // The launcher's connections are the program's alone: they close when it ends.
-    close_range(3, ~0u, 0);
+    // The launcher's connections stay open here: Hydra kills the others when one closes.
     tell(rank_report::what::started, 0);
   }
 
@@ -61,6 +62,7 @@ class watched_rank {
       const int number = sigtimedwait(&set, &info, &between_looks);
       if (number > 0 && number != SIGCHLD) hand_on(info);
       if (look()) return leave();
+      if (m_line.listen() == report_line::word::end) kill(m_child, SIGKILL);
       // Nobody is left who would end the rank.
       if (getppid() != m_parent) kill(m_child, SIGKILL);
     }
@@ -106,11 +108,21 @@ class watched_rank {
   // only.
   int leave() {
     const bool told = tell(rank_report::what::ended, m_status);
+    if (told && m_live_on) stay();
     const int code = shell_code(m_status);
     const bool by_signal = m_live_on ? told && std::getenv("OMPI_COMM_WORLD_RANK") && code != 0
                                      : WIFSIGNALED(m_status);
     if (by_signal) end_by(m_live_on ? SIGKILL : WTERMSIG(m_status));
     return code;
+  }
+
+  // A launcher that saw this end would end the others.
+  void stay() {
+    const sigset_t set = watched_signals();
+    while (m_line.listen() == report_line::word::none && getppid() == m_parent) {
+      const int number = sigtimedwait(&set, nullptr, &between_looks_when_over);
+      if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) return;
+    }
   }
 
   static void end_by(int number) {
@@ -125,11 +137,12 @@ class watched_rank {
     raise(number);
   }
 
-  bool tell(rank_report::what event, int status) const {
-    return send_report(m_inbox, {event, m_rank, status});
+  bool tell(rank_report::what event, int status) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return m_line.tell({event, m_rank, status, 0, std::chrono::nanoseconds(now).count()});
   }
 
-  std::string m_inbox;
+  report_line m_line;
   bool m_live_on;
   int m_rank;
   pid_t m_self = getpid();
