@@ -32,11 +32,28 @@ std::uint64_t agree_on_seed(const char* argument) {
   }
 
 int collective::run(form how, MPI_Request* request) {
+  const bool goes_on = how == form::started || how == form::persistent;
+  if (!goes_on) return call(how, request, m_element.type, m_counts, m_places);
+  // Once the call has returned its arrays are the program's again, and a type may be freed.
+  std::vector<int> counts = m_counts, places = m_places;
+  MPI_Datatype type = m_element.type;
+  // Open MPI does not keep the types of persistent ones.
+  const bool own_type =
+      how == form::started && m_element.holds == content::bytes && m_element.extent > 1;
+  if (own_type) MPI_Type_dup(m_element.type, &type);
+  const int code = call(how, request, type, counts, places);
+  if (own_type) MPI_Type_free(&type);
+  std::fill(counts.begin(), counts.end(), 1 << 30);
+  std::fill(places.begin(), places.end(), -77777);
+  return code;
+}
+
+int collective::call(form how, MPI_Request* request, MPI_Datatype t, const std::vector<int>& counts,
+                     const std::vector<int>& places) {
   // A persistent one is made before there is input: its memory must not move afterwards.
   if (how == form::persistent) expect();
   const void* const in = input();
   void* const out = output();
-  const MPI_Datatype t = m_element.type;
   const int n = m_count, mine = m_counts[std::size_t(m_rank)];
   switch (m_kind) {
     case kind::barrier:
@@ -52,7 +69,7 @@ int collective::run(form how, MPI_Request* request) {
     case kind::reduce_scatter_block:
       SUCL_IN_FORM(Reduce_scatter_block, reduce_scatter_block, in, out, n, t, m_op)
     case kind::reduce_scatter:
-      SUCL_IN_FORM(Reduce_scatter, reduce_scatter, in, out, m_counts.data(), t, m_op)
+      SUCL_IN_FORM(Reduce_scatter, reduce_scatter, in, out, counts.data(), t, m_op)
     case kind::scan: SUCL_IN_FORM(Scan, scan, in, out, n, t, m_op)
     case kind::exscan: SUCL_IN_FORM(Exscan, exscan, in, out, n, t, m_op)
     case kind::allgather: SUCL_IN_FORM(Allgather, allgather, in, n, t, out, n, t)
@@ -60,7 +77,7 @@ int collective::run(form how, MPI_Request* request) {
     case kind::gather: SUCL_IN_FORM(Gather, gather, in, n, t, out, n, t, m_root)
     case kind::scatter: SUCL_IN_FORM(Scatter, scatter, in, n, t, out, n, t, m_root)
     case kind::allgatherv:
-      SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, m_counts.data(), m_places.data(), t)
+      SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, counts.data(), places.data(), t)
     case kind::alltoallv:
       SUCL_IN_FORM(Alltoallv, alltoallv, in, m_to.data(), m_steps.data(), t, out, m_from.data(),
                    m_steps.data(), t)

@@ -219,6 +219,8 @@ class collective {
     static thread_local int next = 0;
     return next;
   }
+  int call(form how, MPI_Request* request, MPI_Datatype t, const std::vector<int>& counts,
+           const std::vector<int>& places);
   bool reduces() const { return m_kind >= kind::allreduce && m_kind <= kind::exscan; }
   bool rooted() const {
     return m_kind == kind::bcast || m_kind == kind::reduce || m_kind == kind::gather ||

@@ -4,6 +4,7 @@
 // What MPI promises of requests and communicators beyond results: progress while a rank waits
 // elsewhere, communicators that end before their requests, thousands that come and go, errors.
 // Exit status 1 if anything is wrong. To be run interposed, without trials.
+#include <malloc.h>
 #include <mpi.h>
 
 #include <cstdio>
@@ -174,8 +175,14 @@ long mappings() {
   return n;
 }
 
+std::size_t heap() {
+  const auto all = mallinfo2();
+  return all.uordblks + all.hblkhd;
+}
+
 void many_communicators() {
   long maps = 0;
+  std::size_t bytes = 0;
   int files = 0;
   for (int i = 0; i < 1200; ++i) {
     MPI_Comm comm = MPI_COMM_NULL;
@@ -189,9 +196,10 @@ void many_communicators() {
     MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm);
     expect(sum == sum_of_ranks(), "a sum over one of many communicators is wrong");
     MPI_Comm_free(&comm);
-    if (i == 200) maps = mappings(), files = open_files();
+    if (i == 200) maps = mappings(), files = open_files(), bytes = heap();
   }
   expect(mappings() < maps + 60, "communicators leave memory behind");
+  expect(heap() < bytes + (std::size_t{256} << 10), "communicators leave allocations behind");
   expect(open_files() <= files + 4, "communicators leave files behind");
 }
 
