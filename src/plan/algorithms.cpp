@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "plan/collectives.hpp"
 #include "plan/composition.hpp"
+#include "plan/fold_rules.hpp"
 #include "plan/passes.hpp"
 
 #include <algorithm>
@@ -312,10 +313,14 @@ std::string refuse_composed(const problem& p, const recipe& r) {
                    p.kind == kind::allreduce;
   if (r.steps < 1 || r.steps > (p.kind == kind::allreduce ? 3 : two ? 2 : 1))
     return "there is no form of " + std::to_string(r.steps) + " steps";
+  if (r.ring > 1 && r.steps == 1 && p.kind == kind::allreduce && p.order != ordering::free)
+    return "each rank reduces for itself in one step, and a ring begins at another node for each:"
+           " results would differ in their last bits";
   return {};
 }
 
 schedule build_composed(composition c, const recipe& r, std::string name) {
+  c.in_order = c.in_order || c.what.order == ordering::fixed;
   c = pipeline(std::move(c), r.pipeline);
   c.levels = levels_of(r);
   if (r.stripe > 1) c = stripe(std::move(c), stripe_group(r), r.stripe);
@@ -342,6 +347,22 @@ bool keeps_order(const problem& p, const recipe& r) {
   if (r.algorithm == "tree") return p.kind == kind::allreduce || p.root == 0;
   if (r.algorithm == "chain") return p.root == 0;
   return false;
+}
+
+// Which algorithms fold all contributions in one fold in order of rank.
+bool folds_in_order(const problem& p, const recipe& r) {
+  if (!reduces(p.kind) || p.ranks <= 2) return true;
+  const std::string& a = r.algorithm;
+  // Whether the fold of what was folded before is something else than one fold of all.
+  const bool rounds = fold_rules::of(p.element_bytes).widens;
+  if (a == "one_shot") return p.kind == kind::allreduce || (p.kind == kind::reduce && !rounds);
+  if (a == "staged_one_shot" || a == "mapped_one_shot" || a == "read_one_shot") return true;
+  if (a == "two_shot" || a.ends_with("_two_shot") || a == "direct") return true;
+  if (a == "doubling") return r.radices[0] >= p.ranks;
+  if (a == "exchange") return r.split == 0 && r.radices.size() == 1 && r.radices[0] >= p.ranks;
+  if (a == "tree")
+    return r.radices[0] >= p.ranks && !rounds && (p.kind == kind::allreduce || p.root == 0);
+  return a == "composed" && r.hierarchy.size() == 1 && r.stripe == 1 && r.ring == 1;
 }
 
 std::string refuse_numbers(const problem& p, const recipe& r) {
@@ -374,6 +395,8 @@ std::string refuse_complete(const problem& p, const recipe& r) {
     why = "inner pattern '" + r.inner + "': it is direct, ring, exchange or cyclic";
   if (why.empty() && p.order == ordering::ranked && !keeps_order(p, r))
     why = "it does not combine in order of rank";
+  if (why.empty() && p.order == ordering::fixed && p.kind != kind::group && !folds_in_order(p, r))
+    why = "it does not fold all contributions in order of rank, as determinism = \"strict\" asks";
   return why;
 }
 

@@ -12,6 +12,7 @@
 #include "plan/verify.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,8 @@ struct stopped {
 /// One verification of a schedule whose form is right.
 class checker {
  public:
-  checker(const schedule& s, entry how)
-      : m_schedule(s), m_entry(how), m_clocks(s), m_values(s.what.ranks, s.what.order) {}
+  checker(const schedule& s, entry how, fold_rules rules)
+      : m_schedule(s), m_entry(how), m_clocks(s), m_values(s.what.ranks, s.what.order, rules) {}
 
   verdict run();
 
@@ -52,7 +53,8 @@ class checker {
   void check_order(std::uint32_t t, std::uint32_t pc, space s, const memory& m, memory::cursor at,
                    access past, const char* act, const char* past_act);
   void note_read(segment& g, access as);
-  void combine(std::uint32_t t, std::uint32_t pc);
+  void combine(std::uint32_t t, std::uint32_t pc, bool open);
+  bool note_fold(std::uint32_t t, const instruction& i);
 
   // --- execution
   void run_thread(std::uint32_t t);
@@ -76,7 +78,8 @@ class checker {
   void check_last(int rank, space s, const memory& m, memory::cursor k, access a);
   void check_outcome(int rank);
   void check_piece(int rank, const piece& part);
-  bool identical();
+  void check_fixed(int rank, const piece& part, std::uint64_t offset, symbol found);
+  void check_same(int rank, std::uint64_t offset, std::uint64_t end, symbol found);
 
   // What `t` publishes to a rank that can learn from it.
   std::uint32_t publish(std::uint32_t t, int peer) {
@@ -99,6 +102,19 @@ class checker {
   held_snapshots m_snapshots;
   std::vector<segment> m_run, m_other, m_merged;  // runs of bytes on their way
   std::vector<share> m_shares;
+
+  // What ranks have received of reductions: by what it is made of, places in the input of the first
+  // rank of that, with the expression and the first rank that received it.
+  struct received {
+    std::int64_t end;
+    std::uint32_t value;
+    int rank;
+  };
+  using received_map = std::map<std::int64_t, received>;
+  std::map<std::vector<std::int64_t>, received_map> m_received;
+  std::vector<received_map*> m_received_of;  // by value; null: not looked up yet
+  std::vector<std::int64_t> m_key;
+  bool m_identical = true;
 };
 
 }  // namespace sucl::plan

@@ -204,6 +204,7 @@ composition compose(const problem& p, int steps) {
   }
   if (c.steps.back().empty() && c.steps.size() > 1) c.steps.pop_back();
   check_races(c);
+  c.in_order = c.what.order != ordering::free && reduces_repeatedly(c);
   return c;
 }
 

@@ -185,7 +185,9 @@ namespace {
 // Executes a composition on symbolic values, step by step, to see what recv holds in the end.
 class executor {
  public:
-  explicit executor(const composition& c) : m_composition(c), m_values(c.what.ranks, c.what.order) {
+  explicit executor(const composition& c)
+      : m_composition(c),
+        m_values(c.what.ranks, c.what.order, fold_rules::of(c.what.element_bytes)) {
     const int ranks = c.what.ranks;
     m_memories.resize(static_cast<std::size_t>(ranks) * 3);
     for (int r = 0; r < ranks; ++r) {
@@ -268,7 +270,7 @@ class executor {
     for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
       segment g;
       g.begin = std::max(a[i].begin, b[j].begin);
-      if (m_values.combine(a[i].value, b[j].value, g.value) != value_table::outcome::good)
+      if (m_values.combine(a[i].value, b[j].value, false, g.value) != value_table::outcome::good)
         base::fail(errc::invalid_argument,
                    to_text(p) + " reduces a contribution twice or out of order",
                    "Name every leaf's data once, in order of rank where the plan is ranked.");
@@ -296,7 +298,32 @@ composition derive_outcome(composition c) {
   for (const step& s : c.steps) e.run(s);
   c.what.outcome.assign(static_cast<std::size_t>(c.what.ranks), {});
   for (int r = 0; r < c.what.ranks; ++r) c.what.outcome[static_cast<std::size_t>(r)] = e.result(r);
+  c.in_order = c.what.order != ordering::free && reduces_repeatedly(c);
   return c;
+}
+
+bool reduces_repeatedly(const composition& c) {
+  struct reduced {
+    int rank;  // the lowest leaf
+    space where;
+    std::uint64_t begin, end;
+    auto operator<=>(const reduced&) const = default;
+  };
+  std::vector<reduced> all;
+  for (const step& s : c.steps)
+    for (const primitive& p : s) {
+      if (p.what != type::reduction || p.leaves.size() < 3) continue;
+      const auto low =
+          std::min_element(p.leaves.begin(), p.leaves.end(),
+                           [](const endpoint& a, const endpoint& b) { return a.rank < b.rank; });
+      all.push_back({low->rank, low->at.where, low->at.offset, low->at.offset + p.bytes});
+    }
+  std::sort(all.begin(), all.end());
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i].rank == all[i - 1].rank && all[i].where == all[i - 1].where &&
+        all[i].begin < all[i - 1].end)
+      return true;
+  return false;
 }
 
 std::string to_text(const primitive& p) {

@@ -47,6 +47,9 @@ struct composition {
   std::vector<level> levels{{"all", "any"}};
   std::vector<step> steps{{}};
   std::vector<std::uint64_t> scratch;  ///< bytes of scratch in use, a rank
+  /// Reductions fold their leaves in order of rank, whichever their root is: where several roots
+  /// reduce the same elements, which compose() and derive_outcome() find out.
+  bool in_order = false;
 
   /// A custom collective on spaces of these many elements. Finish it with derive_outcome().
   static composition custom(int ranks, std::uint64_t send_elements, std::uint64_t recv_elements,
@@ -83,6 +86,9 @@ void check_races(const composition& c);
 /// Fills in what.outcome of a custom composition: what recv of each rank holds in the end.
 composition derive_outcome(composition c);
 
+/// Whether some elements are reduced by several roots, which then have to fold them alike.
+bool reduces_repeatedly(const composition& c);
+
 /// A part of a primitive.
 primitive part_of(const primitive& p, std::uint64_t offset, std::uint64_t bytes);
 
@@ -96,7 +102,8 @@ composition pipeline(composition c, int depth);
 composition stripe(composition c, int group, int parts);
 
 /// Ring: across nodes (`group` consecutive ranks) a primitive goes from node to node, entering each
-/// at the rank with the root's place in its node; within nodes it stays a primitive.
+/// at the rank with the root's place in its node; within nodes it stays a primitive. Reductions of
+/// a composition that is `in_order` stay as they are: for each root a ring begins at another node.
 composition ring(composition c, int group);
 
 /// Hierarchy: a tree with one level a factor, outermost first. Leaves that are alone in their group
@@ -106,6 +113,7 @@ composition ring(composition c, int group);
 composition factorise(composition c, const std::vector<int>& factors, int first = 0);
 
 /// Writes the schedule: sends, receives and local reductions, step by step and channel by channel.
+/// A root begins with its own part, unless the composition is `in_order`.
 schedule lower(const composition& c, std::string algorithm);
 
 /// One primitive a line, steps divided by "fence".

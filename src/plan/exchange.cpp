@@ -78,9 +78,9 @@ void gather_phase(const member_view& v, const phase& p, window before) {
   v.b.fence(rank);
 }
 
-// A phase in which partners exchange their whole window and all reduce it, in order of digits, so
-// that all get the same expression: the lower ones together, then the own, then the higher ones.
-// Where the input lies apart, the first of the others goes right to its place.
+// A phase in which partners exchange their whole window and all fold it in order of digits, in one
+// fold, so that all get the same expression. Of the first two either may come first. Where the
+// input lies apart, the first of the others goes right to its place.
 void whole_phase(const member_view& v, const phase& p, window w) {
   const int rank = v.rank(), digit = p.digit(v.member), f = p.factor;
   const std::uint64_t mark = v.b.scratch_mark(rank);
@@ -96,14 +96,13 @@ void whole_phase(const member_view& v, const phase& p, window w) {
     if (k % v.batch(p) == 0) v.b.fence(rank);
   }
   v.b.fence(rank);
-  for (int d = 1; d < digit; ++d)
-    v.b.reduce(rank, landing[0], landing[static_cast<std::size_t>(d)], v.size(w));
-  if (apart)
-    v.b.reduce(rank, v.at(w), v.input(w), v.size(w));
-  else if (digit > 0)
-    v.b.reduce(rank, v.at(w), landing[0], v.size(w));
-  for (int d = digit + 1; d < f; ++d)
-    if (d != direct) v.b.reduce(rank, v.at(w), landing[static_cast<std::size_t>(d)], v.size(w));
+  landing[static_cast<std::size_t>(digit)] = v.input(w);
+  // What is folded into is the first one's memory, or the second's.
+  const int first = direct >= 0 ? direct : digit == 1 ? 1 : 0;
+  const place to = landing[static_cast<std::size_t>(first)];
+  for (int d = 0; d < f; ++d)
+    if (d != first) v.b.reduce(rank, to, landing[static_cast<std::size_t>(d)], v.size(w));
+  v.b.copy(rank, v.at(w), to, v.size(w));
   v.b.scratch_release(rank, mark);
 }
 

@@ -317,6 +317,7 @@ composition ring(composition c, int group) {
   check_group(group);
   return rewrite(std::move(c), [&](composition& out, const primitive& p, substeps& made) {
     if (p.what == type::multicast) return ring_multicast(out, p, group, made);
+    if (out.in_order) return made.add(0, p);
     ring_reduction(out, p, group, made);
   });
 }

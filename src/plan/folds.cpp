@@ -1,5 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "plan/fold_run.hpp"
 #include "plan/passes.hpp"
 
 #include <algorithm>
@@ -17,20 +18,15 @@ std::size_t owner(space where, std::size_t rank, std::int32_t peer) {
   return is_remote(where) ? static_cast<std::size_t>(peer) : rank;
 }
 
-bool moves(const instruction& i) {
-  return i.op == opcode::copy || i.op == opcode::reduce || i.op == opcode::put ||
-         i.op == opcode::get;
-}
-
 // Scratch that holds something else than copies of inputs at some time.
 std::vector<stretch> worked_on(const schedule& s) {
   std::vector<stretch> all;
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
     for (const channel& c : s.ranks[r].channels)
       for (const instruction& i : c) {
-        if (!moves(i) && i.op != opcode::receive) continue;
+        if (!moves(i.op) && i.op != opcode::receive) continue;
         const bool copies_input =
-            moves(i) && i.op != opcode::reduce && local_form(i.src) == space::send;
+            moves(i.op) && i.op != opcode::reduce && local_form(i.src) == space::send;
         if (local_form(i.dst) != space::scratch || copies_input) continue;
         all.push_back({owner(i.dst, r, i.peer), i.dst_offset, i.dst_offset + i.bytes});
       }
@@ -54,9 +50,7 @@ bool folds_once(const schedule& s) {
         if (c[i].op != opcode::reduce) continue;
         if (i == 0) return false;
         const instruction& before = c[i - 1];
-        const bool goes_on = moves(before) && before.dst == c[i].dst &&
-                             before.dst_offset == c[i].dst_offset && before.bytes == c[i].bytes;
-        if (!goes_on || !is_input(before, r) || !is_input(c[i], r)) return false;
+        if (!goes_on(before, c[i]) || !is_input(before, r) || !is_input(c[i], r)) return false;
       }
   return true;
 }

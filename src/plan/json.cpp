@@ -37,7 +37,7 @@ json to_json_value(const problem& p) {
          {"root", p.root},
          {"element_bytes", p.element_bytes},
          {"in_place", p.in_place},
-         {"order", p.order == ordering::ranked ? "ranked" : "any"},
+         {"order", name(p.order)},
          {"counts", p.counts}};
   if (!p.send_displs.empty()) j["send_displs"] = p.send_displs;
   if (!p.recv_displs.empty()) j["recv_displs"] = p.recv_displs;
@@ -149,8 +149,9 @@ class reader {
     expect(member(j, "in_place", path).is_boolean(), path + ".in_place", "true or false");
     p.in_place = j["in_place"].get<bool>();
     const std::string order = text(j, "order", path);
-    expect(order == "any" || order == "ranked", path + ".order", "\"any\" or \"ranked\"");
-    p.order = order == "ranked" ? ordering::ranked : ordering::any;
+    bool known = false;
+    p.order = ordering_named(order, known);
+    expect(known, path + ".order", "\"any\", \"ranked\", \"fixed\" or \"free\"");
     p.counts = numbers(j, "counts");
     if (j.contains("send_displs")) p.send_displs = numbers(j, "send_displs");
     if (j.contains("recv_displs")) p.recv_displs = numbers(j, "recv_displs");

@@ -33,11 +33,21 @@ void peer_reduce_scatter(builder& b, const team& t, const std::vector<place>& ou
     const auto self = static_cast<std::size_t>(m);
     const int rank = t.ranks[self];
     const std::uint64_t size = cuts[self + 1] - cuts[self];
-    b.copy(rank, out[self], t.base[self] + cuts[self], size);
-    for (int k = 1; k < n; ++k) {
-      const auto other = static_cast<std::size_t>((m + k) % n);
-      b.reduce(rank, out[self], remote(t.base[other] + cuts[self]), size, t.ranks[other]);
-    }
+    const auto fold = [&](int member, bool first) {
+      const auto other = static_cast<std::size_t>(member);
+      const place part = t.base[other] + cuts[self];
+      const bool own = member == m;
+      if (first)
+        b.copy(rank, out[self], own ? part : remote(part), size, own ? -1 : t.ranks[other]);
+      else
+        b.reduce(rank, out[self], own ? part : remote(part), size, own ? -1 : t.ranks[other]);
+    };
+    // Beginning with the own part spreads the reads; of the first two either may come first.
+    const bool ranked = b.what().order == ordering::fixed && m != 0;
+    const int begin = ranked ? (m == 1 ? 1 : 0) : m;
+    fold(begin, true);
+    for (int k = 1; k < n; ++k)
+      fold(ranked && m == 1 && k == 1 ? 0 : ranked ? k : (m + k) % n, false);
   }
 }
 

@@ -321,6 +321,23 @@ std::vector<piece> standard_outcome(const problem& p, int rank) {
 
 }  // namespace
 
+const char* name(ordering o) noexcept {
+  switch (o) {
+    case ordering::ranked: return "ranked";
+    case ordering::fixed: return "fixed";
+    case ordering::free: return "free";
+    default: return "any";
+  }
+}
+
+ordering ordering_named(const std::string& word, bool& found) noexcept {
+  for (const ordering o : {ordering::any, ordering::ranked, ordering::fixed, ordering::free}) {
+    found = word == name(o);
+    if (found) return o;
+  }
+  return ordering::any;
+}
+
 void for_each_outcome(const problem& p, int rank, const std::function<void(const piece&)>& visit) {
   if (p.kind == kind::group) {
     for (const piece& part : p.outcome[static_cast<std::size_t>(rank)]) visit(part);

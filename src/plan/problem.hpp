@@ -19,11 +19,19 @@ namespace sucl::plan {
 inline constexpr std::int32_t most_ranks = 1 << 20;
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
 
-/// In which order contributions may be combined.
+/// In which order contributions may be combined. All but `free` also say that all ranks that
+/// receive the same element receive the same expression.
 enum class ordering : std::uint8_t {
-  any = 0,    ///< in any order and grouping
-  ranked = 1  ///< every reduce joins two neighbouring runs of ranks: the grouping follows ranks
+  any = 0,     ///< in any order and grouping
+  ranked = 1,  ///< every reduce joins two neighbouring runs of ranks: the grouping follows ranks
+  fixed = 2,   ///< ((x0 op x1) op x2) op ... in order of rank, in one fold
+  free = 3     ///< in any, on each rank in its own: for what is associative
 };
+
+/// As in "ranked".
+const char* name(ordering o) noexcept;
+/// The ordering of this name; `found` says whether there is one.
+ordering ordering_named(const std::string& word, bool& found) noexcept;
 
 /// Consecutive ranks that contribute the same place of their input.
 struct term {

@@ -77,10 +77,50 @@ void ring_allgather(builder& b, const team& t, const ends& cuts) {
   }
 }
 
+namespace {
+
+// The same with one fold in order of members, for which all parts must be there. Of the first two
+// either may come first.
+void direct_reduce_scatter_in_order(builder& b, const team& t, const std::vector<place>& out,
+                                    const ends& cuts, int batch) {
+  const int n = t.size();
+  for (int m = 0; m < n; ++m) {
+    const auto self = static_cast<std::size_t>(m);
+    const int rank = t.ranks[self];
+    const chunk mine = chunk_of(cuts, m, n);
+    const std::uint64_t mark = b.scratch_mark(rank);
+    std::vector<place> parts(static_cast<std::size_t>(n));
+    parts[self] = t.base[self] + mine.offset;
+    // What is folded into: the result's place where no own part lies there that comes later.
+    const bool apart = out[self] != parts[self];
+    const int first = apart ? (m == 0 ? 1 : 0) : (m == 1 ? 1 : 0);
+    for (int k = 1; k < n; ++k) {
+      const int to = (m + k) % n, from = (m + n - k) % n;
+      const chunk theirs = chunk_of(cuts, to, n);
+      place& in = parts[static_cast<std::size_t>(from)];
+      in = apart && from == first ? out[self] : b.scratch(rank, mine.bytes);
+      b.send(rank, t.ranks[static_cast<std::size_t>(to)], t.base[self] + theirs.offset,
+             theirs.bytes);
+      b.receive(rank, t.ranks[static_cast<std::size_t>(from)], in, mine.bytes);
+      if (k % batch == 0) b.fence(rank);
+    }
+    b.fence(rank);
+    const place sum = parts[static_cast<std::size_t>(first)];
+    for (int d = 0; d < n; ++d)
+      if (d != first) b.reduce(rank, sum, parts[static_cast<std::size_t>(d)], mine.bytes);
+    b.copy(rank, out[self], sum, mine.bytes);
+    b.scratch_release(rank, mark);
+  }
+}
+
+}  // namespace
+
 void direct_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
                            const ends& cuts, int ports) {
   const int n = t.size();
   const int batch = batch_of(ports, n - 1);
+  if (b.what().order == ordering::fixed && n > 2)
+    return direct_reduce_scatter_in_order(b, t, out, cuts, batch);
   for (int m = 0; m < n; ++m) {
     const auto self = static_cast<std::size_t>(m);
     const int rank = t.ranks[self];

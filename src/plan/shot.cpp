@@ -69,8 +69,8 @@ class one_shot_maker {
     // With two ranks both orders of combining give the same bits.
     const problem& p = b.what();
     // The blocks of a reduce-scatter may overlap its result in place, so no rank reads its own.
-    m_ordered = p.order == ordering::ranked || (p.kind == kind::allreduce && m_ranks > 2) ||
-                p.kind == kind::reduce_scatter;
+    m_ordered = p.order == ordering::ranked || p.order == ordering::fixed ||
+                (p.kind == kind::allreduce && m_ranks > 2) || p.kind == kind::reduce_scatter;
   }
 
   void make() {
@@ -209,6 +209,21 @@ class one_shot_maker {
 
 void build_one_shot(builder& b, access how) { one_shot_maker(b, how).make(); }
 
+namespace {
+
+// The order in which rank `r` folds a chunk: its own part first, so that not all read the same
+// memory at once; in the fixed order that of ranks, but that of the first two either may come
+// first.
+std::vector<int> fold_order(const builder& b, int r) {
+  std::vector<int> order;
+  const bool fixed = b.what().order == ordering::fixed;
+  for (int k = 0; k < b.ranks(); ++k) order.push_back(fixed ? k : (r + k) % b.ranks());
+  if (fixed && r == 1) std::swap(order[0], order[1]);
+  return order;
+}
+
+}  // namespace
+
 // Rank r combines chunk r. `result` holds its chunk where peers find it, beside what it staged.
 void build_staged_two_shot(builder& b) {
   const int ranks = b.ranks();
@@ -232,10 +247,17 @@ void build_staged_two_shot(builder& b) {
       // Combining into memory that nobody else looks at and copying that is faster than combining
       // into shared memory: copies take lines over without reading them.
       const place out{space::recv, cuts[at(r)]};
-      b.copy(r, out, {space::send, cuts[at(r)]}, size(r));
-      for (int k = 1; k < ranks; ++k) {
-        const int q = (r + k) % ranks;
-        b.reduce(r, out, remote(staged[at(q)] + cuts[at(r)]), size(r), q);
+      const std::vector<int> order = fold_order(b, r);
+      // In place, the own part lies where the result goes: it must come first, or be staged too.
+      place own{space::send, cuts[at(r)]};
+      if (order[0] != r) b.copy(r, staged[at(r)] + cuts[at(r)], own, size(r));
+      if (order[0] != r) own = staged[at(r)] + cuts[at(r)];
+      for (const int q : order) {
+        const place part = q == r ? own : remote(staged[at(q)] + cuts[at(r)]);
+        if (q == order[0])
+          b.copy(r, out, part, size(r), q == r ? -1 : q);
+        else
+          b.reduce(r, out, part, size(r), q == r ? -1 : q);
       }
       b.copy(r, result[at(r)], out, size(r));
       for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, 1);
@@ -264,8 +286,13 @@ void build_mapped_two_shot(builder& b) {
     meet(r, 0);
     const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
     const place sum = b.scratch(r, size(r));
-    b.copy(r, sum, in, size(r));
-    for (int k = 1; k < ranks; ++k) b.reduce(r, sum, remote(in), size(r), (r + k) % ranks);
+    const std::vector<int> order = fold_order(b, r);
+    for (const int q : order) {
+      if (q == order[0])
+        b.copy(r, sum, q == r ? in : remote(in), size(r), q == r ? -1 : q);
+      else
+        b.reduce(r, sum, q == r ? in : remote(in), size(r), q == r ? -1 : q);
+    }
     b.copy(r, out, sum, size(r));
     for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, 1);
     for (int k = 1; k < ranks; ++k) {
@@ -290,16 +317,21 @@ void build_read_two_shot(builder& b) {
   };
   for (int r = 0; r < ranks; ++r) {
     const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
-    std::vector<place> copies;
+    std::vector<place> parts(at(ranks), in);
     tell(r, 0);
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;
       b.wait(r, q, 0);
-      copies.push_back(b.scratch(r, size(r)));
-      b.copy(r, copies.back(), remote(in), size(r), q);
+      parts[at(q)] = b.scratch(r, size(r));
+      b.copy(r, parts[at(q)], remote(in), size(r), q);
     }
-    b.copy(r, out, in, size(r));
-    for (const place& copied : copies) b.reduce(r, out, copied, size(r));
+    const std::vector<int> order = fold_order(b, r);
+    if (order[0] != r) {
+      parts[at(r)] = b.scratch(r, size(r));
+      b.copy(r, parts[at(r)], in, size(r));
+    }
+    b.copy(r, out, parts[at(order[0])], size(r));
+    for (std::size_t k = 1; k < order.size(); ++k) b.reduce(r, out, parts[at(order[k])], size(r));
     tell(r, 1);
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;

@@ -46,8 +46,10 @@ bool normalise(std::vector<share>& shares) {
   return true;
 }
 
-value_table::value_table(int ranks, ordering order) : m_order(order) {
+value_table::value_table(int ranks, ordering order, fold_rules rules)
+    : m_order(order), m_rules(rules) {
   m_values.resize(1);
+  m_made_of.resize(static_cast<std::size_t>(ranks) + 1);
   for (std::int32_t r = 0; r < ranks; ++r) {
     m_values.push_back({static_cast<std::uint32_t>(m_shares.size()), 1});
     m_shares.push_back({r, 1, 0});
@@ -99,11 +101,21 @@ bool value_table::merge(std::span<const share> a, std::span<const share> b, std:
   return simple || !repeats(m_merged);
 }
 
-value_table::outcome value_table::combine(symbol a, symbol b, symbol& result) {
-  if (a.id > b.id || (a.id == b.id && a.shift > b.shift)) std::swap(a, b);
+namespace {
+
+// Marks the right operand of a fold that goes on, where that is something else than a new one.
+constexpr std::uint32_t goes_on = 0x80000000;
+
+}  // namespace
+
+value_table::outcome value_table::combine(symbol a, symbol b, bool open, symbol& result) {
+  open = open && m_rules.widens;
+  const bool later = a.id > b.id || (a.id == b.id && a.shift > b.shift);
+  if (later && m_rules.commutative && !open) std::swap(a, b);
   const std::int64_t delta = b.shift - a.shift;
+  const std::uint32_t right = b.id | (open ? goes_on : 0);
   {
-    const memo& known = slot(a.id, b.id, delta);
+    const memo& known = slot(a.id, right, delta);
     if (known.a != 0) {
       result = {known.result.id, a.shift + known.result.shift};
       return outcome::good;
@@ -119,11 +131,42 @@ value_table::outcome value_table::combine(symbol a, symbol b, symbol& result) {
   const auto id = static_cast<std::uint32_t>(m_values.size());
   m_values.push_back(
       {static_cast<std::uint32_t>(m_shares.size()), static_cast<std::uint32_t>(m_merged.size())});
+  m_made_of.push_back({a.id, b.id, open});
   m_shares.insert(m_shares.end(), m_merged.begin(), m_merged.end());
   if (++m_used * 2 > m_memos.size()) grow();
-  slot(a.id, b.id, delta) = {a.id, b.id, delta, {id, base}};
+  slot(a.id, right, delta) = {a.id, right, delta, {id, base}};
   result = {id, a.shift + base};
   return outcome::good;
+}
+
+std::string value_table::text_of(std::uint32_t id) const {
+  std::string text;
+  int left = 24;
+  add_text(id, left, text);
+  return text;
+}
+
+// Appends an expression of at most `left` operands.
+void value_table::add_text(std::uint32_t id, int& left, std::string& text) const {
+  const operands& o = m_made_of[id];
+  if (o.left == 0) {
+    --left;
+    text += std::to_string(m_shares[m_values[id].begin].first);
+    return;
+  }
+  const auto add = [&](std::uint32_t part, bool apart) {
+    if (left <= 0) {
+      if (!text.ends_with("...")) text += "...";
+      return;
+    }
+    const bool brackets = apart && m_made_of[part].left != 0;
+    if (brackets) text += '(';
+    add_text(part, left, text);
+    if (brackets) text += ')';
+  };
+  add(o.left, !o.open);
+  text += " + ";
+  add(o.right, true);
 }
 
 namespace {

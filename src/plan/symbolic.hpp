@@ -5,10 +5,12 @@
 /// What the verifier computes with: symbolic values and memories that hold them by runs of bytes.
 #pragma once
 
+#include "plan/fold_rules.hpp"
 #include "plan/problem.hpp"
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace sucl::plan {
@@ -31,21 +33,32 @@ struct share {
   friend bool operator==(const share&, const share&) = default;
 };
 
-/// All values of one verification. Two values are the same number exactly if they are the same
-/// expression up to commutativity. The shares of a value are sorted, merged, and start with shift
-/// 0.
+/// All values of one verification. Two values have the same id exactly if they are the same
+/// expression under the fold_rules, but for the place in the inputs. The shares of a value, which
+/// are what it is made of whatever the expression, are sorted, merged, and start with shift 0.
 class value_table {
  public:
   enum class outcome { good, twice, order };
 
-  explicit value_table(int ranks, ordering order);
+  value_table(int ranks, ordering order, fold_rules rules);
 
   symbol input_of(int rank, std::int64_t shift) const {
     return {static_cast<std::uint32_t>(rank) + 1, shift};
   }
 
-  /// Combines two values that were written. On a fault `result` is untouched.
-  outcome combine(symbol a, symbol b, symbol& result);
+  /// Combines two values that were written, `a` on the left. `open`: `a` is the partial result of
+  /// a fold that goes on. On a fault `result` is untouched.
+  outcome combine(symbol a, symbol b, bool open, symbol& result);
+
+  /// What a value is computed from; {0, 0} for an input.
+  struct operands {
+    std::uint32_t left = 0, right = 0;
+    bool open = false;  ///< `left` is a partial result of the same fold
+  };
+  operands made_of(std::uint32_t id) const { return m_made_of[id]; }
+  /// The expression in words: 0 + (1 + 2) of the inputs of these ranks. What is in parentheses is
+  /// folded from the left and rounded once. Long ones are cut short.
+  std::string text_of(std::uint32_t id) const;
 
   std::span<const share> shares(std::uint32_t id) const {
     return {m_shares.data() + m_values[id].begin, m_values[id].count};
@@ -65,10 +78,13 @@ class value_table {
 
   memo& slot(std::uint32_t a, std::uint32_t b, std::int64_t delta);
   void grow();
+  void add_text(std::uint32_t id, int& left, std::string& text) const;
   bool merge(std::span<const share> a, std::span<const share> b, std::int64_t delta);
 
   ordering m_order;
+  fold_rules m_rules;
   std::vector<extent_of_shares> m_values;
+  std::vector<operands> m_made_of;
   std::vector<share> m_shares;
   std::vector<memo> m_memos;
   std::size_t m_used = 0;

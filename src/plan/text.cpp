@@ -74,7 +74,7 @@ void put_problem(std::string& out, const problem& p) {
   if (rooted(p.kind)) put(out, " root ", static_cast<std::uint64_t>(p.root));
   put(out, " element ", p.element_bytes);
   if (p.in_place) out += " in_place";
-  if (p.order == ordering::ranked) out += " ranked";
+  if (p.order != ordering::any) (out += ' ') += name(p.order);
   put_list(out, " counts", p.counts);
   out += '\n';
   if (!p.send_displs.empty()) put_list(out, "send_displs", p.send_displs), out += '\n';
@@ -216,7 +216,8 @@ void read_collective(reader& in, problem& p) {
   in.expect("element");
   p.element_bytes = in.number("bytes of an element", element_sizes);
   p.in_place = in.accept("in_place");
-  if (in.accept("ranked")) p.order = ordering::ranked;
+  for (const ordering o : {ordering::ranked, ordering::fixed, ordering::free})
+    if (p.order == ordering::any && in.accept(name(o))) p.order = o;
   in.expect("counts");
   p.counts = in.numbers("a count");
 }

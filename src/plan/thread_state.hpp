@@ -27,6 +27,7 @@ struct thread_state {
   std::uint32_t finished = 0;    // transfers finished by fences
   std::uint32_t done_until = 0;  // transfers before this are matched
   bool queued = true;
+  std::uint32_t fold_sources = 0;     // of the fold that ends before pc; 0: none does
   std::vector<std::uint32_t> posted;  // pc of each transfer, by ticket
   std::vector<started> open;          // from ticket `first_open` on
   std::uint32_t first_open = 0;

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/check_form.hpp"
 #include "plan/checker.hpp"
+#include "plan/fold_run.hpp"
 #include "plan/text.hpp"
 
 #include <algorithm>
@@ -168,7 +169,22 @@ void checker::mark_write(std::uint32_t t, std::uint32_t pc, access as) {
   write(t, pc, as);
 }
 
-void checker::combine(std::uint32_t t, std::uint32_t pc) {
+// Counts the sources of the fold that an instruction begins, or goes on with: then true, if there
+// is a partial result that is no value of its own.
+bool checker::note_fold(std::uint32_t t, const instruction& i) {
+  thread_state& me = m_threads[t];
+  std::uint32_t& sources = me.fold_sources;
+  if (!moves(i.op)) {
+    sources = 0;
+    return false;
+  }
+  const bool on = sources > 0 && sources < most_fold_sources && goes_on(code(t, me.pc - 1), i);
+  const bool open = on && sources > 1;
+  sources = on ? sources + 1 : i.op == opcode::reduce ? 2 : 1;
+  return open;
+}
+
+void checker::combine(std::uint32_t t, std::uint32_t pc, bool open) {
   const instruction& i = code(t, pc);
   m_other = m_run;  // the source; m_run is read again: the destination
   read(t, pc, false, {}, false);
@@ -186,7 +202,7 @@ void checker::combine(std::uint32_t t, std::uint32_t pc) {
     const symbol left = m_run[a].value, right = m_other[b].value;
     if ((where + left.shift) % element != 0 || (where + right.shift) % element != 0)
       stop(fault::malformed, t, pc, i.dst, x, end - x, "what is combined are no whole elements");
-    switch (m_values.combine(left, right, g.value)) {
+    switch (m_values.combine(left, right, open, g.value)) {
       case value_table::outcome::twice:
         stop(fault::twice, t, pc, i.dst, x, end - x,
              "a contribution that is already in the destination is combined again");
@@ -333,12 +349,13 @@ bool checker::wait(std::uint32_t t, const instruction& i) {
 // Executes one instruction; false if it must wait.
 bool checker::step(std::uint32_t t, const instruction& i) {
   const thread_state& me = state(t);
+  const bool open = note_fold(t, i);
   switch (i.op) {
     case opcode::copy:
     case opcode::reduce: {
       const access as = m_clocks.now(t);
       read(t, me.pc, true, as, !m_clocks.alone(t));
-      if (i.op == opcode::reduce) combine(t, me.pc);
+      if (i.op == opcode::reduce) combine(t, me.pc, open);
       write(t, me.pc, as);
       return true;
     }
@@ -374,7 +391,7 @@ verdict checker::run() {
     check_last_accesses();
     for (int r = 0; r < m_schedule.what.ranks; ++r) check_outcome(r);
     verdict good;
-    good.identical = identical();
+    good.identical = m_identical;
     good.peak_values = m_values.size();
     return good;
   } catch (const stopped& s) {
@@ -383,9 +400,13 @@ verdict checker::run() {
 }
 
 verdict verify(const schedule& s, entry how) {
+  return verify(s, how, fold_rules::of(s.what.element_bytes));
+}
+
+verdict verify(const schedule& s, entry how, fold_rules rules) {
   check(s.what);
   verdict v = check_form(s);
-  return v ? checker(s, how).run() : v;
+  return v ? checker(s, how, rules).run() : v;
 }
 
 }  // namespace sucl::plan

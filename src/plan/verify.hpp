@@ -5,6 +5,7 @@
 /// The verifier: proves a schedule right by symbolic execution, or says what is wrong with it.
 #pragma once
 
+#include "plan/fold_rules.hpp"
 #include "plan/schedule.hpp"
 
 #include <cstdint>
@@ -26,7 +27,8 @@ enum class fault : std::uint8_t {
   unfinished,     ///< a transfer that no fence finishes
   twice,          ///< a contribution combined a second time
   order,          ///< contributions combined out of the allowed order
-  result          ///< a result that is not what it must be
+  result,         ///< a result that is not what it must be
+  differs         ///< ranks that receive the same element combine it differently
 };
 
 /// As in "unset_read".
@@ -43,8 +45,8 @@ struct verdict {
   std::uint64_t bytes = 0;
   std::string message;  ///< all of it in words
 
-  /// Every rank's result is combined by the same tree, so all hold the same bits. Only set by a
-  /// schedule that passed.
+  /// Ranks that receive the reduction of the same elements receive the same expression, so they
+  /// hold the same bits. True of all schedules that pass, but those with ordering::free.
   bool identical = false;
   std::uint64_t peak_values = 0;  ///< how many different symbolic values there were
 
@@ -59,8 +61,13 @@ enum class entry : std::uint8_t {
 
 /// Proves that `s` computes what s.what says for every input and every timing, or finds a fault.
 /// The same schedule gives the same verdict on every rank. Throws only where s.what itself makes no
-/// sense.
+/// sense. Without rules those of elements of this size hold.
 verdict verify(const schedule& s, entry how = entry::apart);
+verdict verify(const schedule& s, entry how, fold_rules rules);
+
+/// What verify() has proved of a schedule that it passed, about bits: "every rank that ...". Empty
+/// where nothing is reduced.
+std::string what_is_identical(const schedule& s, const verdict& v);
 
 /// verify(), and an error (errc::internal) that names the fault where there is one. The verdict.
 verdict verify_or_fail(const schedule& s, entry how = entry::apart);

@@ -101,6 +101,7 @@ void checker::check_piece(int rank, const piece& part) {
         {t.first, t.count,
          static_cast<std::int64_t>(t.source) - static_cast<std::int64_t>(part.offset)});
   if (m_shares.size() > 1) normalise(m_shares);
+  const bool reduced = part.terms.size() > 1 || part.terms[0].count > 1;
   const memory& m = at(rank, space::recv);
   for (auto k = m.find(part.offset); !m.past(k, part.offset + part.bytes); m.next(k)) {
     const auto found = m_values.shares(m[k].value.id);
@@ -108,13 +109,18 @@ void checker::check_piece(int rank, const piece& part) {
     for (std::size_t i = 0; good && i < found.size(); ++i)
       good = found[i].first == m_shares[i].first && found[i].count == m_shares[i].count &&
              found[i].shift + m[k].value.shift == m_shares[i].shift;
+    const std::uint64_t begin = std::max(m[k].begin, part.offset);
+    if (good && reduced) {
+      check_fixed(rank, part, begin, m[k].value);
+      check_same(rank, begin, std::min(m.end_of(k), part.offset + part.bytes), m[k].value);
+    }
     if (good) continue;
     verdict v;
     v.what = fault::result;
     v.rank = rank;
     v.where = space::recv;
-    v.offset = std::max(m[k].begin, part.offset);
-    v.bytes = std::min(m.end_of(k), part.offset + part.bytes) - v.offset;
+    v.offset = begin;
+    v.bytes = std::min(m.end_of(k), part.offset + part.bytes) - begin;
     std::string why = m[k].value.id == 0 ? "nothing is written there" : "it holds the input of";
     for (const share& s : found)
       why += " ranks " + std::to_string(s.first) + " to " + std::to_string(s.first + s.count - 1) +
@@ -130,24 +136,6 @@ void checker::check_piece(int rank, const piece& part) {
 
 void checker::check_outcome(int rank) {
   for_each_outcome(m_schedule.what, rank, [&](const piece& part) { check_piece(rank, part); });
-}
-
-// Whether every rank's result is the same expression as rank 0's, byte for byte.
-bool checker::identical() {
-  const problem& p = m_schedule.what;
-  if (p.kind != kind::allreduce) return p.kind != kind::group;
-  const memory& first = at(0, space::recv);
-  for (int r = 1; r < p.ranks; ++r) {
-    const memory& m = at(r, space::recv);
-    memory::cursor a = first.find(0), b = m.find(0);
-    while (!first.past(a, first.bytes()) && !m.past(b, m.bytes())) {
-      if (first[a].value != m[b].value) return false;
-      const std::uint64_t end_a = first.end_of(a), end_b = m.end_of(b);
-      if (end_a <= end_b) first.next(a);
-      if (end_b <= end_a) m.next(b);
-    }
-  }
-  return true;
 }
 
 }  // namespace sucl::plan

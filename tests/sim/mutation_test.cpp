@@ -6,6 +6,7 @@
 #include "cases.hpp"
 #include "interpret.hpp"
 #include "plan/check_form.hpp"
+#include "plan/fold_run.hpp"
 #include "plan/text.hpp"
 #include "plan/verify.hpp"
 
@@ -116,8 +117,43 @@ TEST(plan_mutations, every_harmful_one_is_caught) {
   EXPECT_GT(harmful, 10000);  // the lot must really have done harm
   for (const fault f : {fault::malformed, fault::out_of_bounds, fault::read_only, fault::unset_read,
                         fault::race, fault::length, fault::unmatched, fault::deadlock,
-                        fault::unfinished, fault::twice, fault::result})
+                        fault::unfinished, fault::twice, fault::result, fault::differs})
     EXPECT_GT(caught[f], 0) << name(f);
+}
+
+// One rank of an allreduce folds the last two sources of a fold in the other order, which changes
+// no number of exact arithmetic.
+TEST(plan_mutations, another_association_on_one_rank_is_caught) {
+  int swapped = 0;
+  for (const int ranks : {3, 5, 6}) {
+    const problem p = cases::make_problem(kind::allreduce, ranks, 5, 4);
+    for (const char* text : {"one_shot", "staged_one_shot", "doubling(radices=3)",
+                             "composed(steps=1)", "two_shot", "direct"})
+      for (int rank = 0; rank < ranks; ++rank) {
+        const recipe how = recipe_from_text(text);
+        if (!refusal(p, how).empty()) continue;
+        schedule s = build(p, how);
+        channel& c = s.ranks[static_cast<std::size_t>(rank)].channels[0];
+        std::size_t k = 1;
+        while (k + 1 < c.size() && !(goes_on(c[k - 1], c[k]) && goes_on(c[k], c[k + 1]))) ++k;
+        if (k + 1 >= c.size()) continue;
+        std::swap(c[k], c[k + 1]);
+        const verdict v = verify(s);
+        const std::string name = std::string(text) + " of " + std::to_string(ranks);
+        // A chunk that one rank folds for all is another expression, and the same on all.
+        if (how.algorithm == "two_shot" || how.algorithm == "direct") {
+          EXPECT_TRUE(v) << name << ": " << v.message;
+          continue;
+        }
+        ++swapped;
+        EXPECT_EQ(plan::name(v.what), std::string("differs")) << name;
+        EXPECT_NE(v.message.find("element 0 is "), std::string::npos) << v.message;
+        EXPECT_NE(v.message.find("on rank " + std::to_string(std::max(rank, 1))), std::string::npos)
+            << v.message;
+        EXPECT_NE(v.message.find(" on rank 0"), std::string::npos) << v.message;
+      }
+  }
+  EXPECT_GT(swapped, 20);
 }
 
 }  // namespace

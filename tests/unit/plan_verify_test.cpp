@@ -3,6 +3,7 @@
 
 // Each fault that the verifier knows, with the place that it must name.
 #include "plan/algorithms.hpp"
+#include "plan/composition.hpp"
 #include "plan/passes.hpp"
 #include "plan/text.hpp"
 #include "plan/verify.hpp"
@@ -141,6 +142,114 @@ TEST(plan_verify, finds_what_is_out_of_order) {
   schedule s = build(any, recipe_from_text("two_shot"));
   s.what.order = ordering::ranked;
   EXPECT_EQ(verify(s).what, fault::order);
+}
+
+// Three ranks whose two others' inputs come into scratch; each combines as it is told.
+verdict judge_folds(const std::string& rank0, const std::string& rank1, const std::string& rank2,
+                    const std::string& collective, fold_rules rules) {
+  const auto rank = [](int r, const std::string& folds) {
+    const int a = (r + 1) % 3, b = (r + 2) % 3;  // their inputs are at scratch 0 and 8
+    const std::string to_a = std::to_string(a), to_b = std::to_string(b);
+    return "rank " + std::to_string(r) + " scratch 32\nchannel 0\nsend " + to_a +
+           " send+0 8\nsend " + to_b + " send+0 8\nreceive " + to_a + " scratch+0 8\nreceive " +
+           to_b + " scratch+8 8\nfence\n" + folds;
+  };
+  const schedule s = from_text("sucl-plan 1\ncollective " + collective +
+                               "\nalgorithm by hand\nlevel 0 all via any\n" + rank(0, rank0) +
+                               rank(1, rank1) + rank(2, rank2));
+  return verify(s, entry::apart, rules);
+}
+
+const char* const three = "allreduce ranks 3 element 4 counts 2";
+const std::string own_first =
+    "copy recv+0 send+0 8\nreduce recv+0 scratch+0 8\nreduce recv+0 scratch+8 8\n";
+const std::string own_second =
+    "copy recv+0 scratch+8 8\nreduce recv+0 send+0 8\nreduce recv+0 scratch+0 8\n";
+const std::string own_last =
+    "copy recv+0 scratch+0 8\nreduce recv+0 scratch+8 8\nreduce recv+0 send+0 8\n";
+
+TEST(plan_verify, finds_ranks_that_associate_differently) {
+  const fold_rules usual = fold_rules::of(4);
+  // Each begins with its own: (0 + 1) + 2, (1 + 2) + 0, (2 + 0) + 1.
+  const verdict v = judge_folds(own_first, own_first, own_first, three, usual);
+  expect(v, fault::differs, 1, -1, space::recv, 0, 4);
+  EXPECT_NE(v.message.find("element 0 is"), std::string::npos) << v.message;
+  EXPECT_NE(v.message.find("(1 + 2)"), std::string::npos) << v.message;
+  EXPECT_NE(v.message.find("on rank 1"), std::string::npos) << v.message;
+  EXPECT_NE(v.message.find("(0 + 1)"), std::string::npos) << v.message;
+  EXPECT_NE(v.message.find("on rank 0"), std::string::npos) << v.message;
+  // All in order of rank.
+  const verdict same = judge_folds(own_first, own_second, own_last, three, usual);
+  EXPECT_TRUE(same.identical) << same.message;
+  // Only the second element differs.
+  const std::string partly =
+      "copy recv+0 scratch+0 4\nreduce recv+0 scratch+8 4\nreduce recv+0 send+0 4\n"
+      "copy recv+4 send+4 4\nreduce recv+4 scratch+4 4\nreduce recv+4 scratch+12 4\n";
+  expect(judge_folds(own_first, own_second, partly, three, usual), fault::differs, 2, -1,
+         space::recv, 4, 4);
+  // Where the op is associative a plan may say that it does not matter.
+  const verdict free = judge_folds(own_first, own_first, own_first,
+                                   "allreduce ranks 3 element 4 free counts 2", usual);
+  EXPECT_TRUE(free) << free.message;
+  EXPECT_FALSE(free.identical);
+}
+
+// That two operands may change places is an assumption, and can be taken back.
+TEST(plan_verify, exchanges_operands_only_where_it_may) {
+  fold_rules strict = fold_rules::of(4);
+  strict.commutative = false;
+  const std::string second_swapped =
+      "copy recv+0 send+0 8\nreduce recv+0 scratch+8 8\nreduce recv+0 scratch+0 8\n";
+  EXPECT_TRUE(judge_folds(own_first, second_swapped, own_last, three, fold_rules::of(4)));
+  EXPECT_TRUE(judge_folds(own_first, own_second, own_last, three, strict));
+  const verdict v = judge_folds(own_first, second_swapped, own_last, three, strict);
+  expect(v, fault::differs, 1, -1, space::recv, 0, 4);
+}
+
+// Narrow floats are rounded at the end of a fold, so that two folds are not one.
+TEST(plan_verify, tells_one_fold_from_two) {
+  const std::string in_two =
+      "copy recv+0 scratch+0 8\nreduce recv+0 scratch+8 8\ncopy scratch+16 recv+0 8\n"
+      "reduce recv+0 send+0 8\n";
+  const char* const narrow = "allreduce ranks 3 element 2 counts 4";
+  EXPECT_TRUE(judge_folds(own_first, own_second, in_two, three, fold_rules::of(4)));
+  EXPECT_TRUE(judge_folds(own_first, own_second, own_last, narrow, fold_rules::of(2)));
+  const verdict v = judge_folds(own_first, own_second, in_two, narrow, fold_rules::of(2));
+  expect(v, fault::differs, 2, -1, space::recv, 0, 2);
+  EXPECT_NE(v.message.find("2 + (0 + 1) on rank 2"), std::string::npos) << v.message;
+  EXPECT_NE(v.message.find("0 + 1 + 2 on rank 0"), std::string::npos) << v.message;
+}
+
+TEST(plan_verify, finds_what_is_not_in_the_fixed_order) {
+  const char* const fixed = "allreduce ranks 3 element 4 fixed counts 2";
+  EXPECT_TRUE(judge_folds(own_first, own_second, own_last, fixed, fold_rules::of(4)));
+  // All ranks alike, but 0 + (1 + 2).
+  const std::string other[] = {
+      "reduce scratch+0 scratch+8 8\ncopy recv+0 send+0 8\nreduce recv+0 scratch+0 8\n",
+      "copy recv+0 send+0 8\nreduce recv+0 scratch+0 8\nreduce recv+0 scratch+8 8\n",
+      "copy recv+0 send+0 8\nreduce recv+0 scratch+8 8\nreduce recv+0 scratch+0 8\n"};
+  const verdict v = judge_folds(other[0], other[1], other[2], fixed, fold_rules::of(4));
+  expect(v, fault::order, 0, -1, space::recv, 0, 4);
+  EXPECT_NE(v.message.find("in the fixed order it is"), std::string::npos) << v.message;
+}
+
+// A composition gives the same element to several ranks at places of their own.
+TEST(plan_verify, compares_what_compositions_give_to_several_ranks) {
+  const auto sums = [](const std::vector<int>& early, int late) {
+    auto c = composition::custom(4, 6, 6, 4);
+    for (int r = 0; r < 4; ++r) c.take_scratch(r, 16);
+    c.reduction({space::send, 0}, {space::recv, 8}, 16, {0, 1, 2}, 0);
+    // Another rank gets the second to fourth element by way of a sum of two.
+    c.reduction({space::send, 4}, {space::scratch, 0}, 12, early, early[0]);
+    c.multicast({space::send, 4}, {space::scratch, 0}, 12, late, {late});
+    c.fence();
+    c.reduction({space::scratch, 0}, {space::recv, 0}, 12, {early[0], late}, late);
+    return verify(lower(derive_outcome(c), "by hand"));
+  };
+  const verdict v = sums({2, 0}, 1);
+  expect(v, fault::differs, 1, -1, space::recv, 0, 4);
+  EXPECT_TRUE(sums({1, 0}, 2)) << "the same association";
+  EXPECT_TRUE(sums({3, 0}, 1)) << "another sum";
 }
 
 // One-sided: rank 1 reads rank 0's input into its own output.

@@ -55,10 +55,10 @@ json as_json(const plan::schedule& s, const plan::verdict& v, double seconds) {
 }
 
 std::string right_text(const plan::schedule& s, const plan::verdict& v) {
+  const std::string bits = plan::what_is_identical(s, v);
   return std::string("right: ") + sucl::name(s.what.kind) + " of " + std::to_string(s.what.ranks) +
          " ranks by " + s.algorithm + ", " + std::to_string(plan::instruction_count(s)) +
-         " instructions, hash " + hash_text(plan::hash(s)) +
-         (v.identical && reduces(s.what.kind) ? ", all results identical in every bit" : "");
+         " instructions, hash " + hash_text(plan::hash(s)) + (bits.empty() ? "" : ", " + bits);
 }
 
 }  // namespace

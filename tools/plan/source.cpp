@@ -84,6 +84,7 @@ void define(CLI::App& app, problem_options& o, bool bytes) {
       ->check(CLI::Range(0, most_ranks).description(""));
   app.add_flag("--in-place", o.in_place, "The input lies in the output");
   app.add_flag("--ranked", o.ranked, "Combine in order of rank");
+  app.add_flag("--fixed", o.fixed, "Fold in order of rank, as with determinism = \"strict\"");
 }
 
 void define(CLI::App& app, source_options& o) {
@@ -112,7 +113,9 @@ plan::problem make_problem(const problem_options& o, std::uint64_t bytes) {
   p.element_bytes = o.element;
   p.root = rooted(p.kind) ? o.root : 0;
   p.in_place = o.in_place;
-  p.order = o.ranked ? plan::ordering::ranked : plan::ordering::any;
+  p.order = o.fixed    ? plan::ordering::fixed
+            : o.ranked ? plan::ordering::ranked
+                       : plan::ordering::any;
   if (bytes % o.element != 0)
     wrong_usage(std::to_string(bytes) + " bytes are no whole number of elements of " +
                 std::to_string(o.element) + " bytes. Choose another --element or size.");

@@ -26,6 +26,7 @@ struct problem_options {
   int root = 0;
   bool in_place = false;
   bool ranked = false;
+  bool fixed = false;
 };
 
 /// A plan as it is written: `file`, or the others.

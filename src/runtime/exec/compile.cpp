@@ -131,12 +131,33 @@ void check_messages(const plan::schedule& s) {
 }
 
 std::string describe(const plan::schedule& s, const plan::verdict& v) {
+  const std::string bits = plan::what_is_identical(s, v);
   std::uint64_t scratch = 0;
   for (const plan::program& p : s.ranks) scratch = std::max(scratch, p.scratch_bytes);
   return s.algorithm + ": " + std::to_string(plan::instruction_count(s)) + " instructions on " +
          std::to_string(s.what.ranks) + " ranks in " + std::to_string(plan::channel_count(s)) +
          " channels, " + std::to_string(scratch) + " bytes of scratch, verified" +
-         (v.identical ? ", the same bits on every rank" : "");
+         (bits.empty() ? "" : ": " + bits);
+}
+
+// Which expressions of the same elements ranks may get.
+plan::ordering order_of(const compile_request& r, op reduction, base::determinism level) {
+  if (reduction == op::none ||
+      base::associative(static_cast<sucl_type>(r.element), static_cast<sucl_op>(reduction)))
+    return plan::ordering::free;
+  return level == base::determinism::strict ? plan::ordering::fixed : plan::ordering::any;
+}
+
+// What is composed so that ranks would get other bits is the program's to change.
+plan::verdict prove(const plan::schedule& s) {
+  plan::verdict v = plan::verify(s);
+  if (v.what == plan::fault::differs || v.what == plan::fault::order)
+    base::fail(errc::invalid_argument, "the composition gives no reproducible bits: " + v.message,
+               s.what.order == plan::ordering::fixed
+                   ? "Reduce from all ranks at once, without a hierarchy, a ring or stripes: "
+                     "determinism = \"strict\" has one order for all"
+                   : "Reduce once and multicast the result, or let every root reduce the same way");
+  return v ? v : plan::verify_or_fail(s);
 }
 
 std::uint64_t joined(std::uint64_t hash, std::uint64_t more) {
@@ -145,7 +166,7 @@ std::uint64_t joined(std::uint64_t hash, std::uint64_t more) {
 
 }  // namespace
 
-draft_plan compile_here(const compile_request& r, const placement& where) {
+draft_plan compile_here(const compile_request& r, const placement& where, base::determinism level) {
   if (r.what.ranks() != where.size)
     base::fail(errc::invalid_rank,
                "a composition for " + std::to_string(r.what.ranks()) +
@@ -154,10 +175,12 @@ draft_plan compile_here(const compile_request& r, const placement& where) {
   draft_plan d;
   d.reduction = reduction_of(r);
   const plan::recipe passes = recipe_of(r.how);
-  d.schedule = plan::build(plan::derive_outcome(translate(r)), passes);
+  plan::composition what = translate(r);
+  what.what.order = order_of(r, d.reduction, level);
+  d.schedule = plan::build(plan::derive_outcome(std::move(what)), passes);
   d.schedule = plan::share_local_messages(std::move(d.schedule), where.node_of);
   check_messages(d.schedule);
-  const plan::verdict proof = plan::verify_or_fail(d.schedule);
+  const plan::verdict proof = prove(d.schedule);
   const sizes mine = sizes_of(r, where.rank);
   d.facts.send_elements = mine.of[0];
   d.facts.recv_elements = mine.of[1];

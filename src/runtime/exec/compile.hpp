@@ -5,6 +5,7 @@
 /// From a composition of the API to a plan that the executor runs.
 #pragma once
 
+#include "base/determinism.hpp"
 #include "plan/schedule.hpp"
 #include "runtime/compile_request.hpp"
 #include "runtime/exec/compiled.hpp"
@@ -22,8 +23,10 @@ struct draft_plan {
   std::uint64_t identity = 0;  ///< equal where ranks have compiled the same
 };
 
-/// Lowers and verifies. Throws what is wrong with the request. No communication.
-draft_plan compile_here(const compile_request& r, const placement& where);
+/// Lowers and verifies. Throws what is wrong with the request, also where ranks would get other
+/// bits than `level` promises. No communication.
+draft_plan compile_here(const compile_request& r, const placement& where,
+                        base::determinism level = base::determinism::ranks);
 
 /// The executor's form, without scratch.
 std::unique_ptr<compiled_code> code_of(const draft_plan& d, const compile_request& r,

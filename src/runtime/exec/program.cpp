@@ -3,6 +3,7 @@
 #include "runtime/exec/program.hpp"
 
 #include "base/error.hpp"
+#include "plan/fold_run.hpp"
 #include "runtime/exec/publish.hpp"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 namespace sucl::core {
 namespace {
 
+using plan::goes_on;
 using plan::instruction;
 using plan::opcode;
 using plan::space;
@@ -158,15 +160,11 @@ class lowering {
     return plan::is_remote(s) ? peer : m_rank;
   }
 
-  static bool moves(const instruction& i) {
-    return i.op <= opcode::reduce || i.op == opcode::put || i.op == opcode::get;
-  }
-
   void channel(const plan::channel& code) {
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < code.size(); ++i) {
       const instruction& one = code[i];
-      if (moves(one)) {
+      if (plan::moves(one.op)) {
         i = move(code, i);
       } else if (is_signal(one)) {
         if (i > 0 && is_signal(code[i - 1])) continue;
@@ -226,10 +224,7 @@ class lowering {
       m.from.push_back({owner(n.src, n.peer), plan::local_form(n.src), n.src_offset});
     };
     take(one);
-    while (m.from.size() < most_sources && i + 1 < code.size() &&
-           code[i + 1].op == opcode::reduce && code[i + 1].dst == one.dst &&
-           owner(code[i + 1].dst, code[i + 1].peer) == m.rank &&
-           code[i + 1].dst_offset == m.offset && code[i + 1].bytes == m.bytes)
+    while (m.from.size() < most_sources && i + 1 < code.size() && goes_on(code[i], code[i + 1]))
       take(code[++i]);
     m.folds = m.from.size() > 1;
     write(m);

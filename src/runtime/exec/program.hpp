@@ -6,6 +6,7 @@
 /// up.
 #pragma once
 
+#include "plan/fold_run.hpp"
 #include "plan/schedule.hpp"
 #include "runtime/exec/placement.hpp"
 
@@ -67,7 +68,7 @@ struct blocking {
 inline constexpr std::size_t most_channels = 16;
 
 /// Most sources of a fold, one for each rank that plans may have. More are combined in several.
-inline constexpr std::size_t most_sources = 64;
+inline constexpr std::size_t most_sources = plan::most_fold_sources;
 
 /// Tags of the messages of one run: its levels and channels.
 inline constexpr std::uint64_t tags_of_run = 256 * most_channels;
