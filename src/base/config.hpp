@@ -60,6 +60,7 @@ struct setting_row {
 struct config {
   std::optional<std::int64_t> threshold;
   std::string default_backend;
+  std::string determinism;  ///< as determinism_named() takes it
   struct {
     std::string flavour;
     std::string module;

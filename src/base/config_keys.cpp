@@ -131,6 +131,8 @@ const vocabulary flavours{
 const vocabulary ways{"way to treat device memory",
                       [](const config&) { return words{"probe", "direct", "stage"}; }, ""};
 const vocabulary levels{"log level", level_names, ""};
+const vocabulary reproducible{"level of determinism",
+                              [](const config&) { return words{"ranks", "run", "strict"}; }, ""};
 
 // What a row says about its key, apart from where its value lives.
 struct about {
@@ -184,6 +186,12 @@ void add_scalars(std::vector<key_row>& t) {
       row({"default_backend", "mpi", "SUCL_DEFAULT_BACKEND",
            "Carries what no rule and no backend of the platform carries.", shared, &backends},
           text_form, [](auto& k) -> auto& { return k.all->default_backend; }));
+  t.push_back(row({"determinism", "ranks", "SUCL_DETERMINISM",
+                   "Whose results of a reduction have the same bits: ranks (all ranks of an "
+                   "operation), run (also those of another run) or strict (also those of any "
+                   "backend, placement, memory and size of slices: one fixed order).",
+                   shared, &reproducible},
+                  text_form, [](auto& k) -> auto& { return k.all->determinism; }));
   t.push_back(row({"mpi.flavour", "auto", "SUCL_MPI_FLAVOUR",
                    "The MPI library to use: auto (the one that is loaded or that started the "
                    "process), openmpi, mpich or impi.",

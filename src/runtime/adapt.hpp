@@ -66,7 +66,9 @@ struct adaptation {
   sucl_op op = SUCL_OP_NONE;
   std::uint64_t element_size = 0;
   const conversion* convert = nullptr;  ///< null: elements travel as they are
-  bool scratch_send = false;            ///< elements go through scratch memory
+  fold_function fold = nullptr;         ///< as in wire: contributions are moved and folded here
+  sucl_kind moved = SUCL_KIND_ALLGATHER;
+  bool scratch_send = false;  ///< elements go through scratch memory
   bool scratch_recv = false;
   bool stage_send = false;  ///< and get there, or from there, by the device copier
   bool stage_recv = false;
@@ -101,8 +103,8 @@ inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
   const auto reached = [&](const void* at, sucl_memory memory) {
     return w.reaches(memory) || (at == nullptr && memory == SUCL_MEMORY_SYSTEM);
   };
-  return w.carried && w.convert == nullptr && w.type == operation.type && !stages(w, settings) &&
-         !is_message(operation.kind) && operation.kind != SUCL_KIND_GROUP &&
+  return w.carried && w.convert == nullptr && w.fold == nullptr && w.type == operation.type &&
+         !stages(w, settings) && !is_message(operation.kind) && operation.kind != SUCL_KIND_GROUP &&
          (w.max_count == 0 || (!counted && operation.count <= w.max_count)) &&
          reached(operation.send, operation.send_memory) &&
          reached(operation.recv, operation.recv_memory);

@@ -46,8 +46,8 @@ std::uint64_t slice_elements(const sucl_operation& op, const wire& w, const stag
   const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
   std::uint64_t result = unlimited;
   if (w.max_count != 0) result = std::max<std::uint64_t>(1, w.max_count / lanes);
-  if (stages(w, s) || (w.convert && w.convert->load)) {
-    const bool blocks = has_source_blocks(op.kind) || has_sink_blocks(op.kind);
+  if (stages(w, s) || (w.convert && w.convert->load) || w.fold) {
+    const bool blocks = has_source_blocks(op.kind) || has_sink_blocks(op.kind) || w.fold;
     const std::uint64_t bytes =
         blocks ? std::max(s.chunk_bytes / static_cast<std::uint64_t>(s.size), s.min_block_bytes)
                : s.chunk_bytes;
@@ -63,6 +63,29 @@ bool scattered(const std::optional<base::strided>& layout) {
 
 bool displaced(const std::optional<base::strided>& layout) {
   return layout && layout->count() != 0 && layout->place(0) != 0;
+}
+
+[[noreturn]] void fail_beyond_host(const sucl_operation& op, const wire_table& wires,
+                                   sucl_memory memory) {
+  fail_unsupported(op, wires,
+                   "in " + std::string(memory_name(memory)) +
+                       " memory: it would have to go through host memory, which "
+                       "that backend does not reach");
+}
+
+// Contributions go to scratch of whoever folds them. In place, they leave through scratch too: the
+// result of one slice may lie where a later one is still being sent from.
+void decide_fold_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires,
+                         const wire& w, bool sliced) {
+  const roles r = roles_of(op, a.rank);
+  const sucl_memory memory = r.from_recv ? op.recv_memory : op.send_memory;
+  const bool apart =
+      scattered(a.send_layout) || !w.reaches(memory) || (sliced && has_source_blocks(op.kind));
+  a.scratch_send = r.source && (r.from_recv || (op.send && apart));
+  a.scratch_recv = r.sink;
+  a.stage_send = a.scratch_send && memory == SUCL_MEMORY_DEVICE;
+  a.stage_recv = r.sink && op.recv_memory == SUCL_MEMORY_DEVICE;
+  if (!w.reaches(a.scratch_memory)) fail_beyond_host(op, wires, memory);
 }
 
 void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires, const wire& w,
@@ -87,11 +110,7 @@ void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& w
   a.stage_send = a.scratch_send && op.send_memory == SUCL_MEMORY_DEVICE;
   a.stage_recv = a.scratch_recv && op.recv_memory == SUCL_MEMORY_DEVICE;
   if ((a.scratch_send || a.scratch_recv) && !w.reaches(a.scratch_memory)) {
-    const sucl_memory memory = a.scratch_send ? op.send_memory : op.recv_memory;
-    fail_unsupported(op, wires,
-                     "in " + std::string(memory_name(memory)) +
-                         " memory: it would have to go through host memory, which "
-                         "that backend does not reach");
+    fail_beyond_host(op, wires, a.scratch_send ? op.send_memory : op.recv_memory);
   }
 }
 
@@ -110,6 +129,8 @@ adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& 
   a.op = w->op;
   a.element_size = w->element_size;
   a.convert = w->convert;
+  a.fold = w->fold;
+  a.moved = w->moved;
   a.groups = w->groups;
   a.send_layout = where.send;
   a.recv_layout = where.recv;
@@ -125,9 +146,12 @@ adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& 
   }
   const bool sliced = longest_block(op, s.size) > a.slice_elements;
   if (op.kind == SUCL_KIND_SENDRECV) a.as_messages = sliced || !w->pairs;
-  decide_scratch(a, op, wires, *w, sliced);
+  if (a.fold)
+    decide_fold_scratch(a, op, wires, *w, sliced);
+  else
+    decide_scratch(a, op, wires, *w, sliced);
   a.depth = std::max(1, s.depth);
-  a.needed = sliced || a.as_messages || a.scratch_send || a.scratch_recv || a.convert ||
+  a.needed = sliced || a.as_messages || a.scratch_send || a.scratch_recv || a.convert || a.fold ||
              a.type != op.type || displaced(a.send_layout) || displaced(a.recv_layout);
   return a;
 }

@@ -179,6 +179,11 @@ task make_task(const sucl_operation& op, const adaptation& how) {
   if (r.source) {
     t.source = make_side(op, how, r.from_recv);
     shape_source(t.source, op, how, r.from_recv);
+    if (how.fold) {  // on the wire it is never in place
+      t.in_place = false;
+      t.source.through = how.scratch_send;
+      t.source.device = how.stage_send;
+    }
   }
   if (r.sink) {
     t.sink = make_side(op, how, true);

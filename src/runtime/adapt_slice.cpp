@@ -32,8 +32,31 @@ void clip(const slice& s, const side& end, std::uint64_t* counts, std::uint64_t*
   }
 }
 
+// Of contributions that are moved to be folded: each rank gives every other one that one's block of
+// the slice, and gets its own from all.
+void set_fold_arrays(slice& s, sucl_operation& op, scratch_pool& pool) {
+  const task& t = *s.of;
+  const auto size = static_cast<std::size_t>(t.how->size);
+  s.arrays = pool.acquire(4 * size * sizeof(std::uint64_t));
+  auto* arrays = reinterpret_cast<std::uint64_t*>(s.arrays.data());
+  clip(s, t.source, arrays, arrays + size);
+  const std::uint64_t own = wire_count(s, t.sink);
+  for (std::size_t i = 0; i < size; ++i) {
+    arrays[2 * size + i] = own;
+    arrays[3 * size + i] = own * i;
+  }
+  op.send_counts = arrays;
+  op.send_displs = arrays + size;
+  op.recv_counts = arrays + 2 * size;
+  op.recv_displs = arrays + 3 * size;
+}
+
 void set_arrays(slice& s, sucl_operation& op, scratch_pool& pool) {
   const task& t = *s.of;
+  if (t.how->fold) {
+    if (op.kind == SUCL_KIND_ALLTOALLV) set_fold_arrays(s, op, pool);
+    return;
+  }
   const bool source = t.source.present && t.source.through && t.source.counts;
   const bool sink = t.sink.present && t.sink.through && t.sink.counts;
   if (!source && !sink) return;
@@ -64,7 +87,8 @@ void begin_load(slice& s, const device_copier* copier, scratch_pool& pool, copie
   const adaptation& how = *t.how;
   const side& from = t.source;
   const std::uint64_t sent = wire_count(s, from);
-  const std::uint64_t got = wire_count(s, t.sink);
+  const std::uint64_t blocks = how.fold ? static_cast<std::uint64_t>(how.size) : 1;
+  const std::uint64_t got = wire_count(s, t.sink) * blocks;
   const bool sends = from.present && from.through;
   if ((t.sink.present && t.sink.through) || (sends && t.in_place))
     s.recv_wire = pool.acquire((t.in_place ? std::max(sent, got) : got) * wire_size(how));
@@ -99,6 +123,7 @@ sucl_operation carrier(slice& s, scratch_pool& pool) {
   op.struct_size = sizeof(op);
   op.type = how.type;
   op.op = how.op;
+  if (how.fold) op.kind = how.moved;
   op.element_size = how.element_size;
   op.stream = nullptr;
   op.count = side::clipped(op.count, s.first, s.last) * lanes(how);
@@ -120,12 +145,52 @@ sucl_operation carrier(slice& s, scratch_pool& pool) {
   return op;
 }
 
+namespace {
+
+// How many ranks' contributions this rank folds.
+std::size_t folded_ranks(const task& t) {
+  const auto rank = static_cast<std::size_t>(t.how->rank);
+  if (t.operation.kind == SUCL_KIND_SCAN) return rank + 1;
+  if (t.operation.kind == SUCL_KIND_EXSCAN) return rank;
+  return static_cast<std::size_t>(t.how->size);
+}
+
+// Folds what all ranks have contributed, in order of rank, and brings it to its place.
+void begin_fold(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending) {
+  const task& t = *s.of;
+  const side& to = t.sink;
+  const std::uint64_t count = wire_count(s, to), element = to.element_size;
+  std::vector<const void*> from(folded_ranks(t));
+  if (from.empty() || count == 0) return;
+  const auto fold = [&](unsigned char* result, std::uint64_t at, std::uint64_t n) {
+    for (std::size_t r = 0; r < from.size(); ++r)
+      from[r] = s.recv_wire.data() + (r * count + at) * element;
+    t.how->fold(result, from.data(), from.size(), n, t.how->size);
+  };
+  const bool apart = to.device || to.layout;
+  if (apart) {
+    s.staged = pool.acquire(count * element);
+    fold(s.staged.data(), 0, count);
+  }
+  to.for_each_piece(s.first, s.last, [&](unsigned char* user, std::uint64_t at, std::uint64_t n) {
+    if (to.device)
+      pending.start(*copier, user, s.staged.data() + at * element, n * element);
+    else if (apart)
+      std::memcpy(user, s.staged.data() + at * element, n * element);
+    else
+      fold(user, at, n);
+  });
+}
+
+}  // namespace
+
 void begin_store(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending) {
   s.send_wire.release();
   const task& t = *s.of;
   const adaptation& how = *t.how;
   const side& to = t.sink;
   if (!to.present) return;
+  if (how.fold) return begin_fold(s, copier, pool, pending);
   const auto store = how.convert ? how.convert->store : nullptr;
   const bool same_form = !how.convert || !how.convert->load;
   unsigned char* wire = s.recv_wire.data();

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/adapt_wire.hpp"
 
+#include "base/determinism.hpp"
 #include "runtime/core_services.hpp"
 
 #include <sucl/types.hpp>
@@ -22,7 +23,7 @@ std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
 wire_table::wire_table(std::string name, query_function query)
     : m_name(std::move(name)), m_query(std::move(query)) {}
 
-wire_table::wire_table(const channel& below, std::string platform)
+wire_table::wire_table(const channel& below, std::string platform, bool folds_above)
     : wire_table(below.table->name ? below.table->name : "",
                  [below, platform = std::move(platform)](sucl_query question) {
                    sucl_capability answer{};
@@ -31,7 +32,9 @@ wire_table::wire_table(const channel& below, std::string platform)
                    const sucl_status status = below.table->query(below.state, &question, &answer);
                    if (status != SUCL_SUCCESS) throw_last(status, below.table->name);
                    return answer;
-                 }) {}
+                 }) {
+  m_folds_above = folds_above;
+}
 
 const wire& wire_table::of(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) {
   if (is_message(kind)) kind = SUCL_KIND_SEND;
@@ -47,6 +50,8 @@ wire wire_table::find(sucl_kind kind, sucl_type type, sucl_op op,
   const auto question = [&](sucl_type t, sucl_op o, std::uint64_t size) {
     return kind == SUCL_KIND_SEND ? ask_messages(t, size) : ask(kind, t, o, size);
   };
+  if (m_folds_above && base::order_matters(kind, type, op))
+    return find_moved(kind, type, op, element_size);
   wire found = question(type, op, element_size);
   if (found.carried) return found;
   if (!reduces(static_cast<sucl::kind>(kind)))
@@ -57,6 +62,34 @@ wire wire_table::find(sucl_kind kind, sucl_type type, sucl_op op,
   found.convert = convert;
   // The host converts, so it has to be a backend that works on the host's memory.
   found.carried = found.carried && found.reaches(SUCL_MEMORY_SYSTEM);
+  return found;
+}
+
+namespace {
+
+// What brings the contributions of a reduction to where they are folded.
+sucl_kind moved_as(sucl_kind kind) {
+  switch (kind) {
+    case SUCL_KIND_REDUCE: return SUCL_KIND_GATHER;
+    case SUCL_KIND_REDUCE_SCATTER_BLOCK: return SUCL_KIND_ALLTOALL;
+    case SUCL_KIND_REDUCE_SCATTER: return SUCL_KIND_ALLTOALLV;
+    default: return SUCL_KIND_ALLGATHER;
+  }
+}
+
+}  // namespace
+
+// Narrow floats are not widened on the way, and averages not divided apart: a fold does all that.
+wire wire_table::find_moved(sucl_kind kind, sucl_type type, sucl_op op,
+                            std::uint64_t element_size) const {
+  const sucl_kind moved = moved_as(kind);
+  wire found = find(moved, type, SUCL_OP_NONE, element_size);
+  found.fold = find_fold(type, op);
+  found.moved = moved;
+  found.streams = false;
+  // The host folds.
+  found.memories &= ~(1u << SUCL_MEMORY_DEVICE);
+  found.carried = found.carried && found.fold && found.reaches(SUCL_MEMORY_SYSTEM);
   return found;
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/adapt_convert.hpp"
 #include "runtime/channel.hpp"
+#include "runtime/exec/fold.hpp"
 
 #include <sucl/export.hpp>
 
@@ -30,6 +31,11 @@ struct wire {
   bool groups = false;                  ///< of messages: a group of them is carried too
   bool pairs = false;                   ///< of messages: sendrecv is carried too
   bool streams = false;                 ///< orders on a native stream
+  /// Of a reduction that the backend may not carry as one, because it combines in an order of its
+  /// own: contributions are moved to whoever needs the result by an operation of this kind, and
+  /// folded there in order of rank. Null: not so.
+  fold_function fold = nullptr;
+  sucl_kind moved = SUCL_KIND_ALLGATHER;
 
   bool reaches(sucl_memory memory) const noexcept { return (memories >> memory & 1u) != 0; }
 };
@@ -41,8 +47,12 @@ class wire_table {
 
   /// `name` is the backend's, for messages.
   SUCL_CORE_API wire_table(std::string name, query_function query);
-  /// `platform` is that of this rank's device.
-  SUCL_CORE_API wire_table(const channel& below, std::string platform);
+  /// `platform` is that of this rank's device. `folds_above`: where the order of operands matters,
+  /// the backend only moves them.
+  SUCL_CORE_API wire_table(const channel& below, std::string platform, bool folds_above = false);
+
+  /// From now on the backend only moves operands whose order matters. Before the first question.
+  void fold_above() noexcept { m_folds_above = true; }
 
   /// How operations of this kind, type and op travel. Sends, receives and sendrecvs have one
   /// answer, because they meet each other. The reference stays valid.
@@ -60,11 +70,13 @@ class wire_table {
     wire found;
   };
   wire find(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
+  wire find_moved(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
   wire ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
   wire ask_messages(sucl_type type, std::uint64_t element_size) const;
 
   std::string m_name;
   query_function m_query;
+  bool m_folds_above = false;
   std::deque<entry> m_entries;
 };
 

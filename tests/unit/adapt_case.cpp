@@ -154,7 +154,7 @@ core::staging settings_of(const collective_case& c, const sucl_operation& op,
   if (c.slice != 0 && !c.by_limit) {
     s.comm_stages = true;
     const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
-    const bool blocks = core::has_sink_blocks(c.kind) || core::has_source_blocks(c.kind);
+    const bool blocks = w.fold || core::has_sink_blocks(c.kind) || core::has_source_blocks(c.kind);
     s.chunk_bytes = c.slice * w.element_size * lanes * (blocks ? static_cast<unsigned>(c.p) : 1u);
   }
   return s;
@@ -289,12 +289,14 @@ std::string run(const collective_case& c) {
   for (int r = 0; r < c.p; ++r) make_rank(ranks[static_cast<std::size_t>(r)], c, r, random);
   expect_results(ranks);
   core::wire_table unlimited = world.wires();
+  if (c.ordered) unlimited.fold_above();
   const sucl_operation& first = ranks[0].op;
   core::staging settings = settings_of(c, first, unlimited);
   const core::wire& w = unlimited.of(first.kind, first.type, first.op, first.element_size);
   if (c.by_limit) world.rules.max_count = c.slice * (w.convert ? w.convert->lanes : 1);
   const core::device_copier table = copier.table();
   core::wire_table wires = world.wires();
+  if (c.ordered) wires.fold_above();
   for (int r = 0; r < c.p; ++r) {
     rank_case& one = ranks[static_cast<std::size_t>(r)];
     if (one.send) copier.add(one.send->memory);

@@ -27,6 +27,7 @@ struct collective_case {
   where memory = where::host;
   bool strided = false;  ///< on every other rank
   bool native = false;   ///< the backend carries every type and op itself
+  bool ordered = false;  ///< but only moves what must be folded in order of rank
   unsigned seed = 1;
 };
 

@@ -68,6 +68,40 @@ INSTANTIATE_TEST_SUITE_P(every_kind, adapted_collective,
                            return std::string(name(static_cast<kind>(info.param)));
                          });
 
+// Reductions whose order matters are moved and folded above the backend, whatever it carries.
+TEST(adapted_reduction, is_folded_above_where_the_order_matters) {
+  collective_case c;
+  c.ordered = c.native = true;
+  unsigned cases = 0;
+  for (const sucl_kind kind : {SUCL_KIND_ALLREDUCE, SUCL_KIND_REDUCE, SUCL_KIND_REDUCE_SCATTER,
+                               SUCL_KIND_REDUCE_SCATTER_BLOCK, SUCL_KIND_SCAN, SUCL_KIND_EXSCAN})
+    for (const element e : {element{SUCL_TYPE_FP32, SUCL_OP_SUM},
+                            {SUCL_TYPE_BF16, SUCL_OP_PROD},
+                            {SUCL_TYPE_FP16, SUCL_OP_AVG},
+                            {SUCL_TYPE_COMPLEX_FP64, SUCL_OP_SUM},
+                            {SUCL_TYPE_FP64, SUCL_OP_AVG},
+                            {SUCL_TYPE_FP64, SUCL_OP_MAX}})
+      for (c.p = 1; c.p <= 5; ++c.p)
+        for (const std::uint64_t count : {0, 1, 2, 17, 100})
+          for (const std::uint64_t slice : {0, 1, 3, 64})
+            for (unsigned bits = 0; bits < 4; ++bits)
+              for (const where memory : {where::host, where::device, where::mixed}) {
+                if (e.op == SUCL_OP_AVG && prefixes(kind)) continue;
+                c.kind = kind;
+                c.type = e.type;
+                c.op = e.op;
+                c.count = count;
+                c.slice = slice;
+                c.in_place = bits & 1;
+                c.strided = bits & 2;
+                c.memory = memory;
+                c.seed = 1 + mixed(++cases);
+                if (count == 100 && slice == 1) continue;
+                if (c.seed % 3 != 0) continue;
+                ASSERT_EQ(test::run(c), "") << c;
+              }
+}
+
 TEST(adapted_reduction, holds_for_every_type_and_op) {
   collective_case c;
   unsigned cases = 0;
