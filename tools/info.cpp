@@ -6,6 +6,7 @@
 #include "environment.hpp"
 
 #include "base/config.hpp"
+#include "base/determinism.hpp"
 #include "runtime/control_plane.hpp"
 #include "runtime/registry.hpp"
 #include "tune/table.hpp"
@@ -128,6 +129,17 @@ json describe_backend(const base::backend_entry& backend, const json& mpis) {
   return result;
 }
 
+// What follows from the level of determinism.
+std::string describe_determinism(const base::config& settings) {
+  const base::determinism level = base::determinism_named(settings.determinism);
+  const std::string name = base::name(level);
+  if (level == base::determinism::strict)
+    return name + ": sums and products of floats are folded in order of rank, whoever carries them";
+  if (level == base::determinism::run)
+    return name + ": all ranks, and every run, get the same bits; nothing timed decides over them";
+  return name + ": all ranks get the same bits of a reduction";
+}
+
 json describe_settings(const base::config& settings) {
   json values = json::array();
   for (const auto& row : settings.rows)
@@ -140,6 +152,7 @@ json describe_settings(const base::config& settings) {
   return {{"file", settings.file},
           {"values", values},
           {"warnings", settings.warnings},
+          {"determinism", describe_determinism(settings)},
           {"problem", json()}};
 }
 
@@ -317,6 +330,8 @@ void print_settings(const json& configuration) {
   }
   for (const json& warning : configuration["warnings"])
     std::printf("  warning: %s\n", text(warning).c_str());
+  if (configuration.contains("determinism"))
+    std::printf("  determinism: %s\n", text(configuration["determinism"]).c_str());
 }
 
 void print_tuning(const json& tuning) {

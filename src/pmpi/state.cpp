@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "pmpi/state.hpp"
 
+#include "base/determinism.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -256,10 +257,15 @@ course interposer::make_course(partner& p, core::communicator& on, const sucl_op
   const std::uint64_t bytes = core::message_size_of(o, p.at.size).bytes;
   const std::string carrier = on.carrier_of(o);
   // What does not wait is carried without MPI: then any thread may make the progress.
-  const bool offered =
+  bool offered =
       f == form::blocking ? carrier != "mpi" : carrier == core::plan_backend_name && p.near;
   auto rounds = static_cast<int>(m_process->settings().interpose.trials);
   if (bytes > long_bytes) rounds = std::min(rounds, 3);
+  // What is timed must not decide over bits; what MPI adds up in its own order is not strict.
+  const auto level = base::determinism_named(m_process->settings().determinism);
+  const bool ordered = base::order_matters(o.kind, o.type, o.op);
+  if (ordered && level != base::determinism::ranks) rounds = 0;
+  if (ordered && level == base::determinism::strict && f == form::blocking) offered = true;
   if (!offered) rounds = 0;
   const int turn = f == form::blocking && bytes <= short_bytes ? 4 : 1;
   course c{trial(rounds, turn, offered ? way::sucl : way::mpi)};
@@ -281,7 +287,10 @@ fate interposer::judge(partner& p, const transfer& t, form f, course** found) {
   ++p.calls;
   if (!p.core) {
     // SuCL sets itself up where ranks may wait for each other.
-    if (f == form::started || p.calls <= m_process->settings().interpose.after) return fate::early;
+    const auto& settings = m_process->settings();
+    const bool strict = settings.determinism == base::name(base::determinism::strict) &&
+                        base::order_matters(t.record.kind, t.record.type, t.record.op);
+    if (f == form::started || (!strict && p.calls <= settings.interpose.after)) return fate::early;
     adopt(p);
     if (!p.core) return fate::crowded;
   }

@@ -124,6 +124,8 @@ bool carriers::agree(const sucl_oob& oob, bool mine) const {
 void carriers::create(const base::config& settings, registry& backends, const sucl_oob& oob,
                       const topology& where, const environment& around) {
   m_size = static_cast<int>(where.members.size());
+  m_level = base::determinism_named(settings.determinism);
+  m_strict = m_level == base::determinism::strict;
   m_platform = where.members[static_cast<std::size_t>(where.rank)].platform;
   const auto platform = platform_of(where);
   m_table = compile(settings,
@@ -249,7 +251,8 @@ bool carriers::agree_on(carrier& made, const sucl_oob& oob, std::string& obstacl
 void carriers::add_built_in(carrier made, std::size_t i, const base::config& settings,
                             const topology& where, const environment& around) {
   add_layers(made, settings, where, around);
-  made.wires = std::make_unique<wire_table>(made.via, m_platform);
+  // What is reduced in two steps is reduced in another order.
+  made.wires = std::make_unique<wire_table>(made.via, m_platform, m_strict && made.levels);
   m_all.push_back(std::move(made));
   m_by_index[i] = static_cast<int>(m_all.size()) - 1;
 }
@@ -269,7 +272,7 @@ bool carriers::create_plans(const base::config& settings, registry& backends, co
   carrier made;
   made.name = plan_backend_name;
   try {
-    made.via = plan_channel(m_lender, std::move(place), &obstacle, around.tuned);
+    made.via = plan_channel(m_lender, std::move(place), &obstacle, around.tuned, m_strict);
   } catch (const error& e) {
     obstacle = e.info().message;
   }
@@ -441,7 +444,7 @@ std::string carriers::try_create(const backend_source& source, const base::confi
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
   if (source.name != memory_backend_name) add_layers(made, settings, where, around);
-  made.wires = std::make_unique<wire_table>(made.via, m_platform);
+  made.wires = std::make_unique<wire_table>(made.via, m_platform, m_strict);
   m_all.push_back(std::move(made));
   return {};
 }
@@ -460,7 +463,7 @@ bool carriers::usable(int backend, const sucl_operation& record) {
   const carrier& c = m_all[static_cast<std::size_t>(index)];
   const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
   // What would be converted on the host first is better off there.
-  return w.carried && !(c.levels && w.convert);
+  return w.carried && !(c.levels && (w.convert || w.fold));
 }
 
 const carrier& carriers::choose(const sucl_operation& record, bool blocking,
@@ -492,6 +495,33 @@ void carriers::use_table(const base::config& settings, const tune::table* tuned)
   if (m_kernels.table) kernels_of(m_kernels).retune(tuned);
 }
 
+// Whether the order in which contributions are combined is the fixed one, and shows.
+bool carriers::folds_in_order(const sucl_operation& record) const {
+  return m_strict && base::order_matters(record.kind, record.type, record.op);
+}
+
+// What the bits of a reduction depend on, as far as it is not nothing.
+std::string carriers::explain_bits(const sucl_operation& record, const std::string& backend) const {
+  if (!reduces(static_cast<kind>(record.kind))) return {};
+  const std::string level = std::string(" (determinism = \"") + base::name(m_level) + "\")\n";
+  if (!base::order_matters(record.kind, record.type, record.op))
+    return "  bits   the same in any order: the op is associative" + level;
+  if (!m_strict) {
+    std::string whose;
+    if (m_level == base::determinism::run) whose = ", and in every run";
+    const bool own = backend == plan_backend_name || backend == kernel_backend_name;
+    if (!whose.empty() && !own) whose += " as far as " + backend + " keeps to that";
+    return "  bits   the same on all ranks" + whose + level;
+  }
+  const auto c = std::find_if(m_all.begin(), m_all.end(),
+                              [&](const carrier& one) { return one.name == backend; });
+  const bool above =
+      c != m_all.end() &&
+      c->wires->of(record.kind, record.type, record.op, record.element_size).fold != nullptr;
+  return "  bits   those of a fold in order of rank, whoever carries it" + level +
+         (above ? "  folds  SuCL, of what " + backend + " moves\n" : "");
+}
+
 std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes) {
   const auto answer = [&](bool blocking) {
     auto q = query_of(record, m_size, blocking);
@@ -499,7 +529,8 @@ std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes)
     return sucl::core::explain(m_table, q, [&](int b) -> std::string {
       if (usable(b, record)) return {};
       const auto i = static_cast<std::size_t>(b);
-      return m_obstacles[i].empty() ? "it cannot carry this" : m_obstacles[i];
+      if (!m_obstacles[i].empty()) return m_obstacles[i];
+      return folds_in_order(record) ? "it does not fold in the fixed order" : "it cannot carry this";
     });
   };
   const explanation e = answer(true), by_event = answer(false);
@@ -514,6 +545,7 @@ std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes)
   if (m_plans.table && (e.backend == plan_backend_name || by_event.backend == plan_backend_name))
     text += describe_plan(m_plans, record);
   if (e.backend == message_backend_name) text += describe_messages(m_messages);
+  text += explain_bits(record, e.backend);
   if (e.backend.empty() && !m_all.empty() && m_all.back().via.table == &self_backend())
     text += "\nself carries it: a single process without MPI\n";
   return text;

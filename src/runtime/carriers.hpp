@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/config.hpp"
+#include "base/determinism.hpp"
 #include "runtime/adapt_wire.hpp"
 #include "runtime/call_board.hpp"
 #include "runtime/channel.hpp"
@@ -153,6 +154,8 @@ class carriers {
                   const environment& around);
   std::string obstacles(const base::config& settings) const;
   bool usable(int backend, const sucl_operation& record);
+  bool folds_in_order(const sucl_operation& record) const;
+  std::string explain_bits(const sucl_operation& record, const std::string& backend) const;
 
   std::vector<carrier> m_all;
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
@@ -164,6 +167,8 @@ class carriers {
   std::string m_no_plans = "the backend plan is not enabled";
   selection_table m_table;
   int m_size = 1;
+  base::determinism m_level = base::determinism::ranks;
+  bool m_strict = false;
   std::string m_platform;  ///< of this rank's device
 };
 

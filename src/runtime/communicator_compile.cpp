@@ -61,7 +61,8 @@ compiled_facts communicator::compile(const compile_request& request) {
   std::unique_ptr<compiled_code> code;
   std::optional<error_info> problem;
   try {
-    draft = compile_here(request, plan_placement(plans));
+    draft = compile_here(request, plan_placement(plans),
+                         base::determinism_named(m_process->settings().determinism));
     code = code_of(draft, request, plan_placement(plans));
   } catch (const error& e) {
     problem = e.info();

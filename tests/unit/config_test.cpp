@@ -147,6 +147,7 @@ TEST(Config, EveryKeyHasAVariable) {
   const config c =
       load_config("", {{"SUCL_THRESHOLD", "-1"},
                        {"SUCL_DEFAULT_BACKEND", "mock"},
+                       {"SUCL_DETERMINISM", "strict"},
                        {"SUCL_MPI_FLAVOUR", "impi"},
                        {"SUCL_MPI_MODULE", "m.so"},
                        {"SUCL_DEVICE_MEMORY", "direct"},
@@ -170,6 +171,7 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_BACKEND_NCCL_FAST_PATHS", "yes"}});
   EXPECT_EQ(c.threshold, -1);
   EXPECT_EQ(c.default_backend, "mock");
+  EXPECT_EQ(c.determinism, "strict");
   EXPECT_EQ(c.mpi.flavour, "impi");
   EXPECT_EQ(c.mpi.module, "m.so");
   EXPECT_EQ(c.mpi.device_memory, "direct");

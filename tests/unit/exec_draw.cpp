@@ -233,8 +233,8 @@ bool same(const draw& d, bytes a, bytes b) {
 }
 
 void for_nodes(const std::vector<int>& node_of, const rank_body& body,
-               std::vector<std::pair<std::string, std::string>> settings,
-               const tune::table* tuned) {
+               std::vector<std::pair<std::string, std::string>> settings, const tune::table* tuned,
+               bool ordered) {
   const int size = static_cast<int>(node_of.size());
   message_board board, letters;
   core::registry registry;
@@ -250,7 +250,7 @@ void for_nodes(const std::vector<int>& node_of, const rank_body& body,
     const bool crowded = info.size > static_cast<int>(std::thread::hardware_concurrency());
     core::placement where{info.rank, info.size, node_of, {}, crowded};
     if (where.several_nodes()) where.transports.push_back({"threads", board.open(info.rank)});
-    b.plan = core::plan_channel(b.ipc, where, &obstacle, tuned);
+    b.plan = core::plan_channel(b.ipc, where, &obstacle, tuned, ordered);
     EXPECT_EQ(obstacle, "");
     if (!where.several_nodes() && core::can_read(b.ipc, info.size)) core::allow_reads(b.plan);
     if (where.several_nodes()) where.transports = {{"threads", letters.open(info.rank)}};

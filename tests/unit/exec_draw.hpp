@@ -74,10 +74,11 @@ struct backends {
 using rank_body = std::function<void(const backends&, const sucl_comm_info&)>;
 
 /// Runs ranks that are threads, on the nodes of `node_of`, one entry a rank; or all on one.
-/// `settings` are those of the backend ipc, `tuned` is a tuning table.
+/// `settings` are those of the backend ipc, `tuned` is a tuning table; `ordered`: plans fold in the
+/// fixed order where it matters.
 void for_nodes(const std::vector<int>& node_of, const rank_body& body,
                std::vector<std::pair<std::string, std::string>> settings = {},
-               const tune::table* tuned = nullptr);
+               const tune::table* tuned = nullptr, bool ordered = false);
 void for_ranks(int size, const rank_body& body,
                std::vector<std::pair<std::string, std::string>> settings = {},
                const tune::table* tuned = nullptr);

@@ -30,4 +30,17 @@ plan::recipe recipe_between_nodes(kind what, std::uint64_t bytes, const std::vec
   return r;
 }
 
+plan::recipe ordered_recipe_between_nodes(kind what, std::uint64_t bytes, int ranks) {
+  plan::recipe r;
+  r.algorithm = "direct";
+  const auto n = static_cast<std::uint64_t>(ranks);
+  const std::uint64_t whole = latency_bytes + (n - 1) * bytes;
+  const std::uint64_t in_chunks = 2 * latency_bytes + 2 * bytes * (n - 1) / n;
+  if (what == kind::allreduce && ranks > 1 && whole < in_chunks) {
+    r.algorithm = "doubling";
+    r.radices = {ranks};
+  }
+  return r;
+}
+
 }  // namespace sucl::core

@@ -27,6 +27,10 @@ namespace sucl::core {
 /// of a node share the work.
 plan::recipe recipe_between_nodes(kind what, std::uint64_t bytes, const std::vector<int>& node_of);
 
+/// The same in the fixed order of ranks (plan::ordering::fixed), for reductions whose order
+/// matters: whole vectors to all, or a chunk to each and its result back.
+plan::recipe ordered_recipe_between_nodes(kind what, std::uint64_t bytes, int ranks);
+
 inline constexpr std::uint64_t latency_bytes = std::uint64_t{32} << 10;
 inline constexpr std::uint64_t many_leaders_bytes = std::uint64_t{16} << 10;
 

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/exec/plan_backend.hpp"
 
+#include "base/determinism.hpp"
 #include "base/narrow.hpp"
 #include "runtime/core_services.hpp"
 #include "runtime/exec/runner.hpp"
@@ -46,42 +47,47 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   });
 }
 
-void answer_query(const sucl_query& q, bool several_nodes, sucl_capability* answer) {
-  answer->supported = plans_carry(q.kind, several_nodes) && q.memory != SUCL_MEMORY_DEVICE &&
+void answer_query(const sucl_query& q, bool several_nodes, bool ordered, sucl_capability* answer) {
+  ordered = ordered && base::order_matters(q.kind, q.type, q.op);
+  answer->supported = plans_carry(q.kind, several_nodes, ordered) &&
+                      q.memory != SUCL_MEMORY_DEVICE &&
                       (!reduces(static_cast<kind>(q.kind)) || find_fold(q.type, q.op));
   answer->flags = 0;
   answer->max_count = 0;
 }
 
 sucl_status query(sucl_state*, const sucl_query* q, sucl_capability* answer) {
-  answer_query(*q, false, answer);
+  answer_query(*q, false, false, answer);
   return SUCL_SUCCESS;
 }
 
 // Between nodes contributions are combined more than once: what must be rounded once is widened, or
 // divided at the end, by whoever asks.
+template <bool Ordered>
 sucl_status query_between_nodes(sucl_state*, const sucl_query* q, sucl_capability* answer) {
-  answer_query(*q, true, answer);
+  answer_query(*q, true, Ordered, answer);
   const bool rounds = q->op == SUCL_OP_AVG || base::is_narrow_float(q->type);
   if (reduces(static_cast<kind>(q->kind)) && rounds) answer->supported = 0;
   return SUCL_SUCCESS;
 }
 
-sucl_backend make_table(bool several_nodes) {
+template <class Query>
+sucl_backend make_table(Query ask) {
   return table_of<runner>(plan_backend_name,
-                          "SuCL's own plans through memory that the ranks of a node share",
-                          several_nodes ? query_between_nodes : query, post, test);
+                          "SuCL's own plans through memory that the ranks of a node share", ask,
+                          post, test);
 }
 
-const sucl_backend& between_nodes() noexcept {
-  static const sucl_backend table = make_table(true);
-  return table;
+const sucl_backend& between_nodes(bool ordered) noexcept {
+  static const sucl_backend any = make_table(query_between_nodes<false>);
+  static const sucl_backend in_order = make_table(query_between_nodes<true>);
+  return ordered ? in_order : any;
 }
 
 }  // namespace
 
 const sucl_backend& plan_backend() noexcept {
-  static const sucl_backend table = make_table(false);
+  static const sucl_backend table = make_table(query);
   return table;
 }
 
@@ -107,7 +113,7 @@ bool remove_mapped(const channel& plans, const channel& lender, void* base,
 }
 
 channel plan_channel(const channel& memory, placement where, std::string* obstacle,
-                     const tune::table* tuned) {
+                     const tune::table* tuned, bool ordered) {
   if (where.size > most_plan_ranks) {
     *obstacle = "it is for up to " + std::to_string(most_plan_ranks) + " ranks";
     for (const transport& t : where.transports) t.via.table->comm_destroy(t.via.comm);
@@ -127,7 +133,8 @@ channel plan_channel(const channel& memory, placement where, std::string* obstac
     *obstacle = "some ranks of a node share no memory";
     return {};
   }
-  return {several ? &between_nodes() : &plan_backend(), nullptr,
+  if (ordered) made->shapes().fold_in_order();
+  return {several ? &between_nodes(ordered) : &plan_backend(), nullptr,
           reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
 

@@ -28,9 +28,10 @@ SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 /// A channel for one communicator. Collective. `memory` lends the memory, and must outlive it. The
 /// channel ends the transports in `where`, on an error too. Throws where there is no memory;
 /// `*obstacle` says why it cannot be used, on every rank alike, though nothing failed.
-/// `tuned` may be null.
+/// `tuned` may be null. `ordered`: where the order of operands matters, plans fold in the fixed
+/// order.
 channel plan_channel(const channel& memory, placement where, std::string* obstacle,
-                     const tune::table* tuned = nullptr);
+                     const tune::table* tuned = nullptr, bool ordered = false);
 
 /// Whether this rank may copy from the memory of every other one.
 bool can_read(const channel& memory, int size);

@@ -156,7 +156,8 @@ std::string shape_table::obstacle(const tuning_row& row, const sucl_operation& o
       4,
       true,
       entered,
-      std::vector<std::uint64_t>(has_counts(o.kind) ? static_cast<std::size_t>(m_size) : 1, 256)};
+      std::vector<std::uint64_t>(has_counts(o.kind) ? static_cast<std::size_t>(m_size) : 1, 256),
+      ordered(o)};
   const std::string why = plan::refusal(problem_of(key), plan::recipe_from_text(row.recipe));
   if (!why.empty()) return why;
   try {
@@ -217,7 +218,7 @@ std::string shape_table::describe(const sucl_operation& o) const {
         read->origin);
   if (staged && (!read || read->contested)) add("", staged->recipe, staged->slice, staged->origin);
   if (!staged) {
-    const choice c = between_nodes(kind, bytes);
+    const choice c = between_nodes(o, bytes);
     add("", c.algorithm, c.slice, "");
   }
   if (reached && bytes >= least_mapped_bytes) {
@@ -232,16 +233,22 @@ std::string shape_table::describe(const sucl_operation& o) const {
   return text;
 }
 
-bool plans_carry(sucl_kind kind, bool several_nodes) noexcept {
+bool plans_carry(sucl_kind kind, bool several_nodes, bool ordered) noexcept {
+  // Between nodes only these have a plan in the fixed order.
+  if (several_nodes && ordered && kind != SUCL_KIND_ALLREDUCE && kind != SUCL_KIND_REDUCE_SCATTER &&
+      kind != SUCL_KIND_REDUCE_SCATTER_BLOCK)
+    return false;
   // Between nodes each pair would send as much as the largest one has to.
   if (several_nodes && has_hidden_counts(kind)) return false;
   return (kind >= SUCL_KIND_BARRIER && kind <= SUCL_KIND_EXSCAN) || kind == compiled_plan_kind;
 }
 
-shape_table::choice shape_table::between_nodes(sucl_kind kind, std::uint64_t bytes) const {
+shape_table::choice shape_table::between_nodes(const sucl_operation& o, std::uint64_t bytes) const {
   const std::uint64_t slice = 256 * KiB;
-  const auto what = static_cast<sucl::kind>(kind);
-  const auto recipe = recipe_between_nodes(what, std::min(bytes, slice), m_where.node_of);
+  const auto what = static_cast<sucl::kind>(o.kind);
+  const std::uint64_t part = std::min(bytes, slice);
+  const auto recipe = ordered(o) ? ordered_recipe_between_nodes(what, part, m_size)
+                                 : recipe_between_nodes(what, part, m_where.node_of);
   return {plan::to_text(recipe), slice};
 }
 
@@ -255,7 +262,7 @@ void shape_table::forget() {
 shape_table::shape_map::value_type& shape_table::look_up(const sucl_operation& o, reach memory,
                                                          bool in_place) {
   m_key.assign({static_cast<std::uint64_t>(o.kind),
-                static_cast<std::uint64_t>(memory) * 4 + in_place * 2u + rounds(o), o.element_size,
+                static_cast<std::uint64_t>(memory) * 8 + in_place * 4u + demands(o), o.element_size,
                 rooted(static_cast<kind>(o.kind)) ? static_cast<std::uint64_t>(o.root) : 0,
                 o.count});
   if (has_counts(o.kind)) {
@@ -290,7 +297,7 @@ shape one_run(shape s) {
 shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
   shape s;
   if (o.kind == SUCL_KIND_BARRIER && !m_several_nodes) {
-    s.code.push_back(program_of({"barrier", o.kind, 0, 1, false, false, {}}));
+    s.code.push_back(program_of({"barrier", o.kind, 0, 1, false, false, {}, false}));
     s.slices = 1;
     s.recipe = "barrier";
     return s;
@@ -303,7 +310,7 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
     s = make_by({row->recipe, row->slice, memory != reach::staged, row->contested}, o);
     if (s.there && (!both_ways || serves_in_place(s))) return one_run(std::move(s));
   }
-  if (m_several_nodes) s = make_by(between_nodes(o.kind, bytes), o);
+  if (m_several_nodes) s = make_by(between_nodes(o, bytes), o);
   if (m_several_nodes && s.there) return one_run(std::move(s));
   if (memory == reach::staged)
     base::fail(errc::internal,
@@ -404,7 +411,8 @@ shape shape_table::make_clipped(const sucl_operation& uniform, bool reads, std::
   longest.element_size = 1;
   choose_stores(longest, s);
   if (slices > 0)
-    s.code.push_back(program_of({algorithm, uniform.kind, uniform.root, 1, true, reads, {slice}}));
+    s.code.push_back(
+        program_of({algorithm, uniform.kind, uniform.root, 1, true, reads, {slice}, false}));
   return s;
 }
 
@@ -433,10 +441,11 @@ bool shape_table::cut_uniform(const sucl_operation& o, const choice& c, shape& s
   s.block_bytes = count * element;
   const auto root = rooted(static_cast<sucl::kind>(kind)) ? o.root : 0;
   const bool cut = s.slices > 1 && (sends_blocks(kind) || receives_blocks(kind));
-  s.code.push_back(program_of({c.algorithm, kind, root, element, cut, c.entered, {length}}));
+  s.code.push_back(
+      program_of({c.algorithm, kind, root, element, cut, c.entered, {length}, ordered(o)}));
   if (!s.code.back()) return false;
   if (const std::uint64_t rest = count - (s.slices - 1) * length; rest != length)
-    s.tail = program_of({c.algorithm, kind, root, element, cut, c.entered, {rest}});
+    s.tail = program_of({c.algorithm, kind, root, element, cut, c.entered, {rest}, ordered(o)});
   return true;
 }
 
@@ -465,8 +474,8 @@ bool shape_table::cut_counts(const sucl_operation& o, const choice& c, shape& s)
     std::vector<std::uint64_t> part;
     for (const std::uint64_t n : counts)
       part.push_back(std::min(most, n > k * most ? n - k * most : 0));
-    s.code.push_back(
-        program_of({c.algorithm, o.kind, 0, element, true, c.entered, std::move(part)}));
+    s.code.push_back(program_of(
+        {c.algorithm, o.kind, 0, element, true, c.entered, std::move(part), ordered(o)}));
     if (!s.code.back()) return false;
   }
   return true;
@@ -479,6 +488,7 @@ plan::problem shape_table::problem_of(const program_key& key) const {
   p.root = key.root;
   p.element_bytes = key.element;
   p.counts = key.counts;
+  if (key.ordered) p.order = plan::ordering::fixed;
   return p;
 }
 

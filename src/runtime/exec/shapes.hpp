@@ -5,6 +5,7 @@
 /// From an operation to the plans that carry it: which algorithm, cut into which slices.
 #pragma once
 
+#include "base/determinism.hpp"
 #include "base/narrow.hpp"
 #include "plan/algorithms.hpp"
 #include "runtime/exec/caches.hpp"
@@ -111,7 +112,7 @@ class shape_table {
   /// `there`: no plan is meant for that reach.
   const shape& of(const sucl_operation& o, reach memory, bool in_place = false) {
     quick_entry& e = m_quick[quick_key(o, memory) % m_quick.size()];
-    if (e.found && e.same(o, memory, in_place, m_size)) return *e.found;
+    if (e.found && e.same(o, memory, in_place, demands(o), m_size)) return *e.found;
     const auto& [key, made] = look_up(o, memory, in_place);
     const std::uint64_t* counts = has_counts(o.kind) ? key.data() + key.size() - m_size : nullptr;
     e = {made.get(),
@@ -119,12 +120,16 @@ class shape_table {
          o.root,
          memory,
          in_place,
-         rounds(o),
+         demands(o),
          has_counts(o.kind) ? 0 : o.count,
          o.element_size,
          counts};
     return *made;
   }
+
+  /// Where the order of operands matters, plans fold in the fixed order. Before the first
+  /// operation.
+  void fold_in_order() { m_folds_in_order = true; }
 
   /// Memory of peers may be copied from. The same on every rank.
   void allow_reads() { m_reads = true; }
@@ -148,12 +153,12 @@ class shape_table {
     std::int32_t root = 0;
     reach memory = reach::staged;
     bool in_place = false;
-    bool rounds = false;
+    unsigned demands = 0;
     std::uint64_t count = 0, element_size = 0;
     const std::uint64_t* counts = nullptr;  ///< of the blocks, where those have their own
-    bool same(const sucl_operation& o, reach m, bool together, int size) const {
+    bool same(const sucl_operation& o, reach m, bool together, unsigned demanded, int size) const {
       return kind == o.kind && element_size == o.element_size && root == o.root && memory == m &&
-             in_place == together && rounds == shape_table::rounds(o) &&
+             in_place == together && demands == demanded &&
              (counts ? std::equal(counts, counts + size, o.recv_counts) : count == o.count);
     }
   };
@@ -164,6 +169,12 @@ class shape_table {
   static bool rounds(const sucl_operation& o) {
     return o.op == SUCL_OP_AVG || base::is_narrow_float(o.type);
   }
+  // Whether contributions have to be combined in the fixed order.
+  bool ordered(const sucl_operation& o) const {
+    return m_folds_in_order && base::order_matters(o.kind, o.type, o.op);
+  }
+  // What type and op ask of a plan, besides the size of elements.
+  unsigned demands(const sucl_operation& o) const { return rounds(o) + 2u * ordered(o); }
   std::uint64_t quick_key(const sucl_operation& o, reach memory) const {
     std::uint64_t size = o.count;
     if (has_counts(o.kind)) {
@@ -181,6 +192,7 @@ class shape_table {
     bool cut;
     bool entered;
     std::vector<std::uint64_t> counts;
+    bool ordered = false;
     auto operator<=>(const program_key&) const = default;
   };
   // What carries an operation, and how much of it a run takes.
@@ -194,7 +206,7 @@ class shape_table {
   const tuning_row* row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
                             const tuning_row* after = nullptr) const;
   std::string obstacle(const tuning_row& row, const sucl_operation& o, std::uint64_t bytes) const;
-  choice between_nodes(sucl_kind kind, std::uint64_t bytes) const;
+  choice between_nodes(const sucl_operation& o, std::uint64_t bytes) const;
   shape_map::value_type& look_up(const sucl_operation& o, reach memory, bool in_place);
   shape make(const sucl_operation& o, reach memory, bool in_place);
   shape make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
@@ -215,6 +227,7 @@ class shape_table {
   std::uint64_t m_cache_bytes;  ///< of the last cache, that a rank has for itself
   std::vector<tuning_row> m_tuning;
   bool m_reads = false;
+  bool m_folds_in_order = false;
   bool m_several_nodes;
   std::array<quick_entry, 64> m_quick{};
   shape_map m_shapes;
@@ -245,8 +258,9 @@ constexpr bool has_readable_input(sucl_kind kind) noexcept {
   return may_be_reached(kind) || kind == SUCL_KIND_ALLGATHERV;
 }
 
-/// Whether an operation of this kind can be carried, whatever its size.
-bool plans_carry(sucl_kind kind, bool several_nodes) noexcept;
+/// Whether an operation of this kind can be carried, whatever its size. `ordered`: in the fixed
+/// order.
+bool plans_carry(sucl_kind kind, bool several_nodes, bool ordered = false) noexcept;
 
 /// Whether the counts of an operation are known to some ranks only.
 constexpr bool has_hidden_counts(sucl_kind kind) noexcept {
