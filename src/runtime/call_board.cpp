@@ -29,25 +29,31 @@ call_board::call_board(std::vector<std::byte*> parts, int rank)
 }
 
 void call_board::write(std::byte* entry, std::uint64_t& shown, const call_signature& call) {
-  std::memcpy(entry + 2 * sizeof(std::uint64_t), &call, sizeof call);
+  word(entry).store(0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  std::memcpy(entry + sizeof(std::uint64_t), &call, sizeof call);
   shown = call.hash;
 }
 
 // Nothing where that rank does not show this call, or is about to show another one.
 std::optional<call_board::seen> call_board::read(std::size_t rank, std::uint64_t number) const {
   std::byte* entry = m_parts[rank] ? m_parts[rank] + entry_at(number) : nullptr;
-  if (!entry || word(entry).load(std::memory_order_acquire) != number) return std::nullopt;
+  if (!entry) return std::nullopt;
+  const std::uint64_t mark = word(entry).load(std::memory_order_acquire);
+  if (mark >> 32 != static_cast<std::uint32_t>(number)) return std::nullopt;
   seen result;
-  result.history = word(entry + sizeof(std::uint64_t)).load(std::memory_order_relaxed);
-  std::memcpy(&result.call, entry + 2 * sizeof(std::uint64_t), sizeof result.call);
+  result.history = static_cast<std::uint32_t>(mark);
+  std::memcpy(&result.call, entry + sizeof(std::uint64_t), sizeof result.call);
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (word(entry).load(std::memory_order_relaxed) != number) return std::nullopt;
+  if (word(entry).load(std::memory_order_relaxed) != mark) return std::nullopt;
   return result;
 }
 
 bool call_board::differs(std::uint64_t number, std::uint64_t history) const {
   for (std::size_t r = 0; r < m_parts.size(); ++r)
-    if (const auto other = read(r, number); other && other->history != history) return true;
+    if (const auto other = read(r, number);
+        other && other->history != static_cast<std::uint32_t>(history))
+      return true;
   return false;
 }
 
@@ -66,7 +72,8 @@ bool call_board::compare_with(std::size_t rank) {
   const std::uint64_t both = std::min(last, m_noted);
   if (both == 0 || m_noted - both >= remembered) return false;
   const auto other = read(rank, both);
-  if (!other || other->history == m_histories[both % remembered]) return false;
+  if (!other || other->history == static_cast<std::uint32_t>(m_histories[both % remembered]))
+    return false;
   accuse(both, m_histories[both % remembered]);
   return true;
 }
@@ -111,7 +118,7 @@ error_info call_board::accuse(std::uint64_t number, std::uint64_t history) {
   }
   // What was called, and by which ranks: those first that see it as this one does.
   struct group {
-    std::uint64_t history;
+    std::uint32_t history;
     std::string call;
     std::vector<int> ranks;
   };
@@ -132,7 +139,8 @@ error_info call_board::accuse(std::uint64_t number, std::uint64_t history) {
       return o.history != g.history && o.call == g.call;
     });
     text += (text.empty() ? "" : ", ") + ranks_text(g.ranks) + " called " + g.call;
-    if (same_words && g.history != history) text += " with other counts, or after other calls";
+    if (same_words && g.history != static_cast<std::uint32_t>(history))
+      text += " with other counts, or after other calls";
   }
   if (groups.size() < 2) text += ", another rank called something else";
   return accuse(text);

@@ -43,11 +43,8 @@ class call_board {
   void show(std::uint64_t number, std::uint64_t history, const call_signature& call) {
     std::byte* entry = m_own + entry_at(number);
     std::uint64_t& shown = m_shown[number % entries];
-    word(entry).store(0, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_release);
-    word(entry + sizeof(std::uint64_t)).store(history, std::memory_order_relaxed);
     if (shown != call.hash) write(entry, shown, call);
-    word(entry).store(number, std::memory_order_release);
+    word(entry).store(mark_of(number, history), std::memory_order_release);
   }
   /// It is the last one.
   void keep(std::uint64_t history) { m_history = history; }
@@ -82,15 +79,20 @@ class call_board {
   static constexpr std::uint64_t text_at = 2 * line;
   static constexpr std::uint64_t text_bytes = 1024;
   static constexpr std::uint64_t ring_at = text_at + text_bytes;
-  static constexpr std::uint64_t entries = 32;  ///< a line each: number, history, signature
-  static_assert(2 * sizeof(std::uint64_t) + sizeof(call_signature) <= line);
+  static constexpr std::uint64_t entries = 32;  ///< a line each: mark_of() the call, signature
+  static_assert(sizeof(std::uint64_t) + sizeof(call_signature) <= line);
   static_assert(ring_at + entries * line == part_bytes);
   static constexpr std::uint64_t entry_at(std::uint64_t number) {
     return ring_at + number % entries * line;
   }
 
+  // The low halves of both; 0: the entry is being written.
+  static constexpr std::uint64_t mark_of(std::uint64_t number, std::uint64_t history) {
+    return number << 32 | static_cast<std::uint32_t>(history);
+  }
+
   struct seen {
-    std::uint64_t history;
+    std::uint32_t history;
     call_signature call;
   };
   static void write(std::byte* entry, std::uint64_t& shown, const call_signature& call);

@@ -5,11 +5,13 @@
 // configurations that cannot be used. The first argument says which.
 #include <sucl/sucl.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -144,6 +146,17 @@ void one_rank(sucl::runtime& rt) {
                [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });
 }
 
+// The last rank does not come.
+void missing(sucl::runtime& rt) {
+  auto comm = rt.world();
+  int x = 1;
+  const int last = rt.size() - 1;
+  if (rt.rank() == last) std::this_thread::sleep_for(std::chrono::seconds(4));
+  expect_error("missing", sucl::errc::timeout,
+               {"allreduce #1", ": rank " + std::to_string(last) + " has not arrived"},
+               [&] { comm.blocking().allreduce(&x, 1, sucl::op::sum); });
+}
+
 // Gives each of two ranks a value of its own, before anything reads it: "VARIABLE=of 0,of 1".
 void differ(const std::string& what) {
   const auto equals = what.find('='), comma = what.find(',');
@@ -169,6 +182,7 @@ int main(int argc, char** argv) {
       {"mismatch", mismatch},
       {"backend", backend},
       {"one_rank", one_rank},
+      {"missing", missing},
       {"configuration", [](sucl::runtime& rt) { rt.world(); }}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;

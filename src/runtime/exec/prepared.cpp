@@ -140,7 +140,9 @@ inline bool runner::take(const bound_run& r, const bound_step& s) {
       switch (look(shared_memory::word(s.word[r.slot]), r.word, s.value,
                    m_looks < eager_looks ? m_looks : eager_looks)) {
         case seen::not_yet: return false;
-        case seen::other_call: accuse(r.number, r.history);
+        case seen::other_call:
+          m_memory.board().show(r.number, r.history, r.how.what->signature);
+          accuse(r.number, r.history);
         case seen::there: break;
       }
       note_alive(s.peer, r.number);
@@ -151,14 +153,12 @@ inline bool runner::take(const bound_run& r, const bound_step& s) {
 // What is left to do where a peer lets this rank wait, the next run begins with.
 bool runner::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
-  if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr) ||
-      m_memory.board().alarmed())
+  if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
     return false;
   if (p.rival && !p.rival->is_settled()) return false;
   const bool tells = p.what->announcing == execution::notice::counts;
   if (tells) write_letters(*p.what);
   const std::uint64_t history = m_memory.board().history_after(p.what->signature);
-  m_memory.board().show(number, history, p.what->signature);
   const bound_run r{p,
                     number,
                     history,
@@ -169,6 +169,8 @@ bool runner::run_at_once(const prepared_run& p) {
   const bound_step* const end = p.steps.data() + p.steps.size();
   const bound_step* s = p.steps.data();
   while (s != end && take(r, *s)) ++s;
+  // Nobody looks there before it has waited for long: what is waited for goes first.
+  m_memory.board().show(number, history, p.what->signature);
   m_ahead = static_cast<std::uint32_t>(s - p.steps.data());
   m_prepared = &p;
   if (s != end || (tells && !is_all_told(*p.what))) return false;
