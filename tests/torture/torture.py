@@ -32,7 +32,7 @@ CARRIERS = {
     "plans and messages": ({}, [], 10),
     "MPI": ({"SUCL_THRESHOLD": "-1"}, ["--messages-in-order"], 3),
     "plans on several nodes": ({"SUCL_NODE_SIZE": "2"}, ["--messages-in-order"], 2),
-    "no single-copy reads": ({"SUCL_BACKEND_IPC_READS": "0"}, [], 2),
+    "no single-copy reads": ({"SUCL_BACKEND_IPC_READS": "false"}, [], 2),
     "memory by sockets": ({"SUCL_BACKEND_IPC_HANDOVER": "socket"}, [], 1)}
 
 
