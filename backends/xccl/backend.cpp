@@ -95,14 +95,8 @@ sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability
   return SUCL_SUCCESS;
 }
 
-/// What ranks tell each other before the first collective call of the library.
-struct greeting {
-  std::int32_t ready = 0;
-  unique_id id{};
-};
-
 // This rank's part that may fail; the others hear of it.
-sucl_status prepare(sucl_backend_comm& comm, const sucl_comm_info& info, greeting& mine) {
+sucl_status prepare(sucl_backend_comm& comm, const sucl_comm_info& info) {
   const loaded& l = comm.state->library;
   const char* no_device = comm.state->from->is_hip ? "the rank's queue is not on a HIP device"
                                                    : "the rank's queue is not on a CUDA device";
@@ -115,10 +109,25 @@ sucl_status prepare(sucl_backend_comm& comm, const sucl_comm_info& info, greetin
   const on_device here(l.device, comm.context);
   if (const int result = l.device.create_stream(&comm.stream, non_blocking_stream))
     return device_failed(comm, result, "the creation of a stream");
-  if (comm.rank == 0)
-    if (const int result = l.api.get_unique_id(&mine.id))
-      return failed(comm, result, "ncclGetUniqueId");
-  mine.ready = 1;
+  return SUCL_SUCCESS;
+}
+
+sucl_status agree_failed(const sucl_backend_comm& comm, std::size_t rank, sucl_status status) {
+  return comm.state->core->fail(status, 0,
+                                ("rank " + std::to_string(rank) + " cannot use it").c_str(),
+                                "See what that rank logs with SUCL_LOG=info.");
+}
+
+// Whether all ranks have come so far. The first one that has not gives the status and is named.
+sucl_status agree(const sucl_backend_comm& comm, sucl_status mine) {
+  const sucl_core* core = comm.state->core;
+  const std::int32_t own_status = mine;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(comm.size));
+  if (const auto status = core->oob_allgather(comm.oob, &own_status, all.data(), sizeof own_status))
+    return status;
+  if (mine) return mine;
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (all[r]) return agree_failed(comm, r, all[r]);
   return SUCL_SUCCESS;
 }
 
@@ -134,32 +143,14 @@ void release(sucl_backend_comm* comm) {
   delete comm;
 }
 
-sucl_status join(sucl_backend_comm& comm, const sucl_comm_info& info) {
-  const sucl_core* core = comm.state->core;
-  greeting mine;
-  const sucl_status own_status = prepare(comm, info, mine);
-  std::vector<greeting> all(static_cast<std::size_t>(comm.size));
-  if (const auto status = core->oob_allgather(info.oob, &mine, all.data(), sizeof mine))
-    return status;
-  if (own_status) return own_status;
-  for (std::size_t r = 0; r < all.size(); ++r)
-    if (!all[r].ready)
-      return core->fail(SUCL_ERROR_UNAVAILABLE, 0,
-                        ("rank " + std::to_string(r) + " cannot use it").c_str(),
-                        "See what that rank logs with SUCL_LOG=info.");
-  const on_device here(comm.state->library.device, comm.context);
-  const int result =
-      comm.state->library.api.comm_init_rank(&comm.native, comm.size, all[0].id, comm.rank);
-  return result == ok ? SUCL_SUCCESS : failed(comm, result, "ncclCommInitRank");
-}
-
 sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** result) {
   return guarded(state->core, [&] {
     auto* comm = new sucl_backend_comm;
     comm->state = state;
     comm->rank = info->rank;
     comm->size = info->size;
-    const sucl_status status = join(*comm, *info);
+    comm->oob = info->oob;
+    const sucl_status status = agree(*comm, prepare(*comm, *info));
     if (status)
       release(comm);
     else
@@ -197,11 +188,13 @@ void keep(sucl_backend_comm* comm) {
 }
 
 void comm_destroy(sucl_backend_comm* comm) {
-  if (!comm->native) return keep(comm);
+  if (comm->given_up) return keep(comm);
+  if (!comm->native) return release(comm);  // no operation came
   end(comm, comm->state->library.api.comm_destroy, [comm] { release(comm); });
 }
 
 void abort(sucl_backend_comm* comm) {
+  comm->given_up = true;
   if (comm->native) end(comm, comm->state->library.api.comm_abort, [] {});
 }
 
@@ -232,6 +225,9 @@ sucl_status look(sucl_backend_comm& comm) {
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
   *request = nullptr;
+  if (!comm->native)
+    if (const auto status = guarded(comm->state->core, [&] { return connect(*comm); }))
+      return status;
   if (const auto status = look(*comm)) return status;
   if (o->stream) return enqueue(*comm, *o, o->stream);
   return guarded(comm->state->core, [&]() -> sucl_status {
@@ -316,6 +312,30 @@ sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint6
 }
 
 }  // namespace
+
+sucl_status connect(sucl_backend_comm& comm) {
+  const sucl_core* core = comm.state->core;
+  if (comm.given_up)
+    return core->fail(SUCL_ERROR_SHUT_DOWN, 0, "the communicator has been given up", nullptr);
+  struct greeting {
+    std::int32_t status = SUCL_SUCCESS;
+    unique_id id{};
+  } mine;
+  const on_device here(comm.state->library.device, comm.context);
+  const library_api& api = comm.state->library.api;
+  if (comm.rank == 0)
+    if (const int result = api.get_unique_id(&mine.id))
+      mine.status = failed(comm, result, "ncclGetUniqueId");
+  std::vector<greeting> all(static_cast<std::size_t>(comm.size));
+  if (const auto status = core->oob_allgather(comm.oob, &mine, all.data(), sizeof mine))
+    return status;
+  if (all[0].status) return comm.rank == 0 ? mine.status : agree_failed(comm, 0, all[0].status);
+  const int result = api.comm_init_rank(&comm.native, comm.size, all[0].id, comm.rank);
+  const auto status =
+      agree(comm, result == ok ? SUCL_SUCCESS : failed(comm, result, "ncclCommInitRank"));
+  if (status && comm.native) api.comm_abort(std::exchange(comm.native, nullptr));
+  return status;
+}
 
 }  // namespace sucl::xccl
 

@@ -10,6 +10,7 @@
 
 #include <sucl/abi/backend.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -47,7 +48,11 @@ struct sucl_backend_comm {
   int size = 1;
   int device = 0;
   sucl::xccl::context_handle context = nullptr;
+  /// Null until an operation comes that the library carries: it takes hundreds of MiB, and longer
+  /// than all the rest of a communicator.
   sucl::xccl::comm_handle native = nullptr;
+  sucl_oob* oob = nullptr;
+  std::atomic<bool> given_up{false};
   /// For operations that come without a stream.
   sucl::xccl::stream_handle stream = nullptr;
   std::vector<std::unique_ptr<sucl_request>> requests;
@@ -81,6 +86,10 @@ class on_device {
 sucl_status failed(const sucl_backend_comm& comm, int result, const char* call);
 /// The same for the device's own library.
 sucl_status device_failed(const sucl_backend_comm& comm, int result, const char* call);
+
+/// Makes the library's communicator, on the first call. Collective: every rank gets here with the
+/// same operation, because it is chosen alike who carries that.
+sucl_status connect(sucl_backend_comm& comm);
 
 /// Enqueues an operation on a stream.
 sucl_status enqueue(sucl_backend_comm& comm, const sucl_operation& o, stream_handle stream);

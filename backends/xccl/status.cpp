@@ -10,6 +10,9 @@ sucl_status failed(const sucl_backend_comm& comm, int result, const char* call) 
   const char* details = api.get_last_error ? api.get_last_error(comm.native) : nullptr;
   if (details && *details) text += ": " + std::string(details);
   const bool lost = result == remote_error || result == system_error;
+  if (text.find("out of memory") != std::string::npos)
+    return comm.state->core->fail(SUCL_ERROR_OUT_OF_MEMORY, result, text.c_str(),
+                                  "Free memory of the device first.");
   return comm.state->core->fail(
       lost ? SUCL_ERROR_PEER_LOST : SUCL_ERROR_NATIVE, result, text.c_str(),
       lost ? "Another process of the communicator or the way to it has failed: look at its output."

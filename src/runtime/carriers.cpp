@@ -111,16 +111,6 @@ sucl_comm_info carriers::info_of(const topology& where, const environment& aroun
   return info;
 }
 
-// True if every rank says so.
-bool carriers::agree(const sucl_oob& oob, bool mine) const {
-  const char vote = mine ? 1 : 0;
-  std::vector<char> votes(static_cast<std::size_t>(m_size));
-  sucl_oob channel = oob;
-  if (const auto status = services().oob_allgather(&channel, &vote, votes.data(), 1))
-    throw_last(status);
-  return std::all_of(votes.begin(), votes.end(), [](char v) { return v == 1; });
-}
-
 void carriers::create(const base::config& settings, registry& backends, const sucl_oob& oob,
                       const topology& where, const environment& around) {
   m_size = static_cast<int>(where.members.size());
@@ -240,14 +230,6 @@ std::string carriers::no_host_memory(const base::config& settings, const topolog
   return no_shared_memory(settings);
 }
 
-// Whether every rank has made its part of a built-in backend; if not, it ends.
-bool carriers::agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle) const {
-  if (agree(oob, made.via.table != nullptr)) return true;
-  if (made.via.table) made.via.table->comm_destroy(made.via.comm);
-  if (obstacle.empty()) obstacle = "it cannot be used on every rank";
-  return false;
-}
-
 void carriers::add_built_in(carrier made, std::size_t i, const base::config& settings,
                             const topology& where, const environment& around) {
   add_layers(made, settings, where, around);
@@ -354,16 +336,21 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
   carrier made;
   made.name = kernel_backend_name;
   made.launches = true;
-  std::string problem = around.kernels ? "" : "the device of this rank runs no kernels of SuCL's";
+  error_info problem;
+  problem.code = around.kernels ? errc::success : errc::unavailable;
+  if (!around.kernels) problem.message = "the device of this rank runs no kernels of SuCL's";
   try {
     if (around.kernels) around.kernels->prepare();
   } catch (const error& e) {
-    problem = e.info().message;
+    problem = e.info();
   }
-  if (!agree(oob, problem.empty())) {
-    obstacle = problem.empty() ? "it cannot be used on every rank" : problem;
+  const auto ready = agree_on_part(oob, problem);
+  if (ready.no_memory) throw error(*ready.no_memory);
+  if (!ready.all) {
+    obstacle = problem.message.empty() ? "it cannot be used on every rank" : problem.message;
     return;
   }
+  problem.code = errc::unavailable;
   m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
   try {
     made.via = kernel_channel(std::make_unique<kernel_comm>(
@@ -371,8 +358,9 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
         kernel_settings::read(settings.backends[i].settings, m_size)));
   } catch (const error& e) {
     obstacle = e.info().message;
+    problem.code = e.code();
   }
-  if (!agree_on(made, oob, obstacle)) return;
+  if (!agree_on(made, oob, obstacle, problem.code)) return;
   m_kernels = made.via;
   m_kernel_board = &kernels_of(m_kernels).board();
   kernels_of(m_kernels).retune(around.tuned);
@@ -434,13 +422,16 @@ std::string carriers::try_create(const backend_source& source, const base::confi
   if (source.name != memory_backend_name) info.native_comm = around.native_comm();
   made.via = {handle->table, handle->state, nullptr};
   const auto status = handle->table->comm_create(handle->state, &info, &made.via.comm);
-  const error_info problem = status ? take_last(status) : error_info{};
-  if (!agree(oob, status == SUCL_SUCCESS)) {
+  error_info problem = status ? take_last(status) : error_info{};
+  if (!status) problem.code = errc::success;
+  const auto v = agree_on_part(oob, problem);
+  if (!v.all) {
     if (!status) handle->table->comm_destroy(made.via.comm);
     oob_free(*m_oobs.back());
     m_oobs.pop_back();
     // Without it much could not be carried, and the program can end what it lacks room for.
     if (source.name == reference_backend) refuse_reference(problem);
+    if (v.no_memory && around.native_device) throw error(*v.no_memory);
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
   if (source.name != memory_backend_name) add_layers(made, settings, where, around);

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -129,6 +130,12 @@ class carriers {
   static backend_source source_of(const base::config& settings, const base::backend_entry& entry,
                                   const sucl_bootstrap* control);
   bool agree(const sucl_oob& oob, bool mine) const;
+  /// What ranks have said of their parts of a backend.
+  struct verdict {
+    bool all = true;                      ///< every rank has its part
+    std::optional<error_info> no_memory;  ///< some rank has no memory for it
+  };
+  verdict agree_on_part(const sucl_oob& oob, const error_info& problem) const;
   std::string try_create(const backend_source& source, const base::config& settings,
                          registry& backends, const sucl_oob& oob, const topology& where,
                          const environment& around);
@@ -145,7 +152,8 @@ class carriers {
                      const environment& around);
   std::string no_shared_memory(const base::config& settings) const;
   std::string no_host_memory(const base::config& settings, const topology& where) const;
-  bool agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle) const;
+  bool agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle,
+                errc problem = errc::unavailable) const;
   void add_built_in(carrier made, std::size_t i, const base::config& settings,
                     const topology& where, const environment& around);
   std::string shared_device(const base::config& settings, const sucl_oob& oob,

@@ -36,21 +36,32 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   const auto* control = m_process->control();
   const int rank = control ? control->group_rank(group) : 0;
   const int size = control ? control->group_size(group) : 1;
-  const sucl_oob oob{control, group};
   m_device.self.settings = base::shared_values(m_process->settings());
   m_tuned = m_process->tuned();
   m_device.self.settings += "hash of the contents of tuning.table = " +
                             (m_tuned ? std::to_string(tune::hash(*m_tuned)) : "none") + "\n";
   m_device.self.declared_node = declared_node(m_process->settings().nodes.size, m_process->rank());
+  try {
+    make(rank, size);
+  } catch (const error& e) {
+    // Every rank throws this one, so what there is ends as it was made, together.
+    if (e.code() == errc::out_of_memory) m_carriers.destroy(false);
+    throw;
+  }
+}
+
+void communicator::make(int rank, int size) {
+  const auto* control = m_process->control();
+  const sucl_oob oob{control, m_group};
   m_topology = discover(oob, rank, size, m_device.self);
   m_id = m_process->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);
-  m_carriers.create(
-      m_process->settings(), m_process->backends(), oob, m_topology,
-      {m_id, m_process->rank(), [=] { return control ? control->group_native(group) : nullptr; },
-       m_device.native_device, m_device.native_context, m_device.kernels, m_tuned.get(),
-       m_device.levels, &m_scratch,
-       [this](int colour, int key) { return make_part(colour, key); }});
+  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology,
+                    {m_id, m_process->rank(),
+                     [this, control] { return control ? control->group_native(m_group) : nullptr; },
+                     m_device.native_device, m_device.native_context, m_device.kernels,
+                     m_tuned.get(), m_device.levels, &m_scratch,
+                     [this](int colour, int key) { return make_part(colour, key); }});
   m_pace = tuned_pace(m_tuned.get());
   compare_device();
   m_staging.rank = rank;
@@ -409,6 +420,7 @@ void communicator::wait_all() {
 }
 
 void communicator::check() {
+  check_device();
   std::lock_guard lock(m_mutex);
   if (!m_direct) m_carriers.compare_calls();
   throw_if_ended();
@@ -522,6 +534,7 @@ communicator::status communicator::snapshot() {
     if (const auto since = m_device.streams.pending_since(m_device.streams.context)) {
       s.busy = true;
       s.oldest = m_last_on_stream;
+      s.on_stream = true;
       s.since = *since;
     }
   }

@@ -25,6 +25,7 @@
 
 namespace sucl::core {
 
+class device_errors;
 class process;
 struct level_queue;
 struct prepared_run;
@@ -81,8 +82,9 @@ struct device_services {
   device_copier* copier = nullptr;  ///< null if the host reads all device memory
   void* native_device = nullptr;
   void* native_context = nullptr;
-  kernel_device* kernels = nullptr;  ///< null: the device runs no kernels of SuCL's
-  level_queue* levels = nullptr;     ///< null: the device has no native streams
+  kernel_device* kernels = nullptr;       ///< null: the device runs no kernels of SuCL's
+  level_queue* levels = nullptr;          ///< null: the device has no native streams
+  const device_errors* errors = nullptr;  ///< of a device with native streams
   stream_work streams;
   /// Of host memory that the device reaches, for staging; null: ordinary memory.
   scratch_pool::allocate_function allocate = nullptr;
@@ -254,6 +256,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Gives up everything with this error; later calls throw it. From the watchdog.
   void fail_all(const error_info& info);
+  /// The same for what has failed on this rank alone: the others are told, and fail too.
+  void fail_everywhere(const error_info& info);
+  /// Asks the device whether a kernel of this process has failed on it, and then does so.
+  void check_device();
 
   // For the watchdog: what is known of this rank's progress.
   struct status {
@@ -261,6 +267,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
     std::uint64_t issued = 0;
     bool busy = false;
     sucl_operation oldest{};  ///< of those ready or posted, while busy
+    bool on_stream = false;   ///< it is on a native stream
     clock::time_point since;
   };
   status snapshot();
@@ -271,6 +278,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool alive() const { return !m_ended.load(std::memory_order_acquire) && !forked(); }
 
  private:
+  void make(int rank, int size);
   node* take_node();
   void fill(node& n, const sucl_operation& record, const layouts& shape, bool blocking);
   void pump();

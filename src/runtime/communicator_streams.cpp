@@ -5,8 +5,11 @@
 #include "runtime/communicator.hpp"
 
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/kernels/device_errors.hpp"
 #include "runtime/levels/level_backend.hpp"
 #include "runtime/process.hpp"
+#include "runtime/watchdog.hpp"
 
 #include <sched.h>
 
@@ -117,6 +120,27 @@ void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   if (mine && (failure || !n.request)) finish(n, failure ? &*failure : nullptr);
   deliver_done(lock);
   if (!m_waiting.empty() || !m_flight.empty()) m_process->wake(*this);
+}
+
+void communicator::check_device() {
+  if (!m_device.errors) return;
+  auto found = m_device.errors->pending();
+  if (!found) return;
+  found->rank = m_topology.rank;
+  fail_everywhere(*found);
+}
+
+void communicator::fail_everywhere(const error_info& info) {
+  {
+    const std::lock_guard lock(m_mutex);
+    if (m_broken || m_ended) return;
+  }
+  if (m_process->control()) {
+    const auto mail = hold_mail();
+    if (alive()) watchdog::tell(*m_process->control(), *this, info);
+  }
+  base::log(base::log_level::error, "runtime", m_label, " ends: ", info.message);
+  fail_all(info);
 }
 
 // Unless something failed: then a stream may wait for a rank that is gone until it is aborted.

@@ -40,8 +40,10 @@ void engine::wake(communicator& c) {
 
 void engine::watch() {
   std::lock_guard lock(m_mutex);
+  if (m_watchdog) return;
   m_watchdog = std::make_unique<watchdog>(m_process);
   start_locked();
+  m_work.notify_one();
 }
 
 void engine::compare_calls() {

@@ -160,6 +160,7 @@ process::~process() { shut_down(); }
 
 std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
                                                          device_services device) {
+  const bool may_fail = device.errors != nullptr;
   std::shared_ptr<communicator> c;
   try {
     c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
@@ -168,6 +169,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
     throw;
   }
   if (c->compares_calls()) m_engine.compare_calls();
+  if (may_fail && m_threads != threading::callers) m_engine.watch();
   std::lock_guard lock(m_mutex);
   ++m_existing;
   std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });

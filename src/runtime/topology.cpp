@@ -168,12 +168,14 @@ std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_ran
 }
 
 topology discover(const sucl_oob& oob, int rank, int size, const self_description& self) {
+  const auto failed = self.failure.value_or(error_info{errc::success, {}, {}, {}, {}, 0, -1});
   const auto texts =
       exchange(oob, size,
                pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
                      self.implementation, self.sycl_backend, self.device,
                      self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings)),
-                     self.declared_node, ranges_of(own_processors())}));
+                     self.declared_node, ranges_of(own_processors()),
+                     std::to_string(static_cast<int>(failed.code)), failed.message, failed.hint}));
   topology t;
   t.rank = rank;
   std::vector<std::string> hashes;
@@ -183,9 +185,12 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
   std::map<int, int> on_node;
   for (int r = 0; r < size; ++r) {
     const auto f = unpack(texts[static_cast<std::size_t>(r)]);
-    if (f.size() != 11)
+    if (f.size() != 14)
       base::fail(errc::mismatch, "rank " + std::to_string(r) + " runs another version of SuCL",
                  "Start every rank with the same build");
+    if (f[11] != "0")
+      base::fail(static_cast<errc>(std::stoi(f[11])),
+                 "rank " + std::to_string(r) + " cannot make the communicator: " + f[12], f[13]);
     const std::string node_key = f[1] + "/" + f[9];
     member m;
     m.rank = r;

@@ -10,6 +10,7 @@
 #include <sucl/member.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct self_description {
   bool device_memory_on_host = true;
   std::string declared_node;  ///< that the configuration puts this process on; empty: none
   std::string settings;       ///< those that must be the same on every rank, one a line
+  /// Why this rank cannot take part: then no rank makes the communicator.
+  std::optional<error_info> failure;
 };
 
 /// The ranks of a communicator.

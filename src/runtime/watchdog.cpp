@@ -58,6 +58,7 @@ void watchdog::look(time_point now) {
   if (!m_process.control()) return;
   forget_ended();
   for (const auto& c : m_process.communicators()) {
+    if (c->alive()) c->check_device();
     const auto mail = c->hold_mail();
     if (c->alive()) look_at(*c, watched_of(c), now);
   }
@@ -82,7 +83,7 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
 
 void watchdog::look_at(communicator& c, watched& w, time_point now) {
   read_mail(c, w);
-  if (w.failed) return;
+  if (w.failed || m_process.settings().watchdog.timeout.count() == 0) return;
   const auto state = c.snapshot();
   if (!state.busy) {
     w.open.reset();
@@ -145,6 +146,7 @@ void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
   w.open = std::make_unique<inquiry>();
   w.open->operation = describe(state.oldest);
   w.open->sequence = state.oldest.sequence;
+  w.open->on_stream = state.on_stream;
   if (is_point_to_point(state.oldest.kind) && state.oldest.kind != SUCL_KIND_GROUP)
     w.open->peer = state.oldest.kind == SUCL_KIND_SEND ? state.oldest.root : state.oldest.source;
   const auto timeout = m_process.settings().watchdog.timeout;
@@ -189,8 +191,27 @@ void watchdog::conclude(communicator& c, watched& w) {
                                  : " do not answer and have not arrived");
   if (reasons.empty() && asked.peer >= 0)
     reasons = "rank " + std::to_string(asked.peer) + " has not issued the matching operation";
-  if (reasons.empty()) reasons = "every rank has arrived, but the data did not move on";
+  if (reasons.empty()) {
+    reasons = "every rank has arrived, but the data did not move on";
+    if (asked.on_stream)
+      reasons +=
+          ". Commands before it on the device's stream may still run; and copies between the "
+          "device "
+          "and pageable memory (of malloc) in one thread hold up what another thread has launched, "
+          "so use pinned memory (sycl::malloc_host) there";
+  }
   send_verdict(c, w, errc::timeout, text + reasons);
+}
+
+void watchdog::tell(const sucl_bootstrap& control, communicator& c, const error_info& failure) {
+  mail verdict{};
+  verdict.what = mail_kind::verdict;
+  verdict.code = static_cast<std::int32_t>(failure.code);
+  const std::string text =
+      c.label() + " has failed on rank " + std::to_string(c.rank()) + ": " + failure.message;
+  std::strncpy(verdict.text, text.c_str(), sizeof verdict.text - 1);
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank()) notify(control, c, r, verdict);
 }
 
 void watchdog::send_verdict(communicator& c, watched& w, errc code, const std::string& text) {

@@ -22,7 +22,8 @@ namespace sucl::core {
 class communicator;
 class process;
 
-/// Runs on the engine's thread while SUCL_TIMEOUT is set.
+/// Runs on the engine's thread while SUCL_TIMEOUT is set, and where devices are asked for errors of
+/// kernels: without SUCL_TIMEOUT it does only that, and hears of those of other ranks.
 ///
 /// An operation that has been ready or posted for longer than the timeout starts an inquiry: every
 /// rank of its communicator is asked by mail how far it has come. Ranks whose last collective has a
@@ -38,6 +39,9 @@ class watchdog {
   /// One look at all communicators. Never waits.
   void look(std::chrono::steady_clock::time_point now);
 
+  /// Tells the other ranks of a communicator, whose mail is held, how it has failed on this one.
+  static void tell(const sucl_bootstrap& control, communicator& c, const error_info& failure);
+
  private:
   struct answer {
     std::uint64_t posted = 0;
@@ -47,6 +51,7 @@ class watchdog {
     std::string operation;
     std::uint64_t sequence = 0;  ///< 0: point-to-point
     int peer = -1;
+    bool on_stream = false;
     std::chrono::steady_clock::time_point deadline;
     std::vector<answer> answers;
   };

@@ -97,6 +97,30 @@ core::device_services communicator_state::services() {
   return s;
 }
 
+std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::process>& owner,
+                                               const std::optional<::sycl::queue>& queue,
+                                               core::device_services& services) {
+  error_info failure;
+  try {
+    auto made = std::make_shared<communicator_state>(owner, queue);
+    services = made->services();
+    return made;
+  } catch (const error& e) {
+    failure = e.info();
+  } catch (const std::bad_alloc&) {
+    failure.code = errc::out_of_memory;
+    failure.message = "there is no memory for what a communicator needs";
+    failure.hint = "Free memory first";
+  } catch (const ::sycl::exception& e) {
+    const bool memory = e.code() == ::sycl::errc::memory_allocation;
+    failure.code = memory ? errc::out_of_memory : errc::native;
+    failure.message = std::string("SYCL refuses what a communicator needs: ") + e.what();
+    failure.hint = memory ? "Free memory first" : "Look at the state of the queue's device";
+  }
+  services.self.failure = std::move(failure);
+  return nullptr;
+}
+
 ::sycl::event submit(communicator_state& state, detail::request& request,
                      const std::vector<::sycl::event>& deps) {
   check_alive(state);
@@ -159,9 +183,11 @@ std::size_t share(communicator_state& state, kind k, std::size_t elements) {
 template <class Make>
 communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
   collect_retired();
-  auto state = std::make_shared<communicator_state>(
-      m_process, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt);
-  state->set_core(make(state->services()));
+  core::device_services services;
+  auto state =
+      make_state(m_process, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt, services);
+  auto core = make(std::move(services));  // throws on every rank if some rank has no state
+  state->set_core(std::move(core));
   return communicator(std::move(state));
 }
 
@@ -207,8 +233,9 @@ blocking_communicator communicator::blocking() const {
 
 communicator communicator::split(int colour, int key) const {
   auto& old = state();
-  auto made = std::make_shared<glue::communicator_state>(old.process(), old.queue());
-  auto core = old.core().split(colour, key, made->services());
+  core::device_services services;
+  auto made = glue::make_state(old.process(), old.queue(), services);
+  auto core = old.core().split(colour, key, std::move(services));
   if (!core) return {};
   made->set_core(std::move(core));
   return communicator(std::move(made));

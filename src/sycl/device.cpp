@@ -1,6 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "runtime/kernels/device_errors.hpp"
 #include "sycl/adaptivecpp.hpp"
 #include "sycl/gate.hpp"
 #include "sycl/kernel_launcher.hpp"
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace sucl::glue {
 namespace {
@@ -57,11 +60,33 @@ std::vector<::sycl::context> contexts_besides(const ::sycl::context& own) {
 
 // Copies of operations that go through the host stand behind nothing of the user's.
 ::sycl::queue queue_for_copies(const ::sycl::queue& of) {
-  if (!has_native_streams(of.get_device())) return ::sycl::queue{of.get_context(), of.get_device()};
-  return ::sycl::queue{of.get_context(), of.get_device(), ::sycl::property::queue::in_order()};
+  return own_queue(of, has_native_streams(of.get_device()));
 }
 
 }  // namespace
+
+void take_errors([[maybe_unused]] ::sycl::queue& own) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  own.throw_asynchronous();
+#endif
+}
+
+::sycl::queue own_queue(const ::sycl::queue& like, bool in_order) {
+  const auto report = [](const ::sycl::exception_list& errors) {
+    for (const auto& e : errors) {
+      try {
+        std::rethrow_exception(e);
+      } catch (const std::exception& x) {
+        base::log(base::log_level::warn, "sycl", "the SYCL runtime reports: ", x.what());
+      }
+    }
+  };
+  if (!in_order) return ::sycl::queue(like.get_context(), like.get_device(), report);
+  ::sycl::queue made(like.get_context(), like.get_device(), report,
+                     ::sycl::property_list{::sycl::property::queue::in_order()});
+  take_errors(made);  // it may have no stream
+  return made;
+}
 
 device::device(const ::sycl::queue& queue, const base::config& settings)
     : m_context(queue.get_context()),
@@ -86,6 +111,8 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
     return;
   }
   m_number = native_number(d);
+  m_errors =
+      &core::device_errors::of(m_self.sycl_backend.find("hip") != std::string::npos, m_number);
   m_streams = std::make_unique<stream_tracker>();
   m_levels = std::make_unique<step_launcher>(*this);
   m_pinned = std::make_unique<pinned_memory>(m_copies);
@@ -106,6 +133,7 @@ core::device_services device::services() {
   if (!m_streams) return s;
   s.native_device = &m_number;
   s.levels = m_levels.get();
+  s.errors = m_errors;
   s.streams = {m_streams.get(),
                [](void* t) { return static_cast<stream_tracker*>(t)->pending_since(); },
                [](void* t) { static_cast<stream_tracker*>(t)->drain(); }};

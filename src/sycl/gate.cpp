@@ -61,10 +61,6 @@ void check(int result, const char* what) {
               " of the driver");
 }
 
-::sycl::queue in_order(const ::sycl::queue& like) {
-  return ::sycl::queue{like.get_context(), like.get_device(), ::sycl::property::queue::in_order()};
-}
-
 [[noreturn]] void out_of_memory() {
   base::fail(errc::out_of_memory, "no host memory that the device reaches",
              "Wait for earlier operations before issuing so many");
@@ -95,7 +91,7 @@ std::shared_ptr<gates> gates::of(const ::sycl::queue& queue) {
 gates::gates(const ::sycl::queue& like)
     : m_memory(like), m_is_hip(like.get_device().get_backend() == ::sycl::backend::hip) {
   functions(m_is_hip);
-  while (m_queues.size() < most_queues) m_queues.push_back({in_order(like)});
+  while (m_queues.size() < most_queues) m_queues.push_back({own_queue(like, true)});
 }
 
 gates::~gates() {

@@ -88,7 +88,8 @@ class device : public std::enable_shared_from_this<device> {
 #ifdef SYCL_IMPLEMENTATION_ACPP
   std::shared_ptr<glue::gates> m_gates;  ///< those of the device
 #endif
-  int m_number = 0;  ///< of the device, where it has native streams
+  int m_number = 0;                               ///< of the device, where it has native streams
+  const core::device_errors* m_errors = nullptr;  ///< the same
 };
 
 /// Where a record refers to a buffer.
@@ -129,6 +130,15 @@ struct launch_target {
 /// buffers back. What else it waits for has been waited for.
 void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl_operation>& parts,
              const core::layouts& shape, const std::vector<buffer_use>& buffers);
+
+/// A queue of the library's own, on the device of another one. Errors that the runtime reports to
+/// it are logged: without a handler they would end the program, and AdaptiveCpp hands whoever ends
+/// a queue the errors of all others too, as of an allocation that the program has seen to fail.
+::sycl::queue own_queue(const ::sycl::queue& like, bool in_order);
+
+/// Has such a queue take the errors that a call of this library has caused, and seen: AdaptiveCpp
+/// keeps those of allocations for a handler of the program otherwise, or ends the program.
+void take_errors(::sycl::queue& own);
 
 /// Whether nothing that was submitted to an in-order queue is still to be done.
 bool idle(const ::sycl::queue& queue);

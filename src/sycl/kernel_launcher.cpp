@@ -9,6 +9,8 @@
 #include "sycl/kernel_forms.hpp"
 
 #include <algorithm>
+#include <mutex>
+#include <set>
 
 namespace sucl::glue {
 namespace {
@@ -124,6 +126,57 @@ void kernel_launcher::prepare() {
     base::fail(errc::unavailable,
                "this library has no kernels for devices of " + backend_name(m_queue.get_device()),
                "Build SuCL with SUCL_ACPP_TARGETS naming the device, as in omp,cuda:sm_90");
+  load_kernels();
+}
+
+// Launches each kernel once, with nothing to do. CUDA loads a kernel when it is launched first:
+// that takes memory, for which the launch may fail, and waits for all kernels that run, which may
+// be waiting for this one. Here both harm nobody.
+void kernel_launcher::load_kernels() {
+  static std::mutex mutex;
+  static auto& loaded = *new std::set<int>;
+  const std::lock_guard lock(mutex);
+  const int number = native_number(m_queue.get_device());
+  if (loaded.count(number)) return;
+  const auto load = [&](const kernel_launch& k) {
+    checked(true, [&] { return launch_kernel(m_queue, k, items, {}); });
+    checked(true, [&] {
+      return with_kernel(k, [&](const auto& kernel) {
+        return submit_buffers(m_queue, range_of(1, items), {}, kernel, {}, nullptr, nullptr);
+      });
+    });
+  };
+  constexpr sucl_type none = -1;
+  for (const sucl_type type :
+       {none, sucl_type{SUCL_TYPE_FP32}, sucl_type{SUCL_TYPE_FP64}, sucl_type{SUCL_TYPE_FP16},
+        sucl_type{SUCL_TYPE_BF16}, sucl_type{SUCL_TYPE_INT32}})
+    for (const bool listed : {false, true})
+      for (std::size_t how = 0; how < std::size(kernels::way_names); ++how)
+        for (const bool direct : {false, true}) {
+          kernel_launch k;
+          k.reduces = type != none;
+          k.type = k.reduces ? type : sucl_type{SUCL_TYPE_BYTES};
+          k.op = k.reduces ? SUCL_OP_SUM : SUCL_OP_NONE;
+          if (listed) k.lists = std::make_unique<kernels::listed[]>(2);
+          k.what.how = static_cast<kernels::way>(how);
+          k.what.may_be_direct = direct;
+          load(k);
+        }
+  const message_launch messages;
+  checked(true, [&] { return launch_kernel(m_queue, messages, items, {}); });
+  checked(true, [&] { return submit_buffers(m_queue, range_of(1, items), {}, messages.what, {}); });
+  m_queue.wait();
+  loaded.insert(number);
+}
+
+// `here`: the kernel is launched by this thread, before the call returns.
+template <class Submit>
+::sycl::event kernel_launcher::checked(bool here, Submit&& submit) {
+  if (!m_errors || !here) return submit();
+  if (const auto before = m_errors->clear()) throw error(*before);
+  auto done = submit();
+  if (const auto problem = m_errors->launch()) throw error(*problem);
+  return done;
 }
 
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const kernel_launch& k,
@@ -133,7 +186,9 @@ void kernel_launcher::prepare() {
     return submit_buffers(queue, range_of(k.groups, items), deps, kernel, buffers,
                           static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
   };
-  auto done = buffers.empty() ? launch_kernel(queue, k, items, deps) : with_kernel(k, with_buffers);
+  auto done = checked(queue.is_in_order() && buffers.empty(), [&] {
+    return buffers.empty() ? launch_kernel(queue, k, items, deps) : with_kernel(k, with_buffers);
+  });
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
 }
@@ -141,9 +196,11 @@ void kernel_launcher::prepare() {
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
                                       const events& deps, const buffer_list& buffers) {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
-  auto done = buffers.empty()
-                  ? launch_kernel(queue, k, items, deps)
-                  : submit_buffers(queue, range_of(k.groups, items), deps, k.what, buffers);
+  auto done = checked(queue.is_in_order() && buffers.empty(), [&] {
+    return buffers.empty()
+               ? launch_kernel(queue, k, items, deps)
+               : submit_buffers(queue, range_of(k.groups, items), deps, k.what, buffers);
+  });
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
 }
@@ -182,16 +239,19 @@ void kernel_launcher::prepare() {
 #endif
 
 kernel_launcher::kernel_launcher(const ::sycl::queue& of, stream_tracker* tracker)
-    : m_queue(of.get_context(), of.get_device(), ::sycl::property::queue::in_order()),
-      m_tracker(tracker ? *tracker : m_own_tracker) {
+    : m_queue(own_queue(of, true)), m_tracker(tracker ? *tracker : m_own_tracker) {
   const auto d = of.get_device();
   on_host = d.is_cpu();
   items = on_host ? 1 : items_on_gpus;
   groups = on_host ? 1 : groups_for(d);
+  if (has_native_streams(d))
+    m_errors = &core::device_errors::of(backend_name(d).find("hip") != std::string::npos,
+                                        native_number(d));
 }
 
 std::shared_ptr<void> kernel_launcher::allocate(std::uint64_t bytes) {
   void* memory = ::sycl::malloc_device(bytes, m_queue);
+  if (!memory) take_errors(m_queue);
   if (!memory)
     base::fail(errc::out_of_memory,
                "the device has no memory for " + std::to_string(bytes) + " bytes",
@@ -202,6 +262,7 @@ std::shared_ptr<void> kernel_launcher::allocate(std::uint64_t bytes) {
 
 std::shared_ptr<void> kernel_launcher::allocate_host(std::uint64_t bytes) {
   void* memory = ::sycl::malloc_host(bytes, m_queue);
+  if (!memory) take_errors(m_queue);
   if (!memory)
     base::fail(errc::out_of_memory, "there is no host memory that the device reaches",
                "Free such memory first");

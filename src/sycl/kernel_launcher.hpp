@@ -6,6 +6,7 @@
 #pragma once
 
 #include "runtime/kernels/device.hpp"
+#include "runtime/kernels/device_errors.hpp"
 #include "sycl/implementation.hpp"
 
 #include <mutex>
@@ -42,10 +43,14 @@ class kernel_launcher final : public core::kernel_device {
                        const std::vector<buffer_use>& buffers);
   template <class Launch>
   void* launch_on(const Launch& kernel, void* target);
+  template <class Submit>
+  ::sycl::event checked(bool here, Submit&& submit);
+  void load_kernels();
 
   ::sycl::queue m_queue;  ///< in order, of its own
   stream_tracker m_own_tracker;
   stream_tracker& m_tracker;
+  const core::device_errors* m_errors = nullptr;  ///< of a device with native streams
   std::vector<std::pair<void*, void*>> m_pinned;  ///< as the device and as the host reach it
 };
 

@@ -178,6 +178,11 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
       launch_target target{queue, std::move(all), buffers, {}};
       state.core().post_launch(*issued, &target);
       done = std::move(target.done);
+      if (issued->done() && issued->failure()) {
+        const auto failure = *issued->failure();
+        state.core().fail_everywhere(failure);
+        throw error(failure);
+      }
     } else {
       auto j = std::make_shared<job>(job{state.shared_from_this(), std::move(*issued)});
       done = submit(queue, j, buffers, all);

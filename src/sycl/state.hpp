@@ -76,6 +76,12 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   ::sycl::event m_last_message;
 };
 
+/// One with what the core is told of its device; null if that cannot be had, which the services
+/// say.
+std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::process>& owner,
+                                               const std::optional<::sycl::queue>& queue,
+                                               core::device_services& services);
+
 /// The runtime of the API.
 class runtime_state {
  public:

@@ -59,15 +59,61 @@ constexpr std::size_t page = 4096;
 
 }  // namespace
 
-pinned_memory::pinned_memory(const ::sycl::queue& of) : m_queue(of) { grow(pinned_at_first); }
+namespace {
+
+/// First blocks of communicators that have ended, for the next ones: getting one takes longer than
+/// most of what else a communicator needs.
+struct unused_blocks {
+  static constexpr std::size_t most = 8;
+  struct entry {
+    ::sycl::context context;
+    std::byte* start;
+  };
+  std::mutex mutex;
+  std::vector<entry> blocks;
+
+  std::byte* take(const ::sycl::context& context) {
+    const std::lock_guard lock(mutex);
+    const auto it = std::find_if(blocks.begin(), blocks.end(),
+                                 [&](const entry& e) { return e.context == context; });
+    if (it == blocks.end()) return nullptr;
+    std::byte* start = it->start;
+    blocks.erase(it);
+    return start;
+  }
+  bool keep(const ::sycl::context& context, std::byte* start) {
+    const std::lock_guard lock(mutex);
+    if (blocks.size() < most) blocks.push_back({context, start});
+    return blocks.size() <= most && !blocks.empty() && blocks.back().start == start;
+  }
+};
+
+unused_blocks& unused() {
+  static auto& all = *new unused_blocks;  // communicators may outlive the end of this library
+  return all;
+}
+
+}  // namespace
+
+pinned_memory::pinned_memory(const ::sycl::queue& of) : m_queue(of) {
+  if (auto* start = unused().take(m_queue.get_context()))
+    m_blocks.push_back({start, pinned_at_first, 0});
+  else
+    grow(pinned_at_first);
+}
 
 pinned_memory::~pinned_memory() {
-  for (const block& b : m_blocks) ::sycl::free(b.start, m_queue);
+  for (const block& b : m_blocks)
+    if (b.size != pinned_at_first || !unused().keep(m_queue.get_context(), b.start))
+      ::sycl::free(b.start, m_queue);
 }
 
 bool pinned_memory::grow(std::size_t bytes) {
   auto* start = ::sycl::malloc_host<std::byte>(bytes, m_queue);
-  if (start) m_blocks.push_back({start, bytes, 0});
+  if (start)
+    m_blocks.push_back({start, bytes, 0});
+  else
+    take_errors(m_queue);
   return start != nullptr;
 }
 

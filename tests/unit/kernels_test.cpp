@@ -52,6 +52,47 @@ INSTANTIATE_TEST_SUITE_P(ranks, kernels_with,
                                            std::tuple{2, reach::none}, std::tuple{3, reach::all},
                                            std::tuple{3, reach::some}, std::tuple{4, reach::all}));
 
+// Wherever the memory ends, on one rank or on all.
+TEST(kernels_memory, a_rank_without_memory_is_told_to_all) {
+  for (int first = 0; first < 2; ++first)
+    for (int left = 0; left < 4; ++left)
+      for_lenders(2, [&](const lending_rank& j) {
+        thread_device device(true);
+        if (j.rank >= first) device.allocations_left = left;
+        try {
+          kernel_comm made(j.lender, j.oob, device, j.rank, j.size, small_lanes());
+          ADD_FAILURE() << "no error with " << left;
+        } catch (const error& e) {
+          EXPECT_EQ(e.code(), errc::out_of_memory) << e.what();
+        }
+      });
+}
+
+TEST(kernels_memory, further_communicators_of_a_device_take_less) {
+  constexpr std::uint64_t mebi = 1 << 20;
+  for (const int size : {2, 3})
+    for_lenders(size, [&](const lending_rank& j) {
+      thread_device device(true);
+      device.who[0] = static_cast<unsigned char>(j.rank + 1);
+      const core::kernel_settings usual(j.size);
+      const auto made = [&](const core::kernel_settings& s) {
+        const std::uint64_t before = device.allocated;
+        auto comm = std::make_unique<kernel_comm>(j.lender, j.oob, device, j.rank, j.size, s);
+        return std::pair{std::move(comm), device.allocated - before};
+      };
+      auto first = made(usual);
+      const auto second = made(usual), third = made(usual);
+      EXPECT_GT(first.second, 64 * mebi);
+      EXPECT_LT(second.second, 64 * mebi);
+      EXPECT_EQ(second.second, third.second);
+      // What the program wants it gets.
+      auto wanted = core::kernel_settings::read({{"staging", "32Mi"}}, j.size);
+      EXPECT_GT(made(wanted).second, 64 * mebi);
+      first.first.reset();
+      EXPECT_EQ(made(usual).second, first.second);
+    });
+}
+
 TEST_P(kernels_with, agree_with_the_definitions) {
   const auto [size, how] = GetParam();
   for_devices(size, how, [&](const kernel_rank& j) {

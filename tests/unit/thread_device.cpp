@@ -3,14 +3,18 @@
 
 #include "unit/thread_device.hpp"
 
+#include "base/error.hpp"
 #include "kernels/collective/two_shot.hpp"
 #include "kernels/message/carry.hpp"
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <semaphore>
 #include <thread>
 
@@ -156,10 +160,12 @@ thread_device::thread_device(bool with_memory) {
 }
 
 std::shared_ptr<void> thread_device::allocate(std::uint64_t bytes) {
-  const std::uint64_t whole = (bytes + 4095) / 4096 * 4096;
-  void* memory = std::aligned_alloc(4096, whole);
-  std::memset(memory, 0, whole);
-  return {memory, std::free};
+  if (allocations_left-- <= 0) base::fail(errc::out_of_memory, "the test has no memory");
+  const std::uint64_t whole = std::max<std::uint64_t>(bytes + 4095, 4096) / 4096 * 4096;
+  allocated += whole;
+  void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return {memory, [whole](void* m) { munmap(m, whole); }};
 }
 
 void thread_device::write(void* to, const void* from, std::uint64_t bytes) {
@@ -205,6 +211,18 @@ core::kernel_settings small_lanes() {
   s.direct = 2 << 10;
   s.groups = 2;
   return s;
+}
+
+void for_lenders(int size, const std::function<void(const lending_rank&)>& body) {
+  core::registry registry;
+  const auto& ipc = registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", {}});
+  run_ranks(size, [&](const sucl_comm_info& info) {
+    const auto real = create_channel(ipc, info);
+    sucl_oob own = core::oob_split(*info.oob, info.rank);
+    body({lender_of(real, reach::all), own, info.rank, info.size});
+    destroy(real);
+    core::oob_free(own);
+  });
 }
 
 void for_devices(int size, reach how, const std::function<void(const kernel_rank&)>& body,

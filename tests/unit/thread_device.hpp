@@ -38,6 +38,11 @@ class thread_device final : public core::kernel_device {
     if (m_last.valid()) m_last.wait();
   }
 
+  identity_type identity() override { return who; }
+
+  identity_type who{};
+  int allocations_left = 1 << 30;          ///< then there is no more memory
+  std::uint64_t allocated = 0;             ///< bytes, so far
   std::array<std::atomic<int>, 5> used{};  ///< kernels of each way
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once
@@ -58,6 +63,14 @@ struct kernel_rank {
   const sucl_comm_info& info;
   core::kernel_comm& comm() const { return core::kernels_of(kernels); }
 };
+
+/// A rank that makes communicators of kernels itself.
+struct lending_rank {
+  core::channel lender;
+  sucl_oob& oob;
+  int rank, size;
+};
+void for_lenders(int size, const std::function<void(const lending_rank&)>& body);
 
 /// Small lanes, so that small messages take all ways.
 core::kernel_settings small_lanes();

@@ -3,6 +3,7 @@
 
 // Communicators of the core whose operations are posted on streams, with threads as ranks. This
 // test plays the SYCL runtime: it calls post_on_stream() when a command would be enqueued.
+#include "runtime/kernels/device_errors.hpp"
 #include "runtime/process.hpp"
 
 #include "support/thread_ranks.hpp"
@@ -31,6 +32,7 @@ base::config settings() {
 
 /// What the device side tells of streams.
 struct streams {
+  std::optional<core::device_errors> errors;
   int drained = 0;
   std::optional<core::clock::time_point> pending;
 };
@@ -38,23 +40,46 @@ struct streams {
 struct rank_job {
   communicator& comm;
   streams& device;
+  std::function<core::device_services()> services;
 };
+
+// Plays the functions by which a device is asked for errors.
+thread_local int last_error = 0;
+std::atomic<int> stream_answer{0};
+
+core::device_error_functions error_functions() {
+  core::device_error_functions f;
+  f.take_last = [] { return std::exchange(last_error, 0); };
+  f.name = [](int) { return "the error's name"; };
+  f.query_stream = [](void* stream) { return stream == &stream_answer ? stream_answer.load() : 0; };
+  f.push_context = [](void*) { return 0; };
+  f.pop_context = [](void**) { return 0; };
+  return f;
+}
 
 void run(int ranks, const std::function<void(rank_job&)>& body) {
   run_processes(ranks, [&](const sucl_bootstrap& control, int rank) {
     auto p = process::start(settings(), &control);
     {
       const auto device = std::make_shared<streams>();
-      core::device_services services;
-      services.owner = device;
-      services.self.platform = "cuda";
-      services.native_device = &rank;
-      services.streams = {device.get(), [](void* s) { return static_cast<streams*>(s)->pending; },
-                          [](void* s) { ++static_cast<streams*>(s)->drained; }};
-      services.allocate = [](void*, std::size_t bytes) { return std::malloc(bytes); };
-      services.free = [](void*, void* memory) { std::free(memory); };
-      auto world = p->world(services);
-      rank_job job{*world, *device};
+      // The last rank's device is the one that can fail.
+      const bool may_fail = rank == ranks - 1;
+      device->errors.emplace(error_functions(), nullptr,
+                             may_fail ? static_cast<void*>(&stream_answer) : &device->drained);
+      const auto services = [&] {
+        core::device_services given;
+        given.owner = device;
+        given.self.platform = "cuda";
+        given.native_device = &rank;
+        given.errors = &*device->errors;
+        given.streams = {device.get(), [](void* s) { return static_cast<streams*>(s)->pending; },
+                         [](void* s) { ++static_cast<streams*>(s)->drained; }};
+        given.allocate = [](void*, std::size_t bytes) { return std::malloc(bytes); };
+        given.free = [](void*, void* memory) { std::free(memory); };
+        return given;
+      };
+      auto world = p->world(services());
+      rank_job job{*world, *device, services};
       try {
         body(job);
       } catch (const error& e) {
@@ -195,6 +220,91 @@ TEST(streams, the_watchdog_sees_them_and_can_end_them) {
     j.comm.post_on_stream(*late, &stream);  // its command comes all the same
     EXPECT_THROW(j.comm.check(), error);
     EXPECT_EQ(j.device.drained, 0);
+  });
+}
+
+// The next call says so, and the other ranks are told who it was.
+TEST(device_errors, a_kernel_that_has_failed_ends_the_communicator_on_every_rank) {
+  run(3, [](rank_job& j) {
+    int mine = 1, result = 0, stream = 0;
+    auto posted = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    ASSERT_TRUE(posted.has_value());
+    j.comm.post_on_stream(*posted, &stream);
+    j.comm.check();
+    if (j.comm.rank() == 2) stream_answer = 700;
+    const auto until = core::clock::now() + std::chrono::seconds(60);
+    for (;;) {
+      try {
+        j.comm.check();
+        ASSERT_LT(core::clock::now(), until);
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), errc::native);
+        EXPECT_NE(std::string(e.what()).find("a kernel of this process has failed"),
+                  std::string::npos)
+            << e.what();
+        if (j.comm.rank() != 2) {
+          EXPECT_NE(std::string(e.what()).find("on rank 2"), std::string::npos) << e.what();
+        }
+        break;
+      }
+    }
+    EXPECT_THROW(j.comm.issue_on_stream(sum_of(&mine, &result), {}), error);
+  });
+  stream_answer = 0;
+}
+
+TEST(device_errors, of_launches) {
+  const core::device_errors errors(error_functions(), nullptr, &stream_answer);
+  EXPECT_FALSE(errors.launch());
+  last_error = 2;
+  const auto memory = errors.launch();
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->code, errc::out_of_memory);
+  EXPECT_FALSE(errors.launch());
+  // Left behind by an allocation that the program has handled, or by a question that came early.
+  for (const int handled : {1, 2, 600}) {
+    last_error = handled;
+    EXPECT_FALSE(errors.clear()) << handled;
+    EXPECT_FALSE(errors.launch()) << handled;
+  }
+  last_error = 719;
+  ASSERT_TRUE(errors.clear());
+  for (const int answer : {0, 600, 1}) {
+    stream_answer = answer;
+    EXPECT_FALSE(errors.pending()) << answer;
+  }
+  stream_answer = 719;
+  const auto fault = errors.pending();
+  stream_answer = 0;
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->code, errc::native);
+  EXPECT_EQ(fault->native_code, 719);
+}
+
+// A rank that cannot take part says so where all meet, and what there was goes on.
+TEST(device_errors, a_rank_without_memory_is_told_to_all) {
+  run(2, [](rank_job& j) {
+    for (int round = 0; round < 3; ++round) {
+      auto services = j.services();
+      if (j.comm.rank() == 1) {
+        services.self.failure.emplace();
+        services.self.failure->code = errc::out_of_memory;
+        services.self.failure->message = "there is no memory";
+      }
+      try {
+        j.comm.split(0, j.comm.rank(), services);
+        ADD_FAILURE() << "no error";
+      } catch (const error& e) {
+        EXPECT_EQ(e.code(), errc::out_of_memory);
+        EXPECT_NE(std::string(e.what()).find("rank 1"), std::string::npos) << e.what();
+      }
+    }
+    EXPECT_NE(j.comm.split(0, j.comm.rank(), j.services()), nullptr);
+    int mine = j.comm.rank() + 1, result = 0, stream = 0;
+    auto t = j.comm.issue_on_stream(sum_of(&mine, &result), {});
+    j.comm.post_on_stream(*t, &stream);
+    EXPECT_EQ(result, 3);
+    j.comm.check();
   });
 }
 

@@ -354,6 +354,28 @@ TEST(xccl_errors, a_rank_without_a_device_is_told_to_all) {
   });
 }
 
+// It takes long, and much memory.
+TEST(xccl, the_library_is_asked_for_a_communicator_when_one_is_used) {
+  core::registry registry;
+  const auto& handle = registry.open(source("nccl"));
+  const variable fail("FAKE_NCCL_FAIL", "ncclCommInitRank");
+  run_ranks(2, [&](const sucl_comm_info& info) {
+    int device = info.rank;
+    sucl_comm_info own = info;
+    own.native_device = &device;
+    destroy(create_channel(handle, own));
+    const auto c = create_channel(handle, own);
+    example e = make(kind::allreduce, info.rank, 2, 3, false);
+    e.bind();
+    for (int i = 0; i < 2; ++i) {
+      const flight f = post(c, e.operation);
+      EXPECT_EQ(f.status, SUCL_ERROR_NATIVE);
+      EXPECT_TRUE(has(f.error.message, "ncclCommInitRank failed")) << f.error.message;
+    }
+    destroy(c);
+  });
+}
+
 TEST(xccl_errors, of_the_library_are_passed_on) {
   for_ranks(source("nccl"), 1, [&](const core::channel& c, const sucl_comm_info&) {
     example e = make(kind::allreduce, 0, 1, 3, false);

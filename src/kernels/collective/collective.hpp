@@ -23,6 +23,7 @@ struct collective {
                               [[maybe_unused]] const std::byte* send,
                               [[maybe_unused]] std::byte* recv) const {
 #ifndef SUCL_KERNELS_EMPTY
+    if (!what.with) return;  // launched to be loaded
     const memory_pair memory{in_place ? recv + recv_start : send + send_start, recv + recv_start};
     carry_out<How, MayBeDirect>(item_place(item), what, memory, folder);
 #endif

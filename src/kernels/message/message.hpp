@@ -17,6 +17,7 @@ struct message {
   SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item,
                               [[maybe_unused]] message_board* board) const {
 #ifndef SUCL_KERNELS_EMPTY
+    if (!what.with) return;  // launched to be loaded
     carry_messages(item_place(item), what, *board);
 #endif
   }

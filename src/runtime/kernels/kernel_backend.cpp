@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <new>
+#include <set>
 
 namespace sucl::core {
 namespace {
@@ -62,9 +64,10 @@ kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int
   return shape;
 }
 
-// Collective: devices may differ, and all ranks cut alike.
-job_setting agree(const kernel_settings& s, kernel_device& device, sucl_oob oob, int rank,
-                  int size) {
+// Collective: devices may differ, and all ranks cut alike. `large`: whether the device's large
+// memory is free, and then whether all ranks' is.
+job_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_oob oob, int rank,
+                  int size, bool& large) {
   const auto share = [&](const auto& mine) {
     std::vector<std::decay_t<decltype(mine)>> all(static_cast<std::size_t>(size));
     if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
@@ -73,10 +76,13 @@ job_setting agree(const kernel_settings& s, kernel_device& device, sucl_oob oob,
   };
   struct card {
     std::int32_t groups;
+    std::int32_t large;
     kernel_device::identity_type who;
   };
-  const auto cards =
-      share(card{std::min(static_cast<std::int32_t>(s.groups), device.groups), device.identity()});
+  const auto cards = share(card{std::min(static_cast<std::int32_t>(wanted.groups), device.groups),
+                                large, device.identity()});
+  for (const card& c : cards) large = large && c.large;
+  const kernel_settings s = large ? wanted : wanted.of_further_communicators(size);
   bool whole = s.wide > 0;
   for (int r = 0; r < size && whole; ++r)
     whole = r == rank || device.keeps_lines_whole(cards[static_cast<std::size_t>(r)].who);
@@ -120,6 +126,16 @@ kernel_settings::kernel_settings(int ranks) {
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
 }
 
+kernel_settings kernel_settings::of_further_communicators(int ranks) const {
+  if (sized) return *this;
+  constexpr std::uint64_t mebi = 1 << 20;
+  kernel_settings less = *this;
+  const auto peers = static_cast<std::uint64_t>(std::max(ranks, 2) - 1);
+  less.staging = std::clamp(8 * mebi / peers, std::min(mebi, staging), staging);
+  less.wide = std::min(wide, wide_from_all);
+  return less;
+}
+
 kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, std::string>>& table,
                                       int ranks) {
   kernel_settings s(ranks);
@@ -145,6 +161,7 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
                  "staging, two_shot, direct and message_staging, which are sizes, groups, and "
                  "messages, which is true or false");
     *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
+    s.sized = s.sized || key == "staging" || key == "wide";
   }
   constexpr std::uint64_t least = 4096, most = std::uint64_t{1} << 30;
   constexpr auto least_for_messages =
@@ -166,13 +183,52 @@ bool kernel_settings::wants_messages(
   return it != table.end() && base::parse_boolean(it->second);
 }
 
+namespace {
+
+std::mutex devices_mutex;
+std::set<kernel_device::identity_type> devices_with_large_memory_lent;
+
+}  // namespace
+
+// What nobody knows apart has as much as it likes.
+kernel_comm::large_memory::large_memory(const kernel_device::identity_type& who) : m_who(who) {
+  const std::lock_guard lock(devices_mutex);
+  m_free =
+      who == kernel_device::identity_type{} || devices_with_large_memory_lent.insert(who).second;
+  m_mine = m_free;
+}
+
+void kernel_comm::large_memory::keep(bool yes) {
+  if (yes || !m_mine) return;
+  const std::lock_guard lock(devices_mutex);
+  devices_with_large_memory_lent.erase(m_who);
+  m_mine = false;
+}
+
+kernel_comm::large_memory::~large_memory() { keep(false); }
+
+std::int32_t kernel_comm::make_control() try {
+  m_control = m_device.allocate_host(sizeof(kernels::kernel_control));
+  return SUCL_SUCCESS;
+} catch (const error& e) {
+  return static_cast<std::int32_t>(e.code());
+}
+
+job_setting kernel_comm::agreed(const kernel_settings& settings, const sucl_oob& oob, int rank,
+                                int size) {
+  bool large = m_large.is_free();
+  auto setting = agree(settings, m_device, oob, rank, size, large);
+  m_large.keep(large);
+  return setting;
+}
+
 kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_device& device,
                          int rank, int size, const kernel_settings& settings)
     : m_device(device),
-      m_setting(agree(settings, device, oob, rank, size)),
-      m_memory(lender, oob, device, rank, size, m_setting.shape),
+      m_large(device.identity()),
+      m_setting(agreed(settings, oob, rank, size)),
+      m_memory(lender, oob, device, rank, size, m_setting.shape, make_control()),
       m_board(m_memory.boards(), rank),
-      m_control(device.allocate_host(sizeof(kernels::kernel_control))),
       m_epoch(settings.operations) {
   // What cannot be mapped goes through the host, in parts.
   if (!m_memory.all_on_devices()) m_setting.wide = 0;

@@ -39,9 +39,14 @@ struct kernel_settings {
   std::uint64_t message_staging;      ///< staging memory of messages for each peer
   std::uint64_t message_line = 4096;  ///< largest piece of a message that goes in lines
   std::uint64_t operations = 0;       ///< that count as done; for trying what comes after very many
+  bool sized = false;                 ///< the sizes of memory are the program's choice
 
   /// What is good for so many ranks on one node: each sends to all others.
   explicit kernel_settings(int ranks);
+
+  /// Those of communicators whose device has lent the large memory to another one: less than 64 MiB
+  /// of each device.
+  kernel_settings of_further_communicators(int ranks) const;
 
   /// Throws errc::configuration.
   static kernel_settings read(const std::vector<std::pair<std::string, std::string>>& table,
@@ -87,6 +92,8 @@ class kernel_comm {
   kernels::kernel_control& control() const {
     return *static_cast<kernels::kernel_control*>(m_control.get());
   }
+  std::int32_t make_control();
+  job_setting agreed(const kernel_settings& settings, const sucl_oob& oob, int rank, int size);
   void next_epoch();
   void* launch(kernel_launch& kernel, void* target);
   void* start_collective(const sucl_operation& operation, void* target);
@@ -103,11 +110,27 @@ class kernel_comm {
   };
   const tuned_way* tuned(const sucl_operation& operation) const;
 
+  /// The right to the large memory of a device; given back at the end.
+  class large_memory {
+   public:
+    explicit large_memory(const kernel_device::identity_type& who);
+    ~large_memory();
+    large_memory(const large_memory&) = delete;
+    large_memory& operator=(const large_memory&) = delete;
+    bool is_free() const { return m_free; }
+    void keep(bool yes);
+
+   private:
+    kernel_device::identity_type m_who;
+    bool m_free = false, m_mine = false;
+  };
+
   kernel_device& m_device;
+  large_memory m_large;
   job_setting m_setting;
+  std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
   lane_memory m_memory;
   call_board m_board;
-  std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
   std::optional<message_jobs> m_messages;
   std::array<std::vector<tuned_way>, SUCL_KIND_COUNT> m_tuned;
   std::vector<std::shared_ptr<void>> m_aside;

@@ -45,12 +45,11 @@ std::vector<T> lane_memory::gather(const T& mine) {
 }
 
 lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_device& device,
-                         int rank, int size, const kernels::lane_shape& shape)
+                         int rank, int size, const kernels::lane_shape& shape, std::int32_t status)
     : m_lender(lender), m_oob(oob), m_device(device), m_rank(rank), m_size(size), m_shape(shape) {
-  m_own = map(m_device.on_host ? 0 : shape.bytes() * static_cast<unsigned>(size));
+  m_own = map(m_device.on_host ? 0 : lane_of(rank, size), make_tables(status));
   make_host_lanes();
   const auto n = static_cast<std::size_t>(size);
-  const auto at = [&](std::size_t r) { return shape.bytes() * r; };
   kernels::lanes all{};
   // A pair uses one kind of memory for each direction, which both know.
   std::vector<char> reached(n);
@@ -64,19 +63,35 @@ lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_devi
   const auto self = static_cast<std::size_t>(rank);
   for (std::size_t r = 0; r < n; ++r) {
     auto* theirs = static_cast<std::byte*>(reached[r] ? m_own.peers[r] : m_pinned[r]);
-    all.out[r] = theirs + (reached[r] ? 0 : page) + at(self);
-    all.in[r] =
-        (everywhere[r * n + self] ? static_cast<std::byte*>(m_own.own.get()) : own_host) + at(r);
+    all.out[r] = theirs + (reached[r] ? 0 : page) + lane_of(static_cast<int>(r), rank);
+    all.in[r] = (everywhere[r * n + self] ? static_cast<std::byte*>(m_own.own.get()) : own_host) +
+                lane_of(rank, static_cast<int>(r));
   }
   m_spare = const_cast<std::byte*>(all.in[self]) + kernels::words_bytes;
   if (size == 2) {
     m_pair_out = all.out[1 - self];
     m_pair_in = all.in[1 - self];
   }
-  m_lanes = device.allocate(sizeof all);
   device.write(m_lanes.get(), &all, sizeof all);
-  m_table = device.allocate(most_pieces * kernels::most_ranks * sizeof(void*));
   gather(0);  // nobody writes before all is zeroed
+}
+
+// What this rank has for itself, before ranks tell each other of their memory.
+std::int32_t lane_memory::make_tables(std::int32_t status) try {
+  if (status != SUCL_SUCCESS) return status;
+  m_lanes = m_device.allocate(sizeof(kernels::lanes));
+  m_table = m_device.allocate(most_pieces * kernels::most_ranks * sizeof(void*));
+  return SUCL_SUCCESS;
+} catch (const error& e) {
+  return static_cast<std::int32_t>(e.code());
+}
+
+// Where the lane from a rank begins in the memory of its reader; of all ranks, the end of the
+// memory. Only messages have a rank write to itself: the words are enough for collectives.
+std::uint64_t lane_memory::lane_of(int reader, int writer) const {
+  const auto before = static_cast<std::uint64_t>(writer);
+  if (writer <= reader || m_shape.messages.channels > 0) return before * m_shape.bytes();
+  return (before - 1) * m_shape.bytes() + kernels::words_bytes + page;
 }
 
 lane_memory::~lane_memory() {
@@ -113,13 +128,12 @@ void lane_memory::free_host() {
 }
 
 // Memory of the device, as far as peers can map it; that of each rank where there is none.
-mapped_piece lane_memory::map(std::uint64_t bytes) {
+mapped_piece lane_memory::map(std::uint64_t bytes, std::int32_t status) {
   mapped_piece piece;
   piece.bytes = bytes;
-  std::int32_t status = SUCL_SUCCESS;
   if (bytes > base::max_bytes) {
     status = SUCL_ERROR_OUT_OF_MEMORY;
-  } else if (bytes > 0) {
+  } else if (bytes > 0 && status == SUCL_SUCCESS) {
     try {
       piece.own = m_device.allocate(bytes);
     } catch (const error& e) {

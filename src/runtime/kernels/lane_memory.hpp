@@ -29,9 +29,10 @@ struct mapped_piece {
 /// one by one. One thread at a time, but for what looks for memory, which any may.
 class lane_memory {
  public:
-  /// Collective. Throws sucl::error on every rank if it cannot be had on one.
+  /// Collective. Throws sucl::error on every rank if it cannot be had on one, or if the status of
+  /// one, of what it has made before, is no success.
   lane_memory(const channel& lender, const sucl_oob& oob, kernel_device& device, int rank, int size,
-              const kernels::lane_shape& shape);
+              const kernels::lane_shape& shape, std::int32_t status = SUCL_SUCCESS);
   ~lane_memory();
   lane_memory(const lane_memory&) = delete;
   lane_memory& operator=(const lane_memory&) = delete;
@@ -69,7 +70,9 @@ class lane_memory {
   void abandon() { m_abandoned = true; }
 
  private:
-  mapped_piece map(std::uint64_t bytes);
+  mapped_piece map(std::uint64_t bytes, std::int32_t status = SUCL_SUCCESS);
+  std::int32_t make_tables(std::int32_t status);
+  std::uint64_t lane_of(int reader, int writer) const;
   void share(mapped_piece& piece, std::int32_t status);
   bool add(mapped_piece piece, std::uint64_t sequence, bool keeps);
   void unmap(mapped_piece& piece);

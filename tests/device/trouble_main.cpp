@@ -1,0 +1,235 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What goes wrong on GPUs, one case a run: their memory is full, a kernel of the program fails,
+// communicators are made by the thousand. Prints "trouble: ..." for what was expected.
+#include <sucl/sucl.hpp>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace sucl;
+using clock_type = std::chrono::steady_clock;
+
+constexpr std::size_t n = std::size_t{4} << 20;
+
+struct bench {
+  runtime& rt;
+  sycl::queue q;
+  communicator world;
+  int* x;
+  int* y;
+  int* host;
+  int wrong = 0;
+
+  void say(const std::string& text) const {
+    std::printf("[%d] %s\n", world.rank(), text.c_str());
+    std::fflush(stdout);
+  }
+  void expect(bool good, const std::string& text) {
+    say((good ? "right: " : "WRONG: ") + text);
+    if (!good) ++wrong;
+  }
+  // What the program's own kernels need has to be there before the memory is full.
+  void fill(std::size_t count) {
+    int* from = x;
+    const int mine = world.rank() + 1;
+    q.submit([&](sycl::handler& h) {
+      h.parallel_for(sycl::range<1>(count),
+                     [=](sycl::id<1> i) { from[i] = mine + static_cast<int>(i[0] % 61); });
+    });
+    q.fill(y, -7, count);
+  }
+  // The right sum, of memory that held something else.
+  void expect_sum(communicator& c, const std::string& when, std::size_t count = n) {
+    fill(count);
+    c.allreduce(x, y, count, op::sum).wait();
+    c.check();
+    q.memcpy(host, y, count * sizeof(int)).wait();
+    std::size_t bad = 0;
+    for (std::size_t i = 0; i < count; ++i)
+      bad += host[i] != c.size() * (c.size() + 1) / 2 + c.size() * static_cast<int>(i % 61);
+    expect(bad == 0, "a sum of " + std::to_string(count) + " " + when);
+  }
+  std::string error_of(errc wanted, const std::string& what, const std::function<void()>& call) {
+    try {
+      call();
+      expect(false, what + ": no error");
+      return {};
+    } catch (const error& e) {
+      expect(e.code() == wanted, what + ": " + e.what());
+      return e.what();
+    }
+  }
+};
+
+// Free memory of the current device, in MiB; a negative number where nobody says.
+double free_memory() {
+  using function = int (*)(std::size_t*, std::size_t*);
+  const auto ask = reinterpret_cast<function>(dlsym(RTLD_DEFAULT, "cudaMemGetInfo"));
+  std::size_t free = 0, all = 0;
+  if (!ask || ask(&free, &all) != 0) return -1;
+  return static_cast<double>(free) / (1 << 20);
+}
+
+std::vector<void*> fill_memory(const sycl::queue& q) {
+  std::vector<void*> all;
+  for (std::size_t piece = std::size_t{8} << 30; piece >= std::size_t{1} << 20; piece /= 2)
+    while (void* p = sycl::malloc_device(piece, q)) all.push_back(p);
+  return all;
+}
+
+// `used`: operations of the sizes that come have been carried out before.
+void memory_full(bench& b, bool everywhere, bool used) {
+  if (used) b.expect_sum(b.world, "before");
+  b.fill(n);
+  b.q.wait();
+  std::vector<void*> all;
+  if (everywhere || b.world.rank() == 0) all = fill_memory(b.q);
+  b.say(std::to_string(free_memory()) + " MiB are free");
+  b.world.blocking().barrier();
+  b.expect_sum(b.world, "without memory, 16 MiB");
+  b.expect_sum(b.world, "without memory, 4 KiB", 1000);
+  for (int i = 0; i < 2; ++i) {
+    const auto text = b.error_of(errc::out_of_memory, "dup without memory", [&] { b.world.dup(); });
+    if (!everywhere) b.expect(text.find("rank 0") != std::string::npos, "names rank 0");
+  }
+  b.error_of(errc::out_of_memory, "allocate", [&] { b.world.allocate<int>(std::size_t{1} << 28); });
+  b.expect_sum(b.world, "after what failed");
+  for (void* p : all) sycl::free(p, b.q);
+  b.world.blocking().barrier();
+  auto another = b.world.dup();
+  b.expect_sum(another, "on another communicator, with memory again");
+}
+
+// Until some call throws.
+std::string first_error(bench& b, const std::function<void()>& call) {
+  const auto until = clock_type::now() + std::chrono::seconds(20);
+  while (clock_type::now() < until) {
+    try {
+      call();
+    } catch (const error& e) {
+      b.expect(e.code() == errc::native, e.what());
+      return e.what();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  b.expect(false, "no error within 20 s");
+  return {};
+}
+
+void fault(bench& b, const std::string& form) {
+  b.expect_sum(b.world, "before");
+  const bool mine = b.world.rank() == b.world.size() - 1;
+  if (mine) {
+    auto* bad = reinterpret_cast<int*>(0x10);
+    b.q.submit([&](sycl::handler& h) { h.single_task([=] { *bad = 1; }); });
+#ifdef SYCL_IMPLEMENTATION_ACPP
+    hipsycl::rt::runtime_keep_alive_token runtime;
+    runtime.get()->dag().flush_async();
+#endif
+  }
+  const auto text = first_error(b, [&] {
+    if (form == "call")
+      b.world.allreduce(b.x, n, op::max);
+    else if (form == "blocking")
+      b.world.blocking().allreduce(b.x, n, op::max);
+    else if (form == "wait")
+      b.world.allreduce(b.x, n, op::max), b.world.wait();
+    else
+      b.world.check();
+  });
+  const std::string culprit = "rank " + std::to_string(b.world.size() - 1);
+  b.expect(text.find(mine ? "has failed" : culprit.c_str()) != std::string::npos,
+           mine ? "says what has failed" : "names " + culprit);
+}
+
+void many(bench& b, int count, bool kept) {
+  b.expect_sum(b.world, "before");
+  std::vector<communicator> all;
+  const double before = free_memory();
+  double first = 0, after_first = before;
+  const auto begin = clock_type::now();
+  for (int i = 0; i < count; ++i) {
+    const auto start = clock_type::now();
+    auto c = b.world.dup();
+    c.allreduce(b.x, 100, op::max);
+    c.allreduce(b.x, 1 << 20, op::max).wait();
+    c.check();
+    if (kept) all.push_back(std::move(c));
+    if (i > 0) continue;
+    first = std::chrono::duration<double, std::milli>(clock_type::now() - start).count();
+    after_first = free_memory();
+  }
+  const double took = std::chrono::duration<double, std::milli>(clock_type::now() - begin).count();
+  const double each = (before - free_memory()) / count;
+  b.say(std::to_string(count) + (kept ? " kept" : "") + ": first " + std::to_string(first) +
+        " ms and " + std::to_string(before - after_first) + " MiB, each " +
+        std::to_string(took / count) + " ms and " + std::to_string(each) + " MiB");
+  b.expect(each < (kept ? 64 : 1), "memory");
+  all.clear();
+  b.expect_sum(b.world, "after");
+}
+
+int run(int argc, char** argv) {
+  runtime rt(argc, argv);
+  const std::string what = argc > 1 ? argv[1] : "memory_full";
+  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
+  if (gpus.empty()) {
+    std::puts("trouble: skipped, there is no GPU");
+    return 0;
+  }
+  const auto device = gpus[static_cast<std::size_t>(rt.rank()) % gpus.size()];
+  const auto report = [](const sycl::exception_list& errors) {
+    for (const auto& e : errors) {
+      try {
+        std::rethrow_exception(e);
+      } catch (const std::exception& x) {
+        std::printf("handler: %s\n", x.what());
+      }
+    }
+  };
+  sycl::queue q{sycl::context(device), device, report,
+                sycl::property_list{sycl::property::queue::in_order()}};
+  bench b{rt,
+          q,
+          rt.world(q),
+          sycl::malloc_device<int>(n, q),
+          sycl::malloc_device<int>(n, q),
+          sycl::malloc_host<int>(n, q)};
+  const auto has = [&](const char* word) {
+    return std::any_of(argv + 1, argv + argc,
+                       [&](const char* a) { return a == std::string(word); });
+  };
+  if (what == "fault")
+    fault(b, argc > 2 ? argv[2] : "check");
+  else if (what == "many")
+    many(b, argc > 2 ? std::atoi(argv[2]) : 40, has("kept"));
+  else
+    memory_full(b, has("everywhere"), has("used"));
+  std::printf("trouble: %s, %d wrong\n", what.c_str(), b.wrong);
+  std::fflush(nullptr);
+  std::_Exit(b.wrong != 0);  // a device that has failed ends no communicator
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& e) {
+    std::printf("trouble: %s\n", e.what());
+    return 1;
+  }
+}
