@@ -81,6 +81,7 @@ asan:  ## test the core, also as ranks, under AddressSanitizer and UndefinedBeha
 	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=openmpi
 
 torture: build  ## random operations, lost ranks, damaged files, a soak: about an hour
+	@$(if $(PART),true,ctest --test-dir $(BUILD) -L TORTURE -j $(JOBS) --output-on-failure)
 	@$(or $(SUCL_VENV),.venv)/bin/python3 -B tests/torture/torture.py --build $(BUILD) $(if $(PART),--part $(PART)) \
 	  $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(MPIS),--mpis $(MPIS)) \
 	  $(if $(filter document,$(PART)),--document docs/results/reliability.md)

@@ -22,7 +22,9 @@ has_fuzzer() {
 }
 
 compiler=
-for candidate in ${SUCL_FUZZ_CXX:-clang++-19 clang++ clang++-{18,17,16,15,14}}; do
+candidates=(clang++-19 clang++ clang++-18 clang++-17 clang++-16 clang++-15 clang++-14)
+[[ -z ${SUCL_FUZZ_CXX:-} ]] || candidates=("$SUCL_FUZZ_CXX")
+for candidate in "${candidates[@]}"; do
   has_fuzzer "$candidate" && compiler=$candidate && break
 done
 if [[ -z $compiler ]]; then
