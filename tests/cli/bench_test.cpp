@@ -4,6 +4,7 @@
 #include "bench/reference.hpp"
 #include "bench/report.hpp"
 #include "bench/statistics.hpp"
+#include "support/op_rule.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +48,28 @@ TEST(Statistics, MedianAndPercentileOfFewAndMany) {
   std::iota(hundred.rbegin(), hundred.rend(), 1);
   EXPECT_EQ(summarise(hundred).p95, 95);
   EXPECT_EQ(summarise(hundred).median, 50.5);
+}
+
+TEST(Reference, IsTheRuleForEveryTypeAndOp) {
+  constexpr int ranks = 3;
+  constexpr std::uint64_t n = 40;
+  for (int t = 1; t < SUCL_TYPE_COUNT; ++t)
+    for (int o = 1; o < SUCL_OP_COUNT; ++o) {
+      const type of = static_cast<type>(t);
+      if (!defined(static_cast<op>(o), of)) continue;
+      const problem p = make(kind::allreduce, of, static_cast<op>(o), ranks, 0, n);
+      const auto expected = make_expected(p, untouched);
+      std::vector<std::vector<std::byte>> inputs;
+      for (int rank = 0; rank < ranks; ++rank) inputs.push_back(make_input(p, rank, n));
+      const std::size_t one = size_of(of);
+      for (std::size_t i = 0; i < n; ++i) {
+        rule::elements from;
+        for (const auto& input : inputs) from.push_back(&input[i * one]);
+        const rule::element is(&expected[i * one], &expected[i * one] + one);
+        ASSERT_EQ(rule::bare(of, is), rule::bare(of, rule::reduce(of, p.reduction, from)))
+            << name(of) << " " << name(p.reduction);
+      }
+    }
 }
 
 TEST(Reference, SumsAreTheSumsOfTheInputs) {
