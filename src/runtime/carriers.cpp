@@ -521,7 +521,8 @@ std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes)
       if (usable(b, record)) return {};
       const auto i = static_cast<std::size_t>(b);
       if (!m_obstacles[i].empty()) return m_obstacles[i];
-      return folds_in_order(record) ? "it does not fold in the fixed order" : "it cannot carry this";
+      return folds_in_order(record) ? "it does not fold in the fixed order"
+                                    : "it cannot carry this";
     });
   };
   const explanation e = answer(true), by_event = answer(false);
@@ -544,28 +545,6 @@ std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes)
 
 void carriers::note_issue(std::uint64_t sequence) const noexcept {
   for (const auto& c : m_all) trace_issue(c.via, sequence);
-}
-
-std::string carriers::reach() const {
-  static constexpr const char* names[] = {"system", "host", "shared", "device"};
-  std::string text;
-  for (const auto& c : m_all) {
-    text += (text.empty() ? "" : "; ") + c.name + ":";
-    for (sucl_memory m = 0; m < SUCL_MEMORY_COUNT; ++m) {
-      sucl_query q{};
-      q.struct_size = sizeof q;
-      q.kind = SUCL_KIND_BROADCAST;
-      q.type = SUCL_TYPE_UINT8;
-      q.element_size = 1;
-      q.memory = m;
-      q.platform = m_platform.c_str();
-      sucl_capability a{};
-      a.struct_size = sizeof a;
-      if (!c.via.table->query(c.via.state, &q, &a) && a.supported)
-        text += " " + std::string(names[m]);
-    }
-  }
-  return text;
 }
 
 void carriers::check() const {

@@ -63,4 +63,26 @@ bool carriers::agree_on(carrier& made, const sucl_oob& oob, std::string& obstacl
   return false;
 }
 
+std::string carriers::reach() const {
+  static constexpr const char* names[] = {"system", "host", "shared", "device"};
+  std::string text;
+  for (const auto& c : m_all) {
+    text += (text.empty() ? "" : "; ") + c.name + ":";
+    for (sucl_memory m = 0; m < SUCL_MEMORY_COUNT; ++m) {
+      sucl_query q{};
+      q.struct_size = sizeof q;
+      q.kind = SUCL_KIND_BROADCAST;
+      q.type = SUCL_TYPE_UINT8;
+      q.element_size = 1;
+      q.memory = m;
+      q.platform = m_platform.c_str();
+      sucl_capability a{};
+      a.struct_size = sizeof a;
+      if (!c.via.table->query(c.via.state, &q, &a) && a.supported)
+        text += " " + std::string(names[m]);
+    }
+  }
+  return text;
+}
+
 }  // namespace sucl::core
