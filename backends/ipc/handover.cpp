@@ -136,6 +136,10 @@ int exchange(int s, const sucl_backend_comm& c, const std::vector<socket_name>& 
       close(got.descriptor);
       continue;
     }
+    const sucl_core* core = c.state->core;
+    if (SUCL_HAS_FIELD(core, sucl_core, keep_waiting) && core->keep_waiting &&
+        core->keep_waiting() != SUCL_SUCCESS)
+      return ETIMEDOUT;
     if (std::chrono::steady_clock::now() > until) return ETIMEDOUT;
     pollfd ready{s, POLLIN, 0};
     poll(&ready, 1, 1);

@@ -91,6 +91,7 @@ void remove_names_of_shared_memory() {
 
 sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_info* info) {
   g_core = core;
+  wait_with(core);
   return guarded(core, [&] {
     int initialised = 0;
     int finalised = 0;

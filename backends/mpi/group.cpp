@@ -249,12 +249,17 @@ bool test_exchange(sucl_group& group, sucl_oob_request& exchange) {
 }
 
 int exchange_now(sucl_group& group, const void* mine, void* all, std::uint64_t bytes) {
-  const std::unique_ptr<sucl_oob_request> e(start_exchange(group, mine, all, bytes));
+  std::unique_ptr<sucl_oob_request> e(start_exchange(group, mine, all, bytes));
   constexpr std::chrono::microseconds spin{50};
   const auto begin = std::chrono::steady_clock::now();
   // As await() does.
-  while (!test_exchange(group, *e))
+  while (!test_exchange(group, *e)) {
+    if (is_given_up()) {
+      (void)e.release();  // it stays in flight
+      return MPI_ERR_OTHER;
+    }
     if (std::chrono::steady_clock::now() - begin > spin) sched_yield();
+  }
   return e->code;
 }
 

@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <memory>
+#include <utility>
 
 namespace sucl::mpi_module {
 
@@ -57,7 +59,21 @@ const char* hint_for(sucl_status status) {
 
 }  // namespace
 
+static const sucl_core* g_waits_with = nullptr;
+static thread_local sucl_status t_given_up = SUCL_SUCCESS;
+
+void wait_with(const sucl_core* core) {
+  const bool can = SUCL_HAS_FIELD(core, sucl_core, keep_waiting) && core->keep_waiting != nullptr;
+  g_waits_with = can ? core : nullptr;
+}
+
+bool is_given_up() {
+  if (g_waits_with != nullptr) t_given_up = g_waits_with->keep_waiting();
+  return t_given_up != SUCL_SUCCESS;
+}
+
 sucl_status fail_native(const sucl_core* core, int code, const char* function) {
+  if (t_given_up != SUCL_SUCCESS) return std::exchange(t_given_up, SUCL_SUCCESS);
   const sucl_status status = status_of(code);
   const std::string message = std::string(function) + " failed: " + error_text(code);
   return core->fail(status, code, message.c_str(), hint_for(status));
@@ -69,6 +85,7 @@ sucl_status fail(const sucl_core* core, sucl_status status, const std::string& m
 }
 
 sucl_status no_communicator(const sucl_core* core, int code) {
+  if (t_given_up != SUCL_SUCCESS) return std::exchange(t_given_up, SUCL_SUCCESS);
   const std::string text = "MPI cannot make another communicator: " + error_text(code);
   return core->fail(SUCL_ERROR_UNAVAILABLE, code, text.c_str(),
                     "A library has room for some thousand at once (MPICH for 2,000), and each of "
@@ -113,16 +130,23 @@ int await(MPI_Request* request) {
   for (int done = 0;;) {
     const int code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     if (code != MPI_SUCCESS || done != 0) return code;
+    if (is_given_up()) return MPI_ERR_OTHER;
     if (std::chrono::steady_clock::now() - begin > spin) sched_yield();
   }
 }
 
 int duplicate(MPI_Comm from, MPI_Comm* to) {
   *to = MPI_COMM_NULL;
-  MPI_Request made = MPI_REQUEST_NULL;
-  int code = MPI_Comm_idup(from, to, &made);
-  if (code == MPI_SUCCESS) code = await(&made);
-  if (code == MPI_SUCCESS) MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
+  auto made = std::make_unique<MPI_Comm>(MPI_COMM_NULL);
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = MPI_Comm_idup(from, made.get(), &request);
+  if (code == MPI_SUCCESS) code = await(&request);
+  if (code != MPI_SUCCESS) {
+    (void)made.release();  // MPI may still write it
+    return code;
+  }
+  *to = *made;
+  MPI_Comm_set_errhandler(*to, MPI_ERRORS_RETURN);
   return code;
 }
 

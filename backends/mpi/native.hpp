@@ -95,7 +95,15 @@ class errors_are_returned {
   int m_handled = MPI_SUCCESS;
 };
 
-/// Waits for a request as a good neighbour: spins for as long as peers take that run, then gives up
+/// What await() asks whether waiting is worth it.
+void wait_with(const sucl_core* core);
+
+/// Whether the core says that a rank does not come; fail_native() then returns what it has said.
+bool is_given_up();
+
+/// Waits for a request as a good neighbour, until it is done or the core says that a rank does not
+/// come: then the request stays, the code is MPI_ERR_OTHER, and fail_native() returns what the core
+/// has said. Spins for as long as peers take that run, then gives up
 /// the processor between tests. The library's own waits only spin, so two ranks that share a
 /// processor would each wait out the other's time slice at every step.
 int await(MPI_Request* request);
@@ -112,7 +120,8 @@ struct native_comm {
   int code = MPI_SUCCESS;         ///< why it could not be made
 };
 
-/// Own communicators report errors instead of ending the program.
+/// Collective; waits as await() does. Own communicators report errors instead of ending the
+/// program.
 int duplicate(MPI_Comm from, MPI_Comm* to);
 
 }  // namespace sucl::mpi_module

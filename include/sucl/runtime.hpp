@@ -33,6 +33,10 @@ class runtime_state;
 /// this one; without it the exit of the process aborts the job. Where the program initialised MPI
 /// it should end by MPI_Abort or std::_Exit in these cases. Memory of operations that were given up
 /// may be written to until the process ends.
+///
+/// What no call, handler or check() has heard of by then is printed, and the process ends with a
+/// status other than 0. In a child made by fork() every call is errc::shut_down, and its end leaves
+/// the parent's job alone.
 class SUCL_API runtime {
  public:
   /// Collective over the job. Removes `--sucl-config FILE` from the arguments. Throws

@@ -7,6 +7,7 @@
 #include "runtime/exec/plan_backend.hpp"
 #include "runtime/idling.hpp"
 #include "runtime/process.hpp"
+#include "runtime/waiting.hpp"
 
 #include <sched.h>
 
@@ -40,6 +41,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
   m_tuned = m_process->tuned();
   m_device.self.settings += "hash of the contents of tuning.table = " +
                             (m_tuned ? std::to_string(tune::hash(*m_tuned)) : "none") + "\n";
+  m_device.self.world_rank = m_process->rank();
   m_device.self.declared_node = declared_node(m_process->settings().nodes.size, m_process->rank());
   try {
     make(rank, size);
@@ -419,7 +421,21 @@ void communicator::wait_all() {
   check();
 }
 
+// A rank of this machine may have given up what was over here, with wrong data.
+void communicator::hear_verdict() {
+  const job_peers* peers = m_process->peers();
+  const auto published = peers ? peers->published_so_far() : 0;
+  if (m_heard.exchange(published, std::memory_order_relaxed) == published) return;
+  if (const auto v = peers->published(m_id)) fail_all(info_of(*v));
+}
+
+std::unique_ptr<setup_step> communicator::begin_step(const char* what) const {
+  return std::make_unique<setup_step>(m_process->steps(), std::string(what) + "() of " + m_label,
+                                      m_topology.world_ranks);
+}
+
 void communicator::check() {
+  hear_verdict();
   check_device();
   std::lock_guard lock(m_mutex);
   if (!m_direct) m_carriers.compare_calls();
@@ -475,22 +491,16 @@ std::string communicator::plan_obstacle(const tune::table_row& row, const sucl_o
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
   check();
-  // The calls below block, but before them everybody has arrived, or the watchdog says who has not.
-  if (m_process->settings().watchdog.timeout.count() > 0) {
-    sucl_operation arrival{};
-    arrival.struct_size = sizeof arrival;
-    arrival.kind = SUCL_KIND_BARRIER;
-    run(arrival, {});
-  }
+  meet();
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
   return m_process->make_communicator(group, std::move(device));
 }
 
 void communicator::fail_all(const error_info& info) {
+  m_process->note_failure(info);
   std::unique_lock lock(m_mutex);
   if (m_broken || m_ended) return;
-  m_process->note_broken();
   m_carriers.abort();
   give_up(info);
   std::vector<node*> done;
@@ -515,6 +525,12 @@ void communicator::give_up(const error_info& info) {
   }
 }
 
+void communicator::abandon(const error_info& info) {
+  fail_all(info);
+  const std::lock_guard lock(m_mutex);
+  m_broken_told = true;
+}
+
 communicator::status communicator::snapshot() {
   std::lock_guard lock(m_mutex);
   status s;
@@ -528,7 +544,13 @@ communicator::status communicator::snapshot() {
   if (oldest) {
     s.busy = true;
     s.oldest = oldest->record;
-    s.since = oldest->at.load() == phase::posted ? oldest->posted : oldest->issued;
+    if (oldest->at.load() == phase::posted) {
+      s.since = oldest->posted;
+    } else {
+      // What it waited for before is the program's own.
+      if (m_seen_ready.first != oldest->issued) m_seen_ready = {oldest->issued, clock::now()};
+      s.since = m_seen_ready.second;
+    }
   }
   if (!s.busy && m_device.streams.pending_since) {
     if (const auto since = m_device.streams.pending_since(m_device.streams.context)) {

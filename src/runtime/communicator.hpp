@@ -27,6 +27,7 @@ namespace sucl::core {
 
 class device_errors;
 class process;
+class setup_step;
 struct level_queue;
 struct prepared_run;
 
@@ -247,6 +248,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// fits; empty: they do. The same on every rank.
   std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
 
+  /// Begins a step of set-up in which all ranks of it wait for each other; see setup_step.
+  std::unique_ptr<setup_step> begin_step(const char* what) const;
+
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
 
@@ -256,6 +260,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Gives up everything with this error; later calls throw it. From the watchdog.
   void fail_all(const error_info& info);
+  /// The same where the program has been told, or is about to be, of what is behind it.
+  void abandon(const error_info& info);
   /// The same for what has failed on this rank alone: the others are told, and fail too.
   void fail_everywhere(const error_info& info);
   /// Asks the device whether a kernel of this process has failed on it, and then does so.
@@ -290,6 +296,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   sucl_group* split_group(int colour, int key);
   std::shared_ptr<communicator> make_part(int colour, int key);
   void drain_streams();
+  void hear_verdict();
   void deliver_done(std::unique_lock<biased_mutex>& lock);
   bool test(node& n);
   void finish(node& n, const error_info* error);
@@ -376,10 +383,13 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::uint64_t m_collectives = 0;     ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;  ///< why nothing works any more
-  bool m_broken_told = false;          ///< a call has thrown it
-  std::optional<error_info> m_untold;  ///< failure that no caller has seen
-  bool m_untold_thrown = false;        ///< by a command, for SYCL to tell of it
-  sucl_operation m_last_on_stream{};   ///< the last one posted on a stream
+  /// Of the operation that comes next: since when it has been seen ready.
+  std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
+  std::atomic<std::uint64_t> m_heard{0};  ///< verdicts on this machine that were looked at
+  bool m_broken_told = false;             ///< a call has thrown it
+  std::optional<error_info> m_untold;     ///< failure that no caller has seen
+  bool m_untold_thrown = false;           ///< by a command, for SYCL to tell of it
+  sucl_operation m_last_on_stream{};      ///< the last one posted on a stream
   std::atomic<bool> m_ended{false};
   std::atomic<bool> m_queued{false};  ///< known to the engine
   std::atomic<int> m_assistants{0};   ///< threads inside assist()

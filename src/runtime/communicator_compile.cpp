@@ -7,6 +7,7 @@
 #include "runtime/exec/compile.hpp"
 #include "runtime/exec/plan_backend.hpp"
 #include "runtime/process.hpp"
+#include "runtime/waiting.hpp"
 
 #include <sched.h>
 
@@ -41,6 +42,7 @@ void agree(const std::vector<std::string>& votes, const std::optional<error_info
 // Before calls that block everybody has arrived, or the watchdog says who has not.
 void communicator::meet() {
   if (m_process->settings().watchdog.timeout.count() == 0) return;
+  const setup_pause watched;
   sucl_operation arrival{};
   arrival.struct_size = sizeof arrival;
   arrival.kind = SUCL_KIND_BARRIER;

@@ -135,6 +135,9 @@ void communicator::fail_everywhere(const error_info& info) {
     const std::lock_guard lock(m_mutex);
     if (m_broken || m_ended) return;
   }
+  if (auto* peers = m_process->peers())
+    peers->publish(m_id, {info.code, m_label + " has failed on rank " + std::to_string(rank()) +
+                                         ": " + info.message});
   if (m_process->control()) {
     const auto mail = hold_mail();
     if (alive()) watchdog::tell(*m_process->control(), *this, info);

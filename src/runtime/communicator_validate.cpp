@@ -78,7 +78,7 @@ void communicator::give_up_mismatched() {
   });
   m_carriers.abort_kernels();
   if (below) {
-    m_process->note_broken();
+    m_process->note_failure(m_carriers.mismatch());
     m_carriers.abort();
   }
   give_up(m_carriers.mismatch());

@@ -3,9 +3,15 @@
 #include "runtime/core_services.hpp"
 
 #include "base/log.hpp"
+#include "runtime/waiting.hpp"
+
+#include <sched.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -59,10 +65,39 @@ sucl_status check(const sucl_oob* oob) {
   return SUCL_SUCCESS;
 }
 
+// Until it is done, or not worth waiting for any more.
+sucl_status await(const sucl_bootstrap& control, sucl_group* group, sucl_oob_request* request) {
+  constexpr std::chrono::microseconds spin{50};
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    std::int32_t done = 0;
+    if (const sucl_status status = control.test(group, request, &done)) return status;
+    if (done) return SUCL_SUCCESS;
+    if (const sucl_status status = keep_waiting()) return status;
+    if (std::chrono::steady_clock::now() - begin > spin) sched_yield();
+  }
+}
+
 sucl_status oob_allgather(sucl_oob* oob, const void* mine, void* all, std::uint64_t bytes) {
   if (const sucl_status status = check(oob)) return status;
-  if (oob->bootstrap) return oob->bootstrap->allgather(oob->group, mine, all, bytes);
-  if (bytes > 0) std::memmove(all, mine, bytes);
+  if (bytes == 0) return SUCL_SUCCESS;
+  if (!oob->bootstrap) {
+    std::memmove(all, mine, bytes);
+    return SUCL_SUCCESS;
+  }
+  const auto size = static_cast<std::uint64_t>(oob->bootstrap->group_size(oob->group));
+  auto memory = std::make_unique<std::byte[]>(bytes * (size + 1));
+  std::memcpy(memory.get(), mine, bytes);
+  sucl_oob_request* request = nullptr;
+  if (const sucl_status status = oob->bootstrap->allgather_start(
+          oob->group, memory.get(), memory.get() + bytes, bytes, &request))
+    return status;
+  if (const sucl_status status = await(*oob->bootstrap, oob->group, request)) {
+    (void)memory.release();  // what is given up may still be written to
+    return status;
+  }
+  std::memcpy(all, memory.get() + bytes, bytes * size);
+  note_progress();
   return SUCL_SUCCESS;
 }
 
@@ -91,8 +126,8 @@ errc code_of(sucl_status status) {
 
 const sucl_core& services() noexcept {
   static constexpr sucl_core table{
-      sizeof(sucl_core), SUCL_ABI_MAJOR,      SUCL_ABI_MINOR, 0, log, fail,
-      oob_allgather,     oob_allgather_start, oob_test};
+      sizeof(sucl_core), SUCL_ABI_MAJOR,      SUCL_ABI_MINOR, 0,           log, fail,
+      oob_allgather,     oob_allgather_start, oob_test,       keep_waiting};
   return table;
 }
 

@@ -2,40 +2,35 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "runtime/farewell.hpp"
 
-#include "runtime/topology.hpp"
+#include "base/log.hpp"
+#include "runtime/layers/agreement.hpp"
 
-#include <unistd.h>
-
-#include <chrono>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace sucl::core {
 namespace {
 
 using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
 
 // A process that ends in good order has sent all that the others need before.
-constexpr auto grace = 2s;
+constexpr auto grace = 500ms;
 constexpr auto pause = 1ms;
+constexpr auto between_looks = 20ms;
 
 }  // namespace
 
-farewell::farewell(const sucl_bootstrap& control, sucl_group* everyone)
+farewell::farewell(const sucl_bootstrap& control, sucl_group* everyone,
+                   std::shared_ptr<job_peers> peers, std::chrono::nanoseconds timeout)
     : m_control(control),
       m_everyone(everyone),
+      m_peers(std::move(peers)),
+      m_timeout(timeout),
       m_rank(control.group_rank(everyone)),
-      m_size(control.group_size(everyone)) {
-  const sucl_oob oob{&control, everyone};
-  const auto hosts = exchange(oob, m_size, host_identity());
-  const auto pids = exchange(oob, m_size, std::to_string(getpid()));
-  for (int r = 0; r < m_size; ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    if (r != m_rank && hosts[i] == hosts[static_cast<std::size_t>(m_rank)])
-      m_peers.add(r, std::stoll(pids[i]));
-  }
-}
+      m_size(control.group_size(everyone)) {}
 
 void farewell::leave() {
   const char left = 1;
@@ -43,18 +38,45 @@ void farewell::leave() {
     if (r != m_rank) m_control.notify(m_everyone, r, &left, sizeof left);
 }
 
-std::string farewell::wait() {
+farewell::obstacle farewell::look(bool late) const {
+  std::vector<int> stopped;
+  for (int r = 0; r < m_size; ++r) {
+    if (r == m_rank) continue;
+    if (m_peers->has_ended(r)) {
+      if (const auto why = m_peers->failure(r)) return {why->text};
+      if (!m_peers->is_through(r)) return {"rank " + std::to_string(r) + " has died", true};
+    } else if (late && m_peers->is_stopped(r)) {
+      stopped.push_back(r);
+    }
+  }
+  if (stopped.empty()) return {};
+  return {ranks_text(stopped) + (stopped.size() == 1 ? " is stopped" : " are stopped"), true};
+}
+
+void farewell::warn_of_late() const {
+  std::vector<int> late;
+  for (int r = 0; r < m_size; ++r)
+    if (r != m_rank && m_peers->is_near(r) && !m_peers->is_leaving(r)) late.push_back(r);
+  if (!late.empty())
+    base::log(base::log_level::warn, "runtime", "this rank has ended its work and waits for ",
+              ranks_text(late));
+}
+
+farewell::obstacle farewell::wait() {
   // Static: given up, the exchange may still write to them.
   static char mine = 1;
   static std::vector<char> all;
   all.assign(static_cast<std::size_t>(m_size), 0);
   sucl_oob_request* request = nullptr;
   if (m_control.allgather_start(m_everyone, &mine, all.data(), 1, &request))
-    return "the control plane failed";
-  std::optional<std::chrono::steady_clock::time_point> death;
+    return {"the control plane failed"};
+  const auto begin = clock::now();
+  auto looked = begin;
+  bool warned = false;
+  std::optional<clock::time_point> found_at;
   for (;;) {
     std::int32_t done = 0;
-    if (m_control.test(m_everyone, request, &done)) return "the control plane failed";
+    if (m_control.test(m_everyone, request, &done)) return {"the control plane failed"};
     if (done) {
       m_control.group_free(m_everyone);
       return {};
@@ -62,13 +84,19 @@ std::string farewell::wait() {
     char letter = 0;
     std::int32_t source = -1;
     std::uint64_t bytes = 0;
-    if (!m_control.poll(m_everyone, &source, &letter, sizeof letter, &bytes) && source >= 0)
-      return "rank " + std::to_string(source) + " has left after an error";
-    const auto ended = m_peers.ended();
-    const auto now = std::chrono::steady_clock::now();
-    if (!ended.empty() && !death) death = now;
-    if (death && now - *death > grace)
-      return "the process of rank " + std::to_string(ended.front()) + " has ended";
+    if (!m_control.poll(m_everyone, &source, &letter, sizeof letter, &bytes) && source >= 0) {
+      const auto why = m_peers->failure(source);
+      return {why ? why->text : "rank " + std::to_string(source) + " has left after an error"};
+    }
+    const auto now = clock::now();
+    if (now - looked > between_looks) {
+      looked = now;
+      const bool late = now - begin > m_timeout;
+      const obstacle found = look(late);
+      if (!found.text.empty() && !found_at) found_at = now;
+      if (!found.text.empty() && now - *found_at > grace) return found;
+      if (late && !std::exchange(warned, true)) warn_of_late();
+    }
     std::this_thread::sleep_for(pause);
   }
 }

@@ -9,6 +9,8 @@
 
 #include <sucl/abi/bootstrap.h>
 
+#include <chrono>
+#include <memory>
 #include <string>
 
 namespace sucl::core {
@@ -17,22 +19,31 @@ namespace sucl::core {
 /// stuck or has left. So a process asks here first.
 class farewell {
  public:
-  /// Takes over a group of all processes of the job. Collective.
-  farewell(const sucl_bootstrap& control, sucl_group* everyone);
+  /// Takes over a group of all processes of the job.
+  farewell(const sucl_bootstrap& control, sucl_group* everyone, std::shared_ptr<job_peers> peers,
+           std::chrono::nanoseconds timeout);
   farewell(const farewell&) = delete;
   farewell& operator=(const farewell&) = delete;
 
   /// Tells the others that this process ends without finalising. Does not wait.
   void leave();
 
-  /// Waits until every process has come here. Otherwise, as soon as one has left or died, returns
-  /// why the library cannot be finalised.
-  std::string wait();
+  /// Why the library cannot be finalised.
+  struct obstacle {
+    std::string text;     ///< empty: it can
+    bool is_new = false;  ///< nobody has told of it before
+  };
+  /// Waits until every process has come here, or one has left after an error, has died, or is
+  /// stopped when the timeout is over. Of those that only take longer it warns once.
+  obstacle wait();
 
  private:
   const sucl_bootstrap& m_control;
   sucl_group* m_everyone;  ///< freed after a wait that succeeded
-  peer_processes m_peers;
+  obstacle look(bool late) const;
+  void warn_of_late() const;
+  std::shared_ptr<job_peers> m_peers;
+  std::chrono::nanoseconds m_timeout;
   int m_rank;
   int m_size;
 };

@@ -2,34 +2,109 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Processes of this host whose end is watched.
+/// What can be known of the other processes of a job without their help.
 #pragma once
 
+#include <sucl/abi/bootstrap.h>
+#include <sucl/error.hpp>
+#include <sucl/export.hpp>
+
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace sucl::core {
 
-/// Descriptors of other ranks' processes. Not copyable; one thread at a time.
-class peer_processes {
+/// Why something failed, as ranks tell each other: the first reason goes round, and what follows
+/// from it does not hide it.
+struct verdict {
+  errc code = errc::internal;
+  std::string text;
+};
+
+struct board_slot;
+struct job_board_header;
+
+/// The error that a verdict is thrown as.
+error_info info_of(const verdict& v);
+
+/// Whether a process of this machine is stopped by a signal, or by a debugger.
+bool is_stopped_process(std::int64_t process);
+
+/// The processes of a job: their descriptors, and for those of this machine a board in shared
+/// memory, of which each process writes its own part. A process that is gone is known by its
+/// descriptor; whether it left, failed or died is on the board. The memory has no name, so nothing
+/// is left behind. Any thread.
+class SUCL_CORE_API job_peers {
  public:
-  peer_processes() = default;
-  ~peer_processes();
-  peer_processes(const peer_processes&) = delete;
-  peer_processes& operator=(const peer_processes&) = delete;
+  /// Collective over a group of all processes of the job.
+  job_peers(const sucl_oob& oob, int rank, int size);
+  ~job_peers();
+  job_peers(const job_peers&) = delete;
+  job_peers& operator=(const job_peers&) = delete;
 
-  /// Watches a process of this host and process namespace.
-  void add(int rank, std::int64_t pid);
+  int rank() const { return m_rank; }
+  int size() const { return static_cast<int>(m_peers.size()); }
 
-  /// The ranks whose process has ended.
-  std::vector<int> ended() const;
+  /// Whether it is another process of this machine.
+  bool is_near(int rank) const { return at(rank).descriptor != none; }
+  /// Its process has ended.
+  bool has_ended(int rank) const;
+  /// Its process is stopped by a signal, or by a debugger.
+  bool is_stopped(int rank) const;
+
+  /// It ends its runtime, or has ended it.
+  bool is_leaving(int rank) const;
+  /// It has ended it in good order.
+  bool is_through(int rank) const;
+  /// What it has failed of first, if it has.
+  std::optional<verdict> failure(int rank) const;
+  /// The same, of a step of set-up with this label.
+  std::optional<verdict> failure_in(int rank, const std::string& label) const;
+  /// Whether it is known to be in the step with this label; nothing where that is not known.
+  std::optional<bool> is_in(int rank, const std::string& label) const;
+  /// The verdict that some process has published on a communicator.
+  std::optional<verdict> published(std::uint64_t communicator) const;
+  /// Grows with each verdict that is published on this machine.
+  std::uint64_t published_so_far() const;
+
+  /// Those of some ranks of the job that are not there any more, by their place in the list.
+  struct departures {
+    std::vector<int> died;
+    std::vector<int> left;        ///< in good order
+    std::optional<verdict> told;  ///< why another one has ended, or is about to
+    bool empty() const { return died.empty() && left.empty() && !told; }
+  };
+  departures gone(const std::vector<int>& ranks) const;
+
+  // What this process tells.
+  void leave();                   ///< it begins to end its runtime
+  void end_well();                ///< its runtime has ended, in good order
+  void fail(const verdict& why);  ///< the first one stays
+  void fail_in(const std::string& label, const verdict& why);
+  int enter(const std::string& label);  ///< returns what is passed to exit()
+  void exit(int place);
+  void publish(std::uint64_t communicator, const verdict& v);
 
  private:
+  static constexpr int none = -2;  ///< not another process of this machine
   struct peer {
-    int rank;
-    int descriptor;  ///< from pidfd_open, readable once the process has ended; -1: it had before
+    std::int64_t process = 0;
+    int descriptor = none;  ///< of pidfd_open; -1: it had ended before
+    board_slot* slot = nullptr;
   };
+  const peer& at(int rank) const { return m_peers[static_cast<std::size_t>(rank)]; }
+  void map_board(std::int64_t owner, int descriptor, bool own);
+  board_slot* own() const { return at(m_rank).slot; }
+
+  int m_rank;
   std::vector<peer> m_peers;
+  void* m_memory = nullptr;
+  std::size_t m_bytes = 0;
+  int m_descriptor = -1;  ///< of the memory, where this process has made it for the others
 };
 
 }  // namespace sucl::core

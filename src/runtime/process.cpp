@@ -4,12 +4,14 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/text.hpp"
 #include "runtime/control_plane.hpp"
 #include "runtime/exit_status.hpp"
 #include "runtime/topology.hpp"
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 namespace sucl::core {
 namespace {
@@ -41,10 +43,16 @@ std::shared_ptr<process> process::start(int* argc, char*** argv) {
   std::shared_ptr<process> p(new process);
   p->m_only = true;
   prepare_exit_status();
-  p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
-  base::set_log_level(base::parse_log_level(p->m_settings.log.level));
-  p->find_control_plane();
-  p->begin(argc, argv);
+  problem wrong;
+  try {
+    p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
+    base::set_log_level(base::parse_log_level(p->m_settings.log.level));
+    p->find_control_plane();
+  } catch (const error& e) {
+    wrong = e.info();
+    p->find_any_control_plane(*wrong);
+  }
+  p->begin(argc, argv, wrong);
   base::set_rank(p->m_rank);
   if (p->m_rank == 0)
     for (const auto& warning : p->m_settings.warnings)
@@ -58,15 +66,21 @@ std::shared_ptr<process> process::start(base::config settings, const sucl_bootst
   p->m_settings = std::move(settings);
   p->m_control = control;
   p->m_threads = threads;
-  p->begin(nullptr, nullptr);
+  p->begin(nullptr, nullptr, {});
   return p;
 }
 
-void process::begin(int* argc, char*** argv) {
+// What is wrong on this rank ends the start on all ranks.
+void process::begin(int* argc, char*** argv, problem wrong) {
   note_running(true);
   m_registry = std::make_unique<registry>();
-  if (m_control) start_control_plane(argc, argv);
-  load_tuning();
+  if (m_control) {
+    m_steps.begin(m_settings.watchdog.timeout, [this] { m_broken = true; });
+    start_control_plane(argc, argv, std::move(wrong));
+  } else {
+    if (wrong) throw error(*wrong);
+    load_tuning();
+  }
   if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_engine.watch();
 }
 
@@ -108,13 +122,25 @@ void process::find_control_plane() {
   m_control_reason = found.why;
 }
 
-void process::start_control_plane(int* argc, char*** argv) {
-  sucl_bootstrap_info info{};
-  info.struct_size = sizeof info;
-  if (const auto status = m_control->init(&services(), argc, argv, &info))
-    throw_last(status, m_control->name, "initialisation");
-  m_finalise = info.initialised_here != 0;
-  m_control_description = std::string(info.library) + " (" + m_control_reason + ")";
+// The others are to hear what is wrong with the configuration of this rank, which may say nothing
+// of use on how to reach them.
+void process::find_any_control_plane(const error_info& why) {
+  m_settings = {};
+  for (const bool as_asked : {true, false}) {
+    try {
+      if (const char* flavour = std::getenv("SUCL_MPI_FLAVOUR"); flavour && as_asked)
+        m_settings.mpi.flavour = flavour;
+      else
+        m_settings.mpi.flavour = "auto";
+      find_control_plane();
+      return;
+    } catch (const error&) {
+    }
+  }
+  throw error(why);
+}
+
+void process::check_threads(const sucl_bootstrap_info& info) const {
   const bool alone = m_threads == threading::callers && m_settings.watchdog.timeout.count() == 0;
   if (!info.thread_multiple && !alone)
     base::fail(errc::unavailable,
@@ -122,14 +148,64 @@ void process::start_control_plane(int* argc, char*** argv) {
                m_threads == threading::callers
                    ? "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or unset SUCL_TIMEOUT"
                    : "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
+}
+
+// Tells the others whether this rank can start, and hears whether they can.
+void process::meet_the_others(sucl_group* everyone, problem wrong) {
+  const sucl_oob oob{m_control, everyone};
+  m_peers = std::make_shared<job_peers>(oob, m_rank, m_size);
+  m_steps.know(m_peers);
+  std::string mine;
+  if (wrong)
+    mine =
+        std::to_string(static_cast<int>(wrong->code)) + "\n" + wrong->message + "\n" + wrong->hint;
+  const auto all = exchange(oob, m_size, mine);
+  if (wrong) {
+    wrong->rank = m_rank;
+    throw error(*wrong);
+  }
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty()) continue;
+    const auto parts = base::split(all[r], '\n');
+    base::fail(static_cast<errc>(std::stoi(parts[0])),
+               "rank " + std::to_string(r) + " cannot start: " + parts[1],
+               parts.size() > 2 ? parts[2] : "");
+  }
+}
+
+std::vector<int> process::everyone() const {
+  std::vector<int> ranks(static_cast<std::size_t>(m_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+void process::start_control_plane(int* argc, char*** argv, problem wrong) {
+  setup_step step(m_steps, "the start of SuCL");
+  sucl_bootstrap_info info{};
+  info.struct_size = sizeof info;
+  if (const auto status = m_control->init(&services(), argc, argv, &info))
+    throw_last(status, m_control->name, "initialisation");
+  m_finalise = info.initialised_here != 0;
+  m_control_description = std::string(info.library) + " (" + m_control_reason + ")";
   sucl_group* group = nullptr;
   if (const auto status = m_control->group_world(&group))
     throw_last(status, m_control->name, "initialisation");
   m_rank = m_control->group_rank(group);
   m_size = m_control->group_size(group);
+  try {
+    check_threads(info);
+    if (!wrong) load_tuning();
+  } catch (const error& e) {
+    wrong = e.info();
+  }
+  if (m_size > 1)
+    meet_the_others(group, std::move(wrong));
+  else if (wrong)
+    throw error(*wrong);
   compare_configurations(group);
   if (m_finalise && m_size > 1 && m_settings.watchdog.timeout.count() > 0)
-    m_farewell = std::make_unique<farewell>(*m_control, group);
+    m_farewell =
+        std::make_unique<farewell>(*m_control, group, m_peers, m_settings.watchdog.timeout);
   else
     m_control->group_free(group);
   // If the program finalises MPI itself, what is left of SuCL has to end before. It may do so long
@@ -165,7 +241,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
   try {
     c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
   } catch (...) {
-    if (m_control) m_control->group_free(group);
+    if (m_control && !m_broken) m_control->group_free(group);
     throw;
   }
   if (c->compares_calls()) m_engine.compare_calls();
@@ -231,6 +307,13 @@ void process::note_gone() {
 // ends in a thread of that runtime: MPI is not finalised beneath it.
 void process::end_communicators() {
   const auto alive = communicators();
+  if (m_broken) {  // peers that are gone would be waited for
+    error_info info;
+    info.code = errc::shut_down;
+    info.message = "the runtime has ended after an error";
+    info.hint = "Look for what was thrown first";
+    for (const auto& c : alive) c->abandon(info);
+  }
   for (const auto& c : alive) {
     try {
       c->shut_down(true);
@@ -261,37 +344,54 @@ void process::tell_at_last() {
 
 void process::shut_down() {
   if (forked() || m_ended.exchange(true)) return;
+  if (m_peers) m_peers->leave();
   end_communicators();
   tell_at_last();
   m_engine.stop();
   if (m_registry) m_registry->close();
   if (m_control && m_finalise && m_control->alive()) finalise();
+  if (m_peers && !m_broken) m_peers->end_well();
   if (m_only) one_runs = false;
   if (m_registry) note_running(false);
 }
 
 void process::finalise() {
   std::string obstacle;
+  bool new_to_all = false;
   if (m_broken) {
-    obstacle = "an operation was given up";
+    obstacle = m_obstacle;
     if (m_farewell)
       m_farewell->leave();
     else if (m_size > 1)
       end_job_at_exit(*m_control);
   } else if (m_farewell) {
-    obstacle = m_farewell->wait();
+    const auto found = m_farewell->wait();
+    obstacle = found.text;
+    new_to_all = found.is_new;
   }
-  if (obstacle.empty()) return m_control->finalize();
-  base::log(base::log_level::warn, "runtime", m_control->name, " is not finalised: ", obstacle);
+  if (obstacle.empty()) {
+    const setup_step step(m_steps, "the end of SuCL", everyone(), true);
+    return m_control->finalize();
+  }
+  base::log(new_to_all ? base::log_level::error : base::log_level::warn, "runtime", m_control->name,
+            " is not finalised: ", obstacle);
+  if (new_to_all && m_only) fail_at_exit();
+}
+
+void process::note_failure(const error_info& why) {
+  m_broken = true;
+  if (m_peers) m_peers->fail({why.code, why.message});
 }
 
 void process::abandon(const std::string& why) {
   error_info info;
   info.code = errc::shut_down;
-  info.message = "the runtime has ended: " + why;
+  info.message = "rank " + std::to_string(m_rank) + " has ended its runtime: " + why;
   info.hint = "Look for what was thrown first";
-  m_broken = true;
-  for (const auto& c : communicators()) c->fail_all(info);
+  m_obstacle = why;
+  if (m_peers) m_peers->fail({errc::peer_lost, info.message});
+  note_failure(info);
+  for (const auto& c : communicators()) c->abandon(info);
   shut_down();
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/farewell.hpp"
 #include "runtime/forked.hpp"
 #include "runtime/registry.hpp"
+#include "runtime/waiting.hpp"
 #include "tune/table.hpp"
 
 #include <sucl/abi/bootstrap.h>
@@ -59,6 +60,12 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   const std::shared_ptr<const tune::table>& tuned() const { return m_tuned; }
   /// Throws errc::configuration if a table names a backend that the configuration does not know.
   void check_backends(const tune::table& t) const;
+  /// The other processes of the job; null where there are none.
+  job_peers* peers() const { return m_peers.get(); }
+  /// Where steps of set-up are begun.
+  setup_steps& steps() { return m_steps; }
+  /// All ranks of the job.
+  std::vector<int> everyone() const;
   /// Null without an MPI library: a single process.
   const sucl_bootstrap* control() const { return m_control; }
   /// Library of the control plane, in one line, and why it was chosen.
@@ -86,8 +93,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   void shut_down();
   /// The same without waiting for anybody: everything in flight is given up.
   void abandon(const std::string& why);
-  /// Something was given up that MPI may still be busy with.
-  void note_broken() { m_broken = true; }
+  /// Something was given up that MPI may still be busy with, and the other ranks may look why.
+  void note_failure(const error_info& why);
   bool alive() const { return !m_ended && !forked(); }
   /// A communicator has ended with a failure that no call has thrown. `thrown`: a command has, so
   /// that it is SYCL's to hand over. What nobody has heard of by the end is printed, and the
@@ -100,9 +107,13 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
 
  private:
   process() = default;
-  void begin(int* argc, char*** argv);
+  using problem = std::optional<error_info>;
+  void begin(int* argc, char*** argv, problem wrong);
   void find_control_plane();
-  void start_control_plane(int* argc, char*** argv);
+  void find_any_control_plane(const error_info& why);
+  void start_control_plane(int* argc, char*** argv, problem wrong);
+  void check_threads(const sucl_bootstrap_info& info) const;
+  void meet_the_others(sucl_group* everyone, problem wrong);
   void compare_configurations(sucl_group* group);
   void load_tuning();
   void end_communicators();
@@ -122,6 +133,8 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   int m_rank = 0;
   int m_size = 1;
   engine m_engine{*this};
+  std::shared_ptr<job_peers> m_peers;
+  setup_steps m_steps;
   void (*m_while_waiting)() = nullptr;
   bool (*m_hand_over)() = nullptr;
   std::mutex m_mutex;  ///< guards what follows
@@ -131,6 +144,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   std::vector<error_info> m_thrown;     ///< failures that commands have thrown, and no call
   std::atomic<std::uint64_t> m_ids{0};  ///< communicators numbered by this rank
   std::atomic<bool> m_broken{false};
+  std::string m_obstacle = "an operation was given up";  ///< to finalising, if broken
   std::atomic<bool> m_ended{false};
 };
 

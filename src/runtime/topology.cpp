@@ -175,7 +175,8 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
                      self.implementation, self.sycl_backend, self.device,
                      self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings)),
                      self.declared_node, ranges_of(own_processors()),
-                     std::to_string(static_cast<int>(failed.code)), failed.message, failed.hint}));
+                     std::to_string(static_cast<int>(failed.code)), failed.message, failed.hint,
+                     std::to_string(self.world_rank)}));
   topology t;
   t.rank = rank;
   std::vector<std::string> hashes;
@@ -185,7 +186,7 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
   std::map<int, int> on_node;
   for (int r = 0; r < size; ++r) {
     const auto f = unpack(texts[static_cast<std::size_t>(r)]);
-    if (f.size() != 14)
+    if (f.size() != 15)
       base::fail(errc::mismatch, "rank " + std::to_string(r) + " runs another version of SuCL",
                  "Start every rank with the same build");
     if (f[11] != "0")
@@ -207,6 +208,7 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
     hashes.push_back(f[8]);
     identities.push_back(f[1]);
     processors.push_back(set_of(f[10]));
+    t.world_ranks.push_back(std::stoi(f[14]));
     t.node_of.push_back(m.node);
     t.members.push_back(std::move(m));
   }
@@ -220,8 +222,6 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
     auto& [together, ranks] = machines[identities[i]];
     together |= processors[i];
     ++ranks;
-    if (r != rank && identities[i] == identities[static_cast<std::size_t>(rank)])
-      t.same_host.push_back(r);
   }
   t.crowded = std::any_of(machines.begin(), machines.end(),
                           [](const auto& m) { return m.second.first.count() < m.second.second; });

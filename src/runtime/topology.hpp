@@ -24,6 +24,7 @@ struct self_description {
   std::string device;
   bool device_memory_on_host = true;
   std::string declared_node;  ///< that the configuration puts this process on; empty: none
+  int world_rank = 0;         ///< rank of the process in the job
   std::string settings;       ///< those that must be the same on every rank, one a line
   /// Why this rank cannot take part: then no rank makes the communicator.
   std::optional<error_info> failure;
@@ -37,8 +38,8 @@ struct topology {
   int nodes = 1;
   int local_size = 1;
   bool device_memory_everywhere_on_host = true;
-  std::vector<int> same_host;  ///< ranks whose process this one can watch
-  bool crowded = false;        ///< on some machine the ranks have fewer processors than they are
+  std::vector<int> world_ranks;  ///< of the processes in the job, one entry a rank
+  bool crowded = false;          ///< on some machine the ranks have fewer processors than they are
 };
 
 /// Exchanges descriptions. Ranks of one host and process namespace form a node, but for those that

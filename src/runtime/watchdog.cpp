@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 namespace sucl::core {
 namespace {
@@ -18,6 +17,7 @@ using namespace std::chrono_literals;
 using time_point = std::chrono::steady_clock::time_point;
 
 constexpr auto longest_grace = 2s;
+constexpr auto grace_for_left = 500ms;
 
 enum class mail_kind : std::uint32_t { query = 1, answer = 2, verdict = 3 };
 
@@ -28,28 +28,9 @@ struct mail {
   char text[1024];         // verdict
 };
 
-// State letter of a process of this host: 'T' stopped, 'Z' dead, 0 unknown or gone.
-char process_state(std::int64_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string line;
-  std::getline(file, line);
-  const auto end = line.rfind(')');
-  return end == std::string::npos || end + 2 >= line.size() ? '\0' : line[end + 2];
-}
-
 void notify(const sucl_bootstrap& control, communicator& c, int rank, const mail& m) {
   const std::size_t bytes = m.what == mail_kind::verdict ? sizeof m : offsetof(mail, text);
   control.notify(c.mail_group(), rank, &m, bytes);
-}
-
-error_info verdict_info(errc code, const std::string& text) {
-  error_info info;
-  info.code = code;
-  info.message = text;
-  info.hint = code == errc::timeout
-                  ? "Look at what the named ranks do; a larger SUCL_TIMEOUT waits longer"
-                  : "Look for the reason in the output of the named ranks";
-  return info;
 }
 
 }  // namespace
@@ -73,27 +54,29 @@ void watchdog::forget_ended() {
 
 watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) {
   const auto [it, made] = m_watched.try_emplace(c->id());
-  if (made) {
-    it->second.who = c;
-    for (int r : c->where().same_host)
-      it->second.peers.add(r, c->where().members[static_cast<std::size_t>(r)].process);
-  }
+  if (made) it->second.who = c;
   return it->second;
 }
 
 void watchdog::look_at(communicator& c, watched& w, time_point now) {
   read_mail(c, w);
-  if (w.failed || m_process.settings().watchdog.timeout.count() == 0) return;
+  if (w.failed) return;
+  const job_peers* peers = m_process.peers();
+  if (peers && peers->published_so_far() > 0)
+    if (const auto v = peers->published(c.id())) return hear(c, w, *v);
+  if (m_process.settings().watchdog.timeout.count() == 0) return;
   const auto state = c.snapshot();
   if (!state.busy) {
     w.open.reset();
     return;
   }
-  check_processes(c, w);
+  check_processes(c, w, now);
   if (w.failed) return;
   if (w.open) {
-    const auto& a = w.open->answers;
-    const bool all = std::all_of(a.begin(), a.end(), [](const answer& x) { return x.given; });
+    // Who is stopped does not answer.
+    bool all = true;
+    for (std::size_t r = 0; r < w.open->answers.size() && all; ++r)
+      all = w.open->answers[r].given || (peers && peers->is_stopped(c.where().world_ranks[r]));
     if (all || now >= w.open->deadline) conclude(c, w);
   } else if (now - state.since > m_process.settings().watchdog.timeout) {
     start_inquiry(c, w, now);
@@ -120,25 +103,41 @@ void watchdog::read_mail(communicator& c, watched& w) {
         break;
       case mail_kind::verdict: {
         if (w.failed) break;
-        w.failed = true;
         m.text[sizeof m.text - 1] = '\0';
-        c.fail_all(verdict_info(static_cast<errc>(m.code), m.text));
+        const verdict v{static_cast<errc>(m.code), m.text};
+        if (m_process.peers()) m_process.peers()->publish(c.id(), v);
+        hear(c, w, v);
         break;
       }
     }
   }
 }
 
-void watchdog::check_processes(communicator& c, watched& w) {
-  const auto dead = w.peers.ended();
-  if (dead.empty()) return;
-  // A process that ended in good order has nothing in flight with others that wait for it.
+void watchdog::hear(communicator& c, watched& w, const verdict& v) {
+  w.failed = true;
+  c.fail_all(info_of(v));
+}
+
+void watchdog::check_processes(communicator& c, watched& w, time_point now) {
+  if (!m_process.peers()) return;
+  const auto gone = m_process.peers()->gone(c.where().world_ranks);
   const auto state = c.snapshot();
-  if (!state.busy) return;
+  if (gone.empty() || !state.busy) {
+    w.gone_since.reset();
+    return;
+  }
+  const std::string what = describe(state.oldest) + " of " + c.label() + " cannot finish: ";
+  if (!gone.died.empty())
+    return send_verdict(c, w, errc::peer_lost,
+                        what + ranks_text(gone.died) + " of " + std::to_string(c.size()) +
+                            (gone.died.size() == 1 ? " has died" : " have died"));
+  // Who has left has sent what the others wait for; it may be on its way.
+  if (!w.gone_since) w.gone_since = now;
+  if (now - *w.gone_since < grace_for_left) return;
+  if (gone.told) return send_verdict(c, w, gone.told->code, what + gone.told->text);
   send_verdict(c, w, errc::peer_lost,
-               describe(state.oldest) + " of " + c.label() + " cannot finish: " + ranks_text(dead) +
-                   " of " + std::to_string(c.size()) +
-                   (dead.size() == 1 ? " has died or left" : " have died or left"));
+               what + ranks_text(gone.left) + " of " + std::to_string(c.size()) +
+                   (gone.left.size() == 1 ? " has left" : " have left"));
 }
 
 void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
@@ -164,15 +163,19 @@ void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
 void watchdog::conclude(communicator& c, watched& w) {
   const inquiry asked = *w.open;
   w.open.reset();
+  // What has gone wrong first is why others do not come.
+  if (m_process.peers())
+    if (const auto gone = m_process.peers()->gone(c.where().world_ranks); gone.told)
+      return send_verdict(
+          c, w, gone.told->code,
+          asked.operation + " of " + c.label() + " cannot finish: " + gone.told->text);
   std::vector<int> late, silent, stopped;
   for (int r = 0; r < c.size(); ++r) {
     const auto& a = asked.answers[static_cast<std::size_t>(r)];
     if (!a.given) {
-      const bool here = std::find(c.where().same_host.begin(), c.where().same_host.end(), r) !=
-                        c.where().same_host.end();
-      const char state =
-          here ? process_state(c.where().members[static_cast<std::size_t>(r)].process) : '\0';
-      (state == 'T' || state == 't' ? stopped : silent).push_back(r);
+      const int world = c.where().world_ranks[static_cast<std::size_t>(r)];
+      const bool is_stopped = m_process.peers() && m_process.peers()->is_stopped(world);
+      (is_stopped ? stopped : silent).push_back(r);
     } else if (asked.sequence > 0 && a.posted < asked.sequence) {
       late.push_back(r);
     }
@@ -214,16 +217,21 @@ void watchdog::tell(const sucl_bootstrap& control, communicator& c, const error_
     if (r != c.rank()) notify(control, c, r, verdict);
 }
 
+// On the board first: others may find wrong data from when the operation is given up here.
 void watchdog::send_verdict(communicator& c, watched& w, errc code, const std::string& text) {
-  w.failed = true;
-  mail verdict{};
-  verdict.what = mail_kind::verdict;
-  verdict.code = static_cast<std::int32_t>(code);
-  std::strncpy(verdict.text, text.c_str(), sizeof verdict.text - 1);
+  const verdict why{code, text};
+  if (m_process.peers()) {
+    m_process.peers()->fail(why);
+    m_process.peers()->publish(c.id(), why);
+  }
+  mail letter{};
+  letter.what = mail_kind::verdict;
+  letter.code = static_cast<std::int32_t>(code);
+  std::strncpy(letter.text, text.c_str(), sizeof letter.text - 1);
   for (int r = 0; r < c.size(); ++r)
-    if (r != c.rank()) notify(*m_process.control(), c, r, verdict);
+    if (r != c.rank()) notify(*m_process.control(), c, r, letter);
   base::log(base::log_level::error, "watchdog", text);
-  c.fail_all(verdict_info(code, text));
+  hear(c, w, why);
 }
 
 }  // namespace sucl::core

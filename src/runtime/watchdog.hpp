@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,14 +58,15 @@ class watchdog {
   };
   struct watched {
     std::weak_ptr<communicator> who;
-    peer_processes peers;
+    std::optional<std::chrono::steady_clock::time_point> gone_since;  ///< a peer, in good order
     std::unique_ptr<inquiry> open;
     bool failed = false;
   };
 
   void look_at(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void read_mail(communicator& c, watched& w);
-  void check_processes(communicator& c, watched& w);
+  void hear(communicator& c, watched& w, const verdict& v);
+  void check_processes(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void start_inquiry(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void conclude(communicator& c, watched& w);
   void send_verdict(communicator& c, watched& w, errc code, const std::string& text);

@@ -183,6 +183,7 @@ std::size_t share(communicator_state& state, kind k, std::size_t elements) {
 template <class Make>
 communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
   collect_retired();
+  core::throw_if_forked();
   core::device_services services;
   auto state =
       make_state(m_process, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt, services);
@@ -192,13 +193,19 @@ communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
 }
 
 communicator runtime_state::world(const ::sycl::queue* queue) {
-  return make(queue, [&](core::device_services s) { return m_process->world(std::move(s)); });
+  core::setup_step step(m_process->steps(), "world()", m_process->everyone());
+  return core::in_step(step, [&] {
+    return make(queue, [&](core::device_services s) { return m_process->world(std::move(s)); });
+  });
 }
 
 communicator runtime_state::adopt(const void* native, std::size_t bytes,
                                   const ::sycl::queue* queue) {
-  return make(queue, [&](core::device_services s) {
-    return m_process->adopt(native, bytes, std::move(s));
+  core::setup_step step(m_process->steps(), "adopt()");
+  return core::in_step(step, [&] {
+    return make(queue, [&](core::device_services s) {
+      return m_process->adopt(native, bytes, std::move(s));
+    });
   });
 }
 
@@ -233,12 +240,15 @@ blocking_communicator communicator::blocking() const {
 
 communicator communicator::split(int colour, int key) const {
   auto& old = state();
-  core::device_services services;
-  auto made = glue::make_state(old.process(), old.queue(), services);
-  auto core = old.core().split(colour, key, std::move(services));
-  if (!core) return {};
-  made->set_core(std::move(core));
-  return communicator(std::move(made));
+  const auto step = old.core().begin_step("split");
+  return core::in_step(*step, [&]() -> communicator {
+    core::device_services services;
+    auto made = glue::make_state(old.process(), old.queue(), services);
+    auto core = old.core().split(colour, key, std::move(services));
+    if (!core) return {};
+    made->set_core(std::move(core));
+    return communicator(std::move(made));
+  });
 }
 
 communicator communicator::dup() const { return split(0, rank()); }
@@ -251,17 +261,36 @@ std::string communicator::carrier(kind k, std::size_t bytes, type t, op o) const
   return state().core().carrier_by_event(k, bytes, t, o);
 }
 
-void communicator::use_tuning(const std::string& toml) { state().core().use_tuning(toml); }
+void communicator::use_tuning(const std::string& toml) {
+  const auto step = state().core().begin_step("use_tuning");
+  core::in_step(*step, [&] {
+    {
+      const core::setup_pause operations;
+      state().core().wait_all();
+    }
+    state().core().use_tuning(toml);
+  });
+}
 
 // Beyond any address space it is `unlimited`, for which no rank has memory: all are told.
 void* communicator::allocate_elements(std::size_t count, std::size_t element_size) {
-  return state().core().allocate(base::product(count, element_size));
+  const auto step = state().core().begin_step("allocate");
+  return core::in_step(*step,
+                       [&] { return state().core().allocate(base::product(count, element_size)); });
 }
 bool communicator::register_elements(void* memory, std::size_t count, std::size_t element_size) {
-  return state().core().attach(memory, base::product(count, element_size));
+  const auto step = state().core().begin_step("register_memory");
+  return core::in_step(
+      *step, [&] { return state().core().attach(memory, base::product(count, element_size)); });
 }
-void communicator::deregister_memory(void* memory) { state().core().detach(memory); }
-void communicator::deallocate(void* memory) { state().core().deallocate(memory); }
+void communicator::deregister_memory(void* memory) {
+  const auto step = state().core().begin_step("deregister_memory");
+  core::in_step(*step, [&] { state().core().detach(memory); });
+}
+void communicator::deallocate(void* memory) {
+  const auto step = state().core().begin_step("deallocate");
+  core::in_step(*step, [&] { state().core().deallocate(memory); });
+}
 
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }

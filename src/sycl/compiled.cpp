@@ -82,7 +82,9 @@ compiled_plan communicator::compile(const composition& c, const compile_options&
   made->state = m_state;
   made->element = static_cast<sucl_type>(element);
   made->element_size = element_size;
-  made->facts = state().core().compile({c, o, element, element_size});
+  const auto step = state().core().begin_step("compile");
+  made->facts =
+      core::in_step(*step, [&] { return state().core().compile({c, o, element, element_size}); });
   return compiled_plan(std::move(made));
 }
 

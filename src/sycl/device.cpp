@@ -113,7 +113,7 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   m_number = native_number(d);
   m_errors =
       &core::device_errors::of(m_self.sycl_backend.find("hip") != std::string::npos, m_number);
-  m_streams = std::make_unique<stream_tracker>();
+  m_streams = std::make_unique<stream_tracker>(settings.watchdog.timeout.count() > 0);
   m_levels = std::make_unique<step_launcher>(*this);
   m_pinned = std::make_unique<pinned_memory>(m_copies);
   m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());

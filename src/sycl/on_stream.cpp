@@ -173,6 +173,7 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
     // One after the other: the device works on the operations of a communicator in one order.
     std::vector<::sycl::event> all = deps;
     if (auto before = tracker.before(queue)) all.push_back(std::move(*before));
+    auto before = tracker.marks(queue, all);
     ::sycl::event done;
     if (core::communicator::launches(*issued)) {
       launch_target target{queue, std::move(all), buffers, {}};
@@ -187,7 +188,7 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
       auto j = std::make_shared<job>(job{state.shared_from_this(), std::move(*issued)});
       done = submit(queue, j, buffers, all);
     }
-    tracker.add(done, queue, !buffers.empty());
+    tracker.add(done, queue, !buffers.empty(), std::move(before));
     return done;
   } catch (const ::sycl::exception& e) {
     refuse_command(state, record, e.what());

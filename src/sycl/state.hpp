@@ -97,7 +97,7 @@ class runtime_state {
     }
     // While an exception ends the program others may wait for this rank, and it for them.
     if (std::uncaught_exceptions() > m_exceptions)
-      m_process->abandon("an exception has passed it");
+      m_process->abandon("an exception has passed the runtime");
     else
       m_process->shut_down();
   }

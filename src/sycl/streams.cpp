@@ -128,7 +128,28 @@ void* pinned_memory::take(std::size_t bytes) {
   return place;
 }
 
-void stream_tracker::add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers) {
+std::vector<::sycl::event> stream_tracker::marks(::sycl::queue& queue,
+                                                 const std::vector<::sycl::event>& deps) const {
+  if (!m_is_watched) return {};
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  // An event of a command of its own: those of the program may keep buffers; see without_buffers().
+  if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
+  auto mark = queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
+  });
+  if (!queue.is_in_order()) flush();
+  return {mark};
+#else
+  std::vector<::sycl::event> all = deps;
+  if (queue.is_in_order())
+    if (auto last = queue.ext_oneapi_get_last_event()) all.push_back(std::move(*last));
+  return all;
+#endif
+}
+
+void stream_tracker::add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers,
+                         std::vector<::sycl::event> before) {
   auto kept = has_buffers ? std::optional(without_buffers(done, queue)) : std::nullopt;
   const std::lock_guard lock(m_mutex);
   if (kept)
@@ -136,7 +157,13 @@ void stream_tracker::add(const ::sycl::event& done, ::sycl::queue& queue, bool h
   else
     m_last = done;
   if (!m_queue || *m_queue != queue) m_queue = queue;
-  m_fresh = true;
+  if (!m_is_watched) return;
+  forget_done();
+  m_unfinished.push_back({*m_last, std::move(before), {}});
+}
+
+void stream_tracker::forget_done() {
+  while (!m_unfinished.empty() && complete({m_unfinished.front().done})) m_unfinished.pop_front();
 }
 
 std::optional<::sycl::event> stream_tracker::before(const ::sycl::queue& queue) const {
@@ -147,13 +174,14 @@ std::optional<::sycl::event> stream_tracker::before(const ::sycl::queue& queue) 
 
 std::optional<stream_tracker::time_point> stream_tracker::pending_since() {
   const std::lock_guard lock(m_mutex);
-  if (m_watched && complete({*m_watched})) m_watched.reset();
-  if (!m_watched && m_fresh) {
-    m_fresh = false;
-    m_watched = m_last;
-    m_since = std::chrono::steady_clock::now();
+  forget_done();
+  if (m_unfinished.empty()) return std::nullopt;
+  operation& oldest = m_unfinished.front();
+  if (!oldest.began && complete(oldest.before)) {
+    oldest.before.clear();
+    oldest.began = std::chrono::steady_clock::now();
   }
-  return m_watched ? std::optional(m_since) : std::nullopt;
+  return oldest.began;
 }
 
 void stream_tracker::drain() const {

@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -66,27 +67,43 @@ class stream_tracker {
  public:
   using time_point = std::chrono::steady_clock::time_point;
 
+  /// `watched`: pending_since() is going to be asked.
+  explicit stream_tracker(bool watched = false) : m_is_watched(watched) {}
+
   /// An operation was put on a stream, behind all the ones before it. The queue is the user's.
-  /// `has_buffers`: its command has accessors.
-  void add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers = false);
+  /// `has_buffers`: its command has accessors. `before`: what it waits for, from marks().
+  void add(const ::sycl::event& done, ::sycl::queue& queue, bool has_buffers = false,
+           std::vector<::sycl::event> before = {});
+
+  /// Of the command that is submitted to the queue next, behind `deps`: events that are complete
+  /// once it could begin, if the tracker is watched. What else is on the queue before it is the
+  /// program's own, and no hang.
+  std::vector<::sycl::event> marks(::sycl::queue& queue,
+                                   const std::vector<::sycl::event>& deps) const;
 
   /// What the next operation must wait for if it goes to this queue; nothing if the queue itself
   /// sees to that.
   std::optional<::sycl::event> before(const ::sycl::queue& queue) const;
 
-  /// Since when an operation has been seen unfinished.
+  /// Since when the oldest operation has been seen unfinished although it could begin.
   std::optional<time_point> pending_since();
 
   /// Returns when all are done.
   void drain() const;
 
  private:
+  struct operation {
+    ::sycl::event done;
+    std::vector<::sycl::event> before;
+    std::optional<time_point> began;
+  };
+  void forget_done();
+
+  const bool m_is_watched;
   mutable std::mutex m_mutex;
   std::optional<::sycl::event> m_last;
-  std::optional<::sycl::queue> m_queue;    ///< of the last one
-  std::optional<::sycl::event> m_watched;  ///< an older one, not known to be done
-  bool m_fresh = false;                    ///< the last one was added after the watched one
-  time_point m_since;
+  std::optional<::sycl::queue> m_queue;  ///< of the last one
+  std::deque<operation> m_unfinished;    ///< as far as is known, if watched; in order
 };
 
 }  // namespace sucl::glue

@@ -238,8 +238,7 @@ void stopped(scene& s) {
 void killed(scene& s) {
   if (s.is_victim())
     for (;;) pause();
-  const verdict lost{sucl::errc::peer_lost,
-                     {"allreduce #1 ", the_victim(s, "of [0-9]+ has died or left")}};
+  const verdict lost{sucl::errc::peer_lost, {"allreduce #1 ", the_victim(s, "of [0-9]+ has died")}};
   expect_verdict(s, lost, [&] { kill(s.victims_process(), SIGKILL); });
 }
 

@@ -38,7 +38,7 @@ MPIS = ("openmpi", "mpich", "impi")
 # A rank that is named only because it is the other side of a message.
 PEERS = re.compile(r"\b(send|recv|sendrecv)\b( #\d+)?( (from|to) rank \d+)+")
 # The rank that speaks.
-SPEAKER = re.compile(r"\[[^\]]*\brank \d+\]")
+SPEAKER = re.compile(r"\[[^\]]*\brank \d+(, [^\]]*)?\]")
 NAMED = re.compile(r"\branks? (\d+(?:(?:, ?|-| and )\d+)*)")
 
 Case = collections.namedtuple("Case", "phase action mpi ranks victim delay")

@@ -1,0 +1,84 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Ranks that die, stop, throw or cannot start while the others wait for them in set-up.
+
+    setup_test.py SUCL PROGRAM FLAVOUR
+"""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+SUCL, PROGRAM, FLAVOUR = sys.argv[1:4]
+RANKS = 3
+VICTIM = RANKS - 1
+LIMIT = 120  # seconds; only a job that hangs takes so long
+
+
+class Setup(unittest.TestCase):
+    def run_ranks(self, step, how, *options, failing=True):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("SUCL_")}
+        done = subprocess.run(
+            [SUCL, "run", "--mpi", FLAVOUR, "-n", str(RANKS), *options, "--", PROGRAM, step, how],
+            env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=LIMIT)
+        self.text = done.stdout + done.stderr
+        self.assertEqual(done.returncode != 0, failing, self.text)
+        return done
+
+    def check_told(self, pattern, by_exception=True):
+        """Every survivor has an error that names the victim, and nobody else."""
+        if by_exception:
+            told = re.findall(r"^rank (\d) told: (.*)$", self.text, re.MULTILINE)
+        else:
+            told = re.findall(r"^sucl\[([\d-])\] error (?:setup|runtime): (.*)$", self.text,
+                              re.MULTILINE)
+        ranks = {rank for rank, _ in told} - {str(VICTIM)}
+        if by_exception:
+            self.assertEqual(ranks, {str(r) for r in range(VICTIM)}, self.text)
+        self.assertTrue(told, self.text)
+        for rank, text in told:
+            if rank == str(VICTIM):
+                continue
+            self.assertRegex(text, pattern)
+            named = re.sub(r"\[\w+, rank \d[^]]*\]", "", text)
+            self.assertEqual(set(re.findall(r"rank (\d)", named)), {str(VICTIM)}, self.text)
+
+    def test_killed_and_stopped(self):
+        for step in ("world", "allocate", "dup", "split", "compile", "operation"):
+            for how, words in (("kill", "died"), ("stop", "stopped")):
+                with self.subTest(step=step, how=how):
+                    self.run_ranks(step, how, "--timeout", "2")
+                    self.check_told(f"rank {VICTIM} .*{words}")
+
+    def test_at_the_start_and_the_end(self):
+        for how in ("kill", "stop"):
+            with self.subTest(step="start", how=how):
+                self.run_ranks("start", how, "--timeout", "2")
+                self.check_told(f"rank {VICTIM} has not arrived", by_exception=False)
+        for how, words in (("kill", "died"), ("stop", "stopped")):
+            with self.subTest(step="end", how=how):
+                self.run_ranks("end", how, "--timeout", "2")
+                self.check_told(f"rank {VICTIM} .*{words}", by_exception=False)
+
+    def test_one_rank_cannot_start(self):
+        for key, words in (("SUCL_TUNING_TABLE", "/nonexist"), ("SUCL_STAGING_DEPTH", "STAGING"),
+                           ("SUCL_MPI_MODULE", "/nonexist"), ("SUCL_CONFIG", "/nonexist")):
+            for options in ((), ("--timeout", "20")):
+                with self.subTest(key=key, options=options):
+                    self.run_ranks(key, "wrong", *options)
+                    if options:
+                        self.check_told(f"rank {VICTIM} cannot start: .*{words}")
+                    self.assertRegex(self.text, f"rank {VICTIM} told: .*{words}")
+
+    def test_an_exception_is_no_operation_that_was_given_up(self):
+        self.run_ranks("operation", "throw", "--timeout", "20")
+        self.check_told(f"rank {VICTIM} has ended its runtime: an exception has passed")
+        self.assertNotIn("an operation was given up", self.text.split("told")[0])
+        self.assertIn("the victim: the victim's own", self.text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
