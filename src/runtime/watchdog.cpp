@@ -180,6 +180,8 @@ void watchdog::conclude(communicator& c, watched& w) {
       late.push_back(r);
     }
   }
+  // Others may be late because they wait for who is stopped.
+  if (!stopped.empty()) late.clear();
   const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
   std::string text = asked.operation + " of " + c.label() + " did not finish within " +
                      std::to_string(seconds).substr(0, 5) + " s: ";
