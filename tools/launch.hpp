@@ -25,8 +25,8 @@ struct job {
 /// The launcher's command line for a job whose variables are set in this process.
 words launcher_command(const environment& env, const job& what);
 
-/// Sets the variables, runs the launcher and ends this process with the job's exit code: that of the
-/// rank that failed first, as a shell gives it, or else the launcher's. Each rank runs under
+/// Sets the variables, runs the launcher and ends this process with the job's exit code: that of
+/// the rank that failed first, as a shell gives it, or else the launcher's. Each rank runs under
 /// `sucl watch-rank`, which tells how it ended. Throws exit_error if the launcher is missing.
 [[noreturn]] void launch(const environment& env, const job& what);
 

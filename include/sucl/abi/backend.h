@@ -217,9 +217,9 @@ typedef struct sucl_core {
   sucl_status (*oob_allgather_start)(sucl_oob* oob, const void* mine, void* all, uint64_t bytes,
                                      sucl_oob_request** request);
   sucl_status (*oob_test)(sucl_oob* oob, sucl_oob_request* request, int32_t* done);
-  /** For loops inside comm_create, memory_create and the control plane that wait for other ranks, to
-   * be called again and again: SUCL_SUCCESS while it is worth waiting, otherwise, once a rank has
-   * died or the timeout is over, the status to return, whose details are kept. Since 1.3. */
+  /** For loops inside comm_create, memory_create and the control plane that wait for other ranks,
+   * to be called again and again: SUCL_SUCCESS while it is worth waiting, otherwise, once a rank
+   * has died or the timeout is over, the status to return, whose details are kept. Since 1.3. */
   sucl_status (*keep_waiting)(void);
 } sucl_core;
 
