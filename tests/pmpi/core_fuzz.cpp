@@ -148,10 +148,10 @@ class player {
     f.what = std::make_unique<fuzz::collective>(on.mpi, m_common);
     const bool waits = m_common() % 2;
     const place at{on.sucl->rank(), on.sucl->size()};
+    f.what
+        ->expect();  // before it is described: without memory its arguments are wrong on some ranks
     f.moved = describe(*f.what, at, f.lengths);
     if (!f.moved.known) return;
-    f.what->expect();
-    f.moved = describe(*f.what, at, f.lengths);  // now that there is memory
     f.on = on.sucl;
     sucl_operation o = f.moved.filled();
     sucl::core::normalise(o, at.rank, at.size);
