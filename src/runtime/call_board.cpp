@@ -15,6 +15,9 @@
 namespace sucl::core {
 namespace {
 
+constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+static_assert(sizeof(call_signature) % word_bytes == 0);
+
 constexpr std::uint64_t being_written = 1, there = 2;
 
 // Noted calls whose histories a rank remembers, for those that come later.
@@ -29,9 +32,12 @@ call_board::call_board(std::vector<std::byte*> parts, int rank)
 }
 
 void call_board::write(std::byte* entry, std::uint64_t& shown, const call_signature& call) {
+  std::array<std::uint64_t, sizeof(call_signature) / word_bytes> words;
+  std::memcpy(words.data(), &call, sizeof call);
   word(entry).store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  std::memcpy(entry + sizeof(std::uint64_t), &call, sizeof call);
+  // Who sees one of these sees that the entry is being written.
+  for (std::size_t i = 0; i < words.size(); ++i)
+    word(entry + (i + 1) * word_bytes).store(words[i], std::memory_order_release);
   shown = call.hash;
 }
 
@@ -43,8 +49,10 @@ std::optional<call_board::seen> call_board::read(std::size_t rank, std::uint64_t
   if (mark >> 32 != static_cast<std::uint32_t>(number)) return std::nullopt;
   seen result;
   result.history = static_cast<std::uint32_t>(mark);
-  std::memcpy(&result.call, entry + sizeof(std::uint64_t), sizeof result.call);
-  std::atomic_thread_fence(std::memory_order_acquire);
+  std::array<std::uint64_t, sizeof(call_signature) / word_bytes> words;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = word(entry + (i + 1) * word_bytes).load(std::memory_order_acquire);
+  std::memcpy(static_cast<void*>(&result.call), words.data(), sizeof result.call);
   if (word(entry).load(std::memory_order_relaxed) != mark) return std::nullopt;
   return result;
 }
