@@ -169,7 +169,9 @@ function(sucl_add_rank_test)
         PROCESSORS ${processors}
         LABELS "${arg_LABELS};${flavour}"
         ENVIRONMENT "${arg_ENVIRONMENT}"
-        ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT};${modifications}")
+        # MPI libraries keep memory to their end.
+        ENVIRONMENT_MODIFICATION
+          "${SUCL_TEST_ENVIRONMENT};ASAN_OPTIONS=set:detect_leaks=0:halt_on_error=1;${modifications}")
       if(arg_OUTPUT)
         set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_OUTPUT}")
       endif()
