@@ -28,6 +28,9 @@ const bad_file bad_files[] = {
      "sucl: sucl.toml:3:1: this is not TOML: Error while parsing array: expected comma or "
      "closing ']', saw 'x' [configuration]. Correct it there or on the line before; strings "
      "need quotes, and every key = value a line of its own."},
+    {"BeyondAscii", "# \xc3\xa9 and '\ndefault_backend = \"\xc3\xa9\\\"\"\nthreshold = 1\xc2\xbe\n",
+     "sucl: sucl.toml:3: this is not TOML: a character beyond ASCII is outside of strings and "
+     "comments [configuration]. Put it between quotes."},
     {"Unquoted", "default_backend = mpi\n",
      "sucl: sucl.toml:1:19: this is not TOML: Error while parsing value: could not determine "
      "value type [configuration]. Correct it there or on the line before; strings need "
