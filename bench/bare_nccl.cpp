@@ -4,7 +4,7 @@
 
 #include "backends/xccl/communicator.hpp"
 
-#include "runtime/core_services.hpp"
+#include "core/control/core_services.hpp"
 
 #include "base/error.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/narrow.hpp"
-#include "runtime/core_services.hpp"
-#include "runtime/registry.hpp"
+#include "core/control/core_services.hpp"
+#include "core/control/registry.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "device_queue.hpp"
 
-#include "sycl/adaptivecpp.hpp"
+#include "sycl/common/adaptivecpp.hpp"
 
 #include "base/error.hpp"
 

@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "plan/algorithms.hpp"
-#include "runtime/process.hpp"
+#include "plan/algorithms/algorithms.hpp"
+#include "process/process.hpp"
 #include "sim/simulate.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "devices.hpp"
 
-#include "sycl/names.hpp"
+#include "sycl/common/names.hpp"
 
 #include <string>
 #include <utility>

@@ -5,7 +5,7 @@
 /// The SYCL platforms and devices of this machine.
 #pragma once
 
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 
 #include <nlohmann/json.hpp>
 

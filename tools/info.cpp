@@ -5,10 +5,10 @@
 #include "devices.hpp"
 #include "environment.hpp"
 
-#include "base/config.hpp"
-#include "base/determinism.hpp"
-#include "runtime/control_plane.hpp"
-#include "runtime/registry.hpp"
+#include "base/config/config.hpp"
+#include "base/config/determinism.hpp"
+#include "core/control/control_plane.hpp"
+#include "core/control/registry.hpp"
 #include "tune/table.hpp"
 
 #include <sucl/version.hpp>

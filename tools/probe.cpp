@@ -2,13 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 
-#include "runtime/control_plane.hpp"
-#include "runtime/core_services.hpp"
-#include "runtime/exec/plan_backend.hpp"
-#include "runtime/kernels/kernel_backend.hpp"
-#include "runtime/levels/level_backend.hpp"
-#include "runtime/messages/message_backend.hpp"
-#include "runtime/registry.hpp"
+#include "backends/device_kernels/backend.hpp"
+#include "backends/hierarchical/backend.hpp"
+#include "backends/shm_p2p/backend.hpp"
+#include "backends/shm_plan/backend.hpp"
+#include "core/control/control_plane.hpp"
+#include "core/control/core_services.hpp"
+#include "core/control/registry.hpp"
 
 #include <sucl/types.hpp>
 

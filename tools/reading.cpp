@@ -5,7 +5,7 @@
 #include "bench/problem.hpp"
 
 #include "base/text.hpp"
-#include "runtime/control_plane.hpp"
+#include "core/control/control_plane.hpp"
 
 #include <unistd.h>
 

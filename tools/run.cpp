@@ -5,7 +5,7 @@
 #include "launch.hpp"
 
 #include "base/text.hpp"
-#include "runtime/registry.hpp"
+#include "core/control/registry.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/bounds.hpp"
+#include "base/config/toml_reading.hpp"
 #include "base/text.hpp"
-#include "base/toml_reading.hpp"
 #include "sim/machine.hpp"
 
 #include <charconv>

@@ -5,7 +5,7 @@
 /// The ways that the instructions of a schedule take through a machine, each worked out once.
 #pragma once
 
-#include "plan/schedule.hpp"
+#include "plan/ir/schedule.hpp"
 #include "sim/limits.hpp"
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 #include "sim/simulate.hpp"
 
 #include "base/error.hpp"
-#include "plan/check_form.hpp"
-#include "plan/queues.hpp"
-#include "plan/text.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/verify/check_form.hpp"
+#include "plan/verify/queues.hpp"
 #include "sim/event_queue.hpp"
 #include "sim/routes.hpp"
 #include "sim/symmetry.hpp"

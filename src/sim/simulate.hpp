@@ -6,7 +6,7 @@
 /// docs/design/simulation.md states the model.
 #pragma once
 
-#include "plan/schedule.hpp"
+#include "plan/ir/schedule.hpp"
 #include "sim/machine.hpp"
 
 #include <cstdint>

@@ -5,7 +5,7 @@
 /// Ranks that do the same at the same times, of which one is enough to simulate.
 #pragma once
 
-#include "plan/schedule.hpp"
+#include "plan/ir/schedule.hpp"
 #include "sim/routes.hpp"
 
 #include <cstdint>

@@ -4,10 +4,10 @@
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
 #include "base/sizes.hpp"
-#include "sycl/on_stream.hpp"
-#include "sycl/recording.hpp"
-#include "sycl/resolve.hpp"
-#include "sycl/state.hpp"
+#include "sycl/common/recording.hpp"
+#include "sycl/common/resolve.hpp"
+#include "sycl/common/state.hpp"
+#include "sycl/completion/native_command.hpp"
 
 #include <sucl/runtime.hpp>
 

@@ -1,15 +1,15 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/device_kernels/device_errors.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "runtime/kernels/device_errors.hpp"
-#include "sycl/adaptivecpp.hpp"
-#include "sycl/gate.hpp"
-#include "sycl/kernel_launcher.hpp"
-#include "sycl/packing.hpp"
-#include "sycl/pointer_kind.hpp"
-#include "sycl/state.hpp"
-#include "sycl/step_launcher.hpp"
+#include "sycl/buffers/packing.hpp"
+#include "sycl/common/adaptivecpp.hpp"
+#include "sycl/common/pointer_kind.hpp"
+#include "sycl/common/state.hpp"
+#include "sycl/completion/gate.hpp"
+#include "sycl/rtc/kernel_launcher.hpp"
+#include "sycl/rtc/step_launcher.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 /// The recipes that search looks at.
 #pragma once
 
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 #include "sim/machine.hpp"
 
 #include <string>

@@ -6,7 +6,7 @@
 /// candidates by. The simulator has the last word.
 #pragma once
 
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 #include "sim/machine.hpp"
 
 namespace sucl::tune {

@@ -3,7 +3,7 @@
 #include "tune/search.hpp"
 
 #include "base/error.hpp"
-#include "plan/verify.hpp"
+#include "plan/verify/verify.hpp"
 #include "tune/candidates.hpp"
 #include "tune/family.hpp"
 #include "tune/trial.hpp"

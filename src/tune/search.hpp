@@ -5,7 +5,7 @@
 /// Search: the best plan for a collective on a machine.
 #pragma once
 
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 #include "sim/machine.hpp"
 
 #include <cstdint>

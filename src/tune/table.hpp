@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/text.hpp"
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 
 #include <sucl/export.hpp>
 #include <sucl/types.hpp>

@@ -3,8 +3,8 @@
 
 // The one reader of tables.
 #include "base/bounds.hpp"
+#include "base/config/toml_reading.hpp"
 #include "base/file.hpp"
-#include "base/toml_reading.hpp"
 #include "kernels/collective/job.hpp"
 #include "tune/table.hpp"
 

@@ -5,7 +5,7 @@
 /// Trials: recipes that are built and simulated, several at a time.
 #pragma once
 
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 #include "sim/machine.hpp"
 #include "sim/simulate.hpp"
 

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Modules as they come: right, newer, and broken in every way there is.
-#include "runtime/registry.hpp"
-#include "runtime/core_services.hpp"
+#include "core/control/registry.hpp"
+#include "core/control/core_services.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Configuration files. After a zero byte come variables of the environment, NAME=value, one a line.
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 #include "base/text.hpp"
 #include "fuzz/target.hpp"
 

@@ -3,7 +3,7 @@
 
 // Descriptions of machines, and a plan simulated on each.
 #include "fuzz/target.hpp"
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 #include "sim/simulate.hpp"
 
 #include <algorithm>

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "fuzz/target.hpp"
-#include "plan/schedule.hpp"
-#include "plan/text.hpp"
-#include "plan/verify.hpp"
+#include "plan/ir/schedule.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 
 namespace sucl::fuzz {

@@ -5,10 +5,10 @@
 // with this program and run by threads: bit for bit what operations give, and what is written to
 // other ranks. Threads carry out an operation on all ranks. Then all that a rank waits for lies in
 // its lanes, so that its kernel can be run again alone.
-#include "runtime/kernels/jobs.hpp"
-#include "runtime/kernels/message_jobs.hpp"
+#include "backends/device_kernels/launch_plan.hpp"
+#include "backends/device_kernels/message_launch.hpp"
 #include "support/op_rule.hpp"
-#include "sycl/kernel_forms.hpp"
+#include "sycl/rtc/kernel_forms.hpp"
 #include "unit/exec_draw.hpp"
 #include "unit/thread_device.hpp"
 

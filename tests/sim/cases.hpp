@@ -5,7 +5,7 @@
 /// The problems and recipes that tests sweep over.
 #pragma once
 
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 
 #include <string>
 #include <vector>

@@ -3,9 +3,9 @@
 
 // Every collective x algorithm x number of ranks is proved right.
 #include "cases.hpp"
-#include "plan/passes.hpp"
-#include "plan/text.hpp"
-#include "plan/verify.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/passes/passes.hpp"
+#include "plan/verify/verify.hpp"
 
 #include <sucl/error.hpp>
 

@@ -5,7 +5,7 @@
 /// Runs a schedule on numbers, in an order drawn by lot: the independent judge of the verifier.
 #pragma once
 
-#include "plan/schedule.hpp"
+#include "plan/ir/schedule.hpp"
 
 #include <string>
 

@@ -5,10 +5,10 @@
 // give right results whatever the timing; a plan that gives wrong ones must not have passed.
 #include "cases.hpp"
 #include "interpret.hpp"
-#include "plan/check_form.hpp"
-#include "plan/fold_run.hpp"
-#include "plan/text.hpp"
-#include "plan/verify.hpp"
+#include "plan/ir/fold_run.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/verify/check_form.hpp"
+#include "plan/verify/verify.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 // difference; a sample of the table in docs/results/plans.md, with the cells that were hardest.
 // What search can choose for a thousand ranks stays small.
 #include "cases.hpp"
-#include "plan/schedule.hpp"
+#include "plan/ir/schedule.hpp"
 #include "sim/simulate.hpp"
 #include "tune/candidates.hpp"
 #include "tune/search.hpp"

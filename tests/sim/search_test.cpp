@@ -5,9 +5,9 @@
 #include "tune/search.hpp"
 
 #include "cases.hpp"
-#include "plan/passes.hpp"
-#include "plan/traffic.hpp"
-#include "plan/verify.hpp"
+#include "plan/ir/traffic.hpp"
+#include "plan/passes/passes.hpp"
+#include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 #include "tune/candidates.hpp"
 #include "tune/estimate.hpp"

@@ -5,7 +5,7 @@
 /// The same schedule on the same machine, timed by SimGrid.
 #pragma once
 
-#include "plan/schedule.hpp"
+#include "plan/ir/schedule.hpp"
 #include "sim/machine.hpp"
 
 namespace sucl::sim {

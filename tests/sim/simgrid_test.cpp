@@ -3,7 +3,7 @@
 
 // The simulator against SimGrid: random plans on random machines agree within 10 %.
 #include "cases.hpp"
-#include "plan/verify.hpp"
+#include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 #include "simgrid_replay.hpp"
 

@@ -5,9 +5,9 @@
 /// Posting operations to a channel, as the core does.
 #pragma once
 
-#include "runtime/channel.hpp"
-#include "runtime/core_services.hpp"
-#include "runtime/registry.hpp"
+#include "core/control/core_services.hpp"
+#include "core/control/registry.hpp"
+#include "core/operation/backend_comm.hpp"
 
 #include <sucl/types.hpp>
 

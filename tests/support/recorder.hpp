@@ -6,8 +6,8 @@
 /// when the test says so.
 #pragma once
 
-#include "runtime/channel.hpp"
-#include "runtime/core_services.hpp"
+#include "core/control/core_services.hpp"
+#include "core/operation/backend_comm.hpp"
 
 #include <vector>
 

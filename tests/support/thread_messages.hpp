@@ -6,7 +6,7 @@
 /// transport for the executor. A send is done when its receive has taken the data, not before.
 #pragma once
 
-#include "runtime/channel.hpp"
+#include "core/operation/backend_comm.hpp"
 
 #include <memory>
 

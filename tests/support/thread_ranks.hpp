@@ -5,7 +5,7 @@
 /// Ranks as threads of one process: a control plane for tests that need no MPI.
 #pragma once
 
-#include "runtime/core_services.hpp"
+#include "core/control/core_services.hpp"
 
 #include <functional>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "adapt_case.hpp"
 
-#include "runtime/adapt_shape.hpp"
+#include "core/staging/blocks.hpp"
 
 #include <memory>
 #include <numeric>

@@ -7,7 +7,7 @@
 
 #include "adapt_reference.hpp"
 
-#include "runtime/adapt.hpp"
+#include "core/staging/staged_operation.hpp"
 
 #include <deque>
 #include <functional>

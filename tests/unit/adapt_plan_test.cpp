@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "runtime/adapt.hpp"
+#include "core/staging/staged_operation.hpp"
 
 #include <sucl/error.hpp>
 #include <sucl/types.hpp>

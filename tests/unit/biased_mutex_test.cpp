@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The mutex that favours a thread.
-#include "runtime/biased_mutex.hpp"
+#include "core/support/biased_mutex.hpp"
 
 #include <gtest/gtest.h>
 

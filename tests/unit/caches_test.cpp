@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "runtime/exec/caches.hpp"
+#include "backends/shm_common/cpu_cache.hpp"
 
-#include "runtime/exec/shapes.hpp"
+#include "backends/shm_plan/plan_cache.hpp"
 #include "unit/exec_draw.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 
 #include "helpers.hpp"
 

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 
-#include "base/config_keys.hpp"
+#include "base/config/keys.hpp"
 
 #include "config_helpers.hpp"
 

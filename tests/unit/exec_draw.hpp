@@ -5,8 +5,8 @@
 /// Operations drawn at random for the executor's tests, as every rank knows them.
 #pragma once
 
-#include "runtime/exec/plan_backend.hpp"
-#include "runtime/messages/message_backend.hpp"
+#include "backends/shm_p2p/backend.hpp"
+#include "backends/shm_plan/backend.hpp"
 #include "support/drive.hpp"
 #include "support/thread_messages.hpp"
 #include "support/thread_ranks.hpp"

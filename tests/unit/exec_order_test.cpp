@@ -3,9 +3,9 @@
 
 // The bits of sums whose association shows: the same on all ranks by every algorithm, and in the
 // fixed order those of a plain loop over the ranks.
-#include "base/determinism.hpp"
-#include "runtime/exec/plan_backend.hpp"
-#include "runtime/exec/shapes.hpp"
+#include "backends/shm_plan/backend.hpp"
+#include "backends/shm_plan/plan_cache.hpp"
+#include "base/config/determinism.hpp"
 #include "support/ordered_sums.hpp"
 #include "unit/exec_draw.hpp"
 

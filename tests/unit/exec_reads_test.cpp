@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The executor where ranks copy from each other's memory, which here are those of threads.
-#include "runtime/core_services.hpp"
-#include "runtime/exec/contest.hpp"
+#include "backends/shm_plan/copy_mode_tuner.hpp"
+#include "core/control/core_services.hpp"
 #include "unit/exec_draw.hpp"
 
 #include <gtest/gtest.h>

@@ -3,11 +3,11 @@
 
 // The executor with threads as ranks: every operation that plans carry, drawn at random, against
 // the backend mock, which follows the definitions.
-#include "plan/builder.hpp"
-#include "runtime/core_services.hpp"
-#include "runtime/exec/between_nodes.hpp"
-#include "runtime/exec/contest.hpp"
-#include "runtime/exec/shapes.hpp"
+#include "backends/shm_plan/between_nodes.hpp"
+#include "backends/shm_plan/copy_mode_tuner.hpp"
+#include "backends/shm_plan/plan_cache.hpp"
+#include "core/control/core_services.hpp"
+#include "plan/ir/builder.hpp"
 #include "unit/allocation_counter.hpp"
 #include "unit/exec_draw.hpp"
 

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/file.hpp"
-#include "base/config.hpp"
+#include "base/config/config.hpp"
 #include "base/library.hpp"
 
 #include "unit/helpers.hpp"

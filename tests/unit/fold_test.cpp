@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The reductions of the executor.
-#include "runtime/exec/fold.hpp"
+#include "core/host_ops/fold.hpp"
 #include "unit/exec_draw.hpp"
 
 #include <gtest/gtest.h>

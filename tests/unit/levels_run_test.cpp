@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The backend of two levels, with threads as ranks and the mock backend on both levels.
-#include "runtime/levels/level_backend.hpp"
-#include "runtime/process.hpp"
+#include "backends/hierarchical/backend.hpp"
+#include "process/process.hpp"
 
 #include "support/thread_ranks.hpp"
 

@@ -3,9 +3,9 @@
 
 // Operations of two levels: their steps, carried out on plain arrays, and the backend, with threads
 // as ranks.
-#include "runtime/levels/level_backend.hpp"
-#include "runtime/operation.hpp"
-#include "runtime/process.hpp"
+#include "backends/hierarchical/backend.hpp"
+#include "core/operation/operation.hpp"
+#include "process/process.hpp"
 
 #include "support/thread_ranks.hpp"
 

@@ -3,8 +3,8 @@
 
 // Sends and receives with threads as ranks: drawn at random, against what was sent.
 #include "allocation_counter.hpp"
-#include "runtime/core_services.hpp"
-#include "runtime/messages/lane.hpp"
+#include "backends/shm_p2p/fifo.hpp"
+#include "core/control/core_services.hpp"
 #include "unit/exec_draw.hpp"
 
 #include <gtest/gtest.h>

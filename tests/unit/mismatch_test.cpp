@@ -3,7 +3,7 @@
 
 // Ranks that call different operations of the executor: an error on each, which says what all have
 // called, and no later result.
-#include "runtime/exec/looks.hpp"
+#include "backends/shm_common/flag_wait.hpp"
 #include "unit/exec_draw.hpp"
 
 #include <gtest/gtest.h>

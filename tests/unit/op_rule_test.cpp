@@ -5,9 +5,9 @@
 // instruction set, the kernels' folds, the mock's, and what the adaptation converts.
 #include "support/op_rule.hpp"
 #include "../backends/mock/reduce.hpp"
+#include "core/host_ops/fold.hpp"
+#include "core/staging/convert.hpp"
 #include "kernels/collective/fold.hpp"
-#include "runtime/adapt_convert.hpp"
-#include "runtime/exec/fold.hpp"
 
 #include <gtest/gtest.h>
 

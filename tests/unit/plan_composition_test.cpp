@@ -2,11 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Composition and each of its passes alone.
-#include "plan/algorithms.hpp"
-#include "plan/composition.hpp"
-#include "plan/passes.hpp"
-#include "plan/text.hpp"
-#include "plan/verify.hpp"
+#include "plan/algorithms/algorithms.hpp"
+#include "plan/compose/composition.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/passes/passes.hpp"
+#include "plan/verify/verify.hpp"
 
 #include <sucl/error.hpp>
 

@@ -2,9 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Schedules as data: text, JSON, hash, problems.
-#include "plan/algorithms.hpp"
-#include "plan/text.hpp"
-#include "plan/verify.hpp"
+#include "plan/algorithms/algorithms.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/verify/verify.hpp"
 
 #include <sucl/error.hpp>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Operations that are run over and over, at once or, where a peer is late, from where they stopped.
-#include "runtime/exec/shapes.hpp"
+#include "backends/shm_plan/plan_cache.hpp"
 #include "unit/exec_draw.hpp"
 
 #include <gtest/gtest.h>

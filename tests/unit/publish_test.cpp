@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Copies past the caches give every byte, and no other one, and are seen before what follows them.
-#include "runtime/exec/publish.hpp"
+#include "core/host_ops/nt_copy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 // Communicators, the progress thread and the watchdog with threads as ranks: what ThreadSanitizer
 // is to see. Nothing here helps an operation on unless it says so.
-#include "runtime/process.hpp"
+#include "process/process.hpp"
 
 #include "support/thread_ranks.hpp"
 

@@ -4,7 +4,7 @@
 // Machines and plans written by hand, for the tests of the simulator.
 #pragma once
 
-#include "plan/text.hpp"
+#include "plan/ir/text.hpp"
 #include "sim/machine.hpp"
 
 #include <string>

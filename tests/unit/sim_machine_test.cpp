@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 #include "sim/machine.hpp"
 #include "sim/simulate.hpp"
 

@@ -3,8 +3,8 @@
 
 // Predictions that can be computed by hand.
 #include "base/error.hpp"
-#include "plan/algorithms.hpp"
-#include "plan/text.hpp"
+#include "plan/algorithms/algorithms.hpp"
+#include "plan/ir/text.hpp"
 #include "sim/simulate.hpp"
 #include "unit/sim_case.hpp"
 

@@ -5,7 +5,7 @@
 /// A device whose kernels are threads, and ranks that have one.
 #pragma once
 
-#include "runtime/kernels/kernel_backend.hpp"
+#include "backends/device_kernels/backend.hpp"
 #include "support/drive.hpp"
 #include "support/thread_ranks.hpp"
 

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "runtime/layers/trace.hpp"
-#include "runtime/layers/trace_file.hpp"
+#include "core/layers/trace.hpp"
+#include "core/layers/trace_file.hpp"
 #include "support/drive.hpp"
 #include "support/recorder.hpp"
 #include "support/thread_ranks.hpp"

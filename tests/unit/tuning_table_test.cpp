@@ -3,9 +3,9 @@
 
 // Tuning tables: what is written is read again, what is wrong is refused with its place, and what
 // they say is what selection and plans do.
-#include "runtime/exec/shapes.hpp"
-#include "runtime/selection.hpp"
-#include "runtime/tuned_pace.hpp"
+#include "backends/shm_plan/plan_cache.hpp"
+#include "core/communicator/tuned_pace.hpp"
+#include "core/selection/selection.hpp"
 
 #include "helpers.hpp"
 

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "runtime/layers/validate.hpp"
-#include "runtime/layers/agreement.hpp"
+#include "core/layers/validate.hpp"
+#include "core/operation/agreement.hpp"
 #include "support/drive.hpp"
 #include "support/thread_ranks.hpp"
 

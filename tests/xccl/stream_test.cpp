@@ -3,8 +3,8 @@
 
 // Communicators of the core whose operations are posted on streams, with threads as ranks. This
 // test plays the SYCL runtime: it calls post_on_stream() when a command would be enqueued.
-#include "runtime/kernels/device_errors.hpp"
-#include "runtime/process.hpp"
+#include "backends/device_kernels/device_errors.hpp"
+#include "process/process.hpp"
 
 #include "support/thread_ranks.hpp"
 

@@ -6,8 +6,8 @@
 #include "source.hpp"
 
 #include "base/text.hpp"
-#include "plan/text.hpp"
-#include "plan/verify.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/verify/verify.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -8,7 +8,7 @@
 #include "source.hpp"
 
 #include "base/text.hpp"
-#include "plan/verify.hpp"
+#include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 #include "tune/search.hpp"
 

@@ -5,8 +5,8 @@
 #include "format.hpp"
 #include "svg.hpp"
 
-#include "plan/text.hpp"
-#include "plan/traffic.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/ir/traffic.hpp"
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,7 @@
 /// Pictures of plans.
 #pragma once
 
-#include "plan/schedule.hpp"
+#include "plan/ir/schedule.hpp"
 
 #include <cstdint>
 #include <string>

@@ -6,7 +6,7 @@
 #include "source.hpp"
 
 #include "base/text.hpp"
-#include "plan/text.hpp"
+#include "plan/ir/text.hpp"
 #include "tune/search.hpp"
 #include "tune/table.hpp"
 

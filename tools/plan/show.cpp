@@ -6,8 +6,8 @@
 #include "progress.hpp"
 #include "source.hpp"
 
-#include "plan/text.hpp"
-#include "plan/traffic.hpp"
+#include "plan/ir/text.hpp"
+#include "plan/ir/traffic.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -6,7 +6,7 @@
 #include "progress.hpp"
 #include "source.hpp"
 
-#include "plan/verify.hpp"
+#include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 
 #include <CLI/CLI.hpp>

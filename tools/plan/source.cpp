@@ -7,7 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "plan/text.hpp"
+#include "plan/ir/text.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -5,7 +5,7 @@
 /// Where the sub-commands of `sucl plan` take a plan from: a file, or a problem and a recipe.
 #pragma once
 
-#include "plan/algorithms.hpp"
+#include "plan/algorithms/algorithms.hpp"
 #include "sim/machine.hpp"
 
 #include <string>

@@ -11,7 +11,7 @@
 /// step.
 #pragma once
 
-#include "kernels/message/shape.hpp"
+#include "kernels/layout.hpp"
 
 #include <cstddef>
 #include <cstdint>

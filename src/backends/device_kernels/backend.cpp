@@ -1,0 +1,420 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/device_kernels/backend.hpp"
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "core/control/core_services.hpp"
+#include "core/operation/operation.hpp"
+#include "core/selection/selection.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <set>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::uint64_t page = 4096;
+
+kernel_comm& of(sucl_backend_comm* comm) { return *reinterpret_cast<kernel_comm*>(comm); }
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
+  return guarded([&] {
+    void* token = of(comm).start(*o, o->stream);
+    *request = o->stream ? nullptr : static_cast<sucl_request*>(token);
+  });
+}
+
+sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
+  return guarded([&] { *done = of(comm).test(request); });
+}
+
+sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answer) {
+  const auto* comm = reinterpret_cast<kernel_comm*>(state);  // null: of any GPU
+  const auto kind = static_cast<sucl::kind>(q->kind);
+  const bool reached = (comm && comm->device().on_host) || q->memory != SUCL_MEMORY_SYSTEM;
+  const bool carried =
+      is_point_to_point(q->kind) ? comm && comm->carries_messages() : kernels_carry(q->kind);
+  answer->supported =
+      carried && reached &&
+      (!reduces(kind) || defined(static_cast<op>(q->op), static_cast<type>(q->type)));
+  answer->flags = SUCL_CAP_STREAM_ORDERED;
+  answer->max_count = 0;
+  return SUCL_SUCCESS;
+}
+
+kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int ranks, bool wide) {
+  constexpr std::uint64_t line = 128;
+  kernels::lane_shape shape;
+  // Two slices of what is shared.
+  const std::uint64_t slices = ranks > 2 ? 2 * kernels::line_slice(s.shared, ranks) : 0;
+  constexpr std::uint64_t row = kernels::line_row;
+  shape.small = (std::max(s.small, slices) + row - 1) / row * row;
+  shape.wide = wide ? kernels::wide_bytes(s.wide) : 0;
+  shape.stage = (s.staging + page - 1) / page * page;
+  if (!s.messages) return shape;
+  auto& m = shape.messages;
+  m.at = shape.of_collectives();
+  m.channels = static_cast<int>(std::min<std::uint64_t>(groups, kernels::most_channels));
+  m.line = s.message_line;
+  m.slot = s.message_staging / (static_cast<unsigned>(m.channels) * m.slots) / line * line;
+  return shape;
+}
+
+// Collective: devices may differ, and all ranks cut alike. `large`: whether the device's large
+// memory is free, and then whether all ranks' is.
+job_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_oob oob, int rank,
+                  int size, bool& large) {
+  const auto share = [&](const auto& mine) {
+    std::vector<std::decay_t<decltype(mine)>> all(static_cast<std::size_t>(size));
+    if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
+      throw_last(status, kernel_backend_name, "set-up", rank);
+    return all;
+  };
+  struct card {
+    std::int32_t groups;
+    std::int32_t large;
+    kernel_device::identity_type who;
+  };
+  const auto cards = share(card{std::min(static_cast<std::int32_t>(wanted.groups), device.groups),
+                                large, device.identity()});
+  for (const card& c : cards) large = large && c.large;
+  const kernel_settings s = large ? wanted : wanted.of_further_communicators(size);
+  bool whole = s.wide > 0;
+  for (int r = 0; r < size && whole; ++r)
+    whole = r == rank || device.keeps_lines_whole(cards[static_cast<std::size_t>(r)].who);
+  const auto all_whole = share(static_cast<char>(whole));
+  const bool wide = std::count(all_whole.begin(), all_whole.end(), 0) == 0;
+  job_setting setting;
+  setting.rank = rank;
+  setting.ranks = size;
+  setting.groups = kernels::most_groups;
+  for (const card& c : cards) setting.groups = std::min(setting.groups, c.groups);
+  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups), size, wide);
+  setting.wide_from = s.wide_from;
+  setting.wide = wide ? s.wide : 0;
+  setting.small = s.small;
+  setting.shared = s.shared;
+  setting.items = device.items;
+  setting.two_shot = s.two_shot;
+  // Wide lines are as fast, and work on any memory without asking where it is.
+  constexpr std::uint64_t mebi = 1 << 20;
+  const auto from = [&](std::uint64_t in_lines) {
+    const std::uint64_t usual = wide ? std::max(mebi, in_lines + 1) : mebi;
+    return std::max(s.direct ? s.direct : usual, s.small + 1);
+  };
+  setting.direct = from(s.wide_from_all);
+  setting.direct_from_root = from(s.wide);
+  setting.wide_from_all = std::min(setting.wide, s.wide_from_all);
+  return setting;
+}
+
+}  // namespace
+
+kernel_settings::kernel_settings(int ranks) {
+  constexpr std::uint64_t mebi = 1 << 20;
+  const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
+  small = mebi / n;
+  staging = std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
+  wide_from_all = 8 * mebi / peers;
+  wide = ranks > 2 ? wide_from_all : 32 * mebi;
+  shared = mebi / 2;
+  two_shot = 16 * mebi / (peers * peers);
+  message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
+}
+
+kernel_settings kernel_settings::of_further_communicators(int ranks) const {
+  if (sized) return *this;
+  constexpr std::uint64_t mebi = 1 << 20;
+  kernel_settings less = *this;
+  const auto peers = static_cast<std::uint64_t>(std::max(ranks, 2) - 1);
+  less.staging = std::clamp(8 * mebi / peers, std::min(mebi, staging), staging);
+  less.wide = std::min(wide, wide_from_all);
+  return less;
+}
+
+kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, std::string>>& table,
+                                      int ranks) {
+  kernel_settings s(ranks);
+  for (const auto& [key, value] : table) {
+    if (key == "messages") {
+      s.messages = base::parse_boolean(value);
+      continue;
+    }
+    std::uint64_t* place = key == "low_latency"          ? &s.small
+                           : key == "staging"            ? &s.staging
+                           : key == "low_latency_shared" ? &s.shared
+                           : key == "wide_from"          ? &s.wide_from
+                           : key == "wide"               ? &s.wide
+                           : key == "wide_from_all"      ? &s.wide_from_all
+                           : key == "two_shot"           ? &s.two_shot
+                           : key == "direct"             ? &s.direct
+                           : key == "message_staging"    ? &s.message_staging
+                           : key == "groups"             ? &s.groups
+                                                         : nullptr;
+    if (!place)
+      base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
+                 "It knows low_latency, low_latency_shared, wide_from, wide, wide_from_all, "
+                 "staging, two_shot, direct and message_staging, which are sizes, groups, and "
+                 "messages, which is true or false");
+    *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
+    s.sized = s.sized || key == "staging" || key == "wide";
+  }
+  constexpr std::uint64_t least = 4096, most = std::uint64_t{1} << 30;
+  constexpr auto least_for_messages =
+      least * kernels::most_channels * kernels::message_shape::slots;
+  if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.shared > most ||
+      s.wide > most || s.staging > most || s.staging < least * s.groups ||
+      s.message_staging > most || s.message_staging < least_for_messages)
+    base::fail(errc::configuration, "the settings of backend kernels are out of range",
+               "groups is from 1 to " + std::to_string(kernels::most_groups) +
+                   ", staging at least 4Ki for each group, message_staging at least " +
+                   base::print_bytes(least_for_messages) + ", and no size more than 1Gi");
+  return s;
+}
+
+bool kernel_settings::wants_messages(
+    const std::vector<std::pair<std::string, std::string>>& table) {
+  const auto it = std::find_if(table.begin(), table.end(),
+                               [](const auto& entry) { return entry.first == "messages"; });
+  return it != table.end() && base::parse_boolean(it->second);
+}
+
+namespace {
+
+std::mutex devices_mutex;
+std::set<kernel_device::identity_type> devices_with_large_memory_lent;
+
+}  // namespace
+
+// What nobody knows apart has as much as it likes.
+kernel_comm::large_memory::large_memory(const kernel_device::identity_type& who) : m_who(who) {
+  const std::lock_guard lock(devices_mutex);
+  m_free =
+      who == kernel_device::identity_type{} || devices_with_large_memory_lent.insert(who).second;
+  m_mine = m_free;
+}
+
+void kernel_comm::large_memory::keep(bool yes) {
+  if (yes || !m_mine) return;
+  const std::lock_guard lock(devices_mutex);
+  devices_with_large_memory_lent.erase(m_who);
+  m_mine = false;
+}
+
+kernel_comm::large_memory::~large_memory() { keep(false); }
+
+std::int32_t kernel_comm::make_control() try {
+  m_control = m_device.allocate_host(sizeof(kernels::kernel_control));
+  return SUCL_SUCCESS;
+} catch (const error& e) {
+  return static_cast<std::int32_t>(e.code());
+}
+
+job_setting kernel_comm::agreed(const kernel_settings& settings, const sucl_oob& oob, int rank,
+                                int size) {
+  bool large = m_large.is_free();
+  auto setting = agree(settings, m_device, oob, rank, size, large);
+  m_large.keep(large);
+  return setting;
+}
+
+kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_device& device,
+                         int rank, int size, const kernel_settings& settings)
+    : m_device(device),
+      m_large(device.identity()),
+      m_setting(agreed(settings, oob, rank, size)),
+      m_memory(lender, oob, device, rank, size, m_setting.shape, make_control()),
+      m_board(m_memory.boards(), rank),
+      m_epoch(settings.operations) {
+  // What cannot be mapped goes through the host, in parts.
+  if (!m_memory.all_on_devices()) m_setting.wide = 0;
+  if (settings.messages) m_messages.emplace(device, m_setting.shape.messages, &control());
+}
+
+kernel_comm::~kernel_comm() {
+  if (std::atomic_ref(control().abort).load(std::memory_order_relaxed) != 0) m_memory.abandon();
+  m_device.drain();
+}
+
+void kernel_comm::check() {
+  check_messages(control(), m_setting.ranks);
+  if (!m_board.alarmed()) return;
+  abort();
+  throw error(m_board.verdict());
+}
+
+void kernel_comm::compare_calls() {
+  m_looks = 0;
+  if (m_board.compare()) abort();
+}
+
+void kernel_comm::abort() { std::atomic_ref(control().abort).store(1, std::memory_order_release); }
+
+// The flags of lines have 32 bits, and 0 is what fresh memory has. Even and odd numbers take turns
+// all the same.
+void kernel_comm::next_epoch() {
+  m_previous = m_epoch++;
+  if (static_cast<std::uint32_t>(m_epoch) == 0) m_epoch += 2;
+}
+
+void* kernel_comm::aside(std::uint64_t bytes) {
+  if (bytes > m_aside_bytes) {
+    // The old ones may still be in use by kernels that were launched before.
+    m_aside_bytes = std::max(bytes, 2 * m_aside_bytes);
+    m_aside.push_back(m_device.allocate(m_aside_bytes));
+  }
+  return m_aside.back().get();
+}
+
+void* kernel_comm::launch(kernel_launch& kernel, void* target) {
+  auto& j = kernel.what;
+  j.with = m_memory.lanes();
+  j.mapped = m_memory.table();
+  j.abort = &control().abort;
+  j.pair_out = m_memory.pair_out();
+  j.pair_in = m_memory.pair_in();
+  return m_device.launch(kernel, target);
+}
+
+void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
+  m_setting.mapped = m_memory.used_by(o.sequence);
+  const tuned_way* row = tuned(o);
+  auto kernel = make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt);
+  auto& j = kernel.what;
+  next_epoch();
+  j.epoch = m_epoch;
+  j.await = m_heard_all ? 0 : m_previous;
+  m_heard_all = hears_all(kernel, o.kind);
+  j.announces = !m_heard_all;
+  if (o.kind == SUCL_KIND_BARRIER) kernel.to = m_memory.spare();
+  if (j.may_be_direct) {
+    const auto e = extents_of(o, m_setting.rank, m_setting.ranks);
+    const void* from = kernel.in_place ? o.recv : o.send;
+    const bool moves_within =
+        kernel.in_place && j.how == kernels::way::staged && o.kind != SUCL_KIND_ALLGATHER;
+    // Memory that a rank has not is as good as mapped.
+    const auto key = [&](const void* memory, std::uint64_t elements) {
+      if (elements == 0) return kernels::key_of(0, 0);
+      return moves_within ? 0 : m_memory.key_of(memory, elements * o.element_size);
+    };
+    j.send_key = key(from, kernel.in_place ? e.recv : e.send);
+    j.recv_key = key(o.recv, e.recv);
+  }
+  if (!needs_result_aside(o) || j.fold_bytes == 0) return launch(kernel, target);
+  const std::uint64_t bytes = j.fold_bytes;
+  // Sources stay where they are, and the result comes last.
+  kernel.from = o.recv;
+  kernel.to = aside(bytes);
+  kernel.in_place = false;
+  finish(launch(kernel, target));
+  return copy(o.recv, aside(bytes), bytes, target);
+}
+
+void* kernel_comm::copy(void* to, const void* from, std::uint64_t bytes, void* target) {
+  kernel_launch k;
+  k.what.rank = m_setting.rank;
+  k.what.ranks = m_setting.ranks;
+  k.what.how = kernels::way::small;
+  k.what.own_bytes = bytes;
+  k.groups = m_setting.groups;
+  k.from = from;
+  k.to = to;
+  return launch(k, target);
+}
+
+void kernel_comm::finish(void* token) {
+  while (token && !m_device.test(token)) {
+  }
+}
+
+void kernel_comm::retune(const tune::table* table) {
+  const auto memory = m_device.on_host ? tune::memory_kind::ordinary : tune::memory_kind::device;
+  const auto ranks = static_cast<std::uint64_t>(m_setting.ranks);
+  for (auto& rows : m_tuned) rows.clear();
+  if (!table) return;
+  for (const tune::table_row& r : table->rows) {
+    const auto* name =
+        std::find(std::begin(kernels::way_names), std::end(kernels::way_names), r.way);
+    if (name == std::end(kernels::way_names) || r.memory != memory || !r.ranks.contains(ranks) ||
+        !r.nodes.contains(1) || r.form == tune::call_form::blocking)
+      continue;
+    m_tuned[static_cast<std::size_t>(r.what)].push_back(
+        {r.bytes, static_cast<kernels::way>(name - std::begin(kernels::way_names)), r.origin});
+  }
+}
+
+const kernel_comm::tuned_way* kernel_comm::tuned(const sucl_operation& o) const {
+  const auto& rows = m_tuned[o.kind];
+  if (rows.empty()) return nullptr;
+  const auto message = message_size_of(o, m_setting.ranks);
+  if (!message.known) return nullptr;
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const tuned_way& r) {
+    return r.bytes.contains(message.bytes);
+  });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+std::string kernel_comm::describe(const sucl_operation& o) const {
+  std::string text = m_memory.description();
+  const bool has_counts = o.kind == SUCL_KIND_REDUCE_SCATTER || o.kind == SUCL_KIND_ALLGATHERV ||
+                          o.kind == SUCL_KIND_ALLTOALLV || o.kind == SUCL_KIND_GATHERV ||
+                          o.kind == SUCL_KIND_SCATTERV;
+  if (!kernels_carry(o.kind) || has_counts) return text;
+  const tuned_way* row = tuned(o);
+  const auto how = make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt).what.how;
+  text += std::string(", way ") + kernels::way_names[static_cast<std::size_t>(how)];
+  if (row && row->how == how) text += ", tuning table (" + row->origin + ")";
+  return text;
+}
+
+void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
+  const void* given = nullptr;
+  const std::uint64_t bytes = o.count * o.element_size;
+  if (o.kind == SUCL_KIND_SENDRECV && (o.flags & SUCL_FLAG_IN_PLACE) != 0 && bytes > 0) {
+    given = aside(bytes);
+    finish(copy(aside(bytes), o.recv, bytes, target));
+  }
+  auto kernel = m_messages->make(o, given);
+  kernel.what.with = m_memory.lanes();
+  return m_device.launch(kernel, target);
+}
+
+void* kernel_comm::start(const sucl_operation& o, void* target) {
+  constexpr unsigned calls_between = 16;
+  check();
+  if (is_point_to_point(o.kind)) return start_messages(o, target);
+  m_board.note(signature_of(o, m_setting.ranks));
+  if (++m_looks >= calls_between) compare_calls();
+  return start_collective(o, target);
+}
+
+bool kernel_comm::test(void* token) {
+  constexpr unsigned looks_between = 1000;
+  if (!m_device.test(token)) {
+    if (++m_looks >= looks_between) compare_calls();
+    return false;
+  }
+  check();
+  return true;
+}
+
+const sucl_backend& kernel_backend() noexcept {
+  static const sucl_backend table = table_of<kernel_comm>(
+      kernel_backend_name, "SuCL's own kernels over memory that the devices of a node share", query,
+      post, test);
+  return table;
+}
+
+channel kernel_channel(std::unique_ptr<kernel_comm> comm) {
+  auto* c = comm.release();
+  return {&kernel_backend(), reinterpret_cast<sucl_state*>(c),
+          reinterpret_cast<sucl_backend_comm*>(c)};
+}
+
+kernel_comm& kernels_of(const channel& c) { return of(c.comm); }
+
+}  // namespace sucl::core

@@ -1,0 +1,155 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/device_kernels/message_launch.hpp"
+
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+using kernels::message_fault;
+using kernels::message_part;
+
+constexpr std::size_t least_parts = 64;
+constexpr std::size_t sheets_at_once = 64;
+constexpr std::size_t parts_of_a_job = 2;
+
+std::size_t queue_of(const message_part& p) {
+  return 2 * static_cast<std::size_t>(p.peer) + static_cast<std::size_t>(p.sends);
+}
+
+template <class Word>
+Word look_at(const Word& place) {
+  return std::atomic_ref(const_cast<Word&>(place)).load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+message_jobs::message_jobs(kernel_device& device, const kernels::message_shape& shape,
+                           kernels::kernel_control* control)
+    : m_device(device),
+      m_shape(shape),
+      m_control(control),
+      m_counts(device.allocate(sizeof(kernels::message_counts))) {
+  add_sheets(sheets_at_once, least_parts);
+}
+
+void message_jobs::collect(const sucl_operation& o, const void* given) {
+  const auto add = [&](const void* memory, std::uint64_t count, int peer, bool sends) {
+    m_parts.push_back({static_cast<std::byte*>(const_cast<void*>(memory)), count * o.element_size,
+                       peer, o.tag, -1, sends});
+  };
+  if (o.kind != SUCL_KIND_RECV) add(given ? given : o.send, o.count, o.root, true);
+  if (o.kind == SUCL_KIND_RECV) add(o.recv, o.count, o.source, false);
+  if (o.kind == SUCL_KIND_SENDRECV) add(o.recv, o.recv_count, o.source, false);
+}
+
+// Returns the number of queues.
+int message_jobs::arrange() {
+  std::array<std::int32_t, kernels::most_queues> last{};
+  std::array<bool, kernels::most_queues> opened{}, begun{};
+  m_arranged.clear();
+  const auto append = [&](const message_part& p) {
+    last[queue_of(p)] = static_cast<std::int32_t>(m_arranged.size());
+    m_arranged.push_back(p);
+  };
+  for (const message_part& p : m_parts)
+    if (!std::exchange(opened[queue_of(p)], true)) append(p);
+  const auto queues = static_cast<int>(m_arranged.size());
+  for (const message_part& p : m_parts) {
+    if (!std::exchange(begun[queue_of(p)], true)) continue;
+    m_arranged[static_cast<std::size_t>(last[queue_of(p)])].next =
+        static_cast<std::int32_t>(m_arranged.size());
+    append(p);
+  }
+  return queues;
+}
+
+bool message_jobs::in_use(const sheet& s) const {
+  return !std::all_of(m_control->read, m_control->read + s.groups,
+                      [&](const std::uint64_t& word) { return look_at(word) >= s.number; });
+}
+
+// The device's library may wait for all that runs before it gives such memory: many at once.
+void message_jobs::add_sheets(std::size_t count, std::size_t room) {
+  const auto block = m_device.allocate_host(count * room * sizeof(message_part));
+  auto* parts = static_cast<message_part*>(block.get());
+  for (std::size_t i = 0; i < count; ++i)
+    m_sheets.push_back({{block, parts + i * room}, room, 0, 0});
+}
+
+// The one that has been used longest ago is tried first.
+message_jobs::sheet& message_jobs::take_sheet(std::size_t parts) {
+  for (std::size_t i = 0; i < m_sheets.size(); ++i) {
+    sheet& s = m_sheets[m_next];
+    m_next = (m_next + 1) % m_sheets.size();
+    if (s.room >= parts && !in_use(s)) return s;
+  }
+  std::size_t room = least_parts;
+  while (room < parts) room *= 2;
+  m_next = m_sheets.size();
+  add_sheets(std::max<std::size_t>(1, sheets_at_once * least_parts / room), room);
+  return m_sheets[m_next];
+}
+
+message_launch message_jobs::make(const sucl_operation& o, const void* given) {
+  m_parts.clear();
+  if (o.kind == SUCL_KIND_GROUP)
+    for (std::uint64_t i = 0; i < o.part_count; ++i) collect(o.parts[i], nullptr);
+  else
+    collect(o, given);
+  message_launch k;
+  auto& j = k.what;
+  j.control = m_control;
+  j.abort = &m_control->abort;
+  j.counts = static_cast<kernels::message_counts*>(m_counts.get());
+  j.shape = m_shape;
+  j.queues = arrange();
+  std::uint64_t most = 1;
+  for (const message_part& p : m_arranged)
+    most = std::max(most, kernels::cut_of(m_shape, p.bytes).pieces);
+  k.groups = static_cast<int>(std::min(most, static_cast<std::uint64_t>(m_shape.channels)));
+  if (!m_arranged.empty()) j.first = m_arranged.front();
+  if (m_arranged.size() > 1) j.second = m_arranged[1];
+  if (m_arranged.size() > parts_of_a_job) {
+    sheet& s = take_sheet(m_arranged.size());
+    s.number = j.number = ++m_number;
+    s.groups = k.groups;
+    std::copy(m_arranged.begin(), m_arranged.end(), s.parts.get());
+    j.list = s.parts.get();
+  }
+  return k;
+}
+
+void check_messages(const kernels::kernel_control& control, int ranks) {
+  if (look_at(control.abort) == 0) return;
+  const auto text = [](std::uint64_t bytes, int tag) {
+    return std::to_string(bytes) + " bytes with tag " + std::to_string(tag);
+  };
+  for (int r = 0; r < ranks; ++r) {
+    const auto& f = control.failures[r];
+    const std::string peer = "rank " + std::to_string(r);
+    std::string what;
+    switch (look_at(f.fault)) {
+      case message_fault::none: continue;
+      case message_fault::mismatch:
+        what = peer + " has sent a message of " + text(f.bytes, f.tag) +
+               " where this rank waits for one of " + text(f.wanted_bytes, f.wanted_tag);
+        break;
+      case message_fault::refused:
+        what = peer + " waits for another message than this rank has sent: tag or length differ";
+        break;
+    }
+    base::fail(errc::mismatch, what,
+               "Kernels carry the messages of two ranks in the order of the calls: receive them in "
+               "the order in which they are sent, or have messages = false in [backends.kernels]");
+  }
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,304 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/device_kernels/peer_buffers.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/sizes.hpp"
+#include "core/selection/call_board.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::size_t most_pieces = 256;
+constexpr std::uint64_t page = 4096;
+constexpr auto longest_wait = std::chrono::seconds(2);
+
+// What a rank tells of a piece.
+struct card {
+  sucl_memory_key key{};
+  std::int32_t exported = 0;
+  std::int32_t status = SUCL_SUCCESS;
+};
+
+std::atomic_ref<std::uint64_t> left_word(void* part) {
+  return std::atomic_ref(*static_cast<std::uint64_t*>(part));
+}
+
+}  // namespace
+
+template <class T>
+std::vector<T> lane_memory::gather(const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(m_size));
+  if (const auto status = services().oob_allgather(&m_oob, &mine, all.data(), sizeof mine))
+    throw_last(status, "kernels", "set-up", m_rank);
+  return all;
+}
+
+lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_device& device,
+                         int rank, int size, const kernels::lane_shape& shape, std::int32_t status)
+    : m_lender(lender), m_oob(oob), m_device(device), m_rank(rank), m_size(size), m_shape(shape) {
+  m_own = map(m_device.on_host ? 0 : lane_of(rank, size), make_tables(status));
+  make_host_lanes();
+  const auto n = static_cast<std::size_t>(size);
+  kernels::lanes all{};
+  // A pair uses one kind of memory for each direction, which both know.
+  std::vector<char> reached(n);
+  for (std::size_t r = 0; r < n; ++r) reached[r] = m_own.peers[r] != nullptr;
+  std::vector<char> everywhere(n * n);
+  if (const auto status = services().oob_allgather(&m_oob, reached.data(), everywhere.data(), n))
+    throw_last(status, "kernels", "set-up", rank);
+  m_unmapped = static_cast<int>(std::count(everywhere.begin(), everywhere.end(), 0));
+  auto* own_host = static_cast<std::byte*>(m_pinned[static_cast<std::size_t>(rank)]);
+  own_host = own_host ? own_host + page : nullptr;
+  const auto self = static_cast<std::size_t>(rank);
+  for (std::size_t r = 0; r < n; ++r) {
+    auto* theirs = static_cast<std::byte*>(reached[r] ? m_own.peers[r] : m_pinned[r]);
+    all.out[r] = theirs + (reached[r] ? 0 : page) + lane_of(static_cast<int>(r), rank);
+    all.in[r] = (everywhere[r * n + self] ? static_cast<std::byte*>(m_own.own.get()) : own_host) +
+                lane_of(rank, static_cast<int>(r));
+  }
+  m_spare = const_cast<std::byte*>(all.in[self]) + kernels::words_bytes;
+  if (size == 2) {
+    m_pair_out = all.out[1 - self];
+    m_pair_in = all.in[1 - self];
+  }
+  device.write(m_lanes.get(), &all, sizeof all);
+  gather(0);  // nobody writes before all is zeroed
+}
+
+// What this rank has for itself, before ranks tell each other of their memory.
+std::int32_t lane_memory::make_tables(std::int32_t status) try {
+  if (status != SUCL_SUCCESS) return status;
+  m_lanes = m_device.allocate(sizeof(kernels::lanes));
+  m_table = m_device.allocate(most_pieces * kernels::most_ranks * sizeof(void*));
+  return SUCL_SUCCESS;
+} catch (const error& e) {
+  return static_cast<std::int32_t>(e.code());
+}
+
+// Where the lane from a rank begins in the memory of its reader; of all ranks, the end of the
+// memory. Only messages have a rank write to itself: the words are enough for collectives.
+std::uint64_t lane_memory::lane_of(int reader, int writer) const {
+  const auto before = static_cast<std::uint64_t>(writer);
+  if (writer <= reader || m_shape.messages.channels > 0) return before * m_shape.bytes();
+  return (before - 1) * m_shape.bytes() + kernels::words_bytes + page;
+}
+
+lane_memory::~lane_memory() {
+  if (!m_host.handle) return;
+  if (!m_abandoned) {
+    for (auto& piece : m_pieces)
+      if (piece.own) unmap(piece);
+    unmap(m_own);
+    // Peers may be at work on this rank's memory until they have left too.
+    left_word(m_host.base).store(1, std::memory_order_release);
+    const auto until = std::chrono::steady_clock::now() + longest_wait;
+    for (int r = 0; r < m_size && !m_abandoned; ++r)
+      while (!left_word(m_host.peers[r]).load(std::memory_order_acquire) && !m_abandoned) {
+        sched_yield();
+        m_abandoned = std::chrono::steady_clock::now() > until;
+      }
+  }
+  if (m_abandoned) {
+    base::log(base::log_level::info, "kernels", "other ranks have not left a communicator: its ",
+              "memory is kept");
+    static std::mutex mutex;
+    static auto& kept = *new std::vector<std::pair<std::shared_ptr<void>, void*>>;
+    const std::lock_guard lock(mutex);
+    kept.emplace_back(m_own.own, m_host.handle);
+    return;
+  }
+  free_host();
+}
+
+void lane_memory::free_host() {
+  for (void* memory : m_pinned)
+    if (memory) m_device.release(memory);
+  m_lender.table->memory_destroy(m_lender.comm, &m_host);
+}
+
+// Memory of the device, as far as peers can map it; that of each rank where there is none.
+mapped_piece lane_memory::map(std::uint64_t bytes, std::int32_t status) {
+  mapped_piece piece;
+  piece.bytes = bytes;
+  if (bytes > base::max_bytes) {
+    status = SUCL_ERROR_OUT_OF_MEMORY;
+  } else if (bytes > 0 && status == SUCL_SUCCESS) {
+    try {
+      piece.own = m_device.allocate(bytes);
+    } catch (const error& e) {
+      status = static_cast<std::int32_t>(e.code());
+    }
+  }
+  share(piece, status);
+  return piece;
+}
+
+// Ranks tell each other of their memory, or why they have none, and map it.
+void lane_memory::share(mapped_piece& piece, std::int32_t status) {
+  card mine;
+  mine.status = status;
+  const auto* table = m_lender.table;
+  if (piece.own && SUCL_HAS_FIELD(table, sucl_backend, memory_close) && table->memory_export)
+    mine.exported = table->memory_export(m_lender.comm, piece.own.get(), piece.bytes,
+                                         SUCL_MEMORY_DEVICE, &mine.key) == SUCL_SUCCESS;
+  const auto cards = gather(mine);
+  for (std::size_t r = 0; r < cards.size(); ++r)
+    if (cards[r].status)
+      base::fail(static_cast<errc>(cards[r].status),
+                 "rank " + std::to_string(r) + " has no device memory for " +
+                     std::to_string(piece.bytes) + " bytes that peers reach",
+                 "Free memory of the device first, or lower staging in [backends.kernels]");
+  piece.peers.assign(cards.size(), nullptr);
+  for (std::size_t r = 0; r < cards.size(); ++r) {
+    if (r == static_cast<std::size_t>(m_rank))
+      piece.peers[r] = piece.own.get();
+    else if (cards[r].exported && piece.own &&
+             table->memory_open(m_lender.comm, static_cast<int>(r), &cards[r].key,
+                                &piece.peers[r]) != SUCL_SUCCESS)
+      piece.peers[r] = nullptr;
+  }
+}
+
+void lane_memory::unmap(mapped_piece& piece) {
+  for (int r = 0; r < m_size; ++r)
+    if (r != m_rank && piece.peers[static_cast<std::size_t>(r)])
+      m_lender.table->memory_close(m_lender.comm, r, piece.peers[static_cast<std::size_t>(r)]);
+  piece.peers.assign(static_cast<std::size_t>(m_size), nullptr);
+}
+
+// Host memory for whoever cannot map a peer's, and a page before it in which a rank tells that it
+// has left.
+void lane_memory::make_host_lanes() {
+  char complete = 1;
+  for (const void* peer : m_own.peers) complete = complete && peer;
+  const auto all = gather(complete);
+  const bool needed = std::find(all.begin(), all.end(), 0) != all.end();
+  const std::uint64_t bytes = page + (needed ? m_shape.bytes() * static_cast<unsigned>(m_size) : 0);
+  m_host.struct_size = sizeof m_host;
+  if (const auto status = m_lender.table->memory_create(m_lender.comm, bytes, &m_host))
+    throw_last(status, "kernels", "set-up", m_rank);
+  m_pinned.assign(static_cast<std::size_t>(m_size), nullptr);
+  char problem = 0;
+  for (int r = 0; r < m_size; ++r) {
+    if (!m_host.peers[r]) problem = 1;
+    if (problem || !needed) continue;
+    try {
+      m_pinned[static_cast<std::size_t>(r)] = m_device.pin(m_host.peers[r], bytes);
+    } catch (const error& e) {
+      base::log(base::log_level::info, "kernels", e.what());
+      problem = 2;
+    }
+  }
+  const auto problems = gather(problem);
+  const char worst = *std::max_element(problems.begin(), problems.end());
+  if (worst == 0) return;
+  unmap(m_own);
+  free_host();
+  if (worst == 1)
+    base::fail(errc::unavailable, "some ranks share no memory: they are on several nodes");
+  base::fail(errc::unavailable,
+             "some ranks reach neither each other's device memory nor, from the device, memory "
+             "of the host");
+}
+
+// Behind the word that tells that a rank has left.
+std::vector<std::byte*> lane_memory::boards() const {
+  constexpr std::uint64_t board_at = 128;
+  static_assert(board_at + call_board::part_bytes <= page);
+  std::vector<std::byte*> parts;
+  for (int r = 0; r < m_size; ++r)
+    parts.push_back(static_cast<std::byte*>(m_host.peers[r]) + board_at);
+  return parts;
+}
+
+std::string lane_memory::description() const {
+  if (m_unmapped == 0) return "through memory of the devices";
+  const int pairs = m_size * m_size;
+  if (m_unmapped == pairs) return "through the host's memory";
+  return "through memory of the devices, for " + std::to_string(m_unmapped) + " of " +
+         std::to_string(pairs) + " pairs of ranks through the host's memory";
+}
+
+void* lane_memory::add(std::uint64_t bytes, std::uint64_t sequence) {
+  auto piece = map(std::max(page, base::round_up(bytes, page)));
+  void* memory = piece.own.get();
+  add(std::move(piece), sequence, true);
+  return memory;
+}
+
+bool lane_memory::attach(void* memory, std::uint64_t bytes, std::uint64_t sequence) {
+  mapped_piece piece;
+  piece.bytes = bytes;
+  if (bytes > 0) piece.own = {memory, [](void*) {}};
+  share(piece, SUCL_SUCCESS);
+  return add(std::move(piece), sequence, false);
+}
+
+// Keeps it, on every rank, if all are reached, or in any case: pieces have the same numbers
+// everywhere.
+bool lane_memory::add(mapped_piece piece, std::uint64_t sequence, bool keeps) {
+  char complete = 1;
+  for (const void* peer : piece.peers) complete = complete && peer;
+  const auto all = gather(complete);
+  std::size_t number = 0;
+  while (number < m_pieces.size() && m_pieces[number].own) ++number;
+  // What some rank does not reach is used through staging memory, as any other.
+  const bool whole_team = std::find(all.begin(), all.end(), 0) == all.end() && number < most_pieces;
+  if (!whole_team) {
+    unmap(piece);
+  } else {
+    auto* row =
+        static_cast<std::byte*>(m_table.get()) + number * kernels::most_ranks * sizeof(void*);
+    m_device.write(row, piece.peers.data(), piece.peers.size() * sizeof(void*));
+  }
+  gather(0);  // the tables of all ranks are written
+  if (!whole_team && !keeps) return false;
+  const std::lock_guard lock(m_mutex);
+  if (number == m_pieces.size()) m_pieces.emplace_back();
+  m_pieces[number] = std::move(piece);
+  if (whole_team && !m_first_use) m_first_use = sequence;
+  return whole_team;
+}
+
+bool lane_memory::remove(void* memory) {
+  const auto it = std::find_if(m_pieces.begin(), m_pieces.end(), [&](const mapped_piece& p) {
+    return p.own && p.own.get() == memory;
+  });
+  if (it == m_pieces.end()) return false;
+  unmap(*it);
+  gather(0);  // no peer has it mapped when it is freed
+  const std::lock_guard lock(m_mutex);
+  *it = {};
+  return true;
+}
+
+bool lane_memory::used_by(std::uint64_t sequence) const {
+  const std::lock_guard lock(m_mutex);
+  return m_first_use && sequence > *m_first_use;
+}
+
+std::uint64_t lane_memory::key_of(const void* memory, std::uint64_t bytes) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  if (address % 16 != 0) return 0;
+  const std::lock_guard lock(m_mutex);
+  for (std::size_t i = 0; i < m_pieces.size(); ++i) {
+    const auto& p = m_pieces[i];
+    const auto start = reinterpret_cast<std::uintptr_t>(p.own.get());
+    if (!p.own || !p.peers[0] || !base::lies_within(address, bytes, start, p.bytes)) continue;
+    return kernels::key_of(i, address - start);
+  }
+  return 0;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,339 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/hierarchical/backend.hpp"
+
+#include "backends/device_kernels/device.hpp"
+#include "base/error.hpp"
+#include "base/narrow.hpp"
+#include "base/text.hpp"
+#include "core/control/core_services.hpp"
+#include "core/operation/operation.hpp"
+#include "core/selection/selection.hpp"
+
+#include <algorithm>
+
+namespace sucl::core {
+
+/// An operation that is carried from the host.
+struct level_request {
+  sucl_operation operation{};
+  step_list what;
+  std::byte* memory = nullptr;  ///< scratch
+  std::size_t next = 0;         ///< the step that is under way, or comes next
+  ticket current;
+  bool done = false;
+  std::optional<error_info> failure;
+};
+
+namespace {
+
+level_comm& of(sucl_backend_comm* comm) { return *reinterpret_cast<level_comm*>(comm); }
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
+  return guarded([&] {
+    *request = nullptr;
+    if (o->stream)
+      of(comm).launch(*o, o->stream);
+    else
+      *request = reinterpret_cast<sucl_request*>(of(comm).start(*o));
+  });
+}
+
+sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
+  return guarded([&] { *done = of(comm).test(reinterpret_cast<level_request*>(request)); });
+}
+
+// Contributions are combined more than once: what must be rounded once is left to others.
+sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answer) {
+  const auto* comm = reinterpret_cast<level_comm*>(state);  // null: of any communicator
+  static const level_map any = map_levels({0, 0, 1, 1}, 0);
+  const bool narrow = base::is_narrow_float(q->type);
+  const bool rounds =
+      q->op == SUCL_OP_AVG || (narrow && (q->op == SUCL_OP_SUM || q->op == SUCL_OP_PROD));
+  answer->supported = has_steps(q->kind, comm ? comm->where() : any) &&
+                      (!reduces(static_cast<kind>(q->kind)) ||
+                       (!rounds && defined(static_cast<op>(q->op), static_cast<type>(q->type))));
+  answer->flags = comm && comm->has_queue() ? SUCL_CAP_STREAM_ORDERED : 0;
+  answer->max_count = 0;
+  return SUCL_SUCCESS;
+}
+
+sucl_memory wider(const sucl_operation& o) { return std::max(o.send_memory, o.recv_memory); }
+
+}  // namespace
+
+level_settings level_settings::read(const std::vector<std::pair<std::string, std::string>>& table) {
+  level_settings s;
+  for (const auto& [key, value] : table) {
+    if (key == "leaders")
+      s.leaders = base::parse_number(value);
+    else if (key == "single_leader")
+      s.single_leader = base::parse_bytes(value);
+    else
+      base::fail(errc::configuration, "backend levels does not understand " + key + " = " + value,
+                 "It knows leaders, a number, and single_leader, a size");
+  }
+  return s;
+}
+
+int level_settings::leaders_of(const level_map& where) const {
+  const auto most = static_cast<std::uint64_t>(where.most_leaders);
+  return static_cast<int>(leaders == 0 ? most : std::min(leaders, most));
+}
+
+level_comm::level_comm(level_map where, const level_settings& settings, level_parts parts,
+                       const level_memory& memory, level_queue* queue)
+    : m_where(std::move(where)),
+      m_leaders(settings.leaders_of(m_where)),
+      m_single_leader(settings.single_leader),
+      m_parts(std::move(parts)),
+      m_memory(memory),
+      m_queue(queue) {
+  if (!m_queue) return;
+  if (m_parts.node) m_node_queue = m_queue->attach(m_parts.node);
+  if (m_parts.across) m_across_queue = m_queue->attach(m_parts.across);
+}
+
+level_comm::~level_comm() {
+  if (m_parts.node) m_parts.node->shut_down(true);
+  if (m_parts.across) m_parts.across->shut_down(true);
+  // What was given up may still write to it.
+  if (m_aborted)
+    for (auto* one : {&m_from_host, &m_on_streams})
+      for (scratch& s : one->host) s.abandon();
+}
+
+communicator& level_comm::part(const level_step& step) const {
+  return step.on == level::node ? *m_parts.node : *m_parts.across;
+}
+
+step_list level_comm::steps(const sucl_operation& o) const {
+  const bool small = o.count * o.element_size < m_single_leader;
+  return steps_of(o, m_where, small ? 1 : m_leaders, m_leaders);
+}
+
+bool level_comm::on_device(const sucl_operation& o) const {
+  return m_memory.device && wider(o) == SUCL_MEMORY_DEVICE;
+}
+
+// Of the kind that the operation is in, so that selection sees one kind. Memory that has become too
+// small stays, as it may still be in use.
+std::byte* level_comm::memory_for(const sucl_operation& o, const step_list& what, area& of) {
+  constexpr std::uint64_t least = 1 << 16;
+  const std::uint64_t bytes = what.scratch * o.element_size;
+  if (bytes == 0) return nullptr;
+  if (on_device(o)) {
+    if (bytes > of.device_bytes) {
+      of.device_bytes = std::max({bytes, 2 * of.device_bytes, least});
+      of.device.push_back(m_memory.device->allocate(of.device_bytes));
+    }
+    return static_cast<std::byte*>(of.device.back().get());
+  }
+  if (bytes > of.host_bytes) {
+    of.host_bytes = std::max({bytes, 2 * of.host_bytes, least});
+    of.host.push_back(m_memory.host->acquire(of.host_bytes));
+  }
+  return reinterpret_cast<std::byte*>(of.host.back().data());
+}
+
+sucl_operation level_comm::record_of(const sucl_operation& o, const step_list& what,
+                                     const level_step& s, std::byte* memory) const {
+  using area = step_place::area;
+  sucl_operation r{};
+  r.struct_size = sizeof r;
+  r.kind = s.kind;
+  r.root = s.root;
+  if (s.kind == SUCL_KIND_BARRIER) return r;
+  r.type = o.type;
+  r.op = reduces(static_cast<kind>(s.kind)) ? o.op : SUCL_OP_NONE;
+  r.element_size = o.element_size;
+  r.count = s.count;
+  if (s.in_place) r.flags = SUCL_FLAG_IN_PLACE;
+  const auto scratch_memory =
+      on_device(o) || wider(o) != SUCL_MEMORY_DEVICE ? wider(o) : sucl_memory{SUCL_MEMORY_SYSTEM};
+  const auto place = [&](const step_place& p, sucl_memory& kind) -> std::byte* {
+    if (p.where == area::none) return nullptr;
+    const void* base = p.where == area::scratch ? memory : p.where == area::send ? o.send : o.recv;
+    kind = p.where == area::scratch ? scratch_memory
+           : p.where == area::send  ? o.send_memory
+                                    : o.recv_memory;
+    if (!base) return nullptr;  // a buffer, whose address comes later
+    return static_cast<std::byte*>(const_cast<void*>(base)) + p.at * o.element_size;
+  };
+  r.send = place(s.from, r.send_memory);
+  r.recv = place(s.to, r.recv_memory);
+  if (!s.uneven) return r;
+  r.recv_counts = what.counts.data();
+  if (s.kind != SUCL_KIND_REDUCE_SCATTER) r.recv_displs = what.displs.data();
+  return r;
+}
+
+void level_comm::launch(const sucl_operation& o, void* target) {
+  const step_list what = steps(o);
+  std::byte* memory = memory_for(o, what, m_on_streams);
+  for (const level_step& s : what) {
+    const auto& attached = s.on == level::node ? m_node_queue : m_across_queue;
+    m_queue->start(attached.get(), record_of(o, what, s, memory), s, target);
+  }
+}
+
+bool level_comm::orders_on_stream(const sucl_operation& o) {
+  const step_list what = steps(o);
+  return what.size > 0 && std::all_of(what.begin(), what.end(), [&](const level_step& s) {
+           return part(s).would_order_on_stream(record_of(o, what, s, nullptr));
+         });
+}
+
+level_request* level_comm::start(const sucl_operation& o) {
+  level_request r;
+  r.operation = o;
+  r.what = steps(o);
+  r.memory = memory_for(o, r.what, m_from_host);
+  m_requests.push_back(std::move(r));
+  level_request* request = &m_requests.back();
+  advance();
+  return conclude(request) ? nullptr : request;
+}
+
+bool level_comm::test(level_request* request) {
+  advance();
+  return conclude(request);
+}
+
+// Forgets a request that is done; throws how it failed.
+bool level_comm::conclude(level_request* request) {
+  if (!request->done) return false;
+  const auto failure = std::move(request->failure);
+  m_requests.remove_if([&](const level_request& r) { return &r == request; });
+  if (failure) throw error(*failure);
+  return true;
+}
+
+// The steps come in one order on every rank, whatever each waits for: an operation begins when the
+// one before is done, which also leaves it the scratch.
+void level_comm::advance() {
+  for (level_request& r : m_requests)
+    if (!r.done && !advance(r)) return;
+}
+
+bool level_comm::advance(level_request& r) {
+  try {
+    while (r.next < r.what.size) {
+      if (!carry_on(r)) return false;
+      r.current = {};
+      ++r.next;
+    }
+  } catch (...) {
+    fail(r);
+  }
+  r.done = true;
+  return true;
+}
+
+// The exception that is being handled: how the step that is under way has failed.
+void level_comm::fail(level_request& r) const {
+  error_info info;
+  try {
+    throw;
+  } catch (const error& e) {
+    info = e.info();
+  } catch (const std::exception& e) {
+    info.code = errc::internal;
+    info.message = e.what();
+  }
+  const level_step& s = r.what.steps[r.next];
+  info.message = std::string(name(static_cast<kind>(s.kind))) +
+                 (s.on == level::node ? " within the node" : " between nodes") +
+                 " failed: " + info.message;
+  info.operation = sucl::core::describe(r.operation);
+  info.rank = m_where.rank;
+  r.failure = std::move(info);
+}
+
+// Begins the step that comes next, or progresses it; true if it is done.
+bool level_comm::carry_on(level_request& r) {
+  const level_step& s = r.what.steps[r.next];
+  communicator& on = part(s);
+  if (!r.current.get()) {
+    observer watch;
+    watch.assisted = true;  // by this function
+    // In the form of streams, which other ranks may use for the same step: all have to choose
+    // alike.
+    r.current = on.issue(record_of(r.operation, r.what, s, r.memory), {}, true, watch).operation;
+  }
+  if (!r.current.done()) on.progress();
+  if (!r.current.done()) return false;
+  if (!r.current.failure()) return true;
+  const error_info failure = *r.current.failure();
+  try {
+    on.check();  // told here
+  } catch (const error&) {
+  }
+  throw error(failure);
+}
+
+void level_comm::check() {
+  if (m_parts.node) m_parts.node->check();
+  if (m_parts.across) m_parts.across->check();
+}
+
+void level_comm::abort() {
+  m_aborted = true;
+  error_info info;
+  info.code = errc::peer_lost;
+  info.message = "the communicator that the step is for has failed";
+  info.hint = "Look for what failed first";
+  if (m_parts.node) m_parts.node->fail_all(info);
+  if (m_parts.across) m_parts.across->fail_all(info);
+}
+
+std::string level_comm::describe(const sucl_operation& o) {
+  const step_list what = steps(o);
+  std::string text;
+  for (const level_step& s : what)
+    text += std::string(text.empty() ? "" : ", then ") + name(static_cast<kind>(s.kind)) +
+            (s.on == level::node ? " within the node by " : " between nodes by ") +
+            part(s).carrier_of(record_of(o, what, s, nullptr), false);
+  return text.empty() ? "nothing" : text;
+}
+
+const sucl_backend& level_backend() noexcept {
+  static const sucl_backend table = table_of<level_comm>(
+      level_backend_name, "steps within each node and between nodes, carried by other backends",
+      query, post, test);
+  return table;
+}
+
+channel make_levels(const std::vector<std::pair<std::string, std::string>>& settings,
+                    const level_map& where, const level_makers& how, std::string* obstacle) {
+  // Every rank makes every attempt, in the same order, until one of them has failed.
+  const auto attempt = [&](const auto& work) {
+    try {
+      if (obstacle->empty()) work();
+    } catch (const error& e) {
+      *obstacle = e.info().message;
+    }
+    if (!how.agree(obstacle->empty()) && obstacle->empty())
+      *obstacle = "it cannot be used on every rank";
+  };
+  level_settings values;
+  level_parts parts;
+  attempt([&] { values = level_settings::read(settings); });
+  attempt([&] { parts.node = how.split(where.alone() ? -1 : where.node, where.local); });
+  attempt([&] {
+    if (parts.node && how.must_order && !parts.node->would_order_on_stream(*how.must_order))
+      base::fail(errc::unavailable, "within a node nothing orders operations on device streams");
+  });
+  attempt([&] {
+    const bool leads = where.local < values.leaders_of(where);
+    parts.across = how.split(leads ? where.local : -1, where.node);
+  });
+  if (!obstacle->empty()) return {};
+  auto* made = new level_comm(where, values, std::move(parts), how.memory, how.queue);
+  return {&level_backend(), reinterpret_cast<sucl_state*>(made),
+          reinterpret_cast<sucl_backend_comm*>(made)};
+}
+
+level_comm& levels_of(const channel& c) { return of(c.comm); }
+
+}  // namespace sucl::core

@@ -1,0 +1,51 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Where the ranks of a communicator are, and how those that share no memory reach each other.
+#pragma once
+
+#include "core/operation/backend_comm.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+/// How many nodes there are, of one entry a rank.
+inline int count_nodes(std::vector<int> node_of) {
+  std::sort(node_of.begin(), node_of.end());
+  return static_cast<int>(std::unique(node_of.begin(), node_of.end()) - node_of.begin());
+}
+
+/// A backend that carries messages between ranks, on a channel that nobody else uses.
+struct transport {
+  std::string name;
+  channel via;
+};
+
+/// The ranks of a communicator, as the executor sees them. The same on every rank but for `rank`.
+struct placement {
+  int rank = 0;
+  int size = 1;
+  std::vector<int> node_of;  ///< one entry a rank
+  /// The first one carries what may go by any.
+  std::vector<transport> transports;
+  bool crowded = false;  ///< on some machine ranks have to share processors
+
+  bool near(int peer) const {
+    return node_of[static_cast<std::size_t>(peer)] == node_of[static_cast<std::size_t>(rank)];
+  }
+  int nodes() const { return count_nodes(node_of); }
+  bool several_nodes() const { return nodes() > 1; }
+  /// The ranks of this rank's node, itself among them.
+  std::vector<int> neighbours() const {
+    std::vector<int> list;
+    for (int r = 0; r < size; ++r)
+      if (near(r)) list.push_back(r);
+    return list;
+  }
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,116 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/shm_p2p/backend.hpp"
+
+#include "backends/shm_p2p/engine.hpp"
+#include "core/control/core_services.hpp"
+#include "core/operation/operation.hpp"
+#include "core/selection/selection.hpp"
+
+#include <memory>
+
+namespace sucl::core {
+namespace {
+
+mailbox& of(sucl_backend_comm* comm) { return *reinterpret_cast<mailbox*>(comm); }
+delivery* of(sucl_request* request) { return reinterpret_cast<delivery*>(request); }
+
+// Gives a delivery back that is over, and reports how it failed, if it did.
+void conclude(mailbox& m, delivery* d) {
+  m.recycle(d);
+  if (d->failure) throw error(*d->failure);
+}
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
+  return guarded([&] {
+    mailbox& m = of(comm);
+    *request = nullptr;
+    delivery* d = m.start(*o);
+    if (d->open > 0) m.progress();
+    if (m.over(*d))
+      conclude(m, d);
+    else
+      *request = reinterpret_cast<sucl_request*>(d);
+  });
+}
+
+sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
+  return guarded([&] {
+    mailbox& m = of(comm);
+    delivery* d = of(request);
+    if (d->open > 0 || !d->far.empty()) m.progress();
+    *done = m.over(*d);
+    if (*done) conclude(m, d);
+  });
+}
+
+// Both ends of a message cut it alike, so the limit of the transport is one for all messages.
+sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answer) {
+  answer->supported = is_point_to_point(q->kind) && q->memory != SUCL_MEMORY_DEVICE;
+  answer->flags = 0;
+  answer->max_count = 0;
+  if (!state || !answer->supported) return SUCL_SUCCESS;
+  const channel& transport = *reinterpret_cast<const channel*>(state);
+  return transport.table->query(transport.state, q, answer);
+}
+
+}  // namespace
+
+const sucl_backend& message_backend() noexcept {
+  static const sucl_backend table = table_of<mailbox>(
+      message_backend_name, "sends and receives through memory that the ranks of a node share",
+      query, post, test);
+  return table;
+}
+
+channel message_channel(const channel& memory, placement where, bool reads, std::string* obstacle) {
+  const std::vector<transport> lent = where.transports;
+  std::unique_ptr<mailbox> made;
+  try {
+    made = std::make_unique<mailbox>(memory, std::move(where), reads);
+  } catch (...) {
+    for (const transport& t : lent) t.via.table->comm_destroy(t.via.comm);
+    throw;
+  }
+  if (!made->complete()) {
+    *obstacle = "some ranks of a node share no memory";
+    return {};
+  }
+  const auto& transports = made->where().transports;
+  const channel* between = transports.empty() ? nullptr : &transports.front().via;
+  return {&message_backend(), reinterpret_cast<sucl_state*>(const_cast<channel*>(between)),
+          reinterpret_cast<sucl_backend_comm*>(made.release())};
+}
+
+bool carries_messages(const channel& c) { return c.table == &message_backend(); }
+
+sucl_request* start_message(const channel& messages, const sucl_operation& o) {
+  mailbox& m = of(messages.comm);
+  delivery* d = m.start(o);
+  for (int looks = d->far.empty() ? m.looks() : 1; !m.over(*d); --looks) {
+    if (looks == 0) return reinterpret_cast<sucl_request*>(d);
+    m.progress();
+  }
+  conclude(m, d);
+  return nullptr;
+}
+
+void add_message_memory(const channel& messages, const sucl_region& region, std::uint64_t number) {
+  of(messages.comm).add(number, region);
+}
+
+void remove_message_memory(const channel& messages, const void* base) {
+  of(messages.comm).remove(base);
+}
+
+std::string describe_messages(const channel& messages) {
+  const mailbox& m = of(messages.comm);
+  std::string text = "  messages of a node: up to " + std::to_string(lane_layout::short_bytes) +
+                     " bytes beside their envelope, longer ones in pieces of " +
+                     std::to_string(lane_layout::chunk_bytes >> 10) + " KiB\n";
+  if (!m.where().transports.empty())
+    text += "  messages between nodes: by " + m.where().transports.front().name + "\n";
+  return text;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,46 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The built-in backend that carries sends and receives: between ranks of a node through memory
+/// that another backend lends, between nodes by a transport.
+#pragma once
+
+#include "backends/shm_common/placement.hpp"
+
+#include <sucl/export.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace sucl::core {
+
+/// Most ranks of a node that a communicator may have for it: each pair has memory of its own.
+inline constexpr int most_message_ranks = 64;
+
+/// Its table, for who wants to know what it carries: its query needs no state.
+SUCL_CORE_API const sucl_backend& message_backend() noexcept;
+
+/// A channel for one communicator. Collective. `memory` lends the memory, and must outlive it.
+/// `reads`: every rank may copy from the memory of every other one. The channel ends the transports
+/// in `where`, on an error too. Throws where there is no memory; `*obstacle` says why it cannot be
+/// used though nothing failed.
+channel message_channel(const channel& memory, placement where, bool reads, std::string* obstacle);
+
+/// Memory of this number that every rank reaches is there: messages in it are copied once. The
+/// number is the same on every rank. Not while another thread is in the channel.
+void add_message_memory(const channel& messages, const sucl_region& region, std::uint64_t number);
+/// It goes.
+void remove_message_memory(const channel& messages, const void* base);
+
+/// Whether a channel is one of these, with no layer above it.
+bool carries_messages(const channel& c);
+
+/// Starts an operation for who blocks until it is done, and makes progress for as long as peers
+/// that are near need. Null: it is done. Throws what fails.
+sucl_request* start_message(const channel& messages, const sucl_operation& o);
+
+/// How messages travel, in lines for people.
+std::string describe_messages(const channel& messages);
+
+}  // namespace sucl::core

@@ -1,0 +1,535 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/shm_p2p/engine.hpp"
+
+#include "base/error.hpp"
+#include "base/sizes.hpp"
+#include "core/control/core_services.hpp"
+
+#include <sucl/types.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+namespace sucl::core {
+namespace {
+
+// From here on a second copy costs more than a system call and a look at each page.
+constexpr std::uint64_t least_read_bytes = std::uint64_t{12} << 10;
+// What one step copies at most, so that both directions go on side by side.
+constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
+// Looks in vain before the processor is given away, where others need it.
+constexpr int looks_in_a_crowd = 8;
+
+bool sends(sucl_kind kind) { return kind == SUCL_KIND_SEND || kind == SUCL_KIND_SENDRECV; }
+bool receives(sucl_kind kind) { return kind == SUCL_KIND_RECV || kind == SUCL_KIND_SENDRECV; }
+
+std::uint64_t expected_count(const sucl_operation& o) {
+  return o.kind == SUCL_KIND_SENDRECV ? o.recv_count : o.count;
+}
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+mailbox::mailbox(const channel& lender, placement where, bool reads)
+    : m_where(std::move(where)), m_rank(m_where.rank), m_lender(lender), m_reads(reads) {
+  const std::vector<int> neighbours = m_where.neighbours();
+  m_looks = m_where.crowded ? 0 : 500;
+  // The lanes of a rank's part are those that it sends by, by the place of the receiver on the
+  // node; a part is as large as the largest node needs.
+  std::uint64_t most = 0;
+  for (const int node : m_where.node_of)
+    most =
+        std::max<std::uint64_t>(most, static_cast<std::uint64_t>(std::count(
+                                          m_where.node_of.begin(), m_where.node_of.end(), node)));
+  m_region.struct_size = sizeof m_region;
+  if (const auto status =
+          lender.table->memory_create(lender.comm, most * lane_layout::bytes, &m_region))
+    throw_last(status, lender.table->name, "communicator creation", m_rank);
+  m_peers.resize(static_cast<std::size_t>(m_where.size));
+  const auto lane = [&](int from, std::size_t place) {
+    auto* part = static_cast<std::byte*>(m_region.peers[from]);
+    m_complete = m_complete && part;
+    return part ? part + place * lane_layout::bytes : nullptr;
+  };
+  const auto own = static_cast<std::size_t>(
+      std::find(neighbours.begin(), neighbours.end(), m_rank) - neighbours.begin());
+  for (std::size_t i = 0; i < neighbours.size(); ++i) {
+    auto made = std::make_unique<peer>();
+    made->rank = neighbours[i];
+    made->out = outbox(lane(m_rank, i));
+    made->in = inbox(lane(neighbours[i], own));
+    m_near.push_back(made.get());
+    m_peers[static_cast<std::size_t>(neighbours[i])] = std::move(made);
+  }
+}
+
+mailbox::~mailbox() {
+  for (const transport& t : m_where.transports) t.via.table->comm_destroy(t.via.comm);
+  if (m_region.handle) m_lender.table->memory_destroy(m_lender.comm, &m_region);
+}
+
+void mailbox::abort() {
+  for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
+}
+
+void mailbox::add(std::uint64_t number, const sucl_region& region) {
+  m_regions.push_back({number, region});
+}
+
+void mailbox::remove(const void* base) {
+  std::erase_if(m_regions, [&](const shared_region& r) { return r.region.base == base; });
+}
+
+// ---- operations
+
+mailbox::item* mailbox::take_item() {
+  if (m_free_items.empty()) {
+    m_items.push_back(std::make_unique<item>());
+    m_free_items.reserve(m_items.size());
+    m_free_items.push_back(m_items.back().get());
+  }
+  item* i = m_free_items.back();
+  m_free_items.pop_back();
+  *i = item{};
+  return i;
+}
+
+delivery* mailbox::take_delivery() {
+  if (m_free_deliveries.empty()) {
+    m_deliveries.push_back(std::make_unique<delivery>());
+    m_free_deliveries.push_back(m_deliveries.back().get());
+  }
+  delivery* d = m_free_deliveries.back();
+  m_free_deliveries.pop_back();
+  d->open = 0;
+  d->far.clear();
+  d->failure.reset();
+  return d;
+}
+
+delivery* mailbox::start(const sucl_operation& o) {
+  if (m_broken) throw error(*m_broken);
+  delivery* d = take_delivery();
+  try {
+    const bool group = o.kind == SUCL_KIND_GROUP;
+    const sucl_operation* parts = group ? o.parts : &o;
+    const sucl_operation* end = parts + (group ? o.part_count : 1);
+    const void* data = o.send;
+    if (!group && (o.flags & SUCL_FLAG_IN_PLACE)) {
+      const std::uint64_t bytes = o.count * o.element_size;
+      if (d->aside_bytes < bytes) d->aside.reset(new std::byte[bytes]);
+      d->aside_bytes = std::max(d->aside_bytes, bytes);
+      if (bytes > 0) std::memcpy(d->aside.get(), o.recv, bytes);
+      data = d->aside.get();
+    }
+    // Receives first: what comes finds its place.
+    for (const sucl_operation* part = parts; part != end; ++part)
+      if (receives(part->kind)) receive(*part, d);
+    for (const sucl_operation* part = parts; part != end; ++part)
+      if (sends(part->kind)) send(*part, group ? part->send : data, d);
+  } catch (const error& e) {
+    give_up(d, e.info());
+  } catch (const std::bad_alloc&) {
+    error_info info;
+    info.code = errc::out_of_memory;
+    info.message = "no memory for the bookkeeping of a message";
+    info.hint = "Have fewer messages under way at once";
+    give_up(d, info);
+  }
+  return d;
+}
+
+// Of an operation that failed while it was started: parts that are under way cannot be taken back.
+void mailbox::give_up(delivery* d, const error_info& info) {
+  if (d->open > 0 || !d->far.empty())
+    m_broken = info;
+  else
+    recycle(d);
+  throw error(info);
+}
+
+// What a transport gets: one message.
+void mailbox::post_far(sucl_operation o, sucl_kind half, delivery* d) {
+  if (m_where.transports.empty())
+    base::fail(errc::internal, "a message to another node has no transport", "Report this");
+  const transport& t = m_where.transports.front();
+  if (half == SUCL_KIND_RECV) o.count = expected_count(o);
+  o.kind = half;
+  o.flags = 0;
+  sucl_request* request = nullptr;
+  if (const auto status = t.via.table->post(t.via.comm, &o, &request))
+    throw_last(status, t.name, {}, m_rank);
+  if (!request) return;
+  d->far.push_back(request);
+  ++m_open;
+}
+
+void mailbox::send(const sucl_operation& o, const void* data, delivery* d) {
+  if (!m_where.near(o.root)) {
+    sucl_operation far = o;
+    far.send = data;
+    return post_far(far, SUCL_KIND_SEND, d);
+  }
+  peer& p = near(o.root);
+  const std::uint64_t bytes = o.count * o.element_size;
+  const envelope e{bytes, o.tag, false, static_cast<std::uint8_t>(o.type),
+                   static_cast<std::uint16_t>(o.element_size)};
+  if (bytes <= lane_layout::short_bytes && !p.unsent.head && p.out.put(e, data, bytes)) return;
+  item* i = take_item();
+  i->owner = d;
+  i->memory = static_cast<std::byte*>(const_cast<void*>(data));
+  i->bytes = bytes;
+  i->element_size = o.element_size;
+  i->type = o.type;
+  i->tag = o.tag;
+  if (bytes > lane_layout::short_bytes) {
+    i->about.serial = ++p.announced_serial;
+    i->about.address = reinterpret_cast<std::uint64_t>(data);
+    locate(i->memory, bytes, i->about.region, i->about.offset);
+  }
+  ++d->open, ++p.open, ++m_open;
+  p.unsent.push(i);
+  send_waiting(p);
+}
+
+void mailbox::receive(const sucl_operation& o, delivery* d) {
+  if (!m_where.near(o.source)) return post_far(o, SUCL_KIND_RECV, d);
+  peer& p = near(o.source);
+  item* i = take_item();
+  i->owner = d;
+  i->memory = static_cast<std::byte*>(o.recv);
+  i->bytes = expected_count(o) * o.element_size;
+  i->element_size = o.element_size;
+  i->type = o.type;
+  i->tag = o.tag;
+  ++d->open, ++p.open, ++m_open;
+  if (!match_stray(p, *i)) p.receives.push(i);
+}
+
+bool mailbox::over(delivery& d) {
+  if (m_broken) throw error(*m_broken);
+  for (sucl_request*& request : d.far) {
+    if (!request) continue;
+    const transport& t = m_where.transports.front();
+    std::int32_t done = 0;
+    const auto status = t.via.table->test(t.via.comm, request, &done);
+    if (status && !d.failure) d.failure = take_last(status);
+    if (!status && !done) continue;
+    request = nullptr;
+    --m_open;
+  }
+  return d.open == 0 &&
+         std::all_of(d.far.begin(), d.far.end(), [](const auto* request) { return !request; });
+}
+
+void mailbox::finish(peer& p, item* i) {
+  --i->owner->open, --p.open, --m_open;
+  m_free_items.push_back(i);
+}
+
+// ---- memory that both ends reach
+
+void mailbox::locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t& region,
+                     std::uint64_t& offset) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  for (const shared_region& r : m_regions) {
+    const auto start = reinterpret_cast<std::uintptr_t>(r.region.base);
+    if (!base::lies_within(address, bytes, start, r.region.bytes)) continue;
+    region = r.number;
+    offset = address - start;
+  }
+}
+
+// Null where this rank does not know of the memory, or not yet.
+std::byte* mailbox::reach(int rank, std::uint64_t region, std::uint64_t offset) const {
+  if (region == 0) return nullptr;
+  for (const shared_region& r : m_regions)
+    if (r.number == region) {
+      auto* part = static_cast<std::byte*>(r.region.peers[rank]);
+      return part ? part + offset : nullptr;
+    }
+  return nullptr;
+}
+
+// ---- the sender's end
+
+envelope mailbox::envelope_of(const item& i) {
+  return {i.bytes, i.tag, i.about.serial != 0, static_cast<std::uint8_t>(i.type),
+          static_cast<std::uint16_t>(i.element_size)};
+}
+
+bool mailbox::put(peer& p, item& i) {
+  const envelope e = envelope_of(i);
+  return e.announced ? p.out.put(e, &i.about, sizeof i.about) : p.out.put(e, i.memory, i.bytes);
+}
+
+bool mailbox::send_waiting(peer& p) {
+  bool moved = false;
+  while (p.unsent.head && put(p, *p.unsent.head)) {
+    item* i = p.unsent.pop();
+    moved = true;
+    if (i->about.serial == 0)
+      finish(p, i);
+    else
+      p.announced.push(i);
+  }
+  return moved;
+}
+
+bool mailbox::follow_orders(peer& p) {
+  bool moved = false;
+  order o;
+  while (p.announced.head && p.out.next(o)) {
+    item** at = &p.announced.head;
+    while ((*at)->about.serial != o.serial) at = &(*at)->next;
+    item* i = p.announced.take(at);
+    moved = true;
+    if (o.what == order::act::forget) {
+      finish(p, i);
+      continue;
+    }
+    if (o.what == order::act::push) {
+      i->pushed = true;
+      i->target = reach(p.rank, o.region, o.offset);
+    }
+    p.leaving.push(i);
+  }
+  return moved;
+}
+
+bool mailbox::fill_chunk(peer& p) {
+  item* i = p.leaving.head;
+  if (!i) return false;
+  if (i->target && i->moved < i->bytes) {
+    const std::uint64_t n = std::min(i->bytes - i->moved, piece_bytes);
+    m_publisher.copy(i->target + i->moved, i->memory + i->moved, n);
+    i->moved += n;
+    return true;
+  }
+  std::byte* chunk = p.out.empty_chunk();
+  if (!chunk) return false;
+  if (i->pushed) {
+    const std::uint64_t there = i->target != nullptr;
+    std::memcpy(chunk, &there, sizeof there);
+    i->pushed = false;
+  } else {
+    const std::uint64_t n = std::min(i->bytes - i->moved, lane_layout::chunk_bytes);
+    m_publisher.copy(chunk, i->memory + i->moved, n);
+    i->moved += n;
+  }
+  p.out.filled();
+  if (i->moved == i->bytes) finish(p, p.leaving.pop());
+  return true;
+}
+
+// ---- the receiver's end
+
+// Whether a message is of the elements that a receive is for. Those of one size may have any types.
+bool mailbox::fits(const item& r, const envelope& e) {
+  return r.bytes == e.bytes && static_cast<std::uint16_t>(r.element_size) == e.element_size;
+}
+
+void mailbox::refuse(const item& r, const envelope& e, int from) const {
+  if (r.owner->failure) return;
+  const auto elements = [](std::uint64_t bytes, std::uint64_t size, sucl_type t) {
+    if (size == 0 || bytes % size != 0) return std::to_string(bytes) + " bytes";
+    const std::uint64_t n = bytes / size;
+    if (t != SUCL_TYPE_BYTES) return std::to_string(n) + " " + name(static_cast<type>(t));
+    if (size == 1) return std::to_string(n) + (n == 1 ? " byte" : " bytes");
+    return std::to_string(n) + (n == 1 ? " element of " : " elements of ") + std::to_string(size) +
+           " bytes";
+  };
+  error_info info;
+  info.code = errc::invalid_count;
+  info.message = "the message from rank " + std::to_string(from) + " with tag " +
+                 std::to_string(r.tag) + " has " + elements(e.bytes, e.element_size, e.type) +
+                 ", rank " + std::to_string(m_rank) + " receives " +
+                 elements(r.bytes, r.element_size, r.type);
+  info.hint =
+      "Sender and receiver must name the same count and element type; where the receiver cannot "
+      "know the count, send it first.";
+  r.owner->failure = std::move(info);
+}
+
+// Takes what has come to the receives that are there for it.
+void mailbox::collect(peer& p) {
+  envelope e;
+  while (p.in.peek(e)) {
+    item** at = &p.receives.head;
+    while (*at && (*at)->tag != e.tag) at = &(*at)->next;
+    if (!*at) {
+      // While this rank waits for anything, nobody has to wait for room in its rings.
+      if (m_open == 0) return;
+      set_aside(p, e);
+      continue;
+    }
+    item* r = p.receives.take(at);
+    if (e.announced) {
+      announcement about;
+      p.in.read(&about, sizeof about);
+      p.in.pop(sizeof about);
+      match_long(p, r, e, about);
+      continue;
+    }
+    if (fits(*r, e))
+      p.in.read(r->memory, e.bytes);
+    else
+      refuse(*r, e, p.rank);
+    p.in.pop(e.bytes);
+    finish(p, r);
+  }
+}
+
+void mailbox::set_aside(peer& p, const envelope& e) {
+  if (m_free_strays.empty()) {
+    m_strays.push_back(std::make_unique<stray>());
+    m_free_strays.push_back(m_strays.back().get());
+  }
+  stray* s = m_free_strays.back();
+  s->what = e;
+  const std::uint64_t bytes = e.announced ? sizeof s->about : e.bytes;
+  if (!e.announced) s->data.resize(bytes);
+  p.in.read(e.announced ? static_cast<void*>(&s->about) : s->data.data(), bytes);
+  p.in.pop(bytes);
+  m_free_strays.pop_back();
+  p.strays.push(s);
+}
+
+bool mailbox::match_stray(peer& p, item& r) {
+  stray** at = &p.strays.head;
+  while (*at && (*at)->what.tag != r.tag) at = &(*at)->next;
+  if (!*at) return false;
+  stray* s = p.strays.take(at);
+  m_free_strays.push_back(s);
+  if (s->what.announced) {
+    match_long(p, &r, s->what, s->about);
+    return true;
+  }
+  if (!fits(r, s->what))
+    refuse(r, s->what, p.rank);
+  else if (r.bytes > 0)
+    std::memcpy(r.memory, s->data.data(), r.bytes);
+  finish(p, &r);
+  return true;
+}
+
+void mailbox::match_long(peer& p, item* r, const envelope& e, const announcement& about) {
+  r->about = about;
+  if (!fits(*r, e)) {
+    refuse(*r, e, p.rank);
+    r->refused = true;
+  } else if (p.rank == m_rank) {
+    r->source = reinterpret_cast<const std::byte*>(about.address);
+  } else {
+    r->source = reach(p.rank, about.region, about.offset);
+    r->read = !r->source && m_reads && r->bytes >= least_read_bytes;
+  }
+  p.matched.push(r);
+}
+
+void mailbox::copy_piece(peer& p, item& r) {
+  const std::uint64_t n = std::min(r.bytes - r.moved, piece_bytes);
+  if (r.source) {
+    std::memcpy(r.memory + r.moved, r.source + r.moved, n);
+  } else if (const auto status = m_lender.table->memory_read(
+                 m_lender.comm, p.rank, r.memory + r.moved, r.about.address + r.moved, n)) {
+    take_last(status);  // memory of some other kind, or the process has ended
+    r.read = false;
+    r.moved = 0;
+    return;
+  }
+  r.moved += n;
+}
+
+bool mailbox::handle_matched(peer& p) {
+  item* r = p.matched.head;
+  if (!r) return false;
+  order o{order::act::forget, r->about.serial, 0, 0};
+  if (!r->refused) {
+    if ((r->source || r->read) && r->moved < r->bytes) {
+      copy_piece(p, *r);
+      return true;
+    }
+    if (!r->source && !r->read) {
+      locate(r->memory, r->bytes, o.region, o.offset);
+      r->pushed = o.region != 0;
+      o.what = r->pushed ? order::act::push : order::act::stream;
+    }
+  }
+  if (!p.in.give(o)) return false;
+  p.matched.pop();
+  if (o.what == order::act::forget)
+    finish(p, r);
+  else
+    p.arriving.push(r);
+  return true;
+}
+
+bool mailbox::take_chunk(peer& p) {
+  item* r = p.arriving.head;
+  if (!r) return false;
+  const std::byte* chunk = p.in.full_chunk();
+  if (!chunk) return false;
+  if (r->pushed) {
+    std::uint64_t there = 0;
+    std::memcpy(&there, chunk, sizeof there);
+    r->pushed = false;
+    if (there) r->moved = r->bytes;
+  } else {
+    const std::uint64_t n = std::min(r->bytes - r->moved, lane_layout::chunk_bytes);
+    std::memcpy(r->memory + r->moved, chunk, n);
+    r->moved += n;
+  }
+  p.in.taken();
+  if (r->moved == r->bytes) finish(p, p.arriving.pop());
+  return true;
+}
+
+// ---- progress
+
+// True if something moved.
+bool mailbox::advance(peer& p) {
+  collect(p);
+  if (p.open == 0) return false;
+  bool moved = send_waiting(p);
+  moved |= follow_orders(p);
+  moved |= handle_matched(p);
+  for (std::uint64_t i = 0; i < lane_layout::chunk_count; ++i) {
+    const bool filled = fill_chunk(p), taken = take_chunk(p);
+    if (!filled && !taken) break;
+    moved = true;
+  }
+  return moved;
+}
+
+void mailbox::progress() {
+  constexpr int most_passes = 64;
+  int looks = m_looks;
+  for (int pass = 0; pass < most_passes && m_open > 0;) {
+    bool moved = false, streams = false;
+    for (peer* p : m_near) {
+      moved |= advance(*p);
+      streams = streams || p->leaving.head || p->arriving.head;
+    }
+    if (moved) {
+      ++pass;
+      looks = m_looks;
+    } else {
+      // The other end is at work on it, too, or needs this processor for that.
+      if (m_where.crowded && ++m_vain % looks_in_a_crowd == 0) sched_yield();
+      if (!streams || looks-- <= 0) return;
+      relax();
+    }
+  }
+}
+
+}  // namespace sucl::core

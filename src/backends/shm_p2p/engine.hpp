@@ -1,0 +1,181 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Sends and receives between the ranks of a node, through memory that they share.
+#pragma once
+
+#include "backends/shm_common/placement.hpp"
+#include "backends/shm_p2p/fifo.hpp"
+#include "core/host_ops/nt_copy.hpp"
+#include "core/operation/backend_comm.hpp"
+
+#include <sucl/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace sucl::core {
+
+/// An operation on its way: its messages between ranks of the node, and those that a transport has.
+struct delivery {
+  int open = 0;                        ///< messages of the node that are not done
+  std::vector<sucl_request*> far;      ///< of the transport; null: done
+  std::optional<error_info> failure;   ///< the first one
+  std::unique_ptr<std::byte[]> aside;  ///< what is sent from memory that is received into
+  std::uint64_t aside_bytes = 0;
+};
+
+/// The messages of one communicator. One thread at a time.
+///
+/// Messages of a pair of ranks are matched by tag, in the order in which they were posted. Short
+/// ones go through the ring of their lane and are done for the sender once they are there. Long
+/// ones are announced there; the receiver orders their data when it has a receive for them.
+class mailbox {
+ public:
+  /// Takes memory from `lender`. Collective. `reads`: every rank may copy from the memory of every
+  /// other one.
+  mailbox(const channel& lender, placement where, bool reads);
+  ~mailbox();
+  mailbox(const mailbox&) = delete;
+  mailbox& operator=(const mailbox&) = delete;
+
+  /// Whether the memory of every rank of the node is within reach.
+  bool complete() const { return m_complete; }
+  const placement& where() const { return m_where; }
+  bool reads() const { return m_reads; }
+  /// How often who blocks makes progress before others may have their turn.
+  int looks() const { return m_where.crowded ? 64 : m_looks; }
+
+  /// Starts an operation.
+  delivery* start(const sucl_operation& o);
+  /// Does what can be done without waiting for long.
+  void progress();
+  /// Whether it is over. Asks the transport, too.
+  bool over(delivery& d);
+  /// Gives it back.
+  void recycle(delivery* d) { m_free_deliveries.push_back(d); }
+  /// Gives up what is on its way through transports. Afterwards there is only destruction.
+  void abort();
+
+  /// Memory of this number that every rank reaches is there, or goes.
+  void add(std::uint64_t number, const sucl_region& region);
+  void remove(const void* base);
+
+ private:
+  /// One message at one of its ends.
+  struct item {
+    item* next = nullptr;
+    delivery* owner = nullptr;
+    std::byte* memory = nullptr;
+    std::uint64_t bytes = 0, moved = 0;
+    std::uint64_t element_size = 1;
+    sucl_type type = SUCL_TYPE_BYTES;
+    std::int32_t tag = 0;
+    announcement about;                 ///< of a long one
+    const std::byte* source = nullptr;  ///< receiver: the data, where this process reaches them
+    std::byte* target = nullptr;        ///< sender: where to, in memory that both reach
+    bool read = false;                  ///< receiver: copies from the sender's memory
+    bool refused = false;               ///< receiver: does not want the data
+    bool pushed = false;  ///< the first chunk says whether the sender reaches the receiver's memory
+  };
+  /// A message that came before its receive.
+  struct stray {
+    stray* next = nullptr;
+    envelope what;
+    announcement about;
+    std::vector<std::byte> data;
+  };
+  template <class T>
+  struct queue {
+    T* head = nullptr;
+    T** end = &head;
+    queue() = default;
+    queue(const queue&) = delete;
+    queue& operator=(const queue&) = delete;
+    void push(T* t) {
+      t->next = nullptr;
+      *end = t;
+      end = &t->next;
+    }
+    T* pop() { return take(&head); }
+    /// Takes out the element that `*at` points to.
+    T* take(T** at) {
+      T* t = *at;
+      *at = t->next;
+      if (!*at) end = at;
+      return t;
+    }
+  };
+  struct peer {
+    int rank = 0;
+    outbox out;
+    inbox in;
+    std::uint64_t announced_serial = 0;
+    queue<item> unsent;     ///< sends that wait for room in the ring
+    queue<item> announced;  ///< long sends that wait for their order
+    queue<item> leaving;    ///< those whose data go, in the order of their orders
+    queue<item> receives;   ///< that have no message yet
+    queue<item> matched;    ///< long receives that have not given their order, or copy themselves
+    queue<item> arriving;   ///< those whose data come
+    queue<stray> strays;
+    int open = 0;  ///< items in these queues
+  };
+
+  [[noreturn]] void give_up(delivery* d, const error_info& info);
+  void post_far(sucl_operation o, sucl_kind half, delivery* d);
+  void send(const sucl_operation& o, const void* data, delivery* d);
+  void receive(const sucl_operation& o, delivery* d);
+  static envelope envelope_of(const item& i);
+  static bool fits(const item& r, const envelope& e);
+  bool put(peer& p, item& i);
+  void collect(peer& p);
+  void set_aside(peer& p, const envelope& e);
+  bool match_stray(peer& p, item& r);
+  void match_long(peer& p, item* r, const envelope& e, const announcement& about);
+  void refuse(const item& r, const envelope& e, int from) const;
+  bool advance(peer& p);
+  bool send_waiting(peer& p);
+  bool follow_orders(peer& p);
+  bool fill_chunk(peer& p);
+  bool handle_matched(peer& p);
+  void copy_piece(peer& p, item& r);
+  bool take_chunk(peer& p);
+  void finish(peer& p, item* i);
+  peer& near(int rank) { return *m_peers[static_cast<std::size_t>(rank)]; }
+  void locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t& region,
+              std::uint64_t& offset) const;
+  std::byte* reach(int rank, std::uint64_t region, std::uint64_t offset) const;
+  item* take_item();
+  delivery* take_delivery();
+
+  const placement m_where;
+  const int m_rank;
+  channel m_lender;
+  bool m_reads;
+  bool m_complete = true;
+  publisher m_publisher;
+  int m_looks;          ///< at memory before progress() returns while data come
+  unsigned m_vain = 0;  ///< looks at memory with nothing to do
+  sucl_region m_region{};
+  std::vector<std::unique_ptr<peer>> m_peers;  ///< by rank; null: on another node
+  std::vector<peer*> m_near;
+  struct shared_region {
+    std::uint64_t number;
+    sucl_region region;
+  };
+  std::vector<shared_region> m_regions;
+  int m_open = 0;                      ///< items in all queues, and messages that transports have
+  std::optional<error_info> m_broken;  ///< why nothing goes on
+  std::vector<std::unique_ptr<item>> m_items;
+  std::vector<item*> m_free_items;
+  std::vector<std::unique_ptr<stray>> m_strays;
+  std::vector<stray*> m_free_strays;
+  std::vector<std::unique_ptr<delivery>> m_deliveries;
+  std::vector<delivery*> m_free_deliveries;
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,350 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What ranks tell each other before some operations: where their memory is, or how long their
+// blocks are; and how the operation goes on then.
+#include "backends/shm_plan/executor.hpp"
+#include "core/control/core_services.hpp"
+#include "core/operation/operation.hpp"
+#include "core/staging/blocks.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sucl::core {
+namespace {
+
+// What a rank tells of its memory.
+struct card {
+  std::uint64_t send_memory, send_offset;  // number of the memory, 0: none
+  std::uint64_t recv_memory, recv_offset;
+  std::uint64_t send, recv;  // addresses in its process
+  std::uint64_t in_place;
+  vote times;  ///< of operations like this one
+};
+constexpr std::size_t card_words = sizeof(card) / sizeof(std::uint64_t);
+
+card card_of(const std::vector<std::uint64_t>& notes, std::size_t rank) {
+  card theirs;
+  std::memcpy(&theirs, notes.data() + rank * card_words, sizeof theirs);
+  return theirs;
+}
+
+template <class Visit>
+void each_card(const std::vector<std::uint64_t>& notes, const Visit& visit) {
+  for (std::size_t rank = 0; rank * card_words < notes.size(); ++rank) visit(card_of(notes, rank));
+}
+
+// After its ballot a rank tells each other one of its block for it: how many bytes, where they may
+// be read (0: nowhere), and the bytes themselves where they are few. There are as many words as
+// there is room for beside a word of the shared memory, so that all letters of a rank arrive at
+// once.
+constexpr std::size_t ballot_words = 1, letter_head = 2;
+std::size_t letter_words(int ranks) {
+  constexpr std::size_t room = shared_memory::inline_bytes / sizeof(std::uint64_t) - ballot_words;
+  return std::clamp(room / static_cast<std::size_t>(ranks), letter_head, letter_head + 8);
+}
+std::uint64_t letter_bytes(int ranks) {
+  return (letter_words(ranks) - letter_head) * sizeof(std::uint64_t);
+}
+
+// Whether this rank has input, or output, that others may look at.
+bool gives(const sucl_operation& o, int rank) {
+  const bool from_root = o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_SCATTER;
+  return !from_root || rank == o.root;
+}
+
+}  // namespace
+
+// What comes before an operation is decided on every rank, as it is its turn. So all know alike
+// whether anything has to be told before it.
+void runner::announce_or_stage(execution& e) {
+  contest* const rival = may_be_mapped(e.what) ? nullptr : rival_of(e.what);
+  if (!rival || !rival->is_settled()) return announce(e);
+  rival->next();
+  e.announcing = execution::notice::none;
+}
+
+// The ranks gather their notes by a plan like any other.
+void runner::announce(execution& e) {
+  const auto p = static_cast<std::size_t>(m_size);
+  const bool memory = e.announcing == execution::notice::memory;
+  e.note.assign(memory ? card_words : ballot_words + letter_words(m_size) * p, 0);
+  e.notes.resize(e.note.size() * p);
+  memory ? tell_memory(e) : write_letters(e);
+  if (m_ahead > 0) e.notes = m_prepared->what->notes;
+  sucl_operation gather{};
+  gather.kind = SUCL_KIND_ALLGATHER;
+  gather.element_size = sizeof(std::uint64_t);
+  gather.count = e.note.size();
+  e.how = &m_shapes.of(gather, reach::staged);
+  e.send = reinterpret_cast<std::byte*>(e.note.data());
+  e.recv = reinterpret_cast<std::byte*>(e.notes.data());
+}
+
+// Everybody has.
+void runner::decide(execution& e) {
+  const bool memory = e.announcing == execution::notice::memory;
+  e.announcing = execution::notice::none;
+  e.started = e.finished = 0;
+  set_memory(e);
+  if (memory)
+    decide_reach(e);
+  else
+    take_letters(e, true);
+}
+
+// Straight from and to the memory of all, by reading that of others, or staged.
+void runner::decide_reach(execution& e) {
+  const bool in_place = any_in_place(e);
+  if (may_be_mapped(e.what)) {
+    const shape& direct = m_shapes.of(e.what, reach::mapped, in_place);
+    e.how = &direct;
+    if (direct.there && all_mapped(e, direct.of(0)) && all_mapped(e, direct.of(direct.slices - 1)))
+      return;
+  }
+  if (may_be_read(e.what)) {
+    e.how = &m_shapes.of(e.what, reach::read, in_place);
+    e.reading = e.how->there && (!e.how->contested || is_read(e));
+    e.first_run = m_retired + 1;
+    if (e.reading) return take_addresses(e);
+  }
+  e.how = &m_shapes.of(e.what, reach::staged);
+}
+
+// The contest that decides whether an operation is read; null: it is not contested.
+contest* runner::rival_of(const sucl_operation& o) {
+  return may_be_read(o) && m_shapes.of(o, reach::read).contested ? &contest_of(o) : nullptr;
+}
+
+contest& runner::contest_of(const sucl_operation& o) {
+  return m_contests.of(o.kind, longest_block(o, m_size) * o.element_size);
+}
+
+// Whether reading has proved faster, or is tried. The same on every rank.
+bool runner::is_read(execution& e) {
+  vote slowest{0, 0};
+  each_card(e.notes, [&](const card& c) { slowest = vote::slower(slowest, c.times); });
+  contest& c = contest_of(e.what);
+  const bool reads = c.next(slowest);
+  if (!c.tries()) return reads;
+  if (!reads) m_shapes.of(e.what, reach::staged);  // made now, it takes no time later
+  e.timed = &c;
+  e.since = std::chrono::steady_clock::now();
+  return reads;
+}
+
+bool runner::any_in_place(const execution& e) const {
+  bool any = false;
+  each_card(e.notes, [&](const card& c) { any = any || c.in_place; });
+  return any;
+}
+
+void runner::take_addresses(execution& e) const {
+  for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
+    const card theirs = card_of(e.notes, r);
+    e.peer_send[r] = reinterpret_cast<std::byte*>(theirs.send);
+    e.peer_recv[r] = reinterpret_cast<std::byte*>(theirs.recv);
+  }
+}
+
+// Copies from the memory of a peer's process. After a failure the plan goes on, so that nobody
+// waits for this rank, and all who wait for it learn that what it gives them is wrong.
+void runner::read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
+                  std::uint64_t bytes) const {
+  if (bytes == 0 || r.owner->failure) return;
+  const auto status = m_lender.table->memory_read(m_lender.comm, rank, to,
+                                                  reinterpret_cast<std::uint64_t>(from), bytes);
+  if (status == SUCL_SUCCESS) return;
+  r.owner->failure = take_last(status);
+  m_memory.trouble(m_rank).store(r.number, std::memory_order_release);
+}
+
+void runner::note_trouble(execution& e) const {
+  for (int rank = 0; rank < m_size && !e.failure; ++rank) {
+    const std::uint64_t when = m_memory.trouble(rank).load(std::memory_order_acquire);
+    if (when < e.first_run || when > m_retired) continue;
+    e.failure.emplace();
+    e.failure->code = errc::unsupported;
+    e.failure->message =
+        "rank " + std::to_string(rank) + " could not read the memory of another rank";
+    e.failure->hint = "Set backends.ipc.reads = false for programs with memory of such kind";
+  }
+}
+
+void runner::add(const mapped_memory& m, std::uint64_t sequence) {
+  if (m_memories.empty()) m_mapped_times.push_back({sequence, ~std::uint64_t{0}});
+  m_memories.push_back(m);
+}
+
+bool runner::remove(const void* base, std::uint64_t sequence, mapped_memory& m) {
+  const auto found = std::find_if(m_memories.begin(), m_memories.end(),
+                                  [&](const auto& known) { return known.region.base == base; });
+  if (found == m_memories.end()) return false;
+  m = *found;
+  m_memories.erase(found);
+  if (m_memories.empty()) m_mapped_times.back().until = sequence;
+  return true;
+}
+
+// Whether it is worth to find out if all its memory is mapped. The same on every rank.
+bool runner::may_be_mapped(const sucl_operation& o) const {
+  if (m_mapped_times.empty() || !may_be_reached(o.kind) ||
+      longest_block(o, m_size) * o.element_size < least_mapped_bytes ||
+      m_neighbours.size() < static_cast<std::size_t>(m_size))
+    return false;
+  // What was issued long ago may be posted late.
+  const auto then = std::find_if(m_mapped_times.rbegin(), m_mapped_times.rend(),
+                                 [&](const mapped_time& t) { return o.sequence > t.since; });
+  return then != m_mapped_times.rend() && o.sequence <= then->until;
+}
+
+// Whether it is worth to read straight from the memory of peers. The same on every rank.
+bool runner::may_be_read(const sucl_operation& o) {
+  return m_shapes.reads() && has_readable_input(o.kind) &&
+         longest_block(o, m_size) * o.element_size >= least_read_bytes &&
+         m_shapes.of(o, reach::read).there;
+}
+
+// Memory is mapped if all that the operation touches of it lies in this rank's part: peers compute
+// no address beyond.
+void runner::tell_memory(execution& e) {
+  card mine{};
+  const extents touched = extents_of(e.what, m_rank, m_size);
+  const bool in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
+  for (const mapped_memory& m : m_memories) {
+    const auto* base = static_cast<const std::byte*>(m.region.base);
+    const bool holds_recv = e.recv && m.holds(e.recv, touched.recv * e.what.element_size);
+    const bool holds_send =
+        in_place ? holds_recv : e.send && m.holds(e.send, touched.send * e.what.element_size);
+    if (holds_send) {
+      mine.send_memory = m.number;
+      mine.send_offset = static_cast<std::uint64_t>(e.send - base);
+    }
+    if (holds_recv) {
+      mine.recv_memory = m.number;
+      mine.recv_offset = static_cast<std::uint64_t>(e.recv - base);
+    }
+  }
+  mine.send = reinterpret_cast<std::uint64_t>(e.send);
+  mine.recv = reinterpret_cast<std::uint64_t>(e.recv);
+  mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
+  mine.times = contest_of(e.what).mine();
+  std::memcpy(e.note.data(), &mine, sizeof mine);
+}
+
+// Finds the memory of all ranks; false if some of it is out of reach. All ranks see the same.
+bool runner::all_mapped(execution& e, const program& code) const {
+  const auto find = [&](std::uint64_t number, int rank, std::uint64_t offset) -> std::byte* {
+    for (const mapped_memory& m : m_memories)
+      if (number && m.number == number)
+        return static_cast<std::byte*>(m.region.peers[rank]) + offset;
+    return nullptr;
+  };
+  for (int rank = 0; rank < m_size; ++rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const card theirs = card_of(e.notes, at);
+    e.peer_send[at] = find(theirs.send_memory, rank, theirs.send_offset);
+    e.peer_recv[at] = find(theirs.recv_memory, rank, theirs.recv_offset);
+    if (code.maps_send && gives(e.what, rank) && !e.peer_send[at]) return false;
+    if (code.maps_recv && !e.peer_recv[at]) return false;
+  }
+  return true;
+}
+
+void runner::write_letters(execution& e) {
+  const sucl_operation& o = e.what;
+  const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
+  const bool is_replaced = in_place && o.kind == SUCL_KIND_ALLTOALLV;
+  if (m_last_contest > 0)
+    e.note[0] = ballot{m_last_contest, m_contests.at(m_last_contest).mine()}.packed();
+  const auto write = [&](std::size_t rank, const std::byte* block, std::uint64_t count) {
+    const std::uint64_t bytes = count * o.element_size;
+    std::uint64_t* letter = e.note.data() + ballot_words + rank * letter_words(m_size);
+    letter[0] = bytes;
+    letter[1] = is_replaced ? 0 : reinterpret_cast<std::uint64_t>(block);
+    if (bytes > 0 && bytes <= letter_bytes(m_size)) std::memcpy(letter + letter_head, block, bytes);
+  };
+  if (o.kind == SUCL_KIND_GATHERV) {
+    write(static_cast<std::size_t>(o.root), e.send, in_place ? o.recv_counts[m_rank] : o.count);
+  } else if (o.kind == SUCL_KIND_ALLTOALLV || m_rank == o.root) {
+    for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r)
+      write(r, e.send + e.send_displs[r] * o.element_size, e.send_counts[r]);
+  }
+}
+
+// Whether blocks of their own lengths, the longest of so many bytes, are read. The ranks learn how
+// long they are with the ballots, which therefore are of the last such contest; a rank may have
+// written its ballot when others knew of a later one already, and then nothing is agreed.
+bool runner::is_clipped_read(execution& e, std::uint64_t longest) {
+  const tuning_row* row = m_shapes.row_of_clipped_reads(e.what, longest);
+  if (!row || !row->contested) return row;
+  const std::uint32_t told = ballot::of(e.notes[0]).number;
+  bool all_told = contests::is_number(told);
+  vote slowest{0, 0};
+  for (std::size_t at = 0; at < e.notes.size(); at += e.note.size()) {
+    const ballot theirs = ballot::of(e.notes[at]);
+    all_told = all_told && theirs.number == told;
+    slowest = vote::slower(slowest, theirs.times);
+  }
+  if (all_told) m_contests.at(told).agree(slowest);
+  m_last_contest = contests::number_of(e.what.kind, longest);
+  contest& c = m_contests.at(m_last_contest);
+  const bool reads = c.next();
+  if (!c.tries()) return reads;
+  m_shapes.clipped(e.what, longest, reads);  // made now, it takes no time later
+  e.timed = &c;
+  e.since = std::chrono::steady_clock::now();
+  return reads;
+}
+
+// Everything is there if all blocks are short; else it is moved in slices that fit the longest one.
+// Returns whether nothing is left to do. An operation decides once how the rest is moved, on every
+// rank; one may have looked before.
+bool runner::take_letters(execution& e, bool decides) {
+  const sucl_operation& o = e.what;
+  const std::size_t words = letter_words(m_size);
+  std::uint64_t longest = 0;
+  bool readable = true;
+  for (std::size_t rank = 0; rank < e.notes.size(); rank += e.note.size())
+    for (std::size_t at = rank + ballot_words; at < rank + e.note.size(); at += words) {
+      longest = std::max(longest, e.notes[at]);
+      readable = readable && (e.notes[at] == 0 || e.notes[at + 1] != 0);
+    }
+  static const shape nothing;
+  const bool all_there = longest <= letter_bytes(m_size);
+  if (!all_there && !decides) return false;
+  e.how =
+      all_there ? &nothing : &m_shapes.clipped(o, longest, readable && is_clipped_read(e, longest));
+  e.reading = e.how->slices > 0 && e.how->of(0).maps_send;
+  e.first_run = m_retired + 1;
+  const bool scatters = o.kind == SUCL_KIND_SCATTERV;
+  if (o.kind == SUCL_KIND_GATHERV && m_rank != o.root) return all_there;
+  for (int r = 0; r < m_size; ++r) {
+    if (scatters && (r != o.root || (m_rank == r && (o.flags & SUCL_FLAG_IN_PLACE)))) continue;
+    const auto from = static_cast<std::size_t>(r) * e.note.size();
+    const std::uint64_t* letter =
+        e.notes.data() + from + ballot_words + static_cast<std::size_t>(m_rank) * words;
+    const std::uint64_t sent = letter[0];
+    const std::uint64_t wanted = (scatters ? o.count : o.recv_counts[r]) * o.element_size;
+    e.peer_send[static_cast<std::size_t>(r)] = reinterpret_cast<std::byte*>(letter[1]);
+    if (all_there && sent > 0 && wanted > 0)
+      std::memcpy(e.recv + (scatters ? 0 : o.recv_displs[r] * o.element_size), letter + letter_head,
+                  std::min(sent, wanted));
+    if (sent == wanted || e.failure) continue;
+    const auto elements = [&](std::uint64_t bytes) {
+      return std::to_string(bytes / o.element_size) + " " + name(static_cast<type>(o.type));
+    };
+    e.failure.emplace();
+    e.failure->code = errc::mismatch;
+    e.failure->message = "rank " + std::to_string(r) + " called " +
+                         name(static_cast<kind>(o.kind)) + " with " + elements(sent) +
+                         " for rank " + std::to_string(m_rank) + ", rank " +
+                         std::to_string(m_rank) + " called it with " + elements(wanted) +
+                         " from rank " + std::to_string(r);
+  }
+  if (e.failure && decides) throw error(m_memory.board().accuse(e.failure->message));
+  return all_there;
+}
+
+}  // namespace sucl::core

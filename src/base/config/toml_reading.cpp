@@ -1,0 +1,120 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "base/config/toml_reading.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace sucl::base {
+namespace {
+
+constexpr std::array<toml_type, 9> toml_types{
+    {{toml::node_type::string, accept_string, "a string"},
+     {toml::node_type::integer, accept_integer, "an integer"},
+     {toml::node_type::floating_point, accept_float, "a float"},
+     {toml::node_type::boolean, accept_boolean, "a boolean"},
+     {toml::node_type::array, accept_array, "an array"},
+     {toml::node_type::table, accept_nothing, "a table"},
+     {toml::node_type::date, accept_nothing, "a date"},
+     {toml::node_type::time, accept_nothing, "a time of day"},
+     {toml::node_type::date_time, accept_nothing, "a date"}}};
+
+// The parser bounds how deep values are nested, but not the tables that dotted keys make, which are
+// destroyed one within the other.
+void check_keys(std::string_view text, const toml_place& place) {
+  constexpr int most_parts = 32;
+  constexpr std::string_view ends = "\n=,{}[]";
+  int dots = 0, line = 1;
+  char quote = 0;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (quote != 0 && c != quote && c != '\n') continue;
+    if (c == '"' || c == '\'')
+      quote = quote == 0 ? c : 0;
+    else if (ends.find(c) != ends.npos)
+      dots = quote = 0;
+    else if (c == '.' && ++dots == most_parts)
+      refuse(place.name + ":" + std::to_string(line),
+             "a key has more than " + std::to_string(most_parts) + " parts",
+             "No key of SuCL's has more than three.");
+  }
+}
+
+// TOML has characters beyond ASCII in strings and comments only. The parser takes some of them for
+// white space elsewhere by a function that is undefined for others.
+void check_characters(std::string_view text, const toml_place& place) {
+  std::string_view rest = text;
+  const auto skip = [&](std::size_t n) { rest.remove_prefix(std::min(n, rest.size())); };
+  if (rest.starts_with("\xef\xbb\xbf")) skip(3);
+  while (!rest.empty()) {
+    const char c = rest.front();
+    if (c == '#') {
+      skip(rest.find('\n'));
+    } else if (c == '"' || c == '\'') {
+      const std::string three(3, c);
+      const bool lines = rest.starts_with(three);
+      const std::string_view end = lines ? std::string_view(three) : rest.substr(0, 1);
+      skip(end.size());
+      while (!rest.empty() && !rest.starts_with(end) && (lines || rest.front() != '\n'))
+        skip(c == '"' && rest.front() == '\\' ? 2 : 1);
+      skip(end.size());
+      for (int more = 0; lines && more < 2 && !rest.empty() && rest.front() == c; ++more) skip(1);
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      const auto before = text.substr(0, text.size() - rest.size());
+      refuse(place.name + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n')),
+             "this is not TOML: a character beyond ASCII is outside of strings and comments",
+             "Put it between quotes.");
+    } else {
+      skip(1);
+    }
+  }
+}
+
+}  // namespace
+
+std::string origin_of(const toml_place& place, const toml::source_region& region) {
+  const auto line = region.begin.line;
+  const auto column = region.begin.column;
+  const unsigned shift = line == 1 && column > place.shift ? place.shift : 0;
+  return place.name + ":" + std::to_string(line) + ":" + std::to_string(column - shift);
+}
+
+const toml_type& type_of(const toml::node& node) {
+  for (const auto& t : toml_types)
+    if (t.type == node.type()) return t;
+  return toml_types.back();
+}
+
+const toml::table& table_of(const toml::node& node, const toml_place& place,
+                            const std::string& key) {
+  const toml::table* table = node.as_table();
+  if (table == nullptr)
+    refuse(origin_of(place, node.source()), key + " is " + type_of(node).name, "Write a table.");
+  return *table;
+}
+
+std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place) {
+  std::vector<std::pair<toml::source_position, toml_entry>> entries;
+  for (auto&& [key, node] : table)
+    entries.push_back(
+        {key.source().begin, {std::string(key.str()), origin_of(place, key.source()), &node}});
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<toml_entry> result;
+  for (auto& e : entries) result.push_back(std::move(e.second));
+  return result;
+}
+
+toml::table parse_toml(std::string_view text, const toml_place& place) {
+  check_keys(text, place);
+  check_characters(text, place);
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& e) {
+    refuse(origin_of(place, e.source()), "this is not TOML: " + std::string(e.description()),
+           "Correct it there or on the line before; strings need quotes, and every key = value a "
+           "line of its own.");
+  }
+}
+
+}  // namespace sucl::base

@@ -1,0 +1,62 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Reading TOML with the place of everything at hand, for errors. Heavy: sources that read a file
+/// format include it, headers do not.
+#pragma once
+
+#include "base/config/keys.hpp"
+#include "base/error.hpp"
+
+#include <string>
+#include <vector>
+
+// Without NDEBUG the parser asserts on some malformed files that it otherwise reports.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define NDEBUG
+#ifndef TOML_HEADER_ONLY
+#define TOML_HEADER_ONLY 1
+#endif
+#define TOML_ENABLE_FORMATTERS 0
+#include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
+
+namespace sucl::base {
+
+/// Where a piece of TOML stands.
+struct toml_place {
+  std::string name;    ///< "file sucl.toml" or "environment SUCL_RULES"
+  unsigned shift = 0;  ///< columns of the first line that are not the user's
+};
+
+/// As in "file sucl.toml:3:7".
+std::string origin_of(const toml_place& place, const toml::source_region& region);
+
+/// A type of value, in words and as one of accept_string and so on.
+struct toml_type {
+  toml::node_type type;
+  unsigned accepted;
+  const char* name;
+};
+const toml_type& type_of(const toml::node& node);
+
+/// The node as a table, or the error that `key` is none.
+const toml::table& table_of(const toml::node& node, const toml_place& place,
+                            const std::string& key);
+
+/// One `key = value` of a table.
+struct toml_entry {
+  std::string key;
+  std::string origin;
+  const toml::node* node;
+};
+
+/// The entries of a table as they stand in the file.
+std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place);
+
+/// Parses a whole text; throws errc::configuration that says where it is not TOML.
+toml::table parse_toml(std::string_view text, const toml_place& place);
+
+}  // namespace sucl::base

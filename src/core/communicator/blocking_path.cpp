@@ -1,0 +1,260 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations that run in the calling thread, past the queue.
+#include "backends/shm_p2p/backend.hpp"
+#include "backends/shm_plan/backend.hpp"
+#include "core/communicator/communicator.hpp"
+#include "core/support/backoff.hpp"
+#include "process/process.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+namespace sucl::core {
+namespace {
+
+bool same(const sucl_operation& a, const sucl_operation& b) {
+  static_assert(std::has_unique_object_representations_v<sucl_operation>);
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
+
+// The same for records with arrays, whose contents count.
+bool same_with_arrays(const sucl_operation& a, sucl_operation b, int size) {
+  for (const auto member : operation_arrays) {
+    const std::uint64_t *own = a.*member, *theirs = b.*member;
+    if (own && theirs && std::equal(own, own + size, theirs)) b.*member = own;
+  }
+  return same(a, b);
+}
+
+// The same for groups, whose parts count.
+bool same_with_parts(const sucl_operation& a, sucl_operation b) {
+  if (a.part_count != b.part_count ||
+      std::memcmp(a.parts, b.parts, a.part_count * sizeof *a.parts) != 0)
+    return false;
+  b.parts = a.parts;
+  return same(a, b);
+}
+
+bool same_call(const sucl_operation& known, const sucl_operation& asked, bool arrays, int size) {
+  if (known.part_count > 0) return same_with_parts(known, asked);
+  return arrays ? same_with_arrays(known, asked, size) : same(known, asked);
+}
+
+const layouts no_layouts;
+
+}  // namespace
+
+std::size_t communicator::place_of(const sucl_operation& asked) {
+  static_assert(std::tuple_size_v<decltype(m_known)> == 1u << 4);
+  if (asked.part_count > 0) return place_of(asked.parts[0]);
+  const auto number = reinterpret_cast<std::uintptr_t>(asked.send) * 3 +
+                      reinterpret_cast<std::uintptr_t>(asked.recv) + asked.count +
+                      static_cast<std::uint64_t>(asked.kind);
+  // Multiplied by 2^64 over the golden ratio: memory lies at like distances, and must not collide.
+  return number * 0x9e3779b97f4a7c15u >> (64 - 4);
+}
+
+// Whether something in flight would stand still while a backend blocks: plans and steps do not go
+// on inside MPI, and other ranks may need them before they call MPI.
+bool communicator::needs_progress_beside(const carrier& c) const {
+  return std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
+    return n->via && n->via != &c && (n->via->levels || n->via->name == plan_backend_name);
+  });
+}
+
+bool communicator::may_run_directly(const sucl_operation& record) const {
+  // Every rank must come to the same answer. Point-to-point goes by run_message(), so that what
+  // other threads issue meanwhile can overtake a wait.
+  return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
+         !m_validator && !is_point_to_point(record.kind);
+}
+
+bool communicator::run_again(const sucl_operation& asked) {
+  std::unique_lock lock(m_mutex);
+  known_call& known = m_known[place_of(asked)];
+  if (!knows(known.call)) return false;
+  if (!same_call(known.asked, asked, !known.arrays.empty(), size())) return false;
+  repeat(known.call, lock);
+  return true;
+}
+
+// What is under way at once if peers are near does not give the lock away.
+void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& lock) {
+  throw_if_ended();
+  m_mutex.favour();
+  if (is_point_to_point(call.record.kind)) return run_message(call.record, *call.via, lock);
+  if (!call.prepared) {
+    call.record.sequence = m_collectives + 1;  // says which memory it may be on
+    call.prepared = prepare_run(call.via->via, call.record);
+  }
+  bool done = false;
+  try {
+    done = *call.prepared && run_at_once(call.via->via, **call.prepared);
+  } catch (const error&) {
+    note_told();
+    if (m_broken) throw error(*m_broken);
+    throw;
+  }
+  if (!done) return run_directly(call.record, no_layouts, *call.via, lock);
+  m_collectives_posted = number(call.record.kind);
+}
+
+void communicator::remember(const sucl_operation& asked, const repeated_call& call) {
+  known_call& known = m_known[place_of(asked)];
+  known.asked = asked;
+  known.call = call;
+  keep_arrays(known.asked, size(), known.arrays);
+  for (const auto member : operation_arrays) known.call.record.*member = known.asked.*member;
+  if (asked.part_count == 0) return;
+  known.asked_parts.assign(asked.parts, asked.parts + asked.part_count);
+  known.asked.parts = known.asked_parts.data();
+  known.parts.assign(call.record.parts, call.record.parts + call.record.part_count);
+  known.call.record.parts = known.parts.data();
+}
+
+void communicator::run_again(repeated_call& call) {
+  std::unique_lock lock(m_mutex);
+  if (knows(call)) return repeat(call, lock);
+  lock.unlock();
+  run(call.record, no_layouts, nullptr, &call);
+}
+
+void communicator::run(const sucl_operation& record, const layouts& shape,
+                       const sucl_operation* asked, repeated_call* kept) {
+  std::unique_lock lock(m_mutex);
+  throw_if_ended();
+  if (const carrier* c = message_carrier(record, shape)) {
+    if (asked) remember(*asked, {record, c, m_era, {}});
+    if (kept) kept->via = c, kept->era = m_era;
+    return run_message(record, *c, lock);
+  }
+  if (may_run_directly(record)) {
+    const tune::table_row* row = nullptr;
+    const carrier& c = m_carriers.choose(record, true, &row);
+    const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+    // Without the layout, which a rank has for itself: all ranks take the same way.
+    if (travels_as_it_is(record, w, m_staging) ||
+        !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
+      // Everything before must be posted first; it need not be done.
+      while (!m_waiting.empty() || m_direct || !may_post(record) || needs_progress_beside(c)) {
+        lock.unlock();
+        progress();
+        m_process->waiting();
+        sched_yield();
+        lock.lock();
+        throw_if_ended();
+      }
+      sucl_operation direct = record;
+      if (m_pace.watches(row)) {
+        const auto begin = clock::now();
+        run_directly(direct, shape, c, lock);
+        lock.lock();
+        return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
+      }
+      if (asked) remember(*asked, {record, &c, m_era, {}});
+      if (kept) kept->via = &c, kept->era = m_era, kept->prepared.reset();
+      return run_directly(direct, shape, c, lock);
+    }
+  }
+  lock.unlock();
+  wait(issue(record, shape, true, {}, true).operation);
+}
+
+// Who carries messages within nodes, if nothing is before this one and nobody looks on; or null.
+const carrier* communicator::message_carrier(const sucl_operation& record, const layouts& shape) {
+  if (!is_point_to_point(record.kind) || !m_waiting.empty() || !m_flight.empty() || m_direct ||
+      m_validator || m_process->settings().watchdog.timeout.count() > 0)
+    return nullptr;
+  const tune::table_row* row = nullptr;
+  const carrier& c = m_carriers.choose(record, true, &row);
+  if (!carries_messages(c.via) || m_pace.watches(row)) return nullptr;
+  return plan_adaptation(record, shape, *c.wires, m_staging).needed ? nullptr : &c;
+}
+
+// A message or a group of them, over at once if its peers are near. Otherwise it is in flight like
+// any other operation, so that what other threads issue meanwhile can overtake it.
+void communicator::run_message(const sucl_operation& record, const carrier& c,
+                               std::unique_lock<biased_mutex>& lock) {
+  sucl_request* request = nullptr;
+  try {
+    request = start_message(c.via, record);
+  } catch (...) {
+    throw error(caught(record));
+  }
+  if (!request) return;
+  node* n = take_node();
+  fill(*n, record, no_layouts, true);
+  n->issued = n->posted = clock::now();
+  n->via = &c;
+  n->request = request;
+  n->ready.store(true, std::memory_order_relaxed);
+  n->references.store(1, std::memory_order_relaxed);  // the communicator's own
+  n->at.store(node::phase::posted, std::memory_order_relaxed);
+  m_flight.push_back(n);
+  ticket t(n);
+  lock.unlock();
+  wait(t);
+}
+
+// Lets the backend block in this thread, which is the fastest way through an MPI library. `direct`
+// stays as it is meanwhile: nobody else changes what is known.
+void communicator::run_directly(sucl_operation& direct, const layouts& shape, const carrier& c,
+                                std::unique_lock<biased_mutex>& lock) {
+  direct.flags |= SUCL_FLAG_MAY_BLOCK;
+  direct.sequence = number(direct.kind);
+  direct.tag = encode_form(true);
+  m_collectives_posted = direct.sequence;
+  m_direct.store(true, std::memory_order_relaxed);
+  lock.unlock();
+  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
+  const auto end = [&] { m_direct.store(false, std::memory_order_release); };
+  try {
+    if (shape.send || shape.recv)
+      run_packed(direct, shape, c);
+    else
+      run_as_it_is(direct, c);
+  } catch (...) {
+    const error_info failure = caught(direct);
+    end();
+    lock.lock();
+    note_told();
+    throw error(failure);
+  }
+  end();
+}
+
+void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
+  sucl_request* request = nullptr;
+  auto status = c.via.table->post(c.via.comm, &direct, &request);
+  if (status == SUCL_SUCCESS && request) {
+    // Other ranks may need what is in flight here before they join.
+    // Plans have spun already, for as long as that helps where processors are few.
+    const bool has_spun = c.name == plan_backend_name;
+    idling rest(has_spun ? 0 : m_process->settings().progress.spin_us);
+    for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
+      progress_others();
+      m_process->waiting();
+      status = c.via.table->test(c.via.comm, request, &done);
+    }
+  }
+  if (status) throw_last(status, c.name, describe(direct), rank());
+}
+
+void communicator::run_packed(const sucl_operation& direct, const layouts& shape,
+                              const carrier& c) {
+  adaptation how = plan_adaptation(direct, shape, *c.wires, m_staging);
+  if (!how.needed) return run_as_it_is(direct, c);
+  adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
+  while (!pipeline.step()) {
+    progress_others();
+    m_process->waiting();
+    sched_yield();
+  }
+}
+
+}  // namespace sucl::core

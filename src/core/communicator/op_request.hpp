@@ -1,0 +1,65 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// An operation that has been issued: everything about it from the call to its completion.
+#pragma once
+
+#include "core/staging/staged_operation.hpp"
+
+#include <sucl/abi/backend.h>
+#include <sucl/error.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace sucl::core {
+
+using clock = std::chrono::steady_clock;
+
+/// What the issuer wants to hear of an operation. Functions may be null; they are called without
+/// any lock held, by whichever thread makes progress.
+struct observer {
+  void* context = nullptr;
+  /// Whether what the operation waits for is done; asked until it is. Null: mark_ready() is called.
+  bool (*is_ready)(void* context) = nullptr;
+  /// Somebody calls communicator::assist() for the operation soon, so the progress thread is not
+  /// needed for it. Failures are kept for communicator::check().
+  bool assisted = false;
+  /// The issuer's command throws the failure, so that SYCL hands it to an asynchronous handler.
+  bool thrown = false;
+  /// The operation is done, or failed with `error`. Called exactly once, and last.
+  void (*done)(void* context, const error_info* error) = nullptr;
+};
+
+struct carrier;
+
+/// One issued operation. Owned by its communicator and by tickets; recycled, never freed before
+/// the communicator, so that the steady path allocates nothing.
+struct node {
+  enum class phase { waiting, posted, done };
+
+  sucl_operation record{};
+  std::vector<std::uint64_t> arrays;  ///< copies of the caller's counts and displacements
+  std::vector<sucl_operation> parts;
+  layouts shape;  ///< where memory is not contiguous
+  /// Of a message: memory of the host that its issuer copies from and to the device's; null: none.
+  void* stand_in = nullptr;
+  const carrier* via = nullptr;  ///< who carries it, once posted: as it is, or adapted
+  sucl_request* request = nullptr;
+  std::unique_ptr<adapted> pipeline;
+  observer watch;
+  clock::time_point issued;
+  clock::time_point posted;
+  std::optional<error_info> failure;
+  bool on_stream = false;  ///< posted by whoever has the stream, not by the core
+  std::atomic<bool> ready{false};
+  std::atomic<phase> at{phase::waiting};
+  std::atomic<int> references{0};
+};
+
+}  // namespace sucl::core

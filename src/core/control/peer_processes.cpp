@@ -1,0 +1,327 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/control/peer_processes.hpp"
+
+#include "core/control/topology.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::size_t text_limit = 700;
+constexpr std::size_t label_limit = 120;
+constexpr std::size_t most_steps = 8;
+constexpr std::size_t most_verdicts = 8;
+constexpr std::uint32_t begun = 1;
+constexpr std::uint32_t through = 2;
+
+/// A text that one process writes once and others read when it is there.
+template <std::size_t Limit>
+struct line {
+  std::atomic<std::uint32_t> there{0};
+  char text[Limit]{};
+
+  void write(const std::string& what) {
+    there.store(0, std::memory_order_release);
+    std::strncpy(text, what.c_str(), Limit - 1);
+    text[Limit - 1] = '\0';
+    there.store(1, std::memory_order_release);
+  }
+  std::optional<std::string> read() const {
+    if (!there.load(std::memory_order_acquire)) return std::nullopt;
+    return std::string(text, strnlen(text, Limit));
+  }
+};
+
+/// Of a step of set-up; taken by one thread.
+struct step_line {
+  std::atomic<std::uint32_t> taken{0};
+  line<label_limit> label;
+};
+
+struct verdict_line {
+  std::uint64_t communicator = 0;
+  std::int32_t code = 0;
+  line<text_limit> text;
+};
+
+}  // namespace
+
+struct board_slot {
+  std::atomic<std::uint32_t> leaving;  ///< 0, begun or through
+  std::atomic<std::uint32_t> failing;  ///< taken by who writes the failure
+  std::int32_t code;
+  line<text_limit> failure;
+  std::array<step_line, most_steps> steps;
+  line<label_limit> failed_step;
+  std::int32_t step_code;
+  line<text_limit> step_failure;
+  std::atomic<std::uint64_t> verdicts;  ///< so far; the last ones are kept
+  std::array<verdict_line, most_verdicts> last;
+};
+
+struct job_board_header {
+  std::atomic<std::uint64_t> published;
+};
+
+namespace {
+
+constexpr std::size_t header_bytes = 4096;
+constexpr std::size_t slot_bytes = (sizeof(board_slot) + 63) / 64 * 64;
+
+/// What a process tells of itself when the job starts.
+struct card {
+  std::string host;
+  std::int64_t process = 0;
+  int memory = -1;  ///< descriptor of a board that it has made
+
+  std::string packed() const {
+    return std::to_string(process) + " " + std::to_string(memory) + " " + host;
+  }
+  static card of(const std::string& text) {
+    card c;
+    std::istringstream in(text);
+    in >> c.process >> c.memory;
+    in.ignore(1);
+    std::getline(in, c.host);
+    return c;
+  }
+};
+
+int make_memory(std::size_t bytes) {
+  const int made = memfd_create("sucl-job", MFD_CLOEXEC);
+  if (made >= 0 && ftruncate(made, static_cast<off_t>(bytes)) == 0) return made;
+  if (made >= 0) close(made);
+  return -1;
+}
+
+// State letter of a process of this host: 'T' stopped, 'Z' dead, 0 unknown or gone.
+char process_state(std::int64_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto end = text.rfind(')');
+  return end == std::string::npos || end + 2 >= text.size() ? '\0' : text[end + 2];
+}
+
+}  // namespace
+
+error_info info_of(const verdict& v) {
+  error_info info;
+  info.code = v.code;
+  info.message = v.text;
+  info.hint = v.code == errc::timeout
+                  ? "Look at what the named ranks do; a larger SUCL_TIMEOUT waits longer"
+                  : "Look for the reason in the output of the named ranks";
+  return info;
+}
+
+bool is_stopped_process(std::int64_t process) {
+  const char state = process_state(process);
+  return state == 'T' || state == 't';
+}
+
+job_peers::job_peers(const sucl_oob& oob, int rank, int size) : m_rank(rank) {
+  m_peers.resize(static_cast<std::size_t>(size));
+  m_bytes = header_bytes + slot_bytes * m_peers.size();
+  card mine{host_identity(), getpid(), make_memory(m_bytes)};
+  const auto texts = exchange(oob, size, mine.packed());
+  std::vector<card> cards;
+  for (const auto& text : texts) cards.push_back(card::of(text));
+  const auto near = [&](const card& c) { return c.host == mine.host; };
+  const auto maker = std::find_if(cards.begin(), cards.end(), near);
+  const bool makes = maker - cards.begin() == rank;
+  bool threads = false;  // ranks that are threads of one process watch nothing
+  for (int r = 0; r < size; ++r) {
+    const card& c = cards[static_cast<std::size_t>(r)];
+    peer& p = m_peers[static_cast<std::size_t>(r)];
+    p.process = c.process;
+    if (r == rank || !near(c)) continue;
+    threads = threads || c.process == mine.process;
+    if (c.process == mine.process) continue;
+    const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(c.process), 0));
+    // Old kernels lack the call; then only a process that answers no mail is noticed.
+    if (fd >= 0 || errno == ESRCH) p.descriptor = fd >= 0 ? fd : -1;
+  }
+  if (!makes && mine.memory >= 0) close(mine.memory);
+  if (makes) m_descriptor = mine.memory;
+  if (threads) return;
+  map_board(maker->process, maker->memory, makes);
+  if (!m_memory) return;
+  for (int r = 0; r < size; ++r)
+    if (near(cards[static_cast<std::size_t>(r)]))
+      m_peers[static_cast<std::size_t>(r)].slot =
+          reinterpret_cast<board_slot*>(static_cast<std::byte*>(m_memory) + header_bytes +
+                                        slot_bytes * static_cast<std::size_t>(r));
+}
+
+// The memory of whoever has made it is reached by its descriptor there.
+void job_peers::map_board(std::int64_t owner, int descriptor, bool own) {
+  if (descriptor < 0) return;
+  int fd = descriptor;
+  if (!own) {
+    const auto path = "/proc/" + std::to_string(owner) + "/fd/" + std::to_string(descriptor);
+    fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  }
+  if (fd < 0) return;
+  struct stat about{};
+  void* at = MAP_FAILED;
+  if (fstat(fd, &about) == 0 && about.st_size == static_cast<off_t>(m_bytes))
+    at = mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (!own) close(fd);
+  if (at != MAP_FAILED) m_memory = at;
+}
+
+job_peers::~job_peers() {
+  for (const auto& p : m_peers)
+    if (p.descriptor >= 0) close(p.descriptor);
+  if (m_memory) munmap(m_memory, m_bytes);
+  if (m_descriptor >= 0) close(m_descriptor);
+}
+
+bool job_peers::has_ended(int rank) const {
+  const peer& p = at(rank);
+  if (p.descriptor == none) return false;
+  pollfd query{p.descriptor, POLLIN, 0};
+  return p.descriptor < 0 || ::poll(&query, 1, 0) > 0;
+}
+
+bool job_peers::is_stopped(int rank) const {
+  const peer& p = at(rank);
+  if (p.descriptor == none) return false;
+  return is_stopped_process(p.process);
+}
+
+bool job_peers::is_leaving(int rank) const {
+  const board_slot* s = at(rank).slot;
+  return s && s->leaving.load(std::memory_order_acquire) != 0;
+}
+
+bool job_peers::is_through(int rank) const {
+  const board_slot* s = at(rank).slot;
+  return s && s->leaving.load(std::memory_order_acquire) == through;
+}
+
+std::optional<verdict> job_peers::failure(int rank) const {
+  const board_slot* s = at(rank).slot;
+  const auto text = s ? s->failure.read() : std::nullopt;
+  if (!text) return std::nullopt;
+  return verdict{static_cast<errc>(s->code), *text};
+}
+
+std::optional<verdict> job_peers::failure_in(int rank, const std::string& label) const {
+  const board_slot* s = at(rank).slot;
+  if (!s || s->failed_step.read() != label.substr(0, label_limit - 1)) return std::nullopt;
+  const auto text = s->step_failure.read();
+  if (!text) return std::nullopt;
+  return verdict{static_cast<errc>(s->step_code), *text};
+}
+
+std::optional<bool> job_peers::is_in(int rank, const std::string& label) const {
+  const board_slot* s = at(rank).slot;
+  if (!s) return std::nullopt;
+  const auto short_label = label.substr(0, label_limit - 1);
+  return std::any_of(s->steps.begin(), s->steps.end(),
+                     [&](const step_line& step) { return step.label.read() == short_label; });
+}
+
+std::optional<verdict> job_peers::published(std::uint64_t communicator) const {
+  for (const peer& p : m_peers) {
+    if (!p.slot) continue;
+    for (const verdict_line& v : p.slot->last) {
+      const auto text = v.text.read();
+      if (text && v.communicator == communicator) return verdict{static_cast<errc>(v.code), *text};
+    }
+  }
+  return std::nullopt;
+}
+
+std::uint64_t job_peers::published_so_far() const {
+  if (!m_memory) return 0;
+  return static_cast<const job_board_header*>(m_memory)->published.load(std::memory_order_acquire);
+}
+
+void job_peers::leave() {
+  if (own()) own()->leaving.store(begun, std::memory_order_release);
+}
+
+void job_peers::end_well() {
+  if (own()) own()->leaving.store(through, std::memory_order_release);
+}
+
+job_peers::departures job_peers::gone(const std::vector<int>& ranks) const {
+  departures d;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int r = ranks[i];
+    if (r == m_rank) continue;
+    const bool ended = has_ended(r);
+    if (!ended && !is_leaving(r)) continue;
+    if (const auto why = failure(r))
+      d.told = why;
+    else if (ended)
+      (is_leaving(r) ? d.left : d.died).push_back(static_cast<int>(i));
+  }
+  return d;
+}
+
+void job_peers::fail(const verdict& why) {
+  board_slot* s = own();
+  if (!s || s->failing.exchange(1)) return;
+  s->code = static_cast<std::int32_t>(why.code);
+  s->failure.write(why.text);
+}
+
+void job_peers::fail_in(const std::string& label, const verdict& why) {
+  board_slot* s = own();
+  if (!s) return;
+  s->failed_step.write("");
+  s->step_code = static_cast<std::int32_t>(why.code);
+  s->step_failure.write(why.text);
+  s->failed_step.write(label);
+}
+
+int job_peers::enter(const std::string& label) {
+  board_slot* s = own();
+  if (!s) return -1;
+  s->failed_step.write("");
+  for (std::size_t i = 0; i < most_steps; ++i) {
+    if (s->steps[i].taken.exchange(1)) continue;
+    s->steps[i].label.write(label);
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void job_peers::exit(int place) {
+  if (place < 0 || !own()) return;
+  step_line& step = own()->steps[static_cast<std::size_t>(place)];
+  step.label.write("");
+  step.taken.store(0);
+}
+
+void job_peers::publish(std::uint64_t communicator, const verdict& v) {
+  board_slot* s = own();
+  if (!s) return;
+  verdict_line& place = s->last[s->verdicts.fetch_add(1) % most_verdicts];
+  place.text.there.store(0, std::memory_order_release);
+  place.communicator = communicator;
+  place.code = static_cast<std::int32_t>(v.code);
+  place.text.write(v.text);
+  static_cast<job_board_header*>(m_memory)->published.fetch_add(1, std::memory_order_release);
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,131 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Steps of set-up, in which ranks wait for each other: each has an end, and names who is missing.
+#pragma once
+
+#include "core/control/peer_processes.hpp"
+#include "core/control/presence.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sucl::core {
+
+class setup_step;
+
+/// To be called again and again by whoever waits for other ranks in a step of set-up: success while
+/// it is worth it, or the status to return, whose details are kept. Cheap.
+SUCL_CORE_API sucl_status keep_waiting() noexcept;
+/// What was waited for has come.
+SUCL_CORE_API void note_progress() noexcept;
+
+/// The steps that threads of this process are in. Looks after those whose thread is inside a call
+/// that cannot be given up, as MPI_Init: with a timeout, a thread of its own prints who is missing
+/// and ends the process.
+class SUCL_CORE_API setup_steps {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  setup_steps() = default;
+  ~setup_steps();
+  setup_steps(const setup_steps&) = delete;
+  setup_steps& operator=(const setup_steps&) = delete;
+
+  /// Before the first step. 0: nobody is waited for with a limit. `given_up` hears that a step was.
+  void begin(std::chrono::nanoseconds timeout, std::function<void()> given_up);
+  /// Once the processes know each other.
+  void know(std::shared_ptr<job_peers> peers);
+
+ private:
+  friend class setup_step;
+  friend sucl_status keep_waiting() noexcept;
+  void add(setup_step& s);
+  void remove(setup_step& s);
+  std::optional<verdict> judge(setup_step& s, clock::time_point now) const;
+  std::optional<verdict> judge_late(const setup_step& s, clock::time_point now) const;
+  std::optional<verdict> failed_in(const setup_step& s) const;
+  std::vector<int> died_in_the_end(const setup_step& s) const;
+  std::string missing_at_start() const;
+  void watch();
+  bool end_if_stuck(setup_step& s, clock::time_point now);
+
+  std::chrono::nanoseconds m_timeout{0};
+  std::function<void()> m_given_up;
+  std::unique_ptr<presence> m_presence;
+  std::mutex m_mutex;  ///< guards what follows, and the judgement of steps
+  std::shared_ptr<job_peers> m_peers;
+  std::vector<setup_step*> m_steps;
+  std::map<std::string, std::uint64_t> m_begun;  ///< steps so far, by label
+  std::condition_variable m_changed;
+  bool m_stop = false;
+  std::thread m_thread;
+};
+
+/// One step in this thread, from its constructor to its destructor. Inside another one it is part
+/// of that.
+class SUCL_CORE_API setup_step {
+ public:
+  /// `label` is the same on every rank, and so is the number of steps with it before. `members`:
+  /// the ranks of the job that take part, in the order of their communicator, or none where that is
+  /// not known. `lasts`: peers may end during the step.
+  setup_step(setup_steps& all, std::string label, std::vector<int> members = {},
+             bool lasts = false);
+  ~setup_step();
+  setup_step(const setup_step&) = delete;
+  setup_step& operator=(const setup_step&) = delete;
+
+  /// This rank has failed in it: the others are told.
+  void fail(const error_info& why);
+
+ private:
+  friend class setup_steps;
+  friend sucl_status keep_waiting() noexcept;
+  friend void note_progress() noexcept;
+  friend class setup_pause;
+  using clock = setup_steps::clock;
+
+  setup_steps* m_all = nullptr;  ///< null: part of another one
+  std::string m_label;
+  std::vector<int> m_members;
+  bool m_lasts = false;
+  int m_place = -1;
+  std::atomic<clock::time_point> m_since;      ///< when the wait that is going on began
+  std::atomic<clock::time_point> m_last_look;  ///< of the thread itself
+  std::atomic<bool> m_paused{false};
+  std::optional<clock::time_point> m_left;       ///< since when a member is known to have gone
+  std::optional<clock::time_point> m_condemned;  ///< since when nothing can come of it
+};
+
+/// While it lives, this thread waits for an operation, which the watchdog looks after.
+class SUCL_CORE_API setup_pause {
+ public:
+  setup_pause();
+  ~setup_pause();
+  setup_pause(const setup_pause&) = delete;
+  setup_pause& operator=(const setup_pause&) = delete;
+};
+
+/// Runs `work`; what it throws on this rank is told to the others that are in the step.
+template <class Work>
+auto in_step(setup_step& step, Work&& work) {
+  try {
+    return work();
+  } catch (const error& e) {
+    step.fail(e.info());
+    throw;
+  }
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,231 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/control/topology.hpp"
+
+#include "base/error.hpp"
+
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+namespace sucl::core {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> text{};
+  return gethostname(text.data(), text.size() - 1) == 0 ? std::string(text.data()) : "unknown";
+}
+
+using processor_set = std::bitset<CPU_SETSIZE>;
+
+// Those that this process may run on; none where the system does not say.
+processor_set own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  processor_set own;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = CPU_ISSET(i, &set);
+  return own;
+}
+
+// As "0-7,16", and back.
+std::string ranges_of(const processor_set& set) {
+  std::string text;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (!set[i]) continue;
+    const std::size_t first = i;
+    while (i + 1 < set.size() && set[i + 1]) ++i;
+    if (!text.empty()) text += ',';
+    text += std::to_string(first);
+    if (i > first) text += '-' + std::to_string(i);
+  }
+  return text;
+}
+
+processor_set set_of(const std::string& ranges) {
+  processor_set set;
+  for (const char* at = ranges.c_str(); *at;) {
+    char* end = nullptr;
+    const auto first = std::strtoul(at, &end, 10);
+    const auto last = *end == '-' ? std::strtoul(end + 1, &end, 10) : first;
+    for (auto i = first; i <= last && i < set.size(); ++i) set.set(i);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return set;
+}
+
+void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t bytes) {
+  sucl_oob channel = oob;
+  if (const auto status = services().oob_allgather(&channel, mine, all, bytes)) throw_last(status);
+}
+
+// FNV-1a: the same in every build.
+std::uint64_t hash(const std::string& text) {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  for (const char byte : text) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return value;
+}
+
+// One line a field; fields hold no line breaks.
+std::string pack(const std::vector<std::string>& fields) {
+  std::string text;
+  for (const auto& f : fields) {
+    for (char c : f) text += c == '\n' ? ' ' : c;
+    text += '\n';
+  }
+  return text;
+}
+
+std::vector<std::string> unpack(const std::string& text) {
+  std::vector<std::string> fields;
+  std::size_t at = 0;
+  for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    fields.push_back(text.substr(at, end - at));
+  return fields;
+}
+
+// The first lines in which two texts differ, as "here, but there".
+std::string first_difference(const std::string& a, const std::string& b) {
+  const auto left = unpack(a);
+  const auto right = unpack(b);
+  for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    const std::string x = i < left.size() ? left[i] : "nothing more";
+    const std::string y = i < right.size() ? right[i] : "nothing more";
+    if (x != y) return x + ", but " + y;
+  }
+  return {};
+}
+
+// Compares what has to be the same on every rank; the values are only sent where they differ.
+void check_settings(const sucl_oob& oob, const std::string& mine,
+                    const std::vector<std::string>& hashes) {
+  if (std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; })) return;
+  const auto all = exchange(oob, static_cast<int>(hashes.size()), mine);
+  std::size_t other = 1;
+  while (other + 1 < all.size() && all[other] == all[0]) ++other;
+  base::fail(errc::configuration,
+             "the configuration of ranks 0 and " + std::to_string(other) +
+                 " differs: " + first_difference(all[0], all[other]),
+             "Give every rank the same configuration file and SUCL_ variables; `sucl info` "
+             "prints the values and where each came from");
+}
+
+}  // namespace
+
+std::string host_identity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  struct stat space{};
+  if (stat("/proc/self/ns/pid", &space) == 0) boot += "/" + std::to_string(space.st_ino);
+  // Containers of one machine may share the kernel but not the network, nor memory.
+  return boot + "/" + host_name();
+}
+
+std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::string& mine) {
+  // What fits travels beside its length; another round is for longer texts only.
+  struct first_round {
+    std::uint64_t length;
+    std::array<char, 1016> text;
+  };
+  const auto p = static_cast<std::size_t>(size);
+  first_round card{mine.size(), {}};
+  std::copy_n(mine.begin(), std::min(mine.size(), card.text.size()), card.text.begin());
+  std::vector<first_round> cards(p);
+  gather(oob, &card, cards.data(), sizeof card);
+  std::uint64_t most = 0;
+  for (const auto& c : cards) most = std::max(most, c.length);
+  std::vector<std::string> texts;
+  if (most <= card.text.size()) {
+    for (const auto& c : cards) texts.emplace_back(c.text.data(), c.length);
+    return texts;
+  }
+  std::vector<char> padded(most), all(most * p);
+  std::copy(mine.begin(), mine.end(), padded.begin());
+  gather(oob, padded.data(), all.data(), most);
+  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(all.data() + r * most, cards[r].length);
+  return texts;
+}
+
+void compare_settings(const sucl_oob& oob, int size, const std::string& mine) {
+  check_settings(oob, mine, exchange(oob, size, std::to_string(hash(mine))));
+}
+
+std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_rank) {
+  if (sizes.empty()) return {};
+  auto rest = static_cast<std::uint64_t>(world_rank);
+  std::size_t node = 0;
+  for (; rest >= sizes[node] && node + 1 < sizes.size(); ++node) rest -= sizes[node];
+  return std::to_string(node + rest / sizes[node]);
+}
+
+topology discover(const sucl_oob& oob, int rank, int size, const self_description& self) {
+  const auto failed = self.failure.value_or(error_info{errc::success, {}, {}, {}, {}, 0, -1});
+  const auto texts =
+      exchange(oob, size,
+               pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
+                     self.implementation, self.sycl_backend, self.device,
+                     self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings)),
+                     self.declared_node, ranges_of(own_processors()),
+                     std::to_string(static_cast<int>(failed.code)), failed.message, failed.hint,
+                     std::to_string(self.world_rank)}));
+  topology t;
+  t.rank = rank;
+  std::vector<std::string> hashes;
+  std::vector<std::string> identities;
+  std::vector<processor_set> processors;
+  std::map<std::string, int> nodes;
+  std::map<int, int> on_node;
+  for (int r = 0; r < size; ++r) {
+    const auto f = unpack(texts[static_cast<std::size_t>(r)]);
+    if (f.size() != 15)
+      base::fail(errc::mismatch, "rank " + std::to_string(r) + " runs another version of SuCL",
+                 "Start every rank with the same build");
+    if (f[11] != "0")
+      base::fail(static_cast<errc>(std::stoi(f[11])),
+                 "rank " + std::to_string(r) + " cannot make the communicator: " + f[12], f[13]);
+    const std::string node_key = f[1] + "/" + f[9];
+    member m;
+    m.rank = r;
+    m.node = nodes.emplace(node_key, static_cast<int>(nodes.size())).first->second;
+    m.local_rank = on_node[m.node]++;
+    m.host = f[0];
+    m.process = std::stoll(f[2]);
+    m.platform = f[3];
+    m.implementation = f[4];
+    m.sycl_backend = f[5];
+    m.device = f[6];
+    m.device_memory_on_host = f[7] == "1";
+    t.device_memory_everywhere_on_host &= m.device_memory_on_host;
+    hashes.push_back(f[8]);
+    identities.push_back(f[1]);
+    processors.push_back(set_of(f[10]));
+    t.world_ranks.push_back(std::stoi(f[14]));
+    t.node_of.push_back(m.node);
+    t.members.push_back(std::move(m));
+  }
+  check_settings(oob, self.settings, hashes);
+  t.nodes = static_cast<int>(nodes.size());
+  t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
+  // By machine: several nodes may be declared on one.
+  std::map<std::string, std::pair<processor_set, std::size_t>> machines;
+  for (int r = 0; r < size; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    auto& [together, ranks] = machines[identities[i]];
+    together |= processors[i];
+    ++ranks;
+  }
+  t.crowded = std::any_of(machines.begin(), machines.end(),
+                          [](const auto& m) { return m.second.first.count() < m.second.second; });
+  return t;
+}
+
+}  // namespace sucl::core

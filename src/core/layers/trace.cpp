@@ -1,0 +1,322 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/layers/trace.hpp"
+
+#include "base/error.hpp"
+#include "core/control/core_services.hpp"
+#include "core/layers/trace_file.hpp"
+#include "core/operation/operation.hpp"
+
+#include <sucl/types.hpp>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace sucl::core {
+namespace {
+
+constexpr int clock_rounds = 8;
+constexpr std::size_t most_lanes = 128;
+constexpr std::size_t most_notes = 4096;
+constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
+
+struct traced {
+  sucl_operation op{};  // of its pointers only the arrays of counts are used, which stay valid
+  std::int64_t issued = 0;
+  std::int64_t posted = 0;
+  std::size_t lane = 0;
+  sucl_request* below = nullptr;
+};
+
+struct tracer {
+  channel below;
+  trace_file& file;
+  int process;
+  int rank;
+  int size;
+  std::uint64_t id;
+  std::string backend;        // as a JSON string
+  std::vector<bool> lanes{};  // in use; a lane is a thread of the timeline
+  std::size_t lanes_named = 0;
+  std::mutex mutex{};  // of `issued`, which the threads that issue fill
+  std::map<std::uint64_t, std::int64_t> issued{};
+
+  ~tracer() {
+    below.table->comm_destroy(below.comm);
+    file.flush();
+  }
+};
+
+tracer& self(sucl_backend_comm* comm) { return *reinterpret_cast<tracer*>(comm); }
+tracer& self(sucl_state* state) { return *reinterpret_cast<tracer*>(state); }
+
+std::string json_string(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result + '"';
+}
+
+// Microseconds with all digits of the nanoseconds.
+std::string micro(std::int64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%s%" PRId64 ".%03d", ns < 0 ? "-" : "", std::abs(ns) / 1000,
+                static_cast<int>(std::abs(ns) % 1000));
+  return text;
+}
+
+std::uint64_t total(const std::uint64_t* counts, int size) {
+  std::uint64_t sum = 0;
+  for (int r = 0; counts && r < size; ++r) sum += counts[r];
+  return sum;
+}
+
+// Elements that this rank puts in or takes out, whichever the kind's size is told by.
+std::uint64_t elements(const tracer& t, const sucl_operation& op) {
+  switch (op.kind) {
+    case SUCL_KIND_REDUCE_SCATTER:
+    case SUCL_KIND_ALLGATHERV: return total(op.recv_counts, t.size);
+    case SUCL_KIND_ALLTOALLV:
+      return total(op.flags & SUCL_FLAG_IN_PLACE ? op.recv_counts : op.send_counts, t.size);
+    default: return op.count;
+  }
+}
+
+std::uint64_t bytes_of(const tracer& t, const sucl_operation& op) {
+  if (op.kind != SUCL_KIND_GROUP) return elements(t, op) * op.element_size;
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < op.part_count; ++i) sum += bytes_of(t, op.parts[i]);
+  return sum;
+}
+
+// Threads are numbered by lane, then communicator, in 31 bits, which is what viewers take.
+std::uint64_t thread_of(const tracer& t, std::size_t lane) {
+  return (t.id & 0xffffff) | (static_cast<std::uint64_t>(lane) << 24);
+}
+
+void name_thread(const tracer& t, std::size_t lane) {
+  std::string name = "communicator " + std::to_string(t.id) + " (rank " + std::to_string(t.rank) +
+                     " of " + std::to_string(t.size) + ")";
+  if (lane > 0) name += ", overlap " + std::to_string(lane);
+  t.file.add(R"({"name":"thread_name","ph":"M","pid":)" + std::to_string(t.process) + R"(,"tid":)" +
+             std::to_string(thread_of(t, lane)) + R"(,"args":{"name":)" + json_string(name) + "}}");
+}
+
+std::size_t take_lane(tracer& t) {
+  const auto at = std::find(t.lanes.begin(), t.lanes.end(), false);
+  const auto lane = static_cast<std::size_t>(at - t.lanes.begin());
+  if (lane >= most_lanes) return most_lanes;  // shown on top of each other
+  if (at == t.lanes.end()) {
+    t.lanes.push_back(true);
+    name_thread(t, lane);
+  }
+  t.lanes[lane] = true;
+  return lane;
+}
+
+std::int64_t take_issue(tracer& t, std::uint64_t sequence, std::int64_t posted) {
+  const std::lock_guard lock(t.mutex);
+  const auto at = t.issued.find(sequence);
+  if (at == t.issued.end()) return posted;
+  const std::int64_t time = at->second;
+  t.issued.erase(t.issued.begin(), std::next(at));
+  return time;
+}
+
+std::string event_of(const tracer& t, const traced& r, sucl_status status, std::int64_t done) {
+  const sucl_operation& op = r.op;
+  const std::int64_t offset = t.file.offset().value_or(0);
+  const bool compiled = op.kind == compiled_plan_kind;
+  const std::string name = compiled ? "compiled plan" : sucl::name(static_cast<kind>(op.kind));
+  const auto number = [](auto value) { return std::to_string(value); };
+  std::string text = R"({"name":")" + name + R"(","cat":")" +
+                     (op.kind <= SUCL_KIND_EXSCAN || compiled ? "collective" : "point-to-point") +
+                     R"(","ph":"X","pid":)" + number(t.process) + R"(,"tid":)" +
+                     number(thread_of(t, std::min(r.lane, most_lanes - 1))) + R"(,"ts":)" +
+                     micro(r.posted + offset) + R"(,"dur":)" + micro(done - r.posted);
+  text += R"(,"args":{"sequence":)" + number(op.sequence) + R"(,"kind":")" + name +
+          R"(","type":")" + sucl::name(static_cast<type>(op.type)) + R"(","op":")" +
+          sucl::name(static_cast<sucl::op>(op.op)) + R"(","count":)" + number(elements(t, op)) +
+          R"(,"bytes":)" + number(bytes_of(t, op)) + R"(,"root":)" + number(op.root) +
+          R"(,"in_place":)" + (op.flags & SUCL_FLAG_IN_PLACE ? "true" : "false") +
+          R"(,"backend":)" + t.backend + R"(,"communicator":)" + number(t.id) + R"(,"status":")" +
+          sucl::name(static_cast<errc>(status)) + R"(","issued_us":)" + micro(r.issued + offset) +
+          R"(,"posted_us":)" + micro(r.posted + offset) + R"(,"done_us":)" + micro(done + offset) +
+          "}}";
+  return text;
+}
+
+// The timeline is an aid: without memory for an event, the operation goes on without it.
+void finish(tracer& t, const traced& r, sucl_status status) noexcept {
+  try {
+    t.file.add(event_of(t, r, status, steady_now()));
+  } catch (...) {
+  }
+  if (r.lane < t.lanes.size()) t.lanes[r.lane] = false;
+}
+
+sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability* answer) {
+  const channel& below = self(state).below;
+  return below.table->query(below.state, question, answer);
+}
+
+sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
+  tracer& t = self(comm);
+  std::unique_ptr<traced> r;
+  try {
+    r = std::make_unique<traced>();
+    r->op = *operation;
+    r->lane = take_lane(t);
+  } catch (const std::bad_alloc&) {
+    return services().fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "no memory to trace an operation",
+                           "Switch the trace layer off.");
+  }
+  r->posted = steady_now();
+  r->issued = take_issue(t, operation->sequence, r->posted);
+  const sucl_status status = t.below.table->post(t.below.comm, operation, &r->below);
+  if (status != SUCL_SUCCESS || !r->below) {
+    finish(t, *r, status);
+    *request = nullptr;
+    return status;
+  }
+  *request = reinterpret_cast<sucl_request*>(r.release());
+  return SUCL_SUCCESS;
+}
+
+sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
+  tracer& t = self(comm);
+  auto* r = reinterpret_cast<traced*>(request);
+  const sucl_status status = t.below.table->test(t.below.comm, r->below, done);
+  if (status == SUCL_SUCCESS && !*done) return SUCL_SUCCESS;
+  const std::unique_ptr<traced> owned(r);
+  finish(t, *owned, status);
+  return status;
+}
+
+void abort(sucl_backend_comm* comm) {
+  tracer& t = self(comm);
+  t.below.table->abort(t.below.comm);
+  t.file.flush();
+}
+
+void comm_destroy(sucl_backend_comm* comm) { delete &self(comm); }
+
+constexpr sucl_backend table = [] {
+  sucl_backend t = table_of("trace", "layer that writes a timeline");
+  t.query = query;
+  t.comm_destroy = comm_destroy;
+  t.post = post;
+  t.test = test;
+  t.abort = abort;
+  return t;
+}();
+
+template <class T>
+std::vector<T> gather(const sucl_comm_info& info, const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(info.size), mine);
+  if (!info.oob) return all;
+  const sucl_status status = services().oob_allgather(info.oob, &mine, all.data(), sizeof(T));
+  if (status != SUCL_SUCCESS) throw_last(status, {}, "starting the trace layer", info.rank);
+  return all;
+}
+
+// How far the clocks of the ranks are ahead of that of rank `reference`. An exchange ends nowhere
+// before it has begun everywhere, so what two ranks read before and after it bounds the difference
+// of their clocks on both sides; several exchanges narrow the bounds. Clocks that may be one and
+// the same are taken to be so, otherwise the middle is taken.
+std::int64_t ahead_of(const sucl_comm_info& info, int reference) {
+  struct reading {
+    std::int64_t before;
+    std::int64_t after;
+  };
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (int round = 0; round < clock_rounds; ++round) {
+    reading mine{steady_now(), 0};
+    gather(info, std::int8_t{0});
+    mine.after = steady_now();
+    const auto other = gather(info, mine)[static_cast<std::size_t>(reference)];
+    least = std::max(least, mine.before - other.after);
+    most = std::min(most, mine.after - other.before);
+  }
+  if (least <= 0 && most >= 0) return 0;
+  return least + (most - least) / 2;
+}
+
+// Ranks that know the job's clock already, from a communicator before, tell it to the others.
+void agree_on_clock(trace_file& file, const sucl_comm_info& info) {
+  const auto offsets = gather(info, file.offset().value_or(unknown));
+  if (std::count(offsets.begin(), offsets.end(), unknown) == 0) return;
+  const auto known = std::find_if(offsets.begin(), offsets.end(),
+                                  [](std::int64_t offset) { return offset != unknown; });
+  const bool none = known == offsets.end();
+  const int reference = none ? 0 : static_cast<int>(known - offsets.begin());
+  const std::int64_t ahead = ahead_of(info, reference);
+  if (!file.offset()) file.set_offset((none ? 0 : *known) - ahead);
+}
+
+std::string path_for(const trace_options& options) {
+  const std::string rank = std::to_string(options.world_rank);
+  std::string path = options.path;
+  const auto place = path.find("%r");
+  if (place == path.npos) return path + "." + rank;
+  return path.replace(place, 2, rank);
+}
+
+// Every rank learns whether all can write, so that all go on or none.
+trace_file& open_together(const std::string& path, const sucl_comm_info& info) {
+  trace_file* file = nullptr;
+  std::optional<error_info> failed;
+  try {
+    file = &trace_file::at(path);
+  } catch (const error& e) {
+    failed = e.info();
+  }
+  const auto opened = gather(info, static_cast<std::int8_t>(failed ? 0 : 1));
+  if (failed) throw error(*failed);
+  const auto without = std::find(opened.begin(), opened.end(), 0);
+  if (without != opened.end())
+    base::fail(errc::configuration,
+               "rank " + std::to_string(without - opened.begin()) + " cannot write its trace file",
+               "Name a directory that every rank can write to.");
+  return *file;
+}
+
+}  // namespace
+
+channel wrap_trace(channel below, const sucl_comm_info& info, const trace_options& options) {
+  trace_file& file = open_together(path_for(options), info);
+  const bool first = !file.offset();
+  agree_on_clock(file, info);
+  if (first)
+    file.add(R"({"name":"process_name","ph":"M","pid":)" + std::to_string(options.world_rank) +
+             R"(,"args":{"name":"rank )" + std::to_string(options.world_rank) + R"("}})");
+  auto* layer = new tracer{below,     file,    options.world_rank,          info.rank,
+                           info.size, info.id, json_string(options.backend)};
+  return {&table, reinterpret_cast<sucl_state*>(layer),
+          reinterpret_cast<sucl_backend_comm*>(layer)};
+}
+
+void trace_issue(const channel& top, std::uint64_t sequence) noexcept {
+  if (top.table != &table) return;
+  tracer& t = self(top.comm);
+  try {
+    const std::lock_guard lock(t.mutex);
+    // Notes of operations that never reached this channel are not kept for ever.
+    if (t.issued.size() >= most_notes) t.issued.erase(t.issued.begin());
+    t.issued.emplace(sequence, steady_now());
+  } catch (...) {
+  }
+}
+
+}  // namespace sucl::core

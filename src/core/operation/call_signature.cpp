@@ -1,0 +1,89 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/operation/call_signature.hpp"
+
+#include "base/sizes.hpp"
+#include "core/operation/operation.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace sucl::core {
+namespace {
+
+bool has_counts_everywhere(sucl_kind kind) {
+  return kind == SUCL_KIND_ALLGATHERV || kind == SUCL_KIND_REDUCE_SCATTER;
+}
+
+bool has_counts_of_pairs(sucl_kind kind) {
+  return kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV || kind == SUCL_KIND_SCATTERV;
+}
+
+// Whether all blocks of a reduce_scatter have one length: it may meet a reduce_scatter_block.
+bool is_uniform(const sucl_operation& o, int size) {
+  const std::uint64_t* end = o.recv_counts + size;
+  return o.kind == SUCL_KIND_REDUCE_SCATTER &&
+         std::adjacent_find(o.recv_counts, end, std::not_equal_to<>()) == end;
+}
+
+std::uint64_t hash_of(const sucl_operation& o, const call_signature& s, int size) {
+  const bool uniform = is_uniform(o, size);
+  std::uint64_t h = mix(
+      0x5375434c, static_cast<std::uint64_t>(uniform ? SUCL_KIND_REDUCE_SCATTER_BLOCK : o.kind));
+  if (o.kind == SUCL_KIND_BARRIER) return h;
+  h = mix(h, static_cast<std::uint64_t>(s.type) << 32 | static_cast<std::uint32_t>(s.op));
+  h = mix(h, s.element_size);
+  h = mix(h, static_cast<std::uint64_t>(static_cast<std::int64_t>(s.root)));
+  if (uniform) return mix(h, o.recv_counts[0]);
+  if (!has_counts_everywhere(o.kind)) return mix(h, s.count);
+  for (int r = 0; r < size; ++r) h = mix(h, o.recv_counts[r]);
+  return h;
+}
+
+std::string elements(const call_signature& s) {
+  const std::string n = std::to_string(s.count) + " ";
+  if (s.type != SUCL_TYPE_BYTES) return n + name(static_cast<type>(s.type));
+  if (s.element_size == 1) return n + (s.count == 1 ? "byte" : "bytes");
+  return n + (s.count == 1 ? "element of " : "elements of ") + std::to_string(s.element_size) +
+         " bytes";
+}
+
+}  // namespace
+
+call_signature signature_of(const sucl_operation& o, int size) noexcept {
+  call_signature s;
+  s.kind = o.kind;
+  if (o.kind != SUCL_KIND_BARRIER) {
+    s.type = o.type;
+    s.element_size = o.element_size;
+    if (o.kind == compiled_plan_kind) {
+      s.count = o.remote_region;
+    } else {
+      if (reduces(static_cast<kind>(o.kind))) s.op = o.op;
+      if (rooted(static_cast<kind>(o.kind))) s.root = o.root;
+      if (has_counts_everywhere(o.kind))
+        for (int r = 0; r < size; ++r) s.count = base::sum(s.count, o.recv_counts[r]);
+      else if (!has_counts_of_pairs(o.kind))
+        s.count = o.count;
+    }
+  }
+  s.hash = hash_of(o, s, size);
+  return s;
+}
+
+std::string describe(const call_signature& s) {
+  if (s.kind == compiled_plan_kind) return "compiled plan " + std::to_string(s.count);
+  std::string text = name(static_cast<kind>(s.kind));
+  if (s.kind == SUCL_KIND_BARRIER) return text;
+  if (has_counts_of_pairs(s.kind))
+    text += " of " + std::string(name(static_cast<type>(s.type)));
+  else
+    text += (has_counts_everywhere(s.kind) ? " of in all " : " of ") + elements(s);
+  if (s.op != SUCL_OP_NONE) text += " with op " + std::string(name(static_cast<op>(s.op)));
+  if (s.root < 0) return text;
+  const bool from_root =
+      s.kind == SUCL_KIND_BROADCAST || s.kind == SUCL_KIND_SCATTER || s.kind == SUCL_KIND_SCATTERV;
+  return text + (from_root ? " from rank " : " to rank ") + std::to_string(s.root);
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,189 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/selection/call_board.hpp"
+
+#include "core/operation/agreement.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+static_assert(sizeof(call_signature) % word_bytes == 0);
+
+constexpr std::uint64_t being_written = 1, there = 2;
+
+// Noted calls whose histories a rank remembers, for those that come later.
+constexpr std::uint64_t remembered = 4096;
+
+}  // namespace
+
+call_board::call_board(std::vector<std::byte*> parts, int rank)
+    : m_parts(std::move(parts)), m_rank(rank), m_own(m_parts[static_cast<std::size_t>(rank)]) {
+  for (std::byte* part : m_parts)
+    if (part && !m_first) m_first = part;
+}
+
+void call_board::write(std::byte* entry, std::uint64_t& shown, const call_signature& call) {
+  std::array<std::uint64_t, sizeof(call_signature) / word_bytes> words;
+  std::memcpy(words.data(), &call, sizeof call);
+  word(entry).store(0, std::memory_order_relaxed);
+  // Who sees one of these sees that the entry is being written.
+  for (std::size_t i = 0; i < words.size(); ++i)
+    word(entry + (i + 1) * word_bytes).store(words[i], std::memory_order_release);
+  shown = call.hash;
+}
+
+// Nothing where that rank does not show this call, or is about to show another one.
+std::optional<call_board::seen> call_board::read(std::size_t rank, std::uint64_t number) const {
+  std::byte* entry = m_parts[rank] ? m_parts[rank] + entry_at(number) : nullptr;
+  if (!entry) return std::nullopt;
+  const std::uint64_t mark = word(entry).load(std::memory_order_acquire);
+  if (mark >> 32 != static_cast<std::uint32_t>(number)) return std::nullopt;
+  seen result;
+  result.history = static_cast<std::uint32_t>(mark);
+  std::array<std::uint64_t, sizeof(call_signature) / word_bytes> words;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    words[i] = word(entry + (i + 1) * word_bytes).load(std::memory_order_acquire);
+  std::memcpy(static_cast<void*>(&result.call), words.data(), sizeof result.call);
+  if (word(entry).load(std::memory_order_relaxed) != mark) return std::nullopt;
+  return result;
+}
+
+bool call_board::differs(std::uint64_t number, std::uint64_t history) const {
+  for (std::size_t r = 0; r < m_parts.size(); ++r)
+    if (const auto other = read(r, number);
+        other && other->history != static_cast<std::uint32_t>(history))
+      return true;
+  return false;
+}
+
+void call_board::note(const call_signature& call) {
+  m_histories.resize(remembered);
+  const std::uint64_t history = history_after(call);
+  show(++m_noted, history, call);
+  keep(history);
+  m_histories[m_noted % remembered] = history;
+  word(m_own + last_at).store(m_noted, std::memory_order_release);
+}
+
+// Whoever is ahead knows what it was like when it was where the other one is.
+bool call_board::compare_with(std::size_t rank) {
+  const std::uint64_t last = word(m_parts[rank] + last_at).load(std::memory_order_acquire);
+  const std::uint64_t both = std::min(last, m_noted);
+  if (both == 0 || m_noted - both >= remembered) return false;
+  const auto other = read(rank, both);
+  if (!other || other->history == static_cast<std::uint32_t>(m_histories[both % remembered]))
+    return false;
+  accuse(both, m_histories[both % remembered]);
+  return true;
+}
+
+bool call_board::compare() {
+  for (std::size_t r = 0; r < m_parts.size() && !alarmed(); ++r)
+    if (m_parts[r] && m_parts[r] != m_own && compare_with(r)) break;
+  return alarmed();
+}
+
+// The first call in which ranks differ, as far as that is still to be seen: some wait for nobody.
+std::uint64_t call_board::first_difference(std::uint64_t number) const {
+  std::uint64_t first = number;
+  for (std::uint64_t n = number - 1; n > 0 && number - n < entries; --n) {
+    std::optional<seen> any;
+    bool differ = false;
+    for (std::size_t r = 0; r < m_parts.size(); ++r) {
+      const auto other = read(r, n);
+      differ = differ || (any && other && other->history != any->history);
+      if (other) any = other;
+    }
+    if (!differ) break;
+    first = n;
+  }
+  return first;
+}
+
+// Until every rank shows the call, or for a moment, so that it is said of each what it has called.
+void call_board::await_all(std::uint64_t number) const {
+  constexpr auto longest = std::chrono::milliseconds(2);
+  const auto until = std::chrono::steady_clock::now() + longest;
+  for (std::size_t r = 0; r < m_parts.size() && !alarmed(); ++r)
+    while (m_parts[r] && !read(r, number) && std::chrono::steady_clock::now() < until)
+      sched_yield();
+}
+
+error_info call_board::accuse(std::uint64_t number, std::uint64_t history) {
+  await_all(number);
+  if (const std::uint64_t first = first_difference(number); first != number) {
+    const auto mine = read(static_cast<std::size_t>(m_rank), first);
+    if (mine) number = first, history = mine->history;
+  }
+  // What was called, and by which ranks: those first that see it as this one does.
+  struct group {
+    std::uint32_t history;
+    std::string call;
+    std::vector<int> ranks;
+  };
+  std::vector<group> groups;
+  for (std::size_t r = 0; r < m_parts.size(); ++r) {
+    const auto other = read(r, number);
+    if (!other) continue;
+    const auto known = std::find_if(groups.begin(), groups.end(),
+                                    [&](const group& g) { return g.history == other->history; });
+    group& g = known != groups.end() ? *known : groups.emplace_back();
+    g.history = other->history;
+    g.call = describe(other->call);
+    g.ranks.push_back(static_cast<int>(r));
+  }
+  std::string text;
+  for (const group& g : groups) {
+    const bool same_words = std::any_of(groups.begin(), groups.end(), [&](const group& o) {
+      return o.history != g.history && o.call == g.call;
+    });
+    text += (text.empty() ? "" : ", ") + ranks_text(g.ranks) + " called " + g.call;
+    if (same_words && g.history != static_cast<std::uint32_t>(history))
+      text += " with other counts, or after other calls";
+  }
+  if (groups.size() < 2) text += ", another rank called something else";
+  return accuse(text);
+}
+
+// The first one to find something says what it is.
+error_info call_board::accuse(const std::string& what) {
+  std::uint64_t none = 0;
+  if (word(m_first + state_at).compare_exchange_strong(none, being_written)) {
+    auto* text = reinterpret_cast<char*>(m_first + text_at);
+    text[what.copy(text, text_bytes - 1)] = '\0';
+    word(m_first + state_at).store(there, std::memory_order_release);
+  }
+  for (std::byte* part : m_parts)
+    if (part) word(part).store(1, std::memory_order_release);
+  return verdict();
+}
+
+error_info call_board::verdict() const {
+  error_info info;
+  info.code = errc::mismatch;
+  info.hint =
+      "Every rank of a communicator must issue the same operations in the same order with "
+      "matching arguments; this communicator cannot be used any more";
+  // Whoever writes it needs no more than a moment, unless it is killed.
+  constexpr int patience = 100000;
+  for (int looks = 0; looks < patience; ++looks) {
+    if (word(m_first + state_at).load(std::memory_order_acquire) == there) {
+      info.message = reinterpret_cast<const char*>(m_first + text_at);
+      return info;
+    }
+    sched_yield();
+  }
+  info.message = "ranks called different operations";
+  return info;
+}
+
+}  // namespace sucl::core

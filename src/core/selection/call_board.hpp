@@ -1,0 +1,114 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Where the ranks of a node show each other what they have called, and that they disagree.
+#pragma once
+
+#include "core/operation/call_signature.hpp"
+
+#include <sucl/error.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace sucl::core {
+
+/// The calls of one rank are numbered alike on every rank. Each has a history: a hash of its
+/// signature and of all that were before it. Ranks whose histories of one number differ have called
+/// something else, then or before.
+///
+/// A rank writes to lines of its own, which nobody reads unless something is wrong. One that finds
+/// a mismatch writes a verdict for all of them, and raises the alarm of each: a word that a rank
+/// looks at in its own part.
+class call_board {
+ public:
+  /// What each rank lends: zeroed, on cache lines of its own.
+  static constexpr std::uint64_t part_bytes = 3200;
+
+  call_board() = default;
+  /// `parts` by rank; null: on another node.
+  call_board(std::vector<std::byte*> parts, int rank);
+
+  /// The history after one more call.
+  std::uint64_t history_after(const call_signature& call) const {
+    return mix(m_history, call.hash);
+  }
+
+  /// Shows call `number`, whose history is history_after(). It may be shown again.
+  void show(std::uint64_t number, std::uint64_t history, const call_signature& call) {
+    std::byte* entry = m_own + entry_at(number);
+    std::uint64_t& shown = m_shown[number % entries];
+    if (shown != call.hash) write(entry, shown, call);
+    word(entry).store(mark_of(number, history), std::memory_order_release);
+  }
+  /// It is the last one.
+  void keep(std::uint64_t history) { m_history = history; }
+
+  /// The same of calls that ranks compare only now and then, since none waits for another one: see
+  /// compare(). Its history is kept.
+  void note(const call_signature& call);
+  /// Compares what this rank has noted with what the others have, as far as both have come. True
+  /// once somebody has found a mismatch; then all ranks are told. Not while note() runs.
+  bool compare();
+
+  /// Whether some rank has found a mismatch.
+  bool alarmed() const { return m_own && word(m_own).load(std::memory_order_acquire) != 0; }
+  /// What it says: the same on every rank. Any thread.
+  error_info verdict() const;
+
+  /// Whether a rank shows another history for call `number`.
+  bool differs(std::uint64_t number, std::uint64_t history) const;
+  /// Tells all ranks what each of them has called, and gives the verdict.
+  error_info accuse(std::uint64_t number, std::uint64_t history);
+  /// Tells all ranks of something else that they do not agree on.
+  error_info accuse(const std::string& what);
+
+ private:
+  using ref = std::atomic_ref<std::uint64_t>;
+  static ref word(std::byte* at) { return ref(*reinterpret_cast<std::uint64_t*>(at)); }
+
+  // A part begins with the alarm. The verdict of a node is in the part of its first rank.
+  static constexpr std::uint64_t line = 64;
+  static constexpr std::uint64_t last_at = sizeof(std::uint64_t);  ///< the last noted call
+  static constexpr std::uint64_t state_at = line;  ///< 0: none, 1: being written, 2: there
+  static constexpr std::uint64_t text_at = 2 * line;
+  static constexpr std::uint64_t text_bytes = 1024;
+  static constexpr std::uint64_t ring_at = text_at + text_bytes;
+  static constexpr std::uint64_t entries = 32;  ///< a line each: mark_of() the call, signature
+  static_assert(sizeof(std::uint64_t) + sizeof(call_signature) <= line);
+  static_assert(ring_at + entries * line == part_bytes);
+  static constexpr std::uint64_t entry_at(std::uint64_t number) {
+    return ring_at + number % entries * line;
+  }
+
+  // The low halves of both; 0: the entry is being written.
+  static constexpr std::uint64_t mark_of(std::uint64_t number, std::uint64_t history) {
+    return number << 32 | static_cast<std::uint32_t>(history);
+  }
+
+  struct seen {
+    std::uint32_t history;
+    call_signature call;
+  };
+  static void write(std::byte* entry, std::uint64_t& shown, const call_signature& call);
+  std::optional<seen> read(std::size_t rank, std::uint64_t number) const;
+  bool compare_with(std::size_t rank);
+  std::uint64_t first_difference(std::uint64_t number) const;
+  void await_all(std::uint64_t number) const;
+
+  std::vector<std::byte*> m_parts;
+  int m_rank = 0;
+  std::byte* m_own = nullptr;
+  std::byte* m_first = nullptr;  ///< the part of the first rank of the node
+  std::uint64_t m_history = 0;
+  std::array<std::uint64_t, entries> m_shown{};  ///< hashes of the signatures that entries have
+  std::uint64_t m_noted = 0;                     ///< calls
+  std::vector<std::uint64_t> m_histories;        ///< of the last of them, by their number
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,209 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/operation/operation.hpp"
+#include "core/staging/blocks.hpp"
+#include "core/staging/staged_operation.hpp"
+
+#include "base/error.hpp"
+
+#include <sucl/types.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+const char* memory_name(sucl_memory memory) {
+  constexpr std::array<const char*, SUCL_MEMORY_COUNT> names{"system", "host", "shared", "device"};
+  const auto index = static_cast<std::size_t>(memory);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+[[noreturn]] void fail_unsupported(const sucl_operation& op, const wire_table& wires,
+                                   const std::string& why) {
+  std::string what = name(static_cast<kind>(op.kind));
+  what += " of " + std::string(name(static_cast<type>(op.type)));
+  if (op.op != SUCL_OP_NONE) what += " with " + std::string(name(static_cast<sucl::op>(op.op)));
+  error_info info;
+  info.code = errc::unsupported;
+  info.backend = wires.name();
+  info.message = "backend '" + wires.name() + "' cannot carry " + what + " " + why;
+  info.hint =
+      "Select another backend for it in the configuration; `sucl info` lists what each carries.";
+  throw error(std::move(info));
+}
+
+bool is_scan(sucl_kind kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN; }
+
+// Values that only ranks of the same communicator share: the wire, the settings, the counts.
+std::uint64_t slice_elements(const sucl_operation& op, const wire& w, const staging& s) {
+  if (has_private_counts(op.kind)) return unlimited;
+  const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
+  std::uint64_t result = unlimited;
+  if (w.max_count != 0) result = std::max<std::uint64_t>(1, w.max_count / lanes);
+  if (stages(w, s) || (w.convert && w.convert->load) || w.fold) {
+    const bool blocks = has_source_blocks(op.kind) || has_sink_blocks(op.kind) || w.fold;
+    const std::uint64_t bytes =
+        blocks ? std::max(s.chunk_bytes / static_cast<std::uint64_t>(s.size), s.min_block_bytes)
+               : s.chunk_bytes;
+    const std::uint64_t element = std::max<std::uint64_t>(1, w.element_size * lanes);
+    result = std::min(result, std::max<std::uint64_t>(1, bytes / element));
+  }
+  return result;
+}
+
+bool scattered(const std::optional<base::strided>& layout) {
+  return layout && !layout->contiguous();
+}
+
+bool displaced(const std::optional<base::strided>& layout) {
+  return layout && layout->count() != 0 && layout->place(0) != 0;
+}
+
+[[noreturn]] void fail_beyond_host(const sucl_operation& op, const wire_table& wires,
+                                   sucl_memory memory) {
+  fail_unsupported(op, wires,
+                   "in " + std::string(memory_name(memory)) +
+                       " memory: it would have to go through host memory, which "
+                       "that backend does not reach");
+}
+
+// Contributions go to scratch of whoever folds them. In place, they leave through scratch too: the
+// result of one slice may lie where a later one is still being sent from.
+void decide_fold_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires,
+                         const wire& w, bool sliced) {
+  const roles r = roles_of(op, a.rank);
+  const sucl_memory memory = r.from_recv ? op.recv_memory : op.send_memory;
+  const bool apart =
+      scattered(a.send_layout) || !w.reaches(memory) || (sliced && has_source_blocks(op.kind));
+  a.scratch_send = r.source && (r.from_recv || (op.send && apart));
+  a.scratch_recv = r.sink;
+  a.stage_send = a.scratch_send && memory == SUCL_MEMORY_DEVICE;
+  a.stage_recv = r.sink && op.recv_memory == SUCL_MEMORY_DEVICE;
+  if (!w.reaches(a.scratch_memory)) fail_beyond_host(op, wires, memory);
+}
+
+void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires, const wire& w,
+                    bool sliced) {
+  const roles r = roles_of(op, a.rank);
+  const bool converts = w.convert && w.convert->load;
+  // A null pointer has no elements. The host cannot divide where it cannot read.
+  const auto needs = [&](const void* at, sucl_memory memory,
+                         const std::optional<base::strided>& layout, bool blocks) {
+    return at && (converts || scattered(layout) || !w.reaches(memory) || (sliced && blocks));
+  };
+  const bool divides = w.convert && r.sink && op.recv_memory == SUCL_MEMORY_DEVICE;
+  // What messages replace must have been copied before they come.
+  const bool replaces = r.from_recv && r.sink && a.as_messages;
+  const bool source_blocks = has_source_blocks(op.kind);
+  const bool sink_blocks = has_sink_blocks(op.kind);
+  if (r.source && !r.from_recv)
+    a.scratch_send = needs(op.send, op.send_memory, a.send_layout, source_blocks);
+  if (r.sink || r.from_recv)
+    a.scratch_recv = needs(op.recv, op.recv_memory, a.recv_layout, source_blocks || sink_blocks) ||
+                     replaces || divides;
+  a.stage_send = a.scratch_send && op.send_memory == SUCL_MEMORY_DEVICE;
+  a.stage_recv = a.scratch_recv && op.recv_memory == SUCL_MEMORY_DEVICE;
+  if ((a.scratch_send || a.scratch_recv) && !w.reaches(a.scratch_memory)) {
+    fail_beyond_host(op, wires, a.scratch_send ? op.send_memory : op.recv_memory);
+  }
+}
+
+adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& wires,
+                    const staging& s) {
+  if (op.op == SUCL_OP_AVG && is_scan(op.kind))
+    fail_unsupported(op, wires, "at all: an average is not defined for prefixes");
+  const wire* w = &wires.of(op.kind, op.type, op.op, op.element_size);
+  adaptation a;
+  if (has_private_counts(op.kind) && (!w->carried || w->max_count != 0)) {
+    a.as_messages = true;
+    w = &wires.of(SUCL_KIND_SEND, op.type, SUCL_OP_NONE, op.element_size);
+  }
+  if (!w->carried) fail_unsupported(op, wires, "in any memory, and no conversion helps");
+  a.type = w->type;
+  a.op = w->op;
+  a.element_size = w->element_size;
+  a.convert = w->convert;
+  a.fold = w->fold;
+  a.moved = w->moved;
+  a.groups = w->groups;
+  a.send_layout = where.send;
+  a.recv_layout = where.recv;
+  a.rank = s.rank;
+  a.size = s.size;
+  a.message_tag = s.message_tag;
+  a.scratch_memory = s.scratch_memory;
+  a.slice_elements = slice_elements(op, *w, s);
+  if (a.as_messages) {  // the pairs cut each message alike: both know its count
+    sucl_operation message = op;
+    message.kind = SUCL_KIND_SEND;
+    a.slice_elements = slice_elements(message, *w, s);
+  }
+  const bool sliced = longest_block(op, s.size) > a.slice_elements;
+  if (op.kind == SUCL_KIND_SENDRECV) a.as_messages = sliced || !w->pairs;
+  if (a.fold)
+    decide_fold_scratch(a, op, wires, *w, sliced);
+  else
+    decide_scratch(a, op, wires, *w, sliced);
+  a.depth = std::max(1, s.depth);
+  a.needed = sliced || a.as_messages || a.scratch_send || a.scratch_recv || a.convert || a.fold ||
+             a.type != op.type || displaced(a.send_layout) || displaced(a.recv_layout);
+  return a;
+}
+
+adaptation plan_group(const sucl_operation& op, const layouts& where, wire_table& wires,
+                      const staging& s) {
+  static const layouts dense;
+  adaptation a;
+  a.as_messages = true;
+  a.groups = true;
+  a.rank = s.rank;
+  a.size = s.size;
+  for (std::uint64_t i = 0; i < op.part_count; ++i) {
+    const layouts& of_part = i < where.parts.size() ? where.parts[i] : dense;
+    a.parts.push_back(plan_one(op.parts[i], of_part, wires, s));
+    a.groups = a.groups && a.parts.back().groups;
+    a.needed = a.needed || a.parts.back().needed;
+  }
+  a.needed = a.needed || !a.groups;
+  return a;
+}
+
+// Kinds without elements, and one-sided ones, whose memory the backend has registered itself.
+adaptation plan_as_it_is(const sucl_operation& op, wire_table& wires) {
+  if (op.kind == compiled_plan_kind) {
+    if (op.send_memory == SUCL_MEMORY_DEVICE || op.recv_memory == SUCL_MEMORY_DEVICE)
+      base::fail(errc::unsupported,
+                 "compiled plans run on memory that the host reads, and this is device memory",
+                 "Use USM shared or host memory, buffers of a CPU device, or ordinary memory");
+    return {};
+  }
+  const wire& w = wires.of(op.kind, op.type, op.op, op.element_size);
+  if (!w.carried || w.type != op.type) fail_unsupported(op, wires, "in any memory");
+  const bool reads = op.kind == SUCL_KIND_PUT;
+  const bool writes = op.kind == SUCL_KIND_GET;
+  const sucl_memory memory = reads ? op.send_memory : op.recv_memory;
+  if ((reads || writes) && !w.reaches(memory))
+    fail_unsupported(op, wires, "in " + std::string(memory_name(memory)) + " memory");
+  if ((reads || writes) && w.max_count != 0 && op.count > w.max_count)
+    fail_unsupported(op, wires, "of more than " + std::to_string(w.max_count) + " elements");
+  return {};
+}
+
+bool has_elements(sucl_kind kind) { return kind > SUCL_KIND_BARRIER && kind <= SUCL_KIND_SENDRECV; }
+
+}  // namespace
+
+adaptation plan_adaptation(const sucl_operation& operation, const layouts& where, wire_table& wires,
+                           const staging& settings) {
+  if (operation.kind == SUCL_KIND_GROUP) return plan_group(operation, where, wires, settings);
+  if (!has_elements(operation.kind)) return plan_as_it_is(operation, wires);
+  return plan_one(operation, where, wires, settings);
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,88 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What a backend is given instead of an operation's own type and op: the same on every rank.
+#pragma once
+
+#include "core/host_ops/fold.hpp"
+#include "core/operation/backend_comm.hpp"
+#include "core/staging/convert.hpp"
+
+#include <sucl/export.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+
+namespace sucl::core {
+
+/// How operations of one kind, type and op travel over one backend. It follows from the backend's
+/// answers alone, never from where a rank's memory is, so it is the same on every rank.
+struct wire {
+  bool carried = false;  ///< whether there is a way at all
+  sucl_type type = SUCL_TYPE_BYTES;
+  sucl_op op = SUCL_OP_NONE;
+  std::uint64_t element_size = 0;
+  const conversion* convert = nullptr;  ///< null: type and op are the operation's own, or bytes
+  std::uint32_t memories = 0;           ///< bit m: the backend reads and writes memory kind m
+  std::uint64_t max_count = 0;          ///< over all those memories; 0: no limit
+  bool groups = false;                  ///< of messages: a group of them is carried too
+  bool pairs = false;                   ///< of messages: sendrecv is carried too
+  bool streams = false;                 ///< orders on a native stream
+  /// Of a reduction that the backend may not carry as one, because it combines in an order of its
+  /// own: contributions are moved to whoever needs the result by an operation of this kind, and
+  /// folded there in order of rank. Null: not so.
+  fold_function fold = nullptr;
+  sucl_kind moved = SUCL_KIND_ALLGATHER;
+
+  bool reaches(sucl_memory memory) const noexcept { return (memories >> memory & 1u) != 0; }
+};
+
+/// Asks a backend what it carries, and remembers. One thread at a time.
+class wire_table {
+ public:
+  using query_function = std::function<sucl_capability(const sucl_query&)>;
+
+  /// `name` is the backend's, for messages.
+  SUCL_CORE_API wire_table(std::string name, query_function query);
+  /// `platform` is that of this rank's device. `folds_above`: where the order of operands matters,
+  /// the backend only moves them.
+  SUCL_CORE_API wire_table(const channel& below, std::string platform, bool folds_above = false);
+
+  /// From now on the backend only moves operands whose order matters. Before the first question.
+  void fold_above() noexcept { m_folds_above = true; }
+
+  /// How operations of this kind, type and op travel. Sends, receives and sendrecvs have one
+  /// answer, because they meet each other. The reference stays valid.
+  SUCL_CORE_API const wire& of(sucl_kind kind, sucl_type type, sucl_op op,
+                               std::uint64_t element_size);
+
+  const std::string& name() const noexcept { return m_name; }
+
+ private:
+  struct entry {
+    sucl_kind kind;
+    sucl_type type;
+    sucl_op op;
+    std::uint64_t element_size;
+    wire found;
+  };
+  wire find(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
+  wire find_moved(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
+  wire ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
+  wire ask_messages(sucl_type type, std::uint64_t element_size) const;
+
+  std::string m_name;
+  query_function m_query;
+  bool m_folds_above = false;
+  std::deque<entry> m_entries;
+};
+
+/// Whether this kind is a send, a receive, or both.
+constexpr bool is_message(sucl_kind kind) noexcept {
+  return kind == SUCL_KIND_SEND || kind == SUCL_KIND_RECV || kind == SUCL_KIND_SENDRECV;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,65 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "interposer/progress_thread.hpp"
+
+#include "interposer/requests.hpp"
+
+#include <pthread.h>
+
+namespace sucl::pmpi {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Between looks: while the program looks too, and while only this thread does.
+constexpr auto long_nap = 500us, short_nap = 50us;
+// Looks at nothing before it sleeps until it is called.
+constexpr int most_idle = 200;
+
+}  // namespace
+
+void caretaker::call() {
+  if (!m_asleep.load()) return;  // it looks again before it sleeps
+  {
+    const std::lock_guard lock(m_mutex);
+    if (m_stop) return;
+    m_needed = true;
+    if (!m_thread.joinable()) {
+      m_thread = std::thread([this] { loop(); });
+      pthread_setname_np(m_thread.native_handle(), "sucl-requests");
+    }
+  }
+  m_called.notify_one();
+}
+
+void caretaker::stop() {
+  {
+    const std::lock_guard lock(m_mutex);
+    m_stop = true;
+  }
+  m_called.notify_one();
+  if (m_thread.joinable()) m_thread.join();
+}
+
+void caretaker::loop() {
+  int idle = 0;
+  std::unique_lock lock(m_mutex);
+  while (!m_stop) {
+    if (idle > most_idle) {
+      m_asleep.store(true);
+      // What was started before that store is seen here, what comes after it calls.
+      if (!m_requests.any_own()) m_called.wait(lock, [this] { return m_stop || m_needed; });
+      idle = 0;
+    }
+    m_asleep.store(false);
+    m_needed = false;
+    const bool alone = m_requests.any_own() && !m_relieved.exchange(false);
+    lock.unlock();
+    if (alone) m_requests.progress();
+    idle = m_requests.any_own() ? 0 : idle + 1;
+    lock.lock();
+    m_called.wait_for(lock, alone ? short_nap : long_nap, [this] { return m_stop; });
+  }
+}
+
+}  // namespace sucl::pmpi

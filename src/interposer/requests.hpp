@@ -1,0 +1,124 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Requests that SuCL completes, among those of the MPI library.
+#pragma once
+
+#include "core/communicator/communicator.hpp"
+#include "interposer/progress_thread.hpp"
+#include "interposer/summary.hpp"
+#include "interposer/transfer.hpp"
+
+#include <mpi.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace sucl::pmpi {
+
+struct course;
+struct lane;
+struct partner;
+
+class stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - m_begin).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point m_begin = std::chrono::steady_clock::now();
+};
+
+/// A request that SuCL knows: one that it completes, or one of the library's that a trial times.
+///
+/// The handle of one that SuCL completes is a persistent request of the library's own that is never
+/// started, so it is a valid one and like no other.
+struct pending {
+  enum class by { nobody, sucl, library };
+
+  MPI_Request handle = MPI_REQUEST_NULL;
+  bool persistent = false;
+  bool at_library = false;       ///< persistent: the library has made the latest start
+  by completed_by = by::nobody;  ///< nobody: it is not active
+  MPI_Comm native = MPI_COMM_NULL;
+  partner* with = nullptr;  ///< null once the communicator is gone
+  std::shared_ptr<core::communicator> core;
+  core::ticket operation;
+  bool done_at_once = false;
+  transfer what;
+  std::shared_ptr<lane> on;  ///< of a persistent one
+  course* judged = nullptr;  ///< whose trial this start belongs to
+  std::uint64_t number = 0;
+  double spent = 0;  ///< seconds in calls for it
+
+  bool own() const { return completed_by == by::sucl; }
+  bool active() const { return completed_by != by::nobody; }
+  /// The library must not see the handle, which it has never started: to a completion call it is
+  /// null. Not every library takes such a request for inactive.
+  bool hidden() const { return persistent ? !at_library : own(); }
+  bool done() const { return done_at_once || operation.done(); }
+};
+
+/// All of them. Any thread.
+class requests {
+ public:
+  requests() : m_caretaker(*this) {}
+
+  /// Whether SuCL has operations under way.
+  bool any_own() const { return m_own_count.load(std::memory_order_acquire) > 0; }
+  /// Whether there may be any: if not, a call with requests is the library's alone.
+  bool any_known() const { return m_known.load(std::memory_order_acquire) > 0; }
+  /// The one of this handle that is active or persistent, or null.
+  pending* known(MPI_Request handle);
+  /// The persistent one of this handle, or null.
+  pending* prepared(MPI_Request handle);
+
+  /// A new one with a handle; null if MPI has none.
+  pending* take();
+  /// One that was not activated.
+  void give_back(pending& r);
+  /// A persistent one, whose handle is the library's.
+  pending& add_persistent(MPI_Request handle);
+  /// Takes one out that is not active, or that the library completes; null if there is none. The
+  /// trial that it belongs to gets no time.
+  std::unique_ptr<pending> remove(MPI_Request handle);
+  /// Puts it back.
+  void restore(std::unique_ptr<pending> r);
+  /// It has started, or is over: of what is not persistent the handle is free again.
+  void activate(pending& r, pending::by who);
+  void close(pending& r);
+
+  /// Notes a request of the library that belongs to a trial, and what its start took.
+  void watch(MPI_Request handle, course& c, std::uint64_t number, double seconds);
+
+  /// Progresses all that SuCL completes, unless another thread is at it.
+  void progress();
+  /// The program itself looks after them at the moment.
+  void relieve() { m_caretaker.relieve(); }
+  /// The communicator is about to end: what is active has to be done with it.
+  void forget(partner& p, MPI_Comm replacement);
+  /// Gives handles back to MPI, and ends the thread.
+  void stop();
+
+  /// Guards the trials of calls that do not wait.
+  std::mutex& lock() { return m_mutex; }
+
+ private:
+  pending* find(MPI_Request handle);
+
+  std::atomic<int> m_known{0};      ///< persistent, or active
+  std::atomic<int> m_own_count{0};  ///< of m_own
+  std::mutex m_mutex;               ///< guards what follows
+  std::unordered_map<std::uint64_t, std::unique_ptr<pending>> m_all;
+  std::vector<pending*> m_free;
+  std::vector<pending*> m_own;  ///< active, completed by SuCL
+  caretaker m_caretaker;
+};
+
+}  // namespace sucl::pmpi

@@ -1,0 +1,64 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// How ranks agree on a way without waiting for one another.
+#pragma once
+
+#include "interposer/ab_measurement.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <optional>
+
+namespace sucl::pmpi {
+
+/// The vote on the calls of one class, in memory that all ranks share; zeroed memory is a new one.
+///
+/// A start of a non-blocking call may not wait for other ranks, yet all must go the same way in
+/// call n, and some are ahead. So whoever starts call n before the decision raises the number of
+/// started calls to n + 1, and the decision, in the same word, holds from that number on: nobody
+/// can have started such a call without seeing it.
+class ballot {
+ public:
+  /// This rank starts call n, counted from 0. The way that was agreed on for it, if any.
+  std::optional<way> join(std::uint64_t n);
+
+  /// This rank's median times. The last of `ranks` ranks to say so decides, by the slowest rank.
+  void vote(const std::array<double, 2>& seconds, int ranks);
+
+  /// The medians of the slowest rank, once there is a decision.
+  std::array<double, 2> slowest() const;
+
+  /// Makes it a new one. Nobody uses it.
+  void clear();
+
+  /// Makes the ballot that of `key`, which is not 0, if it is nobody's; whether it is that of
+  /// `key`.
+  bool claim(std::uint64_t key);
+
+ private:
+  static constexpr std::uint64_t undecided = 0;
+  static std::uint64_t word(std::uint64_t calls, std::uint64_t state) { return calls << 2 | state; }
+
+  std::atomic<std::uint64_t> m_key;
+  std::atomic<std::uint64_t> m_word;  ///< calls that somebody has started, and the decision
+  std::atomic<double> m_slowest[2];
+  std::atomic<int> m_votes;
+};
+
+/// Ballots of one communicator by key, in shared zeroed memory.
+class ballot_box {
+ public:
+  static constexpr std::size_t places = 256;
+  static constexpr std::size_t bytes = places * sizeof(ballot);
+
+  explicit ballot_box(void* shared = nullptr) : m_ballots(static_cast<ballot*>(shared)) {}
+  /// Null if the box is full, or there is none: on every rank alike.
+  ballot* find(std::uint64_t key) const;
+
+ private:
+  ballot* m_ballots;
+};
+
+}  // namespace sucl::pmpi

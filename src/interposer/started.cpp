@@ -1,0 +1,162 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations that go on after the program's call: of non-blocking and of persistent requests.
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "core/operation/operation.hpp"
+#include "interposer/next.hpp"
+#include "interposer/state.hpp"
+
+#include <algorithm>
+
+namespace sucl::pmpi {
+
+interposer::turn interposer::turn_of(course& c) {
+  const std::lock_guard lock(m_requests.lock());
+  const std::uint64_t number = c.judge.started();
+  const bool over = c.judge.over();
+  const way to = c.start();
+  return {to, number, c.judge.decided(), !c.judge.decided() && !over};
+}
+
+void interposer::take_back(course& c) {
+  const std::lock_guard lock(m_requests.lock());
+  c.judge.take_back();
+}
+
+// Issues the operation of a request, which is active then.
+int interposer::issue(pending& r) {
+  const own_call guard;
+  try {
+    sucl_operation o = r.what.filled();
+    core::normalise(o, r.core->rank(), r.core->size());
+    core::observer watch;
+    watch.assisted = true;  // completion calls and the caretaker make the progress
+    core::issue_result issued = r.core->issue(o, {}, true, watch);
+    r.done_at_once = issued.done;
+    r.operation = std::move(issued.operation);
+    m_requests.activate(r, pending::by::sucl);
+    return MPI_SUCCESS;
+  } catch (const error& e) {
+    return report(e, r.native);
+  }
+}
+
+int interposer::begin(partner& p, course& c, const turn& now, transfer t, MPI_Request* request) {
+  pending* r = m_requests.take();
+  if (!r) {
+    base::log(base::log_level::error, "interposer", "MPI gives no handle for a request");
+    PMPI_Comm_call_errhandler(p.native, MPI_ERR_OTHER);
+    return MPI_ERR_OTHER;
+  }
+  const stopwatch time;
+  tally& own = p.counts[static_cast<std::size_t>(t.record.kind)];
+  ++own.calls[static_cast<std::size_t>(fate::served)];
+  own.saved += c.judge.saving();
+  r->with = &p;
+  r->native = p.native;
+  r->core = p.core;
+  r->what = std::move(t);
+  r->what.keep_types();
+  r->judged = now.timed ? &c : nullptr;
+  r->number = now.number;
+  const int code = issue(*r);
+  r->spent = time.seconds();
+  if (code == MPI_SUCCESS)
+    *request = r->handle;
+  else
+    m_requests.give_back(*r);
+  return code;
+}
+
+// A lane that is free on every rank, or a new one; null if there are too many. Collective.
+std::shared_ptr<lane> interposer::free_lane(partner& p) {
+  std::uint64_t free = 0;
+  for (std::size_t i = 0; i < p.lanes.size(); ++i)
+    if (!p.lanes[i]->busy) free |= std::uint64_t{1} << i;
+  PMPI_Allreduce(MPI_IN_PLACE, &free, 1, MPI_UINT64_T, MPI_BAND, p.native);
+  for (std::size_t i = 0; i < p.lanes.size(); ++i)
+    if (free >> i & 1) return p.lanes[i];
+  if (p.lanes.size() == most_lanes) return nullptr;
+  auto made = std::make_shared<lane>();
+  made->core = make_core(p.native);
+  if (!made->core) return nullptr;
+  const own_call guard;
+  made->ballots = reinterpret_cast<ballot*>(made->core->common_memory(2 * sizeof(ballot)));
+  p.lanes.push_back(made);
+  return made;
+}
+
+fate interposer::prepare(partner& p, transfer& t, MPI_Request request) {
+  if (!p.suitable) return fate::stranger;
+  if (!t.known) return fate::unknown;
+  if (!p.core && !p.crowded) adopt(p);
+  if (!p.core) return fate::crowded;
+  course made = make_course(p, *p.core, t.record, form::persistent);
+  if (!made.offered) return fate::slower;
+  const auto on = free_lane(p);
+  if (!on || !on->ballots) return fate::crowded;
+  // The other ballot was last used by a request that is gone on every rank.
+  const std::uint64_t use = on->uses++;
+  made.shared = &on->ballots[use % 2];
+  if (p.at.rank == 0) on->ballots[(use + 1) % 2].clear();
+  on->busy = true;
+  on->of_request = std::make_unique<course>(std::move(made));
+  pending& r = m_requests.add_persistent(request);
+  r.with = &p;
+  r.native = p.native;
+  r.core = on->core;
+  r.on = on;
+  r.what = std::move(t);
+  r.what.keep_types();
+  return fate::served;
+}
+
+int interposer::start_prepared(pending& r) {
+  if (r.active()) return SUCL_NEXT(Start)(&r.handle);  // the library says what is wrong
+  course& c = *r.on->of_request;
+  const turn now = turn_of(c);
+  const stopwatch time;
+  r.judged = now.timed ? &c : nullptr;
+  r.number = now.number;
+  const bool own = now.to == way::sucl;
+  if (r.with) {
+    const sucl_kind kind = r.what.record.kind;
+    count(*r.with, kind, own ? fate::served : now.decided ? fate::slower : fate::tried);
+    if (own) r.with->counts[static_cast<std::size_t>(kind)].saved += c.judge.saving();
+  }
+  int code = MPI_SUCCESS;
+  if (own) {
+    code = issue(r);
+  } else {
+    code = SUCL_NEXT(Start)(&r.handle);
+    if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
+    if (is_refused(code)) take_back(c);
+  }
+  r.spent = time.seconds();
+  return code;
+}
+
+int interposer::finish(pending& r) {
+  int code = MPI_SUCCESS;
+  if (const auto& failure = r.operation.failure()) {
+    code = report(error(*failure), r.native);
+  } else {
+    r.what.finish();
+  }
+  if (!r.persistent) r.what.release_types();
+  return code;
+}
+
+void interposer::release_prepared(pending& r) {
+  r.what.release_types();
+  const auto on = r.on;
+  on->busy = false;
+  if (r.with) return;
+  const own_call guard;
+  on->core->shut_down(true);
+  m_cores.fetch_sub(1);
+}
+
+}  // namespace sucl::pmpi

@@ -1,0 +1,355 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "interposer/state.hpp"
+
+#include "backends/shm_plan/backend.hpp"
+#include "base/config/determinism.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "core/control/control_plane.hpp"
+#include "core/operation/operation.hpp"
+
+#include <dlfcn.h>
+
+#include <bit>
+
+namespace sucl::pmpi {
+
+interposer* interposer::m_running = nullptr;
+std::atomic<std::uint64_t> interposer::m_generation{1};
+constinit thread_local thread_state interposer::m_here{};
+
+namespace {
+
+void tell(base::log_level level, const std::string& text) { base::log(level, "interposer", text); }
+
+// A pointer may be a device's in such a process, and here that cannot be seen.
+const char* accelerator_runtime() {
+  for (const char* symbol : {"cuInit", "hipInit", "zeInit"})
+    if (dlsym(RTLD_DEFAULT, symbol)) return symbol;
+  return nullptr;
+}
+
+// Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile.
+class errors_returned {
+ public:
+  explicit errors_returned(MPI_Comm comm) : m_comm(comm) {
+    PMPI_Comm_get_errhandler(comm, &m_before);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~errors_returned() {
+    PMPI_Comm_set_errhandler(m_comm, m_before);
+    PMPI_Errhandler_free(&m_before);
+  }
+  errors_returned(const errors_returned&) = delete;
+  errors_returned& operator=(const errors_returned&) = delete;
+
+ private:
+  MPI_Comm m_comm;
+  MPI_Errhandler m_before = MPI_ERRHANDLER_NULL;
+};
+
+// The same processes without the program's attributes, whose callbacks a duplicate would call.
+struct bare_copy {
+  explicit bare_copy(MPI_Comm of) {
+    MPI_Group all = MPI_GROUP_NULL;
+    PMPI_Comm_group(of, &all);
+    PMPI_Comm_create(of, all, &comm);
+    PMPI_Group_free(&all);
+    if (comm == MPI_COMM_NULL)
+      throw error({errc::native, "MPI makes no more communicators", "Free some.", "", "mpi"});
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~bare_copy() { PMPI_Comm_free(&comm); }
+  bare_copy(const bare_copy&) = delete;
+  bare_copy& operator=(const bare_copy&) = delete;
+  MPI_Comm comm = MPI_COMM_NULL;
+};
+
+std::uint64_t key_of(const sucl_operation& o, form f, std::uint64_t bytes) {
+  const auto power = static_cast<std::uint64_t>(std::bit_width(bytes));
+  const bool opaque = o.op == SUCL_OP_NONE;
+  return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(f) << 48 |
+         static_cast<std::uint64_t>(o.kind) << 32 |
+         static_cast<std::uint64_t>(opaque ? 0 : o.type) << 16 |
+         static_cast<std::uint64_t>(o.op) << 8 | power;
+}
+
+}  // namespace
+
+bool is_refused(int code) {
+  if (code == MPI_SUCCESS) return false;
+  int error_class = MPI_SUCCESS;
+  PMPI_Error_class(code, &error_class);
+  for (const int of_arguments :
+       {MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_COMM, MPI_ERR_ROOT, MPI_ERR_OP,
+        MPI_ERR_ARG, MPI_ERR_REQUEST, MPI_ERR_RANK, MPI_ERR_INFO})
+    if (error_class == of_arguments) return true;
+  return false;
+}
+
+int report(const error& e, MPI_Comm comm) {
+  tell(base::log_level::error, e.what());
+  int code = MPI_ERR_OTHER;
+  switch (e.code()) {
+    case errc::invalid_argument: code = MPI_ERR_ARG; break;
+    case errc::invalid_rank: code = MPI_ERR_ROOT; break;
+    case errc::invalid_count: code = MPI_ERR_COUNT; break;
+    case errc::invalid_type: code = MPI_ERR_TYPE; break;
+    case errc::invalid_memory: code = MPI_ERR_BUFFER; break;
+    case errc::mismatch: code = MPI_ERR_TRUNCATE; break;
+    case errc::out_of_memory: code = MPI_ERR_NO_MEM; break;
+    default: break;
+  }
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+// ---- calls that do not wait
+
+way course::start() {
+  if (!judge.decided()) {
+    if (const auto agreed = shared->join(judge.started())) judge.decide(*agreed, shared->slowest());
+  }
+  return judge.start();
+}
+
+void course::note(std::uint64_t number, double seconds) {
+  if (judge.note(number, seconds)) shared->vote(judge.medians(), ranks);
+}
+
+// ---- the process
+
+interposer::interposer(base::config settings, const sucl_bootstrap& control)
+    : m_process(core::process::start(std::move(settings), &control, core::threading::callers)) {
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &m_key, this);
+  m_process->while_waiting([] {
+    if (m_running) m_running->go_on();
+  });
+}
+
+void interposer::start() {
+  const own_call guard;
+  if (m_running) return;
+  if (const char* symbol = accelerator_runtime()) {
+    tell(base::log_level::warn, std::string("the process uses an accelerator (it has ") + symbol +
+                                    "), whose memory cannot be told apart here: everything is "
+                                    "passed on to MPI");
+    return;
+  }
+  const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
+  try {
+    base::config settings = base::load_config(nullptr, nullptr);
+    base::set_log_level(base::parse_log_level(settings.log.level));
+    settings.progress.poll_us = 0;  // a call that does not wait leaves it to the one that does
+    const sucl_bootstrap& control =
+        core::load_bootstrap(core::control_plane_file(settings, SUCL_MPI_FLAVOUR));
+    m_running = new interposer(std::move(settings), control);
+    base::set_rank(m_running->m_process->rank());
+  } catch (const error& e) {
+    tell(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");
+  }
+}
+
+void interposer::stop() {
+  const own_call guard;
+  interposer* self = m_running;
+  if (!self) return;
+  if (self->m_process->settings().interpose.summary) self->print_summary();
+  // In an order that is the same everywhere: that of the communicators' numbers.
+  self->m_process->shut_down();
+  self->m_requests.stop();
+  // MPI may still tell of communicators that end with it: the object stays.
+  m_running = nullptr;
+}
+
+void interposer::go_on() {
+  if (m_requests.any_own()) {
+    m_requests.relieve();
+    m_requests.progress();
+  }
+  int there = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
+}
+
+void interposer::print_summary() {
+  tallies sums = m_totals;
+  for (const auto& [p, own] : m_partners)
+    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += own->counts[k];
+  pmpi::print_summary(sums, m_process->rank());
+}
+
+// ---- communicators
+
+route& interposer::place_of(const signature& s) {
+  const std::uint64_t mixed = (bits_of(s.comm) ^ bits_of(s.type) << 7 ^ bits_of(s.op) << 13) +
+                              static_cast<std::uint64_t>(s.count) * 31 +
+                              static_cast<std::uint64_t>(s.kind) * 1021 +
+                              static_cast<std::uint64_t>(s.root);
+  return m_here.known[mixed * 0x9e3779b97f4a7c15u >> 58];
+}
+static_assert(thread_state::routes == 64, "place_of() takes six bits");
+
+partner* interposer::find(MPI_Comm comm, int& code) {
+  const auto now = m_generation.load(std::memory_order_acquire);
+  thread_state& here = m_here;
+  if (here.latest == comm && here.latest_generation == now) return here.latest_partner;
+  void* value = nullptr;
+  int there = 0;
+  code = PMPI_Comm_get_attr(comm, m_key, &value, &there);
+  if (code != MPI_SUCCESS) return nullptr;
+  partner& p = there ? *static_cast<partner*>(value) : meet(comm);
+  here.latest = comm;
+  here.latest_partner = &p;
+  here.latest_generation = now;
+  return &p;
+}
+
+partner& interposer::meet(MPI_Comm comm) {
+  auto made = std::make_unique<partner>();
+  partner& p = *made;
+  p.native = comm;
+  PMPI_Comm_rank(comm, &p.at.rank);
+  PMPI_Comm_size(comm, &p.at.size);
+  int inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  p.suitable = p.at.size > 1 && !inter;
+  {
+    const std::lock_guard lock(m_mutex);
+    m_partners.emplace(&p, std::move(made));
+  }
+  PMPI_Comm_set_attr(comm, m_key, &p);
+  return p;
+}
+
+// One more of SuCL's communicators, or null. Collective: the same on every rank.
+std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
+  const own_call guard;
+  const errors_returned quiet(comm);
+  int room = m_cores.fetch_add(1) < most_cores;
+  PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_LAND, comm);
+  std::shared_ptr<core::communicator> made;
+  try {
+    if (room) {
+      const bare_copy copy(comm);
+      made = m_process->adopt(&copy.comm, sizeof copy.comm, {});
+    }
+  } catch (const error& e) {
+    tell(base::log_level::warn, std::string("a communicator is left to MPI: ") + e.what());
+  }
+  if (!made) m_cores.fetch_sub(1);
+  return made;
+}
+
+void interposer::adopt(partner& p) {
+  p.core = make_core(p.native);
+  p.crowded = !p.core;
+  if (!p.core) return;
+  const own_call guard;
+  p.box = ballot_box(p.core->common_memory(ballot_box::bytes));
+  p.near = p.core->where().nodes == 1;
+}
+
+course interposer::make_course(partner& p, core::communicator& on, const sucl_operation& o,
+                               form f) {
+  constexpr std::uint64_t short_bytes = 64 << 10, long_bytes = 1 << 20;
+  const std::uint64_t bytes = core::message_size_of(o, p.at.size).bytes;
+  const std::string carrier = on.carrier_of(o);
+  // What does not wait is carried without MPI: then any thread may make the progress.
+  bool offered =
+      f == form::blocking ? carrier != "mpi" : carrier == core::plan_backend_name && p.near;
+  auto rounds = static_cast<int>(m_process->settings().interpose.trials);
+  if (bytes > long_bytes) rounds = std::min(rounds, 3);
+  // What is timed must not decide over bits; what MPI adds up in its own order is not strict.
+  const auto level = base::determinism_named(m_process->settings().determinism);
+  const bool ordered = base::order_matters(o.kind, o.type, o.op);
+  if (ordered && level != base::determinism::ranks) rounds = 0;
+  if (ordered && level == base::determinism::strict && f == form::blocking) offered = true;
+  if (!offered) rounds = 0;
+  const int turn = f == form::blocking && bytes <= short_bytes ? 4 : 1;
+  course c{trial(rounds, turn, offered ? way::sucl : way::mpi)};
+  c.offered = offered;
+  c.ranks = p.at.size;
+  // Where some ranks need not wait they run further ahead of each other than turns show.
+  if (f == form::blocking && rooted(static_cast<kind>(o.kind))) c.margin = 0.85;
+  return c;
+}
+
+// What becomes of a call that SuCL might carry: `served` if there is a course to look it up in.
+// Every rank comes to the same answer.
+fate interposer::judge(partner& p, const transfer& t, form f, course** found) {
+  if (!p.suitable) return fate::stranger;
+  if (!t.known) return fate::unknown;
+  if (p.crowded) return fate::crowded;
+  const std::uint64_t bytes = core::message_size_of(t.record, p.at.size).bytes;
+  if (bytes == 0 && t.record.kind != SUCL_KIND_BARRIER) return fate::slower;  // nothing to do
+  ++p.calls;
+  if (!p.core) {
+    // SuCL sets itself up where ranks may wait for each other.
+    const auto& settings = m_process->settings();
+    const bool strict = settings.determinism == base::name(base::determinism::strict) &&
+                        base::order_matters(t.record.kind, t.record.type, t.record.op);
+    if (f == form::started || (!strict && p.calls <= settings.interpose.after)) return fate::early;
+    adopt(p);
+    if (!p.core) return fate::crowded;
+  }
+  const std::uint64_t key = key_of(t.record, f, bytes);
+  auto known = p.courses.find(key);
+  if (known == p.courses.end()) {
+    known = p.courses.emplace(key, make_course(p, *p.core, t.record, f)).first;
+    course& made = known->second;
+    if (f == form::started && made.offered && !(made.shared = p.box.find(key)))
+      made = {trial(0, 1, way::mpi)};
+  }
+  *found = &known->second;
+  return known->second.offered ? fate::served : fate::slower;
+}
+
+int interposer::serve(partner& p, const course* c, transfer& t) {
+  tally& own = p.counts[static_cast<std::size_t>(t.record.kind)];
+  ++own.calls[static_cast<std::size_t>(fate::served)];
+  if (c) own.saved += c->judge.saving();
+  const own_call guard;
+  try {
+    const sucl_operation asked = t.filled();
+    if (!p.core->run_again(asked)) {
+      sucl_operation o = asked;
+      core::normalise(o, p.at.rank, p.at.size);
+      p.core->run(o, {}, &asked);
+    }
+    t.finish();
+    return MPI_SUCCESS;
+  } catch (const error& e) {
+    return report(e, p.native);
+  }
+}
+
+void interposer::agree(const partner& p, course& c) {
+  auto times = c.judge.medians();
+  PMPI_Allreduce(MPI_IN_PLACE, times.data(), 2, MPI_DOUBLE, MPI_MAX, p.native);
+  c.decide(faster(times, c.margin), times);
+}
+
+void interposer::forget(partner& p) {
+  const own_call guard;
+  m_generation.fetch_add(1, std::memory_order_release);
+  if (p.core) p.core->shut_down(true);
+  m_requests.forget(p, MPI_COMM_WORLD);
+  if (p.core) m_cores.fetch_sub(1);
+  for (const auto& l : p.lanes) {
+    if (l->busy) continue;  // its request is still there
+    l->core->shut_down(true);
+    m_cores.fetch_sub(1);
+  }
+  const std::lock_guard lock(m_mutex);
+  for (std::size_t k = 0; k < m_totals.size(); ++k) m_totals[k] += p.counts[k];
+  m_partners.erase(&p);
+}
+
+int interposer::on_free(MPI_Comm, int, void* value, void* self) {
+  static_cast<interposer*>(self)->forget(*static_cast<partner*>(value));
+  return MPI_SUCCESS;
+}
+
+}  // namespace sucl::pmpi

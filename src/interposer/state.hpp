@@ -1,0 +1,338 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// SuCL beside a program that knows nothing of it: started with MPI, ended with MPI, one SuCL
+/// communicator for each MPI communicator that is used.
+#pragma once
+
+#include "interposer/requests.hpp"
+#include "interposer/shared_decision.hpp"
+#include "interposer/summary.hpp"
+#include "interposer/transfer.hpp"
+#include "process/process.hpp"
+
+#include <mpi.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace sucl::pmpi {
+
+/// How a collective was called. MPI does not match different forms, so they are tried apart.
+enum class form { blocking, started, persistent };
+
+/// The calls of one class on one communicator: the same form, kind, type, op, and size up to a
+/// factor of two.
+struct course {
+  trial judge;
+  bool offered = false;      ///< SuCL would not leave it to MPI itself
+  ballot* shared = nullptr;  ///< where ranks agree that may not wait for each other
+  int ranks = 1;
+  double margin = 0.97;           ///< SuCL has to be faster by
+  std::uint64_t left = 0;         ///< calls until the next trial; 0: there is none
+  std::uint64_t interval = 1000;  ///< from the one before to that
+
+  /// Counts a call after the decision, which may have been made in a bad moment: true if this one
+  /// begins a new trial. At longer and longer intervals, so that trials stay a small part.
+  bool review() {
+    if (left == 0 || --left > 0) return false;
+    judge.again();
+    return true;
+  }
+  /// The call was none.
+  void take_back() {
+    if (left > 0) ++left;
+  }
+  /// Whether the next call is part of a trial.
+  bool wants_trial() const { return left == 1 || !judge.decided(); }
+  void decide(way w, const std::array<double, 2>& slowest) {
+    judge.decide(w, slowest);
+    left = interval;
+    interval *= 8;
+  }
+
+  /// The way of a call that may not wait. Under the lock of the requests.
+  way start();
+  /// The time of such a call. Under the lock of the requests.
+  void note(std::uint64_t number, double seconds);
+};
+
+/// Where one persistent operation runs: such operations are started in any order, which may be
+/// another one on each rank, and SuCL keeps to the order of the starts.
+struct lane {
+  std::shared_ptr<core::communicator> core;
+  ballot* ballots = nullptr;  ///< two, that take turns
+  std::uint64_t uses = 0;     ///< so far
+  bool busy = false;          ///< on this rank
+  std::unique_ptr<course> of_request;
+};
+
+/// One MPI communicator. MPI serialises the collectives on it, so nothing here is locked.
+struct partner {
+  MPI_Comm native = MPI_COMM_NULL;
+  place at;
+  bool suitable = false;    ///< more than one rank, no inter-communicator, and nothing went wrong
+  bool crowded = false;     ///< SuCL has as many communicators as it makes
+  bool near = false;        ///< all ranks share memory: non-blocking calls may be carried
+  std::uint64_t calls = 0;  ///< collectives so far
+  std::shared_ptr<core::communicator> core;
+  ballot_box box;
+  std::map<std::uint64_t, course> courses;
+  std::vector<std::shared_ptr<lane>> lanes;
+  tallies counts{};
+};
+
+/// What tells blocking calls apart before anything is known of them. Equal ones, with types and ops
+/// that are MPI's own, are of one class.
+struct signature {
+  MPI_Comm comm;
+  sucl_kind kind;
+  std::int64_t count;
+  MPI_Datatype type;
+  MPI_Op op;
+  int root;
+  bool operator==(const signature&) const = default;
+};
+
+/// What was decided for calls of a signature, in the thread that makes them.
+struct route {
+  signature of;
+  std::uint64_t generation;
+  std::uint64_t* passed;  ///< counts those that MPI carries
+  partner* with;
+  course* judged;  ///< null where there is nothing to be tried: MPI goes
+};
+
+/// Whether a library has found a call's arguments wrong. Then nothing has happened, and other ranks
+/// may wait for a call that is right: it counts for nothing that ranks have to agree on.
+bool is_refused(int code);
+/// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it.
+int report(const error& e, MPI_Comm comm);
+
+/// What a thread has at hand. Zero at first.
+struct thread_state {
+  static constexpr std::size_t routes = 64;
+  int inside;  ///< SuCL calls MPI by its usual names, which come back here
+  MPI_Comm latest;
+  partner* latest_partner;
+  std::uint64_t latest_generation;
+  route known[routes];
+};
+
+/// The process.
+class interposer {
+ public:
+  /// Null unless SuCL has started, and while SuCL itself calls MPI.
+  static interposer* active() { return m_here.inside > 0 ? nullptr : m_running; }
+
+  /// Whether it is SuCL itself that calls MPI.
+  static bool is_inside() { return m_here.inside > 0; }
+
+  /// After MPI's initialisation. Collective. Where it fails everything is passed on.
+  static void start();
+  /// Before MPI's end. Collective.
+  static void stop();
+
+  requests& table() { return m_requests; }
+  /// This process among those of the communicator.
+  place place_in(MPI_Comm comm) {
+    int code = MPI_SUCCESS;
+    const partner* p = find(comm, code);
+    return p ? p->at : place{0, 0};
+  }
+
+  /// Carries a blocking collective that `describe` describes, or has `pass` call MPI. Returns MPI's
+  /// code. `lasts`: calls of the same signature are of the same class, if its type is MPI's own.
+  template <class Describe, class Pass>
+  static int blocking(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
+    interposer* const self = active();
+    if (!self || s.comm == MPI_COMM_NULL) return pass();
+    const route& r = place_of(s);
+    const bool known = r.generation == m_generation.load(std::memory_order_acquire) && r.of == s;
+    // The course may be on trial again, because of other calls of its class.
+    if (!known || (r.judged && r.judged->wants_trial()))
+      return self->carry(s, lasts, describe, pass);
+    if (r.judged && r.judged->judge.next() == way::sucl) {
+      transfer t = describe(r.with->at);
+      if (!t.known) return pass();
+      r.judged->review();
+      return self->serve(*r.with, r.judged, t);
+    }
+    ++*r.passed;
+    if (!r.judged) return pass();
+    r.judged->review();
+    course* const judged = r.judged;  // the route may be another one's afterwards
+    const int code = pass();
+    if (is_refused(code)) judged->take_back();
+    return code;
+  }
+
+  /// The same for the non-blocking form, whose request `pass` would make.
+  template <class Describe, class Pass>
+  static int started(sucl_kind kind, MPI_Comm comm, MPI_Request* request, const Describe& describe,
+                     const Pass& pass) {
+    interposer* const self = active();
+    if (!self || comm == MPI_COMM_NULL) return pass();
+    int code = MPI_SUCCESS;
+    partner* const with = self->find(comm, code);
+    if (!with) return code;
+    partner& p = *with;
+    transfer t;
+    if (p.suitable) t = describe(p.at);
+    course* c = nullptr;
+    const fate f = self->judge(p, t, form::started, &c);
+    if (f != fate::served) return self->count(p, kind, f), pass();
+    const turn now = self->turn_of(*c);
+    if (now.to == way::sucl) return self->begin(p, *c, now, std::move(t), request);
+    self->count(p, kind, now.decided ? fate::slower : fate::tried);
+    const stopwatch time;
+    code = pass();
+    if (is_refused(code)) self->take_back(*c);
+    if (now.timed && code == MPI_SUCCESS)
+      self->m_requests.watch(*request, *c, now.number, time.seconds());
+    return code;
+  }
+
+  /// The same for the persistent form, whose request `pass` makes in any case.
+  template <class Describe, class Pass>
+  static int persistent(sucl_kind kind, MPI_Comm comm, MPI_Request* request,
+                        const Describe& describe, const Pass& pass) {
+    int code = pass();
+    interposer* const self = active();
+    if (!self || code != MPI_SUCCESS || comm == MPI_COMM_NULL) return code;
+    partner* const with = self->find(comm, code);
+    if (!with) return code;
+    partner& p = *with;
+    transfer t;
+    if (p.suitable) t = describe(p.at);
+    const fate f = self->prepare(p, t, *request);
+    if (f != fate::served) self->count(p, kind, f);
+    return code;
+  }
+
+  /// Passes on what SuCL never carries.
+  template <class Pass>
+  static int leave(sucl_kind kind, MPI_Comm comm, const Pass& pass) {
+    interposer* const self = active();
+    if (!self || comm == MPI_COMM_NULL) return pass();
+    int code = MPI_SUCCESS;
+    partner* const p = self->find(comm, code);
+    if (!p) return code;
+    self->count(*p, kind, p->suitable ? fate::unknown : fate::stranger);
+    return pass();
+  }
+
+  /// Starts a persistent request that is in the table.
+  int start_prepared(pending& r);
+  /// Takes the output out of a request of SuCL that is done. Returns MPI's code.
+  static int finish(pending& r);
+  /// One that is not in the table any more has been freed.
+  void release_prepared(pending& r);
+
+  /// What must go on while the program waits: other requests, and MPI's own.
+  void go_on();
+
+ private:
+  struct turn {
+    way to;
+    std::uint64_t number;
+    bool decided;
+    bool timed;
+  };
+
+  interposer(base::config settings, const sucl_bootstrap& control);
+  static route& place_of(const signature& s);
+  /// Null if MPI says that it is no communicator, which `code` is then: the program has been told.
+  partner* find(MPI_Comm comm, int& code);
+  partner& meet(MPI_Comm comm);
+  void adopt(partner& p);
+  std::shared_ptr<core::communicator> make_core(MPI_Comm comm);
+  fate judge(partner& p, const transfer& t, form f, course** found);
+  course make_course(partner& p, core::communicator& on, const sucl_operation& o, form f);
+  turn turn_of(course& c);
+  /// The call that has taken the last turn was none.
+  void take_back(course& c);
+
+  template <class Describe, class Pass>
+  int carry(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
+    int code = MPI_SUCCESS;
+    partner* const with = find(s.comm, code);
+    if (!with) return code;
+    partner& p = *with;
+    transfer t;
+    if (p.suitable) t = describe(p.at);
+    lasts = lasts && facts_of(s.type).predefined;
+    course* c = nullptr;
+    const fate f = judge(p, t, form::blocking, &c);
+    if (f == fate::served && (!c->judge.decided() || c->review())) return tried(p, *c, t, pass);
+    std::uint64_t& counter = counter_of(p, s.kind, f == fate::served ? fate::slower : f);
+    // What is not known may be wrong this once.
+    if (lasts && f != fate::early && f != fate::unknown)
+      place_of(s) = {s, m_generation.load(), &counter, &p, c};
+    if (f == fate::served && c->judge.next() == way::sucl) return serve(p, c, t);
+    ++counter;
+    code = pass();
+    if (!is_refused(code)) return code;
+    if (f == fate::early) --p.calls;
+    if (f == fate::served) c->take_back();
+    return code;
+  }
+
+  template <class Pass>
+  int tried(partner& p, course& c, transfer& t, const Pass& pass) {
+    const std::uint64_t number = c.judge.started();
+    const way to = c.judge.start();
+    const stopwatch time;
+    if (to == way::mpi) count(p, t.record.kind, fate::tried);
+    const int code = to == way::mpi ? pass() : serve(p, nullptr, t);
+    if (to == way::mpi && is_refused(code)) return c.judge.take_back(), code;
+    if (c.judge.note(number, time.seconds())) agree(p, c);
+    return code;
+  }
+
+  static std::uint64_t& counter_of(partner& p, sucl_kind kind, fate f) {
+    return p.counts[static_cast<std::size_t>(kind)].calls[static_cast<std::size_t>(f)];
+  }
+  static void count(partner& p, sucl_kind kind, fate f) { ++counter_of(p, kind, f); }
+
+  int serve(partner& p, const course* c, transfer& t);
+  static void agree(const partner& p, course& c);
+  int begin(partner& p, course& c, const turn& now, transfer t, MPI_Request* request);
+  int issue(pending& r);
+  fate prepare(partner& p, transfer& t, MPI_Request request);
+  std::shared_ptr<lane> free_lane(partner& p);
+  void forget(partner& p);
+  void print_summary();
+  static int on_free(MPI_Comm comm, int key, void* value, void* self);
+
+  static interposer* m_running;
+  static std::atomic<std::uint64_t> m_generation;
+  // Of a library that is loaded with the program, so within reach without a call.
+  static constinit thread_local thread_state m_here __attribute__((tls_model("initial-exec")));
+  friend struct own_call;
+
+  std::shared_ptr<core::process> m_process;
+  int m_key = MPI_KEYVAL_INVALID;
+  requests m_requests;
+  std::atomic<int> m_cores{0};  ///< SuCL's communicators
+  std::mutex m_mutex;           ///< guards what follows
+  std::map<partner*, std::unique_ptr<partner>> m_partners;
+  tallies m_totals{};  ///< of partners that are gone
+};
+
+// SuCL's communicators: each takes some of MPI's, which are few in some libraries.
+constexpr int most_cores = 48;
+// Persistent requests of one communicator that SuCL carries at a time.
+constexpr std::size_t most_lanes = 16;
+
+/// While one exists, MPI's functions that this thread calls are those of the library.
+struct own_call {
+  own_call() { ++interposer::m_here.inside; }
+  ~own_call() { --interposer::m_here.inside; }
+  own_call(const own_call&) = delete;
+  own_call& operator=(const own_call&) = delete;
+};
+
+}  // namespace sucl::pmpi

@@ -1,0 +1,71 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "interposer/summary.hpp"
+
+#include <sucl/types.hpp>
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+namespace sucl::pmpi {
+namespace {
+
+constexpr std::size_t fates = static_cast<std::size_t>(fate::count);
+constexpr const char* headings[fates] = {"served",       "in trials", "MPI faster", "set-up",
+                                         "communicator", "no room",   "not known"};
+
+void print(const tallies& all) {
+  std::fprintf(stderr, "sucl: collectives of all ranks\n%22s %12s %12s %14s   %s\n", "", "served",
+               "passed on", "saved, s", "why passed on");
+  for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
+    const tally& t = all[k];
+    const std::uint64_t passed =
+        std::accumulate(t.calls.begin() + 1, t.calls.end(), std::uint64_t{0});
+    if (t.calls[0] + passed == 0) continue;
+    std::fprintf(stderr, "%22s %12llu %12llu %14.6f  ", name(static_cast<kind>(k)),
+                 static_cast<unsigned long long>(t.calls[0]),
+                 static_cast<unsigned long long>(passed), t.saved);
+    const char* before = " ";
+    for (std::size_t f = 1; f < fates; ++f) {
+      if (t.calls[f] == 0) continue;
+      std::fprintf(stderr, "%s%s %llu", before, headings[f],
+                   static_cast<unsigned long long>(t.calls[f]));
+      before = ", ";
+    }
+    std::fputc('\n', stderr);
+  }
+}
+
+}  // namespace
+
+void tally::operator+=(const tally& other) {
+  for (std::size_t f = 0; f < fates; ++f) calls[f] += other.calls[f];
+  saved += other.saved;
+}
+
+void print_summary(tallies mine, int rank) {
+  std::vector<std::uint64_t> calls;
+  std::vector<double> saved;
+  for (const tally& t : mine) {
+    calls.insert(calls.end(), t.calls.begin(), t.calls.end());
+    saved.push_back(t.saved);
+  }
+  const bool first = rank == 0;
+  const auto sum = [first](auto& values, MPI_Datatype type) {
+    PMPI_Reduce(first ? MPI_IN_PLACE : values.data(), first ? values.data() : nullptr,
+                static_cast<int>(values.size()), type, MPI_SUM, 0, MPI_COMM_WORLD);
+  };
+  sum(calls, MPI_UINT64_T);
+  sum(saved, MPI_DOUBLE);
+  if (!first) return;
+  for (std::size_t k = 0; k < mine.size(); ++k) {
+    for (std::size_t f = 0; f < fates; ++f) mine[k].calls[f] = calls[k * fates + f];
+    mine[k].saved = saved[k];
+  }
+  print(mine);
+}
+
+}  // namespace sucl::pmpi

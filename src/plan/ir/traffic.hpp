@@ -1,0 +1,30 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Who moves how much to whom: what a schedule asks of the network, without time.
+#pragma once
+
+#include "plan/ir/schedule.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace sucl::plan {
+
+/// What goes from one rank to another on one level.
+struct flow {
+  int from = 0;
+  int to = 0;
+  int level = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t messages = 0;  ///< transfers, or accesses of a peer's memory
+
+  friend bool operator==(const flow&, const flow&) = default;
+};
+
+/// All flows, by from, to and level. Messages count once, at the sender; reading a peer's memory is
+/// a flow from the peer. Signals are no flows.
+std::vector<flow> traffic(const schedule& s);
+
+}  // namespace sucl::plan

@@ -1,0 +1,398 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "process/process.hpp"
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
+#include "core/control/control_plane.hpp"
+#include "core/control/topology.hpp"
+#include "core/support/exit_status.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+namespace sucl::core {
+namespace {
+
+std::atomic<bool> one_runs{false};
+std::atomic<const sucl_bootstrap*> left_behind{nullptr};
+
+// Nobody watches, so the others may wait for this process for ever; not every launcher ends them
+// when a process exits without having finalised MPI.
+void end_job_at_exit(const sucl_bootstrap& control) {
+  if (left_behind.exchange(&control)) return;
+  std::atexit([] {
+    const sucl_bootstrap* control = left_behind;
+    if (!forked() && control->alive()) control->abort(EXIT_FAILURE);
+  });
+}
+
+}  // namespace
+
+std::string control_plane_file(const base::config& settings, const std::string& flavour) {
+  return settings.mpi.module.empty() ? "libsucl_mpi_" + flavour + ".so" : settings.mpi.module;
+}
+
+std::shared_ptr<process> process::start(int* argc, char*** argv) {
+  throw_if_forked();
+  if (one_runs.exchange(true))
+    base::fail(errc::invalid_argument, "SuCL is running in this process already",
+               "Keep one sucl::runtime and pass it on");
+  std::shared_ptr<process> p(new process);
+  p->m_only = true;
+  prepare_exit_status();
+  problem wrong;
+  try {
+    p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
+    base::set_log_level(base::parse_log_level(p->m_settings.log.level));
+    p->find_control_plane();
+  } catch (const error& e) {
+    wrong = e.info();
+    p->find_any_control_plane(*wrong);
+  }
+  p->begin(argc, argv, wrong);
+  base::set_rank(p->m_rank);
+  if (p->m_rank == 0)
+    for (const auto& warning : p->m_settings.warnings)
+      base::log(base::log_level::warn, "config", warning);
+  return p;
+}
+
+std::shared_ptr<process> process::start(base::config settings, const sucl_bootstrap* control,
+                                        threading threads) {
+  std::shared_ptr<process> p(new process);
+  p->m_settings = std::move(settings);
+  p->m_control = control;
+  p->m_threads = threads;
+  p->begin(nullptr, nullptr, {});
+  return p;
+}
+
+// What is wrong on this rank ends the start on all ranks.
+void process::begin(int* argc, char*** argv, problem wrong) {
+  note_running(true);
+  m_registry = std::make_unique<registry>();
+  if (m_control) {
+    m_steps.begin(m_settings.watchdog.timeout, [this] { m_broken = true; });
+    start_control_plane(argc, argv, std::move(wrong));
+  } else {
+    if (wrong) throw error(*wrong);
+    load_tuning();
+  }
+  if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_engine.watch();
+}
+
+void process::load_tuning() {
+  if (m_settings.tuning.table.empty()) return;
+  std::string asked_by = "tuning.table";
+  for (const auto& row : m_settings.rows)
+    if (row.key == asked_by) asked_by += " (" + row.origin + ")";
+  tune::table t = tune::load_table(m_settings.tuning.table, asked_by);
+  tune::table_machine here = tune::this_machine();
+  if (m_control) here.mpi = m_control->name;
+  if (const auto why = tune::foreign(t, here); !why.empty() && m_rank == 0)
+    base::log(base::log_level::warn, "tuning", t.file, " may not fit: ", why,
+              ". Run sucl tune here, with this MPI");
+  check_backends(t);
+  m_tuned = std::make_shared<const tune::table>(std::move(t));
+}
+
+void process::check_backends(const tune::table& t) const {
+  for (const auto& row : t.rows)
+    if (!m_settings.find_backend(row.backend))
+      base::fail(errc::configuration,
+                 row.origin + ": there is no backend '" + row.backend + "' in the configuration",
+                 "Correct the name, or add [backends." + row.backend + "]");
+}
+
+void process::find_control_plane() {
+  flavour found{m_settings.mpi.flavour, "set in the configuration"};
+  if (!m_settings.mpi.module.empty())
+    found = {"configured", "module " + m_settings.mpi.module};
+  else if (found.name == "auto")
+    found = detect_flavour();
+  if (found.name.empty()) {
+    base::log(base::log_level::info, "runtime",
+              "not part of an MPI job: running as a single process");
+    return;
+  }
+  m_control = &load_bootstrap(control_plane_file(m_settings, found.name));
+  m_control_reason = found.why;
+}
+
+// The others are to hear what is wrong with the configuration of this rank, which may say nothing
+// of use on how to reach them.
+void process::find_any_control_plane(const error_info& why) {
+  m_settings = {};
+  for (const bool as_asked : {true, false}) {
+    try {
+      if (const char* flavour = std::getenv("SUCL_MPI_FLAVOUR"); flavour && as_asked)
+        m_settings.mpi.flavour = flavour;
+      else
+        m_settings.mpi.flavour = "auto";
+      find_control_plane();
+      return;
+    } catch (const error&) {
+    }
+  }
+  throw error(why);
+}
+
+void process::check_threads(const sucl_bootstrap_info& info) const {
+  const bool alone = m_threads == threading::callers && m_settings.watchdog.timeout.count() == 0;
+  if (!info.thread_multiple && !alone)
+    base::fail(errc::unavailable,
+               std::string(info.library) + " was initialised without MPI_THREAD_MULTIPLE",
+               m_threads == threading::callers
+                   ? "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or unset SUCL_TIMEOUT"
+                   : "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
+}
+
+// Tells the others whether this rank can start, and hears whether they can.
+void process::meet_the_others(sucl_group* everyone, problem wrong) {
+  const sucl_oob oob{m_control, everyone};
+  m_peers = std::make_shared<job_peers>(oob, m_rank, m_size);
+  m_steps.know(m_peers);
+  std::string mine;
+  if (wrong)
+    mine =
+        std::to_string(static_cast<int>(wrong->code)) + "\n" + wrong->message + "\n" + wrong->hint;
+  const auto all = exchange(oob, m_size, mine);
+  if (wrong) {
+    wrong->rank = m_rank;
+    throw error(*wrong);
+  }
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty()) continue;
+    const auto parts = base::split(all[r], '\n');
+    base::fail(static_cast<errc>(std::stoi(parts[0])),
+               "rank " + std::to_string(r) + " cannot start: " + parts[1],
+               parts.size() > 2 ? parts[2] : "");
+  }
+}
+
+std::vector<int> process::everyone() const {
+  std::vector<int> ranks(static_cast<std::size_t>(m_size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+void process::start_control_plane(int* argc, char*** argv, problem wrong) {
+  setup_step step(m_steps, "the start of SuCL");
+  sucl_bootstrap_info info{};
+  info.struct_size = sizeof info;
+  if (const auto status = m_control->init(&services(), argc, argv, &info))
+    throw_last(status, m_control->name, "initialisation");
+  m_finalise = info.initialised_here != 0;
+  m_control_description = std::string(info.library) + " (" + m_control_reason + ")";
+  sucl_group* group = nullptr;
+  if (const auto status = m_control->group_world(&group))
+    throw_last(status, m_control->name, "initialisation");
+  m_rank = m_control->group_rank(group);
+  m_size = m_control->group_size(group);
+  try {
+    check_threads(info);
+    if (!wrong) load_tuning();
+  } catch (const error& e) {
+    wrong = e.info();
+  }
+  if (m_size > 1)
+    meet_the_others(group, std::move(wrong));
+  else if (wrong)
+    throw error(*wrong);
+  compare_configurations(group);
+  if (m_finalise && m_size > 1 && m_settings.watchdog.timeout.count() > 0)
+    m_farewell =
+        std::make_unique<farewell>(*m_control, group, m_peers, m_settings.watchdog.timeout);
+  else
+    m_control->group_free(group);
+  // If the program finalises MPI itself, what is left of SuCL has to end before. It may do so long
+  // after this object has gone.
+  const auto hook = [](void* self) {
+    const std::unique_ptr<std::weak_ptr<process>> owner(static_cast<std::weak_ptr<process>*>(self));
+    if (const auto p = owner->lock()) p->shut_down();
+  };
+  auto self = std::make_unique<std::weak_ptr<process>>(weak_from_this());
+  if (m_control->at_finalize(hook, self.get()) == SUCL_SUCCESS) self.release();
+}
+
+// Before anything that ranks do together only where their settings say so. Takes the group back if
+// they differ.
+void process::compare_configurations(sucl_group* group) {
+  const bool traces = !m_settings.layers.trace.empty();
+  try {
+    compare_settings({m_control, group}, m_size,
+                     base::shared_values(m_settings) +
+                         "layers.trace is set = " + (traces ? "true" : "false") + "\n");
+  } catch (...) {
+    m_control->group_free(group);
+    throw;
+  }
+}
+
+process::~process() { shut_down(); }
+
+std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
+                                                         device_services device) {
+  const bool may_fail = device.errors != nullptr;
+  std::shared_ptr<communicator> c;
+  try {
+    c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
+  } catch (...) {
+    if (m_control && !m_broken) m_control->group_free(group);
+    throw;
+  }
+  if (c->compares_calls()) m_engine.compare_calls();
+  if (may_fail && m_threads != threading::callers) m_engine.watch();
+  std::lock_guard lock(m_mutex);
+  ++m_existing;
+  std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });
+  m_communicators.push_back(c);
+  return c;
+}
+
+std::shared_ptr<communicator> process::world(device_services device) {
+  if (m_ended)
+    base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
+  sucl_group* group = nullptr;
+  if (m_control)
+    if (const auto status = m_control->group_world(&group))
+      throw_last(status, m_control->name, "world", m_rank);
+  return make_communicator(group, std::move(device));
+}
+
+std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t bytes,
+                                             device_services device) {
+  if (m_ended)
+    base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
+  if (!m_control)
+    base::fail(errc::unavailable,
+               "an MPI communicator was passed, but SuCL runs without MPI in this process",
+               "Start the program with `sucl run` or mpiexec, or set SUCL_MPI_FLAVOUR");
+  sucl_group* group = nullptr;
+  if (const auto status = m_control->group_adopt(native, bytes, &group))
+    throw_last(status, m_control->name, "adopt", m_rank);
+  return make_communicator(group, std::move(device));
+}
+
+std::uint64_t process::agree_on_id(const sucl_oob& oob, int size) {
+  // Rank 0 chooses, among the numbers that are its own: unique in the job, whoever else chooses
+  // now.
+  const std::uint64_t mine = m_ids.fetch_add(1) * static_cast<std::uint64_t>(m_size) +
+                             static_cast<std::uint64_t>(m_rank) + 1;
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size), mine);
+  sucl_oob channel = oob;
+  if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))
+    throw_last(status, "", "communicator creation", m_rank);
+  return all.front();
+}
+
+std::vector<std::shared_ptr<communicator>> process::communicators() {
+  std::lock_guard lock(m_mutex);
+  std::vector<std::shared_ptr<communicator>> alive;
+  for (const auto& w : m_communicators)
+    if (auto c = w.lock()) alive.push_back(std::move(c));
+  return alive;
+}
+
+void process::note_gone() {
+  std::lock_guard lock(m_mutex);
+  --m_existing;
+  m_gone.notify_all();
+}
+
+// A command of the SYCL runtime may have held the last reference to a communicator, which then
+// ends in a thread of that runtime: MPI is not finalised beneath it.
+void process::end_communicators() {
+  const auto alive = communicators();
+  if (m_broken) {  // peers that are gone would be waited for
+    error_info info;
+    info.code = errc::shut_down;
+    info.message = "the runtime has ended after an error";
+    info.hint = "Look for what was thrown first";
+    for (const auto& c : alive) c->abandon(info);
+  }
+  for (const auto& c : alive) {
+    try {
+      c->shut_down(true);
+    } catch (const error& e) {
+      base::log(base::log_level::error, "runtime", e.what());
+    }
+  }
+  std::unique_lock lock(m_mutex);
+  m_gone.wait(lock, [&] { return m_existing <= alive.size(); });
+}
+
+void process::note_unheard(const error_info& failure, bool thrown) {
+  if (!m_only) return;  // whoever runs this process hears of failures by its observers
+  if (!thrown) return report_at_last(failure);
+  const std::lock_guard lock(m_mutex);
+  m_thrown.push_back(failure);
+}
+
+void process::tell_at_last() {
+  std::vector<error_info> thrown;
+  {
+    const std::lock_guard lock(m_mutex);
+    thrown.swap(m_thrown);
+  }
+  if (thrown.empty() || (m_hand_over && m_hand_over())) return;
+  for (const auto& failure : thrown) report_at_last(failure);
+}
+
+void process::shut_down() {
+  if (forked() || m_ended.exchange(true)) return;
+  if (m_peers) m_peers->leave();
+  end_communicators();
+  tell_at_last();
+  m_engine.stop();
+  if (m_registry) m_registry->close();
+  if (m_control && m_finalise && m_control->alive()) finalise();
+  if (m_peers && !m_broken) m_peers->end_well();
+  if (m_only) one_runs = false;
+  if (m_registry) note_running(false);
+}
+
+void process::finalise() {
+  std::string obstacle;
+  bool new_to_all = false;
+  if (m_broken) {
+    obstacle = m_obstacle;
+    if (m_farewell)
+      m_farewell->leave();
+    else if (m_size > 1)
+      end_job_at_exit(*m_control);
+  } else if (m_farewell) {
+    const auto found = m_farewell->wait();
+    obstacle = found.text;
+    new_to_all = found.is_new;
+  }
+  if (obstacle.empty()) {
+    const setup_step step(m_steps, "the end of SuCL", everyone(), true);
+    return m_control->finalize();
+  }
+  base::log(new_to_all ? base::log_level::error : base::log_level::warn, "runtime", m_control->name,
+            " is not finalised: ", obstacle);
+  if (new_to_all && m_only) fail_at_exit();
+}
+
+void process::note_failure(const error_info& why) {
+  m_broken = true;
+  if (m_peers) m_peers->fail({why.code, why.message});
+}
+
+void process::abandon(const std::string& why) {
+  error_info info;
+  info.code = errc::shut_down;
+  info.message = "rank " + std::to_string(m_rank) + " has ended its runtime: " + why;
+  info.hint = "Look for what was thrown first";
+  m_obstacle = why;
+  if (m_peers) m_peers->fail({errc::peer_lost, info.message});
+  note_failure(info);
+  for (const auto& c : communicators()) c->abandon(info);
+  shut_down();
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,129 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "process/progress_thread.hpp"
+
+#include "base/log.hpp"
+#include "core/support/backoff.hpp"
+#include "process/process.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto watch_period = 20ms;
+
+}  // namespace
+
+void engine::start_locked() {
+  if (m_thread.joinable() || m_stop) return;
+  m_thread = std::thread([this] { loop(); });
+  pthread_setname_np(m_thread.native_handle(), "sucl-progress");
+}
+
+void engine::wake(communicator& c) {
+  if (forked()) return;
+  if (c.m_queued.exchange(true, std::memory_order_acq_rel)) return;
+  {
+    std::lock_guard lock(m_mutex);
+    if (m_stop) return;  // whom it kept would keep this
+    start_locked();
+    m_woken.push_back(c.shared_from_this());
+  }
+  m_work.notify_one();
+}
+
+void engine::watch() {
+  std::lock_guard lock(m_mutex);
+  if (m_watchdog) return;
+  m_watchdog = std::make_unique<watchdog>(m_process);
+  start_locked();
+  m_work.notify_one();
+}
+
+void engine::compare_calls() {
+  std::lock_guard lock(m_mutex);
+  if (std::exchange(m_compares, true)) return;
+  start_locked();
+  m_nudged = true;  // from now on it does not sleep for good
+  m_work.notify_one();
+}
+
+void engine::stop() {
+  if (forked()) return;  // the thread is the parent's
+  {
+    std::lock_guard lock(m_mutex);
+    m_stop = true;
+  }
+  m_work.notify_one();
+  if (m_thread.joinable() && m_thread.get_id() != std::this_thread::get_id()) m_thread.join();
+}
+
+// Collects newly woken communicators, sleeping if there is nothing at all to do. False to end.
+bool engine::take_work(std::vector<std::shared_ptr<communicator>>& active) {
+  std::unique_lock lock(m_mutex);
+  const auto called = [this] {
+    return m_stop || !m_woken.empty() || std::exchange(m_nudged, false);
+  };
+  if (active.empty()) {
+    if (m_watchdog || m_compares)
+      m_work.wait_for(lock, watch_period, called);
+    else
+      m_work.wait(lock, called);
+  }
+  active.insert(active.end(), std::make_move_iterator(m_woken.begin()),
+                std::make_move_iterator(m_woken.end()));
+  m_woken.clear();
+  return !m_stop;
+}
+
+// What has to be looked at now and then, whatever is under way.
+void engine::look_around(std::vector<std::shared_ptr<communicator>>& active) {
+  const auto now = clock::now();
+  if ((!m_watchdog && !m_compares) || now - m_last_look < watch_period) return;
+  m_last_look = now;
+  if (m_watchdog) m_watchdog->look(now);
+  if (!m_compares) return;
+  for (const auto& c : m_process.communicators())
+    if (c->compares_calls() && c->compare_calls() &&
+        !c->m_queued.exchange(true, std::memory_order_acq_rel))
+      active.push_back(c);  // its progress gives up what waits for them
+}
+
+void engine::loop() {
+  std::vector<std::shared_ptr<communicator>> active;
+  idling rest(m_process.settings().progress.spin_us);
+  for (;;) {
+    const bool idle = active.empty();
+    if (!take_work(active)) return;
+    if (idle)
+      rest = idling(m_process.settings().progress.spin_us);  // that was no waiting for peers
+    int finished = 0;
+    for (std::size_t i = 0; i < active.size();) {
+      if (!active[i]->assisted() && active[i]->progress(&finished)) {
+        ++i;
+        continue;
+      }
+      // Whoever issues from here on wakes it again; whatever came before is seen by this look. For
+      // that it must read what the last one wrote who found the communicator queued already: a
+      // store alone could pass the look.
+      active[i]->m_queued.exchange(false, std::memory_order_acq_rel);
+      if (!active[i]->assisted() && active[i]->progress(&finished) &&
+          !active[i]->m_queued.exchange(true, std::memory_order_acq_rel)) {
+        ++i;
+        continue;
+      }
+      active[i] = std::move(active.back());
+      active.pop_back();
+    }
+    look_around(active);
+    rest.after(finished + (active.empty() ? 1 : 0));
+  }
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,57 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The progress thread: operations move on while their callers compute.
+#pragma once
+
+#include "process/watchdog.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace sucl::core {
+
+class communicator;
+class process;
+
+/// One thread a process. Sleeps while no communicator has work; with work it polls, first spinning,
+/// then yielding its processor, and after a while of waiting for peers sleeping for moments.
+class engine {
+ public:
+  explicit engine(process& owner) : m_process(owner) {}
+  ~engine() { stop(); }
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+
+  /// Tells that a communicator has work. Any thread; starts the thread when it is first needed.
+  void wake(communicator& c);
+  /// Starts the thread for the watchdog, which needs it also while nothing is in flight here.
+  void watch();
+  /// Starts the thread to compare now and then what ranks have had kernels do.
+  void compare_calls();
+  /// Ends the thread. Not from the thread itself.
+  void stop();
+
+ private:
+  void start_locked();
+  void loop();
+  void look_around(std::vector<std::shared_ptr<communicator>>& active);
+  bool take_work(std::vector<std::shared_ptr<communicator>>& active);
+
+  process& m_process;
+  std::mutex m_mutex;
+  std::condition_variable m_work;
+  std::vector<std::shared_ptr<communicator>> m_woken;
+  std::thread m_thread;
+  std::unique_ptr<watchdog> m_watchdog;
+  std::chrono::steady_clock::time_point m_last_look;
+  bool m_compares = false, m_nudged = false;
+  bool m_stop = false;
+};
+
+}  // namespace sucl::core

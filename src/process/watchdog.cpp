@@ -1,0 +1,239 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "process/watchdog.hpp"
+
+#include "base/log.hpp"
+#include "core/communicator/communicator.hpp"
+#include "core/operation/agreement.hpp"
+#include "process/process.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sucl::core {
+namespace {
+
+using namespace std::chrono_literals;
+using time_point = std::chrono::steady_clock::time_point;
+
+constexpr auto longest_grace = 2s;
+constexpr auto grace_for_left = 500ms;
+
+enum class mail_kind : std::uint32_t { query = 1, answer = 2, verdict = 3 };
+
+struct mail {
+  mail_kind what;
+  std::int32_t code;       // verdict: errc
+  std::uint64_t sequence;  // query: of the operation; answer: of the last one posted
+  char text[1024];         // verdict
+};
+
+void notify(const sucl_bootstrap& control, communicator& c, int rank, const mail& m) {
+  const std::size_t bytes = m.what == mail_kind::verdict ? sizeof m : offsetof(mail, text);
+  control.notify(c.mail_group(), rank, &m, bytes);
+}
+
+}  // namespace
+
+void watchdog::look(time_point now) {
+  if (!m_process.control()) return;
+  forget_ended();
+  for (const auto& c : m_process.communicators()) {
+    if (c->alive()) c->check_device();
+    const auto mail = c->hold_mail();
+    if (c->alive()) look_at(*c, watched_of(c), now);
+  }
+}
+
+void watchdog::forget_ended() {
+  std::erase_if(m_watched, [](const auto& entry) {
+    const auto c = entry.second.who.lock();
+    return !c || !c->alive();
+  });
+}
+
+watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) {
+  const auto [it, made] = m_watched.try_emplace(c->id());
+  if (made) it->second.who = c;
+  return it->second;
+}
+
+void watchdog::look_at(communicator& c, watched& w, time_point now) {
+  read_mail(c, w);
+  if (w.failed) return;
+  const job_peers* peers = m_process.peers();
+  if (peers && peers->published_so_far() > 0)
+    if (const auto v = peers->published(c.id())) return hear(c, w, *v);
+  if (m_process.settings().watchdog.timeout.count() == 0) return;
+  const auto state = c.snapshot();
+  if (!state.busy) {
+    w.open.reset();
+    return;
+  }
+  check_processes(c, w, now);
+  if (w.failed) return;
+  if (w.open) {
+    // Who is stopped does not answer.
+    bool all = true;
+    for (std::size_t r = 0; r < w.open->answers.size() && all; ++r)
+      all = w.open->answers[r].given || (peers && peers->is_stopped(c.where().world_ranks[r]));
+    if (all || now >= w.open->deadline) conclude(c, w);
+  } else if (now - state.since > m_process.settings().watchdog.timeout) {
+    start_inquiry(c, w, now);
+  }
+}
+
+void watchdog::read_mail(communicator& c, watched& w) {
+  const auto& control = *m_process.control();
+  for (;;) {
+    mail m{};
+    std::int32_t source = -1;
+    std::uint64_t bytes = 0;
+    if (control.poll(c.mail_group(), &source, &m, sizeof m, &bytes) || source < 0) return;
+    switch (m.what) {
+      case mail_kind::query: {
+        mail reply{};
+        reply.what = mail_kind::answer;
+        reply.sequence = c.snapshot().posted;
+        notify(control, c, source, reply);
+        break;
+      }
+      case mail_kind::answer:
+        if (w.open) w.open->answers[static_cast<std::size_t>(source)] = {m.sequence, true};
+        break;
+      case mail_kind::verdict: {
+        if (w.failed) break;
+        m.text[sizeof m.text - 1] = '\0';
+        const verdict v{static_cast<errc>(m.code), m.text};
+        if (m_process.peers()) m_process.peers()->publish(c.id(), v);
+        hear(c, w, v);
+        break;
+      }
+    }
+  }
+}
+
+void watchdog::hear(communicator& c, watched& w, const verdict& v) {
+  w.failed = true;
+  c.fail_all(info_of(v));
+}
+
+void watchdog::check_processes(communicator& c, watched& w, time_point now) {
+  if (!m_process.peers()) return;
+  const auto gone = m_process.peers()->gone(c.where().world_ranks);
+  const auto state = c.snapshot();
+  if (gone.empty() || !state.busy) {
+    w.gone_since.reset();
+    return;
+  }
+  const std::string what = describe(state.oldest) + " of " + c.label() + " cannot finish: ";
+  if (!gone.died.empty())
+    return send_verdict(c, w, errc::peer_lost,
+                        what + ranks_text(gone.died) + " of " + std::to_string(c.size()) +
+                            (gone.died.size() == 1 ? " has died" : " have died"));
+  // Who has left has sent what the others wait for; it may be on its way.
+  if (!w.gone_since) w.gone_since = now;
+  if (now - *w.gone_since < grace_for_left) return;
+  if (gone.told) return send_verdict(c, w, gone.told->code, what + gone.told->text);
+  send_verdict(c, w, errc::peer_lost,
+               what + ranks_text(gone.left) + " of " + std::to_string(c.size()) +
+                   (gone.left.size() == 1 ? " has left" : " have left"));
+}
+
+void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
+  const auto state = c.snapshot();
+  w.open = std::make_unique<inquiry>();
+  w.open->operation = describe(state.oldest);
+  w.open->sequence = state.oldest.sequence;
+  w.open->on_stream = state.on_stream;
+  if (is_point_to_point(state.oldest.kind) && state.oldest.kind != SUCL_KIND_GROUP)
+    w.open->peer = state.oldest.kind == SUCL_KIND_SEND ? state.oldest.root : state.oldest.source;
+  const auto timeout = m_process.settings().watchdog.timeout;
+  w.open->deadline = now + std::min<std::chrono::nanoseconds>(
+                               longest_grace, timeout + std::chrono::milliseconds(200));
+  w.open->answers.resize(static_cast<std::size_t>(c.size()));
+  w.open->answers[static_cast<std::size_t>(c.rank())] = {state.posted, true};
+  mail query{};
+  query.what = mail_kind::query;
+  query.sequence = w.open->sequence;
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank()) notify(*m_process.control(), c, r, query);
+}
+
+void watchdog::conclude(communicator& c, watched& w) {
+  const inquiry asked = *w.open;
+  w.open.reset();
+  // What has gone wrong first is why others do not come.
+  if (m_process.peers())
+    if (const auto gone = m_process.peers()->gone(c.where().world_ranks); gone.told)
+      return send_verdict(
+          c, w, gone.told->code,
+          asked.operation + " of " + c.label() + " cannot finish: " + gone.told->text);
+  std::vector<int> late, silent, stopped;
+  for (int r = 0; r < c.size(); ++r) {
+    const auto& a = asked.answers[static_cast<std::size_t>(r)];
+    if (!a.given) {
+      const int world = c.where().world_ranks[static_cast<std::size_t>(r)];
+      const bool is_stopped = m_process.peers() && m_process.peers()->is_stopped(world);
+      (is_stopped ? stopped : silent).push_back(r);
+    } else if (asked.sequence > 0 && a.posted < asked.sequence) {
+      late.push_back(r);
+    }
+  }
+  // Others may be late because they wait for who is stopped.
+  if (!stopped.empty()) late.clear();
+  const auto seconds = std::chrono::duration<double>(m_process.settings().watchdog.timeout).count();
+  std::string text = asked.operation + " of " + c.label() + " did not finish within " +
+                     std::to_string(seconds).substr(0, 5) + " s: ";
+  std::string reasons;
+  const auto add = [&](const std::vector<int>& ranks, const char* what) {
+    if (!ranks.empty()) reasons += (reasons.empty() ? "" : "; ") + ranks_text(ranks) + what;
+  };
+  add(late, late.size() == 1 ? " has not arrived" : " have not arrived");
+  add(stopped, stopped.size() == 1 ? " is stopped and has not arrived"
+                                   : " are stopped and have not arrived");
+  add(silent, silent.size() == 1 ? " does not answer and has not arrived"
+                                 : " do not answer and have not arrived");
+  if (reasons.empty() && asked.peer >= 0)
+    reasons = "rank " + std::to_string(asked.peer) + " has not issued the matching operation";
+  if (reasons.empty()) {
+    reasons = "every rank has arrived, but the data did not move on";
+    if (asked.on_stream)
+      reasons +=
+          ". Commands before it on the device's stream may still run; and copies between the "
+          "device "
+          "and pageable memory (of malloc) in one thread hold up what another thread has launched, "
+          "so use pinned memory (sycl::malloc_host) there";
+  }
+  send_verdict(c, w, errc::timeout, text + reasons);
+}
+
+void watchdog::tell(const sucl_bootstrap& control, communicator& c, const error_info& failure) {
+  mail verdict{};
+  verdict.what = mail_kind::verdict;
+  verdict.code = static_cast<std::int32_t>(failure.code);
+  const std::string text =
+      c.label() + " has failed on rank " + std::to_string(c.rank()) + ": " + failure.message;
+  std::strncpy(verdict.text, text.c_str(), sizeof verdict.text - 1);
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank()) notify(control, c, r, verdict);
+}
+
+// On the board first: others may find wrong data from when the operation is given up here.
+void watchdog::send_verdict(communicator& c, watched& w, errc code, const std::string& text) {
+  const verdict why{code, text};
+  if (m_process.peers()) {
+    m_process.peers()->fail(why);
+    m_process.peers()->publish(c.id(), why);
+  }
+  mail letter{};
+  letter.what = mail_kind::verdict;
+  letter.code = static_cast<std::int32_t>(code);
+  std::strncpy(letter.text, text.c_str(), sizeof letter.text - 1);
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank()) notify(*m_process.control(), c, r, letter);
+  base::log(base::log_level::error, "watchdog", text);
+  hear(c, w, why);
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,80 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Turns a hang or a death into an error on every rank that names the operation and the culprits.
+#pragma once
+
+#include "core/control/peer_processes.hpp"
+
+#include <sucl/abi/bootstrap.h>
+#include <sucl/error.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+class communicator;
+class process;
+
+/// Runs on the engine's thread while SUCL_TIMEOUT is set, and where devices are asked for errors of
+/// kernels: without SUCL_TIMEOUT it does only that, and hears of those of other ranks.
+///
+/// An operation that has been ready or posted for longer than the timeout starts an inquiry: every
+/// rank of its communicator is asked by mail how far it has come. Ranks whose last collective has a
+/// lower number have not arrived; ranks that do not answer within the grace time are stopped, dead
+/// or unreachable, and on the own host the process table tells which. The verdict is mailed to all,
+/// so that every rank that still runs fails with the same message.
+class watchdog {
+ public:
+  explicit watchdog(process& owner) : m_process(owner) {}
+  watchdog(const watchdog&) = delete;
+  watchdog& operator=(const watchdog&) = delete;
+
+  /// One look at all communicators. Never waits.
+  void look(std::chrono::steady_clock::time_point now);
+
+  /// Tells the other ranks of a communicator, whose mail is held, how it has failed on this one.
+  static void tell(const sucl_bootstrap& control, communicator& c, const error_info& failure);
+
+ private:
+  struct answer {
+    std::uint64_t posted = 0;
+    bool given = false;
+  };
+  struct inquiry {
+    std::string operation;
+    std::uint64_t sequence = 0;  ///< 0: point-to-point
+    int peer = -1;
+    bool on_stream = false;
+    std::chrono::steady_clock::time_point deadline;
+    std::vector<answer> answers;
+  };
+  struct watched {
+    std::weak_ptr<communicator> who;
+    std::optional<std::chrono::steady_clock::time_point> gone_since;  ///< a peer, in good order
+    std::unique_ptr<inquiry> open;
+    bool failed = false;
+  };
+
+  void look_at(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  void read_mail(communicator& c, watched& w);
+  void hear(communicator& c, watched& w, const verdict& v);
+  void check_processes(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  void start_inquiry(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  void conclude(communicator& c, watched& w);
+  void send_verdict(communicator& c, watched& w, errc code, const std::string& text);
+  watched& watched_of(const std::shared_ptr<communicator>& c);
+  void forget_ended();
+
+  process& m_process;
+  std::map<std::uint64_t, watched> m_watched;  ///< by communicator id
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,113 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the commands of AdaptiveCpp have in common. Only for that implementation.
+#pragma once
+
+#include "sycl/common/implementation.hpp"
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+namespace sucl::glue {
+
+/// AdaptiveCpp collects commands until somebody waits; this starts them.
+inline void flush() {
+  ::hipsycl::rt::runtime_keep_alive_token runtime;
+  runtime.get()->dag().flush_async();
+}
+
+/// Whether every part of the program submits instantly, so that nothing is collected that a command
+/// of this library on the same in-order queue could overtake.
+bool program_submits_instantly();
+
+/// The same, and returns when everything collected so far is enqueued on its device.
+inline void flush_and_enqueue() {
+  ::hipsycl::rt::runtime_keep_alive_token runtime;
+  runtime.get()->dag().flush_sync();
+}
+
+/// The event of an operation that is done: where events tell of time, that of a command.
+::sycl::event event_of_done(::sycl::queue& queue);
+
+/// All of a buffer, in the form in which AdaptiveCpp keeps account of it. Version 24.06 takes the
+/// range of an accessor for elements of the type and shape that the buffer was made with, also
+/// where it was reinterpreted, and writes beyond its tables if they are more.
+struct whole {
+  ::sycl::buffer<std::byte, 3> bytes;
+  ::sycl::range<3> range;  ///< of an accessor to it
+
+  explicit whole(const ::sycl::buffer<std::byte, 1>& of) : whole(of, shape_of(of)) {}
+
+ private:
+  whole(const ::sycl::buffer<std::byte, 1>& of, const ::sycl::range<3>& shape)
+      : bytes(of.reinterpret<std::byte, 3>(
+            ::sycl::range<3>(shape[0], shape[1], of.size() / (shape[0] * shape[1])))),
+        range(shape) {}
+  static ::sycl::range<3> shape_of(const ::sycl::buffer<std::byte, 1>& of) {
+    const auto n = ::sycl::detail::extract_buffer_data_region(of)->get_num_elements();
+    return {n[0], n[1], n[2]};
+  }
+};
+
+/// Accessors of one command. AdaptiveCpp looks for them in the bytes of the command's function
+/// object, so they have to lie in it; it warns of those that do not, as those of large groups.
+struct held_buffers {
+  using reader = ::sycl::accessor<std::byte, 3, ::sycl::access_mode::read>;
+  using writer = ::sycl::accessor<std::byte, 3, ::sycl::access_mode::read_write>;
+  std::optional<reader> reads[2];
+  std::optional<writer> writes[2];
+
+  held_buffers(const std::vector<buffer_use>& buffers, ::sycl::handler& h) {
+    std::size_t r = 0, w = 0;
+    for (const buffer_use& use : buffers) {
+      whole all(use.buffer);
+      if (use.writes && w < 2)
+        writes[w++].emplace(all.bytes, h, all.range);
+      else if (use.writes)
+        writer(all.bytes, h, all.range);
+      else if (r < 2)
+        reads[r++].emplace(all.bytes, h, all.range);
+      else
+        reader(all.bytes, h, all.range);
+    }
+  }
+};
+
+/// Where the memory of buffers is, without handles of them: a command may be kept for long.
+class buffer_memory {
+ public:
+  buffer_memory(const std::vector<buffer_use>& buffers, const ::sycl::device& where)
+      : m_where(where.AdaptiveCpp_device_id()) {
+    for (const auto& use : buffers)
+      m_parts.push_back({use.place, ::sycl::detail::extract_buffer_data_region(use.buffer)});
+  }
+  /// Writes the addresses into an operation. Only in a command that has accessors to the buffers.
+  void set(core::node& n) const {
+    for (const auto& part : m_parts)
+      set_addresses(n.record, n.parts, part.place, part.region->get_memory(m_where));
+  }
+
+ private:
+  struct part {
+    buffer_place place;
+    std::shared_ptr<::hipsycl::rt::buffer_data_region> region;
+  };
+  ::hipsycl::rt::device_id m_where;
+  std::vector<part> m_parts;
+};
+
+/// The stream of a command on a CUDA or HIP device.
+inline void* stream_of(::sycl::interop_handle& handle) {
+#if defined(SYCL_EXT_HIPSYCL_BACKEND_CUDA)
+  return handle.get_native_queue<::sycl::backend::cuda>();
+#elif defined(SYCL_EXT_HIPSYCL_BACKEND_HIP)
+  return handle.get_native_queue<::sycl::backend::hip>();
+#else
+  (void)handle;
+  return nullptr;
+#endif
+}
+
+}  // namespace sucl::glue
+#endif

@@ -1,0 +1,179 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sycl/common/resolve.hpp"
+
+#include "base/error.hpp"
+#include "base/sizes.hpp"
+#include "core/operation/operation.hpp"
+
+namespace sucl {
+
+std::size_t detail::byte_count(std::size_t elements, std::size_t element_size) {
+  return base::bytes_of(elements, element_size);
+}
+
+}  // namespace sucl
+
+namespace sucl::glue {
+namespace {
+
+// Arrays have one entry a rank, or, where this rank needs none, may be empty.
+const std::uint64_t* array(const detail::counts* counts, const char* what, int size) {
+  static_assert(sizeof(std::size_t) == sizeof(std::uint64_t), "SuCL needs a 64-bit platform");
+  if (!counts || counts->empty()) return nullptr;
+  if (counts->size() != static_cast<std::size_t>(size))
+    base::fail(errc::invalid_count,
+               std::string(what) + " has " + std::to_string(counts->size()) +
+                   " entries, but the communicator has " + std::to_string(size) + " ranks",
+               "Pass one entry a rank");
+  return reinterpret_cast<const std::uint64_t*>(counts->data());
+}
+
+// Whether the operation reads and writes its receive memory on this rank.
+struct access {
+  bool reads = false;
+  bool writes = true;
+};
+
+access access_to_recv(const sucl_operation& o, int rank) {
+  if (!(o.flags & SUCL_FLAG_IN_PLACE)) return {};
+  const bool at_root = rank == o.root;
+  switch (o.kind) {
+    case SUCL_KIND_BROADCAST: return {at_root, !at_root};
+    case SUCL_KIND_REDUCE:
+    case SUCL_KIND_GATHER:
+    case SUCL_KIND_GATHERV: return {true, at_root};
+    case SUCL_KIND_SCATTER:
+    case SUCL_KIND_SCATTERV: return {at_root, !at_root};
+    default: return {true, true};
+  }
+}
+
+// Whether every element from the first to the last that is written is written.
+bool writes_densely(const sucl_operation& o) {
+  return !o.recv_displs && o.kind != SUCL_KIND_EXSCAN && o.kind != core::compiled_plan_kind;
+}
+
+void check_block(const detail::operand& memory) {
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (memory.offset[d] <= memory.extent[d] &&
+        memory.range[d] <= memory.extent[d] - memory.offset[d])
+      continue;
+    base::fail(errc::invalid_count,
+               "a block of " + std::to_string(memory.range[d]) + " elements from " +
+                   std::to_string(memory.offset[d]) + " on is outside a buffer of " +
+                   std::to_string(memory.extent[d]),
+               "Make offset and range fit in each dimension");
+  }
+}
+
+// Takes one buffer into the record: which part of it, and what for.
+void use_buffer(const detail::operand& memory, std::uint64_t needed, bool is_send,
+                const access& how, sucl_operation& o, std::size_t part, core::layouts& shape,
+                std::vector<buffer_use>& buffers, sucl_memory where) {
+  check_block(memory);
+  const char* side = is_send ? "send" : "receive";
+  if (needed > memory.elements())
+    base::fail(errc::invalid_count,
+               "the operation needs " + std::to_string(needed) + " elements of " + side +
+                   " memory, but the buffer or block has " + std::to_string(memory.elements()),
+               "Make the buffer larger or the count smaller");
+  if (needed == 0 || !memory.buffer) return;
+  base::strided block{{memory.extent[0], memory.extent[1], memory.extent[2]},
+                      {memory.offset[0], memory.offset[1], memory.offset[2]},
+                      {memory.range[0], memory.range[1], memory.range[2]},
+                      o.element_size};
+  (is_send ? o.send_memory : o.recv_memory) = where;
+  const ::sycl::range<3> bytes(memory.extent[0], memory.extent[1],
+                               memory.extent[2] * o.element_size);
+  buffer_use use{*memory.buffer, how.writes, false, {part, is_send, 0}, bytes};
+  if (block.contiguous()) {
+    use.place.start = block.place(0) * o.element_size;
+    use.discards = how.writes && !how.reads && writes_densely(o) &&
+                   needed * o.element_size == memory.buffer->size();
+  } else if (is_send) {
+    shape.send = block;
+  } else {
+    shape.recv = block;
+  }
+  buffers.push_back(std::move(use));
+}
+
+void check_same_buffer(const detail::operand& a, const detail::operand& b, const core::extents& e) {
+  if (!a.buffer || !b.buffer || e.send == 0 || e.recv == 0 || !(*a.buffer == *b.buffer)) return;
+  // SYCL does not say where in their buffer these lie: see check_memory() of their addresses.
+  if (a.buffer->is_sub_buffer() || b.buffer->is_sub_buffer()) return;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (a.offset[d] + a.range[d] <= b.offset[d] || b.offset[d] + b.range[d] <= a.offset[d]) return;
+  base::fail(errc::invalid_memory, "send and receive memory overlap in one buffer",
+             "Use separate buffers or blocks, or the in-place form, which takes one");
+}
+
+sucl_memory classify(communicator_state& state, const void* pointer) {
+  auto* d = state.on_device();
+  return d ? d->classify(pointer) : SUCL_MEMORY_SYSTEM;
+}
+
+// One record, or one part of a group.
+void resolve_one(communicator_state& state, const detail::request& r, sucl_operation& o,
+                 std::size_t part, core::layouts& shape, std::vector<buffer_use>& buffers) {
+  const int rank = state.core().rank();
+  const int size = state.core().size();
+  o = r.record;
+  o.send_counts = array(r.send_counts, "send counts", size);
+  o.send_displs = array(r.send_displs, "send displacements", size);
+  o.recv_counts = array(r.recv_counts, "counts", size);
+  o.recv_displs = array(r.recv_displs, "displacements", size);
+  // Only the root gathers in place: the memory of the others is the block that they send.
+  static const detail::operand nothing;
+  const bool gives = (o.flags & SUCL_FLAG_IN_PLACE) && rank != o.root &&
+                     (o.kind == SUCL_KIND_GATHER || o.kind == SUCL_KIND_GATHERV);
+  const detail::operand& send = gives ? r.recv : r.send;
+  const detail::operand& recv = gives ? nothing : r.recv;
+  if (gives) o.flags &= ~std::uint32_t{SUCL_FLAG_IN_PLACE};
+  o.send = send.pointer;
+  o.recv = recv.pointer;
+  core::normalise(o, rank, size);
+  const auto e = core::extents_of(o, rank, size);
+  const auto how = access_to_recv(o, rank);
+  if (send.buffer || recv.buffer) {
+    check_same_buffer(send, recv, e);
+    const auto* d = state.on_device();
+    const auto where = d ? d->buffer_memory() : SUCL_MEMORY_SYSTEM;
+    use_buffer(send, e.send, true, {true, false}, o, part, shape, buffers, where);
+    use_buffer(recv, e.recv, false, how, o, part, shape, buffers, where);
+  } else {
+    if (e.send == 0) o.send = nullptr;
+    if (e.recv == 0) o.recv = nullptr;
+    core::check_memory(o, rank, size);
+    o.send_memory = classify(state, o.send);
+    o.recv_memory = classify(state, o.recv);
+  }
+}
+
+}  // namespace
+
+void resolve(communicator_state& state, const detail::request& request, resolved& result) {
+  result.queue = request.queue;
+  try {
+    if (request.record.kind != SUCL_KIND_GROUP) {
+      resolve_one(state, request, result.record, 0, result.shape, result.buffers);
+      return;
+    }
+    result.record = request.record;
+    result.parts.resize(request.parts->size());
+    result.shape.parts.resize(request.parts->size());
+    for (std::size_t i = 0; i < request.parts->size(); ++i)
+      resolve_one(state, (*request.parts)[i], result.parts[i], i, result.shape.parts[i],
+                  result.buffers);
+    result.record.parts = result.parts.data();
+    result.record.part_count = result.parts.size();
+  } catch (const error& e) {
+    error_info info = e.info();
+    info.operation = core::describe(request.record);
+    info.rank = state.core().rank();
+    throw error(info);
+  }
+}
+
+}  // namespace sucl::glue

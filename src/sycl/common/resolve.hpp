@@ -1,0 +1,36 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// From a call of the API to a checked record: sizes, memory kinds, buffers.
+#pragma once
+
+#include "sycl/common/implementation.hpp"
+#include "sycl/common/state.hpp"
+
+#include <vector>
+
+namespace sucl::glue {
+
+/// A call that has passed every check that its rank can make.
+struct resolved {
+  sucl_operation record{};
+  std::vector<sucl_operation> parts;  ///< of a group; record.parts points here
+  core::layouts shape;
+  std::vector<buffer_use> buffers;
+  const ::sycl::queue* queue = nullptr;  ///< the one that the call names, or null
+};
+
+/// Checks a request and completes its record. Throws sucl::error with the operation's name.
+/// Not movable afterwards where it has parts.
+void resolve(communicator_state& state, const detail::request& request, resolved& result);
+
+/// The queue of a call: its own, unless null, the communicator's, or for host memory one that only
+/// orders.
+::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own);
+
+/// Runs a call after `deps`: the blocking form. `own` is the queue that it names, or null.
+void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
+               const std::vector<::sycl::event>& deps);
+
+}  // namespace sucl::glue

@@ -1,0 +1,22 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Operations that go through the host, for AdaptiveCpp on devices with native streams.
+#pragma once
+
+#include "sycl/common/state.hpp"
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+namespace sucl::glue {
+
+/// As start(). The progress thread asks whether what the operation waits for is done, carries it
+/// out, and opens the gate that the returned event stands for.
+::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
+                          const sucl_operation& record, const core::layouts& shape,
+                          const std::vector<buffer_use>& buffers,
+                          const std::vector<::sycl::event>& deps);
+
+}  // namespace sucl::glue
+#endif

@@ -1,0 +1,107 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "sucl/persistent.hpp"
+
+#include "base/error.hpp"
+#include "sycl/common/recording.hpp"
+#include "sycl/common/resolve.hpp"
+#include "sycl/common/state.hpp"
+
+#include <array>
+
+namespace sucl {
+namespace glue {
+
+/// What a persistent operation keeps.
+struct prepared {
+  std::shared_ptr<communicator_state> state;
+  std::array<detail::counts, 4> arrays;
+  resolved call;
+  std::optional<::sycl::queue> queue;
+  std::vector<::sycl::event> deps;
+  bool repeats = false;  ///< nothing has to be seen to when it is run but its events
+  core::repeated_call repeated;
+};
+
+}  // namespace glue
+
+namespace {
+
+void check_alive(const glue::prepared& p) {
+  core::throw_if_forked();
+  if (!p.state->process()->alive())
+    base::fail(errc::shut_down, "the runtime of this operation has been shut down",
+               "Keep sucl::runtime alive while its operations are used");
+}
+
+std::vector<::sycl::event> together(const std::vector<::sycl::event>& a,
+                                    const std::vector<::sycl::event>& b) {
+  std::vector<::sycl::event> all = a;
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+}  // namespace
+
+persistent persistent_communicator::submit(detail::request& request, const events& deps) {
+  auto made = std::make_shared<glue::prepared>();
+  made->state = m_state;
+  made->deps = deps;
+  check_alive(*made);
+  detail::request own = request;
+  std::size_t next = 0;
+  for (const detail::counts** list :
+       {&own.send_counts, &own.send_displs, &own.recv_counts, &own.recv_displs}) {
+    detail::counts& kept = made->arrays[next++];
+    if (!*list) continue;
+    kept = **list;
+    *list = &kept;
+  }
+  glue::resolve(*m_state, own, made->call);
+  if (made->call.queue) made->queue = *made->call.queue;
+  const auto* named = made->queue ? &*made->queue : m_state->queue() ? &*m_state->queue() : nullptr;
+  const core::layouts& shape = made->call.shape;
+  made->repeats = made->call.buffers.empty() && !shape.send && !shape.recv && shape.parts.empty() &&
+                  !(named && named->is_in_order());
+  made->repeated.record = made->call.record;
+  return persistent(std::move(made));
+}
+
+std::size_t persistent_communicator::share(kind k, std::size_t elements) {
+  return glue::share(*m_state, k, elements);
+}
+
+glue::prepared& persistent::operation() const {
+  if (!m_operation)
+    base::fail(errc::shut_down, "the persistent operation is empty",
+               "Make one by communicator::persistent()");
+  check_alive(*m_operation);
+  return *m_operation;
+}
+
+::sycl::event persistent::start(const std::vector<::sycl::event>& deps) {
+  glue::prepared& p = operation();
+  auto queue = glue::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
+  const auto all = p.deps.empty() ? deps : together(p.deps, deps);
+  glue::refuse_recording(*p.state, queue, p.call.record, all);
+  return glue::start(*p.state, queue, p.call.record, p.call.shape, p.call.buffers, all);
+}
+
+void persistent::run(const std::vector<::sycl::event>& deps) {
+  glue::prepared& p = operation();
+  const auto& queue = p.queue ? p.queue : p.state->queue();
+  if (queue) glue::refuse_recording(*p.state, *queue, p.call.record, together(p.deps, deps));
+  for (auto e : p.deps) e.wait();
+  if (p.repeats) {
+    for (auto e : deps) e.wait();
+    return p.state->core().run_again(p.repeated);
+  }
+  glue::run_after(*p.state, p.call, p.queue ? &*p.queue : nullptr, deps);
+}
+
+persistent_communicator communicator::persistent() const {
+  state();
+  return persistent_communicator(m_state);
+}
+
+}  // namespace sucl

@@ -1,0 +1,130 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Events for AdaptiveCpp, which has no host tasks (24.06): custom operations take their place.
+//
+// The command that means "done" waits in one of AdaptiveCpp's lanes, which holds up what it puts
+// behind it there. So that nothing of ours ever stands behind such a wait, operations on USM start
+// without a command: the progress thread asks their dependency events whether they are complete.
+// AdaptiveCpp collects commands until somebody waits; each call therefore flushes.
+#include "base/error.hpp"
+#include "sycl/common/adaptivecpp.hpp"
+#include "sycl/common/state.hpp"
+#include "sycl/completion/gated.hpp"
+#include "sycl/completion/native_command.hpp"
+
+#ifdef SYCL_IMPLEMENTATION_ACPP
+
+#include <condition_variable>
+#include <mutex>
+
+namespace sucl::glue {
+namespace {
+
+/// What an operation in flight and its command share.
+struct pending {
+  std::vector<::sycl::event> deps;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+
+  void finish() {
+    {
+      std::lock_guard lock(mutex);
+      done = true;
+    }
+    changed.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return done; });
+  }
+};
+
+::sycl::event submit_buffers(communicator_state& state, ::sycl::queue& queue, const core::ticket& t,
+                             const std::shared_ptr<pending>& p,
+                             const std::vector<buffer_use>& buffers,
+                             const std::vector<::sycl::event>& deps) {
+  return queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    h.AdaptiveCpp_enqueue_custom_operation(
+        [state = state.shared_from_this(), t, p,
+         memory = buffer_memory(buffers, queue.get_device()),
+         held = held_buffers(buffers, h)](::sycl::interop_handle&) {
+          memory.set(*t.get());
+          state->core().mark_ready(t);
+          p->wait();
+        });
+  });
+}
+
+::sycl::event submit_wait(::sycl::queue& queue, const std::shared_ptr<pending>& p,
+                          const std::vector<::sycl::event>& deps) {
+  return queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    h.AdaptiveCpp_enqueue_custom_operation([p](::sycl::interop_handle&) { p->wait(); });
+  });
+}
+
+}  // namespace
+
+::sycl::event event_of_done(::sycl::queue& queue) {
+  if (!queue.has_property<::sycl::property::queue::enable_profiling>()) return {};
+  auto done = queue.submit([](::sycl::handler& h) {
+    h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
+  });
+  flush();
+  return done;
+}
+
+// Commands throw nothing here.
+bool hand_over_exceptions() { return false; }
+
+bool idle(const ::sycl::queue& queue) {
+  return complete(const_cast<::sycl::queue&>(queue).get_wait_list());
+}
+
+::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
+                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                    const std::vector<::sycl::event>& deps, bool blocking) {
+  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
+  if (state.on_device() && state.on_device()->gate())
+    return start_gated(state, queue, record, shape, buffers, deps);
+  auto p = std::make_shared<pending>();
+  p->deps = deps;
+  if (queue.is_in_order())
+    for (auto& e : queue.get_wait_list()) p->deps.push_back(e);
+  if (!p->deps.empty()) flush();
+  const bool ready = buffers.empty() && complete(p->deps);
+  core::observer watch;
+  watch.context = new std::shared_ptr<pending>(p);
+  if (buffers.empty() && !ready)
+    watch.is_ready = [](void* context) {
+      return complete((*static_cast<std::shared_ptr<pending>*>(context))->deps);
+    };
+  watch.done = [](void* context, const error_info*) {
+    auto* owner = static_cast<std::shared_ptr<pending>*>(context);
+    (*owner)->finish();
+    delete owner;
+  };
+  core::issue_result issued;
+  try {
+    issued = state.core().issue(record, shape, ready, watch);
+  } catch (...) {
+    delete static_cast<std::shared_ptr<pending>*>(watch.context);
+    throw;
+  }
+  const core::ticket& t = issued.operation;
+  if (issued.done) {
+    delete static_cast<std::shared_ptr<pending>*>(watch.context);
+    if (t.failure()) throw error(*t.failure());
+    return blocking ? ::sycl::event{} : event_of_done(queue);
+  }
+  const auto done = buffers.empty() ? submit_wait(queue, p, p->deps)
+                                    : submit_buffers(state, queue, t, p, buffers, deps);
+  flush();
+  return done;
+}
+
+}  // namespace sucl::glue
+#endif

@@ -1,0 +1,160 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Events for SYCL implementations with host tasks.
+//
+// Each asynchronous operation is one host task: it starts when SYCL has resolved the operation's
+// dependencies, fetches the addresses of buffers, lets the operation go, makes progress until it is
+// done, and its event is the operation's. Host tasks that wait need threads to wait in; DPC++ has
+// one by default, so the library asks for more before the SYCL runtime starts. docs/design/
+// completion.md has what else was tried.
+#include "base/error.hpp"
+#include "sycl/buffers/held_buffers.hpp"
+#include "sycl/common/state.hpp"
+#include "sycl/completion/native_command.hpp"
+
+#ifndef SYCL_IMPLEMENTATION_ACPP
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace sucl::glue {
+namespace {
+
+// Host tasks that may wait at once: enough for a communicator each, and their messages.
+constexpr int host_task_threads = 32;
+// Of these, some stay free for host tasks that are not ours, and for operations that must start.
+constexpr int waiting_at_once = host_task_threads - 8;
+
+std::atomic<int> waiting_messages{0};
+
+/// Queues whose commands have thrown failures, which SYCL hands over when the queue is asked to.
+struct failed_queues {
+  std::mutex mutex;
+  std::vector<::sycl::queue> queues;
+  std::atomic<int> in_flight{0};  ///< commands that may still throw
+};
+failed_queues& failed() {
+  static auto& all = *new failed_queues;  // used by threads that may outlive this library's end
+  return all;
+}
+
+[[noreturn]] void throw_on(const ::sycl::queue& queue, const error_info& failure) {
+  {
+    auto& f = failed();
+    const std::lock_guard lock(f.mutex);
+    if (std::find(f.queues.begin(), f.queues.end(), queue) == f.queues.end())
+      f.queues.push_back(queue);
+  }
+  --failed().in_flight;
+  throw error(failure);
+}
+
+// DPC++ reads the variable when the first host task is submitted; what the user set stays.
+[[gnu::constructor]] void ask_for_threads() {
+  setenv("SYCL_QUEUE_THREAD_POOL_SIZE", std::to_string(host_task_threads).c_str(), 0);
+}
+
+using host_buffers = held_buffers<::sycl::target::host_task>;
+
+void set(core::node& n, const host_buffers& memory) {
+  memory.set(n, [](const auto& access) { return first_byte(access); });
+  memory.set_host_memory(n);  // whatever the device: that is what a host task is given
+}
+
+// What is wrong with the addresses that were set: only now is it known where sub-buffers lie.
+std::optional<error_info> overlap(const core::node& n, const host_buffers& memory,
+                                  const communicator_state& state) {
+  if (!memory.reads_and_writes() || n.shape.send || n.shape.recv) return std::nullopt;
+  try {
+    core::check_memory(n.record, state.core().rank(), state.core().size());
+    return std::nullopt;
+  } catch (const error& e) {
+    error_info info = e.info();
+    info.operation = core::describe(n.record);
+    info.rank = state.core().rank();
+    return info;
+  }
+}
+
+}  // namespace
+
+bool hand_over_exceptions() {
+  using namespace std::chrono_literals;
+  auto& f = failed();
+  const auto deadline = std::chrono::steady_clock::now() + 2s;
+  while (f.in_flight > 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(1ms);
+  if (f.in_flight > 0) return false;
+  std::vector<::sycl::queue> queues;
+  {
+    const std::lock_guard lock(f.mutex);
+    queues.swap(f.queues);
+  }
+  for (auto& q : queues) {
+    try {
+      q.wait_and_throw();
+    } catch (const std::exception& e) {  // a handler's own
+      return false;
+    }
+  }
+  return true;
+}
+
+bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
+
+::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
+                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                    const std::vector<::sycl::event>& deps, bool blocking) {
+  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
+  // Where events tell of time only a command's does.
+  const bool at_once = blocking || !queue.has_property<::sycl::property::queue::enable_profiling>();
+  const bool ready =
+      at_once && buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
+  core::observer watch;
+  watch.assisted = watch.thrown = true;
+  auto issued = state.core().issue(record, shape, ready, watch, blocking);
+  const core::ticket& t = issued.operation;
+  if (issued.done) {
+    if (t.failure()) throw error(*t.failure());
+    return {};
+  }
+  // Collectives of a communicator wait one after the other, in one thread; messages, which may be
+  // done in any order, side by side while there are threads.
+  const bool message = core::is_point_to_point(record.kind);
+  const bool free_thread = message && waiting_messages.fetch_add(1) < waiting_at_once;
+  auto& chain = message ? state.last_message() : state.last_collective();
+  ++failed().in_flight;
+  try {
+    ::sycl::event done = queue.submit([&](::sycl::handler& h) {
+      h.depends_on(deps);
+      if (!free_thread) h.depends_on(chain);
+      h.host_task(
+          [state = state.shared_from_this(), t, message, queue, memory = host_buffers(buffers, h)] {
+            set(*t.get(), memory);
+            if (const auto wrong = overlap(*t.get(), memory, *state))
+              state->core().refuse(t, *wrong);
+            else
+              state->core().mark_ready(t);
+            state->core().assist(t);
+            if (message) waiting_messages.fetch_sub(1);
+            if (t.failure()) throw_on(queue, *t.failure());
+            --failed().in_flight;
+          });
+    });
+    chain = done;
+    return done;
+  } catch (const ::sycl::exception& e) {
+    if (message) waiting_messages.fetch_sub(1);
+    --failed().in_flight;
+    refuse_command(state, record, e.what());
+  }
+}
+
+}  // namespace sucl::glue
+#endif

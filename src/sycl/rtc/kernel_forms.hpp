@@ -1,0 +1,79 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Which kernel carries out an operation: from the numbers of a launch to types. Whoever includes
+/// it has all of SuCL's kernels among those that sucl::kernels::launch() knows.
+#pragma once
+
+#include "backends/device_kernels/device.hpp"
+#include "kernels/collective/collective.hpp"
+#include "kernels/message/message.hpp"
+
+#include <sucl/kernels.hpp>
+
+#include <type_traits>
+#include <vector>
+
+namespace sucl::glue {
+
+inline ::sycl::nd_range<1> range_of(int groups, int items) {
+  const auto n = static_cast<std::size_t>(items);
+  return {::sycl::range<1>(static_cast<std::size_t>(groups) * n), ::sycl::range<1>(n)};
+}
+
+/// Calls `use` with the kernel.
+template <class Amounts, class Folder, class Use>
+::sycl::event with_job(const core::kernel_launch& k, const kernels::exchange_job<Amounts>& j,
+                       const Folder& folder, Use&& use) {
+  return kernels::with_way<Folder>(j, [&](auto how, auto may_be_direct) {
+    return use(
+        kernels::collective<how(), may_be_direct(), Folder, Amounts>{j, folder, 0, 0, k.in_place});
+  });
+}
+
+template <class Folder, class Use>
+::sycl::event with_amounts(const core::kernel_launch& k, const Folder& folder, Use&& use) {
+  using kernels::alike, kernels::exchange_job, kernels::listed;
+  if constexpr (std::is_same_v<Folder, kernels::fold_any> ||
+                std::is_same_v<Folder, kernels::fold_nothing>) {
+    if (k.lists)
+      return with_job(k, exchange_job<listed>{k.what, k.lists[0], k.lists[1]}, folder, use);
+  }
+  return with_job(k, exchange_job<alike>{k.what, k.send, k.recv}, folder, use);
+}
+
+template <class Use>
+::sycl::event with_kernel(const core::kernel_launch& k, Use&& use) {
+  using namespace kernels::elements;
+  using kernels::fold_any, kernels::fold_nothing, kernels::fold_of;
+  if (!k.reduces) return with_amounts(k, fold_nothing{}, use);
+  if (k.op == SUCL_OP_SUM && !k.lists) {
+    switch (k.type) {
+      case SUCL_TYPE_FP32: return with_amounts(k, fold_of<plain<float>, add>{}, use);
+      case SUCL_TYPE_FP64: return with_amounts(k, fold_of<plain<double>, add>{}, use);
+      case SUCL_TYPE_FP16: return with_amounts(k, fold_of<half16, add>{}, use);
+      case SUCL_TYPE_BF16: return with_amounts(k, fold_of<brain16, add>{}, use);
+      default: break;
+    }
+  }
+  return with_amounts(k, fold_any{k.type, k.op}, use);
+}
+
+/// Launches a collective operation on the memory that it names.
+inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::kernel_launch& k, int items,
+                                   const std::vector<::sycl::event>& deps) {
+  return with_kernel(k, [&](const auto& kernel) {
+    return kernels::launch(queue, range_of(k.groups, items), deps, kernel,
+                           static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
+  });
+}
+
+/// The same for messages.
+inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::message_launch& k, int items,
+                                   const std::vector<::sycl::event>& deps) {
+  return kernels::launch(queue, range_of(k.groups, items), deps, kernels::message{k.what},
+                         kernels::local<kernels::message_board>());
+}
+
+}  // namespace sucl::glue
