@@ -21,7 +21,7 @@ std::uint64_t size_of(sucl_type type);
 bool defined(sucl_op op, sucl_type type);
 
 /// out[i] = inputs[0][i] op inputs[1][i] op ... for `count` elements, folded in that order as
-/// docs/operations.md says. SUCL_OP_AVG divides the sum by `ranks`. Nothing needs alignment;
+/// docs/reference/operations.md says. SUCL_OP_AVG divides the sum by `ranks`. No alignment needed;
 /// `out` may be one of the inputs. `op` must be defined for `type`.
 void reduce(sucl_type type, sucl_op op, const std::vector<const std::byte*>& inputs,
             std::uint64_t count, int ranks, std::byte* out);

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What MPI reduces with, so that results are those of docs/operations.md: its own op where that
+/// How MPI reduces so that results are as docs/reference/operations.md says: its own op where that
 /// agrees, an op of this module where it does not.
 #pragma once
 

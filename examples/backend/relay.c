@@ -3,7 +3,8 @@
 
 /*
  * A backend in one file, in plain C: barrier and broadcast over the out-of-band exchange that the
- * core lends. It needs nothing but <sucl/abi/backend.h>; docs/backend-author.md walks through it.
+ * core lends. It needs nothing but <sucl/abi/backend.h>;
+ * docs/how-to/write-a-backend.md walks through it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -106,7 +106,7 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// Memory for `count` elements that the other ranks of the node reach, so that collectives on it
   /// need no copies: several times faster for large messages. It is memory of the host, which
   /// kernels may use where the device reads system memory (aspect usm_system_allocations), as CPU
-  /// devices do; for GPUs on which SuCL's own kernels run (see docs/gpu.md) it is memory of the
+  /// devices do; for GPUs where SuCL's own kernels run (docs/reference/gpus.md) it is memory of the
   /// device, which the host cannot read. Where memory cannot be shared it is ordinary memory of
   /// that kind. Zeroed. Ends with deallocate() or with the communicator. Every rank calls it, in
   /// the same order as collectives, each with a count of its own; blocks. Throws
@@ -123,8 +123,8 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// Has ranks reach `count` elements of this rank's own memory of the device, so that collectives
   /// on it move data straight to where it belongs, as on memory of allocate(): worth while for
   /// large messages on memory that is used again and again. For device allocations of USM of which
-  /// SuCL's own kernels carry collectives (docs/gpu.md); true if they do so from now on, on every
-  /// rank, else false, and everything works as before. Each rank names memory of its own, of any
+  /// SuCL's own kernels run collectives (docs/reference/gpus.md); true if they do from now on, on
+  /// every rank, else false, and all works as before. Each rank names memory of its own, of any
   /// size; one that has none passes nullptr and 0, and then it is false. Every rank calls it, in
   /// the same order as collectives; blocks.
   template <class T>

@@ -51,7 +51,7 @@ enum class kind : std::int32_t {
 /// Reduction operators; the numbers are those of sucl_op. Which operator is defined for which
 /// element type is in defined(). `avg` is the sum divided by the number of ranks: for integers the
 /// exact sum, rounded toward zero; for floats of 16 and 8 bits the sum is kept in fp32 and rounded
-/// once. docs/operations.md says what every op does with NaN, zeros and overflow.
+/// once. docs/reference/operations.md says what every op does with NaN, zeros and overflow.
 enum class op : std::int32_t {
   none = SUCL_OP_NONE,
   sum = SUCL_OP_SUM,

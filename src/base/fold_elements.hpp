@@ -77,7 +77,7 @@ struct pair {
 
 // ---- floats as bits. NaN and the order of zeros are decided on them: what a compiler assumes of
 // NaN, and a processor that takes subnormal numbers for zero, change nothing then. The rules are in
-// docs/operations.md.
+// docs/reference/operations.md.
 
 template <class T>
 constexpr bool is_float = false;

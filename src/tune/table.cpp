@@ -75,7 +75,7 @@ memory_kind memory_of(const plan::recipe& r) {
 
 std::string to_toml(const table& t) {
   writer out;
-  out.text = "# Who carries which messages, and by which plans. docs/tuning.md describes it.\n";
+  out.text = "# Which backend runs which messages. docs/reference/tuning-table.md describes it.\n";
   out.line("format", "2");
   out.word("author", t.author);
   out.word("times", t.measured ? "measured" : "predicted");

@@ -3,7 +3,7 @@
 
 /// @file
 /// Selection tables: who carries a message and by which plan, as `sucl tune` measures it and
-/// `sucl plan search` predicts it. One format, one reader; docs/tuning.md describes it.
+/// `sucl plan search` predicts it. docs/reference/tuning-table.md describes the format.
 #pragma once
 
 #include "base/text.hpp"

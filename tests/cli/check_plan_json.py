@@ -1,6 +1,6 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Checks that what the commands of `sucl plan` write as JSON follows the schemas in docs/schema."""
+"""Checks the JSON that `sucl plan` writes against the schemas in docs/reference/schema."""
 
 import json
 import pathlib

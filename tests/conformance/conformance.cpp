@@ -213,7 +213,7 @@ class suite {
   int ranks() const { return m_places[0].comm.size(); }
 
   // AdaptiveCpp's CPU backend has one lane for what works on buffers: a message in it may hold up
-  // the one that it waits for. docs/sycl-implementations.md
+  // the one that it waits for. docs/reference/sycl-implementations.md
   bool waits_in_a_lane([[maybe_unused]] const test_case& c) const {
 #ifdef SYCL_IMPLEMENTATION_ACPP
     const int m = c.at[f_memory];

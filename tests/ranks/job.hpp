@@ -40,7 +40,7 @@ int run_tests(int argc, char** argv, runtime& rt, job& j);
 #ifdef SYCL_IMPLEMENTATION_ACPP
 inline constexpr const char* implementation_name = "adaptivecpp";
 inline constexpr const char* cpu_platform = "cpu";
-/// Whether one command that waits holds up every other: see docs/sycl-implementations.md.
+/// Whether one command that waits holds up every other: see docs/reference/sycl-implementations.md.
 inline bool has_one_lane(const sycl::queue& q) { return q.get_device().is_cpu(); }
 #else
 inline constexpr const char* implementation_name = "dpcpp";

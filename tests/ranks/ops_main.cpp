@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Every op on every type with elements on which ops go wrong, through the public API: all ranks get
-// the same bits, and those that docs/operations.md says, whoever carries. The first argument is the
+// the same bits, as in docs/reference/operations.md, with any backend. The first argument is the
 // backend that has to.
 #include "support/op_rule.hpp"
 #include "support/reference.hpp"

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What every op gives on every type, bit for bit, written from docs/operations.md: by value, one
+/// What every op gives on every type, as in docs/reference/operations.md: by value, one
 /// element after the other, with nothing of the library's. And elements on which ops go wrong.
 #pragma once
 

@@ -97,7 +97,7 @@ std::vector<holding> run_steps(const options& o, sucl::runtime& rt, stage& all) 
       all.board.add(c_communicators, 3);
     }
     if (i % 64 != 63) continue;
-    all.wait();  // or DPC++ keeps notes of host tasks: see docs/sycl-implementations.md
+    all.wait();  // or DPC++ keeps notes of host tasks: see docs/reference/sycl-implementations.md
     queue.wait();
     const auto now = clock_type::now();
     if (now > next) {

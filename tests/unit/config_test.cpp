@@ -412,7 +412,7 @@ std::string file_text(const std::string& path) {
 
 // SUCL_TEST_UPDATE=1 in the environment writes the table into the page instead.
 TEST(ConfigKeys, AreListedInTheDocumentation) {
-  const std::string path = SUCL_TEST_SOURCE_DIR "/docs/configuration.md";
+  const std::string path = SUCL_TEST_SOURCE_DIR "/docs/reference/configuration.md";
   const std::string page = file_text(path);
   const std::string begin = "<!-- keys: begin -->\n";
   const auto first = page.find(begin);

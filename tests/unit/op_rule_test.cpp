@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Every op on every type against docs/operations.md, bit for bit: the host's loops of each
+// Every op on every type against docs/reference/operations.md, by bits: the host's loops of each
 // instruction set, the kernels' folds, the mock's, and what the adaptation converts.
 #include "support/op_rule.hpp"
 #include "../backends/mock/reduce.hpp"

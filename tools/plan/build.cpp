@@ -119,7 +119,7 @@ int plan_algorithms(const words& arguments) {
   app.add_option("COLLECTIVE", collective, "Only those for this collective")->type_name("");
   app.footer(
       "A recipe is a name and parameters: ring, or 'exchange(radices=4,2;ports=2)'. docs/design/\n"
-      "plan-making.md says what each parameter does.\n\n"
+      "plan-construction.md says what each parameter does.\n\n"
       "Examples:\n"
       "  sucl plan algorithms\n"
       "  sucl plan algorithms broadcast");

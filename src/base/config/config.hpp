@@ -56,7 +56,7 @@ struct setting_row {
   bool shared = false;  ///< must be the same on every rank
 };
 
-/// Every value, valid and complete. The meaning of each is in docs/configuration.md.
+/// Every value, valid and complete. The meaning of each is in docs/reference/configuration.md.
 struct config {
   std::optional<std::int64_t> threshold;
   std::string default_backend;

@@ -171,11 +171,11 @@ class reader {
     if (found.empty()) found = peek();
     if (m_number == 0)
       base::fail(errc::invalid_argument, "the plan is empty: there is no line with words in it",
-                 "The text form is described in docs/design/plan-ir.md.");
+                 "The text form is described in docs/reference/plan-ir.md.");
     base::fail(errc::invalid_argument,
                place() + ": expected " + std::string(expected) + ", found " +
                    (found.empty() ? "the end of the line" : "'" + printable(found) + "'"),
-               "The text form is described in docs/design/plan-ir.md.");
+               "The text form is described in docs/reference/plan-ir.md.");
   }
 
   std::string place() const { return "line " + std::to_string(m_number) + " of the plan"; }
