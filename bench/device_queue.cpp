@@ -46,10 +46,10 @@ void* find_stream(sycl::queue queue) {
 #ifdef SYCL_IMPLEMENTATION_ACPP
   queue.submit([&](Handler& h) {
     h.AdaptiveCpp_enqueue_custom_operation(
-        [&stream](sycl::interop_handle& handle) { stream = glue::stream_of(handle); });
+        [&stream](sycl::interop_handle& handle) { stream = sycl_layer::stream_of(handle); });
   });
 #else
-  if constexpr (glue::with_native_commands<Handler>)
+  if constexpr (sycl_layer::with_native_commands<Handler>)
     queue.submit([&](Handler& h) {
       h.ext_codeplay_enqueue_native_command([&stream](sycl::interop_handle handle) {
         stream = reinterpret_cast<void*>(

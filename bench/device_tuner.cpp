@@ -73,7 +73,7 @@ class device_tuner {
   // timed under its name.
   bool carries(const tried& t, kind what, std::uint64_t bytes) {
     m_at.comm.use_tuning(only(t, what));
-    if (m_at.comm.carrier(what, bytes) != t.backend) return false;
+    if (m_at.comm.selected_backend(what, bytes) != t.backend) return false;
     return t.way.empty() ||
            m_at.comm.explain(what, bytes).find(", way " + t.way + ", tuning table") !=
                std::string::npos;

@@ -217,7 +217,7 @@ class tuner {
                                   [&](const auto& r) { return r.memory == where; });
     if (!m_comm.plan_obstacle(*row, o).empty()) return false;
     m_comm.use_table(table);
-    return m_comm.carrier_of(o) == t.backend;
+    return m_comm.selected_backend_of(o) == t.backend;
   }
 
   // Plans that differ from `best` in the algorithm or one step of the slice; all algorithms where

@@ -61,21 +61,21 @@ json describe(const sycl::platform& p, const base::config& settings) {
   json devices = json::array();
   std::string backend;
   for (const sycl::device& d : p.get_devices()) {
-    backend = glue::backend_name(d);
+    backend = sycl_layer::backend_name(d);
     devices.push_back(describe(d));
   }
   return {{"name", p.get_info<sycl::info::platform::name>()},
           {"vendor", p.get_info<sycl::info::platform::vendor>()},
           {"version", p.get_info<sycl::info::platform::version>()},
           {"sycl_backend", backend},
-          {"canonical", base::platform_name(settings, glue::this_implementation, backend)},
+          {"canonical", base::platform_name(settings, sycl_layer::this_implementation, backend)},
           {"devices", devices}};
 }
 
 }  // namespace
 
 json describe_devices(const base::config& settings) {
-  json result{{"implementation", glue::implementation_name()},
+  json result{{"implementation", sycl_layer::implementation_name()},
               {"version", implementation_version()},
               {"platforms", json::array()},
               {"problem", ""}};

@@ -120,8 +120,8 @@ json describe(core::registry& registry, const core::backend_source& source) {
     return describe_built_in(core::message_backend());
   if (source.name == core::kernel_backend_name && source.file.empty())
     return describe_built_in(core::kernel_backend());
-  if (source.name == core::level_backend_name && source.file.empty())
-    return describe_built_in(core::level_backend());
+  if (source.name == core::hierarchical_backend_name && source.file.empty())
+    return describe_built_in(core::hierarchical_backend());
   const core::backend_handle& backend = registry.open(source);
   return {{"found", true},
           {"path", std::filesystem::weakly_canonical(backend.path).string()},

@@ -159,7 +159,7 @@ tune::table merged(const tune::table& old, const bench::tuning_result& r) {
   return all;
 }
 
-std::string carrier(const bench::tried& t) {
+std::string backend_instance(const bench::tried& t) {
   if (!t.way.empty()) return t.backend + ": " + t.way;
   if (t.recipe.empty()) return t.backend;
   return t.backend + ": " + t.recipe + ", " + base::print_bytes(t.slice);
@@ -175,7 +175,8 @@ void print(const bench::tuning_result& r) {
     });
     rows.push_back({name(p.what), tune::name(p.memory), tune::name(p.form),
                     base::print_bytes(p.bytes), number_text(best.seconds * 1e6),
-                    rival == p.all.end() ? "-" : number_text(rival->seconds * 1e6), carrier(best)});
+                    rival == p.all.end() ? "-" : number_text(rival->seconds * 1e6),
+                    backend_instance(best)});
   }
   std::fputs(table({"collective", "memory", "form", "bytes", "us",
                     r.between.memory == tune::memory_kind::device ? "library us" : "MPI us",

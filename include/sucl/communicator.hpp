@@ -19,7 +19,7 @@
 
 namespace sucl {
 
-namespace glue {
+namespace sycl_layer {
 class communicator_state;
 /// Entry points of libsucl; not part of the API.
 SUCL_API ::sycl::event submit(communicator_state& state, detail::request& request,
@@ -33,7 +33,7 @@ SUCL_API bool note_submission(bool instant);
 static const bool submission_is_noted [[gnu::unused]] =
     note_submission(ACPP_ALLOW_INSTANT_SUBMISSION != 0);
 #endif
-}  // namespace glue
+}  // namespace sycl_layer
 
 class communicator;
 class group;
@@ -43,15 +43,19 @@ class group;
 class SUCL_API blocking_communicator : public detail::operations<blocking_communicator, void> {
  public:
   /// @cond internal
-  void submit(detail::request& request, const events& deps) { glue::run(*m_state, request, deps); }
-  std::size_t share(kind k, std::size_t elements) { return glue::share(*m_state, k, elements); }
+  void submit(detail::request& request, const events& deps) {
+    sycl_layer::run(*m_state, request, deps);
+  }
+  std::size_t share(kind k, std::size_t elements) {
+    return sycl_layer::share(*m_state, k, elements);
+  }
   /// @endcond
 
  private:
   friend class communicator;
-  explicit blocking_communicator(std::shared_ptr<glue::communicator_state> state)
+  explicit blocking_communicator(std::shared_ptr<sycl_layer::communicator_state> state)
       : m_state(std::move(state)) {}
-  std::shared_ptr<glue::communicator_state> m_state;
+  std::shared_ptr<sycl_layer::communicator_state> m_state;
 };
 
 /// An ordered set of ranks that communicate, each through its own SYCL queue or, for host memory
@@ -147,7 +151,8 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   std::string explain(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
   /// The name of that backend, as in the configuration, for the form that returns an event. Local.
   /// Throws errc::unsupported if there is none.
-  std::string carrier(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
+  std::string selected_backend(kind k, std::size_t bytes, type t = type::fp32,
+                               op o = op::sum) const;
 
   /// Returns when every operation issued so far is done, and throws what failed. Local.
   void wait() const;
@@ -159,21 +164,23 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
 
   /// @cond internal
   ::sycl::event submit(detail::request& request, const events& deps) {
-    return glue::submit(state(), request, deps);
+    return sycl_layer::submit(state(), request, deps);
   }
-  std::size_t share(kind k, std::size_t elements) { return glue::share(state(), k, elements); }
-  explicit communicator(std::shared_ptr<glue::communicator_state> state)
+  std::size_t share(kind k, std::size_t elements) {
+    return sycl_layer::share(state(), k, elements);
+  }
+  explicit communicator(std::shared_ptr<sycl_layer::communicator_state> state)
       : m_state(std::move(state)) {}
   /// @endcond
 
  private:
   friend class group;
-  glue::communicator_state& state() const;
+  sycl_layer::communicator_state& state() const;
   void* allocate_elements(std::size_t count, std::size_t element_size);
   bool register_elements(void* memory, std::size_t count, std::size_t element_size);
   compiled_plan compile(const composition& c, const compile_options& o, type element,
                         std::size_t element_size) const;
-  std::shared_ptr<glue::communicator_state> m_state;
+  std::shared_ptr<sycl_layer::communicator_state> m_state;
 };
 
 /// Sends and receives that are issued together, so that none waits for another: like MPI's

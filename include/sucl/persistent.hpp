@@ -14,11 +14,11 @@
 
 namespace sucl {
 
-namespace glue {
+namespace sycl_layer {
 class communicator_state;
 struct prepared;
 struct compiled;
-}  // namespace glue
+}  // namespace sycl_layer
 
 /// One operation on fixed memory, checked when it was made. A handle: copies refer to the same
 /// operation. Keeps buffers alive, and counts are its own; USM and system memory must stay.
@@ -38,13 +38,13 @@ class SUCL_API persistent {
   explicit operator bool() const noexcept { return m_operation != nullptr; }
 
   /// @cond internal
-  explicit persistent(std::shared_ptr<glue::prepared> operation)
+  explicit persistent(std::shared_ptr<sycl_layer::prepared> operation)
       : m_operation(std::move(operation)) {}
   /// @endcond
 
  private:
-  glue::prepared& operation() const;
-  std::shared_ptr<glue::prepared> m_operation;
+  sycl_layer::prepared& operation() const;
+  std::shared_ptr<sycl_layer::prepared> m_operation;
 };
 
 /// A composition as a plan: lowered, verified and given its scratch once, by
@@ -95,7 +95,7 @@ class SUCL_API compiled_plan {
   explicit operator bool() const noexcept { return m_plan != nullptr; }
 
   /// @cond internal
-  explicit compiled_plan(std::shared_ptr<glue::compiled> plan) : m_plan(std::move(plan)) {}
+  explicit compiled_plan(std::shared_ptr<sycl_layer::compiled> plan) : m_plan(std::move(plan)) {}
   /// @endcond
 
  private:
@@ -106,10 +106,10 @@ class SUCL_API compiled_plan {
     r.recv = std::move(recv);
     return r;
   }
-  glue::compiled& plan() const;
+  sycl_layer::compiled& plan() const;
   ::sycl::event submit(detail::request& r, const std::vector<::sycl::event>& deps);
   void run_now(detail::request& r, const std::vector<::sycl::event>& deps);
-  std::shared_ptr<glue::compiled> m_plan;
+  std::shared_ptr<sycl_layer::compiled> m_plan;
 };
 
 /// The persistent form of a communicator's calls: each makes an operation and starts nothing.
@@ -125,9 +125,9 @@ class SUCL_API persistent_communicator
 
  private:
   friend class communicator;
-  explicit persistent_communicator(std::shared_ptr<glue::communicator_state> state)
+  explicit persistent_communicator(std::shared_ptr<sycl_layer::communicator_state> state)
       : m_state(std::move(state)) {}
-  std::shared_ptr<glue::communicator_state> m_state;
+  std::shared_ptr<sycl_layer::communicator_state> m_state;
 };
 
 }  // namespace sucl

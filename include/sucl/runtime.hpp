@@ -12,7 +12,7 @@
 
 namespace sucl {
 
-namespace glue {
+namespace sycl_layer {
 class runtime_state;
 }
 
@@ -77,7 +77,7 @@ class SUCL_API runtime {
 
  private:
   communicator adopt_native(const void* comm, std::size_t bytes, const ::sycl::queue* queue);
-  std::shared_ptr<glue::runtime_state> m_state;
+  std::shared_ptr<sycl_layer::runtime_state> m_state;
 };
 
 }  // namespace sucl

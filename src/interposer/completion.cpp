@@ -147,7 +147,7 @@ class batch {
   std::vector<int> m_hidden;        // indices, in order
   std::vector<MPI_Request> m_seen;  // where some are hidden
   stopwatch m_time;
-  sucl::core::idling m_rest{50};
+  sucl::core::backoff m_rest{50};
 };
 
 int class_of(int code) {

@@ -58,7 +58,7 @@ pending& requests::add_persistent(MPI_Request handle) {
   place = std::make_unique<pending>();
   place->handle = handle;
   place->persistent = true;
-  m_known.fetch_add(1);
+  m_call_cache.fetch_add(1);
   return *place;
 }
 
@@ -69,13 +69,13 @@ std::unique_ptr<pending> requests::remove(MPI_Request handle) {
   if (!found->second->persistent && !found->second->active()) return nullptr;  // a free handle
   std::unique_ptr<pending> r = std::move(found->second);
   m_all.erase(found);
-  m_known.fetch_sub(int{r->persistent} + int{r->active()});
+  m_call_cache.fetch_sub(int{r->persistent} + int{r->active()});
   return r;
 }
 
 void requests::restore(std::unique_ptr<pending> r) {
   const std::lock_guard lock(m_mutex);
-  m_known.fetch_add(int{r->persistent} + int{r->active()});
+  m_call_cache.fetch_add(int{r->persistent} + int{r->active()});
   auto& place = m_all[bits_of(r->handle)];
   place = std::move(r);
 }
@@ -89,7 +89,7 @@ void requests::activate(pending& r, pending::by who) {
       m_own.push_back(&r);
       m_own_count.fetch_add(1);
     }
-    m_known.fetch_add(1);
+    m_call_cache.fetch_add(1);
   }
   if (who == pending::by::sucl) m_caretaker.call();
 }
@@ -97,7 +97,7 @@ void requests::activate(pending& r, pending::by who) {
 void requests::close(pending& r) {
   const std::lock_guard lock(m_mutex);
   if (r.judged) r.judged->note(r.number, r.spent);
-  m_known.fetch_sub(1);
+  m_call_cache.fetch_sub(1);
   if (r.own()) {
     m_own.erase(std::find(m_own.begin(), m_own.end(), &r));
     m_own_count.fetch_sub(1);
@@ -119,14 +119,14 @@ void requests::watch(MPI_Request handle, course& c, std::uint64_t number, double
   const std::lock_guard lock(m_mutex);
   if (done) return c.note(number, seconds);
   auto& place = m_all[bits_of(handle)];
-  if (place && place->active()) m_known.fetch_sub(1);  // one whose end nobody has seen
+  if (place && place->active()) m_call_cache.fetch_sub(1);  // one whose end nobody has seen
   place = std::make_unique<pending>();
   place->handle = handle;
   place->completed_by = pending::by::library;
   place->judged = &c;
   place->number = number;
   place->spent = seconds;
-  m_known.fetch_add(1);
+  m_call_cache.fetch_add(1);
 }
 
 void requests::progress() {

@@ -91,12 +91,12 @@ std::shared_ptr<lane> interposer::free_lane(partner& p) {
 fate interposer::prepare(partner& p, transfer& t, MPI_Request request) {
   if (!p.suitable) return fate::stranger;
   if (!t.known) return fate::unknown;
-  if (!p.core && !p.crowded) adopt(p);
-  if (!p.core) return fate::crowded;
+  if (!p.core && !p.oversubscribed) adopt(p);
+  if (!p.core) return fate::oversubscribed;
   course made = make_course(p, *p.core, t.record, form::persistent);
   if (!made.offered) return fate::slower;
   const auto on = free_lane(p);
-  if (!on || !on->ballots) return fate::crowded;
+  if (!on || !on->ballots) return fate::oversubscribed;
   // The other ballot was last used by a request that is gone on every rank.
   const std::uint64_t use = on->uses++;
   made.shared = &on->ballots[use % 2];

@@ -244,7 +244,7 @@ std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
 
 void interposer::adopt(partner& p) {
   p.core = make_core(p.native);
-  p.crowded = !p.core;
+  p.oversubscribed = !p.core;
   if (!p.core) return;
   const own_call guard;
   p.box = ballot_box(p.core->common_memory(ballot_box::bytes));
@@ -255,10 +255,10 @@ course interposer::make_course(partner& p, core::communicator& on, const sucl_op
                                form f) {
   constexpr std::uint64_t short_bytes = 64 << 10, long_bytes = 1 << 20;
   const std::uint64_t bytes = core::message_size_of(o, p.at.size).bytes;
-  const std::string carrier = on.carrier_of(o);
+  const std::string backend_instance = on.selected_backend_of(o);
   // What does not wait is carried without MPI: then any thread may make the progress.
-  bool offered =
-      f == form::blocking ? carrier != "mpi" : carrier == core::plan_backend_name && p.near;
+  bool offered = f == form::blocking ? backend_instance != "mpi"
+                                     : backend_instance == core::plan_backend_name && p.near;
   auto rounds = static_cast<int>(m_process->settings().interpose.trials);
   if (bytes > long_bytes) rounds = std::min(rounds, 3);
   // What is timed must not decide over bits; what MPI adds up in its own order is not strict.
@@ -281,7 +281,7 @@ course interposer::make_course(partner& p, core::communicator& on, const sucl_op
 fate interposer::judge(partner& p, const transfer& t, form f, course** found) {
   if (!p.suitable) return fate::stranger;
   if (!t.known) return fate::unknown;
-  if (p.crowded) return fate::crowded;
+  if (p.oversubscribed) return fate::oversubscribed;
   const std::uint64_t bytes = core::message_size_of(t.record, p.at.size).bytes;
   if (bytes == 0 && t.record.kind != SUCL_KIND_BARRIER) return fate::slower;  // nothing to do
   ++p.calls;
@@ -292,7 +292,7 @@ fate interposer::judge(partner& p, const transfer& t, form f, course** found) {
                         base::order_matters(t.record.kind, t.record.type, t.record.op);
     if (f == form::started || (!strict && p.calls <= settings.interpose.after)) return fate::early;
     adopt(p);
-    if (!p.core) return fate::crowded;
+    if (!p.core) return fate::oversubscribed;
   }
   const std::uint64_t key = key_of(t.record, f, bytes);
   auto known = p.courses.find(key);
@@ -313,7 +313,7 @@ int interposer::serve(partner& p, const course* c, transfer& t) {
   const own_call guard;
   try {
     const sucl_operation asked = t.filled();
-    if (!p.core->run_again(asked)) {
+    if (!p.core->run_cached(asked)) {
       sucl_operation o = asked;
       core::normalise(o, p.at.rank, p.at.size);
       p.core->run(o, {}, &asked);

@@ -73,10 +73,10 @@ struct lane {
 struct partner {
   MPI_Comm native = MPI_COMM_NULL;
   place at;
-  bool suitable = false;    ///< more than one rank, no inter-communicator, and nothing went wrong
-  bool crowded = false;     ///< SuCL has as many communicators as it makes
-  bool near = false;        ///< all ranks share memory: non-blocking calls may be carried
-  std::uint64_t calls = 0;  ///< collectives so far
+  bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
+  bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
+  bool near = false;            ///< all ranks share memory: non-blocking calls may be carried
+  std::uint64_t calls = 0;      ///< collectives so far
   std::shared_ptr<core::communicator> core;
   ballot_box box;
   std::map<std::uint64_t, course> courses;

@@ -15,12 +15,12 @@ namespace sucl::pmpi {
 /// What became of a call: SuCL carried it, or why it was passed on.
 enum class fate {
   served,
-  tried,     ///< MPI's turn in a trial
-  slower,    ///< MPI is faster, or selected
-  early,     ///< before SuCL set itself up for the communicator
-  stranger,  ///< a communicator that SuCL does not serve
-  crowded,   ///< no room for one communicator or one request more
-  unknown,   ///< a type, an op or a form that SuCL does not carry
+  tried,           ///< MPI's turn in a trial
+  slower,          ///< MPI is faster, or selected
+  early,           ///< before SuCL set itself up for the communicator
+  stranger,        ///< a communicator that SuCL does not serve
+  oversubscribed,  ///< no room for one communicator or one request more
+  unknown,         ///< a type, an op or a form that SuCL does not carry
   count
 };
 

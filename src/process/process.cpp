@@ -81,7 +81,7 @@ void process::begin(int* argc, char*** argv, problem wrong) {
     if (wrong) throw error(*wrong);
     load_tuning();
   }
-  if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_engine.watch();
+  if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_progress_thread.watch();
 }
 
 void process::load_tuning() {
@@ -153,7 +153,7 @@ void process::check_threads(const sucl_bootstrap_info& info) const {
 // Tells the others whether this rank can start, and hears whether they can.
 void process::meet_the_others(sucl_group* everyone, problem wrong) {
   const sucl_oob oob{m_control, everyone};
-  m_peers = std::make_shared<job_peers>(oob, m_rank, m_size);
+  m_peers = std::make_shared<peer_processes>(oob, m_rank, m_size);
   m_steps.know(m_peers);
   std::string mine;
   if (wrong)
@@ -204,8 +204,8 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
     throw error(*wrong);
   compare_configurations(group);
   if (m_finalise && m_size > 1 && m_settings.watchdog.timeout.count() > 0)
-    m_farewell =
-        std::make_unique<farewell>(*m_control, group, m_peers, m_settings.watchdog.timeout);
+    m_finalize_barrier =
+        std::make_unique<finalize_barrier>(*m_control, group, m_peers, m_settings.watchdog.timeout);
   else
     m_control->group_free(group);
   // If the program finalises MPI itself, what is left of SuCL has to end before. It may do so long
@@ -244,8 +244,8 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
     if (m_control && !m_broken) m_control->group_free(group);
     throw;
   }
-  if (c->compares_calls()) m_engine.compare_calls();
-  if (may_fail && m_threads != threading::callers) m_engine.watch();
+  if (c->compares_calls()) m_progress_thread.compare_calls();
+  if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
   std::lock_guard lock(m_mutex);
   ++m_existing;
   std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });
@@ -325,14 +325,14 @@ void process::end_communicators() {
   m_gone.wait(lock, [&] { return m_existing <= alive.size(); });
 }
 
-void process::note_unheard(const error_info& failure, bool thrown) {
+void process::note_unreported(const error_info& failure, bool thrown) {
   if (!m_only) return;  // whoever runs this process hears of failures by its observers
   if (!thrown) return report_at_last(failure);
   const std::lock_guard lock(m_mutex);
   m_thrown.push_back(failure);
 }
 
-void process::tell_at_last() {
+void process::report_at_exit() {
   std::vector<error_info> thrown;
   {
     const std::lock_guard lock(m_mutex);
@@ -346,8 +346,8 @@ void process::shut_down() {
   if (forked() || m_ended.exchange(true)) return;
   if (m_peers) m_peers->leave();
   end_communicators();
-  tell_at_last();
-  m_engine.stop();
+  report_at_exit();
+  m_progress_thread.stop();
   if (m_registry) m_registry->close();
   if (m_control && m_finalise && m_control->alive()) finalise();
   if (m_peers && !m_broken) m_peers->end_well();
@@ -360,12 +360,12 @@ void process::finalise() {
   bool new_to_all = false;
   if (m_broken) {
     obstacle = m_obstacle;
-    if (m_farewell)
-      m_farewell->leave();
+    if (m_finalize_barrier)
+      m_finalize_barrier->leave();
     else if (m_size > 1)
       end_job_at_exit(*m_control);
-  } else if (m_farewell) {
-    const auto found = m_farewell->wait();
+  } else if (m_finalize_barrier) {
+    const auto found = m_finalize_barrier->wait();
     obstacle = found.text;
     new_to_all = found.is_new;
   }

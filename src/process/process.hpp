@@ -61,7 +61,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   /// Throws errc::configuration if a table names a backend that the configuration does not know.
   void check_backends(const tune::table& t) const;
   /// The other processes of the job; null where there are none.
-  job_peers* peers() const { return m_peers.get(); }
+  peer_processes* peers() const { return m_peers.get(); }
   /// Where steps of set-up are begun.
   setup_steps& steps() { return m_steps; }
   /// All ranks of the job.
@@ -77,7 +77,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   std::uint64_t agree_on_id(const sucl_oob& oob, int size);
 
   /// Tells the engine that a communicator has work.
-  void wake(communicator& c) { m_engine.wake(c); }
+  void wake(communicator& c) { m_progress_thread.wake(c); }
   /// Has `work` called by threads of the program, again and again while they wait inside blocking
   /// calls, without any lock held: for what must go on meanwhile. Before the first communicator.
   void while_waiting(void (*work)()) { m_while_waiting = work; }
@@ -99,7 +99,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   /// A communicator has ended with a failure that no call has thrown. `thrown`: a command has, so
   /// that it is SYCL's to hand over. What nobody has heard of by the end is printed, and the
   /// process ends with a status other than 0.
-  void note_unheard(const error_info& failure, bool thrown);
+  void note_unreported(const error_info& failure, bool thrown);
   /// Has `hand_over` called at the end, if commands have thrown: true if handlers have all now.
   void at_end(bool (*hand_over)()) { m_hand_over = hand_over; }
   /// The destructor of a communicator has done its work.
@@ -117,7 +117,7 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   void compare_configurations(sucl_group* group);
   void load_tuning();
   void end_communicators();
-  void tell_at_last();
+  void report_at_exit();
   void finalise();
 
   base::config m_settings;
@@ -129,11 +129,11 @@ class SUCL_CORE_API process : public std::enable_shared_from_this<process> {
   bool m_finalise = false;
   std::string m_control_reason = "given";
   std::string m_control_description = "none";
-  std::unique_ptr<farewell> m_farewell;
+  std::unique_ptr<finalize_barrier> m_finalize_barrier;
   int m_rank = 0;
   int m_size = 1;
-  engine m_engine{*this};
-  std::shared_ptr<job_peers> m_peers;
+  progress_thread m_progress_thread{*this};
+  std::shared_ptr<peer_processes> m_peers;
   setup_steps m_steps;
   void (*m_while_waiting)() = nullptr;
   bool (*m_hand_over)() = nullptr;

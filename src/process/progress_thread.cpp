@@ -20,13 +20,13 @@ constexpr auto watch_period = 20ms;
 
 }  // namespace
 
-void engine::start_locked() {
+void progress_thread::start_locked() {
   if (m_thread.joinable() || m_stop) return;
   m_thread = std::thread([this] { loop(); });
   pthread_setname_np(m_thread.native_handle(), "sucl-progress");
 }
 
-void engine::wake(communicator& c) {
+void progress_thread::wake(communicator& c) {
   if (forked()) return;
   if (c.m_queued.exchange(true, std::memory_order_acq_rel)) return;
   {
@@ -38,7 +38,7 @@ void engine::wake(communicator& c) {
   m_work.notify_one();
 }
 
-void engine::watch() {
+void progress_thread::watch() {
   std::lock_guard lock(m_mutex);
   if (m_watchdog) return;
   m_watchdog = std::make_unique<watchdog>(m_process);
@@ -46,7 +46,7 @@ void engine::watch() {
   m_work.notify_one();
 }
 
-void engine::compare_calls() {
+void progress_thread::compare_calls() {
   std::lock_guard lock(m_mutex);
   if (std::exchange(m_compares, true)) return;
   start_locked();
@@ -54,7 +54,7 @@ void engine::compare_calls() {
   m_work.notify_one();
 }
 
-void engine::stop() {
+void progress_thread::stop() {
   if (forked()) return;  // the thread is the parent's
   {
     std::lock_guard lock(m_mutex);
@@ -65,7 +65,7 @@ void engine::stop() {
 }
 
 // Collects newly woken communicators, sleeping if there is nothing at all to do. False to end.
-bool engine::take_work(std::vector<std::shared_ptr<communicator>>& active) {
+bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& active) {
   std::unique_lock lock(m_mutex);
   const auto called = [this] {
     return m_stop || !m_woken.empty() || std::exchange(m_nudged, false);
@@ -83,7 +83,7 @@ bool engine::take_work(std::vector<std::shared_ptr<communicator>>& active) {
 }
 
 // What has to be looked at now and then, whatever is under way.
-void engine::look_around(std::vector<std::shared_ptr<communicator>>& active) {
+void progress_thread::look_around(std::vector<std::shared_ptr<communicator>>& active) {
   const auto now = clock::now();
   if ((!m_watchdog && !m_compares) || now - m_last_look < watch_period) return;
   m_last_look = now;
@@ -95,14 +95,14 @@ void engine::look_around(std::vector<std::shared_ptr<communicator>>& active) {
       active.push_back(c);  // its progress gives up what waits for them
 }
 
-void engine::loop() {
+void progress_thread::loop() {
   std::vector<std::shared_ptr<communicator>> active;
-  idling rest(m_process.settings().progress.spin_us);
+  backoff rest(m_process.settings().progress.spin_us);
   for (;;) {
     const bool idle = active.empty();
     if (!take_work(active)) return;
     if (idle)
-      rest = idling(m_process.settings().progress.spin_us);  // that was no waiting for peers
+      rest = backoff(m_process.settings().progress.spin_us);  // that was no waiting for peers
     int finished = 0;
     for (std::size_t i = 0; i < active.size();) {
       if (!active[i]->assisted() && active[i]->progress(&finished)) {

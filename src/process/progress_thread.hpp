@@ -21,12 +21,12 @@ class process;
 
 /// One thread a process. Sleeps while no communicator has work; with work it polls, first spinning,
 /// then yielding its processor, and after a while of waiting for peers sleeping for moments.
-class engine {
+class progress_thread {
  public:
-  explicit engine(process& owner) : m_process(owner) {}
-  ~engine() { stop(); }
-  engine(const engine&) = delete;
-  engine& operator=(const engine&) = delete;
+  explicit progress_thread(process& owner) : m_process(owner) {}
+  ~progress_thread() { stop(); }
+  progress_thread(const progress_thread&) = delete;
+  progress_thread& operator=(const progress_thread&) = delete;
 
   /// Tells that a communicator has work. Any thread; starts the thread when it is first needed.
   void wake(communicator& c);

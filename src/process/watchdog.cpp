@@ -61,7 +61,7 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
 void watchdog::look_at(communicator& c, watched& w, time_point now) {
   read_mail(c, w);
   if (w.failed) return;
-  const job_peers* peers = m_process.peers();
+  const peer_processes* peers = m_process.peers();
   if (peers && peers->published_so_far() > 0)
     if (const auto v = peers->published(c.id())) return hear(c, w, *v);
   if (m_process.settings().watchdog.timeout.count() == 0) return;

@@ -14,7 +14,7 @@
 #include <atomic>
 
 namespace sucl {
-namespace glue {
+namespace sycl_layer {
 namespace {
 
 // Where commands get at buffers in the host's memory.
@@ -136,7 +136,7 @@ void run(communicator_state& state, detail::request& request,
   core::throw_if_forked();
   const bool repeats =
       state.repeats() && deps.empty() && complete(request, state.core().size(), request.record);
-  if (repeats && state.core().run_again(request.record)) return;
+  if (repeats && state.core().run_cached(request.record)) return;
   check_alive(state);
   resolved call;
   resolve_call(state, request, call);
@@ -209,9 +209,9 @@ communicator runtime_state::adopt(const void* native, std::size_t bytes,
   });
 }
 
-}  // namespace glue
+}  // namespace sycl_layer
 
-glue::communicator_state& communicator::state() const {
+sycl_layer::communicator_state& communicator::state() const {
   core::throw_if_forked();
   if (!m_state)
     base::fail(errc::shut_down, "the communicator is empty",
@@ -243,7 +243,7 @@ communicator communicator::split(int colour, int key) const {
   const auto step = old.core().begin_step("split");
   return core::in_step(*step, [&]() -> communicator {
     core::device_services services;
-    auto made = glue::make_state(old.process(), old.queue(), services);
+    auto made = sycl_layer::make_state(old.process(), old.queue(), services);
     auto core = old.core().split(colour, key, std::move(services));
     if (!core) return {};
     made->set_core(std::move(core));
@@ -257,8 +257,8 @@ std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const
   return state().core().explain(k, bytes, t, o);
 }
 
-std::string communicator::carrier(kind k, std::size_t bytes, type t, op o) const {
-  return state().core().carrier_by_event(k, bytes, t, o);
+std::string communicator::selected_backend(kind k, std::size_t bytes, type t, op o) const {
+  return state().core().selected_backend_by_event(k, bytes, t, o);
 }
 
 void communicator::use_tuning(const std::string& toml) {
@@ -324,26 +324,26 @@ detail::request group::collected() {
   const emptied after{m_parts, m_deps};
   m_deps.insert(m_deps.end(), deps.begin(), deps.end());
   auto r = collected();
-  return glue::submit(m_communicator.state(), r, m_deps);
+  return sycl_layer::submit(m_communicator.state(), r, m_deps);
 }
 
 void group::run(const events& deps) {
   const emptied after{m_parts, m_deps};
   m_deps.insert(m_deps.end(), deps.begin(), deps.end());
   auto r = collected();
-  glue::run(m_communicator.state(), r, m_deps);
+  sycl_layer::run(m_communicator.state(), r, m_deps);
 }
 
 runtime::runtime(int& argc, char**& argv)
-    : m_state(std::make_shared<glue::runtime_state>(&argc, &argv)) {}
-runtime::runtime() : m_state(std::make_shared<glue::runtime_state>(nullptr, nullptr)) {}
+    : m_state(std::make_shared<sycl_layer::runtime_state>(&argc, &argv)) {}
+runtime::runtime() : m_state(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr)) {}
 runtime::~runtime() = default;
 runtime::runtime(runtime&&) noexcept = default;
 runtime& runtime::operator=(runtime&&) noexcept = default;
 
 namespace {
 
-glue::runtime_state& alive(const std::shared_ptr<glue::runtime_state>& state) {
+sycl_layer::runtime_state& alive(const std::shared_ptr<sycl_layer::runtime_state>& state) {
   core::throw_if_forked();
   if (!state)
     base::fail(errc::shut_down, "the runtime was moved from or shut down",

@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <exception>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 // Whether the host can read through a pointer, found out without a fault: a system call that is
@@ -114,14 +114,14 @@ device::device(const ::sycl::queue& queue, const base::config& settings)
   m_errors =
       &core::device_errors::of(m_self.sycl_backend.find("hip") != std::string::npos, m_number);
   m_streams = std::make_unique<stream_tracker>(settings.watchdog.timeout.count() > 0);
-  m_levels = std::make_unique<step_launcher>(*this);
+  m_hierarchical = std::make_unique<step_launcher>(*this);
   m_pinned = std::make_unique<pinned_memory>(m_copies);
   m_kernels = std::make_unique<kernel_launcher>(queue, m_streams.get());
   if (has_kernels_for(d)) m_packed = std::make_unique<packed_memory>(queue);
   m_asks_driver =
       !m_self.device_memory_on_host && backend_name(d).find("cuda") != std::string::npos;
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  m_gates = glue::gates::of(queue);
+  m_gates = sycl_layer::gates::of(queue);
 #endif
 }
 
@@ -132,7 +132,7 @@ core::device_services device::services() {
   s.kernels = m_kernels.get();
   if (!m_streams) return s;
   s.native_device = &m_number;
-  s.levels = m_levels.get();
+  s.levels = m_hierarchical.get();
   s.errors = m_errors;
   s.streams = {m_streams.get(),
                [](void* t) { return static_cast<stream_tracker*>(t)->pending_since(); },
@@ -148,12 +148,12 @@ core::device_services device::services() {
 device::~device() = default;
 
 sucl_memory device::classify(const void* pointer) const {
-  static_assert(std::tuple_size_v<decltype(m_known)> == 1u << 6);
+  static_assert(std::tuple_size_v<decltype(m_call_cache)> == 1u << 6);
   if (!pointer) return SUCL_MEMORY_SYSTEM;
   if (!m_remembers) return ask(pointer);
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
   // Multiplied by 2^64 over the golden ratio: buffers lie at like distances, and must not collide.
-  auto& known = m_known[address * 0x9e3779b97f4a7c15u >> (64 - 6)];
+  auto& known = m_call_cache[address * 0x9e3779b97f4a7c15u >> (64 - 6)];
   const auto entry = known.load(std::memory_order_relaxed);
   if (entry >> 3 == address) return static_cast<sucl_memory>((entry & 7) - 1);
   const auto kind = ask(pointer);
@@ -234,4 +234,4 @@ void refuse_command(communicator_state& state, const sucl_operation& record, con
   throw error(info);
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

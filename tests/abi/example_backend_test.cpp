@@ -21,7 +21,7 @@ TEST_P(relay_ranks, broadcasts_in_issue_order) {
   core::registry registry;
   const auto& handle = registry.open({"relay", module, {}});
   run_ranks(GetParam(), [&](const sucl_comm_info& info) {
-    const core::channel c = create_channel(handle, info);
+    const core::backend_comm c = create_comm(handle, info);
     std::vector<std::vector<int>> data;
     std::vector<flight> flights;
     for (int i = 0; i < 20; ++i) {

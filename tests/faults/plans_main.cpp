@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   const bool on_device = argc > 3 && std::string(argv[3]) == "device";
   auto world = on_device ? rt.world(sycl::queue(sycl::cpu_selector_v)) : rt.world();
   const std::string how = world.explain(sucl::kind::allreduce, 4096);
-  const std::string who = world.carrier(sucl::kind::allreduce, 4096);
+  const std::string who = world.selected_backend(sucl::kind::allreduce, 4096);
   if (on_device && (who != "kernels" || how.find("carried by kernels") == std::string::npos))
     fail(who + ": " + how);
   std::uint64_t seed = std::random_device{}();

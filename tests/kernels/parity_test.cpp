@@ -185,12 +185,12 @@ class collective_case {
     for (std::size_t r = 0; r < start.size(); ++r) restore(m_memory[r], start[r]);
     for (int r = 0; r < m_ranks; ++r) {
       const auto& k = m_kernels[static_cast<std::size_t>(r)];
-      glue::with_kernel(k, [&](const auto& kernel) {
+      sycl_layer::with_kernel(k, [&](const auto& kernel) {
         used.insert(typeid(kernel).name());
         return ::sycl::event{};
       });
       const bool same =
-          m_lanes.writes_again(r, [&] { glue::launch_kernel(queue, k, items, {}).wait(); });
+          m_lanes.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); });
       EXPECT_TRUE(same || is_pair(m_draw.element)) << text(r);  // pairs have padding
     }
     for (int r = 0; r < m_ranks; ++r) {
@@ -398,7 +398,8 @@ void run_messages(::sycl::queue& queue, std::uint64_t bytes, int messages) {
     for (std::size_t i = 0; i < e.parts.size(); ++i)
       if (e.parts[i].recv) std::fill(e.pages[i].begin(), e.pages[i].end(), std::byte{0});
     const auto k = kernel_of(r);
-    EXPECT_TRUE(lanes.writes_again(r, [&] { glue::launch_kernel(queue, k, items, {}).wait(); }))
+    EXPECT_TRUE(
+        lanes.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); }))
         << bytes << " bytes, rank " << r;
     EXPECT_TRUE(e.pages == wanted) << bytes << " bytes, rank " << r;
     EXPECT_EQ(controls[static_cast<std::size_t>(r)].abort, 0u);

@@ -61,7 +61,8 @@ class disagreement : public ::testing::Test {
  protected:
   void SetUp() override {
     if (m_job.aside.size() == 1) GTEST_SKIP() << "needs two ranks";
-    if (m_job.aside.carrier(kind::allreduce, 4) != "plan") GTEST_SKIP() << "MPI carries it";
+    if (m_job.aside.selected_backend(kind::allreduce, 4) != "plan")
+      GTEST_SKIP() << "MPI carries it";
   }
   using maker = std::function<communicator()>;
   void differ(const char* name, const call& usual, const call& other, const std::string& says,

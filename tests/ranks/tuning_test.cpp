@@ -37,19 +37,19 @@ struct tuning : ::testing::Test {
 
 TEST_F(tuning, goes_by_the_text_that_it_is_given) {
   auto comm = j.world.dup();
-  const std::string usual = comm.carrier(kind::allreduce, 12000);
+  const std::string usual = comm.selected_backend(kind::allreduce, 12000);
   comm.use_tuning(table("mpi"));
-  EXPECT_EQ(comm.carrier(kind::allreduce, 12000), "mpi");
+  EXPECT_EQ(comm.selected_backend(kind::allreduce, 12000), "mpi");
   EXPECT_NE(comm.explain(kind::allreduce, 12000).find("given to use_tuning()"), std::string::npos);
   expect_sum(comm);
   comm.use_tuning("");
-  EXPECT_EQ(comm.carrier(kind::allreduce, 12000), usual);
+  EXPECT_EQ(comm.selected_backend(kind::allreduce, 12000), usual);
   expect_sum(comm);
 }
 
 TEST_F(tuning, is_refused_on_every_rank_if_it_is_wrong_on_one) {
   auto comm = j.world.dup();
-  const std::string usual = comm.carrier(kind::allreduce, 12000);
+  const std::string usual = comm.selected_backend(kind::allreduce, 12000);
   expect_refused(comm, table("nobody"), errc::configuration);
   const bool last = rank == size - 1;
   if (size > 1) {
@@ -57,7 +57,7 @@ TEST_F(tuning, is_refused_on_every_rank_if_it_is_wrong_on_one) {
                    last ? errc::configuration : errc::mismatch);
     expect_refused(comm, last ? table("plan") : table("mpi"), errc::mismatch);
   }
-  EXPECT_EQ(comm.carrier(kind::allreduce, 12000), usual);
+  EXPECT_EQ(comm.selected_backend(kind::allreduce, 12000), usual);
   expect_sum(comm);
 }
 

@@ -23,15 +23,15 @@ struct flight {
   error_info error;
 };
 
-inline core::channel create_channel(const core::backend_handle& handle,
-                                    const sucl_comm_info& info) {
-  core::channel c{handle.table, handle.state, nullptr};
+inline core::backend_comm create_comm(const core::backend_handle& handle,
+                                      const sucl_comm_info& info) {
+  core::backend_comm c{handle.table, handle.state, nullptr};
   const sucl_status status = c.table->comm_create(c.state, &info, &c.comm);
   if (status != SUCL_SUCCESS) core::throw_last(status, handle.name);
   return c;
 }
 
-inline void destroy(const core::channel& c) { c.table->comm_destroy(c.comm); }
+inline void destroy(const core::backend_comm& c) { c.table->comm_destroy(c.comm); }
 
 inline sucl_operation operation(kind k, type t, std::uint64_t count, op o = op::none) {
   sucl_operation result{};
@@ -45,7 +45,7 @@ inline sucl_operation operation(kind k, type t, std::uint64_t count, op o = op::
   return result;
 }
 
-inline flight post(const core::channel& c, const sucl_operation& o) {
+inline flight post(const core::backend_comm& c, const sucl_operation& o) {
   flight f;
   f.status = c.table->post(c.comm, &o, &f.request);
   if (f.status != SUCL_SUCCESS) f.error = core::take_last(f.status);
@@ -53,7 +53,7 @@ inline flight post(const core::channel& c, const sucl_operation& o) {
 }
 
 /// One test; true once the operation is over.
-inline bool test(const core::channel& c, flight& f) {
+inline bool test(const core::backend_comm& c, flight& f) {
   if (!f.request) return true;
   std::int32_t done = 0;
   f.status = c.table->test(c.comm, f.request, &done);
@@ -63,7 +63,7 @@ inline bool test(const core::channel& c, flight& f) {
 }
 
 /// Tests until the operation is over; SUCL_ERROR_TIMEOUT after a minute.
-inline flight wait(const core::channel& c, flight f) {
+inline flight wait(const core::backend_comm& c, flight f) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!test(c, f)) {
     if (std::chrono::steady_clock::now() > end) {
@@ -75,6 +75,8 @@ inline flight wait(const core::channel& c, flight f) {
   return f;
 }
 
-inline flight run(const core::channel& c, const sucl_operation& o) { return wait(c, post(c, o)); }
+inline flight run(const core::backend_comm& c, const sucl_operation& o) {
+  return wait(c, post(c, o));
+}
 
 }  // namespace sucl::testing

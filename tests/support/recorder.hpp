@@ -22,7 +22,7 @@ struct recorder {
   int aborts = 0;
   int destroyed = 0;
 
-  core::channel channel() {
+  core::backend_comm channel() {
     return {&table(), reinterpret_cast<sucl_state*>(this),
             reinterpret_cast<sucl_backend_comm*>(this)};
   }

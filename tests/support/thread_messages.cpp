@@ -90,7 +90,7 @@ sucl_backend make_table() {
 message_board::message_board() : m_shared(std::make_shared<shared>()) {}
 message_board::~message_board() = default;
 
-core::channel message_board::open(int rank) {
+core::backend_comm message_board::open(int rank) {
   static const sucl_backend table = make_table();
   return {&table, nullptr, new sucl_backend_comm{m_shared, rank}};
 }

@@ -18,7 +18,7 @@ class message_board {
   message_board();
   ~message_board();
   /// The channel of a rank. Ended by its table's comm_destroy.
-  core::channel open(int rank);
+  core::backend_comm open(int rank);
   /// Whether every message was taken.
   bool empty();
 

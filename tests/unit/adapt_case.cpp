@@ -16,7 +16,7 @@ struct rank_case {
   core::layouts where;
   std::vector<std::uint64_t> send_counts, send_displs, recv_counts, recv_displs;
   std::unique_ptr<user_array> send, recv;
-  std::unique_ptr<core::adapted> running;
+  std::unique_ptr<core::staged_operation> running;
   sucl_request* request = nullptr;
   bool done = false;
 };
@@ -144,13 +144,13 @@ void expect_results(std::vector<rank_case>& ranks) {
 }
 
 core::staging settings_of(const collective_case& c, const sucl_operation& op,
-                          core::wire_table& wires) {
+                          core::transfer_formats& formats) {
   core::staging s;
   s.size = c.p;
   s.depth = 1 + static_cast<int>(c.seed % 4);
   s.min_block_bytes = 1;
   s.comm_stages = c.memory != where::host;
-  const core::wire& w = wires.of(op.kind, op.type, op.op, op.element_size);
+  const core::transfer_format& w = formats.of(op.kind, op.type, op.op, op.element_size);
   if (c.slice != 0 && !c.by_limit) {
     s.comm_stages = true;
     const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
@@ -162,7 +162,7 @@ core::staging settings_of(const collective_case& c, const sucl_operation& op,
 
 bool step(fake_world& world, rank_case& r, int rank) {
   if (r.running) return r.running->step();
-  const core::channel below = world.channel_of(rank);
+  const core::backend_comm below = world.channel_of(rank);
   if (!r.request) below.table->post(below.comm, &r.op, &r.request);
   std::int32_t done = 0;
   below.table->test(below.comm, r.request, &done);
@@ -288,24 +288,25 @@ std::string run(const collective_case& c) {
   std::vector<rank_case> ranks(static_cast<std::size_t>(c.p));
   for (int r = 0; r < c.p; ++r) make_rank(ranks[static_cast<std::size_t>(r)], c, r, random);
   expect_results(ranks);
-  core::wire_table unlimited = world.wires();
+  core::transfer_formats unlimited = world.formats();
   if (c.ordered) unlimited.fold_above();
   const sucl_operation& first = ranks[0].op;
   core::staging settings = settings_of(c, first, unlimited);
-  const core::wire& w = unlimited.of(first.kind, first.type, first.op, first.element_size);
+  const core::transfer_format& w =
+      unlimited.of(first.kind, first.type, first.op, first.element_size);
   if (c.by_limit) world.rules.max_count = c.slice * (w.convert ? w.convert->lanes : 1);
   const core::device_copier table = copier.table();
-  core::wire_table wires = world.wires();
-  if (c.ordered) wires.fold_above();
+  core::transfer_formats formats = world.formats();
+  if (c.ordered) formats.fold_above();
   for (int r = 0; r < c.p; ++r) {
     rank_case& one = ranks[static_cast<std::size_t>(r)];
     if (one.send) copier.add(one.send->memory);
     if (one.recv) copier.add(one.recv->memory);
     settings.rank = r;
-    core::adaptation how = core::plan_adaptation(one.op, one.where, wires, settings);
+    core::staging_plan how = core::plan_staging(one.op, one.where, formats, settings);
     if (how.needed)
-      one.running = std::make_unique<core::adapted>(one.op, std::move(how), world.channel_of(r),
-                                                    &table, pool);
+      one.running = std::make_unique<core::staged_operation>(one.op, std::move(how),
+                                                             world.channel_of(r), &table, pool);
   }
   std::string problem = drive(world, ranks, random);
   if (problem.empty()) problem = world.error;

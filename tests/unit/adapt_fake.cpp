@@ -109,7 +109,7 @@ void fake_world::end(sucl_request* request) {
   delete request;
 }
 
-core::channel fake_world::channel_of(int rank) {
+core::backend_comm fake_world::channel_of(int rank) {
   return {&table(), reinterpret_cast<sucl_state*>(this), &comms[static_cast<std::size_t>(rank)]};
 }
 
@@ -122,8 +122,8 @@ sucl_capability fake_world::answer(const sucl_query& q) const {
   return result;
 }
 
-core::wire_table fake_world::wires() {
-  return core::wire_table("fake", [this](const sucl_query& q) { return answer(q); });
+core::transfer_formats fake_world::formats() {
+  return core::transfer_formats("fake", [this](const sucl_query& q) { return answer(q); });
 }
 
 void fake_world::complain(const std::string& what) {

@@ -91,9 +91,9 @@ struct fake_world {
   fake_world& operator=(const fake_world&) = delete;
   ~fake_world();
 
-  core::channel channel_of(int rank);
+  core::backend_comm channel_of(int rank);
   sucl_capability answer(const sucl_query& question) const;
-  core::wire_table wires();
+  core::transfer_formats formats();
   /// Empty if every operation that was posted was matched.
   std::string leftovers() const;
 

@@ -71,12 +71,12 @@ class adapted_life : public testing::Test {
     for (std::uint16_t i = 0; i < 8; ++i) from[i] = static_cast<std::uint16_t>(0x3c00 + i);
   }
 
-  core::adaptation plan() {
-    core::wire_table wires(below, "host");
-    return core::plan_adaptation(op, {}, wires, settings);
+  core::staging_plan plan() {
+    core::transfer_formats formats(below, "host");
+    return core::plan_staging(op, {}, formats, settings);
   }
-  std::unique_ptr<core::adapted> make() {
-    return std::make_unique<core::adapted>(op, plan(), below, nullptr, pool);
+  std::unique_ptr<core::staged_operation> make() {
+    return std::make_unique<core::staged_operation>(op, plan(), below, nullptr, pool);
   }
   void finish() {
     auto running = make();
@@ -88,7 +88,7 @@ class adapted_life : public testing::Test {
   sucl_backend m_table{};
 
  public:
-  core::channel below;
+  core::backend_comm below;
   script backend;
   core::staging settings;
   core::scratch_pool pool;
@@ -193,9 +193,9 @@ TEST_F(adapted_life, ends_at_once_where_there_is_nothing_to_exchange) {
   op.kind = SUCL_KIND_ALLTOALLV;
   op.op = SUCL_OP_NONE;
   op.send_counts = op.send_displs = op.recv_counts = op.recv_displs = none;
-  core::adaptation how = plan();
+  core::staging_plan how = plan();
   how.as_messages = true;
-  core::adapted running(op, how, below, nullptr, pool);
+  core::staged_operation running(op, how, below, nullptr, pool);
   EXPECT_TRUE(running.all_posted());
   EXPECT_TRUE(running.step());
   EXPECT_TRUE(backend.posted.empty());

@@ -89,7 +89,7 @@ class ranks {
 
  private:
   struct running {
-    std::unique_ptr<core::adapted> adapted;
+    std::unique_ptr<core::staged_operation> staged_operation;
     sucl_request* request = nullptr;
     sucl_operation op{};
     bool done = false;
@@ -113,11 +113,11 @@ class ranks {
 };
 
 bool ranks::turn(int rank, std::vector<running>& active, std::size_t& next) {
-  const core::channel below = world.channel_of(rank);
+  const core::backend_comm below = world.channel_of(rank);
   const auto& entries = programs[static_cast<std::size_t>(rank)].entries;
   bool done = true;
   for (running& r : active) {
-    if (!r.done && r.adapted) r.done = r.adapted->step();
+    if (!r.done && r.staged_operation) r.done = r.staged_operation->step();
     std::int32_t finished = 0;
     if (!r.done && r.request) below.table->test(below.comm, r.request, &finished);
     r.done = r.done || finished != 0;
@@ -127,17 +127,17 @@ bool ranks::turn(int rank, std::vector<running>& active, std::size_t& next) {
   if (programs[static_cast<std::size_t>(rank)].one_at_a_time && !done) return false;
   const program::entry& e = *entries[next];
   for (const running& r : active)
-    if (r.adapted && !r.adapted->may_follow(e.op)) return false;
-  core::wire_table wires = world.wires();
+    if (r.staged_operation && !r.staged_operation->may_follow(e.op)) return false;
+  core::transfer_formats formats = world.formats();
   core::staging settings = m_case.settings;
   settings.rank = rank;
   settings.size = m_case.p;
-  core::adaptation how = core::plan_adaptation(e.op, e.where, wires, settings);
+  core::staging_plan how = core::plan_staging(e.op, e.where, formats, settings);
   active.emplace_back();
   active.back().op = e.op;
   if (how.needed)
-    active.back().adapted =
-        std::make_unique<core::adapted>(e.op, std::move(how), below, &m_table, pool);
+    active.back().staged_operation =
+        std::make_unique<core::staged_operation>(e.op, std::move(how), below, &m_table, pool);
   else
     below.table->post(below.comm, &active.back().op, &active.back().request);
   ++next;
@@ -323,7 +323,7 @@ TEST(adapted_message, overtakes_a_collective_that_waits_for_it) {
 TEST(adapted_message, says_what_may_follow) {
   test::fake_world world(2, {}, 1);
   core::scratch_pool pool;
-  core::wire_table wires = world.wires();
+  core::transfer_formats formats = world.formats();
   core::staging s;
   s.size = 2;
   s.comm_stages = true;
@@ -337,8 +337,8 @@ TEST(adapted_message, says_what_may_follow) {
   op.element_size = 4;
   op.count = 4;
   op.send = data;
-  core::adapted broadcast(op, core::plan_adaptation(op, {}, wires, s), world.channel_of(0), nullptr,
-                          pool);
+  core::staged_operation broadcast(op, core::plan_staging(op, {}, formats, s), world.channel_of(0),
+                                   nullptr, pool);
   broadcast.step();
   EXPECT_EQ(world.posts, 2);
   EXPECT_FALSE(broadcast.all_posted());
@@ -355,8 +355,8 @@ TEST(adapted_message, says_what_may_follow) {
 
   op.kind = SUCL_KIND_SEND;
   op.root = 1;
-  core::adapted send(op, core::plan_adaptation(op, {}, wires, s), world.channel_of(0), nullptr,
-                     pool);
+  core::staged_operation send(op, core::plan_staging(op, {}, formats, s), world.channel_of(0),
+                              nullptr, pool);
   EXPECT_FALSE(send.may_follow(next));
   send.step();
   EXPECT_TRUE(send.all_posted());

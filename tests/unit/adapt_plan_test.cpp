@@ -17,11 +17,11 @@
 namespace {
 
 using namespace sucl;
-using core::adaptation;
 using core::layouts;
-using core::plan_adaptation;
+using core::plan_staging;
 using core::staging;
-using core::wire_table;
+using core::staging_plan;
+using core::transfer_formats;
 
 constexpr std::uint32_t host_only =
     1u << SUCL_MEMORY_SYSTEM | 1u << SUCL_MEMORY_HOST | 1u << SUCL_MEMORY_SHARED;
@@ -34,8 +34,8 @@ struct answer {
   std::uint64_t max_count = 0;
 };
 
-wire_table table_of(std::function<answer(const sucl_query&)> rule) {
-  return wire_table("test", [rule = std::move(rule)](const sucl_query& q) {
+transfer_formats table_of(std::function<answer(const sucl_query&)> rule) {
+  return transfer_formats("test", [rule = std::move(rule)](const sucl_query& q) {
     const answer a = rule(q);
     sucl_capability result{};
     result.struct_size = sizeof(result);
@@ -50,7 +50,7 @@ bool mpi_lacks(const sucl_query& q) {
          (q.type == SUCL_TYPE_FP16 || q.type == SUCL_TYPE_BF16 || q.op == SUCL_OP_AVG);
 }
 
-wire_table mpi_table(std::uint32_t memories = host_only) {
+transfer_formats mpi_table(std::uint32_t memories = host_only) {
   return table_of([=](const sucl_query& q) { return answer{mpi_lacks(q) ? 0 : memories}; });
 }
 
@@ -70,31 +70,31 @@ sucl_operation operation(sucl_kind kind, sucl_type type, sucl_op op, std::uint64
   return o;
 }
 
-TEST(plan_adaptation, leaves_alone_what_is_native) {
-  wire_table wires = mpi_table(everywhere);
+TEST(plan_staging, leaves_alone_what_is_native) {
+  transfer_formats formats = mpi_table(everywhere);
   for (const sucl_memory memory : {SUCL_MEMORY_SYSTEM, SUCL_MEMORY_DEVICE}) {
     for (const sucl_kind kind : {SUCL_KIND_ALLREDUCE, SUCL_KIND_SCAN})
       EXPECT_FALSE(
-          plan_adaptation(operation(kind, SUCL_TYPE_FP32, SUCL_OP_SUM, 10, memory), {}, wires, {})
+          plan_staging(operation(kind, SUCL_TYPE_FP32, SUCL_OP_SUM, 10, memory), {}, formats, {})
               .needed);
     for (const sucl_kind kind : {SUCL_KIND_BROADCAST, SUCL_KIND_ALLTOALL, SUCL_KIND_SENDRECV,
                                  SUCL_KIND_BARRIER, SUCL_KIND_PUT})
       EXPECT_FALSE(
-          plan_adaptation(operation(kind, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, memory), {}, wires, {})
+          plan_staging(operation(kind, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, memory), {}, formats, {})
               .needed);
   }
 }
 
-TEST(plan_adaptation, knows_a_wire_for_each_average) {
+TEST(plan_staging, knows_a_wire_for_each_average) {
   const std::vector<std::array<sucl_type, 3>> rows{
       {SUCL_TYPE_INT8, SUCL_TYPE_INT64, 1},  {SUCL_TYPE_UINT32, SUCL_TYPE_INT64, 1},
       {SUCL_TYPE_INT64, SUCL_TYPE_INT64, 2}, {SUCL_TYPE_UINT64, SUCL_TYPE_UINT64, 2},
       {SUCL_TYPE_FP16, SUCL_TYPE_FP32, 1},   {SUCL_TYPE_BF16, SUCL_TYPE_FP32, 1},
       {SUCL_TYPE_FP64, SUCL_TYPE_FP64, 1},   {SUCL_TYPE_COMPLEX_FP32, SUCL_TYPE_COMPLEX_FP32, 1}};
-  wire_table wires = mpi_table();
+  transfer_formats formats = mpi_table();
   for (const auto& [type, on_wire, lanes] : rows) {
-    const adaptation a =
-        plan_adaptation(operation(SUCL_KIND_ALLREDUCE, type, SUCL_OP_AVG), {}, wires, {});
+    const staging_plan a =
+        plan_staging(operation(SUCL_KIND_ALLREDUCE, type, SUCL_OP_AVG), {}, formats, {});
     EXPECT_TRUE(a.needed);
     EXPECT_EQ(a.type, on_wire);
     EXPECT_EQ(a.op, SUCL_OP_SUM);
@@ -105,70 +105,70 @@ TEST(plan_adaptation, knows_a_wire_for_each_average) {
   }
 }
 
-TEST(plan_adaptation, does_not_convert_what_some_memory_carries_natively) {
+TEST(plan_staging, does_not_convert_what_some_memory_carries_natively) {
   // Whether elements are converted must not depend on where a rank's memory is.
-  wire_table wires = table_of([](const sucl_query& q) {
+  transfer_formats formats = table_of([](const sucl_query& q) {
     return answer{q.type == SUCL_TYPE_FP16 ? device_only : everywhere};
   });
   const auto on = [&](sucl_memory memory) {
-    return plan_adaptation(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP16, SUCL_OP_SUM, 10, memory),
-                           {}, wires, {});
+    return plan_staging(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP16, SUCL_OP_SUM, 10, memory), {},
+                        formats, {});
   };
   EXPECT_FALSE(on(SUCL_MEMORY_DEVICE).needed);
   EXPECT_THROW(on(SUCL_MEMORY_SYSTEM), error);
 }
 
-TEST(plan_adaptation, stages_memory_out_of_reach) {
-  wire_table wires = mpi_table();
+TEST(plan_staging, stages_memory_out_of_reach) {
+  transfer_formats formats = mpi_table();
   sucl_operation o = operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_SUM);
   o.recv_memory = SUCL_MEMORY_DEVICE;
-  adaptation a = plan_adaptation(o, {}, wires, {});
+  staging_plan a = plan_staging(o, {}, formats, {});
   EXPECT_TRUE(a.needed);
   EXPECT_FALSE(a.scratch_send);
   EXPECT_TRUE(a.stage_recv);
   o.flags = SUCL_FLAG_IN_PLACE;
   o.send_memory = SUCL_MEMORY_DEVICE;
-  a = plan_adaptation(o, {}, wires, {});
+  a = plan_staging(o, {}, formats, {});
   EXPECT_FALSE(a.scratch_send);
   EXPECT_TRUE(a.scratch_recv);
 }
 
-TEST(plan_adaptation, divides_on_the_host_only_what_the_host_reads) {
-  wire_table wires = mpi_table(everywhere);
+TEST(plan_staging, divides_on_the_host_only_what_the_host_reads) {
+  transfer_formats formats = mpi_table(everywhere);
   for (const sucl_memory memory : {SUCL_MEMORY_SHARED, SUCL_MEMORY_DEVICE}) {
-    const adaptation a = plan_adaptation(
-        operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_AVG, 10, memory), {}, wires, {});
+    const staging_plan a = plan_staging(
+        operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_AVG, 10, memory), {}, formats, {});
     EXPECT_FALSE(a.scratch_send);
     EXPECT_EQ(a.stage_recv, memory == SUCL_MEMORY_DEVICE);
   }
 }
 
-TEST(plan_adaptation, asks_nothing_of_memory_that_is_not_there) {
-  wire_table wires = mpi_table(device_only);
+TEST(plan_staging, asks_nothing_of_memory_that_is_not_there) {
+  transfer_formats formats = mpi_table(device_only);
   const std::vector<std::uint64_t> counts{0};
   sucl_operation o = operation(SUCL_KIND_ALLTOALLV, SUCL_TYPE_FP32, 0, 0, SUCL_MEMORY_DEVICE);
   o.send_counts = o.send_displs = o.recv_counts = o.recv_displs = counts.data();
   o.send = nullptr;
   o.send_memory = SUCL_MEMORY_SYSTEM;
-  EXPECT_FALSE(plan_adaptation(o, {}, wires, {}).needed);
+  EXPECT_FALSE(plan_staging(o, {}, formats, {}).needed);
 }
 
-TEST(plan_adaptation, gives_no_scratch_to_a_side_that_a_rank_does_not_have) {
-  wire_table wires = mpi_table();
+TEST(plan_staging, gives_no_scratch_to_a_side_that_a_rank_does_not_have) {
+  transfer_formats formats = mpi_table();
   staging s;
   s.size = 2;
   sucl_operation o = operation(SUCL_KIND_REDUCE, SUCL_TYPE_FP16, SUCL_OP_SUM);
   for (s.rank = 0; s.rank < 2; ++s.rank)
-    EXPECT_EQ(plan_adaptation(o, {}, wires, s).scratch_recv, s.rank == 0);
+    EXPECT_EQ(plan_staging(o, {}, formats, s).scratch_recv, s.rank == 0);
   o = operation(SUCL_KIND_SCATTER, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, SUCL_MEMORY_DEVICE);
   for (s.rank = 0; s.rank < 2; ++s.rank)
-    EXPECT_EQ(plan_adaptation(o, {}, wires, s).stage_send, s.rank == 0);
+    EXPECT_EQ(plan_staging(o, {}, formats, s).stage_send, s.rank == 0);
 }
 
-TEST(plan_adaptation, cuts_alike_whatever_a_rank_has) {
+TEST(plan_staging, cuts_alike_whatever_a_rank_has) {
   const base::strided block{{30, 30, 30}, {1, 1, 1}, {10, 10, 10}, 4};
   const std::vector<std::uint64_t> counts{1000, 5};
-  wire_table wires = mpi_table();
+  transfer_formats formats = mpi_table();
   for (sucl_kind kind = SUCL_KIND_BROADCAST; kind <= SUCL_KIND_SENDRECV; ++kind) {
     std::set<std::uint64_t> slices;
     for (const sucl_memory memory : {SUCL_MEMORY_SYSTEM, SUCL_MEMORY_DEVICE, SUCL_MEMORY_SHARED})
@@ -189,7 +189,7 @@ TEST(plan_adaptation, cuts_alike_whatever_a_rank_has) {
             s.comm_stages = true;
             s.chunk_bytes = 400;
             s.min_block_bytes = 4;
-            slices.insert(plan_adaptation(o, where, wires, s).slice_elements);
+            slices.insert(plan_staging(o, where, formats, s).slice_elements);
           }
     EXPECT_EQ(slices.size(), 1u) << name(static_cast<sucl::kind>(kind));
     const bool whole =
@@ -198,79 +198,78 @@ TEST(plan_adaptation, cuts_alike_whatever_a_rank_has) {
   }
 }
 
-TEST(plan_adaptation, keeps_to_the_tightest_limit_of_any_memory) {
-  wire_table wires = table_of([](const sucl_query& q) {
+TEST(plan_staging, keeps_to_the_tightest_limit_of_any_memory) {
+  transfer_formats formats = table_of([](const sucl_query& q) {
     return answer{everywhere, q.memory == SUCL_MEMORY_SHARED ? 100u : 0u};
   });
   const auto slice = [&](sucl_type type, sucl_op op) {
-    return plan_adaptation(operation(SUCL_KIND_ALLREDUCE, type, op, 1000), {}, wires, {})
+    return plan_staging(operation(SUCL_KIND_ALLREDUCE, type, op, 1000), {}, formats, {})
         .slice_elements;
   };
   EXPECT_EQ(slice(SUCL_TYPE_FP32, SUCL_OP_SUM), 100u);
-  wire_table lanes =
+  transfer_formats lanes =
       table_of([](const sucl_query& q) { return answer{mpi_lacks(q) ? 0 : host_only, 101}; });
-  EXPECT_EQ(plan_adaptation(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_INT64, SUCL_OP_AVG, 1000), {},
-                            lanes, {})
+  EXPECT_EQ(plan_staging(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_INT64, SUCL_OP_AVG, 1000), {},
+                         lanes, {})
                 .slice_elements,
             50u);
 }
 
-TEST(plan_adaptation, cuts_both_ends_of_a_message_alike) {
-  wire_table wires = table_of(
+TEST(plan_staging, cuts_both_ends_of_a_message_alike) {
+  transfer_formats formats = table_of(
       [](const sucl_query& q) { return answer{host_only, q.kind == SUCL_KIND_RECV ? 7u : 0u}; });
   for (const sucl_kind kind : {SUCL_KIND_SEND, SUCL_KIND_RECV, SUCL_KIND_SENDRECV})
-    EXPECT_EQ(plan_adaptation(operation(kind, SUCL_TYPE_FP32, 0), {}, wires, {}).slice_elements,
-              7u);
+    EXPECT_EQ(plan_staging(operation(kind, SUCL_TYPE_FP32, 0), {}, formats, {}).slice_elements, 7u);
 }
 
-TEST(plan_adaptation, turns_private_counts_into_messages_under_a_limit) {
-  wire_table limited =
+TEST(plan_staging, turns_private_counts_into_messages_under_a_limit) {
+  transfer_formats limited =
       table_of([](const sucl_query&) { return answer{host_only, std::uint64_t{1} << 31}; });
-  wire_table unlimited = mpi_table();
-  wire_table without = table_of(
+  transfer_formats unlimited = mpi_table();
+  transfer_formats without = table_of(
       [](const sucl_query& q) { return answer{q.kind == SUCL_KIND_GATHERV ? 0 : host_only}; });
   const std::vector<std::uint64_t> counts{1};
   sucl_operation o = operation(SUCL_KIND_GATHERV, SUCL_TYPE_FP32, 0);
   o.recv_counts = o.recv_displs = counts.data();
   // Under a limit even a small count: another rank may have a large one, and nobody else knows.
-  EXPECT_TRUE(plan_adaptation(o, {}, limited, {}).as_messages);
-  EXPECT_TRUE(plan_adaptation(o, {}, without, {}).as_messages);
-  EXPECT_FALSE(plan_adaptation(o, {}, unlimited, {}).needed);
+  EXPECT_TRUE(plan_staging(o, {}, limited, {}).as_messages);
+  EXPECT_TRUE(plan_staging(o, {}, without, {}).as_messages);
+  EXPECT_FALSE(plan_staging(o, {}, unlimited, {}).needed);
 }
 
-TEST(plan_adaptation, moves_unknown_types_as_bytes) {
-  wire_table wires = table_of(
+TEST(plan_staging, moves_unknown_types_as_bytes) {
+  transfer_formats formats = table_of(
       [](const sucl_query& q) { return answer{q.type == SUCL_TYPE_BYTES ? host_only : 0}; });
-  const adaptation a =
-      plan_adaptation(operation(SUCL_KIND_BROADCAST, SUCL_TYPE_FP64_LOC, 0), {}, wires, {});
+  const staging_plan a =
+      plan_staging(operation(SUCL_KIND_BROADCAST, SUCL_TYPE_FP64_LOC, 0), {}, formats, {});
   EXPECT_TRUE(a.needed);
   EXPECT_EQ(a.type, SUCL_TYPE_BYTES);
   EXPECT_EQ(a.element_size, sizeof(loc<double>));
   EXPECT_FALSE(a.scratch_send);
 }
 
-TEST(plan_adaptation, packs_only_what_is_scattered) {
-  wire_table wires = mpi_table();
+TEST(plan_staging, packs_only_what_is_scattered) {
+  transfer_formats formats = mpi_table();
   layouts where;
   where.send = base::strided{{4, 4, 4}, {1, 0, 0}, {2, 4, 4}, 4};
   const sucl_operation o = operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_SUM);
-  adaptation a = plan_adaptation(o, where, wires, {});
+  staging_plan a = plan_staging(o, where, formats, {});
   EXPECT_TRUE(a.needed);  // it does not start where the array does
   EXPECT_FALSE(a.scratch_send);
   where.send->offset = {0, 0, 0};
-  EXPECT_FALSE(plan_adaptation(o, where, wires, {}).needed);
+  EXPECT_FALSE(plan_staging(o, where, formats, {}).needed);
   where.send->range = {2, 2, 4};
-  a = plan_adaptation(o, where, wires, {});
+  a = plan_staging(o, where, formats, {});
   EXPECT_TRUE(a.scratch_send);
   EXPECT_FALSE(a.scratch_recv);
 }
 
-TEST(plan_adaptation, says_what_it_cannot_bridge) {
-  wire_table wires = table_of(
+TEST(plan_staging, says_what_it_cannot_bridge) {
+  transfer_formats formats = table_of(
       [](const sucl_query& q) { return answer{q.op == SUCL_OP_BIT_AND ? 0 : device_only}; });
   const auto text = [&](sucl_kind kind, sucl_type type, sucl_op op) -> std::string {
     try {
-      plan_adaptation(operation(kind, type, op), {}, wires, {});
+      plan_staging(operation(kind, type, op), {}, formats, {});
     } catch (const error& e) {
       EXPECT_EQ(e.code(), errc::unsupported);
       EXPECT_EQ(e.backend(), "test");
@@ -296,16 +295,16 @@ TEST(plan_adaptation, says_what_it_cannot_bridge) {
   }
 }
 
-TEST(wire_table, asks_once) {
+TEST(transfer_formats, asks_once) {
   int asked = 0;
-  wire_table wires = table_of([&](const sucl_query&) {
+  transfer_formats formats = table_of([&](const sucl_query&) {
     ++asked;
     return answer{host_only};
   });
   const sucl_operation o = operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_FP32, SUCL_OP_SUM);
-  plan_adaptation(o, {}, wires, {});
+  plan_staging(o, {}, formats, {});
   const int before = asked;
-  plan_adaptation(o, {}, wires, {});
+  plan_staging(o, {}, formats, {});
   EXPECT_EQ(asked, before);
 }
 

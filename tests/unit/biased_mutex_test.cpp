@@ -17,7 +17,7 @@ using sucl::core::biased_mutex;
 void earn(biased_mutex& m) {
   for (int i = 0; i < 1000; ++i) {
     const std::lock_guard lock(m);
-    m.favour();
+    m.bias_to_me();
   }
 }
 
@@ -37,7 +37,7 @@ TEST(biased_mutex, excludes_whoever_is_favoured) {
           m.lock();
         }
         ++count;
-        m.favour();
+        m.bias_to_me();
         m.unlock();
       }
     });
@@ -49,14 +49,14 @@ TEST(biased_mutex, excludes_whoever_is_favoured) {
 TEST(biased_mutex, only_one_thread_is_ever_favoured) {
   biased_mutex m;
   earn(m);
-  EXPECT_TRUE(m.favours_me());
+  EXPECT_TRUE(m.is_biased_to_me());
   std::thread([&] {
     earn(m);
-    EXPECT_FALSE(m.favours_me());
+    EXPECT_FALSE(m.is_biased_to_me());
   }).join();
-  EXPECT_FALSE(m.favours_me());
+  EXPECT_FALSE(m.is_biased_to_me());
   earn(m);
-  EXPECT_TRUE(m.favours_me());
+  EXPECT_TRUE(m.is_biased_to_me());
 }
 
 TEST(biased_mutex, a_favour_outlives_its_thread) {

@@ -100,7 +100,7 @@ TEST(caches, are_passed_by_long_results) {
         return made;
       }();
       const core::placement where{info.rank, 2, {0, 0}, {}};
-      core::shape_table shapes(where, std::uint64_t{256} << 10, core::default_tuning());
+      core::plan_cache shapes(where, std::uint64_t{256} << 10, core::default_tuning());
       const core::shape& how = shapes.of(o, core::reach::staged);
       EXPECT_TRUE(how.copies_past_caches) << name(k);
       EXPECT_EQ(how.folds_past_caches, k != kind::broadcast) << name(k);

@@ -238,29 +238,29 @@ void for_nodes(const std::vector<int>& node_of, const rank_body& body,
   const int size = static_cast<int>(node_of.size());
   message_board board, letters;
   core::registry registry;
-  const auto& lender =
+  const auto& memory_provider =
       registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", std::move(settings)});
   const auto& model = registry.open({"mock", SUCL_TEST_MODULES "/libsucl_backend_mock.so", {}});
   run_ranks(size, [&](const sucl_comm_info& given) {
     sucl_comm_info info = given;
     info.node_of = node_of.data();
     backends b;
-    b.ipc = create_channel(lender, info);
+    b.ipc = create_comm(memory_provider, info);
     std::string obstacle;
-    const bool crowded = info.size > static_cast<int>(std::thread::hardware_concurrency());
-    core::placement where{info.rank, info.size, node_of, {}, crowded};
+    const bool oversubscribed = info.size > static_cast<int>(std::thread::hardware_concurrency());
+    core::placement where{info.rank, info.size, node_of, {}, oversubscribed};
     if (where.several_nodes()) where.transports.push_back({"threads", board.open(info.rank)});
-    b.plan = core::plan_channel(b.ipc, where, &obstacle, tuned, ordered);
+    b.plan = core::make_plan_comm(b.ipc, where, &obstacle, tuned, ordered);
     EXPECT_EQ(obstacle, "");
     if (!where.several_nodes() && core::can_read(b.ipc, info.size)) core::allow_reads(b.plan);
     if (where.several_nodes()) where.transports = {{"threads", letters.open(info.rank)}};
-    b.messages = core::message_channel(b.ipc, where, core::can_read(b.ipc, info.size), &obstacle);
+    b.messages = core::make_message_comm(b.ipc, where, core::can_read(b.ipc, info.size), &obstacle);
     EXPECT_EQ(obstacle, "");
     // A channel's user has its exchanges for itself.
     sucl_oob own = core::oob_split(*info.oob, info.rank);
     sucl_comm_info other = info;
     other.oob = &own;
-    b.mock = create_channel(model, other);
+    b.mock = create_comm(model, other);
     body(b, info);
     destroy(b.mock);
     destroy(b.messages);
@@ -277,7 +277,7 @@ void for_ranks(int size, const rank_body& body,
   for_nodes(std::vector<int>(static_cast<std::size_t>(size), 0), body, std::move(settings), tuned);
 }
 
-bool carries(const core::channel& c, const draw& d) {
+bool carries(const core::backend_comm& c, const draw& d) {
   sucl_query q{};
   q.struct_size = sizeof q;
   q.kind = static_cast<sucl_kind>(d.what);

@@ -69,7 +69,7 @@ bool same(const draw& d, bytes a, bytes b);
 
 /// Channels of one rank.
 struct backends {
-  core::channel ipc, plan, mock, messages;
+  core::backend_comm ipc, plan, mock, messages;
 };
 using rank_body = std::function<void(const backends&, const sucl_comm_info&)>;
 
@@ -84,7 +84,7 @@ void for_ranks(int size, const rank_body& body,
                const tune::table* tuned = nullptr);
 
 /// Whether a channel carries it as it is.
-bool carries(const core::channel& c, const draw& d);
+bool carries(const core::backend_comm& c, const draw& d);
 
 /// A table that has a recipe for everything that it is defined for, in small slices.
 tune::table table_of(const char* recipe, tune::memory_kind memory);

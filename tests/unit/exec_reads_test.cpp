@@ -37,14 +37,15 @@ sucl_status count_reads(sucl_backend_comm*, std::int32_t, void* to, std::uint64_
 }
 
 // Plans of one node whose ranks read by `table`, which must stay.
-core::channel reading_channel(const backends& b, const sucl_comm_info& info,
-                              const sucl_backend& table, bool crowded, const tune::table* tuned) {
-  core::channel lender = b.ipc;
-  lender.table = &table;
+core::backend_comm reading_channel(const backends& b, const sucl_comm_info& info,
+                                   const sucl_backend& table, bool oversubscribed,
+                                   const tune::table* tuned) {
+  core::backend_comm memory_provider = b.ipc;
+  memory_provider.table = &table;
   const std::vector<int> one_node(static_cast<std::size_t>(info.size), 0);
   std::string obstacle;
-  core::channel plan =
-      core::plan_channel(lender, {info.rank, info.size, one_node, {}, crowded}, &obstacle, tuned);
+  core::backend_comm plan = core::make_plan_comm(
+      memory_provider, {info.rank, info.size, one_node, {}, oversubscribed}, &obstacle, tuned);
   core::allow_reads(plan);
   // As the runtime does: nobody looks before all have made theirs.
   sucl_oob meeting = core::oob_split(*info.oob, info.rank);
@@ -60,7 +61,7 @@ TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
     for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
       sucl_backend table = *b.ipc.table;
       table.memory_read = fail_sometimes;
-      const core::channel plan = reading_channel(b, info, table, true, &reading);
+      const core::backend_comm plan = reading_channel(b, info, table, true, &reading);
       std::vector<std::int32_t> in(400000, info.rank), out(in.size());
       auto o = operation(kind::allreduce, type::int32, in.size(), op::sum);
       o.send = in.data();
@@ -78,7 +79,8 @@ TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
 }
 
 // The same with reads that are counted.
-core::channel counting_channel(const backends& b, const sucl_comm_info& info, sucl_backend& table) {
+core::backend_comm counting_channel(const backends& b, const sucl_comm_info& info,
+                                    sucl_backend& table) {
   table = *b.ipc.table;
   table.memory_read = count_reads;
   reads_so_far = 0;
@@ -94,7 +96,7 @@ int staged(std::uint64_t bytes) {
 TEST(exec_reads, are_tried_after_staging) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
     sucl_backend table;
-    const core::channel plan = counting_channel(b, info, table);
+    const core::backend_comm plan = counting_channel(b, info, table);
     std::vector<std::int32_t> in(10000), out(2 * in.size());
     const int first = staged(in.size() * sizeof in[0]);
     for (int round = 0; round < first + 3 * turn; ++round) {
@@ -130,7 +132,7 @@ TEST(exec_reads, that_lose_are_not_spoken_of) {
     sucl_backend table = *b.ipc.table;
     table.memory_read = read_slowly;
     reads_so_far = 0;
-    const core::channel plan = reading_channel(b, info, table, false, nullptr);
+    const core::backend_comm plan = reading_channel(b, info, table, false, nullptr);
     std::vector<std::int32_t> in(5000), out(2 * in.size());
     auto o = operation(kind::allgather, type::int32, in.size(), op::none);
     o.send = in.data();
@@ -172,7 +174,7 @@ TEST(exec_reads, that_lose_are_not_spoken_of) {
 TEST(exec_reads, are_tried_for_blocks_of_their_own_lengths) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
     sucl_backend table;
-    const core::channel plan = counting_channel(b, info, table);
+    const core::backend_comm plan = counting_channel(b, info, table);
     const auto length = [](int from, int to, std::size_t longest) {
       return longest == 1 ? 1 : longest - static_cast<std::size_t>(from + 2 * to);
     };

@@ -168,7 +168,7 @@ TEST(exec_steady, allocates_nothing) {
 // Slices of a broadcast overlap two copies. Where there is only one they would cost.
 TEST(exec_shapes, are_cut_to_overlap_only_where_data_is_staged) {
   const core::placement where{0, 2, {0, 0}, {}};
-  core::shape_table shapes(where, std::uint64_t{256} << 10, core::default_tuning());
+  core::plan_cache shapes(where, std::uint64_t{256} << 10, core::default_tuning());
   shapes.allow_reads();
   for (const kind k : {kind::broadcast, kind::scatter, kind::gather, kind::allgather}) {
     const sucl_operation o = operation(k, type::fp32, 1 << 14);
@@ -450,7 +450,8 @@ TEST(exec_plan, combines_many_sources_in_several_folds) {
 TEST(exec_plan, refuses_too_many_ranks_on_all) {
   core::registry registry;
   std::string obstacle;
-  const core::channel c = core::plan_channel({}, {0, core::most_plan_ranks + 1, {}, {}}, &obstacle);
+  const core::backend_comm c =
+      core::make_plan_comm({}, {0, core::most_plan_ranks + 1, {}, {}}, &obstacle);
   EXPECT_EQ(c.table, nullptr);
   EXPECT_NE(obstacle.find("ranks"), std::string::npos);
 }

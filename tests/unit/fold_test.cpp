@@ -47,7 +47,7 @@ TEST(fold, is_the_same_with_every_instruction_set) {
               << core::name(set) << " of " << sources;
         }
         auto rest = from;
-        core::fold_past_caches(base, one, got.data() + 1, rest.data(), sources, n, 3);
+        core::fold_nontemporal(base, one, got.data() + 1, rest.data(), sources, n, 3);
         EXPECT_EQ(bare(got), bare(want)) << name(static_cast<type>(t)) << " past the caches";
         // The result may replace any source.
         const std::size_t at = random() % sources;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Kernels fold in order of rank whichever way they go: their bits are those of a plain loop over
-// the ranks, and so those of every other carrier in the fixed order.
+// the ranks, and so those of every other backend in the fixed order.
 #include "support/ordered_sums.hpp"
 #include "unit/exec_draw.hpp"
 #include "unit/thread_device.hpp"

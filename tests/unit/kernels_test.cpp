@@ -60,7 +60,7 @@ TEST(kernels_memory, a_rank_without_memory_is_told_to_all) {
         thread_device device(true);
         if (j.rank >= first) device.allocations_left = left;
         try {
-          kernel_comm made(j.lender, j.oob, device, j.rank, j.size, small_lanes());
+          kernel_comm made(j.memory_provider, j.oob, device, j.rank, j.size, small_lanes());
           ADD_FAILURE() << "no error with " << left;
         } catch (const error& e) {
           EXPECT_EQ(e.code(), errc::out_of_memory) << e.what();
@@ -77,7 +77,8 @@ TEST(kernels_memory, further_communicators_of_a_device_take_less) {
       const core::kernel_settings usual(j.size);
       const auto made = [&](const core::kernel_settings& s) {
         const std::uint64_t before = device.allocated;
-        auto comm = std::make_unique<kernel_comm>(j.lender, j.oob, device, j.rank, j.size, s);
+        auto comm =
+            std::make_unique<kernel_comm>(j.memory_provider, j.oob, device, j.rank, j.size, s);
         return std::pair{std::move(comm), device.allocated - before};
       };
       auto first = made(usual);

@@ -142,9 +142,9 @@ TEST(Levels, SayWhoCarriesWhat) {
 }
 
 /// Carries steps out as they come.
-struct queue_in_this_thread final : level_queue {
+struct queue_in_this_thread final : hierarchical_queue {
   std::shared_ptr<void> attach(std::shared_ptr<communicator> part) override { return part; }
-  void start(void* attached, const sucl_operation& record, const level_step&,
+  void start(void* attached, const sucl_operation& record, const hierarchical_step&,
              void* target) override {
     ++*static_cast<int*>(target);
     static_cast<communicator*>(attached)->run(record, {});
@@ -155,12 +155,13 @@ TEST(Levels, StepsGoToTheQueueOfAnOperation) {
   auto plain = settings({2});
   plain.rules.clear();
   run(4, plain, [](communicator& c) {
-    const level_map where = map_levels(c.where().node_of, c.rank());
-    level_parts parts{c.split(where.node, where.local, {}), c.split(where.local, where.node, {})};
+    const hierarchical_map where = map_levels(c.where().node_of, c.rank());
+    hierarchical_parts parts{c.split(where.node, where.local, {}),
+                             c.split(where.local, where.node, {})};
     scratch_pool pool;
     queue_in_this_thread queue;
     {
-      level_comm levels(where, {0, 256}, std::move(parts), {&pool, nullptr}, &queue);
+      hierarchical_comm levels(where, {0, 256}, std::move(parts), {&pool, nullptr}, &queue);
       for (const std::size_t n : {2u, 100u, 101u}) {
         values x = inputs(c.rank(), n);
         int steps = 0;

@@ -27,14 +27,14 @@ constexpr std::int64_t untouched = -1000000007;
 
 /// One rank of a communicator whose steps are carried out one by one.
 struct player {
-  level_map where;
+  hierarchical_map where;
   sucl_operation o{};
   step_list what;
   std::size_t next = 0;
   memory send, recv, scratch;
 
   bool done() const { return next == what.size; }
-  const level_step& step() const { return what.steps[next]; }
+  const hierarchical_step& step() const { return what.steps[next]; }
   std::int64_t* at(const step_place& p) {
     if (p.where == area::none) return nullptr;
     memory& m = p.where == area::send ? send : p.where == area::recv ? recv : scratch;
@@ -135,7 +135,7 @@ class play {
   }
 
   static void carry_out(const std::vector<player*>& who) {
-    const level_step& any = who[0]->step();
+    const hierarchical_step& any = who[0]->step();
     const auto ranks = static_cast<int>(who.size());
     std::vector<sucl_operation> records;
     std::vector<memory> given;
@@ -273,7 +273,7 @@ int play_all(sucl_kind kind, const std::vector<int>& nodes, int root, int slices
 TEST(Levels, StepsGiveTheResultOfTheOperation) {
   int played = 0;
   for (const auto& nodes : all_nodes) {
-    const level_map where = map_levels(nodes, 0);
+    const hierarchical_map where = map_levels(nodes, 0);
     for (const sucl_kind kind : kinds) {
       if (!has_steps(kind, where)) continue;
       const bool is_rooted = rooted(static_cast<sucl::kind>(kind));
@@ -299,21 +299,21 @@ TEST(Levels, NothingHasNoSteps) {
 TEST(Levels, OnlyLeadersTakePartBetweenNodes) {
   for (const auto& nodes : all_nodes)
     for (int r = 0; r < static_cast<int>(nodes.size()); ++r) {
-      const level_map where = map_levels(nodes, r);
+      const hierarchical_map where = map_levels(nodes, r);
       sucl_operation o{};
       o.kind = SUCL_KIND_ALLREDUCE;
       o.count = 100;
-      for (const level_step& s : steps_of(o, where, where.most_leaders, where.most_leaders))
+      for (const hierarchical_step& s : steps_of(o, where, where.most_leaders, where.most_leaders))
         EXPECT_TRUE(s.on == level::node || where.local < where.most_leaders);
     }
 }
 
 TEST(Levels, SettingsAreRead) {
   const auto read = [](const char* key, const char* value) {
-    return level_settings::read({{key, value}});
+    return hierarchical_settings::read({{key, value}});
   };
-  const level_map where = map_levels({0, 0, 0, 1, 1}, 0);
-  EXPECT_EQ(level_settings{}.leaders_of(where), 2);
+  const hierarchical_map where = map_levels({0, 0, 0, 1, 1}, 0);
+  EXPECT_EQ(hierarchical_settings{}.leaders_of(where), 2);
   EXPECT_EQ(read("leaders", "1").leaders_of(where), 1);
   EXPECT_EQ(read("leaders", "9").leaders_of(where), 2);
   EXPECT_EQ(read("single_leader", "1Mi").single_leader, 1u << 20);

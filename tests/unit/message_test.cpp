@@ -191,7 +191,7 @@ class post_office {
     m_flights.erase(m_flights.begin() + static_cast<std::ptrdiff_t>(i));
   }
 
-  core::channel m_channel, m_ipc;
+  core::backend_comm m_channel, m_ipc;
   int m_rank;
   std::mt19937_64 m_random;
   sucl_region m_region;

@@ -117,7 +117,7 @@ const std::vector<difference>& differences() {
 }
 
 // Runs the calls of one rank, and then one that is right on all; gives the first error.
-std::string outcome(const core::channel& plan, const calls& mine, bool prepares) {
+std::string outcome(const core::backend_comm& plan, const calls& mine, bool prepares) {
   constexpr std::size_t room = std::size_t{1} << 21;
   std::vector<std::byte> send(room), recv(room);
   calls all = mine;

@@ -42,7 +42,7 @@ std::int32_t sum(int first, int last, std::uint64_t i) {
 }
 
 struct fixture {
-  core::channel c;
+  core::backend_comm c;
   int rank;
   int size;
   std::uint64_t n;  // count of the operation
@@ -52,7 +52,7 @@ void for_ranks(int size, const std::function<void(const fixture&)>& body) {
   core::registry registry;
   const auto& handle = registry.open(source());
   run_ranks(size, [&](const sucl_comm_info& info) {
-    const core::channel c = create_channel(handle, info);
+    const core::backend_comm c = create_comm(handle, info);
     for (const std::uint64_t n : {0, 1, 5}) body({c, info.rank, info.size, n});
     destroy(c);
   });
@@ -284,7 +284,7 @@ void reduces_to(type t, op o, std::vector<T> in, T want, const char* what) {
   core::registry registry;
   const auto& handle = registry.open(source());
   run_ranks(static_cast<int>(in.size()), [&](const sucl_comm_info& info) {
-    const core::channel c = create_channel(handle, info);
+    const core::backend_comm c = create_comm(handle, info);
     T got{};
     auto operation_ = operation(kind::allreduce, t, 1, o);
     EXPECT_EQ(operation_.element_size, sizeof(T));
@@ -382,7 +382,7 @@ flight with(std::vector<std::pair<std::string, std::string>> settings, std::int3
   const auto& handle = registry.open(source(std::move(settings)));
   flight at_zero;
   run_ranks(2, [&](const sucl_comm_info& info) {
-    const core::channel c = create_channel(handle, info);
+    const core::backend_comm c = create_comm(handle, info);
     values in(count, 21), out(count, 0);
     auto o = operation(kind::allreduce, type::int32, count, op::sum);
     o.send = in.data();
@@ -446,7 +446,7 @@ TEST(mock, finds_counts_that_do_not_fit) {
   core::registry registry;
   const auto& handle = registry.open(source());
   run_ranks(2, [&](const sucl_comm_info& info) {
-    const core::channel c = create_channel(handle, info);
+    const core::backend_comm c = create_comm(handle, info);
     values in(8), out(8);
     auto o = operation(kind::allreduce, type::int32, info.rank == 0 ? 4 : 5, op::sum);
     o.send = in.data();
@@ -460,7 +460,7 @@ TEST(mock, gives_up_when_aborted) {
   core::registry registry;
   const auto& handle = registry.open(source());
   run_ranks(2, [&](const sucl_comm_info& info) {
-    const core::channel c = create_channel(handle, info);
+    const core::backend_comm c = create_comm(handle, info);
     if (info.rank == 0) {
       flight f = post(c, operation(kind::barrier, type::bytes, 0));
       EXPECT_FALSE(sucl::testing::test(c, f));

@@ -32,7 +32,7 @@ TEST(publish, copies_from_and_to_any_address) {
       for (const std::uint64_t from : {0, 1, 8, 64}) {
         std::vector<std::byte> memory(3000, untouched), expected = memory;
         std::memcpy(expected.data() + to, source.data() + from, bytes);
-        copy_past_caches(memory.data() + to, source.data() + from, bytes);
+        copy_nontemporal(memory.data() + to, source.data() + from, bytes);
         ASSERT_EQ(memory, expected) << bytes << " bytes from " << from << " to " << to;
       }
 }
@@ -52,7 +52,7 @@ TEST(publish, is_seen_before_the_flag_that_follows) {
   });
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     const std::vector<std::byte> data(bytes, static_cast<std::byte>(round % 251));
-    copy_past_caches(memory, data.data(), bytes);
+    copy_nontemporal(memory, data.data(), bytes);
     flag.store(round, std::memory_order_release);
     while (seen.load(std::memory_order_acquire) < round) std::this_thread::yield();
   }
@@ -61,9 +61,10 @@ TEST(publish, is_seen_before_the_flag_that_follows) {
 }
 
 TEST(publish, is_right_however_often_and_whatever_is_tried_between) {
-  publisher p;
+  nt_store_policy p;
   for (std::uint64_t i = 0; i < 1000; ++i) {
-    const std::uint64_t least = i % 2 ? publisher::least_bytes : publisher::least_timed_bytes;
+    const std::uint64_t least =
+        i % 2 ? nt_store_policy::least_bytes : nt_store_policy::least_timed_bytes;
     const std::uint64_t bytes = least - 1 + i % 3;
     if (i == 500)
       for (int k = 0; k < 3; ++k) p.note(1000, std::chrono::microseconds(1));
@@ -76,7 +77,7 @@ TEST(publish, is_right_however_often_and_whatever_is_tried_between) {
 
 TEST(publish, goes_past_the_caches_while_ordinary_copies_are_slow) {
   using std::chrono::nanoseconds;
-  publisher p;
+  nt_store_policy p;
   EXPECT_FALSE(p.past_caches());
   const auto note = [&](std::initializer_list<int> times) {
     for (const int t : times) p.note(65536, nanoseconds(t));
@@ -95,7 +96,7 @@ TEST(publish, goes_past_the_caches_while_ordinary_copies_are_slow) {
 
 // What is not timed must not go a slow way for ever.
 TEST(publish, lets_short_copies_be_ordinary_where_no_long_ones_come) {
-  publisher p;
+  nt_store_policy p;
   for (int i = 0; i < 3; ++i) p.note(65536, std::chrono::microseconds(28));
   const auto source = counted(4096, 3);
   std::vector<std::byte> memory(source.size());
@@ -104,7 +105,7 @@ TEST(publish, lets_short_copies_be_ordinary_where_no_long_ones_come) {
   EXPECT_EQ(memory, source);
   EXPECT_FALSE(p.past_caches_for(source.size()));
   EXPECT_TRUE(p.past_caches_for(65536)) << "this one is tried again in time";
-  EXPECT_FALSE(p.past_caches_for(publisher::least_bytes - 1));
+  EXPECT_FALSE(p.past_caches_for(nt_store_policy::least_bytes - 1));
 }
 
 }  // namespace

@@ -228,31 +228,31 @@ TEST(runtime, calls_that_are_known) {
   run(3, settings(), [](process&, communicator& c) {
     int x = 0, y = 1;
     const auto asked = allreduce(&x);
-    EXPECT_FALSE(c.run_again(asked));
+    EXPECT_FALSE(c.run_cached(asked));
     c.run(asked, {}, &asked);
     for (int i = 0; i < 100; ++i) {
       x = c.rank() + 1;
-      ASSERT_TRUE(c.run_again(asked));
+      ASSERT_TRUE(c.run_cached(asked));
       ASSERT_EQ(x, sum(c));
     }
     auto other = asked;
     other.op = SUCL_OP_MAX;
-    EXPECT_FALSE(c.run_again(other));
+    EXPECT_FALSE(c.run_cached(other));
 
     listener done;
     const auto held = c.issue(allreduce(&y), {}, false, done.observer());
-    EXPECT_FALSE(c.run_again(asked)) << "what was issued before goes before";
+    EXPECT_FALSE(c.run_cached(asked)) << "what was issued before goes before";
     c.mark_ready(held.operation);
     EXPECT_TRUE(done.wait());
     x = c.rank() + 1;
-    EXPECT_TRUE(c.run_again(asked));
+    EXPECT_TRUE(c.run_cached(asked));
     EXPECT_EQ(x, sum(c));
 
     c.use_table(nullptr);
-    EXPECT_FALSE(c.run_again(asked)) << "another backend may carry it now";
+    EXPECT_FALSE(c.run_cached(asked)) << "another backend may carry it now";
     c.run(asked, {}, &asked);
     c.shut_down(true);
-    EXPECT_THROW(c.run_again(asked), error);
+    EXPECT_THROW(c.run_cached(asked), error);
   });
 }
 
@@ -307,12 +307,12 @@ TEST(runtime, bound_ranks_have_processors_of_their_own) {
     EXPECT_EQ(sched_setaffinity(0, sizeof set, &set), 0);
   };
   run(2, settings(), [&](process&, communicator& c) {
-    EXPECT_FALSE(c.where().crowded);
+    EXPECT_FALSE(c.where().oversubscribed);
     bind(processors[static_cast<std::size_t>(c.rank())]);
-    EXPECT_FALSE(c.split(0, 0, {})->where().crowded);
+    EXPECT_FALSE(c.split(0, 0, {})->where().oversubscribed);
     bind(processors[1]);
-    EXPECT_TRUE(c.split(0, 0, {})->where().crowded);
-    EXPECT_FALSE(c.split(c.rank(), 0, {})->where().crowded);
+    EXPECT_TRUE(c.split(0, 0, {})->where().oversubscribed);
+    EXPECT_FALSE(c.split(c.rank(), 0, {})->where().oversubscribed);
   });
 }
 

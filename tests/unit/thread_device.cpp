@@ -125,7 +125,7 @@ kernel_launch copy_of(const kernel_launch& k) {
 }
 
 /// Lends memory as the backend ipc does, and device memory of this process.
-core::channel lender_of(const core::channel& ipc, reach how) {
+core::backend_comm memory_provider_of(const core::backend_comm& ipc, reach how) {
   static auto& tables = *new std::array<sucl_backend, 3>;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -217,9 +217,9 @@ void for_lenders(int size, const std::function<void(const lending_rank&)>& body)
   core::registry registry;
   const auto& ipc = registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", {}});
   run_ranks(size, [&](const sucl_comm_info& info) {
-    const auto real = create_channel(ipc, info);
+    const auto real = create_comm(ipc, info);
     sucl_oob own = core::oob_split(*info.oob, info.rank);
-    body({lender_of(real, reach::all), own, info.rank, info.size});
+    body({memory_provider_of(real, reach::all), own, info.rank, info.size});
     destroy(real);
     core::oob_free(own);
   });
@@ -231,16 +231,16 @@ void for_devices(int size, reach how, const std::function<void(const kernel_rank
   const auto& ipc = registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", {}});
   const auto& model = registry.open({"mock", SUCL_TEST_MODULES "/libsucl_backend_mock.so", {}});
   run_ranks(size, [&](const sucl_comm_info& info) {
-    const auto real = create_channel(ipc, info);
+    const auto real = create_comm(ipc, info);
     sucl_oob for_mock = core::oob_split(*info.oob, info.rank);
     sucl_oob for_kernels = core::oob_split(*info.oob, info.rank);
     sucl_comm_info other = info;
     other.oob = &for_mock;
-    const auto mock = create_channel(model, other);
+    const auto mock = create_comm(model, other);
     thread_device device(how != reach::none);
     device.groups = static_cast<int>(settings.groups);
-    const auto kernels = core::kernel_channel(std::make_unique<core::kernel_comm>(
-        lender_of(real, how), for_kernels, device, info.rank, info.size, settings));
+    const auto kernels = core::make_kernel_comm(std::make_unique<core::kernel_comm>(
+        memory_provider_of(real, how), for_kernels, device, info.rank, info.size, settings));
     body({kernels, mock, device, info});
     destroy(kernels);
     destroy(mock);

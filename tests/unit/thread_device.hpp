@@ -58,7 +58,7 @@ enum class reach { all, some, none };
 
 /// A rank with a device and the backends over it.
 struct kernel_rank {
-  core::channel kernels, mock;
+  core::backend_comm kernels, mock;
   thread_device& device;
   const sucl_comm_info& info;
   core::kernel_comm& comm() const { return core::kernels_of(kernels); }
@@ -66,7 +66,7 @@ struct kernel_rank {
 
 /// A rank that makes communicators of kernels itself.
 struct lending_rank {
-  core::channel lender;
+  core::backend_comm memory_provider;
   sucl_oob& oob;
   int rank, size;
 };

@@ -50,7 +50,8 @@ core::trace_options options(const std::string& path, int rank) { return {path, r
 TEST_F(trace, writes_operations_with_all_that_is_known) {
   run_ranks(1, [&](const sucl_comm_info& info) {
     recorder below;
-    const core::channel c = core::wrap_trace(below.channel(), info, options(path("t.%r.json"), 5));
+    const core::backend_comm c =
+        core::wrap_trace(below.channel(), info, options(path("t.%r.json"), 5));
     auto o = operation(kind::allreduce, type::fp32, 100, op::max);
     o.sequence = 17;
     core::trace_issue(c, 17);
@@ -85,7 +86,7 @@ TEST_F(trace, writes_operations_with_all_that_is_known) {
 TEST_F(trace, gives_overlapping_operations_threads_of_their_own) {
   run_ranks(1, [&](const sucl_comm_info& info) {
     recorder below;
-    const core::channel c = core::wrap_trace(below.channel(), info, options(path("lanes"), 0));
+    const core::backend_comm c = core::wrap_trace(below.channel(), info, options(path("lanes"), 0));
     std::vector<flight> flights;
     for (int i = 0; i < 3; ++i)
       flights.push_back(post(c, operation(kind::barrier, type::bytes, 0)));
@@ -112,7 +113,8 @@ TEST_F(trace, counts_the_bytes_of_every_kind) {
   run_ranks(2, [&](const sucl_comm_info& info) {
     recorder below;
     below.at_once = true;
-    const core::channel c = core::wrap_trace(below.channel(), info, options(path("b"), info.rank));
+    const core::backend_comm c =
+        core::wrap_trace(below.channel(), info, options(path("b"), info.rank));
     auto o = operation(kind::allgatherv, type::int64, 1);
     o.recv_counts = counts;
     run(c, o);
@@ -133,7 +135,7 @@ TEST_F(trace, counts_the_bytes_of_every_kind) {
 TEST_F(trace, records_failures_and_hands_them_on) {
   run_ranks(1, [&](const sucl_comm_info& info) {
     recorder below;
-    const core::channel c = core::wrap_trace(below.channel(), info, options(path("f"), 0));
+    const core::backend_comm c = core::wrap_trace(below.channel(), info, options(path("f"), 0));
     below.fail_post = SUCL_ERROR_NATIVE;
     const flight f = run(c, operation(kind::barrier, type::bytes, 0));
     EXPECT_EQ(f.status, SUCL_ERROR_NATIVE);
@@ -153,7 +155,8 @@ TEST_F(trace, appends_later_communicators_of_the_process) {
     run_ranks(1, [&](const sucl_comm_info& info) {
       recorder below;
       below.at_once = true;
-      const core::channel c = core::wrap_trace(below.channel(), info, options(path("again"), 0));
+      const core::backend_comm c =
+          core::wrap_trace(below.channel(), info, options(path("again"), 0));
       run(c, operation(kind::barrier, type::bytes, 0));
       destroy(c);
     });
@@ -168,7 +171,7 @@ TEST_F(trace, leaves_a_file_that_opens_when_the_process_dies) {
     below.at_once = true;
     sucl_comm_info info{};
     info.size = 1;
-    const core::channel c = core::wrap_trace(below.channel(), info, options(path("dead"), 0));
+    const core::backend_comm c = core::wrap_trace(below.channel(), info, options(path("dead"), 0));
     for (int i = 0; i < 1000; ++i) run(c, operation(kind::barrier, type::bytes, 0));
     ::_exit(1);
   }
@@ -201,7 +204,7 @@ TEST_F(trace, tells_the_ranks_one_clock) {
   run_ranks(3, [&](const sucl_comm_info& info) {
     recorder below;
     below.at_once = true;
-    const core::channel c =
+    const core::backend_comm c =
         core::wrap_trace(below.channel(), info, options(path("clock"), info.rank));
     run(c, operation(kind::barrier, type::bytes, 0));
     destroy(c);

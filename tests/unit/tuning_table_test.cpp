@@ -153,7 +153,7 @@ TEST(TuningTable, DecidesWhoCarriesWhat) {
   t.rows[0].at = 128;
   t.rows[1].ranks = {2, 2};
   const base::config c = plain_config();
-  const auto carrier = [&](int ranks, std::uint64_t bytes, bool blocking) {
+  const auto backend_instance = [&](int ranks, std::uint64_t bytes, bool blocking) {
     const selection_table table = compile(c, {"host", ranks, 1}, &t);
     const selection_query q = query(kind::reduce, bytes, blocking);
     const candidate* taken = choose(table, q, [](int) { return true; });
@@ -161,13 +161,13 @@ TEST(TuningTable, DecidesWhoCarriesWhat) {
     EXPECT_EQ(e.backend, table.backends[static_cast<std::size_t>(taken->backend)]);
     return e.backend + " by " + e.considered.back().source + ": " + e.considered.back().why;
   };
-  EXPECT_EQ(carrier(2, 150, true),
+  EXPECT_EQ(backend_instance(2, 150, true),
             "mpi by tuning table (file t.toml:7:1): measured best: 3 us at 128");
-  expect_words(carrier(2, 150, false), {"plan by built in"});
-  expect_words(carrier(3, 250, true), {"plan by built in"});
-  expect_words(carrier(2, 99, true), {"plan by built in"});
+  expect_words(backend_instance(2, 150, false), {"plan by built in"});
+  expect_words(backend_instance(3, 250, true), {"plan by built in"});
+  expect_words(backend_instance(2, 99, true), {"plan by built in"});
   // A backend that is off by default stays off: tables measure, they do not configure.
-  expect_words(carrier(2, 250, true), {"plan by built in"});
+  expect_words(backend_instance(2, 250, true), {"plan by built in"});
 }
 
 TEST(TuningTable, DecidesByWhichPlan) {
@@ -178,7 +178,7 @@ TEST(TuningTable, DecidesByWhichPlan) {
   t.rows[0].slice = 32 << 10;
   t.rows[2].ranks = {3, 3};
   const placement where{0, 2, {0, 0}, {}};
-  const shape_table shapes(where, 256 << 10, tuning_of(&t, where));
+  const plan_cache shapes(where, 256 << 10, tuning_of(&t, where));
   const auto describe = [&](sucl_kind what, std::uint64_t bytes) {
     sucl_operation o{};
     o.kind = what;
@@ -211,7 +211,7 @@ TEST(TuningTable, DecidesByWhichPlanOnItsNodes) {
     o.kind = what;
     o.element_size = 4;
     o.count = 16;
-    return shape_table(where, 256 << 10, tuning_of(&t, where)).describe(o);
+    return plan_cache(where, 256 << 10, tuning_of(&t, where)).describe(o);
   };
   const std::vector<int> one{0, 0, 0, 0}, two{5, 3, 5, 3}, three{0, 1, 2, 2};
   expect_words(describe(one, SUCL_KIND_ALLREDUCE), {"by     staged_two_shot in", "tuning table"});

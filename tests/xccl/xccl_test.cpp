@@ -38,14 +38,14 @@ class variable {
 
 // Runs ranks that have devices of their own.
 void for_ranks(const core::backend_source& from, int size,
-               const std::function<void(const core::channel&, const sucl_comm_info&)>& body) {
+               const std::function<void(const core::backend_comm&, const sucl_comm_info&)>& body) {
   core::registry registry;
   const auto& handle = registry.open(from);
   run_ranks(size, [&](const sucl_comm_info& info) {
     int device = info.rank;
     sucl_comm_info own = info;
     own.native_device = &device;
-    const core::channel c = create_channel(handle, own);
+    const core::backend_comm c = create_comm(handle, own);
     body(c, info);
     destroy(c);
   });
@@ -148,7 +148,7 @@ std::vector<example> examples(int rank, int size, std::uint64_t n) {
   return all;
 }
 
-void run_examples(const core::channel& c, std::vector<example>& all, const char* who) {
+void run_examples(const core::backend_comm& c, std::vector<example>& all, const char* who) {
   for (example& e : all) {
     e.bind();
     const flight done = run(c, e.operation);
@@ -163,12 +163,12 @@ TEST_P(xccl, does_what_mock_does) {
   const int size = GetParam();
   for (const std::uint64_t n : {0, 1, 6}) {
     std::vector<std::vector<example>> wanted(static_cast<std::size_t>(size));
-    for_ranks(source("mock"), size, [&](const core::channel& c, const sucl_comm_info& info) {
+    for_ranks(source("mock"), size, [&](const core::backend_comm& c, const sucl_comm_info& info) {
       auto all = examples(info.rank, size, n);
       run_examples(c, all, "mock");
       wanted[static_cast<std::size_t>(info.rank)] = std::move(all);
     });
-    for_ranks(source("nccl"), size, [&](const core::channel& c, const sucl_comm_info& info) {
+    for_ranks(source("nccl"), size, [&](const core::backend_comm& c, const sucl_comm_info& info) {
       auto all = examples(info.rank, size, n);
       run_examples(c, all, "nccl");
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -187,7 +187,7 @@ TEST_P(xccl, does_what_mock_does) {
 TEST_P(xccl, groups_of_messages) {
   const int size = GetParam();
   for_ranks(source("nccl", {{"messages", "true"}}), size,
-            [&](const core::channel& c, const sucl_comm_info& info) {
+            [&](const core::backend_comm& c, const sucl_comm_info& info) {
               example e;
               e.operation = operation(kind::group, type::bytes, 0);
               e.send = inputs(info.rank, 4);
@@ -212,7 +212,7 @@ TEST_P(xccl, groups_of_messages) {
 
 // On the caller's stream an operation is over, for the core, when it is posted.
 TEST(xccl_streams, leave_nothing_to_test) {
-  for_ranks(source("nccl"), 2, [&](const core::channel& c, const sucl_comm_info& info) {
+  for_ranks(source("nccl"), 2, [&](const core::backend_comm& c, const sucl_comm_info& info) {
     example e = make(kind::allreduce, info.rank, 2, 5, false);
     e.bind();
     int stream = 0;
@@ -225,7 +225,7 @@ TEST(xccl_streams, leave_nothing_to_test) {
 }
 
 TEST(xccl_streams, complex_sums_are_sums_of_reals) {
-  for_ranks(source("nccl"), 2, [&](const core::channel& c, const sucl_comm_info&) {
+  for_ranks(source("nccl"), 2, [&](const core::backend_comm& c, const sucl_comm_info&) {
     std::vector<double> x{1, 2, 3, 4}, y(4);
     auto o = operation(kind::allreduce, type::complex_fp64, 2, op::sum);
     o.send = x.data();
@@ -363,8 +363,8 @@ TEST(xccl, the_library_is_asked_for_a_communicator_when_one_is_used) {
     int device = info.rank;
     sucl_comm_info own = info;
     own.native_device = &device;
-    destroy(create_channel(handle, own));
-    const auto c = create_channel(handle, own);
+    destroy(create_comm(handle, own));
+    const auto c = create_comm(handle, own);
     example e = make(kind::allreduce, info.rank, 2, 3, false);
     e.bind();
     for (int i = 0; i < 2; ++i) {
@@ -377,7 +377,7 @@ TEST(xccl, the_library_is_asked_for_a_communicator_when_one_is_used) {
 }
 
 TEST(xccl_errors, of_the_library_are_passed_on) {
-  for_ranks(source("nccl"), 1, [&](const core::channel& c, const sucl_comm_info&) {
+  for_ranks(source("nccl"), 1, [&](const core::backend_comm& c, const sucl_comm_info&) {
     example e = make(kind::allreduce, 0, 1, 3, false);
     e.bind();
     {
@@ -401,7 +401,7 @@ TEST(xccl_errors, of_the_library_are_passed_on) {
 }
 
 TEST(xccl_errors, abort_gives_everything_up) {
-  for_ranks(source("nccl"), 2, [&](const core::channel& c, const sucl_comm_info& info) {
+  for_ranks(source("nccl"), 2, [&](const core::backend_comm& c, const sucl_comm_info& info) {
     example e = make(kind::allreduce, info.rank, 2, 3, false);
     e.bind();
     EXPECT_EQ(post(c, e.operation).status, SUCL_SUCCESS);

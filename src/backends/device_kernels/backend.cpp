@@ -222,12 +222,12 @@ job_setting kernel_comm::agreed(const kernel_settings& settings, const sucl_oob&
   return setting;
 }
 
-kernel_comm::kernel_comm(const channel& lender, const sucl_oob& oob, kernel_device& device,
-                         int rank, int size, const kernel_settings& settings)
+kernel_comm::kernel_comm(const backend_comm& memory_provider, const sucl_oob& oob,
+                         kernel_device& device, int rank, int size, const kernel_settings& settings)
     : m_device(device),
       m_large(device.identity()),
       m_setting(agreed(settings, oob, rank, size)),
-      m_memory(lender, oob, device, rank, size, m_setting.shape, make_control()),
+      m_memory(memory_provider, oob, device, rank, size, m_setting.shape, make_control()),
       m_board(m_memory.boards(), rank),
       m_epoch(settings.operations) {
   // What cannot be mapped goes through the host, in parts.
@@ -261,13 +261,13 @@ void kernel_comm::next_epoch() {
   if (static_cast<std::uint32_t>(m_epoch) == 0) m_epoch += 2;
 }
 
-void* kernel_comm::aside(std::uint64_t bytes) {
-  if (bytes > m_aside_bytes) {
+void* kernel_comm::bounce_buffer(std::uint64_t bytes) {
+  if (bytes > m_bounce_bytes) {
     // The old ones may still be in use by kernels that were launched before.
-    m_aside_bytes = std::max(bytes, 2 * m_aside_bytes);
-    m_aside.push_back(m_device.allocate(m_aside_bytes));
+    m_bounce_bytes = std::max(bytes, 2 * m_bounce_bytes);
+    m_bounce_buffers.push_back(m_device.allocate(m_bounce_bytes));
   }
-  return m_aside.back().get();
+  return m_bounce_buffers.back().get();
 }
 
 void* kernel_comm::launch(kernel_launch& kernel, void* target) {
@@ -308,10 +308,10 @@ void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
   const std::uint64_t bytes = j.fold_bytes;
   // Sources stay where they are, and the result comes last.
   kernel.from = o.recv;
-  kernel.to = aside(bytes);
+  kernel.to = bounce_buffer(bytes);
   kernel.in_place = false;
   finish(launch(kernel, target));
-  return copy(o.recv, aside(bytes), bytes, target);
+  return copy(o.recv, bounce_buffer(bytes), bytes, target);
 }
 
 void* kernel_comm::copy(void* to, const void* from, std::uint64_t bytes, void* target) {
@@ -375,8 +375,8 @@ void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
   const void* given = nullptr;
   const std::uint64_t bytes = o.count * o.element_size;
   if (o.kind == SUCL_KIND_SENDRECV && (o.flags & SUCL_FLAG_IN_PLACE) != 0 && bytes > 0) {
-    given = aside(bytes);
-    finish(copy(aside(bytes), o.recv, bytes, target));
+    given = bounce_buffer(bytes);
+    finish(copy(bounce_buffer(bytes), o.recv, bytes, target));
   }
   auto kernel = m_messages->make(o, given);
   kernel.what.with = m_memory.lanes();
@@ -409,12 +409,12 @@ const sucl_backend& kernel_backend() noexcept {
   return table;
 }
 
-channel kernel_channel(std::unique_ptr<kernel_comm> comm) {
+backend_comm make_kernel_comm(std::unique_ptr<kernel_comm> comm) {
   auto* c = comm.release();
   return {&kernel_backend(), reinterpret_cast<sucl_state*>(c),
           reinterpret_cast<sucl_backend_comm*>(c)};
 }
 
-kernel_comm& kernels_of(const channel& c) { return of(c.comm); }
+kernel_comm& kernels_of(const backend_comm& c) { return of(c.comm); }
 
 }  // namespace sucl::core

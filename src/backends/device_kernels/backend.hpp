@@ -59,8 +59,8 @@ struct kernel_settings {
 class kernel_comm {
  public:
   /// Collective; throws sucl::error.
-  kernel_comm(const channel& lender, const sucl_oob& oob, kernel_device& device, int rank, int size,
-              const kernel_settings& settings);
+  kernel_comm(const backend_comm& memory_provider, const sucl_oob& oob, kernel_device& device,
+              int rank, int size, const kernel_settings& settings);
   ~kernel_comm();
   kernel_comm(const kernel_comm&) = delete;
   kernel_comm& operator=(const kernel_comm&) = delete;
@@ -85,7 +85,7 @@ class kernel_comm {
   std::string describe(const sucl_operation& operation) const;
 
   kernel_device& device() const { return m_device; }
-  lane_memory& memory() { return m_memory; }
+  peer_buffers& memory() { return m_memory; }
   bool carries_messages() const { return m_messages.has_value(); }
 
  private:
@@ -100,7 +100,7 @@ class kernel_comm {
   void* start_messages(const sucl_operation& operation, void* target);
   void* copy(void* to, const void* from, std::uint64_t bytes, void* target);
   void finish(void* token);
-  void* aside(std::uint64_t bytes);
+  void* bounce_buffer(std::uint64_t bytes);
 
   /// What a row of a tuning table has to say.
   struct tuned_way {
@@ -129,12 +129,12 @@ class kernel_comm {
   large_memory m_large;
   job_setting m_setting;
   std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
-  lane_memory m_memory;
+  peer_buffers m_memory;
   call_board m_board;
   std::optional<message_jobs> m_messages;
   std::array<std::vector<tuned_way>, SUCL_KIND_COUNT> m_tuned;
-  std::vector<std::shared_ptr<void>> m_aside;
-  std::uint64_t m_aside_bytes = 0;
+  std::vector<std::shared_ptr<void>> m_bounce_buffers;
+  std::uint64_t m_bounce_bytes = 0;
   std::uint64_t m_epoch = 0, m_previous = 0;
   bool m_heard_all = true;  ///< in the operation before
   unsigned m_looks = 0;     ///< since calls were compared
@@ -145,7 +145,7 @@ inline constexpr int most_kernel_ranks = kernels::most_ranks;
 
 /// Its table; `state` of its channels is the kernel_comm.
 SUCL_CORE_API const sucl_backend& kernel_backend() noexcept;
-channel kernel_channel(std::unique_ptr<kernel_comm> comm);
-kernel_comm& kernels_of(const channel& c);
+backend_comm make_kernel_comm(std::unique_ptr<kernel_comm> comm);
+kernel_comm& kernels_of(const backend_comm& c);
 
 }  // namespace sucl::core

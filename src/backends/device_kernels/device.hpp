@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What the device side of a communicator lends to the carrier of kernels.
+/// What the device side of a communicator lends to the backend of kernels.
 #pragma once
 
 #include "kernels/collective/job.hpp"

@@ -37,16 +37,22 @@ std::atomic_ref<std::uint64_t> left_word(void* part) {
 }  // namespace
 
 template <class T>
-std::vector<T> lane_memory::gather(const T& mine) {
+std::vector<T> peer_buffers::gather(const T& mine) {
   std::vector<T> all(static_cast<std::size_t>(m_size));
   if (const auto status = services().oob_allgather(&m_oob, &mine, all.data(), sizeof mine))
     throw_last(status, "kernels", "set-up", m_rank);
   return all;
 }
 
-lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_device& device,
-                         int rank, int size, const kernels::lane_shape& shape, std::int32_t status)
-    : m_lender(lender), m_oob(oob), m_device(device), m_rank(rank), m_size(size), m_shape(shape) {
+peer_buffers::peer_buffers(const backend_comm& memory_provider, const sucl_oob& oob,
+                           kernel_device& device, int rank, int size,
+                           const kernels::lane_shape& shape, std::int32_t status)
+    : m_memory_provider(memory_provider),
+      m_oob(oob),
+      m_device(device),
+      m_rank(rank),
+      m_size(size),
+      m_shape(shape) {
   m_own = map(m_device.on_host ? 0 : lane_of(rank, size), make_tables(status));
   make_host_lanes();
   const auto n = static_cast<std::size_t>(size);
@@ -77,7 +83,7 @@ lane_memory::lane_memory(const channel& lender, const sucl_oob& oob, kernel_devi
 }
 
 // What this rank has for itself, before ranks tell each other of their memory.
-std::int32_t lane_memory::make_tables(std::int32_t status) try {
+std::int32_t peer_buffers::make_tables(std::int32_t status) try {
   if (status != SUCL_SUCCESS) return status;
   m_lanes = m_device.allocate(sizeof(kernels::lanes));
   m_table = m_device.allocate(most_pieces * kernels::most_ranks * sizeof(void*));
@@ -88,13 +94,13 @@ std::int32_t lane_memory::make_tables(std::int32_t status) try {
 
 // Where the lane from a rank begins in the memory of its reader; of all ranks, the end of the
 // memory. Only messages have a rank write to itself: the words are enough for collectives.
-std::uint64_t lane_memory::lane_of(int reader, int writer) const {
+std::uint64_t peer_buffers::lane_of(int reader, int writer) const {
   const auto before = static_cast<std::uint64_t>(writer);
   if (writer <= reader || m_shape.messages.channels > 0) return before * m_shape.bytes();
   return (before - 1) * m_shape.bytes() + kernels::words_bytes + page;
 }
 
-lane_memory::~lane_memory() {
+peer_buffers::~peer_buffers() {
   if (!m_host.handle) return;
   if (!m_abandoned) {
     for (auto& piece : m_pieces)
@@ -121,14 +127,14 @@ lane_memory::~lane_memory() {
   free_host();
 }
 
-void lane_memory::free_host() {
+void peer_buffers::free_host() {
   for (void* memory : m_pinned)
     if (memory) m_device.release(memory);
-  m_lender.table->memory_destroy(m_lender.comm, &m_host);
+  m_memory_provider.table->memory_destroy(m_memory_provider.comm, &m_host);
 }
 
 // Memory of the device, as far as peers can map it; that of each rank where there is none.
-mapped_piece lane_memory::map(std::uint64_t bytes, std::int32_t status) {
+mapped_piece peer_buffers::map(std::uint64_t bytes, std::int32_t status) {
   mapped_piece piece;
   piece.bytes = bytes;
   if (bytes > base::max_bytes) {
@@ -145,12 +151,12 @@ mapped_piece lane_memory::map(std::uint64_t bytes, std::int32_t status) {
 }
 
 // Ranks tell each other of their memory, or why they have none, and map it.
-void lane_memory::share(mapped_piece& piece, std::int32_t status) {
+void peer_buffers::share(mapped_piece& piece, std::int32_t status) {
   card mine;
   mine.status = status;
-  const auto* table = m_lender.table;
+  const auto* table = m_memory_provider.table;
   if (piece.own && SUCL_HAS_FIELD(table, sucl_backend, memory_close) && table->memory_export)
-    mine.exported = table->memory_export(m_lender.comm, piece.own.get(), piece.bytes,
+    mine.exported = table->memory_export(m_memory_provider.comm, piece.own.get(), piece.bytes,
                                          SUCL_MEMORY_DEVICE, &mine.key) == SUCL_SUCCESS;
   const auto cards = gather(mine);
   for (std::size_t r = 0; r < cards.size(); ++r)
@@ -164,29 +170,31 @@ void lane_memory::share(mapped_piece& piece, std::int32_t status) {
     if (r == static_cast<std::size_t>(m_rank))
       piece.peers[r] = piece.own.get();
     else if (cards[r].exported && piece.own &&
-             table->memory_open(m_lender.comm, static_cast<int>(r), &cards[r].key,
+             table->memory_open(m_memory_provider.comm, static_cast<int>(r), &cards[r].key,
                                 &piece.peers[r]) != SUCL_SUCCESS)
       piece.peers[r] = nullptr;
   }
 }
 
-void lane_memory::unmap(mapped_piece& piece) {
+void peer_buffers::unmap(mapped_piece& piece) {
   for (int r = 0; r < m_size; ++r)
     if (r != m_rank && piece.peers[static_cast<std::size_t>(r)])
-      m_lender.table->memory_close(m_lender.comm, r, piece.peers[static_cast<std::size_t>(r)]);
+      m_memory_provider.table->memory_close(m_memory_provider.comm, r,
+                                            piece.peers[static_cast<std::size_t>(r)]);
   piece.peers.assign(static_cast<std::size_t>(m_size), nullptr);
 }
 
 // Host memory for whoever cannot map a peer's, and a page before it in which a rank tells that it
 // has left.
-void lane_memory::make_host_lanes() {
+void peer_buffers::make_host_lanes() {
   char complete = 1;
   for (const void* peer : m_own.peers) complete = complete && peer;
   const auto all = gather(complete);
   const bool needed = std::find(all.begin(), all.end(), 0) != all.end();
   const std::uint64_t bytes = page + (needed ? m_shape.bytes() * static_cast<unsigned>(m_size) : 0);
   m_host.struct_size = sizeof m_host;
-  if (const auto status = m_lender.table->memory_create(m_lender.comm, bytes, &m_host))
+  if (const auto status =
+          m_memory_provider.table->memory_create(m_memory_provider.comm, bytes, &m_host))
     throw_last(status, "kernels", "set-up", m_rank);
   m_pinned.assign(static_cast<std::size_t>(m_size), nullptr);
   char problem = 0;
@@ -213,7 +221,7 @@ void lane_memory::make_host_lanes() {
 }
 
 // Behind the word that tells that a rank has left.
-std::vector<std::byte*> lane_memory::boards() const {
+std::vector<std::byte*> peer_buffers::boards() const {
   constexpr std::uint64_t board_at = 128;
   static_assert(board_at + call_board::part_bytes <= page);
   std::vector<std::byte*> parts;
@@ -222,7 +230,7 @@ std::vector<std::byte*> lane_memory::boards() const {
   return parts;
 }
 
-std::string lane_memory::description() const {
+std::string peer_buffers::description() const {
   if (m_unmapped == 0) return "through memory of the devices";
   const int pairs = m_size * m_size;
   if (m_unmapped == pairs) return "through the host's memory";
@@ -230,14 +238,14 @@ std::string lane_memory::description() const {
          std::to_string(pairs) + " pairs of ranks through the host's memory";
 }
 
-void* lane_memory::add(std::uint64_t bytes, std::uint64_t sequence) {
+void* peer_buffers::add(std::uint64_t bytes, std::uint64_t sequence) {
   auto piece = map(std::max(page, base::round_up(bytes, page)));
   void* memory = piece.own.get();
   add(std::move(piece), sequence, true);
   return memory;
 }
 
-bool lane_memory::attach(void* memory, std::uint64_t bytes, std::uint64_t sequence) {
+bool peer_buffers::attach(void* memory, std::uint64_t bytes, std::uint64_t sequence) {
   mapped_piece piece;
   piece.bytes = bytes;
   if (bytes > 0) piece.own = {memory, [](void*) {}};
@@ -247,7 +255,7 @@ bool lane_memory::attach(void* memory, std::uint64_t bytes, std::uint64_t sequen
 
 // Keeps it, on every rank, if all are reached, or in any case: pieces have the same numbers
 // everywhere.
-bool lane_memory::add(mapped_piece piece, std::uint64_t sequence, bool keeps) {
+bool peer_buffers::add(mapped_piece piece, std::uint64_t sequence, bool keeps) {
   char complete = 1;
   for (const void* peer : piece.peers) complete = complete && peer;
   const auto all = gather(complete);
@@ -271,7 +279,7 @@ bool lane_memory::add(mapped_piece piece, std::uint64_t sequence, bool keeps) {
   return whole_team;
 }
 
-bool lane_memory::remove(void* memory) {
+bool peer_buffers::remove(void* memory) {
   const auto it = std::find_if(m_pieces.begin(), m_pieces.end(), [&](const mapped_piece& p) {
     return p.own && p.own.get() == memory;
   });
@@ -283,12 +291,12 @@ bool lane_memory::remove(void* memory) {
   return true;
 }
 
-bool lane_memory::used_by(std::uint64_t sequence) const {
+bool peer_buffers::used_by(std::uint64_t sequence) const {
   const std::lock_guard lock(m_mutex);
   return m_first_use && sequence > *m_first_use;
 }
 
-std::uint64_t lane_memory::key_of(const void* memory, std::uint64_t bytes) const {
+std::uint64_t peer_buffers::key_of(const void* memory, std::uint64_t bytes) const {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   if (address % 16 != 0) return 0;
   const std::lock_guard lock(m_mutex);

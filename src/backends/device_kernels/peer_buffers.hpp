@@ -27,15 +27,16 @@ struct mapped_piece {
 /// Lanes between all ranks of a communicator on one node. A lane lies in memory of its reader's
 /// device where the writer can map that, else in host memory that both reach: the pairs are probed
 /// one by one. One thread at a time, but for what looks for memory, which any may.
-class lane_memory {
+class peer_buffers {
  public:
   /// Collective. Throws sucl::error on every rank if it cannot be had on one, or if the status of
   /// one, of what it has made before, is no success.
-  lane_memory(const channel& lender, const sucl_oob& oob, kernel_device& device, int rank, int size,
-              const kernels::lane_shape& shape, std::int32_t status = SUCL_SUCCESS);
-  ~lane_memory();
-  lane_memory(const lane_memory&) = delete;
-  lane_memory& operator=(const lane_memory&) = delete;
+  peer_buffers(const backend_comm& memory_provider, const sucl_oob& oob, kernel_device& device,
+               int rank, int size, const kernels::lane_shape& shape,
+               std::int32_t status = SUCL_SUCCESS);
+  ~peer_buffers();
+  peer_buffers(const peer_buffers&) = delete;
+  peer_buffers& operator=(const peer_buffers&) = delete;
 
   const kernels::lanes* lanes() const { return static_cast<kernels::lanes*>(m_lanes.get()); }
   /// Of two ranks, the lane to the other one and from it, as the device reaches them.
@@ -81,7 +82,7 @@ class lane_memory {
   template <class T>
   std::vector<T> gather(const T& mine);
 
-  channel m_lender;
+  backend_comm m_memory_provider;
   sucl_oob m_oob;
   kernel_device& m_device;
   int m_rank, m_size;

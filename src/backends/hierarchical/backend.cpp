@@ -15,7 +15,7 @@
 namespace sucl::core {
 
 /// An operation that is carried from the host.
-struct level_request {
+struct hierarchical_request {
   sucl_operation operation{};
   step_list what;
   std::byte* memory = nullptr;  ///< scratch
@@ -27,7 +27,9 @@ struct level_request {
 
 namespace {
 
-level_comm& of(sucl_backend_comm* comm) { return *reinterpret_cast<level_comm*>(comm); }
+hierarchical_comm& of(sucl_backend_comm* comm) {
+  return *reinterpret_cast<hierarchical_comm*>(comm);
+}
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
   return guarded([&] {
@@ -40,13 +42,13 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request*
 }
 
 sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
-  return guarded([&] { *done = of(comm).test(reinterpret_cast<level_request*>(request)); });
+  return guarded([&] { *done = of(comm).test(reinterpret_cast<hierarchical_request*>(request)); });
 }
 
 // Contributions are combined more than once: what must be rounded once is left to others.
 sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answer) {
-  const auto* comm = reinterpret_cast<level_comm*>(state);  // null: of any communicator
-  static const level_map any = map_levels({0, 0, 1, 1}, 0);
+  const auto* comm = reinterpret_cast<hierarchical_comm*>(state);  // null: of any communicator
+  static const hierarchical_map any = map_levels({0, 0, 1, 1}, 0);
   const bool narrow = base::is_narrow_float(q->type);
   const bool rounds =
       q->op == SUCL_OP_AVG || (narrow && (q->op == SUCL_OP_SUM || q->op == SUCL_OP_PROD));
@@ -62,8 +64,9 @@ sucl_memory wider(const sucl_operation& o) { return std::max(o.send_memory, o.re
 
 }  // namespace
 
-level_settings level_settings::read(const std::vector<std::pair<std::string, std::string>>& table) {
-  level_settings s;
+hierarchical_settings hierarchical_settings::read(
+    const std::vector<std::pair<std::string, std::string>>& table) {
+  hierarchical_settings s;
   for (const auto& [key, value] : table) {
     if (key == "leaders")
       s.leaders = base::parse_number(value);
@@ -76,13 +79,14 @@ level_settings level_settings::read(const std::vector<std::pair<std::string, std
   return s;
 }
 
-int level_settings::leaders_of(const level_map& where) const {
+int hierarchical_settings::leaders_of(const hierarchical_map& where) const {
   const auto most = static_cast<std::uint64_t>(where.most_leaders);
   return static_cast<int>(leaders == 0 ? most : std::min(leaders, most));
 }
 
-level_comm::level_comm(level_map where, const level_settings& settings, level_parts parts,
-                       const level_memory& memory, level_queue* queue)
+hierarchical_comm::hierarchical_comm(hierarchical_map where, const hierarchical_settings& settings,
+                                     hierarchical_parts parts, const hierarchical_memory& memory,
+                                     hierarchical_queue* queue)
     : m_where(std::move(where)),
       m_leaders(settings.leaders_of(m_where)),
       m_single_leader(settings.single_leader),
@@ -94,7 +98,7 @@ level_comm::level_comm(level_map where, const level_settings& settings, level_pa
   if (m_parts.across) m_across_queue = m_queue->attach(m_parts.across);
 }
 
-level_comm::~level_comm() {
+hierarchical_comm::~hierarchical_comm() {
   if (m_parts.node) m_parts.node->shut_down(true);
   if (m_parts.across) m_parts.across->shut_down(true);
   // What was given up may still write to it.
@@ -103,22 +107,22 @@ level_comm::~level_comm() {
       for (scratch& s : one->host) s.abandon();
 }
 
-communicator& level_comm::part(const level_step& step) const {
+communicator& hierarchical_comm::part(const hierarchical_step& step) const {
   return step.on == level::node ? *m_parts.node : *m_parts.across;
 }
 
-step_list level_comm::steps(const sucl_operation& o) const {
+step_list hierarchical_comm::steps(const sucl_operation& o) const {
   const bool small = o.count * o.element_size < m_single_leader;
   return steps_of(o, m_where, small ? 1 : m_leaders, m_leaders);
 }
 
-bool level_comm::on_device(const sucl_operation& o) const {
+bool hierarchical_comm::on_device(const sucl_operation& o) const {
   return m_memory.device && wider(o) == SUCL_MEMORY_DEVICE;
 }
 
 // Of the kind that the operation is in, so that selection sees one kind. Memory that has become too
 // small stays, as it may still be in use.
-std::byte* level_comm::memory_for(const sucl_operation& o, const step_list& what, area& of) {
+std::byte* hierarchical_comm::memory_for(const sucl_operation& o, const step_list& what, area& of) {
   constexpr std::uint64_t least = 1 << 16;
   const std::uint64_t bytes = what.scratch * o.element_size;
   if (bytes == 0) return nullptr;
@@ -136,8 +140,8 @@ std::byte* level_comm::memory_for(const sucl_operation& o, const step_list& what
   return reinterpret_cast<std::byte*>(of.host.back().data());
 }
 
-sucl_operation level_comm::record_of(const sucl_operation& o, const step_list& what,
-                                     const level_step& s, std::byte* memory) const {
+sucl_operation hierarchical_comm::record_of(const sucl_operation& o, const step_list& what,
+                                            const hierarchical_step& s, std::byte* memory) const {
   using area = step_place::area;
   sucl_operation r{};
   r.struct_size = sizeof r;
@@ -168,55 +172,55 @@ sucl_operation level_comm::record_of(const sucl_operation& o, const step_list& w
   return r;
 }
 
-void level_comm::launch(const sucl_operation& o, void* target) {
+void hierarchical_comm::launch(const sucl_operation& o, void* target) {
   const step_list what = steps(o);
   std::byte* memory = memory_for(o, what, m_on_streams);
-  for (const level_step& s : what) {
+  for (const hierarchical_step& s : what) {
     const auto& attached = s.on == level::node ? m_node_queue : m_across_queue;
     m_queue->start(attached.get(), record_of(o, what, s, memory), s, target);
   }
 }
 
-bool level_comm::orders_on_stream(const sucl_operation& o) {
+bool hierarchical_comm::orders_on_stream(const sucl_operation& o) {
   const step_list what = steps(o);
-  return what.size > 0 && std::all_of(what.begin(), what.end(), [&](const level_step& s) {
+  return what.size > 0 && std::all_of(what.begin(), what.end(), [&](const hierarchical_step& s) {
            return part(s).would_order_on_stream(record_of(o, what, s, nullptr));
          });
 }
 
-level_request* level_comm::start(const sucl_operation& o) {
-  level_request r;
+hierarchical_request* hierarchical_comm::start(const sucl_operation& o) {
+  hierarchical_request r;
   r.operation = o;
   r.what = steps(o);
   r.memory = memory_for(o, r.what, m_from_host);
   m_requests.push_back(std::move(r));
-  level_request* request = &m_requests.back();
+  hierarchical_request* request = &m_requests.back();
   advance();
   return conclude(request) ? nullptr : request;
 }
 
-bool level_comm::test(level_request* request) {
+bool hierarchical_comm::test(hierarchical_request* request) {
   advance();
   return conclude(request);
 }
 
 // Forgets a request that is done; throws how it failed.
-bool level_comm::conclude(level_request* request) {
+bool hierarchical_comm::conclude(hierarchical_request* request) {
   if (!request->done) return false;
   const auto failure = std::move(request->failure);
-  m_requests.remove_if([&](const level_request& r) { return &r == request; });
+  m_requests.remove_if([&](const hierarchical_request& r) { return &r == request; });
   if (failure) throw error(*failure);
   return true;
 }
 
 // The steps come in one order on every rank, whatever each waits for: an operation begins when the
 // one before is done, which also leaves it the scratch.
-void level_comm::advance() {
-  for (level_request& r : m_requests)
+void hierarchical_comm::advance() {
+  for (hierarchical_request& r : m_requests)
     if (!r.done && !advance(r)) return;
 }
 
-bool level_comm::advance(level_request& r) {
+bool hierarchical_comm::advance(hierarchical_request& r) {
   try {
     while (r.next < r.what.size) {
       if (!carry_on(r)) return false;
@@ -231,7 +235,7 @@ bool level_comm::advance(level_request& r) {
 }
 
 // The exception that is being handled: how the step that is under way has failed.
-void level_comm::fail(level_request& r) const {
+void hierarchical_comm::fail(hierarchical_request& r) const {
   error_info info;
   try {
     throw;
@@ -241,7 +245,7 @@ void level_comm::fail(level_request& r) const {
     info.code = errc::internal;
     info.message = e.what();
   }
-  const level_step& s = r.what.steps[r.next];
+  const hierarchical_step& s = r.what.steps[r.next];
   info.message = std::string(name(static_cast<kind>(s.kind))) +
                  (s.on == level::node ? " within the node" : " between nodes") +
                  " failed: " + info.message;
@@ -251,8 +255,8 @@ void level_comm::fail(level_request& r) const {
 }
 
 // Begins the step that comes next, or progresses it; true if it is done.
-bool level_comm::carry_on(level_request& r) {
-  const level_step& s = r.what.steps[r.next];
+bool hierarchical_comm::carry_on(hierarchical_request& r) {
+  const hierarchical_step& s = r.what.steps[r.next];
   communicator& on = part(s);
   if (!r.current.get()) {
     observer watch;
@@ -272,12 +276,12 @@ bool level_comm::carry_on(level_request& r) {
   throw error(failure);
 }
 
-void level_comm::check() {
+void hierarchical_comm::check() {
   if (m_parts.node) m_parts.node->check();
   if (m_parts.across) m_parts.across->check();
 }
 
-void level_comm::abort() {
+void hierarchical_comm::abort() {
   m_aborted = true;
   error_info info;
   info.code = errc::peer_lost;
@@ -287,25 +291,26 @@ void level_comm::abort() {
   if (m_parts.across) m_parts.across->fail_all(info);
 }
 
-std::string level_comm::describe(const sucl_operation& o) {
+std::string hierarchical_comm::describe(const sucl_operation& o) {
   const step_list what = steps(o);
   std::string text;
-  for (const level_step& s : what)
+  for (const hierarchical_step& s : what)
     text += std::string(text.empty() ? "" : ", then ") + name(static_cast<kind>(s.kind)) +
             (s.on == level::node ? " within the node by " : " between nodes by ") +
-            part(s).carrier_of(record_of(o, what, s, nullptr), false);
+            part(s).selected_backend_of(record_of(o, what, s, nullptr), false);
   return text.empty() ? "nothing" : text;
 }
 
-const sucl_backend& level_backend() noexcept {
-  static const sucl_backend table = table_of<level_comm>(
-      level_backend_name, "steps within each node and between nodes, carried by other backends",
-      query, post, test);
+const sucl_backend& hierarchical_backend() noexcept {
+  static const sucl_backend table = table_of<hierarchical_comm>(
+      hierarchical_backend_name,
+      "steps within each node and between nodes, carried by other backends", query, post, test);
   return table;
 }
 
-channel make_levels(const std::vector<std::pair<std::string, std::string>>& settings,
-                    const level_map& where, const level_makers& how, std::string* obstacle) {
+backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::string>>& settings,
+                               const hierarchical_map& where, const hierarchical_makers& how,
+                               std::string* obstacle) {
   // Every rank makes every attempt, in the same order, until one of them has failed.
   const auto attempt = [&](const auto& work) {
     try {
@@ -316,9 +321,9 @@ channel make_levels(const std::vector<std::pair<std::string, std::string>>& sett
     if (!how.agree(obstacle->empty()) && obstacle->empty())
       *obstacle = "it cannot be used on every rank";
   };
-  level_settings values;
-  level_parts parts;
-  attempt([&] { values = level_settings::read(settings); });
+  hierarchical_settings values;
+  hierarchical_parts parts;
+  attempt([&] { values = hierarchical_settings::read(settings); });
   attempt([&] { parts.node = how.split(where.alone() ? -1 : where.node, where.local); });
   attempt([&] {
     if (parts.node && how.must_order && !parts.node->would_order_on_stream(*how.must_order))
@@ -329,11 +334,11 @@ channel make_levels(const std::vector<std::pair<std::string, std::string>>& sett
     parts.across = how.split(leads ? where.local : -1, where.node);
   });
   if (!obstacle->empty()) return {};
-  auto* made = new level_comm(where, values, std::move(parts), how.memory, how.queue);
-  return {&level_backend(), reinterpret_cast<sucl_state*>(made),
+  auto* made = new hierarchical_comm(where, values, std::move(parts), how.memory, how.queue);
+  return {&hierarchical_backend(), reinterpret_cast<sucl_state*>(made),
           reinterpret_cast<sucl_backend_comm*>(made)};
 }
 
-level_comm& levels_of(const channel& c) { return of(c.comm); }
+hierarchical_comm& hierarchical_of(const backend_comm& c) { return of(c.comm); }
 
 }  // namespace sucl::core

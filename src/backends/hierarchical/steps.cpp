@@ -12,7 +12,7 @@ using area = step_place::area;
 // Writes down the steps of this rank.
 struct planner {
   const sucl_operation& o;
-  const level_map& w;
+  const hierarchical_map& w;
   int slices;
   int leaders;
   step_list list{};
@@ -36,9 +36,9 @@ struct planner {
   }
   step_place input() const { return in_place() ? recv() : send(); }
 
-  level_step& add(level on, sucl_kind kind, std::uint64_t count, step_place from, step_place to,
-                  int root = 0) {
-    level_step& s = list.steps[list.size++];
+  hierarchical_step& add(level on, sucl_kind kind, std::uint64_t count, step_place from,
+                         step_place to, int root = 0) {
+    hierarchical_step& s = list.steps[list.size++];
     s = {on, kind, root, count, from, to};
     if (from == to && from.where != area::none) s.from = {}, s.in_place = true;
     return s;
@@ -219,8 +219,8 @@ struct planner {
 
 }  // namespace
 
-level_map map_levels(const std::vector<int>& node_of, int rank) {
-  level_map w;
+hierarchical_map map_levels(const std::vector<int>& node_of, int rank) {
+  hierarchical_map w;
   w.rank = rank;
   w.node_of = node_of;
   for (std::size_t r = 0; r < node_of.size(); ++r) {
@@ -238,7 +238,7 @@ level_map map_levels(const std::vector<int>& node_of, int rank) {
   return w;
 }
 
-bool has_steps(sucl_kind kind, const level_map& where) noexcept {
+bool has_steps(sucl_kind kind, const hierarchical_map& where) noexcept {
   switch (kind) {
     case SUCL_KIND_BARRIER:
     case SUCL_KIND_BROADCAST:
@@ -251,7 +251,7 @@ bool has_steps(sucl_kind kind, const level_map& where) noexcept {
   }
 }
 
-step_list steps_of(const sucl_operation& operation, const level_map& where, int slices,
+step_list steps_of(const sucl_operation& operation, const hierarchical_map& where, int slices,
                    int leaders) {
   planner p{operation, where, slices, leaders};
   if (operation.count == 0 && operation.kind != SUCL_KIND_BARRIER) return {};

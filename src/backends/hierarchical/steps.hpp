@@ -20,7 +20,7 @@
 namespace sucl::core {
 
 /// Where the ranks of a communicator are. The same on every rank but for the first three.
-struct level_map {
+struct hierarchical_map {
   int rank = 0;
   int node = 0;               ///< of this rank
   int local = 0;              ///< its number on its node
@@ -32,7 +32,7 @@ struct level_map {
   bool consecutive = true;    ///< the ranks of a node follow each other
   bool alone() const { return ranks_on[static_cast<std::size_t>(node)] == 1; }
 };
-level_map map_levels(const std::vector<int>& node_of, int rank);
+hierarchical_map map_levels(const std::vector<int>& node_of, int rank);
 
 /// The communicators that a rank takes part in: the ranks of its node, by their local numbers, and
 /// those of its own local number on each node, by the numbers of the nodes.
@@ -47,7 +47,7 @@ struct step_place {
 };
 
 /// One collective on one of the two communicators.
-struct level_step {
+struct hierarchical_step {
   level on = level::node;
   sucl_kind kind = SUCL_KIND_BARRIER;
   int root = 0;             ///< a rank of that communicator
@@ -59,22 +59,22 @@ struct level_step {
 
 /// What one rank does, one after the other.
 struct step_list {
-  std::array<level_step, 3> steps{};
+  std::array<hierarchical_step, 3> steps{};
   std::size_t size = 0;
   std::vector<std::uint64_t> counts, displs;  ///< of the one kind of step that is uneven
   std::uint64_t scratch = 0;                  ///< elements
 
-  const level_step* begin() const { return steps.data(); }
-  const level_step* end() const { return steps.data() + size; }
+  const hierarchical_step* begin() const { return steps.data(); }
+  const hierarchical_step* end() const { return steps.data() + size; }
 };
 
 /// Whether operations of this kind are made of steps.
-bool has_steps(sucl_kind kind, const level_map& where) noexcept;
+bool has_steps(sucl_kind kind, const hierarchical_map& where) noexcept;
 
 /// The steps of an operation on this rank: an empty list if nothing is to be moved. `slices`:
 /// leaders that share the message. `leaders`: local numbers that have a communicator across nodes,
 /// at least `slices` and at most most_leaders.
-step_list steps_of(const sucl_operation& operation, const level_map& where, int slices,
+step_list steps_of(const sucl_operation& operation, const hierarchical_map& where, int slices,
                    int leaders);
 
 }  // namespace sucl::core

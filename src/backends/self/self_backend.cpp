@@ -129,6 +129,6 @@ const sucl_backend& self_backend() noexcept {
   return table;
 }
 
-channel self_channel() { return {&self_backend(), nullptr, new sucl_backend_comm}; }
+backend_comm make_self_comm() { return {&self_backend(), nullptr, new sucl_backend_comm}; }
 
 }  // namespace sucl::core

@@ -13,6 +13,6 @@ namespace sucl::core {
 const sucl_backend& self_backend() noexcept;
 
 /// A channel on a communicator of one rank.
-channel self_channel();
+backend_comm make_self_comm();
 
 }  // namespace sucl::core

@@ -22,7 +22,7 @@ inline int count_nodes(std::vector<int> node_of) {
 /// A backend that carries messages between ranks, on a channel that nobody else uses.
 struct transport {
   std::string name;
-  channel via;
+  backend_comm via;
 };
 
 /// The ranks of a communicator, as the executor sees them. The same on every rank but for `rank`.
@@ -32,7 +32,7 @@ struct placement {
   std::vector<int> node_of;  ///< one entry a rank
   /// The first one carries what may go by any.
   std::vector<transport> transports;
-  bool crowded = false;  ///< on some machine ranks have to share processors
+  bool oversubscribed = false;  ///< on some machine ranks have to share processors
 
   bool near(int peer) const {
     return node_of[static_cast<std::size_t>(peer)] == node_of[static_cast<std::size_t>(rank)];

@@ -12,18 +12,18 @@
 namespace sucl::core {
 namespace {
 
-mailbox& of(sucl_backend_comm* comm) { return *reinterpret_cast<mailbox*>(comm); }
+p2p_engine& of(sucl_backend_comm* comm) { return *reinterpret_cast<p2p_engine*>(comm); }
 delivery* of(sucl_request* request) { return reinterpret_cast<delivery*>(request); }
 
 // Gives a delivery back that is over, and reports how it failed, if it did.
-void conclude(mailbox& m, delivery* d) {
+void conclude(p2p_engine& m, delivery* d) {
   m.recycle(d);
   if (d->failure) throw error(*d->failure);
 }
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
   return guarded([&] {
-    mailbox& m = of(comm);
+    p2p_engine& m = of(comm);
     *request = nullptr;
     delivery* d = m.start(*o);
     if (d->open > 0) m.progress();
@@ -36,7 +36,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request*
 
 sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
   return guarded([&] {
-    mailbox& m = of(comm);
+    p2p_engine& m = of(comm);
     delivery* d = of(request);
     if (d->open > 0 || !d->far.empty()) m.progress();
     *done = m.over(*d);
@@ -50,24 +50,25 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   answer->flags = 0;
   answer->max_count = 0;
   if (!state || !answer->supported) return SUCL_SUCCESS;
-  const channel& transport = *reinterpret_cast<const channel*>(state);
+  const backend_comm& transport = *reinterpret_cast<const backend_comm*>(state);
   return transport.table->query(transport.state, q, answer);
 }
 
 }  // namespace
 
 const sucl_backend& message_backend() noexcept {
-  static const sucl_backend table = table_of<mailbox>(
+  static const sucl_backend table = table_of<p2p_engine>(
       message_backend_name, "sends and receives through memory that the ranks of a node share",
       query, post, test);
   return table;
 }
 
-channel message_channel(const channel& memory, placement where, bool reads, std::string* obstacle) {
+backend_comm make_message_comm(const backend_comm& memory, placement where, bool reads,
+                               std::string* obstacle) {
   const std::vector<transport> lent = where.transports;
-  std::unique_ptr<mailbox> made;
+  std::unique_ptr<p2p_engine> made;
   try {
-    made = std::make_unique<mailbox>(memory, std::move(where), reads);
+    made = std::make_unique<p2p_engine>(memory, std::move(where), reads);
   } catch (...) {
     for (const transport& t : lent) t.via.table->comm_destroy(t.via.comm);
     throw;
@@ -77,15 +78,15 @@ channel message_channel(const channel& memory, placement where, bool reads, std:
     return {};
   }
   const auto& transports = made->where().transports;
-  const channel* between = transports.empty() ? nullptr : &transports.front().via;
-  return {&message_backend(), reinterpret_cast<sucl_state*>(const_cast<channel*>(between)),
+  const backend_comm* between = transports.empty() ? nullptr : &transports.front().via;
+  return {&message_backend(), reinterpret_cast<sucl_state*>(const_cast<backend_comm*>(between)),
           reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
 
-bool carries_messages(const channel& c) { return c.table == &message_backend(); }
+bool carries_messages(const backend_comm& c) { return c.table == &message_backend(); }
 
-sucl_request* start_message(const channel& messages, const sucl_operation& o) {
-  mailbox& m = of(messages.comm);
+sucl_request* start_message(const backend_comm& messages, const sucl_operation& o) {
+  p2p_engine& m = of(messages.comm);
   delivery* d = m.start(o);
   for (int looks = d->far.empty() ? m.looks() : 1; !m.over(*d); --looks) {
     if (looks == 0) return reinterpret_cast<sucl_request*>(d);
@@ -95,16 +96,17 @@ sucl_request* start_message(const channel& messages, const sucl_operation& o) {
   return nullptr;
 }
 
-void add_message_memory(const channel& messages, const sucl_region& region, std::uint64_t number) {
+void add_message_memory(const backend_comm& messages, const sucl_region& region,
+                        std::uint64_t number) {
   of(messages.comm).add(number, region);
 }
 
-void remove_message_memory(const channel& messages, const void* base) {
+void remove_message_memory(const backend_comm& messages, const void* base) {
   of(messages.comm).remove(base);
 }
 
-std::string describe_messages(const channel& messages) {
-  const mailbox& m = of(messages.comm);
+std::string describe_messages(const backend_comm& messages) {
+  const p2p_engine& m = of(messages.comm);
   std::string text = "  messages of a node: up to " + std::to_string(lane_layout::short_bytes) +
                      " bytes beside their envelope, longer ones in pieces of " +
                      std::to_string(lane_layout::chunk_bytes >> 10) + " KiB\n";

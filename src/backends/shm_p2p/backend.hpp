@@ -25,22 +25,24 @@ SUCL_CORE_API const sucl_backend& message_backend() noexcept;
 /// `reads`: every rank may copy from the memory of every other one. The channel ends the transports
 /// in `where`, on an error too. Throws where there is no memory; `*obstacle` says why it cannot be
 /// used though nothing failed.
-channel message_channel(const channel& memory, placement where, bool reads, std::string* obstacle);
+backend_comm make_message_comm(const backend_comm& memory, placement where, bool reads,
+                               std::string* obstacle);
 
 /// Memory of this number that every rank reaches is there: messages in it are copied once. The
 /// number is the same on every rank. Not while another thread is in the channel.
-void add_message_memory(const channel& messages, const sucl_region& region, std::uint64_t number);
+void add_message_memory(const backend_comm& messages, const sucl_region& region,
+                        std::uint64_t number);
 /// It goes.
-void remove_message_memory(const channel& messages, const void* base);
+void remove_message_memory(const backend_comm& messages, const void* base);
 
 /// Whether a channel is one of these, with no layer above it.
-bool carries_messages(const channel& c);
+bool carries_messages(const backend_comm& c);
 
 /// Starts an operation for who blocks until it is done, and makes progress for as long as peers
 /// that are near need. Null: it is done. Throws what fails.
-sucl_request* start_message(const channel& messages, const sucl_operation& o);
+sucl_request* start_message(const backend_comm& messages, const sucl_operation& o);
 
 /// How messages travel, in lines for people.
-std::string describe_messages(const channel& messages);
+std::string describe_messages(const backend_comm& messages);
 
 }  // namespace sucl::core

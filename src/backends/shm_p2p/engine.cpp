@@ -39,10 +39,13 @@ inline void relax() {
 
 }  // namespace
 
-mailbox::mailbox(const channel& lender, placement where, bool reads)
-    : m_where(std::move(where)), m_rank(m_where.rank), m_lender(lender), m_reads(reads) {
+p2p_engine::p2p_engine(const backend_comm& memory_provider, placement where, bool reads)
+    : m_where(std::move(where)),
+      m_rank(m_where.rank),
+      m_memory_provider(memory_provider),
+      m_reads(reads) {
   const std::vector<int> neighbours = m_where.neighbours();
-  m_looks = m_where.crowded ? 0 : 500;
+  m_looks = m_where.oversubscribed ? 0 : 500;
   // The lanes of a rank's part are those that it sends by, by the place of the receiver on the
   // node; a part is as large as the largest node needs.
   std::uint64_t most = 0;
@@ -51,9 +54,9 @@ mailbox::mailbox(const channel& lender, placement where, bool reads)
         std::max<std::uint64_t>(most, static_cast<std::uint64_t>(std::count(
                                           m_where.node_of.begin(), m_where.node_of.end(), node)));
   m_region.struct_size = sizeof m_region;
-  if (const auto status =
-          lender.table->memory_create(lender.comm, most * lane_layout::bytes, &m_region))
-    throw_last(status, lender.table->name, "communicator creation", m_rank);
+  if (const auto status = memory_provider.table->memory_create(
+          memory_provider.comm, most * lane_layout::bytes, &m_region))
+    throw_last(status, memory_provider.table->name, "communicator creation", m_rank);
   m_peers.resize(static_cast<std::size_t>(m_where.size));
   const auto lane = [&](int from, std::size_t place) {
     auto* part = static_cast<std::byte*>(m_region.peers[from]);
@@ -72,26 +75,26 @@ mailbox::mailbox(const channel& lender, placement where, bool reads)
   }
 }
 
-mailbox::~mailbox() {
+p2p_engine::~p2p_engine() {
   for (const transport& t : m_where.transports) t.via.table->comm_destroy(t.via.comm);
-  if (m_region.handle) m_lender.table->memory_destroy(m_lender.comm, &m_region);
+  if (m_region.handle) m_memory_provider.table->memory_destroy(m_memory_provider.comm, &m_region);
 }
 
-void mailbox::abort() {
+void p2p_engine::abort() {
   for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
 }
 
-void mailbox::add(std::uint64_t number, const sucl_region& region) {
+void p2p_engine::add(std::uint64_t number, const sucl_region& region) {
   m_regions.push_back({number, region});
 }
 
-void mailbox::remove(const void* base) {
+void p2p_engine::remove(const void* base) {
   std::erase_if(m_regions, [&](const shared_region& r) { return r.region.base == base; });
 }
 
 // ---- operations
 
-mailbox::item* mailbox::take_item() {
+p2p_engine::item* p2p_engine::take_item() {
   if (m_free_items.empty()) {
     m_items.push_back(std::make_unique<item>());
     m_free_items.reserve(m_items.size());
@@ -103,7 +106,7 @@ mailbox::item* mailbox::take_item() {
   return i;
 }
 
-delivery* mailbox::take_delivery() {
+delivery* p2p_engine::take_delivery() {
   if (m_free_deliveries.empty()) {
     m_deliveries.push_back(std::make_unique<delivery>());
     m_free_deliveries.push_back(m_deliveries.back().get());
@@ -116,7 +119,7 @@ delivery* mailbox::take_delivery() {
   return d;
 }
 
-delivery* mailbox::start(const sucl_operation& o) {
+delivery* p2p_engine::start(const sucl_operation& o) {
   if (m_broken) throw error(*m_broken);
   delivery* d = take_delivery();
   try {
@@ -126,10 +129,10 @@ delivery* mailbox::start(const sucl_operation& o) {
     const void* data = o.send;
     if (!group && (o.flags & SUCL_FLAG_IN_PLACE)) {
       const std::uint64_t bytes = o.count * o.element_size;
-      if (d->aside_bytes < bytes) d->aside.reset(new std::byte[bytes]);
+      if (d->aside_bytes < bytes) d->bounce_buffer.reset(new std::byte[bytes]);
       d->aside_bytes = std::max(d->aside_bytes, bytes);
-      if (bytes > 0) std::memcpy(d->aside.get(), o.recv, bytes);
-      data = d->aside.get();
+      if (bytes > 0) std::memcpy(d->bounce_buffer.get(), o.recv, bytes);
+      data = d->bounce_buffer.get();
     }
     // Receives first: what comes finds its place.
     for (const sucl_operation* part = parts; part != end; ++part)
@@ -149,7 +152,7 @@ delivery* mailbox::start(const sucl_operation& o) {
 }
 
 // Of an operation that failed while it was started: parts that are under way cannot be taken back.
-void mailbox::give_up(delivery* d, const error_info& info) {
+void p2p_engine::give_up(delivery* d, const error_info& info) {
   if (d->open > 0 || !d->far.empty())
     m_broken = info;
   else
@@ -158,7 +161,7 @@ void mailbox::give_up(delivery* d, const error_info& info) {
 }
 
 // What a transport gets: one message.
-void mailbox::post_far(sucl_operation o, sucl_kind half, delivery* d) {
+void p2p_engine::post_far(sucl_operation o, sucl_kind half, delivery* d) {
   if (m_where.transports.empty())
     base::fail(errc::internal, "a message to another node has no transport", "Report this");
   const transport& t = m_where.transports.front();
@@ -173,7 +176,7 @@ void mailbox::post_far(sucl_operation o, sucl_kind half, delivery* d) {
   ++m_open;
 }
 
-void mailbox::send(const sucl_operation& o, const void* data, delivery* d) {
+void p2p_engine::send(const sucl_operation& o, const void* data, delivery* d) {
   if (!m_where.near(o.root)) {
     sucl_operation far = o;
     far.send = data;
@@ -201,7 +204,7 @@ void mailbox::send(const sucl_operation& o, const void* data, delivery* d) {
   send_waiting(p);
 }
 
-void mailbox::receive(const sucl_operation& o, delivery* d) {
+void p2p_engine::receive(const sucl_operation& o, delivery* d) {
   if (!m_where.near(o.source)) return post_far(o, SUCL_KIND_RECV, d);
   peer& p = near(o.source);
   item* i = take_item();
@@ -215,7 +218,7 @@ void mailbox::receive(const sucl_operation& o, delivery* d) {
   if (!match_stray(p, *i)) p.receives.push(i);
 }
 
-bool mailbox::over(delivery& d) {
+bool p2p_engine::over(delivery& d) {
   if (m_broken) throw error(*m_broken);
   for (sucl_request*& request : d.far) {
     if (!request) continue;
@@ -231,15 +234,15 @@ bool mailbox::over(delivery& d) {
          std::all_of(d.far.begin(), d.far.end(), [](const auto* request) { return !request; });
 }
 
-void mailbox::finish(peer& p, item* i) {
+void p2p_engine::finish(peer& p, item* i) {
   --i->owner->open, --p.open, --m_open;
   m_free_items.push_back(i);
 }
 
 // ---- memory that both ends reach
 
-void mailbox::locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t& region,
-                     std::uint64_t& offset) const {
+void p2p_engine::locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t& region,
+                        std::uint64_t& offset) const {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   for (const shared_region& r : m_regions) {
     const auto start = reinterpret_cast<std::uintptr_t>(r.region.base);
@@ -250,7 +253,7 @@ void mailbox::locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t
 }
 
 // Null where this rank does not know of the memory, or not yet.
-std::byte* mailbox::reach(int rank, std::uint64_t region, std::uint64_t offset) const {
+std::byte* p2p_engine::reach(int rank, std::uint64_t region, std::uint64_t offset) const {
   if (region == 0) return nullptr;
   for (const shared_region& r : m_regions)
     if (r.number == region) {
@@ -262,17 +265,17 @@ std::byte* mailbox::reach(int rank, std::uint64_t region, std::uint64_t offset) 
 
 // ---- the sender's end
 
-envelope mailbox::envelope_of(const item& i) {
+envelope p2p_engine::envelope_of(const item& i) {
   return {i.bytes, i.tag, i.about.serial != 0, static_cast<std::uint8_t>(i.type),
           static_cast<std::uint16_t>(i.element_size)};
 }
 
-bool mailbox::put(peer& p, item& i) {
+bool p2p_engine::put(peer& p, item& i) {
   const envelope e = envelope_of(i);
   return e.announced ? p.out.put(e, &i.about, sizeof i.about) : p.out.put(e, i.memory, i.bytes);
 }
 
-bool mailbox::send_waiting(peer& p) {
+bool p2p_engine::send_waiting(peer& p) {
   bool moved = false;
   while (p.unsent.head && put(p, *p.unsent.head)) {
     item* i = p.unsent.pop();
@@ -285,7 +288,7 @@ bool mailbox::send_waiting(peer& p) {
   return moved;
 }
 
-bool mailbox::follow_orders(peer& p) {
+bool p2p_engine::follow_orders(peer& p) {
   bool moved = false;
   order o;
   while (p.announced.head && p.out.next(o)) {
@@ -306,7 +309,7 @@ bool mailbox::follow_orders(peer& p) {
   return moved;
 }
 
-bool mailbox::fill_chunk(peer& p) {
+bool p2p_engine::fill_chunk(peer& p) {
   item* i = p.leaving.head;
   if (!i) return false;
   if (i->target && i->moved < i->bytes) {
@@ -334,11 +337,11 @@ bool mailbox::fill_chunk(peer& p) {
 // ---- the receiver's end
 
 // Whether a message is of the elements that a receive is for. Those of one size may have any types.
-bool mailbox::fits(const item& r, const envelope& e) {
+bool p2p_engine::fits(const item& r, const envelope& e) {
   return r.bytes == e.bytes && static_cast<std::uint16_t>(r.element_size) == e.element_size;
 }
 
-void mailbox::refuse(const item& r, const envelope& e, int from) const {
+void p2p_engine::refuse(const item& r, const envelope& e, int from) const {
   if (r.owner->failure) return;
   const auto elements = [](std::uint64_t bytes, std::uint64_t size, sucl_type t) {
     if (size == 0 || bytes % size != 0) return std::to_string(bytes) + " bytes";
@@ -361,7 +364,7 @@ void mailbox::refuse(const item& r, const envelope& e, int from) const {
 }
 
 // Takes what has come to the receives that are there for it.
-void mailbox::collect(peer& p) {
+void p2p_engine::collect(peer& p) {
   envelope e;
   while (p.in.peek(e)) {
     item** at = &p.receives.head;
@@ -389,7 +392,7 @@ void mailbox::collect(peer& p) {
   }
 }
 
-void mailbox::set_aside(peer& p, const envelope& e) {
+void p2p_engine::set_aside(peer& p, const envelope& e) {
   if (m_free_strays.empty()) {
     m_strays.push_back(std::make_unique<stray>());
     m_free_strays.push_back(m_strays.back().get());
@@ -404,7 +407,7 @@ void mailbox::set_aside(peer& p, const envelope& e) {
   p.strays.push(s);
 }
 
-bool mailbox::match_stray(peer& p, item& r) {
+bool p2p_engine::match_stray(peer& p, item& r) {
   stray** at = &p.strays.head;
   while (*at && (*at)->what.tag != r.tag) at = &(*at)->next;
   if (!*at) return false;
@@ -422,7 +425,7 @@ bool mailbox::match_stray(peer& p, item& r) {
   return true;
 }
 
-void mailbox::match_long(peer& p, item* r, const envelope& e, const announcement& about) {
+void p2p_engine::match_long(peer& p, item* r, const envelope& e, const announcement& about) {
   r->about = about;
   if (!fits(*r, e)) {
     refuse(*r, e, p.rank);
@@ -436,12 +439,13 @@ void mailbox::match_long(peer& p, item* r, const envelope& e, const announcement
   p.matched.push(r);
 }
 
-void mailbox::copy_piece(peer& p, item& r) {
+void p2p_engine::copy_piece(peer& p, item& r) {
   const std::uint64_t n = std::min(r.bytes - r.moved, piece_bytes);
   if (r.source) {
     std::memcpy(r.memory + r.moved, r.source + r.moved, n);
-  } else if (const auto status = m_lender.table->memory_read(
-                 m_lender.comm, p.rank, r.memory + r.moved, r.about.address + r.moved, n)) {
+  } else if (const auto status = m_memory_provider.table->memory_read(
+                 m_memory_provider.comm, p.rank, r.memory + r.moved, r.about.address + r.moved,
+                 n)) {
     take_last(status);  // memory of some other kind, or the process has ended
     r.read = false;
     r.moved = 0;
@@ -450,7 +454,7 @@ void mailbox::copy_piece(peer& p, item& r) {
   r.moved += n;
 }
 
-bool mailbox::handle_matched(peer& p) {
+bool p2p_engine::handle_matched(peer& p) {
   item* r = p.matched.head;
   if (!r) return false;
   order o{order::act::forget, r->about.serial, 0, 0};
@@ -474,7 +478,7 @@ bool mailbox::handle_matched(peer& p) {
   return true;
 }
 
-bool mailbox::take_chunk(peer& p) {
+bool p2p_engine::take_chunk(peer& p) {
   item* r = p.arriving.head;
   if (!r) return false;
   const std::byte* chunk = p.in.full_chunk();
@@ -497,7 +501,7 @@ bool mailbox::take_chunk(peer& p) {
 // ---- progress
 
 // True if something moved.
-bool mailbox::advance(peer& p) {
+bool p2p_engine::advance(peer& p) {
   collect(p);
   if (p.open == 0) return false;
   bool moved = send_waiting(p);
@@ -511,7 +515,7 @@ bool mailbox::advance(peer& p) {
   return moved;
 }
 
-void mailbox::progress() {
+void p2p_engine::progress() {
   constexpr int most_passes = 64;
   int looks = m_looks;
   for (int pass = 0; pass < most_passes && m_open > 0;) {
@@ -525,7 +529,7 @@ void mailbox::progress() {
       looks = m_looks;
     } else {
       // The other end is at work on it, too, or needs this processor for that.
-      if (m_where.crowded && ++m_vain % looks_in_a_crowd == 0) sched_yield();
+      if (m_where.oversubscribed && ++m_vain % looks_in_a_crowd == 0) sched_yield();
       if (!streams || looks-- <= 0) return;
       relax();
     }

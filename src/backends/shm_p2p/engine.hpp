@@ -22,10 +22,10 @@ namespace sucl::core {
 
 /// An operation on its way: its messages between ranks of the node, and those that a transport has.
 struct delivery {
-  int open = 0;                        ///< messages of the node that are not done
-  std::vector<sucl_request*> far;      ///< of the transport; null: done
-  std::optional<error_info> failure;   ///< the first one
-  std::unique_ptr<std::byte[]> aside;  ///< what is sent from memory that is received into
+  int open = 0;                                ///< messages of the node that are not done
+  std::vector<sucl_request*> far;              ///< of the transport; null: done
+  std::optional<error_info> failure;           ///< the first one
+  std::unique_ptr<std::byte[]> bounce_buffer;  ///< what is sent from memory that is received into
   std::uint64_t aside_bytes = 0;
 };
 
@@ -34,21 +34,21 @@ struct delivery {
 /// Messages of a pair of ranks are matched by tag, in the order in which they were posted. Short
 /// ones go through the ring of their lane and are done for the sender once they are there. Long
 /// ones are announced there; the receiver orders their data when it has a receive for them.
-class mailbox {
+class p2p_engine {
  public:
-  /// Takes memory from `lender`. Collective. `reads`: every rank may copy from the memory of every
-  /// other one.
-  mailbox(const channel& lender, placement where, bool reads);
-  ~mailbox();
-  mailbox(const mailbox&) = delete;
-  mailbox& operator=(const mailbox&) = delete;
+  /// Takes memory from `memory provider`. Collective. `reads`: every rank may copy from the memory
+  /// of every other one.
+  p2p_engine(const backend_comm& memory_provider, placement where, bool reads);
+  ~p2p_engine();
+  p2p_engine(const p2p_engine&) = delete;
+  p2p_engine& operator=(const p2p_engine&) = delete;
 
   /// Whether the memory of every rank of the node is within reach.
   bool complete() const { return m_complete; }
   const placement& where() const { return m_where; }
   bool reads() const { return m_reads; }
   /// How often who blocks makes progress before others may have their turn.
-  int looks() const { return m_where.crowded ? 64 : m_looks; }
+  int looks() const { return m_where.oversubscribed ? 64 : m_looks; }
 
   /// Starts an operation.
   delivery* start(const sucl_operation& o);
@@ -154,10 +154,10 @@ class mailbox {
 
   const placement m_where;
   const int m_rank;
-  channel m_lender;
+  backend_comm m_memory_provider;
   bool m_reads;
   bool m_complete = true;
-  publisher m_publisher;
+  nt_store_policy m_publisher;
   int m_looks;          ///< at memory before progress() returns while data come
   unsigned m_vain = 0;  ///< looks at memory with nothing to do
   sucl_region m_region{};

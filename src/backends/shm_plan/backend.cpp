@@ -12,18 +12,18 @@
 namespace sucl::core {
 namespace {
 
-runner& of(sucl_backend_comm* comm) { return *reinterpret_cast<runner*>(comm); }
+executor& of(sucl_backend_comm* comm) { return *reinterpret_cast<executor*>(comm); }
 execution* of(sucl_request* request) { return reinterpret_cast<execution*>(request); }
 
 // Gives a request back that is done, and reports how it failed, if it did.
-void conclude(runner& r, execution* e) {
+void conclude(executor& r, execution* e) {
   r.recycle(e);
   if (e->failure) throw error(*e->failure);
 }
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
   return guarded([&] {
-    runner& r = of(comm);
+    executor& r = of(comm);
     execution* e = r.start(*o);
     if (o->flags & SUCL_FLAG_MAY_BLOCK)
       r.finish(e);
@@ -39,7 +39,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request*
 
 sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
   return guarded([&] {
-    runner& r = of(comm);
+    executor& r = of(comm);
     execution* e = of(request);
     if (!e->done()) r.progress(0);
     *done = e->done();
@@ -73,9 +73,9 @@ sucl_status query_between_nodes(sucl_state*, const sucl_query* q, sucl_capabilit
 
 template <class Query>
 sucl_backend make_table(Query ask) {
-  return table_of<runner>(plan_backend_name,
-                          "SuCL's own plans through memory that the ranks of a node share", ask,
-                          post, test);
+  return table_of<executor>(plan_backend_name,
+                            "SuCL's own plans through memory that the ranks of a node share", ask,
+                            post, test);
 }
 
 const sucl_backend& between_nodes(bool ordered) noexcept {
@@ -91,29 +91,30 @@ const sucl_backend& plan_backend() noexcept {
   return table;
 }
 
-sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes) {
+sucl_region make_mapped(const backend_comm& memory_provider, int rank, std::uint64_t bytes) {
   sucl_region region{};
   region.struct_size = sizeof region;
-  if (const auto status = lender.table->memory_create(lender.comm, bytes, &region))
-    throw_last(status, lender.table->name, "allocate", rank);
+  if (const auto status =
+          memory_provider.table->memory_create(memory_provider.comm, bytes, &region))
+    throw_last(status, memory_provider.table->name, "allocate", rank);
   return region;
 }
 
-void add_mapped(const channel& plans, const sucl_region& region, std::uint64_t number,
+void add_mapped(const backend_comm& plans, const sucl_region& region, std::uint64_t number,
                 std::uint64_t sequence) {
   of(plans.comm).add({region, number}, sequence);
 }
 
-bool remove_mapped(const channel& plans, const channel& lender, void* base,
+bool remove_mapped(const backend_comm& plans, const backend_comm& memory_provider, void* base,
                    std::uint64_t sequence) {
   mapped_memory m;
   if (!of(plans.comm).remove(base, sequence, m)) return false;
-  lender.table->memory_destroy(lender.comm, &m.region);
+  memory_provider.table->memory_destroy(memory_provider.comm, &m.region);
   return true;
 }
 
-channel plan_channel(const channel& memory, placement where, std::string* obstacle,
-                     const tune::table* tuned, bool ordered) {
+backend_comm make_plan_comm(const backend_comm& memory, placement where, std::string* obstacle,
+                            const tune::table* tuned, bool ordered) {
   if (where.size > most_plan_ranks) {
     *obstacle = "it is for up to " + std::to_string(most_plan_ranks) + " ranks";
     for (const transport& t : where.transports) t.via.table->comm_destroy(t.via.comm);
@@ -126,9 +127,9 @@ channel plan_channel(const channel& memory, placement where, std::string* obstac
   // Ranks that share processors share those' own caches, where little scratch stays. Of many ranks
   // long rings are more than the shared cache holds, and nothing is known of what they gain.
   constexpr int most_with_long_ring = 16;
-  how.long_ring = !where.crowded && where.size <= most_with_long_ring;
+  how.long_ring = !where.oversubscribed && where.size <= most_with_long_ring;
   auto rows = tuning_of(tuned, where);
-  auto made = std::make_unique<runner>(memory, std::move(where), how, std::move(rows));
+  auto made = std::make_unique<executor>(memory, std::move(where), how, std::move(rows));
   if (!made->memory().complete()) {
     *obstacle = "some ranks of a node share no memory";
     return {};
@@ -138,13 +139,13 @@ channel plan_channel(const channel& memory, placement where, std::string* obstac
           reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
 
-const placement& plan_placement(const channel& plans) { return of(plans.comm).where(); }
+const placement& plan_placement(const backend_comm& plans) { return of(plans.comm).where(); }
 
-void lend_scratch(const channel& lender, int rank, int size, compiled_code& code) {
+void provide_scratch(const backend_comm& memory_provider, int rank, int size, compiled_code& code) {
   const std::uint64_t bytes = (code.code.scratch_bytes + 63) / 64 * 64;
   if (bytes == 0) return;
-  code.lender = lender;
-  code.region = make_mapped(lender, rank, bytes * compiled_code::copies);
+  code.memory_provider = memory_provider;
+  code.region = make_mapped(memory_provider, rank, bytes * compiled_code::copies);
   for (std::size_t c = 0; c < compiled_code::copies; ++c)
     for (int r = 0; r < size; ++r) {
       auto* part = static_cast<std::byte*>(code.region.peers[r]);
@@ -152,30 +153,31 @@ void lend_scratch(const channel& lender, int rank, int size, compiled_code& code
     }
 }
 
-void add_compiled(const channel& plans, std::uint64_t number, std::unique_ptr<compiled_code> code) {
+void add_compiled(const backend_comm& plans, std::uint64_t number,
+                  std::unique_ptr<compiled_code> code) {
   of(plans.comm).add(number, std::move(code));
 }
 
-void remove_compiled(const channel& plans, std::uint64_t number) {
+void remove_compiled(const backend_comm& plans, std::uint64_t number) {
   of(plans.comm).remove_compiled(number);
 }
 
-const call_board& board_of(const channel& plans) { return of(plans.comm).board(); }
+const call_board& board_of(const backend_comm& plans) { return of(plans.comm).board(); }
 
-bool is_settled(const channel& plans) {
-  const runner& r = of(plans.comm);
+bool is_settled(const backend_comm& plans) {
+  const executor& r = of(plans.comm);
   return r.board().alarmed() || r.all_have_followed();
 }
 
-std::shared_ptr<prepared_run> prepare_run(const channel& plans, const sucl_operation& o) {
+std::shared_ptr<prepared_run> prepare_run(const backend_comm& plans, const sucl_operation& o) {
   return plans.table == &plan_backend() ? of(plans.comm).prepare(o) : nullptr;
 }
 
-bool run_at_once(const channel& plans, const prepared_run& p) {
+bool run_at_once(const backend_comm& plans, const prepared_run& p) {
   return of(plans.comm).run_at_once(p);
 }
 
-bool can_read(const channel& memory, int size) {
+bool can_read(const backend_comm& memory, int size) {
   if (!memory.table->memory_read) return false;
   // Reading nothing asks whether anything may be read.
   std::byte nothing{};
@@ -187,15 +189,17 @@ bool can_read(const channel& memory, int size) {
   return true;
 }
 
-void allow_reads(const channel& plans) { of(plans.comm).shapes().allow_reads(); }
+void allow_reads(const backend_comm& plans) { of(plans.comm).shapes().allow_reads(); }
 
-void retune(const channel& plans, const tune::table* tuned) { of(plans.comm).shapes().use(tuned); }
+void retune(const backend_comm& plans, const tune::table* tuned) {
+  of(plans.comm).shapes().use(tuned);
+}
 
-std::string describe_plan(const channel& plans, const sucl_operation& o) {
+std::string describe_plan(const backend_comm& plans, const sucl_operation& o) {
   return of(plans.comm).shapes().describe(o);
 }
 
-std::string plan_obstacle(const channel& plans, const tune::table_row& row,
+std::string plan_obstacle(const backend_comm& plans, const tune::table_row& row,
                           const sucl_operation& o) {
   return of(plans.comm).shapes().obstacle(row, o);
 }

@@ -30,57 +30,59 @@ SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 /// `*obstacle` says why it cannot be used, on every rank alike, though nothing failed.
 /// `tuned` may be null. `ordered`: where the order of operands matters, plans fold in the fixed
 /// order.
-channel plan_channel(const channel& memory, placement where, std::string* obstacle,
-                     const tune::table* tuned = nullptr, bool ordered = false);
+backend_comm make_plan_comm(const backend_comm& memory, placement where, std::string* obstacle,
+                            const tune::table* tuned = nullptr, bool ordered = false);
 
 /// Whether this rank may copy from the memory of every other one.
-bool can_read(const channel& memory, int size);
+bool can_read(const backend_comm& memory, int size);
 /// Ranks may copy from each other's memory, all of them. Before the first operation.
-void allow_reads(const channel& plans);
+void allow_reads(const backend_comm& plans);
 
 /// Goes by another tuning table, or by none (null). Nothing is in flight.
-void retune(const channel& plans, const tune::table* tuned);
+void retune(const backend_comm& plans, const tune::table* tuned);
 
 /// By which plans a channel carries an operation, in lines for people; empty if that is not known
 /// beforehand.
-std::string describe_plan(const channel& plans, const sucl_operation& o);
+std::string describe_plan(const backend_comm& plans, const sucl_operation& o);
 /// Why a channel does not carry an operation by a row of a tuning table, if that is the first one
 /// that fits; empty: it does. The same on every rank.
-std::string plan_obstacle(const channel& plans, const tune::table_row& row,
+std::string plan_obstacle(const backend_comm& plans, const tune::table_row& row,
                           const sucl_operation& o);
 /// Where the ranks of such a channel are.
-const placement& plan_placement(const channel& plans);
+const placement& plan_placement(const backend_comm& plans);
 /// Makes the scratch that a compiled plan needs. Collective; blocks, and touches nothing that
 /// operations use.
-void lend_scratch(const channel& lender, int rank, int size, compiled_code& code);
+void provide_scratch(const backend_comm& memory_provider, int rank, int size, compiled_code& code);
 /// Makes a compiled plan known, and forgets it. Not while another thread is in the channel; nothing
 /// runs it.
-void add_compiled(const channel& plans, std::uint64_t number, std::unique_ptr<compiled_code> code);
-void remove_compiled(const channel& plans, std::uint64_t number);
+void add_compiled(const backend_comm& plans, std::uint64_t number,
+                  std::unique_ptr<compiled_code> code);
+void remove_compiled(const backend_comm& plans, std::uint64_t number);
 
 /// What the ranks of the node have called on such a channel. As long as the channel.
-const call_board& board_of(const channel& plans);
+const call_board& board_of(const backend_comm& plans);
 /// Whether every rank of the node has finished what this one has begun, or a mismatch was found.
-bool is_settled(const channel& plans);
+bool is_settled(const backend_comm& plans);
 
 struct prepared_run;
 /// Works out what running an operation over and over on the same memory needs; null where it cannot
 /// be known before, or where the channel is not one of plans. Holds until retune(), add_mapped() or
 /// remove_mapped().
-std::shared_ptr<prepared_run> prepare_run(const channel& plans, const sucl_operation& o);
+std::shared_ptr<prepared_run> prepare_run(const backend_comm& plans, const sucl_operation& o);
 /// Runs it, if nothing else is under way and peers are near. Otherwise the same operation must be
 /// posted next: it goes on where this has ended.
-bool run_at_once(const channel& plans, const prepared_run& p);
+bool run_at_once(const backend_comm& plans, const prepared_run& p);
 
-/// Memory that all ranks of such a channel reach: operations on it need no copies. `lender` is the
-/// channel below. Collective; blocks, and touches nothing that operations use.
-sucl_region make_mapped(const channel& lender, int rank, std::uint64_t bytes);
+/// Memory that all ranks of such a channel reach: operations on it need no copies. `memory
+/// provider` is the channel below. Collective; blocks, and touches nothing that operations use.
+sucl_region make_mapped(const backend_comm& memory_provider, int rank, std::uint64_t bytes);
 /// Makes it known: operations of a higher sequence number than `sequence` may be on it. `number` is
 /// the same on every rank. Not while another thread is in the channel.
-void add_mapped(const channel& plans, const sucl_region& region, std::uint64_t number,
+void add_mapped(const backend_comm& plans, const sucl_region& region, std::uint64_t number,
                 std::uint64_t sequence);
 /// Gives it back; operations of a higher sequence number than `sequence` are not on it. False if
 /// `base` is not the begin of such memory.
-bool remove_mapped(const channel& plans, const channel& lender, void* base, std::uint64_t sequence);
+bool remove_mapped(const backend_comm& plans, const backend_comm& memory_provider, void* base,
+                   std::uint64_t sequence);
 
 }  // namespace sucl::core

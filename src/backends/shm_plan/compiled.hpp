@@ -23,7 +23,7 @@ struct compiled_code {
   program code;
   fold_function fold = nullptr;
   std::uint64_t element_size = 1;
-  channel lender;
+  backend_comm memory_provider;
   sucl_region region{};  ///< `copies` times the scratch; none where the plan needs none
   std::array<std::vector<std::byte*>, copies> scratch;  ///< by rank
   std::array<std::uint64_t, copies> last_run{};         ///< that used the copy
@@ -33,7 +33,7 @@ struct compiled_code {
   compiled_code(const compiled_code&) = delete;
   compiled_code& operator=(const compiled_code&) = delete;
   ~compiled_code() {
-    if (region.handle) lender.table->memory_destroy(lender.comm, &region);
+    if (region.handle) memory_provider.table->memory_destroy(memory_provider.comm, &region);
   }
 };
 

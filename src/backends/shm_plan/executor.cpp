@@ -18,39 +18,40 @@ using action = step::action;
 
 // Looks at what is not there before the processor is given away, some ten nanoseconds each: some
 // microseconds where there is a processor for each rank, none to speak of where the peer needs it.
-constexpr int patience = 500, patience_in_a_crowd = 10;
+constexpr int spin_limit = 500, spin_limit_oversubscribed = 10;
 }  // namespace
 
-runner::runner(const channel& memory, placement where, const sharing& how,
-               std::vector<tuning_row> tuning)
+executor::executor(const backend_comm& memory, placement where, const sharing& how,
+                   std::vector<tuning_row> tuning)
     : m_where(std::move(where)),
       m_rank(m_where.rank),
       m_size(m_where.size),
       m_neighbours(m_where.neighbours()),
       m_transports(m_where.transports),
-      m_lender(memory),
+      m_memory_provider(memory),
       m_memory(memory, m_where, how),
       m_shapes(m_where, how.slot_bytes, std::move(tuning)),
-      m_looks(m_where.crowded ? patience_in_a_crowd : patience),
-      m_known(static_cast<std::size_t>(m_size), 0) {
+      m_looks(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
+      m_call_cache(static_cast<std::size_t>(m_size), 0) {
   m_sure = m_memory.slots();
 }
 
-runner::~runner() {
-  for (mapped_memory& m : m_memories) m_lender.table->memory_destroy(m_lender.comm, &m.region);
+executor::~executor() {
+  for (mapped_memory& m : m_memories)
+    m_memory_provider.table->memory_destroy(m_memory_provider.comm, &m.region);
 }
 
-runner::owned_transports::~owned_transports() {
+executor::owned_transports::~owned_transports() {
   for (const transport& t : list) t.via.table->comm_destroy(t.via.comm);
 }
 
-void runner::abort() {
+void executor::abort() {
   for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
 }
 
 // ---- operations
 
-execution* runner::take_request() {
+execution* executor::take_request() {
   if (m_free.empty()) {
     m_requests.push_back(std::make_unique<execution>());
     m_requests.back()->peer_send.resize(static_cast<std::size_t>(m_size));
@@ -61,7 +62,7 @@ execution* runner::take_request() {
 }
 
 // With blocks of one length it is the operation that takes them for granted.
-sucl_operation runner::simplest(const sucl_operation& o) const {
+sucl_operation executor::simplest(const sucl_operation& o) const {
   sucl_operation uniform = o;
   if (o.kind != SUCL_KIND_REDUCE_SCATTER) return uniform;
   const std::uint64_t *first = o.recv_counts, *end = first + m_size;
@@ -71,9 +72,10 @@ sucl_operation runner::simplest(const sucl_operation& o) const {
   return uniform;
 }
 
-execution* runner::start(const sucl_operation& asked) {
+execution* executor::start(const sucl_operation& asked) {
   if (m_broken) throw error(*m_broken);
-  if (m_shapes.crowded() && m_head == m_queue.size() && m_begun == m_retired) m_shapes.forget();
+  if (m_shapes.oversubscribed() && m_head == m_queue.size() && m_begun == m_retired)
+    m_shapes.forget();
   heed_alarm();
   execution* r = take_request();
   const sucl_operation& o = r->what = simplest(asked);
@@ -104,7 +106,7 @@ execution* runner::start(const sucl_operation& asked) {
 }
 
 // Where the operation's input and output begin.
-void runner::set_memory(execution& e) {
+void executor::set_memory(execution& e) {
   const sucl_operation& o = e.what;
   e.send = static_cast<std::byte*>(const_cast<void*>(o.send));
   e.recv = static_cast<std::byte*>(o.recv);
@@ -134,15 +136,15 @@ void runner::set_memory(execution& e) {
 
 // ---- compiled plans
 
-void runner::add(std::uint64_t number, std::unique_ptr<compiled_code> code) {
+void executor::add(std::uint64_t number, std::unique_ptr<compiled_code> code) {
   m_compiled.emplace_back(number, std::move(code));
 }
 
-void runner::remove_compiled(std::uint64_t number) {
+void executor::remove_compiled(std::uint64_t number) {
   std::erase_if(m_compiled, [&](const auto& c) { return c.first == number; });
 }
 
-void runner::start_compiled(execution& e) {
+void executor::start_compiled(execution& e) {
   const auto found = std::find_if(m_compiled.begin(), m_compiled.end(),
                                   [&](const auto& c) { return c.first == e.what.remote_region; });
   if (found == m_compiled.end())
@@ -157,13 +159,13 @@ void runner::start_compiled(execution& e) {
 // ---- runs
 
 // Looks at the ranks that have not been heard of for long. Afterwards `m_sure` is up to date.
-bool runner::find_out(std::uint64_t number, const compiled_code* own) {
+bool executor::find_out(std::uint64_t number, const compiled_code* own) {
   std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
   if (own) before = std::max(before, own->last_run[own->starts % compiled_code::copies]);
   if (before + m_memory.slots() <= m_sure) return true;
   std::uint64_t least = ~std::uint64_t{0};
   for (const int r : m_neighbours) {
-    auto& known = m_known[static_cast<std::size_t>(r)];
+    auto& known = m_call_cache[static_cast<std::size_t>(r)];
     if (r == m_rank) {
       known = m_retired;
     } else if (known < before) {
@@ -176,7 +178,7 @@ bool runner::find_out(std::uint64_t number, const compiled_code* own) {
   return true;
 }
 
-bool runner::begin_next() {
+bool executor::begin_next() {
   if (m_begun - m_retired == window) return false;
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
@@ -221,13 +223,13 @@ bool runner::begin_next() {
   return true;
 }
 
-void runner::next_in_queue() {
+void executor::next_in_queue() {
   if (++m_head < m_queue.size()) return;
   m_queue.clear();
   m_head = 0;
 }
 
-std::byte* runner::address(const run& r, const operand& o) const {
+std::byte* executor::address(const run& r, const operand& o) const {
   if (o.where == plan::space::scratch) return r.scratch[o.rank] + r.scratch_at + o.offset;
   const execution& q = *r.owner;
   const bool sends = o.where == plan::space::send;
@@ -248,7 +250,7 @@ std::byte* runner::address(const run& r, const operand& o) const {
 }
 
 // The bytes of a block from here on, where blocks have lengths of their own.
-std::uint64_t runner::length(const run& r, const operand& o) const {
+std::uint64_t executor::length(const run& r, const operand& o) const {
   if (o.where == plan::space::scratch || o.rank != m_rank) return ~std::uint64_t{0};
   const execution& q = *r.owner;
   std::uint64_t count = q.what.count;
@@ -259,13 +261,13 @@ std::uint64_t runner::length(const run& r, const operand& o) const {
 }
 
 // The root of a scatter in place keeps its block where it lies.
-bool runner::keeps_block(const execution& e, const step& s) {
+bool executor::keeps_block(const execution& e, const step& s) {
   return s.own_block && (e.what.flags & SUCL_FLAG_IN_PLACE) &&
          e.announcing == execution::notice::none &&
          (e.what.kind == SUCL_KIND_SCATTER || e.what.kind == SUCL_KIND_SCATTERV);
 }
 
-inline void runner::copy(const run& r, const step& s) {
+inline void executor::copy(const run& r, const step& s) {
   const execution& q = *r.owner;
   const operand& source = r.code->sources[s.first];
   if (keeps_block(q, s)) return;
@@ -280,14 +282,14 @@ inline void runner::copy(const run& r, const step& s) {
     read(r, source.rank, to, from, bytes);
   else if (s.publishes)
     m_publisher.copy(to, from, bytes);
-  else if (to != from && q.how->copies_past_caches && bytes >= publisher::least_bytes &&
+  else if (to != from && q.how->copies_past_caches && bytes >= nt_store_policy::least_bytes &&
            is_own_output(s))
-    copy_past_caches(to, from, bytes);
+    copy_nontemporal(to, from, bytes);
   else if (to != from)
     move_bytes(to, from, bytes);
 }
 
-inline void runner::fold(const run& r, const step& s) const {
+inline void executor::fold(const run& r, const step& s) const {
   const void* from[most_sources];
   const operand* o = &r.code->sources[s.first];
   std::byte* to = address(r, s.to);
@@ -296,12 +298,12 @@ inline void runner::fold(const run& r, const step& s) const {
   const execution& q = *r.owner;
   if (q.how->folds_past_caches && is_own_output(s) &&
       std::find(from, from + s.sources, to) == from + s.sources)
-    fold_past_caches(q.fold, q.element_size, to, from, s.sources, count, m_size);
+    fold_nontemporal(q.fold, q.element_size, to, from, s.sources, count, m_size);
   else
     q.fold(to, from, s.sources, count, m_size);
 }
 
-inline bool runner::wait(run& r, const step& s, int looks) {
+inline bool executor::wait(run& r, const step& s, int looks) {
   switch (look(m_memory.at(r.slot, s.peer, s.channel), r.word, s.value, looks)) {
     case seen::not_yet: return false;
     case seen::other_call: accuse(r.number, r.history);
@@ -314,17 +316,17 @@ inline bool runner::wait(run& r, const step& s, int looks) {
 // ---- whether all ranks mean the same
 
 // Once in very many runs, so that no number that a word still has looks like a later one.
-void runner::renew_words(std::uint64_t number, std::uint64_t word) {
+void executor::renew_words(std::uint64_t number, std::uint64_t word) {
   for (std::uint32_t c = 0; c < most_channels; ++c)
     m_memory.at(m_memory.slot_of(number), m_rank, c).store(word, std::memory_order_release);
 }
 
 // Nothing may go on: what peers do from here on is not what this rank expects.
-void runner::accuse(std::uint64_t number, std::uint64_t history) {
+void executor::accuse(std::uint64_t number, std::uint64_t history) {
   throw error(m_memory.board().accuse(number, history));
 }
 
-void runner::heed_alarm() {
+void executor::heed_alarm() {
   if (!m_memory.board().alarmed()) return;
   m_broken = m_memory.board().verdict();
   throw error(*m_broken);
@@ -332,7 +334,7 @@ void runner::heed_alarm() {
 
 // Who waits for long finds out whether those that it waits for have called something else: their
 // plans may have other signals, or none.
-void runner::examine_peers() {
+void executor::examine_peers() {
   constexpr unsigned period = 16;
   if (++m_vain % period != 0) return;
   for (std::uint64_t n = m_retired + 1; n <= m_begun; ++n) {
@@ -341,7 +343,7 @@ void runner::examine_peers() {
   }
 }
 
-bool runner::all_have_followed() const {
+bool executor::all_have_followed() const {
   return std::all_of(m_neighbours.begin(), m_neighbours.end(), [&](int r) {
     return m_memory.finished(r).load(std::memory_order_acquire) >= m_retired;
   });
@@ -349,7 +351,7 @@ bool runner::all_have_followed() const {
 
 // ---- messages
 
-void runner::post(run& r, std::uint32_t channel, const step& s) {
+void executor::post(run& r, std::uint32_t channel, const step& s) {
   const transport& t = m_where.transports[s.channel];
   sucl_operation o{};
   o.struct_size = sizeof o;
@@ -375,7 +377,7 @@ void runner::post(run& r, std::uint32_t channel, const step& s) {
   r.posted[channel].list.push_back({request, s.channel});
 }
 
-bool runner::landed(const transfer& t) const {
+bool executor::landed(const transfer& t) const {
   if (!t.request) return true;
   const transport& by = m_where.transports[t.transport];
   std::int32_t done = 0;
@@ -385,7 +387,7 @@ bool runner::landed(const transfer& t) const {
 }
 
 // Finishes the oldest messages until `keep` are left. A look costs much more than one at a word.
-bool runner::fence(transfers& t, std::uint64_t keep, int looks) {
+bool executor::fence(transfers& t, std::uint64_t keep, int looks) {
   looks /= 16;
   for (; t.list.size() - t.head > keep; ++t.head)
     while (!landed(t.list[t.head]))
@@ -394,7 +396,7 @@ bool runner::fence(transfers& t, std::uint64_t keep, int looks) {
 }
 
 // Goes on with one channel; true once it is at its end.
-bool runner::advance_channel(run& r, std::uint32_t channel, int looks) {
+bool executor::advance_channel(run& r, std::uint32_t channel, int looks) {
   const auto& code = r.code->channels[channel];
   for (std::uint32_t& at = r.at[channel]; at < code.size(); ++at, ++m_steps) {
     const step& s = code[at];
@@ -418,7 +420,7 @@ bool runner::advance_channel(run& r, std::uint32_t channel, int looks) {
 }
 
 // True once the run is over.
-bool runner::advance(run& r, int looks) {
+bool executor::advance(run& r, int looks) {
   const auto channels = static_cast<std::uint32_t>(r.code->channels.size());
   if (channels == 1) return advance_channel(r, 0, looks);
   for (std::uint32_t c = 0; c < channels; ++c)
@@ -426,7 +428,7 @@ bool runner::advance(run& r, int looks) {
   return r.ended == (1u << channels) - 1;
 }
 
-void runner::retire() {
+void executor::retire() {
   note_retired();
   execution* owner = m_runs[m_retired % window].owner;
   if (owner->announcing == execution::notice::none) {
@@ -440,7 +442,7 @@ void runner::retire() {
   if (owner->done()) next_in_queue();  // there is nothing to move
 }
 
-void runner::progress(int looks) {
+void executor::progress(int looks) {
   if (m_broken) throw error(*m_broken);
   heed_alarm();
   try {
@@ -452,7 +454,7 @@ void runner::progress(int looks) {
   }
 }
 
-void runner::go_on(int looks) {
+void executor::go_on(int looks) {
   std::uint32_t over = 0;  // runs that are, by their place in the window
   for (;;) {
     while (m_head < m_queue.size() && begin_next()) {
@@ -480,7 +482,7 @@ void runner::go_on(int looks) {
   }
 }
 
-void runner::finish(execution* r) {
+void executor::finish(execution* r) {
   progress(m_looks);
   std::uint64_t before = m_steps;
   for (int idle = 0; !r->done() && idle <= m_looks / 8; ++idle) {

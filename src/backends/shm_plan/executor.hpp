@@ -70,17 +70,17 @@ struct execution {
 /// rank. Up to `window` of them are in progress: while one waits for a peer or for a message, the
 /// next one goes on. A run may begin when every rank of the node has finished the one that had its
 /// slot before, which a rank mostly knows already from what it has waited for since.
-class runner {
+class executor {
  public:
-  runner(const channel& memory, placement where, const sharing& how,
-         std::vector<tuning_row> tuning = default_tuning());
-  ~runner();
-  runner(const runner&) = delete;
-  runner& operator=(const runner&) = delete;
+  executor(const backend_comm& memory, placement where, const sharing& how,
+           std::vector<tuning_row> tuning = default_tuning());
+  ~executor();
+  executor(const executor&) = delete;
+  executor& operator=(const executor&) = delete;
 
   const shared_memory& memory() const { return m_memory; }
   const placement& where() const { return m_where; }
-  shape_table& shapes() { return m_shapes; }
+  plan_cache& shapes() { return m_shapes; }
 
   /// Queues an operation. Throws where its plan cannot be made.
   execution* start(const sucl_operation& o);
@@ -205,7 +205,7 @@ class runner {
   void examine_peers();
   // Whoever is in a run has finished those that are out of its window.
   void note_alive(std::int32_t peer, std::uint64_t run) {
-    auto& known = m_known[static_cast<std::size_t>(peer)];
+    auto& known = m_call_cache[static_cast<std::size_t>(peer)];
     if (run > window) known = std::max(known, run - window);
   }
   void note_retired() {
@@ -226,10 +226,10 @@ class runner {
   const int m_rank, m_size;
   const std::vector<int> m_neighbours;
   const owned_transports m_transports;
-  channel m_lender;
+  backend_comm m_memory_provider;
   shared_memory m_memory;
-  shape_table m_shapes;
-  publisher m_publisher;
+  plan_cache m_shapes;
+  nt_store_policy m_publisher;
   contests m_contests;
   std::uint32_t m_last_contest = 0;  ///< number of the one of blocks of their own lengths
   std::vector<mapped_memory> m_memories;
@@ -254,7 +254,7 @@ class runner {
   std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
   unsigned m_vain = 0;                       ///< calls of progress() in which nothing did
   std::uint64_t m_sure = 0;                  ///< runs up to this number may begin
-  std::vector<std::uint64_t> m_known;        ///< by rank: it has finished the runs up to here
+  std::vector<std::uint64_t> m_call_cache;   ///< by rank: it has finished the runs up to here
   std::optional<error_info> m_broken;        ///< why nothing goes on
 };
 

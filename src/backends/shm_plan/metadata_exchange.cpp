@@ -58,7 +58,7 @@ bool gives(const sucl_operation& o, int rank) {
 
 // What comes before an operation is decided on every rank, as it is its turn. So all know alike
 // whether anything has to be told before it.
-void runner::announce_or_stage(execution& e) {
+void executor::announce_or_stage(execution& e) {
   contest* const rival = may_be_mapped(e.what) ? nullptr : rival_of(e.what);
   if (!rival || !rival->is_settled()) return announce(e);
   rival->next();
@@ -66,7 +66,7 @@ void runner::announce_or_stage(execution& e) {
 }
 
 // The ranks gather their notes by a plan like any other.
-void runner::announce(execution& e) {
+void executor::announce(execution& e) {
   const auto p = static_cast<std::size_t>(m_size);
   const bool memory = e.announcing == execution::notice::memory;
   e.note.assign(memory ? card_words : ballot_words + letter_words(m_size) * p, 0);
@@ -83,7 +83,7 @@ void runner::announce(execution& e) {
 }
 
 // Everybody has.
-void runner::decide(execution& e) {
+void executor::decide(execution& e) {
   const bool memory = e.announcing == execution::notice::memory;
   e.announcing = execution::notice::none;
   e.started = e.finished = 0;
@@ -95,7 +95,7 @@ void runner::decide(execution& e) {
 }
 
 // Straight from and to the memory of all, by reading that of others, or staged.
-void runner::decide_reach(execution& e) {
+void executor::decide_reach(execution& e) {
   const bool in_place = any_in_place(e);
   if (may_be_mapped(e.what)) {
     const shape& direct = m_shapes.of(e.what, reach::mapped, in_place);
@@ -113,16 +113,16 @@ void runner::decide_reach(execution& e) {
 }
 
 // The contest that decides whether an operation is read; null: it is not contested.
-contest* runner::rival_of(const sucl_operation& o) {
+contest* executor::rival_of(const sucl_operation& o) {
   return may_be_read(o) && m_shapes.of(o, reach::read).contested ? &contest_of(o) : nullptr;
 }
 
-contest& runner::contest_of(const sucl_operation& o) {
+contest& executor::contest_of(const sucl_operation& o) {
   return m_contests.of(o.kind, longest_block(o, m_size) * o.element_size);
 }
 
 // Whether reading has proved faster, or is tried. The same on every rank.
-bool runner::is_read(execution& e) {
+bool executor::is_read(execution& e) {
   vote slowest{0, 0};
   each_card(e.notes, [&](const card& c) { slowest = vote::slower(slowest, c.times); });
   contest& c = contest_of(e.what);
@@ -134,13 +134,13 @@ bool runner::is_read(execution& e) {
   return reads;
 }
 
-bool runner::any_in_place(const execution& e) const {
+bool executor::any_in_place(const execution& e) const {
   bool any = false;
   each_card(e.notes, [&](const card& c) { any = any || c.in_place; });
   return any;
 }
 
-void runner::take_addresses(execution& e) const {
+void executor::take_addresses(execution& e) const {
   for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
     const card theirs = card_of(e.notes, r);
     e.peer_send[r] = reinterpret_cast<std::byte*>(theirs.send);
@@ -150,17 +150,17 @@ void runner::take_addresses(execution& e) const {
 
 // Copies from the memory of a peer's process. After a failure the plan goes on, so that nobody
 // waits for this rank, and all who wait for it learn that what it gives them is wrong.
-void runner::read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
-                  std::uint64_t bytes) const {
+void executor::read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
+                    std::uint64_t bytes) const {
   if (bytes == 0 || r.owner->failure) return;
-  const auto status = m_lender.table->memory_read(m_lender.comm, rank, to,
-                                                  reinterpret_cast<std::uint64_t>(from), bytes);
+  const auto status = m_memory_provider.table->memory_read(
+      m_memory_provider.comm, rank, to, reinterpret_cast<std::uint64_t>(from), bytes);
   if (status == SUCL_SUCCESS) return;
   r.owner->failure = take_last(status);
   m_memory.trouble(m_rank).store(r.number, std::memory_order_release);
 }
 
-void runner::note_trouble(execution& e) const {
+void executor::note_trouble(execution& e) const {
   for (int rank = 0; rank < m_size && !e.failure; ++rank) {
     const std::uint64_t when = m_memory.trouble(rank).load(std::memory_order_acquire);
     if (when < e.first_run || when > m_retired) continue;
@@ -172,12 +172,12 @@ void runner::note_trouble(execution& e) const {
   }
 }
 
-void runner::add(const mapped_memory& m, std::uint64_t sequence) {
+void executor::add(const mapped_memory& m, std::uint64_t sequence) {
   if (m_memories.empty()) m_mapped_times.push_back({sequence, ~std::uint64_t{0}});
   m_memories.push_back(m);
 }
 
-bool runner::remove(const void* base, std::uint64_t sequence, mapped_memory& m) {
+bool executor::remove(const void* base, std::uint64_t sequence, mapped_memory& m) {
   const auto found = std::find_if(m_memories.begin(), m_memories.end(),
                                   [&](const auto& known) { return known.region.base == base; });
   if (found == m_memories.end()) return false;
@@ -188,7 +188,7 @@ bool runner::remove(const void* base, std::uint64_t sequence, mapped_memory& m) 
 }
 
 // Whether it is worth to find out if all its memory is mapped. The same on every rank.
-bool runner::may_be_mapped(const sucl_operation& o) const {
+bool executor::may_be_mapped(const sucl_operation& o) const {
   if (m_mapped_times.empty() || !may_be_reached(o.kind) ||
       longest_block(o, m_size) * o.element_size < least_mapped_bytes ||
       m_neighbours.size() < static_cast<std::size_t>(m_size))
@@ -200,7 +200,7 @@ bool runner::may_be_mapped(const sucl_operation& o) const {
 }
 
 // Whether it is worth to read straight from the memory of peers. The same on every rank.
-bool runner::may_be_read(const sucl_operation& o) {
+bool executor::may_be_read(const sucl_operation& o) {
   return m_shapes.reads() && has_readable_input(o.kind) &&
          longest_block(o, m_size) * o.element_size >= least_read_bytes &&
          m_shapes.of(o, reach::read).there;
@@ -208,7 +208,7 @@ bool runner::may_be_read(const sucl_operation& o) {
 
 // Memory is mapped if all that the operation touches of it lies in this rank's part: peers compute
 // no address beyond.
-void runner::tell_memory(execution& e) {
+void executor::tell_memory(execution& e) {
   card mine{};
   const extents touched = extents_of(e.what, m_rank, m_size);
   const bool in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
@@ -234,7 +234,7 @@ void runner::tell_memory(execution& e) {
 }
 
 // Finds the memory of all ranks; false if some of it is out of reach. All ranks see the same.
-bool runner::all_mapped(execution& e, const program& code) const {
+bool executor::all_mapped(execution& e, const program& code) const {
   const auto find = [&](std::uint64_t number, int rank, std::uint64_t offset) -> std::byte* {
     for (const mapped_memory& m : m_memories)
       if (number && m.number == number)
@@ -252,7 +252,7 @@ bool runner::all_mapped(execution& e, const program& code) const {
   return true;
 }
 
-void runner::write_letters(execution& e) {
+void executor::write_letters(execution& e) {
   const sucl_operation& o = e.what;
   const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
   const bool is_replaced = in_place && o.kind == SUCL_KIND_ALLTOALLV;
@@ -276,7 +276,7 @@ void runner::write_letters(execution& e) {
 // Whether blocks of their own lengths, the longest of so many bytes, are read. The ranks learn how
 // long they are with the ballots, which therefore are of the last such contest; a rank may have
 // written its ballot when others knew of a later one already, and then nothing is agreed.
-bool runner::is_clipped_read(execution& e, std::uint64_t longest) {
+bool executor::is_clipped_read(execution& e, std::uint64_t longest) {
   const tuning_row* row = m_shapes.row_of_clipped_reads(e.what, longest);
   if (!row || !row->contested) return row;
   const std::uint32_t told = ballot::of(e.notes[0]).number;
@@ -301,7 +301,7 @@ bool runner::is_clipped_read(execution& e, std::uint64_t longest) {
 // Everything is there if all blocks are short; else it is moved in slices that fit the longest one.
 // Returns whether nothing is left to do. An operation decides once how the rest is moved, on every
 // rank; one may have looked before.
-bool runner::take_letters(execution& e, bool decides) {
+bool executor::take_letters(execution& e, bool decides) {
   const sucl_operation& o = e.what;
   const std::size_t words = letter_words(m_size);
   std::uint64_t longest = 0;

@@ -126,21 +126,21 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
   // of its copies are the root's.
   for (const tuning_row& r : default_tuning()) {
     const bool scatters = r.kind == SUCL_KIND_SCATTER;
-    if (where.crowded && r.memory == reach::read && !scatters) continue;
+    if (where.oversubscribed && r.memory == reach::read && !scatters) continue;
     rows.push_back(r);
-    if (where.crowded && scatters) rows.back().bytes.low = 64 * KiB;
+    if (where.oversubscribed && scatters) rows.back().bytes.low = 64 * KiB;
   }
   return rows;
 }
 
-std::string shape_table::obstacle(const tune::table_row& row, const sucl_operation& o) const {
+std::string plan_cache::obstacle(const tune::table_row& row, const sucl_operation& o) const {
   return obstacle(row_here(row, m_where), o, message_size_of(o, m_size).bytes);
 }
 
 // Why a row does not carry an operation of `bytes` bytes; empty: it does. What depends on the plan
 // is found out on a small one of its kind.
-std::string shape_table::obstacle(const tuning_row& row, const sucl_operation& o,
-                                  std::uint64_t bytes) const {
+std::string plan_cache::obstacle(const tuning_row& row, const sucl_operation& o,
+                                 std::uint64_t bytes) const {
   if (row.memory == reach::read && !m_reads) return "ranks may not read each other's memory";
   if (row.origin.empty()) return {};
   const std::uint64_t least = row.memory == reach::read     ? least_read_bytes
@@ -176,8 +176,8 @@ std::string shape_table::obstacle(const tuning_row& row, const sucl_operation& o
 
 // The first row that fits after `after`; null: there is none. Ordinary memory is staged where a
 // tuning table says so, whatever could be read.
-const tuning_row* shape_table::row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
-                                       const tuning_row* after) const {
+const tuning_row* plan_cache::row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
+                                      const tuning_row* after) const {
   // Where everybody combines everything, work grows with the ranks twice.
   const auto ranks = static_cast<std::uint64_t>(m_size);
   const bool grows = o.kind == SUCL_KIND_ALLREDUCE && bytes < any_size / 4096;
@@ -196,7 +196,7 @@ const tuning_row* shape_table::row_for(const sucl_operation& o, reach memory, st
   return nullptr;
 }
 
-std::string shape_table::describe(const sucl_operation& o) const {
+std::string plan_cache::describe(const sucl_operation& o) const {
   const sucl_kind kind = o.kind;
   if (kind == SUCL_KIND_BARRIER || kind > SUCL_KIND_EXSCAN || has_counts(kind) ||
       has_hidden_counts(kind))
@@ -243,7 +243,7 @@ bool plans_carry(sucl_kind kind, bool several_nodes, bool ordered) noexcept {
   return (kind >= SUCL_KIND_BARRIER && kind <= SUCL_KIND_EXSCAN) || kind == compiled_plan_kind;
 }
 
-shape_table::choice shape_table::between_nodes(const sucl_operation& o, std::uint64_t bytes) const {
+plan_cache::choice plan_cache::between_nodes(const sucl_operation& o, std::uint64_t bytes) const {
   const std::uint64_t slice = 256 * KiB;
   const auto what = static_cast<sucl::kind>(o.kind);
   const std::uint64_t part = std::min(bytes, slice);
@@ -252,15 +252,15 @@ shape_table::choice shape_table::between_nodes(const sucl_operation& o, std::uin
   return {plan::to_text(recipe), slice};
 }
 
-void shape_table::forget() {
+void plan_cache::forget() {
   m_quick.fill({});
   m_clipped.fill({});
   m_shapes.clear();
   m_programs.clear();
 }
 
-shape_table::shape_map::value_type& shape_table::look_up(const sucl_operation& o, reach memory,
-                                                         bool in_place) {
+plan_cache::shape_map::value_type& plan_cache::look_up(const sucl_operation& o, reach memory,
+                                                       bool in_place) {
   m_key.assign({static_cast<std::uint64_t>(o.kind),
                 static_cast<std::uint64_t>(memory) * 8 + in_place * 4u + demands(o), o.element_size,
                 rooted(static_cast<kind>(o.kind)) ? static_cast<std::uint64_t>(o.root) : 0,
@@ -294,7 +294,7 @@ shape one_run(shape s) {
 
 }  // namespace
 
-shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
+shape plan_cache::make(const sucl_operation& o, reach memory, bool in_place) {
   shape s;
   if (o.kind == SUCL_KIND_BARRIER && !m_several_nodes) {
     s.code.push_back(program_of({"barrier", o.kind, 0, 1, false, false, {}, false}));
@@ -323,7 +323,7 @@ shape shape_table::make(const sucl_operation& o, reach memory, bool in_place) {
 }
 
 // A shape that is not there needs more scratch than a slot has, however short the slices.
-shape shape_table::make_by(choice c, const sucl_operation& o) {
+shape plan_cache::make_by(choice c, const sucl_operation& o) {
   shape s;
   while (!(has_counts(o.kind) ? cut_counts(o, c, s) : cut_uniform(o, c, s))) {
     s = {};
@@ -342,13 +342,13 @@ shape shape_table::make_by(choice c, const sucl_operation& o) {
 
 // What leaves the caches before it is read again is written past them: its old lines need not be
 // fetched then. Of what is combined more is still there.
-void shape_table::choose_stores(const sucl_operation& o, shape& s) const {
+void plan_cache::choose_stores(const sucl_operation& o, shape& s) const {
   const std::uint64_t bytes = bytes_touched(o, m_size);
   s.copies_past_caches = bytes >= m_cache_bytes;
   s.folds_past_caches = bytes / 2 >= m_cache_bytes;
 }
 
-bool shape_table::serves_in_place(const shape& s) const {
+bool plan_cache::serves_in_place(const shape& s) const {
   return (!s.tail || s.tail->in_place) &&
          std::all_of(s.code.begin(), s.code.end(), [](const program* p) { return p->in_place; });
 }
@@ -365,8 +365,8 @@ sucl_operation uniform_of(const sucl_operation& o) {
 
 }  // namespace
 
-const tuning_row* shape_table::row_of_clipped_reads(const sucl_operation& o,
-                                                    std::uint64_t bytes) const {
+const tuning_row* plan_cache::row_of_clipped_reads(const sucl_operation& o,
+                                                   std::uint64_t bytes) const {
   if (!m_reads || bytes < least_read_bytes) return nullptr;
   const tuning_row* row = row_for(uniform_of(o), reach::read, bytes);
   return row && row->recipe == "read_one_shot" ? row : nullptr;
@@ -374,7 +374,7 @@ const tuning_row* shape_table::row_of_clipped_reads(const sucl_operation& o,
 
 // By the plan of the uniform operation with blocks as long as the longest one. In the plans that
 // are used every rank takes its blocks straight from their owners, so that steps can be clipped.
-const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, bool reads) {
+const shape& plan_cache::clipped(const sucl_operation& o, std::uint64_t bytes, bool reads) {
   const sucl_operation uniform = uniform_of(o);
   // Few lengths, so that there are few programs. Nothing is gained by cutting what is read.
   const auto blocks = static_cast<std::uint64_t>(sends_blocks(uniform.kind) ? m_size : 1);
@@ -398,8 +398,8 @@ const shape& shape_table::clipped(const sucl_operation& o, std::uint64_t bytes, 
   return *made;
 }
 
-shape shape_table::make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
-                                std::uint64_t slices) {
+shape plan_cache::make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
+                               std::uint64_t slices) {
   const std::string algorithm = reads ? "read_one_shot" : "staged_one_shot";
   shape s;
   s.clipped = true;
@@ -417,7 +417,7 @@ shape shape_table::make_clipped(const sucl_operation& uniform, bool reads, std::
 }
 
 // Slices of `count` elements of each block, of equal length but for the last one.
-bool shape_table::cut_uniform(const sucl_operation& o, const choice& c, shape& s) {
+bool plan_cache::cut_uniform(const sucl_operation& o, const choice& c, shape& s) {
   const std::uint64_t element = plan_element(o);
   // A barrier between nodes gathers a byte of each rank.
   const bool barrier = o.kind == SUCL_KIND_BARRIER;
@@ -450,7 +450,7 @@ bool shape_table::cut_uniform(const sucl_operation& o, const choice& c, shape& s
 }
 
 // The same where each block has its own length: slice k takes [a, b) of those that have it.
-bool shape_table::cut_counts(const sucl_operation& o, const choice& c, shape& s) {
+bool plan_cache::cut_counts(const sucl_operation& o, const choice& c, shape& s) {
   const std::uint64_t element = plan_element(o);
   const std::uint64_t scale = o.element_size / element;
   std::vector<std::uint64_t> counts;
@@ -481,7 +481,7 @@ bool shape_table::cut_counts(const sucl_operation& o, const choice& c, shape& s)
   return true;
 }
 
-plan::problem shape_table::problem_of(const program_key& key) const {
+plan::problem plan_cache::problem_of(const program_key& key) const {
   plan::problem p;
   p.kind = static_cast<kind>(key.kind);
   p.ranks = m_size;
@@ -494,7 +494,7 @@ plan::problem shape_table::problem_of(const program_key& key) const {
 
 // Messages within nodes become copies. Where nobody knows whose input lies in its output, every
 // plan has to serve both ways.
-plan::schedule shape_table::schedule_of(const program_key& key) const {
+plan::schedule plan_cache::schedule_of(const program_key& key) const {
   if (key.kind == SUCL_KIND_BARRIER) return make_barrier(m_size);
   plan::schedule s = plan::build(problem_of(key), plan::recipe_from_text(key.algorithm));
   s = plan::share_local_messages(std::move(s), m_where.node_of);
@@ -503,7 +503,7 @@ plan::schedule shape_table::schedule_of(const program_key& key) const {
   return plan::take_input_first(std::move(s));
 }
 
-blocking shape_table::blocking_of(const program_key& key) const {
+blocking plan_cache::blocking_of(const program_key& key) const {
   blocking cut;
   if (!key.cut) return cut;
   const auto ends = ends_of(key.counts, m_size, key.element);
@@ -513,7 +513,7 @@ blocking shape_table::blocking_of(const program_key& key) const {
 }
 
 // Null where it needs more scratch than there is.
-const program* shape_table::program_of(program_key key) {
+const program* plan_cache::program_of(program_key key) {
   const auto found = m_programs.find(key);
   if (found != m_programs.end()) return found->second.get();
   plan::schedule s = schedule_of(key);

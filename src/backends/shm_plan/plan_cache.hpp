@@ -82,10 +82,10 @@ struct shape {
 };
 
 /// All shapes of one communicator. One thread at a time.
-class shape_table {
+class plan_cache {
  public:
   /// `slot_bytes`: scratch that a run may have.
-  shape_table(const placement& where, std::uint64_t slot_bytes, std::vector<tuning_row> tuning)
+  plan_cache(const placement& where, std::uint64_t slot_bytes, std::vector<tuning_row> tuning)
       : m_where(where),
         m_size(where.size),
         m_slot_bytes(slot_bytes),
@@ -142,7 +142,7 @@ class shape_table {
   const tuning_row* row_of_clipped_reads(const sucl_operation& o, std::uint64_t bytes) const;
 
   /// Whether so many shapes are kept that they had better be forgotten.
-  bool crowded() const { return m_shapes.size() > most_shapes; }
+  bool oversubscribed() const { return m_shapes.size() > most_shapes; }
   void forget();
 
  private:

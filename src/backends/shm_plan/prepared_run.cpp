@@ -15,7 +15,7 @@ namespace sucl::core {
 
 using action = step::action;
 
-std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
+std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
   const sucl_operation o = simplest(asked);
   if (o.kind == compiled_plan_kind || may_be_mapped(o)) return nullptr;
   contest* const rival = rival_of(o);
@@ -45,7 +45,7 @@ std::shared_ptr<prepared_run> runner::prepare(const sucl_operation& asked) {
 }
 
 // Whether nothing is left to do once the ranks have told each other their counts.
-bool runner::is_all_told(execution& e) {
+bool executor::is_all_told(execution& e) {
   e.failure.reset();
   return take_letters(e, false) && !e.failure;
 }
@@ -66,7 +66,7 @@ void join(bound_step& before, bound_step& signal, const std::byte* beside,
 }  // namespace
 
 // Adds the steps of a run, one for each of the program.
-void runner::bind(execution& e, prepared_run& p) const {
+void executor::bind(execution& e, prepared_run& p) const {
   run r;
   r.owner = &e;
   r.code = &e.how->of(0);
@@ -90,7 +90,7 @@ void runner::bind(execution& e, prepared_run& p) const {
       b.to = memory(s.to);
       b.sources = copies ? 1 : s.sources;
       b.size = copies ? s.bytes : s.bytes / e.element_size;
-      b.publishes = s.publishes && s.bytes >= publisher::least_bytes;
+      b.publishes = s.publishes && s.bytes >= nt_store_policy::least_bytes;
       for (std::uint32_t i = 0; i < b.sources; ++i)
         p.sources.push_back(memory(r.code->sources[s.first + i]));
       const bool stays = b.to.at == p.sources.back().at && !b.to.in_scratch;
@@ -101,7 +101,7 @@ void runner::bind(execution& e, prepared_run& p) const {
 }
 
 // One run of it.
-struct runner::bound_run {
+struct executor::bound_run {
   const prepared_run& how;
   std::uint64_t number, history, word, scratch_at;
   std::uint64_t slot;  ///< words before those of its slot
@@ -111,7 +111,7 @@ struct runner::bound_run {
   }
 };
 
-inline void runner::raise(const bound_run& r, const bound_step& s) {
+inline void executor::raise(const bound_run& r, const bound_step& s) {
   std::uint64_t* const word = s.word + r.slot;
   const std::uint64_t value = r.word | s.value;
   if (s.size == 0) return shared_memory::word(*word).store(value, std::memory_order_release);
@@ -121,7 +121,7 @@ inline void runner::raise(const bound_run& r, const bound_step& s) {
 }
 
 // One step; false if it waits for a peer that is not near.
-inline bool runner::take(const bound_run& r, const bound_step& s) {
+inline bool executor::take(const bound_run& r, const bound_step& s) {
   switch (s.what) {
     case action::copy:
       if (s.publishes)
@@ -151,7 +151,7 @@ inline bool runner::take(const bound_run& r, const bound_step& s) {
 }
 
 // What is left to do where a peer lets this rank wait, the next run begins with.
-bool runner::run_at_once(const prepared_run& p) {
+bool executor::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
   if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
     return false;

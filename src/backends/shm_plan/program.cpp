@@ -251,7 +251,7 @@ class lowering {
   }
 
   void write(const movement& m) {
-    const bool publishes = !m.folds && m.bytes >= publisher::least_bytes && is_looked_at(m);
+    const bool publishes = !m.folds && m.bytes >= nt_store_policy::least_bytes && is_looked_at(m);
     for (std::uint64_t done = 0; done < m.bytes;) {
       std::uint64_t length = m.bytes - done;
       step s;

@@ -12,7 +12,7 @@
 
 namespace sucl::core {
 
-shared_memory::shared_memory(const channel& via, const placement& where, const sharing& how)
+shared_memory::shared_memory(const backend_comm& via, const placement& where, const sharing& how)
     : m_via(via),
       m_how(how),
       m_rank(static_cast<std::uint32_t>(where.rank)),

@@ -40,7 +40,7 @@ class shared_memory {
   static constexpr std::uint64_t inline_bytes = 504;  ///< scratch beside the word
 
   /// Takes the region over from `via`, whose backend lends it. Collective.
-  shared_memory(const channel& via, const placement& where, const sharing& how);
+  shared_memory(const backend_comm& via, const placement& where, const sharing& how);
   ~shared_memory();
   shared_memory(const shared_memory&) = delete;
   shared_memory& operator=(const shared_memory&) = delete;
@@ -130,7 +130,7 @@ class shared_memory {
   static constexpr std::uint64_t board_at = 2 * line;
   static_assert(board_at + call_board::part_bytes <= head_bytes);
 
-  channel m_via;
+  backend_comm m_via;
   sharing m_how;
   std::uint32_t m_rank, m_size;
   bool m_complete = true;

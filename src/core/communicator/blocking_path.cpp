@@ -50,7 +50,7 @@ const layouts no_layouts;
 }  // namespace
 
 std::size_t communicator::place_of(const sucl_operation& asked) {
-  static_assert(std::tuple_size_v<decltype(m_known)> == 1u << 4);
+  static_assert(std::tuple_size_v<decltype(m_call_cache)> == 1u << 4);
   if (asked.part_count > 0) return place_of(asked.parts[0]);
   const auto number = reinterpret_cast<std::uintptr_t>(asked.send) * 3 +
                       reinterpret_cast<std::uintptr_t>(asked.recv) + asked.count +
@@ -61,8 +61,8 @@ std::size_t communicator::place_of(const sucl_operation& asked) {
 
 // Whether something in flight would stand still while a backend blocks: plans and steps do not go
 // on inside MPI, and other ranks may need them before they call MPI.
-bool communicator::needs_progress_beside(const carrier& c) const {
-  return std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
+bool communicator::needs_independent_progress(const backend_instance& c) const {
+  return std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
     return n->via && n->via != &c && (n->via->levels || n->via->name == plan_backend_name);
   });
 }
@@ -74,9 +74,9 @@ bool communicator::may_run_directly(const sucl_operation& record) const {
          !m_validator && !is_point_to_point(record.kind);
 }
 
-bool communicator::run_again(const sucl_operation& asked) {
+bool communicator::run_cached(const sucl_operation& asked) {
   std::unique_lock lock(m_mutex);
-  known_call& known = m_known[place_of(asked)];
+  cached_call& known = m_call_cache[place_of(asked)];
   if (!knows(known.call)) return false;
   if (!same_call(known.asked, asked, !known.arrays.empty(), size())) return false;
   repeat(known.call, lock);
@@ -84,9 +84,9 @@ bool communicator::run_again(const sucl_operation& asked) {
 }
 
 // What is under way at once if peers are near does not give the lock away.
-void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& lock) {
+void communicator::repeat(persistent_call& call, std::unique_lock<biased_mutex>& lock) {
   throw_if_ended();
-  m_mutex.favour();
+  m_mutex.bias_to_me();
   if (is_point_to_point(call.record.kind)) return run_message(call.record, *call.via, lock);
   if (!call.prepared) {
     call.record.sequence = m_collectives + 1;  // says which memory it may be on
@@ -96,7 +96,7 @@ void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& l
   try {
     done = *call.prepared && run_at_once(call.via->via, **call.prepared);
   } catch (const error&) {
-    note_told();
+    note_reported();
     if (m_broken) throw error(*m_broken);
     throw;
   }
@@ -104,8 +104,8 @@ void communicator::repeat(repeated_call& call, std::unique_lock<biased_mutex>& l
   m_collectives_posted = number(call.record.kind);
 }
 
-void communicator::remember(const sucl_operation& asked, const repeated_call& call) {
-  known_call& known = m_known[place_of(asked)];
+void communicator::remember(const sucl_operation& asked, const persistent_call& call) {
+  cached_call& known = m_call_cache[place_of(asked)];
   known.asked = asked;
   known.call = call;
   keep_arrays(known.asked, size(), known.arrays);
@@ -117,7 +117,7 @@ void communicator::remember(const sucl_operation& asked, const repeated_call& ca
   known.call.record.parts = known.parts.data();
 }
 
-void communicator::run_again(repeated_call& call) {
+void communicator::run_cached(persistent_call& call) {
   std::unique_lock lock(m_mutex);
   if (knows(call)) return repeat(call, lock);
   lock.unlock();
@@ -125,23 +125,24 @@ void communicator::run_again(repeated_call& call) {
 }
 
 void communicator::run(const sucl_operation& record, const layouts& shape,
-                       const sucl_operation* asked, repeated_call* kept) {
+                       const sucl_operation* asked, persistent_call* kept) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
-  if (const carrier* c = message_carrier(record, shape)) {
-    if (asked) remember(*asked, {record, c, m_era, {}});
-    if (kept) kept->via = c, kept->era = m_era;
+  if (const backend_instance* c = message_backend_for(record, shape)) {
+    if (asked) remember(*asked, {record, c, m_cache_epoch, {}});
+    if (kept) kept->via = c, kept->epoch = m_cache_epoch;
     return run_message(record, *c, lock);
   }
   if (may_run_directly(record)) {
     const tune::table_row* row = nullptr;
-    const carrier& c = m_carriers.choose(record, true, &row);
-    const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+    const backend_instance& c = m_backends.choose(record, true, &row);
+    const transfer_format& w =
+        c.formats->of(record.kind, record.type, record.op, record.element_size);
     // Without the layout, which a rank has for itself: all ranks take the same way.
-    if (travels_as_it_is(record, w, m_staging) ||
-        !plan_adaptation(record, {}, *c.wires, m_staging).needed) {
+    if (is_native(record, w, m_staging) ||
+        !plan_staging(record, {}, *c.formats, m_staging).needed) {
       // Everything before must be posted first; it need not be done.
-      while (!m_waiting.empty() || m_direct || !may_post(record) || needs_progress_beside(c)) {
+      while (!m_waiting.empty() || m_direct || !may_post(record) || needs_independent_progress(c)) {
         lock.unlock();
         progress();
         m_process->waiting();
@@ -156,8 +157,8 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
         lock.lock();
         return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       }
-      if (asked) remember(*asked, {record, &c, m_era, {}});
-      if (kept) kept->via = &c, kept->era = m_era, kept->prepared.reset();
+      if (asked) remember(*asked, {record, &c, m_cache_epoch, {}});
+      if (kept) kept->via = &c, kept->epoch = m_cache_epoch, kept->prepared.reset();
       return run_directly(direct, shape, c, lock);
     }
   }
@@ -166,19 +167,20 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
 }
 
 // Who carries messages within nodes, if nothing is before this one and nobody looks on; or null.
-const carrier* communicator::message_carrier(const sucl_operation& record, const layouts& shape) {
+const backend_instance* communicator::message_backend_for(const sucl_operation& record,
+                                                          const layouts& shape) {
   if (!is_point_to_point(record.kind) || !m_waiting.empty() || !m_flight.empty() || m_direct ||
       m_validator || m_process->settings().watchdog.timeout.count() > 0)
     return nullptr;
   const tune::table_row* row = nullptr;
-  const carrier& c = m_carriers.choose(record, true, &row);
+  const backend_instance& c = m_backends.choose(record, true, &row);
   if (!carries_messages(c.via) || m_pace.watches(row)) return nullptr;
-  return plan_adaptation(record, shape, *c.wires, m_staging).needed ? nullptr : &c;
+  return plan_staging(record, shape, *c.formats, m_staging).needed ? nullptr : &c;
 }
 
 // A message or a group of them, over at once if its peers are near. Otherwise it is in flight like
 // any other operation, so that what other threads issue meanwhile can overtake it.
-void communicator::run_message(const sucl_operation& record, const carrier& c,
+void communicator::run_message(const sucl_operation& record, const backend_instance& c,
                                std::unique_lock<biased_mutex>& lock) {
   sucl_request* request = nullptr;
   try {
@@ -187,14 +189,14 @@ void communicator::run_message(const sucl_operation& record, const carrier& c,
     throw error(caught(record));
   }
   if (!request) return;
-  node* n = take_node();
+  op_request* n = take_request();
   fill(*n, record, no_layouts, true);
   n->issued = n->posted = clock::now();
   n->via = &c;
   n->request = request;
   n->ready.store(true, std::memory_order_relaxed);
   n->references.store(1, std::memory_order_relaxed);  // the communicator's own
-  n->at.store(node::phase::posted, std::memory_order_relaxed);
+  n->at.store(op_request::phase::posted, std::memory_order_relaxed);
   m_flight.push_back(n);
   ticket t(n);
   lock.unlock();
@@ -203,8 +205,8 @@ void communicator::run_message(const sucl_operation& record, const carrier& c,
 
 // Lets the backend block in this thread, which is the fastest way through an MPI library. `direct`
 // stays as it is meanwhile: nobody else changes what is known.
-void communicator::run_directly(sucl_operation& direct, const layouts& shape, const carrier& c,
-                                std::unique_lock<biased_mutex>& lock) {
+void communicator::run_directly(sucl_operation& direct, const layouts& shape,
+                                const backend_instance& c, std::unique_lock<biased_mutex>& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
   direct.sequence = number(direct.kind);
   direct.tag = encode_form(true);
@@ -217,25 +219,25 @@ void communicator::run_directly(sucl_operation& direct, const layouts& shape, co
     if (shape.send || shape.recv)
       run_packed(direct, shape, c);
     else
-      run_as_it_is(direct, c);
+      run_native(direct, c);
   } catch (...) {
     const error_info failure = caught(direct);
     end();
     lock.lock();
-    note_told();
+    note_reported();
     throw error(failure);
   }
   end();
 }
 
-void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) {
+void communicator::run_native(const sucl_operation& direct, const backend_instance& c) {
   sucl_request* request = nullptr;
   auto status = c.via.table->post(c.via.comm, &direct, &request);
   if (status == SUCL_SUCCESS && request) {
     // Other ranks may need what is in flight here before they join.
     // Plans have spun already, for as long as that helps where processors are few.
     const bool has_spun = c.name == plan_backend_name;
-    idling rest(has_spun ? 0 : m_process->settings().progress.spin_us);
+    backoff rest(has_spun ? 0 : m_process->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
       progress_others();
       m_process->waiting();
@@ -246,10 +248,10 @@ void communicator::run_as_it_is(const sucl_operation& direct, const carrier& c) 
 }
 
 void communicator::run_packed(const sucl_operation& direct, const layouts& shape,
-                              const carrier& c) {
-  adaptation how = plan_adaptation(direct, shape, *c.wires, m_staging);
-  if (!how.needed) return run_as_it_is(direct, c);
-  adapted pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
+                              const backend_instance& c) {
+  staging_plan how = plan_staging(direct, shape, *c.formats, m_staging);
+  if (!how.needed) return run_native(direct, c);
+  staged_operation pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
   while (!pipeline.step()) {
     progress_others();
     m_process->waiting();

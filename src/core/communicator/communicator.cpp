@@ -18,7 +18,7 @@
 namespace sucl::core {
 namespace {
 
-using phase = node::phase;
+using phase = op_request::phase;
 
 scratch_pool pool_of(const device_services& device) {
   return device.allocate ? scratch_pool(device.memory_context, device.allocate, device.free)
@@ -47,7 +47,7 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
     make(rank, size);
   } catch (const error& e) {
     // Every rank throws this one, so what there is ends as it was made, together.
-    if (e.code() == errc::out_of_memory) m_carriers.destroy(false);
+    if (e.code() == errc::out_of_memory) m_backends.destroy(false);
     throw;
   }
 }
@@ -58,7 +58,7 @@ void communicator::make(int rank, int size) {
   m_topology = discover(oob, rank, size, m_device.self);
   m_id = m_process->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);
-  m_carriers.create(m_process->settings(), m_process->backends(), oob, m_topology,
+  m_backends.create(m_process->settings(), m_process->backends(), oob, m_topology,
                     {m_id, m_process->rank(),
                      [this, control] { return control ? control->group_native(m_group) : nullptr; },
                      m_device.native_device, m_device.native_context, m_device.kernels,
@@ -74,7 +74,7 @@ void communicator::make(int rank, int size) {
   m_staging.chunk_bytes = m_process->settings().staging.chunk;
   m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
   if (m_process->settings().layers.validate) m_validator.emplace(oob, rank, size, m_id);
-  const auto reached = exchange(oob, size, m_carriers.reach());
+  const auto reached = exchange(oob, size, m_backends.reach());
   for (std::size_t r = 0; r < reached.size(); ++r) m_topology.members[r].reach = reached[r];
 }
 
@@ -87,12 +87,12 @@ communicator::~communicator() {
   if (!m_is_part) m_process->note_gone();
 }
 
-node* communicator::take_node() {
-  const auto unused = std::find_if(m_free.begin(), m_free.end(), [](node* n) {
+op_request* communicator::take_request() {
+  const auto unused = std::find_if(m_free.begin(), m_free.end(), [](op_request* n) {
     return n->references.load(std::memory_order_acquire) == 0;
   });
   if (unused != m_free.end()) {
-    node* n = *unused;
+    op_request* n = *unused;
     *unused = m_free.back();
     m_free.pop_back();
     n->request = nullptr;
@@ -103,18 +103,18 @@ node* communicator::take_node() {
     n->at.store(phase::waiting, std::memory_order_relaxed);
     return n;
   }
-  m_nodes.push_back(std::make_unique<node>());
-  return m_nodes.back().get();
+  m_requests.push_back(std::make_unique<op_request>());
+  return m_requests.back().get();
 }
 
-void communicator::fill(node& n, const sucl_operation& record, const layouts& shape,
+void communicator::fill(op_request& n, const sucl_operation& record, const layouts& shape,
                         bool blocking) {
   n.record = record;
   n.record.struct_size = sizeof(sucl_operation);
   n.record.sequence = number(record.kind);
   if (!is_point_to_point(record.kind)) n.record.tag = encode_form(blocking);
   n.shape = shape;
-  n.stand_in = nullptr;
+  n.bounce_buffer = nullptr;
   n.parts.assign(record.parts, record.parts + record.part_count);
   n.record.parts = n.parts.data();
   keep_arrays(n.record, size(), n.arrays);
@@ -132,12 +132,12 @@ void communicator::throw_if_shut_down() const {
 }
 
 // Why an operation cannot be issued; a failure that nobody has been told of is told once.
-void communicator::throw_why() {
+void communicator::rethrow_pending() {
   throw_if_shut_down();
-  note_told();
+  note_reported();
   if (m_broken) throw error(*m_broken);
-  const error_info info = *m_untold;
-  m_untold.reset();
+  const error_info info = *m_pending_error;
+  m_pending_error.reset();
   throw error(info);
 }
 
@@ -145,16 +145,16 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
                                  const observer& watch, bool blocking) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
-  node* n = take_node();
+  op_request* n = take_request();
   fill(*n, record, shape, blocking);
   n->issued = clock::now();
-  if (n->record.sequence) m_carriers.note_issue(n->record.sequence);
+  if (n->record.sequence) m_backends.note_issue(n->record.sequence);
   n->ready.store(ready, std::memory_order_relaxed);
   n->references.store(1, std::memory_order_relaxed);  // the communicator's own
   ticket t(n);
   m_waiting.push_back(n);
   if (ready && !m_direct) {
-    const auto until = n->issued + patience_for(n->record);
+    const auto until = n->issued + spin_limit_for(n->record);
     do {
       pump();
       for (std::size_t i = 0; i < m_flight.size();)
@@ -173,7 +173,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
 // Tells observers of what is done so far; gives up the lock meanwhile.
 void communicator::deliver_done(std::unique_lock<biased_mutex>& lock) {
   while (!m_done.empty()) {
-    std::vector<node*> finished;
+    std::vector<op_request*> finished;
     finished.swap(m_done);
     lock.unlock();
     deliver(finished);
@@ -184,7 +184,7 @@ void communicator::deliver_done(std::unique_lock<biased_mutex>& lock) {
 // How long a call that could post its operation polls for it before it returns: long enough for the
 // data to move if the peers are there, since some processor has to move it anyway, and short beside
 // the commands that completion by an event costs.
-std::chrono::nanoseconds communicator::patience_for(const sucl_operation& record) const {
+std::chrono::nanoseconds communicator::spin_limit_for(const sucl_operation& record) const {
   const auto poll = std::chrono::microseconds(m_process->settings().progress.poll_us);
   if (poll.count() == 0) return poll;
   constexpr std::uint64_t bytes_per_ns = 5;
@@ -198,7 +198,7 @@ std::chrono::nanoseconds communicator::patience_for(const sucl_operation& record
 }
 
 void communicator::mark_ready(const ticket& t, const void* send, void* recv) {
-  node* n = t.get();
+  op_request* n = t.get();
   if (send) n->record.send = send;
   if (recv) n->record.recv = recv;
   mark_ready(t);
@@ -210,14 +210,15 @@ void communicator::mark_ready(const ticket& t) {
 }
 
 bool communicator::may_post(const sucl_operation& next) const {
-  return std::all_of(m_flight.begin(), m_flight.end(),
-                     [&](const node* n) { return !n->pipeline || n->pipeline->may_follow(next); });
+  return std::all_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
+    return !n->pipeline || n->pipeline->may_follow(next);
+  });
 }
 
 // Posts what may be posted, in order.
 void communicator::pump() {
   while (!m_waiting.empty()) {
-    node& n = *m_waiting.front();
+    op_request& n = *m_waiting.front();
     if (!n.ready.load(std::memory_order_acquire)) {
       if (!n.watch.is_ready || !n.watch.is_ready(n.watch.context)) return;
       n.ready.store(true, std::memory_order_relaxed);
@@ -235,42 +236,42 @@ void communicator::pump() {
   }
 }
 
-void communicator::replace_memory(node& n) const {
+void communicator::replace_memory(op_request& n) const {
   const bool sends = n.record.kind == SUCL_KIND_SEND;
   if (sends)
-    n.record.send = n.stand_in;
+    n.record.send = n.bounce_buffer;
   else
-    n.record.recv = n.stand_in;
+    n.record.recv = n.bounce_buffer;
   (sends ? n.record.send_memory : n.record.recv_memory) = m_staging.scratch_memory;
 }
 
-void communicator::post(node& n) {
+void communicator::post(op_request& n) {
   try {
-    n.via = &m_carriers.choose(n.record, is_blocking(n.record));
-    if (n.stand_in) replace_memory(n);  // only now: the kind of memory may decide who carries it
-    adaptation how = plan_adaptation(n.record, n.shape, *n.via->wires, m_staging);
+    n.via = &m_backends.choose(n.record, is_blocking(n.record));
+    if (n.bounce_buffer) replace_memory(n);  // only now: the kind of memory may decide
+    staging_plan how = plan_staging(n.record, n.shape, *n.via->formats, m_staging);
     if (how.needed) {
-      n.pipeline = std::make_unique<adapted>(n.record, std::move(how), n.via->via, m_device.copier,
-                                             m_scratch);
+      n.pipeline = std::make_unique<staged_operation>(n.record, std::move(how), n.via->via,
+                                                      m_device.copier, m_scratch);
       if (n.pipeline->step()) finish(n, nullptr);
       return;
     }
-    post_as_it_is(n);
+    post_native(n);
   } catch (...) {
     const auto info = caught(n.record);
     finish(n, &info);
   }
 }
 
-void communicator::post_as_it_is(node& n) {
-  const channel& below = n.via->via;
+void communicator::post_native(op_request& n) {
+  const backend_comm& below = n.via->via;
   if (const auto status = below.table->post(below.comm, &n.record, &n.request))
     throw_last(status, n.via->name, describe(n.record), rank());
   if (!n.request) finish(n, nullptr);
 }
 
 // Progresses one operation; true if that ended it.
-bool communicator::test(node& n) {
+bool communicator::test(op_request& n) {
   try {
     bool done = false;
     if (n.pipeline) {
@@ -310,16 +311,16 @@ error_info communicator::caught(const sucl_operation& record) const {
   return info;
 }
 
-void communicator::finish(node& n, const error_info* failure) {
+void communicator::finish(op_request& n, const error_info* failure) {
   m_flight.erase(std::find(m_flight.begin(), m_flight.end(), &n));
   if (failure) {
     n.failure = *failure;
     base::log(base::log_level::info, "runtime", describe(n.record), " failed: ", failure->message);
     // Who waits is told; an asynchronous failure is kept for the next call.
     const bool asynchronous = n.watch.done || n.watch.assisted;
-    if (asynchronous && !m_untold && !m_broken) {
-      m_untold = *failure;
-      m_untold_thrown = n.watch.thrown;
+    if (asynchronous && !m_pending_error && !m_broken) {
+      m_pending_error = *failure;
+      m_pending_thrown = n.watch.thrown;
     }
   }
   n.at.store(phase::done, std::memory_order_release);
@@ -327,12 +328,12 @@ void communicator::finish(node& n, const error_info* failure) {
 }
 
 // Tells observers. Without the lock: they call into SYCL, or issue operations.
-void communicator::deliver(std::vector<node*>& done) {
-  for (node* n : done) {
+void communicator::deliver(std::vector<op_request*>& done) {
+  for (op_request* n : done) {
     if (n->watch.done) n->watch.done(n->watch.context, n->failure ? &*n->failure : nullptr);
   }
   std::lock_guard lock(m_mutex);
-  for (node* n : done) {
+  for (op_request* n : done) {
     m_free.push_back(n);
     n->references.fetch_sub(1, std::memory_order_release);
   }
@@ -354,7 +355,7 @@ void communicator::progress_others() {
 
 bool communicator::progress_locked(std::unique_lock<biased_mutex>& lock, int* finished,
                                    bool may_enter) {
-  if (!m_broken && m_carriers.mismatched()) give_up_mismatched();
+  if (!m_broken && m_backends.mismatched()) give_up_mismatched();
   if (may_enter) {
     pump();
     for (std::size_t i = 0; i < m_flight.size();)
@@ -363,14 +364,14 @@ bool communicator::progress_locked(std::unique_lock<biased_mutex>& lock, int* fi
   } else {
     // Peers may need these before they join what the caller is inside of.
     for (std::size_t i = 0; i < m_flight.size();)
-      if (!m_flight[i]->via || !m_flight[i]->via->beside || !test(*m_flight[i])) ++i;
+      if (!m_flight[i]->via || !m_flight[i]->via->independent_progress || !test(*m_flight[i])) ++i;
   }
   const bool more =
       !m_flight.empty() ||
       (!m_waiting.empty() && (m_waiting.front()->ready.load(std::memory_order_acquire) ||
                               m_waiting.front()->watch.is_ready != nullptr));
   if (!m_done.empty()) {
-    std::vector<node*> done;
+    std::vector<op_request*> done;
     done.swap(m_done);
     lock.unlock();
     if (finished) *finished += static_cast<int>(done.size());
@@ -386,14 +387,14 @@ void communicator::wait(const ticket& t) {
   if (!t.failure()) return;
   {
     const std::lock_guard lock(m_mutex);
-    note_told();
+    note_reported();
   }
   throw error(*t.failure());
 }
 
 void communicator::assist(const ticket& t) {
   m_assistants.fetch_add(1, std::memory_order_acq_rel);
-  idling rest(m_process->settings().progress.spin_us);
+  backoff rest(m_process->settings().progress.spin_us);
   while (!t.done()) {
     int finished = 0;
     progress(&finished);
@@ -408,7 +409,7 @@ void communicator::assist(const ticket& t) {
 
 void communicator::wait_all() {
   drain_streams();
-  idling rest(m_process->settings().progress.spin_us);
+  backoff rest(m_process->settings().progress.spin_us);
   for (;;) {
     {
       std::lock_guard lock(m_mutex);
@@ -423,7 +424,7 @@ void communicator::wait_all() {
 
 // A rank of this machine may have given up what was over here, with wrong data.
 void communicator::hear_verdict() {
-  const job_peers* peers = m_process->peers();
+  const peer_processes* peers = m_process->peers();
   const auto published = peers ? peers->published_so_far() : 0;
   if (m_heard.exchange(published, std::memory_order_relaxed) == published) return;
   if (const auto v = peers->published(m_id)) fail_all(info_of(*v));
@@ -438,18 +439,18 @@ void communicator::check() {
   hear_verdict();
   check_device();
   std::lock_guard lock(m_mutex);
-  if (!m_direct) m_carriers.compare_calls();
+  if (!m_direct) m_backends.compare_calls();
   throw_if_ended();
 }
 
 std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
   std::lock_guard lock(m_mutex);
   throw_if_shut_down();
-  return m_carriers.explain(example(k, bytes, t, o), bytes);
+  return m_backends.explain(example(k, bytes, t, o), bytes);
 }
 
-std::string communicator::carrier_by_event(kind k, std::uint64_t bytes, type t, op o) {
-  return carrier_of(example(k, bytes, t, o), false);
+std::string communicator::selected_backend_by_event(kind k, std::uint64_t bytes, type t, op o) {
+  return selected_backend_of(example(k, bytes, t, o), false);
 }
 
 // On memory of the device, where that is not the host's.
@@ -460,10 +461,10 @@ sucl_operation communicator::example(kind k, std::uint64_t bytes, type t, op o) 
   return record;
 }
 
-std::string communicator::carrier_of(const sucl_operation& record, bool blocking) {
+std::string communicator::selected_backend_of(const sucl_operation& record, bool blocking) {
   std::lock_guard lock(m_mutex);
   throw_if_shut_down();
-  return m_carriers.choose(record, blocking).name;
+  return m_backends.choose(record, blocking).name;
 }
 
 sucl_group* communicator::split_group(int colour, int key) {
@@ -485,8 +486,8 @@ std::shared_ptr<communicator> communicator::make_part(int colour, int key) {
 std::string communicator::plan_obstacle(const tune::table_row& row, const sucl_operation& record) {
   std::lock_guard lock(m_mutex);
   throw_if_shut_down();
-  if (!m_carriers.plans().table) return m_carriers.why_no_plans();
-  return core::plan_obstacle(m_carriers.plans(), row, record);
+  if (!m_backends.plans().table) return m_backends.why_no_plans();
+  return core::plan_obstacle(m_backends.plans(), row, record);
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
@@ -501,9 +502,9 @@ void communicator::fail_all(const error_info& info) {
   m_process->note_failure(info);
   std::unique_lock lock(m_mutex);
   if (m_broken || m_ended) return;
-  m_carriers.abort();
+  m_backends.abort();
   give_up(info);
-  std::vector<node*> done;
+  std::vector<op_request*> done;
   done.swap(m_done);
   lock.unlock();
   deliver(done);
@@ -519,7 +520,7 @@ void communicator::give_up(const error_info& info) {
     m_waiting.pop_front();
   }
   while (!m_flight.empty()) {
-    node* n = m_flight.back();
+    op_request* n = m_flight.back();
     n->pipeline.reset();
     finish(*n, &*m_broken);
   }
@@ -528,7 +529,7 @@ void communicator::give_up(const error_info& info) {
 void communicator::abandon(const error_info& info) {
   fail_all(info);
   const std::lock_guard lock(m_mutex);
-  m_broken_told = true;
+  m_broken_reported = true;
 }
 
 communicator::status communicator::snapshot() {
@@ -536,7 +537,7 @@ communicator::status communicator::snapshot() {
   status s;
   s.posted = m_collectives_posted;
   s.issued = m_collectives;
-  const node* oldest = nullptr;
+  const op_request* oldest = nullptr;
   if (!m_flight.empty())
     oldest = m_flight.front();
   else if (!m_waiting.empty() && m_waiting.front()->ready.load(std::memory_order_acquire))
@@ -566,7 +567,7 @@ communicator::status communicator::snapshot() {
 void communicator::shut_down(bool drain) {
   if (!alive()) return;
   if (drain) drain_streams();
-  idling rest(m_process->settings().progress.spin_us);
+  backoff rest(m_process->settings().progress.spin_us);
   while (drain) {
     {
       std::lock_guard lock(m_mutex);
@@ -583,14 +584,14 @@ void communicator::shut_down(bool drain) {
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
   const bool keep = m_broken.has_value();
   for (sucl_region& r : m_common)
-    m_carriers.lender().table->memory_destroy(m_carriers.lender().comm, &r);
+    m_backends.memory_provider().table->memory_destroy(m_backends.memory_provider().comm, &r);
   m_common.clear();
-  m_carriers.destroy(keep);
+  m_backends.destroy(keep);
   m_validator.reset();
-  const auto unheard = m_broken && !m_broken_told ? m_broken : m_untold;
-  const bool thrown = unheard && !m_broken && m_untold_thrown;
+  const auto unheard = m_broken && !m_broken_reported ? m_broken : m_pending_error;
+  const bool thrown = unheard && !m_broken && m_pending_thrown;
   lock.unlock();
-  if (unheard) m_process->note_unheard(*unheard, thrown);
+  if (unheard) m_process->note_unreported(*unheard, thrown);
   const std::lock_guard mail(m_mail);
   sucl_oob own{m_process->control(), m_group};
   keep ? oob_keep(own) : oob_free(own);

@@ -28,14 +28,14 @@ namespace sucl::core {
 class device_errors;
 class process;
 class setup_step;
-struct level_queue;
+struct hierarchical_queue;
 struct prepared_run;
 
 /// A counted reference to an issued operation.
 class ticket {
  public:
   ticket() = default;
-  explicit ticket(node* n) : m_node(n) {
+  explicit ticket(op_request* n) : m_node(n) {
     if (m_node) m_node->references.fetch_add(1, std::memory_order_relaxed);
   }
   ticket(const ticket& other) : ticket(other.m_node) {}
@@ -48,13 +48,15 @@ class ticket {
     if (m_node) m_node->references.fetch_sub(1, std::memory_order_release);
   }
   /// Whether the operation is done or has failed.
-  bool done() const { return m_node->at.load(std::memory_order_acquire) == node::phase::done; }
+  bool done() const {
+    return m_node->at.load(std::memory_order_acquire) == op_request::phase::done;
+  }
   /// How it failed, once it is done.
   const std::optional<error_info>& failure() const { return m_node->failure; }
-  node* get() const { return m_node; }
+  op_request* get() const { return m_node; }
 
  private:
-  node* m_node = nullptr;
+  op_request* m_node = nullptr;
 };
 
 /// What issue() did.
@@ -84,7 +86,7 @@ struct device_services {
   void* native_device = nullptr;
   void* native_context = nullptr;
   kernel_device* kernels = nullptr;       ///< null: the device runs no kernels of SuCL's
-  level_queue* levels = nullptr;          ///< null: the device has no native streams
+  hierarchical_queue* levels = nullptr;   ///< null: the device has no native streams
   const device_errors* errors = nullptr;  ///< of a device with native streams
   stream_work streams;
   /// Of host memory that the device reaches, for staging; null: ordinary memory.
@@ -94,10 +96,10 @@ struct device_services {
 };
 
 /// A blocking operation that is run over and over, and who carries it.
-struct repeated_call {
-  sucl_operation record{};       ///< normalised; arrays must stay
-  const carrier* via = nullptr;  ///< null: it has not run yet
-  std::uint64_t era = 0;         ///< what is known of it holds while the communicator's is the same
+struct persistent_call {
+  sucl_operation record{};                ///< normalised; arrays must stay
+  const backend_instance* via = nullptr;  ///< null: it has not run yet
+  std::uint64_t epoch = 0;  ///< what is known of it holds while the communicator's is the same
   /// How it runs where that is worked out; not asked for before it is repeated.
   std::optional<std::shared_ptr<prepared_run>> prepared;
 };
@@ -146,8 +148,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// whoever issues all its operations.
   bool would_order_on_stream(const sucl_operation& record);
 
-  /// Posts it; its memory is in the record, or in node::parts. From inside the command that owns
-  /// the stream's order at that moment. Never throws: failures are kept for check().
+  /// Posts it; its memory is in the record, or in op_request::parts. From inside the command that
+  /// owns the stream's order at that moment. Never throws: failures are kept for check().
   void post_on_stream(const ticket& t, void* stream) noexcept;
 
   /// Whether an operation would go to a backend that launches kernels.
@@ -163,15 +165,15 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool stages(const sucl_operation& message);
   /// Takes memory of the host for a message in the place of its device memory, which the issuer
   /// copies from, before the message is ready, or to, once it is done. Only before it is ready.
-  static void use_instead(const ticket& t, void* host) { t.get()->stand_in = host; }
+  static void use_bounce_buffer(const ticket& t, void* host) { t.get()->bounce_buffer = host; }
 
   /// The operation may start. `send` and `recv`, unless null, replace the record's memory.
   void mark_ready(const ticket& t, const void* send, void* recv);
-  /// The same where the memory is in the record already, or was written into node::parts.
+  /// The same where the memory is in the record already, or was written into op_request::parts.
   void mark_ready(const ticket& t);
 
   /// Issues an operation that is ready and returns when it is done. Throws what fails. `asked`,
-  /// unless null, is what run_again() may be given next time: the whole call, as it came.
+  /// unless null, is what run_cached() may be given next time: the whole call, as it came.
   void run(const sucl_operation& record, const layouts& shape,
            const sucl_operation* asked = nullptr) {
     run(record, shape, asked, nullptr);
@@ -180,11 +182,11 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Does the same for a call that is known to be right, because the same one has run before; false
   /// if it is not known, or not alone. Programs call the same operation over and over, and most of
   /// what a short one costs is finding out what is known already.
-  bool run_again(const sucl_operation& asked);
+  bool run_cached(const sucl_operation& asked);
 
   /// The same for who keeps the call: the first time, and while operations are in flight, it is
   /// run(); afterwards nothing is looked up. One thread at a time for one call.
-  void run_again(repeated_call& call);
+  void run_cached(persistent_call& call);
 
   /// Something that an operation waits for has changed: the progress thread should look.
   void wake();
@@ -198,7 +200,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Throws the first failure of an operation that nobody has been told of.
   void check();
   /// Whether ranks have to be asked now and then what they have had kernels do.
-  bool compares_calls() const { return m_carriers.compares_calls(); }
+  bool compares_calls() const { return m_backends.compares_calls(); }
   /// Asks them; whether they differ. Never waits.
   bool compare_calls();
 
@@ -239,11 +241,11 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void use_tuning(const std::string& toml);
 
   /// Which backend would carry this by event.
-  std::string carrier_by_event(kind k, std::uint64_t bytes, type t, op o);
+  std::string selected_backend_by_event(kind k, std::uint64_t bytes, type t, op o);
   /// Which backend would carry this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
   /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
-  std::string carrier_of(const sucl_operation& record, bool blocking = true);
+  std::string selected_backend_of(const sucl_operation& record, bool blocking = true);
   /// Why plans do not carry a record by a row of a tuning table, if that is the first one that
   /// fits; empty: they do. The same on every rank.
   std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
@@ -285,36 +287,38 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
  private:
   void make(int rank, int size);
-  node* take_node();
-  void fill(node& n, const sucl_operation& record, const layouts& shape, bool blocking);
+  op_request* take_request();
+  void fill(op_request& n, const sucl_operation& record, const layouts& shape, bool blocking);
   void pump();
-  void post(node& n);
-  void replace_memory(node& n) const;
-  void post_as_it_is(node& n);
-  bool orders_on_stream(const sucl_operation& record, const layouts& shape, const carrier& c);
-  bool may_go_on_stream(const sucl_operation& record, const layouts& shape, const carrier& c);
+  void post(op_request& n);
+  void replace_memory(op_request& n) const;
+  void post_native(op_request& n);
+  bool orders_on_stream(const sucl_operation& record, const layouts& shape,
+                        const backend_instance& c);
+  bool may_go_on_stream(const sucl_operation& record, const layouts& shape,
+                        const backend_instance& c);
   sucl_group* split_group(int colour, int key);
   std::shared_ptr<communicator> make_part(int colour, int key);
   void drain_streams();
   void hear_verdict();
   void deliver_done(std::unique_lock<biased_mutex>& lock);
-  bool test(node& n);
-  void finish(node& n, const error_info* error);
+  bool test(op_request& n);
+  void finish(op_request& n, const error_info* error);
   bool may_post(const sucl_operation& next) const;
-  bool may_run(node& n);
+  bool may_run(op_request& n);
   void throw_if_shut_down() const;
   bool progress_locked(std::unique_lock<biased_mutex>& lock, int* finished, bool may_enter);
   void progress_others();
   void throw_if_ended() {
-    if (m_ended.load(std::memory_order_acquire) || m_broken || m_untold || forked() ||
-        m_carriers.mismatched())
-      throw_why();
-    m_carriers.check();
+    if (m_ended.load(std::memory_order_acquire) || m_broken || m_pending_error || forked() ||
+        m_backends.mismatched())
+      rethrow_pending();
+    m_backends.check();
   }
-  void throw_why();
+  void rethrow_pending();
   void give_up(const error_info& info);
   void give_up_mismatched();
-  void note_told();
+  void note_reported();
   void settle_calls();
   void wait_for_direct(std::unique_lock<biased_mutex>& lock);
   void* allocate_plain(std::uint64_t bytes);
@@ -322,25 +326,25 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void compare_device() const;
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;
   bool may_run_directly(const sucl_operation& record) const;
-  const carrier* message_carrier(const sucl_operation& record, const layouts& shape);
-  void run_message(const sucl_operation& record, const carrier& c,
+  const backend_instance* message_backend_for(const sucl_operation& record, const layouts& shape);
+  void run_message(const sucl_operation& record, const backend_instance& c,
                    std::unique_lock<biased_mutex>& lock);
   // Whether a call may go past the queue to who carried it last time.
-  bool knows(const repeated_call& call) const {
-    return call.via && call.era == m_era && m_waiting.empty() && m_flight.empty() &&
+  bool knows(const persistent_call& call) const {
+    return call.via && call.epoch == m_cache_epoch && m_waiting.empty() && m_flight.empty() &&
            !m_direct.load(std::memory_order_relaxed);
   }
-  void repeat(repeated_call& call, std::unique_lock<biased_mutex>& lock);
-  void remember(const sucl_operation& asked, const repeated_call& call);
+  void repeat(persistent_call& call, std::unique_lock<biased_mutex>& lock);
+  void remember(const sucl_operation& asked, const persistent_call& call);
   void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked,
-           repeated_call* kept);
-  bool needs_progress_beside(const carrier& c) const;
-  void run_directly(sucl_operation& record, const layouts& shape, const carrier& c,
+           persistent_call* kept);
+  bool needs_independent_progress(const backend_instance& c) const;
+  void run_directly(sucl_operation& record, const layouts& shape, const backend_instance& c,
                     std::unique_lock<biased_mutex>& lock);
-  void run_as_it_is(const sucl_operation& direct, const carrier& c);
-  void run_packed(const sucl_operation& direct, const layouts& shape, const carrier& c);
-  void deliver(std::vector<node*>& done);
-  std::chrono::nanoseconds patience_for(const sucl_operation& record) const;
+  void run_native(const sucl_operation& direct, const backend_instance& c);
+  void run_packed(const sucl_operation& direct, const layouts& shape, const backend_instance& c);
+  void deliver(std::vector<op_request*>& done);
+  std::chrono::nanoseconds spin_limit_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind);
   error_info caught(const sucl_operation& record) const;
 
@@ -354,7 +358,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   scratch_pool m_scratch;
   std::shared_ptr<const tune::table> m_tuned;
   tuned_pace m_pace;  ///< of blocking operations
-  carriers m_carriers;
+  backend_set m_backends;
   std::optional<validator> m_validator;                         ///< where arguments are compared
   std::uint64_t m_allocations = 0;                              ///< so far
   std::uint64_t m_compiled = 0;                                 ///< plans, so far
@@ -364,36 +368,36 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   std::mutex m_mail;     ///< taken before m_mutex, never after it
   biased_mutex m_mutex;  ///< guards what follows, and every call into backends
-  std::vector<std::unique_ptr<node>> m_nodes;
-  std::vector<node*> m_free;
-  std::deque<node*> m_waiting;        ///< issued, not posted; in order
-  std::vector<node*> m_flight;        ///< posted, not done; in order
-  std::vector<node*> m_done;          ///< finished, observer not told yet
+  std::vector<std::unique_ptr<op_request>> m_requests;
+  std::vector<op_request*> m_free;
+  std::deque<op_request*> m_waiting;  ///< issued, not posted; in order
+  std::vector<op_request*> m_flight;  ///< posted, not done; in order
+  std::vector<op_request*> m_done;    ///< finished, observer not told yet
   std::atomic<bool> m_direct{false};  ///< a caller is inside a blocking backend call; set locked
-  struct known_call {
+  struct cached_call {
     sucl_operation asked{};  ///< as it came
-    repeated_call call;
+    persistent_call call;
     std::vector<std::uint64_t> arrays;        ///< of both
     std::vector<sucl_operation> asked_parts;  ///< of a group
     std::vector<sucl_operation> parts;        ///< the same, of `call`
   };
   static std::size_t place_of(const sucl_operation& asked);
-  std::array<known_call, 16> m_known;  ///< blocking calls, by a hash
-  std::uint64_t m_era = 1;             ///< changes with the tuning table and with memory
-  std::uint64_t m_collectives = 0;     ///< issued so far
+  std::array<cached_call, 16> m_call_cache;  ///< blocking calls, by a hash
+  std::uint64_t m_cache_epoch = 1;           ///< changes with the tuning table and with memory
+  std::uint64_t m_collectives = 0;           ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   std::optional<error_info> m_broken;  ///< why nothing works any more
   /// Of the operation that comes next: since when it has been seen ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
-  std::atomic<std::uint64_t> m_heard{0};  ///< verdicts on this machine that were looked at
-  bool m_broken_told = false;             ///< a call has thrown it
-  std::optional<error_info> m_untold;     ///< failure that no caller has seen
-  bool m_untold_thrown = false;           ///< by a command, for SYCL to tell of it
-  sucl_operation m_last_on_stream{};      ///< the last one posted on a stream
+  std::atomic<std::uint64_t> m_heard{0};      ///< verdicts on this machine that were looked at
+  bool m_broken_reported = false;             ///< a call has thrown it
+  std::optional<error_info> m_pending_error;  ///< failure that no caller has seen
+  bool m_pending_thrown = false;              ///< by a command, for SYCL to tell of it
+  sucl_operation m_last_on_stream{};          ///< the last one posted on a stream
   std::atomic<bool> m_ended{false};
   std::atomic<bool> m_queued{false};  ///< known to the engine
   std::atomic<int> m_assistants{0};   ///< threads inside assist()
-  friend class engine;
+  friend class progress_thread;
 };
 
 }  // namespace sucl::core

@@ -53,9 +53,9 @@ compiled_facts communicator::compile(const compile_request& request) {
   check();
   std::unique_lock lock(m_mutex);
   const std::uint64_t number = ++m_compiled;
-  const channel plans = m_carriers.plans(), lender = m_carriers.lender();
+  const backend_comm plans = m_backends.plans(), memory_provider = m_backends.memory_provider();
   if (!plans.table)
-    base::fail(errc::unavailable, "plans cannot run here: " + m_carriers.why_no_plans(),
+    base::fail(errc::unavailable, "plans cannot run here: " + m_backends.why_no_plans(),
                "`sucl info` lists what each backend needs");
   lock.unlock();
   meet();
@@ -74,7 +74,7 @@ compiled_facts communicator::compile(const compile_request& request) {
   const auto votes = exchange({m_process->control(), m_group}, size(),
                               problem ? problem->message : vote_of(draft));
   agree(votes, problem);
-  lend_scratch(lender, rank(), size(), *code);
+  provide_scratch(memory_provider, rank(), size(), *code);
   lock.lock();
   wait_for_direct(lock);
   add_compiled(plans, number, std::move(code));
@@ -84,7 +84,7 @@ compiled_facts communicator::compile(const compile_request& request) {
 
 void communicator::forget_compiled(std::uint64_t number) noexcept {
   std::unique_lock lock(m_mutex);
-  const auto runs_it = [&](const node* n) {
+  const auto runs_it = [&](const op_request* n) {
     return n->record.kind == compiled_plan_kind && n->record.remote_region == number;
   };
   const auto in_use = [&] {
@@ -97,8 +97,8 @@ void communicator::forget_compiled(std::uint64_t number) noexcept {
     sched_yield();
     lock.lock();
   }
-  if (!m_ended && !m_broken && m_carriers.plans().table)
-    remove_compiled(m_carriers.plans(), number);
+  if (!m_ended && !m_broken && m_backends.plans().table)
+    remove_compiled(m_backends.plans(), number);
 }
 
 }  // namespace sucl::core

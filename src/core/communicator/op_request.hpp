@@ -36,11 +36,11 @@ struct observer {
   void (*done)(void* context, const error_info* error) = nullptr;
 };
 
-struct carrier;
+struct backend_instance;
 
 /// One issued operation. Owned by its communicator and by tickets; recycled, never freed before
 /// the communicator, so that the steady path allocates nothing.
-struct node {
+struct op_request {
   enum class phase { waiting, posted, done };
 
   sucl_operation record{};
@@ -48,10 +48,10 @@ struct node {
   std::vector<sucl_operation> parts;
   layouts shape;  ///< where memory is not contiguous
   /// Of a message: memory of the host that its issuer copies from and to the device's; null: none.
-  void* stand_in = nullptr;
-  const carrier* via = nullptr;  ///< who carries it, once posted: as it is, or adapted
+  void* bounce_buffer = nullptr;
+  const backend_instance* via = nullptr;  ///< who carries it, once posted: as it is, or adapted
   sucl_request* request = nullptr;
-  std::unique_ptr<adapted> pipeline;
+  std::unique_ptr<staged_operation> pipeline;
   observer watch;
   clock::time_point issued;
   clock::time_point posted;

@@ -61,28 +61,28 @@ void* communicator::allocate(std::uint64_t bytes) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   const std::uint64_t sequence = m_collectives, number = ++m_allocations;
-  if (const auto& kernels = m_carriers.kernels();
+  if (const auto& kernels = m_backends.kernels();
       kernels.table && !kernels_of(kernels).device().on_host) {
     lock.unlock();  // as below
     return kernels_of(kernels).memory().add(bytes, sequence);
   }
   // Operations that are in flight must go on meanwhile: other ranks may wait for them.
-  const bool plain = !m_carriers.plans().table;
+  const bool plain = !m_backends.plans().table;
   lock.unlock();
   if (plain) return allocate_plain(bytes);
-  const sucl_region region = make_mapped(m_carriers.lender(), rank(), bytes);
+  const sucl_region region = make_mapped(m_backends.memory_provider(), rank(), bytes);
   lock.lock();
   wait_for_direct(lock);
-  ++m_era;
-  add_mapped(m_carriers.plans(), region, number, sequence);
-  if (m_carriers.messages().table) add_message_memory(m_carriers.messages(), region, number);
+  ++m_cache_epoch;
+  add_mapped(m_backends.plans(), region, number, sequence);
+  if (m_backends.messages().table) add_message_memory(m_backends.messages(), region, number);
   return region.base;
 }
 
 bool communicator::attach(void* memory, std::uint64_t bytes) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
-  const auto& kernels = m_carriers.kernels();
+  const auto& kernels = m_backends.kernels();
   if (!kernels.table || kernels_of(kernels).device().on_host) return false;
   const std::uint64_t sequence = m_collectives;
   lock.unlock();  // as in allocate()
@@ -92,8 +92,8 @@ bool communicator::attach(void* memory, std::uint64_t bytes) {
 void communicator::detach(void* memory) {
   std::unique_lock lock(m_mutex);
   wait_for_direct(lock);
-  ++m_era;
-  if (m_carriers.kernels().table) kernels_of(m_carriers.kernels()).memory().remove(memory);
+  ++m_cache_epoch;
+  if (m_backends.kernels().table) kernels_of(m_backends.kernels()).memory().remove(memory);
 }
 
 void communicator::deallocate(void* memory) {
@@ -102,19 +102,19 @@ void communicator::deallocate(void* memory) {
   const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
                                   [&](const auto& known) { return known.get() == memory; });
   if (plain != m_plain.end()) return void(m_plain.erase(plain));
-  ++m_era;
-  if (m_carriers.kernels().table && kernels_of(m_carriers.kernels()).memory().remove(memory))
+  ++m_cache_epoch;
+  if (m_backends.kernels().table && kernels_of(m_backends.kernels()).memory().remove(memory))
     return;
-  if (m_carriers.messages().table) remove_message_memory(m_carriers.messages(), memory);
-  if (!m_carriers.plans().table ||
-      !remove_mapped(m_carriers.plans(), m_carriers.lender(), memory, m_collectives))
+  if (m_backends.messages().table) remove_message_memory(m_backends.messages(), memory);
+  if (!m_backends.plans().table ||
+      !remove_mapped(m_backends.plans(), m_backends.memory_provider(), memory, m_collectives))
     base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
                "Pass what allocate() returned, once, to the same communicator");
 }
 
 std::byte* communicator::common_memory(std::uint64_t bytes) {
-  if (!m_carriers.plans().table) return nullptr;
-  m_common.push_back(make_mapped(m_carriers.lender(), rank(), bytes));
+  if (!m_backends.plans().table) return nullptr;
+  m_common.push_back(make_mapped(m_backends.memory_provider(), rank(), bytes));
   void* const* peers = m_common.back().peers;
   return std::all_of(peers, peers + size(), [](const void* p) { return p != nullptr; })
              ? static_cast<std::byte*>(peers[0])

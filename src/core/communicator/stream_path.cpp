@@ -17,49 +17,51 @@
 
 namespace sucl::core {
 
-using phase = node::phase;
+using phase = op_request::phase;
 
 bool communicator::orders_on_stream(const sucl_operation& record, const layouts& shape,
-                                    const carrier& c) {
-  const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+                                    const backend_instance& c) {
+  const transfer_format& w =
+      c.formats->of(record.kind, record.type, record.op, record.element_size);
   if (!w.streams && record.kind != SUCL_KIND_GROUP) return false;
   if (c.levels && !c.levels->orders_on_stream(record)) return false;
   const bool dense = !shape.send && !shape.recv && shape.parts.empty();
-  if (dense && travels_as_it_is(record, w, m_staging)) return true;
-  const auto how = plan_adaptation(record, shape, *c.wires, m_staging);
+  if (dense && is_native(record, w, m_staging)) return true;
+  const auto how = plan_staging(record, shape, *c.formats, m_staging);
   if (how.needed) return false;
   // Of a group, whose parts have their own types, whatever carries messages decides.
   return record.kind != SUCL_KIND_GROUP ||
-         c.wires->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
+         c.formats->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
 }
 
 bool communicator::may_go_on_stream(const sucl_operation& record, const layouts& shape,
-                                    const carrier& c) {
+                                    const backend_instance& c) {
   if (!orders_on_stream(record, shape, c) || !may_post(record)) return false;
   // Steps of an operation that the host carries are still to come, and this one's would overtake.
-  if (c.levels &&
-      std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) { return n->via == &c; }))
+  if (c.levels && std::any_of(m_flight.begin(), m_flight.end(),
+                              [&](const op_request* n) { return n->via == &c; }))
     return false;
   // The host posts what stands before it when that is ready, and this one could come first.
-  return std::all_of(m_waiting.begin(), m_waiting.end(), [](node* n) { return n->on_stream; });
+  return std::all_of(m_waiting.begin(), m_waiting.end(),
+                     [](op_request* n) { return n->on_stream; });
 }
 
 bool communicator::would_order_on_stream(const sucl_operation& record) {
   const std::lock_guard lock(m_mutex);
-  return may_go_on_stream(record, {}, m_carriers.choose(record, false));
+  return may_go_on_stream(record, {}, m_backends.choose(record, false));
 }
 
 bool communicator::launches(const sucl_operation& record) {
   const std::lock_guard lock(m_mutex);
   throw_if_ended();
-  return m_carriers.choose(record, false).launches;
+  return m_backends.choose(record, false).launches;
 }
 
 bool communicator::stages(const sucl_operation& message) {
   const std::lock_guard lock(m_mutex);
   throw_if_ended();
-  const carrier& c = m_carriers.choose(message, false);
-  return !c.wires->of(message.kind, message.type, message.op, message.element_size)
+  const backend_instance& c = m_backends.choose(message, false);
+  return !c.formats->of(message.kind, message.type, message.op, message.element_size)
               .reaches(SUCL_MEMORY_DEVICE);
 }
 
@@ -68,15 +70,15 @@ std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   if (m_validator) return std::nullopt;  // its exchanges are made by the host
-  const carrier& c = m_carriers.choose(record, false);
+  const backend_instance& c = m_backends.choose(record, false);
   if (!may_go_on_stream(record, shape, c)) return std::nullopt;
-  node* n = take_node();
+  op_request* n = take_request();
   fill(*n, record, shape, false);
   n->via = &c;
   n->on_stream = true;
   n->watch.assisted = true;
   n->issued = clock::now();
-  if (n->record.sequence) m_carriers.note_issue(n->record.sequence);
+  if (n->record.sequence) m_backends.note_issue(n->record.sequence);
   n->ready.store(false, std::memory_order_relaxed);
   n->references.store(1, std::memory_order_relaxed);
   m_waiting.push_back(n);
@@ -86,7 +88,7 @@ std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record
 // The backend is called without the lock, so that whoever issues the next operation meanwhile does
 // not wait; m_direct keeps everybody else from calling it.
 void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
-  node& n = *t.get();
+  op_request& n = *t.get();
   std::unique_lock lock(m_mutex);
   while (m_direct) {
     lock.unlock();
@@ -108,7 +110,7 @@ void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   try {
     if (!first && !n.via->launches)
       base::fail(errc::internal, "an operation on a stream was enqueued before an earlier one");
-    const channel& below = n.via->via;
+    const backend_comm& below = n.via->via;
     if (const auto status = below.table->post(below.comm, &n.record, &n.request))
       throw_last(status, n.via->name, describe(n.record), rank());
   } catch (...) {

@@ -34,11 +34,11 @@ void agree(const std::vector<std::string>& votes, const std::optional<error_info
 void communicator::use_table(std::shared_ptr<const tune::table> table) {
   std::unique_lock lock(m_mutex);
   wait_for_direct(lock);
-  m_carriers.use_table(m_process->settings(), table.get());
+  m_backends.use_table(m_process->settings(), table.get());
   m_pace = tuned_pace(table.get());
   m_tuned = std::move(table);
-  m_known = {};
-  ++m_era;
+  m_call_cache = {};
+  ++m_cache_epoch;
 }
 
 void communicator::use_tuning(const std::string& toml) {

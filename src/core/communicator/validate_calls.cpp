@@ -16,7 +16,7 @@ namespace sucl::core {
 
 // Whether it is known of the operation whose turn it is that it may run, or, by its failure, that
 // it must not.
-bool communicator::may_run(node& n) {
+bool communicator::may_run(op_request& n) {
   if (!m_validator || n.record.kind > SUCL_KIND_EXSCAN) return true;
   if (!m_validator->busy()) {
     // It has arrived, whoever else has not.
@@ -38,7 +38,7 @@ void communicator::refuse(const sucl_operation& record, const error_info& wrong)
   shown.send_counts = shown.send_displs = shown.recv_counts = shown.recv_displs = nullptr;
   std::unique_lock lock(m_mutex);
   if (m_broken || m_ended) return;
-  node* n = take_node();
+  op_request* n = take_request();
   fill(*n, shown, {}, false);
   n->failure = wrong;
   n->issued = clock::now();
@@ -54,8 +54,9 @@ void communicator::refuse(const sucl_operation& record, const error_info& wrong)
 void communicator::refuse(const ticket& t, const error_info& wrong) {
   {
     const std::lock_guard lock(m_mutex);
-    node& n = *t.get();
-    if (n.at.load(std::memory_order_relaxed) != node::phase::waiting) return;  // given up meanwhile
+    op_request& n = *t.get();
+    if (n.at.load(std::memory_order_relaxed) != op_request::phase::waiting)
+      return;  // given up meanwhile
     n.failure = wrong;
   }
   mark_ready(t);
@@ -64,34 +65,34 @@ void communicator::refuse(const ticket& t, const error_info& wrong) {
 bool communicator::compare_calls() {
   const std::unique_lock lock(m_mutex, std::try_to_lock);
   if (!lock || m_direct || m_ended || m_broken) return false;
-  m_carriers.compare_calls();
-  return m_carriers.mismatched();
+  m_backends.compare_calls();
+  return m_backends.mismatched();
 }
 
 // Ranks have called different operations. What a library below has in flight may never end.
 void communicator::give_up_mismatched() {
-  const bool below = std::any_of(m_flight.begin(), m_flight.end(), [&](const node* n) {
+  const bool below = std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
     const bool here = n->via && m_topology.nodes == 1 &&
                       (n->via->launches || n->via->name == plan_backend_name ||
                        n->via->name == message_backend_name);
-    return n->at.load(std::memory_order_relaxed) == node::phase::posted && !here;
+    return n->at.load(std::memory_order_relaxed) == op_request::phase::posted && !here;
   });
-  m_carriers.abort_kernels();
+  m_backends.abort_kernels();
   if (below) {
-    m_process->note_failure(m_carriers.mismatch());
-    m_carriers.abort();
+    m_process->note_failure(m_backends.mismatch());
+    m_backends.abort();
   }
-  give_up(m_carriers.mismatch());
-  if (m_untold && m_untold->code == errc::mismatch) m_untold.reset();
+  give_up(m_backends.mismatch());
+  if (m_pending_error && m_pending_error->code == errc::mismatch) m_pending_error.reset();
 }
 
 // A call throws what is wrong. What is not done yet is told by the progress thread.
-void communicator::note_told() {
-  if (!m_broken && m_carriers.mismatched()) {
+void communicator::note_reported() {
+  if (!m_broken && m_backends.mismatched()) {
     give_up_mismatched();
     if (!m_done.empty()) m_process->wake(*this);
   }
-  if (m_broken) m_broken_told = true;
+  if (m_broken) m_broken_reported = true;
 }
 
 // Before its end a rank learns that others have found a mismatch in what it has called last: they
@@ -99,12 +100,12 @@ void communicator::note_told() {
 void communicator::settle_calls() {
   constexpr auto longest = std::chrono::milliseconds(100);
   if (m_broken) return;
-  m_carriers.compare_calls();
+  m_backends.compare_calls();
   const auto until = clock::now() + longest;
-  idling rest(m_process->settings().progress.spin_us);
-  while (m_carriers.plans().table && !is_settled(m_carriers.plans()) && clock::now() < until)
+  backoff rest(m_process->settings().progress.spin_us);
+  while (m_backends.plans().table && !is_settled(m_backends.plans()) && clock::now() < until)
     rest.after(0);
-  if (m_carriers.mismatched()) give_up_mismatched();
+  if (m_backends.mismatched()) give_up_mismatched();
 }
 
 }  // namespace sucl::core

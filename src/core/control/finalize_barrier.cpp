@@ -23,8 +23,9 @@ constexpr auto between_looks = 20ms;
 
 }  // namespace
 
-farewell::farewell(const sucl_bootstrap& control, sucl_group* everyone,
-                   std::shared_ptr<job_peers> peers, std::chrono::nanoseconds timeout)
+finalize_barrier::finalize_barrier(const sucl_bootstrap& control, sucl_group* everyone,
+                                   std::shared_ptr<peer_processes> peers,
+                                   std::chrono::nanoseconds timeout)
     : m_control(control),
       m_everyone(everyone),
       m_peers(std::move(peers)),
@@ -32,13 +33,13 @@ farewell::farewell(const sucl_bootstrap& control, sucl_group* everyone,
       m_rank(control.group_rank(everyone)),
       m_size(control.group_size(everyone)) {}
 
-void farewell::leave() {
+void finalize_barrier::leave() {
   const char left = 1;
   for (int r = 0; r < m_size; ++r)
     if (r != m_rank) m_control.notify(m_everyone, r, &left, sizeof left);
 }
 
-farewell::obstacle farewell::look(bool late) const {
+finalize_barrier::obstacle finalize_barrier::look(bool late) const {
   std::vector<int> stopped;
   for (int r = 0; r < m_size; ++r) {
     if (r == m_rank) continue;
@@ -53,7 +54,7 @@ farewell::obstacle farewell::look(bool late) const {
   return {ranks_text(stopped) + (stopped.size() == 1 ? " is stopped" : " are stopped"), true};
 }
 
-void farewell::warn_of_late() const {
+void finalize_barrier::warn_of_late() const {
   std::vector<int> late;
   for (int r = 0; r < m_size; ++r)
     if (r != m_rank && m_peers->is_near(r) && !m_peers->is_leaving(r)) late.push_back(r);
@@ -62,7 +63,7 @@ void farewell::warn_of_late() const {
               ranks_text(late));
 }
 
-farewell::obstacle farewell::wait() {
+finalize_barrier::obstacle finalize_barrier::wait() {
   // Static: given up, the exchange may still write to them.
   static char mine = 1;
   static std::vector<char> all;

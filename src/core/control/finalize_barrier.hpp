@@ -17,13 +17,13 @@ namespace sucl::core {
 
 /// An MPI library waits for every process when it is finalised, for ever if one of them is dead,
 /// stuck or has left. So a process asks here first.
-class farewell {
+class finalize_barrier {
  public:
   /// Takes over a group of all processes of the job.
-  farewell(const sucl_bootstrap& control, sucl_group* everyone, std::shared_ptr<job_peers> peers,
-           std::chrono::nanoseconds timeout);
-  farewell(const farewell&) = delete;
-  farewell& operator=(const farewell&) = delete;
+  finalize_barrier(const sucl_bootstrap& control, sucl_group* everyone,
+                   std::shared_ptr<peer_processes> peers, std::chrono::nanoseconds timeout);
+  finalize_barrier(const finalize_barrier&) = delete;
+  finalize_barrier& operator=(const finalize_barrier&) = delete;
 
   /// Tells the others that this process ends without finalising. Does not wait.
   void leave();
@@ -42,7 +42,7 @@ class farewell {
   sucl_group* m_everyone;  ///< freed after a wait that succeeded
   obstacle look(bool late) const;
   void warn_of_late() const;
-  std::shared_ptr<job_peers> m_peers;
+  std::shared_ptr<peer_processes> m_peers;
   std::chrono::nanoseconds m_timeout;
   int m_rank;
   int m_size;

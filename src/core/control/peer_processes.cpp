@@ -135,7 +135,7 @@ bool is_stopped_process(std::int64_t process) {
   return state == 'T' || state == 't';
 }
 
-job_peers::job_peers(const sucl_oob& oob, int rank, int size) : m_rank(rank) {
+peer_processes::peer_processes(const sucl_oob& oob, int rank, int size) : m_rank(rank) {
   m_peers.resize(static_cast<std::size_t>(size));
   m_bytes = header_bytes + slot_bytes * m_peers.size();
   card mine{host_identity(), getpid(), make_memory(m_bytes)};
@@ -170,7 +170,7 @@ job_peers::job_peers(const sucl_oob& oob, int rank, int size) : m_rank(rank) {
 }
 
 // The memory of whoever has made it is reached by its descriptor there.
-void job_peers::map_board(std::int64_t owner, int descriptor, bool own) {
+void peer_processes::map_board(std::int64_t owner, int descriptor, bool own) {
   if (descriptor < 0) return;
   int fd = descriptor;
   if (!own) {
@@ -186,44 +186,44 @@ void job_peers::map_board(std::int64_t owner, int descriptor, bool own) {
   if (at != MAP_FAILED) m_memory = at;
 }
 
-job_peers::~job_peers() {
+peer_processes::~peer_processes() {
   for (const auto& p : m_peers)
     if (p.descriptor >= 0) close(p.descriptor);
   if (m_memory) munmap(m_memory, m_bytes);
   if (m_descriptor >= 0) close(m_descriptor);
 }
 
-bool job_peers::has_ended(int rank) const {
+bool peer_processes::has_ended(int rank) const {
   const peer& p = at(rank);
   if (p.descriptor == none) return false;
   pollfd query{p.descriptor, POLLIN, 0};
   return p.descriptor < 0 || ::poll(&query, 1, 0) > 0;
 }
 
-bool job_peers::is_stopped(int rank) const {
+bool peer_processes::is_stopped(int rank) const {
   const peer& p = at(rank);
   if (p.descriptor == none) return false;
   return is_stopped_process(p.process);
 }
 
-bool job_peers::is_leaving(int rank) const {
+bool peer_processes::is_leaving(int rank) const {
   const board_slot* s = at(rank).slot;
   return s && s->leaving.load(std::memory_order_acquire) != 0;
 }
 
-bool job_peers::is_through(int rank) const {
+bool peer_processes::is_through(int rank) const {
   const board_slot* s = at(rank).slot;
   return s && s->leaving.load(std::memory_order_acquire) == through;
 }
 
-std::optional<verdict> job_peers::failure(int rank) const {
+std::optional<verdict> peer_processes::failure(int rank) const {
   const board_slot* s = at(rank).slot;
   const auto text = s ? s->failure.read() : std::nullopt;
   if (!text) return std::nullopt;
   return verdict{static_cast<errc>(s->code), *text};
 }
 
-std::optional<verdict> job_peers::failure_in(int rank, const std::string& label) const {
+std::optional<verdict> peer_processes::failure_in(int rank, const std::string& label) const {
   const board_slot* s = at(rank).slot;
   if (!s || s->failed_step.read() != label.substr(0, label_limit - 1)) return std::nullopt;
   const auto text = s->step_failure.read();
@@ -231,7 +231,7 @@ std::optional<verdict> job_peers::failure_in(int rank, const std::string& label)
   return verdict{static_cast<errc>(s->step_code), *text};
 }
 
-std::optional<bool> job_peers::is_in(int rank, const std::string& label) const {
+std::optional<bool> peer_processes::is_in(int rank, const std::string& label) const {
   const board_slot* s = at(rank).slot;
   if (!s) return std::nullopt;
   const auto short_label = label.substr(0, label_limit - 1);
@@ -239,7 +239,7 @@ std::optional<bool> job_peers::is_in(int rank, const std::string& label) const {
                      [&](const step_line& step) { return step.label.read() == short_label; });
 }
 
-std::optional<verdict> job_peers::published(std::uint64_t communicator) const {
+std::optional<verdict> peer_processes::published(std::uint64_t communicator) const {
   for (const peer& p : m_peers) {
     if (!p.slot) continue;
     for (const verdict_line& v : p.slot->last) {
@@ -250,20 +250,20 @@ std::optional<verdict> job_peers::published(std::uint64_t communicator) const {
   return std::nullopt;
 }
 
-std::uint64_t job_peers::published_so_far() const {
+std::uint64_t peer_processes::published_so_far() const {
   if (!m_memory) return 0;
   return static_cast<const job_board_header*>(m_memory)->published.load(std::memory_order_acquire);
 }
 
-void job_peers::leave() {
+void peer_processes::leave() {
   if (own()) own()->leaving.store(begun, std::memory_order_release);
 }
 
-void job_peers::end_well() {
+void peer_processes::end_well() {
   if (own()) own()->leaving.store(through, std::memory_order_release);
 }
 
-job_peers::departures job_peers::gone(const std::vector<int>& ranks) const {
+peer_processes::departures peer_processes::gone(const std::vector<int>& ranks) const {
   departures d;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int r = ranks[i];
@@ -278,14 +278,14 @@ job_peers::departures job_peers::gone(const std::vector<int>& ranks) const {
   return d;
 }
 
-void job_peers::fail(const verdict& why) {
+void peer_processes::fail(const verdict& why) {
   board_slot* s = own();
   if (!s || s->failing.exchange(1)) return;
   s->code = static_cast<std::int32_t>(why.code);
   s->failure.write(why.text);
 }
 
-void job_peers::fail_in(const std::string& label, const verdict& why) {
+void peer_processes::fail_in(const std::string& label, const verdict& why) {
   board_slot* s = own();
   if (!s) return;
   s->failed_step.write("");
@@ -294,7 +294,7 @@ void job_peers::fail_in(const std::string& label, const verdict& why) {
   s->failed_step.write(label);
 }
 
-int job_peers::enter(const std::string& label) {
+int peer_processes::enter(const std::string& label) {
   board_slot* s = own();
   if (!s) return -1;
   s->failed_step.write("");
@@ -306,14 +306,14 @@ int job_peers::enter(const std::string& label) {
   return -1;
 }
 
-void job_peers::exit(int place) {
+void peer_processes::exit(int place) {
   if (place < 0 || !own()) return;
   step_line& step = own()->steps[static_cast<std::size_t>(place)];
   step.label.write("");
   step.taken.store(0);
 }
 
-void job_peers::publish(std::uint64_t communicator, const verdict& v) {
+void peer_processes::publish(std::uint64_t communicator, const verdict& v) {
   board_slot* s = own();
   if (!s) return;
   verdict_line& place = s->last[s->verdicts.fetch_add(1) % most_verdicts];

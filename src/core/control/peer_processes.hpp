@@ -38,13 +38,13 @@ bool is_stopped_process(std::int64_t process);
 /// memory, of which each process writes its own part. A process that is gone is known by its
 /// descriptor; whether it left, failed or died is on the board. The memory has no name, so nothing
 /// is left behind. Any thread.
-class SUCL_CORE_API job_peers {
+class SUCL_CORE_API peer_processes {
  public:
   /// Collective over a group of all processes of the job.
-  job_peers(const sucl_oob& oob, int rank, int size);
-  ~job_peers();
-  job_peers(const job_peers&) = delete;
-  job_peers& operator=(const job_peers&) = delete;
+  peer_processes(const sucl_oob& oob, int rank, int size);
+  ~peer_processes();
+  peer_processes(const peer_processes&) = delete;
+  peer_processes& operator=(const peer_processes&) = delete;
 
   int rank() const { return m_rank; }
   int size() const { return static_cast<int>(m_peers.size()); }

@@ -60,7 +60,7 @@ void setup_steps::begin(std::chrono::nanoseconds timeout, std::function<void()> 
 }
 
 // The steps that are going on then are those of the start, which all ranks take.
-void setup_steps::know(std::shared_ptr<job_peers> peers) {
+void setup_steps::know(std::shared_ptr<peer_processes> peers) {
   const std::lock_guard lock(m_mutex);
   m_peers = std::move(peers);
   for (setup_step* s : m_steps) {
@@ -91,7 +91,7 @@ void setup_steps::remove(setup_step& s) {
 std::optional<verdict> setup_steps::judge(setup_step& s, clock::time_point now) const {
   if (!m_peers) return judge_late(s, now);
   const std::string what = s.m_label + " cannot be done: ";
-  job_peers::departures gone;
+  peer_processes::departures gone;
   if (s.m_lasts) {
     gone.died = died_in_the_end(s);
   } else {

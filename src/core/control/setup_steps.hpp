@@ -46,7 +46,7 @@ class SUCL_CORE_API setup_steps {
   /// Before the first step. 0: nobody is waited for with a limit. `given_up` hears that a step was.
   void begin(std::chrono::nanoseconds timeout, std::function<void()> given_up);
   /// Once the processes know each other.
-  void know(std::shared_ptr<job_peers> peers);
+  void know(std::shared_ptr<peer_processes> peers);
 
  private:
   friend class setup_step;
@@ -65,7 +65,7 @@ class SUCL_CORE_API setup_steps {
   std::function<void()> m_given_up;
   std::unique_ptr<presence> m_presence;
   std::mutex m_mutex;  ///< guards what follows, and the judgement of steps
-  std::shared_ptr<job_peers> m_peers;
+  std::shared_ptr<peer_processes> m_peers;
   std::vector<setup_step*> m_steps;
   std::map<std::string, std::uint64_t> m_begun;  ///< steps so far, by label
   std::condition_variable m_changed;

@@ -223,8 +223,9 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
     together |= processors[i];
     ++ranks;
   }
-  t.crowded = std::any_of(machines.begin(), machines.end(),
-                          [](const auto& m) { return m.second.first.count() < m.second.second; });
+  t.oversubscribed = std::any_of(machines.begin(), machines.end(), [](const auto& m) {
+    return m.second.first.count() < m.second.second;
+  });
   return t;
 }
 

@@ -39,7 +39,7 @@ struct topology {
   int local_size = 1;
   bool device_memory_everywhere_on_host = true;
   std::vector<int> world_ranks;  ///< of the processes in the job, one entry a rank
-  bool crowded = false;          ///< on some machine the ranks have fewer processors than they are
+  bool oversubscribed = false;   ///< on some machine the ranks have fewer processors than they are
 };
 
 /// Exchanges descriptions. Ranks of one host and process namespace form a node, but for those that

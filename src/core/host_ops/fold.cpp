@@ -51,7 +51,7 @@ fold_function find_fold(sucl_type type, sucl_op op) noexcept {
   return find_fold(best_instruction_set(), type, op);
 }
 
-void fold_past_caches(fold_function fold, std::uint64_t element_size, std::byte* to,
+void fold_nontemporal(fold_function fold, std::uint64_t element_size, std::byte* to,
                       const void** from, std::size_t sources, std::uint64_t count,
                       int divisor) noexcept {
   alignas(64) std::byte block[std::size_t{16} << 10];  // stays in the first cache
@@ -59,7 +59,7 @@ void fold_past_caches(fold_function fold, std::uint64_t element_size, std::byte*
   for (std::uint64_t n = 0; count > 0; count -= n) {
     n = std::min(most, count);
     fold(block, from, sources, n, divisor);
-    copy_past_caches(to, block, n * element_size);
+    copy_nontemporal(to, block, n * element_size);
     to += n * element_size;
     for (std::size_t i = 0; i < sources; ++i)
       from[i] = static_cast<const std::byte*>(from[i]) + n * element_size;

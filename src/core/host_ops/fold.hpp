@@ -25,7 +25,7 @@ SUCL_CORE_API fold_function find_fold(sucl_type type, sucl_op op) noexcept;
 
 /// The same into memory that is written past the caches, whose elements have `element_size` bytes.
 /// `to` is none of the sources.
-SUCL_CORE_API void fold_past_caches(fold_function fold, std::uint64_t element_size, std::byte* to,
+SUCL_CORE_API void fold_nontemporal(fold_function fold, std::uint64_t element_size, std::byte* to,
                                     const void** from, std::size_t sources, std::uint64_t count,
                                     int divisor) noexcept;
 

@@ -36,7 +36,7 @@ void stream_lines(std::byte* to, const std::byte* from, std::uint64_t bytes) {
 
 }  // namespace
 
-void copy_past_caches(void* to, const void* from, std::uint64_t bytes) noexcept {
+void copy_nontemporal(void* to, const void* from, std::uint64_t bytes) noexcept {
   auto* out = static_cast<std::byte*>(to);
   const auto* in = static_cast<const std::byte*>(from);
   const std::uint64_t to_line = -reinterpret_cast<std::uintptr_t>(out) % line;
@@ -49,13 +49,13 @@ void copy_past_caches(void* to, const void* from, std::uint64_t bytes) noexcept 
 
 #else
 
-void copy_past_caches(void* to, const void* from, std::uint64_t bytes) noexcept {
+void copy_nontemporal(void* to, const void* from, std::uint64_t bytes) noexcept {
   std::memcpy(to, from, bytes);
 }
 
 #endif
 
-void publisher::copy(void* to, const void* from, std::uint64_t bytes) noexcept {
+void nt_store_policy::copy(void* to, const void* from, std::uint64_t bytes) noexcept {
   using clock = std::chrono::steady_clock;
   const bool is_long = bytes >= least_timed_bytes;
   if (is_long && m_until_trial-- <= 0) {
@@ -64,7 +64,7 @@ void publisher::copy(void* to, const void* from, std::uint64_t bytes) noexcept {
     note(bytes, clock::now() - begin);
   } else if (past_caches_for(bytes)) {
     if (!is_long) --m_short_left;
-    copy_past_caches(to, from, bytes);
+    copy_nontemporal(to, from, bytes);
   } else {
     std::memcpy(to, from, bytes);
   }
@@ -72,7 +72,7 @@ void publisher::copy(void* to, const void* from, std::uint64_t bytes) noexcept {
 
 // Near each other, two cores took lines over at 20 to 40 GB/s, far from each other at 3, and
 // operations took 4.7 and 32 us, and past the caches 10 and 9. One fast copy is no accident.
-void publisher::note(std::uint64_t bytes, std::chrono::nanoseconds took) noexcept {
+void nt_store_policy::note(std::uint64_t bytes, std::chrono::nanoseconds took) noexcept {
   constexpr double slow = 0.2;  // ns a byte
   const bool is_slow = static_cast<double>(took.count()) > slow * static_cast<double>(bytes);
   m_slow_ones = is_slow ? std::min(m_slow_ones + 1, enough) : 0;

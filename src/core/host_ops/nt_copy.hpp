@@ -14,13 +14,13 @@ namespace sucl::core {
 
 /// Copies `bytes` bytes, with stores past the caches where the processor has them. A store that
 /// follows, as of a flag, is seen after them. The memory does not overlap; no alignment is needed.
-SUCL_CORE_API void copy_past_caches(void* to, const void* from, std::uint64_t bytes) noexcept;
+SUCL_CORE_API void copy_nontemporal(void* to, const void* from, std::uint64_t bytes) noexcept;
 
 /// Copies to memory whose lines other processors hold, because they have read what was there
 /// before. How long it takes to take lines over depends on the processor, and by up to a factor of
 /// 17 on where the ranks run, which may change. So now and then an ordinary copy is timed; while
 /// they are slow, stores go past the caches. One thread at a time.
-class SUCL_CORE_API publisher {
+class SUCL_CORE_API nt_store_policy {
  public:
   /// Less than this is always copied as ever: waiting for stores past the caches costs more than
   /// taking so few lines over.
@@ -28,7 +28,7 @@ class SUCL_CORE_API publisher {
   /// What is timed, because shorter copies are over before their stores are.
   static constexpr std::uint64_t least_timed_bytes = 16 * 1024;
 
-  /// Copies; otherwise as copy_past_caches().
+  /// Copies; otherwise as copy_nontemporal().
   void copy(void* to, const void* from, std::uint64_t bytes) noexcept;
 
   /// Takes an ordinary copy into account that took so long.

@@ -37,7 +37,7 @@ struct traced {
 };
 
 struct tracer {
-  channel below;
+  backend_comm below;
   trace_file& file;
   int process;
   int rank;
@@ -166,7 +166,7 @@ void finish(tracer& t, const traced& r, sucl_status status) noexcept {
 }
 
 sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability* answer) {
-  const channel& below = self(state).below;
+  const backend_comm& below = self(state).below;
   return below.table->query(below.state, question, answer);
 }
 
@@ -294,7 +294,8 @@ trace_file& open_together(const std::string& path, const sucl_comm_info& info) {
 
 }  // namespace
 
-channel wrap_trace(channel below, const sucl_comm_info& info, const trace_options& options) {
+backend_comm wrap_trace(backend_comm below, const sucl_comm_info& info,
+                        const trace_options& options) {
   trace_file& file = open_together(path_for(options), info);
   const bool first = !file.offset();
   agree_on_clock(file, info);
@@ -307,7 +308,7 @@ channel wrap_trace(channel below, const sucl_comm_info& info, const trace_option
           reinterpret_cast<sucl_backend_comm*>(layer)};
 }
 
-void trace_issue(const channel& top, std::uint64_t sequence) noexcept {
+void trace_issue(const backend_comm& top, std::uint64_t sequence) noexcept {
   if (top.table != &table) return;
   tracer& t = self(top.comm);
   try {

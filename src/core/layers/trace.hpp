@@ -33,11 +33,11 @@ struct trace_options {
 /// The file is emptied when the process first names it, and after every write it is a complete
 /// JSON array, so a process that dies leaves a file that opens. It is written when 64 KiB have come
 /// together, once a second, and when a communicator ends.
-SUCL_CORE_API channel wrap_trace(channel below, const sucl_comm_info& info,
-                                 const trace_options& options);
+SUCL_CORE_API backend_comm wrap_trace(backend_comm below, const sucl_comm_info& info,
+                                      const trace_options& options);
 
 /// Notes that the operation with this sequence number was issued now. Any thread. Does nothing if
 /// the layer on top of the channel is another one.
-SUCL_CORE_API void trace_issue(const channel& top, std::uint64_t sequence) noexcept;
+SUCL_CORE_API void trace_issue(const backend_comm& top, std::uint64_t sequence) noexcept;
 
 }  // namespace sucl::core

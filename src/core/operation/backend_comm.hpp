@@ -15,7 +15,7 @@ namespace sucl::core {
 /// `comm` holds, so layers stack and whoever posts does not know of them. A layer's table serves a
 /// communicator that exists: it has query, comm_destroy, post, test and abort, but neither open,
 /// close nor comm_create. Destroying a layer destroys the channel below it.
-struct channel {
+struct backend_comm {
   const sucl_backend* table = nullptr;
   sucl_state* state = nullptr;
   sucl_backend_comm* comm = nullptr;

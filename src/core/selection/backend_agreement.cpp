@@ -11,7 +11,8 @@ namespace sucl::core {
 
 // A rank without memory is no reason to go without a backend, as one without a library is: the
 // communicator is not made.
-carriers::verdict carriers::agree_on_part(const sucl_oob& oob, const error_info& problem) const {
+backend_set::verdict backend_set::agree_on_part(const sucl_oob& oob,
+                                                const error_info& problem) const {
   struct card {
     std::int32_t code;
     char text[252];
@@ -43,15 +44,15 @@ carriers::verdict carriers::agree_on_part(const sucl_oob& oob, const error_info&
 }
 
 // True if every rank says so.
-bool carriers::agree(const sucl_oob& oob, bool mine) const {
+bool backend_set::agree(const sucl_oob& oob, bool mine) const {
   error_info said;
   said.code = mine ? errc::success : errc::unavailable;
   return agree_on_part(oob, said).all;
 }
 
 // Whether every rank has made its part of a built-in backend; if not, it ends.
-bool carriers::agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle,
-                        errc problem) const {
+bool backend_set::agree_on(backend_instance& made, const sucl_oob& oob, std::string& obstacle,
+                           errc problem) const {
   error_info mine;
   mine.code = made.via.table ? errc::success : problem;
   mine.message = obstacle;
@@ -63,7 +64,7 @@ bool carriers::agree_on(carrier& made, const sucl_oob& oob, std::string& obstacl
   return false;
 }
 
-std::string carriers::reach() const {
+std::string backend_set::reach() const {
   static constexpr const char* names[] = {"system", "host", "shared", "device"};
   std::string text;
   for (const auto& c : m_all) {

@@ -92,7 +92,8 @@ selection_query query_of(const sucl_operation& record, int size, bool blocking) 
 
 }  // namespace
 
-sucl_comm_info carriers::info_of(const topology& where, const environment& around, sucl_oob* oob) {
+sucl_comm_info backend_set::info_of(const topology& where, const environment& around,
+                                    sucl_oob* oob) {
   const auto& me = where.members[static_cast<std::size_t>(where.rank)];
   sucl_comm_info info{};
   info.struct_size = sizeof info;
@@ -111,8 +112,8 @@ sucl_comm_info carriers::info_of(const topology& where, const environment& aroun
   return info;
 }
 
-void carriers::create(const base::config& settings, registry& backends, const sucl_oob& oob,
-                      const topology& where, const environment& around) {
+void backend_set::create(const base::config& settings, registry& backends, const sucl_oob& oob,
+                         const topology& where, const environment& around) {
   m_size = static_cast<int>(where.members.size());
   m_level = base::determinism_named(settings.determinism);
   m_strict = m_level == base::determinism::strict;
@@ -129,7 +130,7 @@ void carriers::create(const base::config& settings, registry& backends, const su
     if (!entry.enabled) {
       m_obstacles[i] = "not enabled";
     } else if (entry.name == plan_backend_name || entry.name == kernel_backend_name ||
-               entry.name == message_backend_name || entry.name == level_backend_name) {
+               entry.name == message_backend_name || entry.name == hierarchical_backend_name) {
       continue;  // come last: they use another one
     } else if (entry.name == memory_backend_name && !wants_memory(settings)) {
       m_obstacles[i] = "the backends plan, messages and kernels, which use it, are not enabled";
@@ -143,9 +144,9 @@ void carriers::create(const base::config& settings, registry& backends, const su
       if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
     }
   }
-  const std::size_t lender = index_of(settings, memory_backend_name);
-  if (lender < settings.backends.size() && m_by_index[lender] >= 0)
-    m_lender = m_all[static_cast<std::size_t>(m_by_index[lender])].via;
+  const std::size_t memory_provider = index_of(settings, memory_backend_name);
+  if (memory_provider < settings.backends.size() && m_by_index[memory_provider] >= 0)
+    m_memory_provider = m_all[static_cast<std::size_t>(m_by_index[memory_provider])].via;
   if (create_plans(settings, backends, oob, where, around)) {
     selection_scope scope = m_table.scope;
     scope.reads = true;
@@ -158,22 +159,24 @@ void carriers::create(const base::config& settings, registry& backends, const su
     if (settings.backends[i].name == plan_backend_name && !m_obstacles[i].empty())
       m_no_plans = m_obstacles[i];
   if (!oob.bootstrap) {
-    carrier self;
+    backend_instance self;
     self.name = self_backend().name;
-    self.via = self_channel();
-    self.wires = std::make_unique<wire_table>(self.via, m_platform);
+    self.via = make_self_comm();
+    self.formats = std::make_unique<transfer_formats>(self.via, m_platform);
     m_all.push_back(std::move(self));
   }
   // The one that lends memory carries nothing.
-  const bool none = std::all_of(m_all.begin(), m_all.end(),
-                                [](const carrier& c) { return c.name == memory_backend_name; });
+  const bool none = std::all_of(m_all.begin(), m_all.end(), [](const backend_instance& c) {
+    return c.name == memory_backend_name;
+  });
   if (none)
     base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
                "`sucl info` lists every backend and why it cannot be used");
 }
 
-backend_source carriers::source_of(const base::config& settings, const base::backend_entry& entry,
-                                   const sucl_bootstrap* control) {
+backend_source backend_set::source_of(const base::config& settings,
+                                      const base::backend_entry& entry,
+                                      const sucl_bootstrap* control) {
   backend_source source{entry.name, entry.path, entry.settings};
   if (entry.name == reference_backend && control) {
     if (source.file.empty()) source.file = control_plane_file(settings, control->name);
@@ -182,7 +185,7 @@ backend_source carriers::source_of(const base::config& settings, const base::bac
   return source;
 }
 
-std::string carriers::obstacles(const base::config& settings) const {
+std::string backend_set::obstacles(const base::config& settings) const {
   std::string text;
   for (std::size_t i = 0; i < settings.backends.size(); ++i)
     text += (text.empty() ? "" : "; ") + settings.backends[i].name + ": " + m_obstacles[i];
@@ -191,9 +194,9 @@ std::string carriers::obstacles(const base::config& settings) const {
 
 // What carries the messages of plans between nodes, on channels of their own. Returns why there is
 // nothing.
-std::string carriers::make_transports(const base::config& settings, registry& backends,
-                                      const sucl_oob& oob, const topology& where,
-                                      const environment& around, std::vector<transport>& made) {
+std::string backend_set::make_transports(const base::config& settings, registry& backends,
+                                         const sucl_oob& oob, const topology& where,
+                                         const environment& around, std::vector<transport>& made) {
   if (where.nodes == 1) return {};
   if (where.nodes == m_size) return "every rank is alone on its node";
   const auto* entry = settings.find_backend(reference_backend);
@@ -216,61 +219,63 @@ std::string carriers::make_transports(const base::config& settings, registry& ba
 }
 
 // Why no memory is lent to the built-in backends; "" if some is.
-std::string carriers::no_shared_memory(const base::config& settings) const {
-  if (m_lender.table) return {};
+std::string backend_set::no_shared_memory(const base::config& settings) const {
+  if (m_memory_provider.table) return {};
   const std::size_t i = index_of(settings, memory_backend_name);
   return "no memory is shared: " + std::string(memory_backend_name) + ": " +
          (i == settings.backends.size() ? "unknown" : m_obstacles[i]);
 }
 
 // The same for those that carry what the host reads.
-std::string carriers::no_host_memory(const base::config& settings, const topology& where) const {
+std::string backend_set::no_host_memory(const base::config& settings, const topology& where) const {
   if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage")
     return "ranks may use device memory, which they would stage";
   return no_shared_memory(settings);
 }
 
-void carriers::add_built_in(carrier made, std::size_t i, const base::config& settings,
-                            const topology& where, const environment& around) {
+void backend_set::add_built_in(backend_instance made, std::size_t i, const base::config& settings,
+                               const topology& where, const environment& around) {
   add_layers(made, settings, where, around);
   // What is reduced in two steps is reduced in another order.
-  made.wires = std::make_unique<wire_table>(made.via, m_platform, m_strict && made.levels);
+  made.formats = std::make_unique<transfer_formats>(made.via, m_platform, m_strict && made.levels);
   m_all.push_back(std::move(made));
   m_by_index[i] = static_cast<int>(m_all.size()) - 1;
 }
 
 // The built-in backend of plans, above the one that lends it memory. Whether it may copy from the
 // memory of all ranks.
-bool carriers::create_plans(const base::config& settings, registry& backends, const sucl_oob& oob,
-                            const topology& where, const environment& around) {
+bool backend_set::create_plans(const base::config& settings, registry& backends,
+                               const sucl_oob& oob, const topology& where,
+                               const environment& around) {
   const std::size_t i = index_of(settings, plan_backend_name);
   if (i == settings.backends.size() || !settings.backends[i].enabled) return false;
   std::string& obstacle = m_obstacles[i];
   obstacle = no_host_memory(settings, where);
   if (!obstacle.empty()) return false;
-  placement place{where.rank, m_size, where.node_of, {}, where.crowded};
+  placement place{where.rank, m_size, where.node_of, {}, where.oversubscribed};
   obstacle = make_transports(settings, backends, oob, where, around, place.transports);
   if (!obstacle.empty()) return false;
-  carrier made;
+  backend_instance made;
   made.name = plan_backend_name;
   try {
-    made.via = plan_channel(m_lender, std::move(place), &obstacle, around.tuned, m_strict);
+    made.via =
+        make_plan_comm(m_memory_provider, std::move(place), &obstacle, around.tuned, m_strict);
   } catch (const error& e) {
     obstacle = e.info().message;
   }
   if (!agree_on(made, oob, obstacle)) return false;
   m_plans = made.via;
   m_plan_board = &board_of(m_plans);
-  const bool reads = agree(oob, can_read(m_lender, m_size));
+  const bool reads = agree(oob, can_read(m_memory_provider, m_size));
   if (reads) allow_reads(m_plans);
   add_built_in(std::move(made), i, settings, where, around);
   return reads;
 }
 
 // The built-in backend of messages, above the one that lends it memory.
-void carriers::create_messages(const base::config& settings, registry& backends,
-                               const sucl_oob& oob, const topology& where,
-                               const environment& around) {
+void backend_set::create_messages(const base::config& settings, registry& backends,
+                                  const sucl_oob& oob, const topology& where,
+                                  const environment& around) {
   const std::size_t i = index_of(settings, message_backend_name);
   if (i == settings.backends.size() || !settings.backends[i].enabled) return;
   std::string& obstacle = m_obstacles[i];
@@ -281,15 +286,15 @@ void carriers::create_messages(const base::config& settings, registry& backends,
   else
     obstacle = no_host_memory(settings, where);
   if (!obstacle.empty()) return;
-  placement place{where.rank, m_size, where.node_of, {}, where.crowded};
+  placement place{where.rank, m_size, where.node_of, {}, where.oversubscribed};
   obstacle = make_transports(settings, backends, oob, where, around, place.transports);
   if (!obstacle.empty()) return;
-  const bool reads = agree(oob, can_read(m_lender, m_size));
-  carrier made;
+  const bool reads = agree(oob, can_read(m_memory_provider, m_size));
+  backend_instance made;
   made.name = message_backend_name;
-  made.beside = true;
+  made.independent_progress = true;
   try {
-    made.via = message_channel(m_lender, std::move(place), reads, &obstacle);
+    made.via = make_message_comm(m_memory_provider, std::move(place), reads, &obstacle);
   } catch (const error& e) {
     obstacle = e.info().message;
   }
@@ -300,8 +305,8 @@ void carriers::create_messages(const base::config& settings, registry& backends,
 
 // Why kernels are not for these ranks, unless a rule asks for them: some share a device, where
 // kernels that wait for each other take turns of milliseconds. The same on every rank.
-std::string carriers::shared_device(const base::config& settings, const sucl_oob& oob,
-                                    kernel_device* device) const {
+std::string backend_set::shared_device(const base::config& settings, const sucl_oob& oob,
+                                       kernel_device* device) const {
   const auto mine = device ? device->identity() : kernel_device::identity_type{};
   std::vector<kernel_device::identity_type> all(static_cast<std::size_t>(m_size));
   sucl_oob channel = oob;
@@ -318,8 +323,8 @@ std::string carriers::shared_device(const base::config& settings, const sucl_oob
 }
 
 // The built-in backend of kernels, above the one that maps memory of devices.
-void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
-                              const topology& where, const environment& around) {
+void backend_set::create_kernels(const base::config& settings, const sucl_oob& oob,
+                                 const topology& where, const environment& around) {
   const std::size_t i = index_of(settings, kernel_backend_name);
   if (i == settings.backends.size() || !settings.backends[i].enabled) return;
   std::string& obstacle = m_obstacles[i];
@@ -333,7 +338,7 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
     obstacle = no_shared_memory(settings);
   if (obstacle.empty()) obstacle = shared_device(settings, oob, around.kernels);
   if (!obstacle.empty()) return;
-  carrier made;
+  backend_instance made;
   made.name = kernel_backend_name;
   made.launches = true;
   error_info problem;
@@ -353,8 +358,8 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
   problem.code = errc::unavailable;
   m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
   try {
-    made.via = kernel_channel(std::make_unique<kernel_comm>(
-        m_lender, *m_oobs.back(), *around.kernels, where.rank, m_size,
+    made.via = make_kernel_comm(std::make_unique<kernel_comm>(
+        m_memory_provider, *m_oobs.back(), *around.kernels, where.rank, m_size,
         kernel_settings::read(settings.backends[i].settings, m_size)));
   } catch (const error& e) {
     obstacle = e.info().message;
@@ -368,14 +373,14 @@ void carriers::create_kernels(const base::config& settings, const sucl_oob& oob,
 }
 
 // The built-in backend of two levels, on communicators of its own.
-void carriers::create_levels(const base::config& settings, const sucl_oob& oob,
-                             const topology& where, const environment& around) {
-  const std::size_t i = index_of(settings, level_backend_name);
+void backend_set::create_levels(const base::config& settings, const sucl_oob& oob,
+                                const topology& where, const environment& around) {
+  const std::size_t i = index_of(settings, hierarchical_backend_name);
   if (i == settings.backends.size() || !settings.backends[i].enabled) return;
   std::string& obstacle = m_obstacles[i];
   const sucl_operation sums = probe_of_device_memory();
-  const auto orders = [&](const carrier& c) {
-    const wire& w = c.wires->of(sums.kind, sums.type, sums.op, sums.element_size);
+  const auto orders = [&](const backend_instance& c) {
+    const transfer_format& w = c.formats->of(sums.kind, sums.type, sums.op, sums.element_size);
     return w.streams && w.reaches(SUCL_MEMORY_DEVICE);
   };
   const auto library = std::find_if(m_all.begin(), m_all.end(), orders);
@@ -385,28 +390,28 @@ void carriers::create_levels(const base::config& settings, const sucl_oob& oob,
     obstacle = "every rank is alone on its node";
   else if (!serves(m_table, static_cast<int>(i)))
     obstacle = "it is for device memory, or for rules";
-  else if (!some_rule_names(settings, level_backend_name) && library != m_all.end())
+  else if (!some_rule_names(settings, hierarchical_backend_name) && library != m_all.end())
     obstacle = library->name + " orders operations on the device's streams";
   if (!obstacle.empty()) return;
-  level_makers how{around.split,
-                   [&](bool mine) { return agree(oob, mine); },
-                   {around.scratch, around.kernels},
-                   around.levels};
-  if (!some_rule_names(settings, level_backend_name)) how.must_order = &sums;
-  carrier made;
-  made.name = level_backend_name;
+  hierarchical_makers how{around.split,
+                          [&](bool mine) { return agree(oob, mine); },
+                          {around.scratch, around.kernels},
+                          around.levels};
+  if (!some_rule_names(settings, hierarchical_backend_name)) how.must_order = &sums;
+  backend_instance made;
+  made.name = hierarchical_backend_name;
   made.launches = true;
-  made.via = make_levels(settings.backends[i].settings, map_levels(where.node_of, where.rank), how,
-                         &obstacle);
+  made.via = make_hierarchical(settings.backends[i].settings, map_levels(where.node_of, where.rank),
+                               how, &obstacle);
   if (!made.via.table) return;
-  m_levels = made.levels = &levels_of(made.via);
+  m_hierarchical = made.levels = &hierarchical_of(made.via);
   add_built_in(std::move(made), i, settings, where, around);
 }
 
 // Creates one backend on every rank, or on none. Returns why not.
-std::string carriers::try_create(const backend_source& source, const base::config& settings,
-                                 registry& backends, const sucl_oob& oob, const topology& where,
-                                 const environment& around) {
+std::string backend_set::try_create(const backend_source& source, const base::config& settings,
+                                    registry& backends, const sucl_oob& oob, const topology& where,
+                                    const environment& around) {
   const backend_handle* handle = backends.try_open(source);
   if (!agree(oob, handle != nullptr)) {
     if (handle) return "it cannot be used on every rank";
@@ -414,7 +419,7 @@ std::string carriers::try_create(const backend_source& source, const base::confi
       if (report.name == source.name && report.problem) return report.problem->message;
     return "it cannot be opened";
   }
-  carrier made;
+  backend_instance made;
   made.name = source.name;
   m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
   auto info = info_of(where, around, m_oobs.back().get());
@@ -435,32 +440,33 @@ std::string carriers::try_create(const backend_source& source, const base::confi
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
   if (source.name != memory_backend_name) add_layers(made, settings, where, around);
-  made.wires = std::make_unique<wire_table>(made.via, m_platform, m_strict);
+  made.formats = std::make_unique<transfer_formats>(made.via, m_platform, m_strict);
   m_all.push_back(std::move(made));
   return {};
 }
 
-void carriers::add_layers(carrier& made, const base::config& settings, const topology& where,
-                          const environment& around) {
+void backend_set::add_layers(backend_instance& made, const base::config& settings,
+                             const topology& where, const environment& around) {
   if (settings.layers.trace.empty()) return;
   m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(*m_oobs.back(), where.rank)));
   made.via = wrap_trace(made.via, info_of(where, around, m_oobs.back().get()),
                         {settings.layers.trace, around.world_rank, made.name});
 }
 
-bool carriers::usable(int backend, const sucl_operation& record) {
+bool backend_set::usable(int backend, const sucl_operation& record) {
   const int index = m_by_index[static_cast<std::size_t>(backend)];
   if (index < 0) return false;
-  const carrier& c = m_all[static_cast<std::size_t>(index)];
-  const wire& w = c.wires->of(record.kind, record.type, record.op, record.element_size);
+  const backend_instance& c = m_all[static_cast<std::size_t>(index)];
+  const transfer_format& w =
+      c.formats->of(record.kind, record.type, record.op, record.element_size);
   // What would be converted on the host first is better off there.
   return w.carried && !(c.levels && (w.convert || w.fold));
 }
 
-const carrier& carriers::choose(const sucl_operation& record, bool blocking,
-                                const tune::table_row** row) {
+const backend_instance& backend_set::choose(const sucl_operation& record, bool blocking,
+                                            const tune::table_row** row) {
   if (record.kind == compiled_plan_kind)
-    for (const carrier& c : m_all)
+    for (const backend_instance& c : m_all)
       if (c.name == plan_backend_name) {
         if (row) *row = nullptr;
         return c;
@@ -480,19 +486,20 @@ const carrier& carriers::choose(const sucl_operation& record, bool blocking,
              "communicator.explain() says why each backend was passed over");
 }
 
-void carriers::use_table(const base::config& settings, const tune::table* tuned) {
+void backend_set::use_table(const base::config& settings, const tune::table* tuned) {
   m_table = compile(settings, m_table.scope, tuned);
   if (m_plans.table) retune(m_plans, tuned);
   if (m_kernels.table) kernels_of(m_kernels).retune(tuned);
 }
 
 // Whether the order in which contributions are combined is the fixed one, and shows.
-bool carriers::folds_in_order(const sucl_operation& record) const {
+bool backend_set::folds_in_order(const sucl_operation& record) const {
   return m_strict && base::order_matters(record.kind, record.type, record.op);
 }
 
 // What the bits of a reduction depend on, as far as it is not nothing.
-std::string carriers::explain_bits(const sucl_operation& record, const std::string& backend) const {
+std::string backend_set::explain_bits(const sucl_operation& record,
+                                      const std::string& backend) const {
   if (!reduces(static_cast<kind>(record.kind))) return {};
   const std::string level = std::string(" (determinism = \"") + base::name(m_level) + "\")\n";
   if (!base::order_matters(record.kind, record.type, record.op))
@@ -505,15 +512,15 @@ std::string carriers::explain_bits(const sucl_operation& record, const std::stri
     return "  bits   the same on all ranks" + whose + level;
   }
   const auto c = std::find_if(m_all.begin(), m_all.end(),
-                              [&](const carrier& one) { return one.name == backend; });
+                              [&](const backend_instance& one) { return one.name == backend; });
   const bool above =
       c != m_all.end() &&
-      c->wires->of(record.kind, record.type, record.op, record.element_size).fold != nullptr;
+      c->formats->of(record.kind, record.type, record.op, record.element_size).fold != nullptr;
   return "  bits   those of a fold in order of rank, whoever carries it" + level +
          (above ? "  folds  SuCL, of what " + backend + " moves\n" : "");
 }
 
-std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes) {
+std::string backend_set::explain(const sucl_operation& record, std::uint64_t bytes) {
   const auto answer = [&](bool blocking) {
     auto q = query_of(record, m_size, blocking);
     q.bytes = bytes;
@@ -529,8 +536,8 @@ std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes)
   std::string text = render(e);
   if (e.backend == kernel_backend_name)
     text += "  kernels work " + kernels_of(m_kernels).describe(record) + "\n";
-  if (e.backend == level_backend_name)
-    text += "  on this rank: " + m_levels->describe(record) + "\n";
+  if (e.backend == hierarchical_backend_name)
+    text += "  on this rank: " + m_hierarchical->describe(record) + "\n";
   if (by_event.backend != e.backend)
     text += "  by event " + by_event.backend + ": " + by_event.considered.back().source + ", " +
             by_event.considered.back().why + "\n";
@@ -543,39 +550,39 @@ std::string carriers::explain(const sucl_operation& record, std::uint64_t bytes)
   return text;
 }
 
-void carriers::note_issue(std::uint64_t sequence) const noexcept {
+void backend_set::note_issue(std::uint64_t sequence) const noexcept {
   for (const auto& c : m_all) trace_issue(c.via, sequence);
 }
 
-void carriers::check() const {
+void backend_set::check() const {
   if (m_kernels.table) kernels_of(m_kernels).check();
-  if (m_levels) m_levels->check();
+  if (m_hierarchical) m_hierarchical->check();
 }
 
-error_info carriers::mismatch() const {
+error_info backend_set::mismatch() const {
   return (m_plan_board && m_plan_board->alarmed() ? m_plan_board : m_kernel_board)->verdict();
 }
 
-void carriers::abort_kernels() {
+void backend_set::abort_kernels() {
   if (m_kernels.table) kernels_of(m_kernels).abort();
 }
 
-void carriers::compare_calls() {
+void backend_set::compare_calls() {
   if (m_kernels.table) kernels_of(m_kernels).compare_calls();
 }
 
-void carriers::abort() {
+void backend_set::abort() {
   for (auto& c : m_all) c.via.table->abort(c.via.comm);
 }
 
-void carriers::destroy(bool keep) {
+void backend_set::destroy(bool keep) {
   for (auto it = m_all.rbegin(); it != m_all.rend(); ++it) {
     if (it->via.comm) it->via.table->comm_destroy(it->via.comm);
     it->via.comm = nullptr;
   }
   m_all.clear();
-  m_plans = m_lender = m_kernels = m_messages = {};
-  m_levels = nullptr;
+  m_plans = m_memory_provider = m_kernels = m_messages = {};
+  m_hierarchical = nullptr;
   m_plan_board = m_kernel_board = nullptr;
   m_by_index.assign(m_by_index.size(), -1);
   for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);

@@ -31,26 +31,26 @@ SUCL_CORE_API std::string control_plane_file(const base::config& settings,
                                              const std::string& flavour);
 
 class communicator;
-class level_comm;
+class hierarchical_comm;
 class scratch_pool;
-struct level_queue;
+struct hierarchical_queue;
 
 /// One backend that every rank of the communicator has, with the layers above it.
-struct carrier {
+struct backend_instance {
   std::string name;
-  channel via;
-  std::unique_ptr<wire_table> wires;  ///< what it carries, and how the rest travels
-  bool beside = false;                ///< it goes on while a caller is inside another backend
+  backend_comm via;
+  std::unique_ptr<transfer_formats> formats;  ///< what it carries, and how the rest travels
+  bool independent_progress = false;  ///< it goes on while a caller is inside another backend
   bool launches = false;  ///< it launches kernels on the queue that post() is told of as `stream`
-  level_comm* levels = nullptr;  ///< of the built-in backend of two levels
+  hierarchical_comm* levels = nullptr;  ///< of the built-in backend of two levels
 };
 
 /// The backends of a communicator. Made collectively, from the same configuration on every rank.
-class carriers {
+class backend_set {
  public:
-  carriers() = default;
-  carriers(const carriers&) = delete;
-  carriers& operator=(const carriers&) = delete;
+  backend_set() = default;
+  backend_set(const backend_set&) = delete;
+  backend_set& operator=(const backend_set&) = delete;
 
   /// What a communicator gives to its backends besides its topology.
   struct environment {
@@ -60,10 +60,10 @@ class carriers {
     std::function<const void*()> native_comm;
     void* native_device = nullptr;
     void* native_context = nullptr;
-    kernel_device* kernels = nullptr;    ///< null: the device has no kernels
-    const tune::table* tuned = nullptr;  ///< must stay; null: none
-    level_queue* levels = nullptr;       ///< null: the device has no native streams
-    scratch_pool* scratch = nullptr;     ///< of the host; must outlive the carriers
+    kernel_device* kernels = nullptr;      ///< null: the device has no kernels
+    const tune::table* tuned = nullptr;    ///< must stay; null: none
+    hierarchical_queue* levels = nullptr;  ///< null: the device has no native streams
+    scratch_pool* scratch = nullptr;       ///< of the host; must outlive the backends
     /// Makes a communicator of the ranks that give the same colour, in the order of their keys;
     /// null for a negative one. Collective.
     std::function<std::shared_ptr<communicator>(int colour, int key)> split;
@@ -74,10 +74,10 @@ class carriers {
   void create(const base::config& settings, registry& backends, const sucl_oob& oob,
               const topology& where, const environment& around);
 
-  /// The carrier for a record; errc::unsupported if there is none. `row`, unless null, is set to
+  /// The backend for a record; errc::unsupported if there is none. `row`, unless null, is set to
   /// the row of the tuning table that says so, or null.
-  const carrier& choose(const sucl_operation& record, bool blocking,
-                        const tune::table_row** row = nullptr);
+  const backend_instance& choose(const sucl_operation& record, bool blocking,
+                                 const tune::table_row** row = nullptr);
 
   /// Goes by another tuning table, which must stay; null: by none. Nothing is in flight.
   void use_table(const base::config& settings, const tune::table* tuned);
@@ -93,12 +93,12 @@ class carriers {
 
   /// The built-in backend of plans without layers, and the one that lends it memory; null tables
   /// where it is not used.
-  const channel& plans() const { return m_plans; }
-  const channel& lender() const { return m_lender; }
+  const backend_comm& plans() const { return m_plans; }
+  const backend_comm& memory_provider() const { return m_memory_provider; }
   /// The built-in backend of messages without layers; a null table where it is not used.
-  const channel& messages() const { return m_messages; }
+  const backend_comm& messages() const { return m_messages; }
   /// The built-in backend of kernels without layers; null where it is not used.
-  const channel& kernels() const { return m_kernels; }
+  const backend_comm& kernels() const { return m_kernels; }
   /// Why there are no plans.
   const std::string& why_no_plans() const { return m_no_plans; }
 
@@ -152,26 +152,26 @@ class carriers {
                      const environment& around);
   std::string no_shared_memory(const base::config& settings) const;
   std::string no_host_memory(const base::config& settings, const topology& where) const;
-  bool agree_on(carrier& made, const sucl_oob& oob, std::string& obstacle,
+  bool agree_on(backend_instance& made, const sucl_oob& oob, std::string& obstacle,
                 errc problem = errc::unavailable) const;
-  void add_built_in(carrier made, std::size_t i, const base::config& settings,
+  void add_built_in(backend_instance made, std::size_t i, const base::config& settings,
                     const topology& where, const environment& around);
   std::string shared_device(const base::config& settings, const sucl_oob& oob,
                             kernel_device* device) const;
-  void add_layers(carrier& made, const base::config& settings, const topology& where,
+  void add_layers(backend_instance& made, const base::config& settings, const topology& where,
                   const environment& around);
   std::string obstacles(const base::config& settings) const;
   bool usable(int backend, const sucl_operation& record);
   bool folds_in_order(const sucl_operation& record) const;
   std::string explain_bits(const sucl_operation& record, const std::string& backend) const;
 
-  std::vector<carrier> m_all;
+  std::vector<backend_instance> m_all;
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
-  channel m_plans, m_lender, m_kernels, m_messages;
+  backend_comm m_plans, m_memory_provider, m_kernels, m_messages;
   const call_board *m_plan_board = nullptr, *m_kernel_board = nullptr;
-  level_comm* m_levels = nullptr;
+  hierarchical_comm* m_hierarchical = nullptr;
   std::string m_no_plans = "the backend plan is not enabled";
   selection_table m_table;
   int m_size = 1;

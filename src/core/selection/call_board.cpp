@@ -174,8 +174,8 @@ error_info call_board::verdict() const {
       "Every rank of a communicator must issue the same operations in the same order with "
       "matching arguments; this communicator cannot be used any more";
   // Whoever writes it needs no more than a moment, unless it is killed.
-  constexpr int patience = 100000;
-  for (int looks = 0; looks < patience; ++looks) {
+  constexpr int spin_limit = 100000;
+  for (int looks = 0; looks < spin_limit; ++looks) {
     if (word(m_first + state_at).load(std::memory_order_acquire) == there) {
       info.message = reinterpret_cast<const char*>(m_first + text_at);
       return info;

@@ -153,7 +153,7 @@ struct compiler {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
       if (b.name == plan_backend_name || b.name == kernel_backend_name ||
-          b.name == message_backend_name || b.name == level_backend_name)
+          b.name == message_backend_name || b.name == hierarchical_backend_name)
         continue;
       if (b.name == memory_backend_name && b.platforms.empty()) continue;  // it only lends memory
       if (!b.enabled && b.platforms.empty()) continue;
@@ -186,7 +186,7 @@ struct compiler {
   // Where MPI would copy every rank's data through the host. Whatever memory a rank uses: others
   // may use device memory in the same operation.
   void add_levels(sucl_kind what) {
-    const int backend = index_of(level_backend_name);
+    const int backend = index_of(hierarchical_backend_name);
     if (backend < 0 || c.default_backend != reference_backend || what > SUCL_KIND_EXSCAN) return;
     const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
     if (!b.enabled || !scope.device || scope.nodes == 1 || !lists(b.platforms, scope.platform))
@@ -230,7 +230,8 @@ const candidate* before(const char* backend, const selection_table& table,
   for (const candidate& c : list) {
     const std::string& name = table.backends[static_cast<std::size_t>(c.backend)];
     if (!c.ruled_out.empty() || name == plan_backend_name || name == memory_backend_name ||
-        name == level_backend_name || (name == kernel_backend_name && !table.kernel_messages))
+        name == hierarchical_backend_name ||
+        (name == kernel_backend_name && !table.kernel_messages))
       continue;
     if (name != backend) return &c;
     if (c.bytes.everything() && (c.memories & 1u << SUCL_MEMORY_SYSTEM)) return nullptr;
@@ -310,7 +311,7 @@ std::string merit(const selection_table& table, const candidate& c) {
     case selection_stage::built_in:
       if (table.backends[static_cast<std::size_t>(c.backend)] == message_backend_name)
         return "ranks of a node exchange messages through shared memory";
-      if (table.backends[static_cast<std::size_t>(c.backend)] == level_backend_name)
+      if (table.backends[static_cast<std::size_t>(c.backend)] == hierarchical_backend_name)
         return "device memory leaves its node once, after the node's ranks have combined it";
       return table.scope.nodes > 1 ? "nodes combine and share what they send"
                                    : "faster than MPI within a node";

@@ -51,7 +51,7 @@ inline constexpr const char* message_backend_name = "messages";
 inline constexpr const char* kernel_backend_name = "kernels";
 
 /// The built-in backend of steps within each node and between nodes.
-inline constexpr const char* level_backend_name = "levels";
+inline constexpr const char* hierarchical_backend_name = "levels";
 
 /// What selection knows of a communicator.
 struct selection_scope {

@@ -60,7 +60,7 @@ std::uint64_t longest_block(const sucl_operation& op, int size) noexcept {
 
 namespace {
 
-side make_side(const sucl_operation& op, const adaptation& how, bool recv) {
+side make_side(const sucl_operation& op, const staging_plan& how, bool recv) {
   const auto& layout = recv ? how.recv_layout : how.send_layout;
   side s;
   s.present = true;
@@ -82,7 +82,7 @@ void set_blocks(side& s, int size, const std::uint64_t* counts, const std::uint6
   s.displs = displs;
 }
 
-void shape_source(side& s, const sucl_operation& op, const adaptation& how, bool in_place) {
+void shape_source(side& s, const sucl_operation& op, const staging_plan& how, bool in_place) {
   if (op.kind == SUCL_KIND_REDUCE_SCATTER)
     set_blocks(s, how.size, op.recv_counts, nullptr);
   else if (op.kind == SUCL_KIND_ALLTOALLV && in_place)
@@ -93,7 +93,7 @@ void shape_source(side& s, const sucl_operation& op, const adaptation& how, bool
     set_blocks(s, how.size, nullptr, nullptr);
 }
 
-void shape_sink(side& s, const sucl_operation& op, const adaptation& how) {
+void shape_sink(side& s, const sucl_operation& op, const staging_plan& how) {
   if (op.kind == SUCL_KIND_REDUCE_SCATTER)
     s.count = op.recv_counts[how.rank];
   else if (op.kind == SUCL_KIND_SENDRECV)
@@ -110,7 +110,7 @@ void shape_sink(side& s, const sucl_operation& op, const adaptation& how) {
 bool gathers(sucl_kind kind) { return has_sink_blocks(kind) && !has_source_blocks(kind); }
 
 // A message between two places of a collective's memory, which `end` describes as a whole.
-task make_message(const sucl_operation& op, const adaptation& how, const side& end, bool sends,
+task make_message(const sucl_operation& op, const staging_plan& how, const side& end, bool sends,
                   int peer, std::uint64_t first, std::uint64_t count) {
   task t;
   t.operation = op;
@@ -133,7 +133,7 @@ task make_message(const sucl_operation& op, const adaptation& how, const side& e
   return t;
 }
 
-void split_sendrecv(const sucl_operation& op, const adaptation& how, std::vector<task>& to) {
+void split_sendrecv(const sucl_operation& op, const staging_plan& how, std::vector<task>& to) {
   const roles r = roles_of(op, how.rank);
   const side from = make_side(op, how, r.from_recv);
   to.push_back(make_message(op, how, from, true, op.root, 0, op.count));
@@ -142,7 +142,7 @@ void split_sendrecv(const sucl_operation& op, const adaptation& how, std::vector
   to.back().operation.tag = op.tag;
 }
 
-void split_collective(const sucl_operation& op, const adaptation& how, std::vector<task>& to) {
+void split_collective(const sucl_operation& op, const staging_plan& how, std::vector<task>& to) {
   const task whole = make_task(op, how);
   const bool many_from = whole.source.present && has_source_blocks(op.kind);
   const bool many_to = whole.sink.present && has_sink_blocks(op.kind);
@@ -170,7 +170,7 @@ void split_collective(const sucl_operation& op, const adaptation& how, std::vect
 
 }  // namespace
 
-task make_task(const sucl_operation& op, const adaptation& how) {
+task make_task(const sucl_operation& op, const staging_plan& how) {
   const roles r = roles_of(op, how.rank);
   task t;
   t.operation = op;
@@ -197,7 +197,7 @@ task make_task(const sucl_operation& op, const adaptation& how) {
   return t;
 }
 
-std::vector<task> make_messages(const sucl_operation& operation, const adaptation& how) {
+std::vector<task> make_messages(const sucl_operation& operation, const staging_plan& how) {
   std::vector<task> result;
   if (has_private_counts(operation.kind))
     split_collective(operation, how, result);

@@ -99,7 +99,7 @@ struct side {
 /// An operation that is sliced, or a message of a group.
 struct task {
   sucl_operation operation;
-  const adaptation* how = nullptr;
+  const staging_plan* how = nullptr;
   side source;
   side sink;
   bool in_place = false;  ///< on the wire: the source's elements lie where the sink's will
@@ -107,11 +107,11 @@ struct task {
 };
 
 /// The task of an operation that travels as itself.
-task make_task(const sucl_operation& operation, const adaptation& how);
+task make_task(const sucl_operation& operation, const staging_plan& how);
 
 /// The messages that an operation travels as: those of a group, the two halves of a sendrecv, or
 /// one for each pair of a collective. Where they replace what they send, each message to a peer
 /// comes before the one from it.
-std::vector<task> make_messages(const sucl_operation& operation, const adaptation& how);
+std::vector<task> make_messages(const sucl_operation& operation, const staging_plan& how);
 
 }  // namespace sucl::core

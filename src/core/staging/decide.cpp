@@ -24,15 +24,15 @@ const char* memory_name(sucl_memory memory) {
   return index < names.size() ? names[index] : "unknown";
 }
 
-[[noreturn]] void fail_unsupported(const sucl_operation& op, const wire_table& wires,
+[[noreturn]] void fail_unsupported(const sucl_operation& op, const transfer_formats& formats,
                                    const std::string& why) {
   std::string what = name(static_cast<kind>(op.kind));
   what += " of " + std::string(name(static_cast<type>(op.type)));
   if (op.op != SUCL_OP_NONE) what += " with " + std::string(name(static_cast<sucl::op>(op.op)));
   error_info info;
   info.code = errc::unsupported;
-  info.backend = wires.name();
-  info.message = "backend '" + wires.name() + "' cannot carry " + what + " " + why;
+  info.backend = formats.name();
+  info.message = "backend '" + formats.name() + "' cannot carry " + what + " " + why;
   info.hint =
       "Select another backend for it in the configuration; `sucl info` lists what each carries.";
   throw error(std::move(info));
@@ -41,7 +41,7 @@ const char* memory_name(sucl_memory memory) {
 bool is_scan(sucl_kind kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN; }
 
 // Values that only ranks of the same communicator share: the wire, the settings, the counts.
-std::uint64_t slice_elements(const sucl_operation& op, const wire& w, const staging& s) {
+std::uint64_t slice_elements(const sucl_operation& op, const transfer_format& w, const staging& s) {
   if (has_private_counts(op.kind)) return unlimited;
   const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
   std::uint64_t result = unlimited;
@@ -65,9 +65,9 @@ bool displaced(const std::optional<base::strided>& layout) {
   return layout && layout->count() != 0 && layout->place(0) != 0;
 }
 
-[[noreturn]] void fail_beyond_host(const sucl_operation& op, const wire_table& wires,
+[[noreturn]] void fail_beyond_host(const sucl_operation& op, const transfer_formats& formats,
                                    sucl_memory memory) {
-  fail_unsupported(op, wires,
+  fail_unsupported(op, formats,
                    "in " + std::string(memory_name(memory)) +
                        " memory: it would have to go through host memory, which "
                        "that backend does not reach");
@@ -75,8 +75,8 @@ bool displaced(const std::optional<base::strided>& layout) {
 
 // Contributions go to scratch of whoever folds them. In place, they leave through scratch too: the
 // result of one slice may lie where a later one is still being sent from.
-void decide_fold_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires,
-                         const wire& w, bool sliced) {
+void decide_fold_scratch(staging_plan& a, const sucl_operation& op, const transfer_formats& formats,
+                         const transfer_format& w, bool sliced) {
   const roles r = roles_of(op, a.rank);
   const sucl_memory memory = r.from_recv ? op.recv_memory : op.send_memory;
   const bool apart =
@@ -85,11 +85,11 @@ void decide_fold_scratch(adaptation& a, const sucl_operation& op, const wire_tab
   a.scratch_recv = r.sink;
   a.stage_send = a.scratch_send && memory == SUCL_MEMORY_DEVICE;
   a.stage_recv = r.sink && op.recv_memory == SUCL_MEMORY_DEVICE;
-  if (!w.reaches(a.scratch_memory)) fail_beyond_host(op, wires, memory);
+  if (!w.reaches(a.scratch_memory)) fail_beyond_host(op, formats, memory);
 }
 
-void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& wires, const wire& w,
-                    bool sliced) {
+void decide_scratch(staging_plan& a, const sucl_operation& op, const transfer_formats& formats,
+                    const transfer_format& w, bool sliced) {
   const roles r = roles_of(op, a.rank);
   const bool converts = w.convert && w.convert->load;
   // A null pointer has no elements. The host cannot divide where it cannot read.
@@ -110,21 +110,21 @@ void decide_scratch(adaptation& a, const sucl_operation& op, const wire_table& w
   a.stage_send = a.scratch_send && op.send_memory == SUCL_MEMORY_DEVICE;
   a.stage_recv = a.scratch_recv && op.recv_memory == SUCL_MEMORY_DEVICE;
   if ((a.scratch_send || a.scratch_recv) && !w.reaches(a.scratch_memory)) {
-    fail_beyond_host(op, wires, a.scratch_send ? op.send_memory : op.recv_memory);
+    fail_beyond_host(op, formats, a.scratch_send ? op.send_memory : op.recv_memory);
   }
 }
 
-adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& wires,
-                    const staging& s) {
+staging_plan plan_one(const sucl_operation& op, const layouts& where, transfer_formats& formats,
+                      const staging& s) {
   if (op.op == SUCL_OP_AVG && is_scan(op.kind))
-    fail_unsupported(op, wires, "at all: an average is not defined for prefixes");
-  const wire* w = &wires.of(op.kind, op.type, op.op, op.element_size);
-  adaptation a;
+    fail_unsupported(op, formats, "at all: an average is not defined for prefixes");
+  const transfer_format* w = &formats.of(op.kind, op.type, op.op, op.element_size);
+  staging_plan a;
   if (has_private_counts(op.kind) && (!w->carried || w->max_count != 0)) {
     a.as_messages = true;
-    w = &wires.of(SUCL_KIND_SEND, op.type, SUCL_OP_NONE, op.element_size);
+    w = &formats.of(SUCL_KIND_SEND, op.type, SUCL_OP_NONE, op.element_size);
   }
-  if (!w->carried) fail_unsupported(op, wires, "in any memory, and no conversion helps");
+  if (!w->carried) fail_unsupported(op, formats, "in any memory, and no conversion helps");
   a.type = w->type;
   a.op = w->op;
   a.element_size = w->element_size;
@@ -147,26 +147,26 @@ adaptation plan_one(const sucl_operation& op, const layouts& where, wire_table& 
   const bool sliced = longest_block(op, s.size) > a.slice_elements;
   if (op.kind == SUCL_KIND_SENDRECV) a.as_messages = sliced || !w->pairs;
   if (a.fold)
-    decide_fold_scratch(a, op, wires, *w, sliced);
+    decide_fold_scratch(a, op, formats, *w, sliced);
   else
-    decide_scratch(a, op, wires, *w, sliced);
+    decide_scratch(a, op, formats, *w, sliced);
   a.depth = std::max(1, s.depth);
   a.needed = sliced || a.as_messages || a.scratch_send || a.scratch_recv || a.convert || a.fold ||
              a.type != op.type || displaced(a.send_layout) || displaced(a.recv_layout);
   return a;
 }
 
-adaptation plan_group(const sucl_operation& op, const layouts& where, wire_table& wires,
-                      const staging& s) {
+staging_plan plan_group(const sucl_operation& op, const layouts& where, transfer_formats& formats,
+                        const staging& s) {
   static const layouts dense;
-  adaptation a;
+  staging_plan a;
   a.as_messages = true;
   a.groups = true;
   a.rank = s.rank;
   a.size = s.size;
   for (std::uint64_t i = 0; i < op.part_count; ++i) {
     const layouts& of_part = i < where.parts.size() ? where.parts[i] : dense;
-    a.parts.push_back(plan_one(op.parts[i], of_part, wires, s));
+    a.parts.push_back(plan_one(op.parts[i], of_part, formats, s));
     a.groups = a.groups && a.parts.back().groups;
     a.needed = a.needed || a.parts.back().needed;
   }
@@ -175,7 +175,7 @@ adaptation plan_group(const sucl_operation& op, const layouts& where, wire_table
 }
 
 // Kinds without elements, and one-sided ones, whose memory the backend has registered itself.
-adaptation plan_as_it_is(const sucl_operation& op, wire_table& wires) {
+staging_plan plan_as_it_is(const sucl_operation& op, transfer_formats& formats) {
   if (op.kind == compiled_plan_kind) {
     if (op.send_memory == SUCL_MEMORY_DEVICE || op.recv_memory == SUCL_MEMORY_DEVICE)
       base::fail(errc::unsupported,
@@ -183,15 +183,15 @@ adaptation plan_as_it_is(const sucl_operation& op, wire_table& wires) {
                  "Use USM shared or host memory, buffers of a CPU device, or ordinary memory");
     return {};
   }
-  const wire& w = wires.of(op.kind, op.type, op.op, op.element_size);
-  if (!w.carried || w.type != op.type) fail_unsupported(op, wires, "in any memory");
+  const transfer_format& w = formats.of(op.kind, op.type, op.op, op.element_size);
+  if (!w.carried || w.type != op.type) fail_unsupported(op, formats, "in any memory");
   const bool reads = op.kind == SUCL_KIND_PUT;
   const bool writes = op.kind == SUCL_KIND_GET;
   const sucl_memory memory = reads ? op.send_memory : op.recv_memory;
   if ((reads || writes) && !w.reaches(memory))
-    fail_unsupported(op, wires, "in " + std::string(memory_name(memory)) + " memory");
+    fail_unsupported(op, formats, "in " + std::string(memory_name(memory)) + " memory");
   if ((reads || writes) && w.max_count != 0 && op.count > w.max_count)
-    fail_unsupported(op, wires, "of more than " + std::to_string(w.max_count) + " elements");
+    fail_unsupported(op, formats, "of more than " + std::to_string(w.max_count) + " elements");
   return {};
 }
 
@@ -199,11 +199,11 @@ bool has_elements(sucl_kind kind) { return kind > SUCL_KIND_BARRIER && kind <= S
 
 }  // namespace
 
-adaptation plan_adaptation(const sucl_operation& operation, const layouts& where, wire_table& wires,
-                           const staging& settings) {
-  if (operation.kind == SUCL_KIND_GROUP) return plan_group(operation, where, wires, settings);
-  if (!has_elements(operation.kind)) return plan_as_it_is(operation, wires);
-  return plan_one(operation, where, wires, settings);
+staging_plan plan_staging(const sucl_operation& operation, const layouts& where,
+                          transfer_formats& formats, const staging& settings) {
+  if (operation.kind == SUCL_KIND_GROUP) return plan_group(operation, where, formats, settings);
+  if (!has_elements(operation.kind)) return plan_as_it_is(operation, formats);
+  return plan_one(operation, where, formats, settings);
 }
 
 }  // namespace sucl::core

@@ -7,15 +7,15 @@
 namespace sucl::core {
 namespace {
 
-std::uint64_t lanes(const adaptation& how) { return how.convert ? how.convert->lanes : 1; }
+std::uint64_t lanes(const staging_plan& how) { return how.convert ? how.convert->lanes : 1; }
 
-std::uint64_t wire_size(const adaptation& how) { return lanes(how) * how.element_size; }
+std::uint64_t wire_size(const staging_plan& how) { return lanes(how) * how.element_size; }
 
 std::uint64_t wire_count(const slice& s, const side& end) {
   return end.present ? end.wire_count(s.first, s.last) : 0;
 }
 
-// The side whose memory recv of the carrier stands for.
+// The side whose memory recv of the backend stands for.
 const side& recv_side(const task& t) { return t.sink.present ? t.sink : t.source; }
 
 unsigned char* direct(const side& end, std::uint64_t first) {
@@ -84,7 +84,7 @@ void set_arrays(slice& s, sucl_operation& op, scratch_pool& pool) {
 
 void begin_load(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending) {
   const task& t = *s.of;
-  const adaptation& how = *t.how;
+  const staging_plan& how = *t.how;
   const side& from = t.source;
   const std::uint64_t sent = wire_count(s, from);
   const std::uint64_t blocks = how.fold ? static_cast<std::uint64_t>(how.size) : 1;
@@ -116,9 +116,9 @@ void finish_load(slice& s) {
   s.staged.release();
 }
 
-sucl_operation carrier(slice& s, scratch_pool& pool) {
+sucl_operation backend_instance(slice& s, scratch_pool& pool) {
   const task& t = *s.of;
-  const adaptation& how = *t.how;
+  const staging_plan& how = *t.how;
   sucl_operation op = t.operation;
   op.struct_size = sizeof(op);
   op.type = how.type;
@@ -187,7 +187,7 @@ void begin_fold(slice& s, const device_copier* copier, scratch_pool& pool, copie
 void begin_store(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending) {
   s.send_wire.release();
   const task& t = *s.of;
-  const adaptation& how = *t.how;
+  const staging_plan& how = *t.how;
   const side& to = t.sink;
   if (!to.present) return;
   if (how.fold) return begin_fold(s, copier, pool, pending);

@@ -42,7 +42,7 @@ void begin_load(slice& s, const device_copier* copier, scratch_pool& pool, copie
 void finish_load(slice& s);
 
 /// The operation that carries a loaded slice. It refers to the slice's memory.
-sucl_operation carrier(slice& s, scratch_pool& pool);
+sucl_operation backend_instance(slice& s, scratch_pool& pool);
 
 /// Brings a carried slice to its place, except what `pending` still copies.
 void begin_store(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending);

@@ -40,10 +40,10 @@ slice cut(const task& of, std::uint64_t index) {
 }  // namespace
 
 // Slices are loaded and posted in the order of the tasks, and carried and stored in any.
-struct adapted::state {
+struct staged_operation::state {
   sucl_operation operation;
-  adaptation how;
-  channel below;
+  staging_plan how;
+  backend_comm below;
   const device_copier* copier;
   scratch_pool* pool;
   std::vector<task> tasks{};
@@ -64,7 +64,7 @@ struct adapted::state {
   void check(sucl_status status) const;
 };
 
-void adapted::state::make_tasks() {
+void staged_operation::state::make_tasks() {
   if (how.as_messages)
     tasks = make_messages(operation, how);
   else
@@ -83,7 +83,7 @@ void adapted::state::make_tasks() {
                     : total);
 }
 
-void adapted::state::check(sucl_status status) const {
+void staged_operation::state::check(sucl_status status) const {
   if (status == SUCL_SUCCESS) return;
   throw_last(status, below.table->name,
              std::string(name(static_cast<kind>(operation.kind))) + " #" +
@@ -91,7 +91,7 @@ void adapted::state::check(sucl_status status) const {
              how.rank);
 }
 
-void adapted::state::load(slot& s) {
+void staged_operation::state::load(slot& s) {
   s.slices.clear();
   if (together) {
     for (const task& t : tasks) s.slices.push_back(cut(t, 0));
@@ -106,12 +106,12 @@ void adapted::state::load(slot& s) {
   for (slice& part : s.slices) begin_load(part, copier, *pool, s.pending);
 }
 
-void adapted::state::post(slot& s) {
+void staged_operation::state::post(slot& s) {
   if (s.slices.size() == 1) {
-    s.operation = carrier(s.slices.front(), *pool);
+    s.operation = backend_instance(s.slices.front(), *pool);
   } else {
     s.parts.clear();
-    for (slice& part : s.slices) s.parts.push_back(carrier(part, *pool));
+    for (slice& part : s.slices) s.parts.push_back(backend_instance(part, *pool));
     s.operation = {};
     s.operation.struct_size = sizeof(s.operation);
     s.operation.kind = SUCL_KIND_GROUP;
@@ -124,7 +124,7 @@ void adapted::state::post(slot& s) {
   s.now = s.request ? phase::carried : phase::landed;
 }
 
-void adapted::state::progress(slot& s) {
+void staged_operation::state::progress(slot& s) {
   if (s.now == phase::loading && s.pending.done(copier)) {
     for (slice& part : s.slices) finish_load(part);
     s.now = phase::loaded;
@@ -149,8 +149,9 @@ void adapted::state::progress(slot& s) {
   }
 }
 
-adapted::adapted(const sucl_operation& operation, adaptation how, const channel& below,
-                 const device_copier* copier, scratch_pool& pool)
+staged_operation::staged_operation(const sucl_operation& operation, staging_plan how,
+                                   const backend_comm& below, const device_copier* copier,
+                                   scratch_pool& pool)
     : m_state(new state{operation, std::move(how), below, copier, &pool}) {
   m_state->make_tasks();
   for (const task& t : m_state->tasks) {
@@ -161,12 +162,12 @@ adapted::adapted(const sucl_operation& operation, adaptation how, const channel&
   }
 }
 
-adapted::~adapted() {
+staged_operation::~staged_operation() {
   for (slot& s : m_state->slots)
     for (slice& part : s.slices) end(part, !s.request && s.pending.tokens.empty());
 }
 
-bool adapted::step() {
+bool staged_operation::step() {
   state& s = *m_state;
   for (slot& one : s.slots) s.progress(one);
   while (s.loads < s.total && s.at(s.loads).now == phase::idle) {
@@ -178,9 +179,9 @@ bool adapted::step() {
   return s.finished == s.total;
 }
 
-bool adapted::all_posted() const noexcept { return m_state->posted == m_state->total; }
+bool staged_operation::all_posted() const noexcept { return m_state->posted == m_state->total; }
 
-bool adapted::may_follow(const sucl_operation& next) const noexcept {
+bool staged_operation::may_follow(const sucl_operation& next) const noexcept {
   const auto message = [](sucl_kind kind) { return is_message(kind) || kind == SUCL_KIND_GROUP; };
   return all_posted() || (!message(m_state->operation.kind) && message(next.kind));
 }

@@ -57,8 +57,8 @@ struct staging {
   std::int32_t message_tag = 32767;      ///< for collectives that travel as messages; kept free
 };
 
-/// How one operation is adapted; made by plan_adaptation().
-struct adaptation {
+/// How one operation is adapted; made by plan_staging().
+struct staging_plan {
   bool needed = false;               ///< false: post the operation as it is
   bool as_messages = false;          ///< travels as sends and receives
   bool groups = false;               ///< and these may be posted as one group
@@ -80,23 +80,23 @@ struct adaptation {
   int size = 1;
   std::int32_t message_tag = 0;
   sucl_memory scratch_memory = SUCL_MEMORY_SYSTEM;
-  std::vector<adaptation> parts;  ///< of a group
+  std::vector<staging_plan> parts;  ///< of a group
 };
 
 /// Decides how `operation` is adapted. Communicates nothing and keeps nothing but the table's
 /// answers. Throws `unsupported`, naming backend, kind, type, op and memory, where nothing helps.
-SUCL_CORE_API adaptation plan_adaptation(const sucl_operation& operation, const layouts& where,
-                                         wire_table& wires, const staging& settings);
+SUCL_CORE_API staging_plan plan_staging(const sucl_operation& operation, const layouts& where,
+                                        transfer_formats& formats, const staging& settings);
 
 /// Whether what a backend carries is cut into slices of scratch memory on every rank.
-inline bool stages(const wire& w, const staging& settings) noexcept {
+inline bool stages(const transfer_format& w, const staging& settings) noexcept {
   return settings.comm_stages && !w.reaches(SUCL_MEMORY_DEVICE);
 }
 
-/// A quick test that a dense operation needs no adaptation: true only where plan_adaptation() says
+/// A quick test that a dense operation needs no adaptation: true only where plan_staging() says
 /// so too, and in the common case.
-inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
-                             const staging& settings) noexcept {
+inline bool is_native(const sucl_operation& operation, const transfer_format& w,
+                      const staging& settings) noexcept {
   // Only the root of a gatherv or scatterv has counts, but all ranks must come to the same answer.
   const bool counted = operation.send_counts != nullptr || operation.recv_counts != nullptr ||
                        operation.kind == SUCL_KIND_GATHERV || operation.kind == SUCL_KIND_SCATTERV;
@@ -116,13 +116,13 @@ inline bool travels_as_it_is(const sucl_operation& operation, const wire& w,
 /// is not waited for. `copier` may be null where nothing is staged, else fails with `unsupported`.
 /// The pool and the copier must outlive it. Destroying it before it is done gives it up: scratch
 /// memory that the backend may still touch is not used again.
-class SUCL_CORE_API adapted {
+class SUCL_CORE_API staged_operation {
  public:
-  adapted(const sucl_operation& operation, adaptation how, const channel& below,
-          const device_copier* copier, scratch_pool& pool);
-  adapted(const adapted&) = delete;
-  adapted& operator=(const adapted&) = delete;
-  ~adapted();
+  staged_operation(const sucl_operation& operation, staging_plan how, const backend_comm& below,
+                   const device_copier* copier, scratch_pool& pool);
+  staged_operation(const staged_operation&) = delete;
+  staged_operation& operator=(const staged_operation&) = delete;
+  ~staged_operation();
 
   /// Progresses without blocking; true when done. Throws sucl::error, after which the operation
   /// can only be destroyed.

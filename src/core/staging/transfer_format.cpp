@@ -20,23 +20,26 @@ std::uint64_t tighter(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-wire_table::wire_table(std::string name, query_function query)
+transfer_formats::transfer_formats(std::string name, query_function query)
     : m_name(std::move(name)), m_query(std::move(query)) {}
 
-wire_table::wire_table(const channel& below, std::string platform, bool folds_above)
-    : wire_table(below.table->name ? below.table->name : "",
-                 [below, platform = std::move(platform)](sucl_query question) {
-                   sucl_capability answer{};
-                   answer.struct_size = sizeof(answer);
-                   question.platform = platform.c_str();
-                   const sucl_status status = below.table->query(below.state, &question, &answer);
-                   if (status != SUCL_SUCCESS) throw_last(status, below.table->name);
-                   return answer;
-                 }) {
+transfer_formats::transfer_formats(const backend_comm& below, std::string platform,
+                                   bool folds_above)
+    : transfer_formats(below.table->name ? below.table->name : "",
+                       [below, platform = std::move(platform)](sucl_query question) {
+                         sucl_capability answer{};
+                         answer.struct_size = sizeof(answer);
+                         question.platform = platform.c_str();
+                         const sucl_status status =
+                             below.table->query(below.state, &question, &answer);
+                         if (status != SUCL_SUCCESS) throw_last(status, below.table->name);
+                         return answer;
+                       }) {
   m_folds_above = folds_above;
 }
 
-const wire& wire_table::of(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) {
+const transfer_format& transfer_formats::of(sucl_kind kind, sucl_type type, sucl_op op,
+                                            std::uint64_t element_size) {
   if (is_message(kind)) kind = SUCL_KIND_SEND;
   for (const entry& e : m_entries)
     if (e.kind == kind && e.type == type && e.op == op && e.element_size == element_size)
@@ -45,14 +48,14 @@ const wire& wire_table::of(sucl_kind kind, sucl_type type, sucl_op op, std::uint
   return m_entries.back().found;
 }
 
-wire wire_table::find(sucl_kind kind, sucl_type type, sucl_op op,
-                      std::uint64_t element_size) const {
+transfer_format transfer_formats::find(sucl_kind kind, sucl_type type, sucl_op op,
+                                       std::uint64_t element_size) const {
   const auto question = [&](sucl_type t, sucl_op o, std::uint64_t size) {
     return kind == SUCL_KIND_SEND ? ask_messages(t, size) : ask(kind, t, o, size);
   };
   if (m_folds_above && base::order_matters(kind, type, op))
     return find_moved(kind, type, op, element_size);
-  wire found = question(type, op, element_size);
+  transfer_format found = question(type, op, element_size);
   if (found.carried) return found;
   if (!reduces(static_cast<sucl::kind>(kind)))
     return type == SUCL_TYPE_BYTES ? found : question(SUCL_TYPE_BYTES, SUCL_OP_NONE, element_size);
@@ -80,10 +83,10 @@ sucl_kind moved_as(sucl_kind kind) {
 }  // namespace
 
 // Narrow floats are not widened on the way, and averages not divided apart: a fold does all that.
-wire wire_table::find_moved(sucl_kind kind, sucl_type type, sucl_op op,
-                            std::uint64_t element_size) const {
+transfer_format transfer_formats::find_moved(sucl_kind kind, sucl_type type, sucl_op op,
+                                             std::uint64_t element_size) const {
   const sucl_kind moved = moved_as(kind);
-  wire found = find(moved, type, SUCL_OP_NONE, element_size);
+  transfer_format found = find(moved, type, SUCL_OP_NONE, element_size);
   found.fold = find_fold(type, op);
   found.moved = moved;
   found.streams = false;
@@ -93,8 +96,9 @@ wire wire_table::find_moved(sucl_kind kind, sucl_type type, sucl_op op,
   return found;
 }
 
-wire wire_table::ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const {
-  wire result;
+transfer_format transfer_formats::ask(sucl_kind kind, sucl_type type, sucl_op op,
+                                      std::uint64_t element_size) const {
+  transfer_format result;
   result.type = type;
   result.op = op;
   result.element_size = element_size;
@@ -118,10 +122,10 @@ wire wire_table::ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t e
 }
 
 // Both ends of a message must cut it alike whatever they call it, so the limits are combined.
-wire wire_table::ask_messages(sucl_type type, std::uint64_t element_size) const {
-  wire result = ask(SUCL_KIND_SEND, type, SUCL_OP_NONE, element_size);
+transfer_format transfer_formats::ask_messages(sucl_type type, std::uint64_t element_size) const {
+  transfer_format result = ask(SUCL_KIND_SEND, type, SUCL_OP_NONE, element_size);
   const auto include = [&](sucl_kind kind) {
-    const wire other = ask(kind, type, SUCL_OP_NONE, element_size);
+    const transfer_format other = ask(kind, type, SUCL_OP_NONE, element_size);
     if (other.carried) result.max_count = tighter(result.max_count, other.max_count);
     return other.memories;
   };

@@ -20,7 +20,7 @@ namespace sucl::core {
 
 /// How operations of one kind, type and op travel over one backend. It follows from the backend's
 /// answers alone, never from where a rank's memory is, so it is the same on every rank.
-struct wire {
+struct transfer_format {
   bool carried = false;  ///< whether there is a way at all
   sucl_type type = SUCL_TYPE_BYTES;
   sucl_op op = SUCL_OP_NONE;
@@ -41,23 +41,24 @@ struct wire {
 };
 
 /// Asks a backend what it carries, and remembers. One thread at a time.
-class wire_table {
+class transfer_formats {
  public:
   using query_function = std::function<sucl_capability(const sucl_query&)>;
 
   /// `name` is the backend's, for messages.
-  SUCL_CORE_API wire_table(std::string name, query_function query);
+  SUCL_CORE_API transfer_formats(std::string name, query_function query);
   /// `platform` is that of this rank's device. `folds_above`: where the order of operands matters,
   /// the backend only moves them.
-  SUCL_CORE_API wire_table(const channel& below, std::string platform, bool folds_above = false);
+  SUCL_CORE_API transfer_formats(const backend_comm& below, std::string platform,
+                                 bool folds_above = false);
 
   /// From now on the backend only moves operands whose order matters. Before the first question.
   void fold_above() noexcept { m_folds_above = true; }
 
   /// How operations of this kind, type and op travel. Sends, receives and sendrecvs have one
   /// answer, because they meet each other. The reference stays valid.
-  SUCL_CORE_API const wire& of(sucl_kind kind, sucl_type type, sucl_op op,
-                               std::uint64_t element_size);
+  SUCL_CORE_API const transfer_format& of(sucl_kind kind, sucl_type type, sucl_op op,
+                                          std::uint64_t element_size);
 
   const std::string& name() const noexcept { return m_name; }
 
@@ -67,12 +68,14 @@ class wire_table {
     sucl_type type;
     sucl_op op;
     std::uint64_t element_size;
-    wire found;
+    transfer_format found;
   };
-  wire find(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
-  wire find_moved(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
-  wire ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
-  wire ask_messages(sucl_type type, std::uint64_t element_size) const;
+  transfer_format find(sucl_kind kind, sucl_type type, sucl_op op,
+                       std::uint64_t element_size) const;
+  transfer_format find_moved(sucl_kind kind, sucl_type type, sucl_op op,
+                             std::uint64_t element_size) const;
+  transfer_format ask(sucl_kind kind, sucl_type type, sucl_op op, std::uint64_t element_size) const;
+  transfer_format ask_messages(sucl_type type, std::uint64_t element_size) const;
 
   std::string m_name;
   query_function m_query;

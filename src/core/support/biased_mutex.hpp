@@ -36,12 +36,12 @@ class biased_mutex {
   /// The thread that has it locked does something that is worth a favour. It is granted after many
   /// of them in which no other thread has locked it; never where the system has no such barrier,
   /// nor to another thread than the first that got it.
-  void favour() noexcept {
+  void bias_to_me() noexcept {
     if (m_by_mutex && m_merits < enough && ++m_merits == enough) grant();
   }
 
   /// Whether the calling thread is favoured now.
-  bool favours_me() const noexcept {
+  bool is_biased_to_me() const noexcept {
     return m_favoured.load(std::memory_order_relaxed) == pthread_self();
   }
 
@@ -50,7 +50,7 @@ class biased_mutex {
   static constexpr int enough = 256;
 
   bool enter() noexcept {
-    if (!favours_me()) return false;
+    if (!is_biased_to_me()) return false;
     m_inside.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // with the barrier of revoke()
     if (m_favoured.load(std::memory_order_acquire) == pthread_self()) return true;

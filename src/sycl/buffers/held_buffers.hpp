@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// Whether a buffer has rows. DPC++ moves a buffer between host and device by the shape of its last
 /// accessor on each side, and the CUDA driver refuses rows that are longer on one of them: bytes of
@@ -48,12 +48,12 @@ class held_buffers {
 
   /// Writes `address(accessor)` of each into an operation.
   template <class Address>
-  void set(core::node& n, const Address& address) const {
+  void set(core::op_request& n, const Address& address) const {
     for (const auto& [place, memory] : m_held)
       set_addresses(n.record, n.parts, place, std::visit(address, memory));
   }
   /// Notes that all of them are in the host's memory.
-  void set_host_memory(core::node& n) const {
+  void set_host_memory(core::op_request& n) const {
     for (const auto& [place, memory] : m_held) set_memory(n.record, n.parts, place);
   }
   bool reads_and_writes() const { return m_reads && m_writes; }
@@ -84,5 +84,5 @@ void* first_byte(const Access& memory) {
   return const_cast<std::byte*>(&memory[::sycl::id<range::dimensions>()]);
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

@@ -13,7 +13,7 @@
 
 #include <algorithm>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 packed_memory::~packed_memory() {
   for (std::byte* block : m_blocks) ::sycl::free(block, m_queue);
@@ -155,4 +155,4 @@ std::optional<::sycl::event> start_packed(communicator_state&, ::sycl::queue&,
 
 #endif
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

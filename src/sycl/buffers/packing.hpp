@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// Memory of the device for what is packed, one operation after the other. Grows, and never
 /// shrinks.
@@ -41,4 +41,4 @@ std::optional<::sycl::event> start_packed(communicator_state& state, ::sycl::que
                                           const std::vector<buffer_use>& buffers,
                                           const std::vector<::sycl::event>& deps);
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

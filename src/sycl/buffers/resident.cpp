@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 // What is used here of AdaptiveCpp's runtime is not promised to programs.
 #if defined(SYCL_IMPLEMENTATION_ACPP) && ACPP_VERSION_MAJOR == 24
@@ -172,4 +172,4 @@ std::unique_ptr<resident_buffers> resident_buffers::find(const ::sycl::queue&,
 
 #endif
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

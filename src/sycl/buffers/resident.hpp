@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// The buffers of an operation, where they lie on the device, whole and up to date, and nothing but
 /// earlier commands of the same in-order queue still uses them. Then the operation needs no
@@ -31,4 +31,4 @@ class resident_buffers {
   virtual void note_use() = 0;
 };
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

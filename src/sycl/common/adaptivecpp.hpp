@@ -9,7 +9,7 @@
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// AdaptiveCpp collects commands until somebody waits; this starts them.
 inline void flush() {
@@ -83,7 +83,7 @@ class buffer_memory {
       m_parts.push_back({use.place, ::sycl::detail::extract_buffer_data_region(use.buffer)});
   }
   /// Writes the addresses into an operation. Only in a command that has accessors to the buffers.
-  void set(core::node& n) const {
+  void set(core::op_request& n) const {
     for (const auto& part : m_parts)
       set_addresses(n.record, n.parts, part.place, part.region->get_memory(m_where));
   }
@@ -109,5 +109,5 @@ inline void* stream_of(::sycl::interop_handle& handle) {
 #endif
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

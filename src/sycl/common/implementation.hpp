@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 class communicator_state;
 class gates;
@@ -60,7 +60,7 @@ class device : public std::enable_shared_from_this<device> {
   packed_memory* packed() { return m_packed.get(); }
 #ifdef SYCL_IMPLEMENTATION_ACPP
   /// Of a device with native streams; else null.
-  glue::gates* gate() { return m_gates.get(); }
+  sycl_layer::gates* gate() { return m_gates.get(); }
 #endif
 
  private:
@@ -74,7 +74,7 @@ class device : public std::enable_shared_from_this<device> {
   /// Where a stale answer does no harm: the host reads everything, and no rule looks at kinds.
   bool m_remembers = false;
   /// Answers of classify(), by a hash of the pointer: the pointer above its kind plus one.
-  mutable std::array<std::atomic<std::uint64_t>, 64> m_known{};
+  mutable std::array<std::atomic<std::uint64_t>, 64> m_call_cache{};
   core::self_description m_self;
   bool m_stages = false;
   bool m_is_host = false;
@@ -82,11 +82,11 @@ class device : public std::enable_shared_from_this<device> {
   core::device_copier m_copier;
   std::unique_ptr<stream_tracker> m_streams;
   std::unique_ptr<core::kernel_device> m_kernels;
-  std::unique_ptr<core::level_queue> m_levels;
+  std::unique_ptr<core::hierarchical_queue> m_hierarchical;
   std::unique_ptr<pinned_memory> m_pinned;
   std::unique_ptr<packed_memory> m_packed;
 #ifdef SYCL_IMPLEMENTATION_ACPP
-  std::shared_ptr<glue::gates> m_gates;  ///< those of the device
+  std::shared_ptr<sycl_layer::gates> m_gates;  ///< those of the device
 #endif
   int m_number = 0;                               ///< of the device, where it has native streams
   const core::device_errors* m_errors = nullptr;  ///< the same
@@ -111,7 +111,7 @@ struct buffer_use {
 };
 
 /// Where kernels and steps go, one after the other, and the last one's event: what the `target` of
-/// kernel_device::launch() and level_queue::start() is.
+/// kernel_device::launch() and hierarchical_queue::start() is.
 struct launch_target {
   ::sycl::queue& queue;
   std::vector<::sycl::event> deps;
@@ -158,4 +158,4 @@ void set_addresses(sucl_operation& record, std::vector<sucl_operation>& parts,
 void set_memory(sucl_operation& record, std::vector<sucl_operation>& parts,
                 const buffer_place& place);
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <string>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// The implementation that this is compiled with.
 inline constexpr base::sycl_implementation this_implementation =
@@ -44,4 +44,4 @@ inline std::string backend_name(const ::sycl::device& d) {
 #endif
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/library.hpp"
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 // Of CUDA's driver: our own declarations.
@@ -43,4 +43,4 @@ std::optional<sucl_memory> memory_by_driver(const void* pointer) noexcept {
   }
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 #ifdef SYCL_EXT_ONEAPI_GRAPH
 namespace {
@@ -51,4 +51,4 @@ void refuse_recording(communicator_state&, const ::sycl::queue&, const sucl_oper
 
 #endif
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -14,7 +14,7 @@ std::size_t detail::byte_count(std::size_t elements, std::size_t element_size) {
 
 }  // namespace sucl
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 // Arrays have one entry a rank, or, where this rank needs none, may be empty.
@@ -176,4 +176,4 @@ void resolve(communicator_state& state, const detail::request& request, resolved
   }
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// A call that has passed every check that its rank can make.
 struct resolved {
@@ -33,4 +33,4 @@ void resolve(communicator_state& state, const detail::request& request, resolved
 void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
                const std::vector<::sycl::event>& deps);
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

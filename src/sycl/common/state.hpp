@@ -17,7 +17,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// For good: in a forked child nothing of the parent's may end.
 template <class T>
@@ -113,4 +113,4 @@ class runtime_state {
   int m_exceptions = std::uncaught_exceptions();  ///< when it began
 };
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
@@ -193,4 +193,4 @@ void stream_tracker::drain() const {
   if (last) last->wait();
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

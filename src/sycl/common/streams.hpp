@@ -17,7 +17,7 @@
 #include <optional>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 #ifndef SYCL_IMPLEMENTATION_ACPP
 /// Whether this DPC++ lets a command put native work on its stream. It takes function objects, and
@@ -106,4 +106,4 @@ class stream_tracker {
   std::deque<operation> m_unfinished;    ///< as far as is known, if watched; in order
 };
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

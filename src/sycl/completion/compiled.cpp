@@ -8,7 +8,7 @@
 #include <sucl/persistent.hpp>
 
 namespace sucl {
-namespace glue {
+namespace sycl_layer {
 
 /// A compiled plan of the API.
 struct compiled {
@@ -25,11 +25,11 @@ struct compiled {
   }
 };
 
-}  // namespace glue
+}  // namespace sycl_layer
 
 namespace {
 
-void check_alive(const glue::communicator_state& state) {
+void check_alive(const sycl_layer::communicator_state& state) {
   core::throw_if_forked();
   if (!state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this plan has been shut down",
@@ -37,7 +37,7 @@ void check_alive(const glue::communicator_state& state) {
 }
 
 // Makes the request one of this plan.
-void complete(const glue::compiled& p, detail::request& r) {
+void complete(const sycl_layer::compiled& p, detail::request& r) {
   sucl_operation& o = r.record;
   if (o.type != p.element || o.element_size != p.element_size)
     base::fail(errc::invalid_type,
@@ -53,7 +53,7 @@ void complete(const glue::compiled& p, detail::request& r) {
 
 }  // namespace
 
-glue::compiled& compiled_plan::plan() const {
+sycl_layer::compiled& compiled_plan::plan() const {
   if (!m_plan)
     base::fail(errc::shut_down, "the compiled plan is empty",
                "Make one by communicator::compile()");
@@ -63,12 +63,12 @@ glue::compiled& compiled_plan::plan() const {
 
 ::sycl::event compiled_plan::submit(detail::request& r, const std::vector<::sycl::event>& deps) {
   complete(plan(), r);
-  return glue::submit(*m_plan->state, r, deps);
+  return sycl_layer::submit(*m_plan->state, r, deps);
 }
 
 void compiled_plan::run_now(detail::request& r, const std::vector<::sycl::event>& deps) {
   complete(plan(), r);
-  glue::run(*m_plan->state, r, deps);
+  sycl_layer::run(*m_plan->state, r, deps);
 }
 
 std::size_t compiled_plan::send_size() const { return plan().facts.send_elements; }
@@ -78,7 +78,7 @@ std::string compiled_plan::explain() const { return plan().facts.text; }
 compiled_plan communicator::compile(const composition& c, const compile_options& o, type element,
                                     std::size_t element_size) const {
   check_alive(state());
-  auto made = std::make_shared<glue::compiled>();
+  auto made = std::make_shared<sycl_layer::compiled>();
   made->state = m_state;
   made->element = static_cast<sucl_type>(element);
   made->element_size = element_size;

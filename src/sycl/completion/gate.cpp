@@ -15,7 +15,7 @@
 #include <bit>
 #include <cstdlib>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 // CUDA gives the streams of a process 8 connections to the device unless told otherwise, and a
@@ -183,5 +183,5 @@ void gates::leave(std::size_t queue) {
   --m_queues[queue].messages;
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

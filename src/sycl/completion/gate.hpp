@@ -18,7 +18,7 @@
 #include <mutex>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// The gates of one device of this process. Any thread.
 class gates {
@@ -80,5 +80,5 @@ class gates {
   std::multimap<std::size_t, loan> m_loans;  ///< by their bytes
 };
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

@@ -7,7 +7,7 @@
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 using events = std::vector<::sycl::event>;
@@ -175,12 +175,13 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     watch.done(watch.context, nullptr);
     throw;
   }
-  if (f->host.memory) core::communicator::use_instead(issued.operation, f->host.memory - f->first);
+  if (f->host.memory)
+    core::communicator::use_bounce_buffer(issued.operation, f->host.memory - f->first);
   flush_and_enqueue();  // what the message waits for may be collected still
   auto& commands = all.at(f->queue);
   submit_before(commands, f, std::make_shared<core::ticket>(issued.operation), buffers, deps);
   return submit_after(commands, f, buffers);
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

@@ -9,7 +9,7 @@
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// As start(). The progress thread asks whether what the operation waits for is done, carries it
 /// out, and opens the gate that the returned event stands for.
@@ -18,5 +18,5 @@ namespace sucl::glue {
                           const std::vector<buffer_use>& buffers,
                           const std::vector<::sycl::event>& deps);
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <utility>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 /// A command that is going to post an operation. The runtime may keep a command for long, and free
@@ -162,9 +162,10 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
                                          const std::vector<::sycl::event>& deps) {
   // Kernels of groups, and those beside which something is put aside, need addresses when they are
   // launched; of buffers they are known to a command of the device only.
-  const bool aside = core::needs_result_aside(record) ||
-                     (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
-  const bool by_address = record.kind == SUCL_KIND_GROUP || aside;
+  const bool bounce_buffer =
+      core::needs_result_aside(record) ||
+      (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
+  const bool by_address = record.kind == SUCL_KIND_GROUP || bounce_buffer;
   if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;
   auto issued = state.core().issue_on_stream(record, shape);
   if (!issued) return std::nullopt;
@@ -217,4 +218,4 @@ std::optional<::sycl::event> start_on_stream(communicator_state& state, ::sycl::
   return done;
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// As start(), by one native command; nothing if the device has no native streams or the operation
 /// must go through the host.
@@ -27,4 +27,4 @@ void retire(std::shared_ptr<communicator_state> state);
 /// Ends the communicators that wait for that.
 void collect_retired();
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -10,7 +10,7 @@
 #include <array>
 
 namespace sucl {
-namespace glue {
+namespace sycl_layer {
 
 /// What a persistent operation keeps.
 struct prepared {
@@ -20,14 +20,14 @@ struct prepared {
   std::optional<::sycl::queue> queue;
   std::vector<::sycl::event> deps;
   bool repeats = false;  ///< nothing has to be seen to when it is run but its events
-  core::repeated_call repeated;
+  core::persistent_call repeated;
 };
 
-}  // namespace glue
+}  // namespace sycl_layer
 
 namespace {
 
-void check_alive(const glue::prepared& p) {
+void check_alive(const sycl_layer::prepared& p) {
   core::throw_if_forked();
   if (!p.state->process()->alive())
     base::fail(errc::shut_down, "the runtime of this operation has been shut down",
@@ -44,7 +44,7 @@ std::vector<::sycl::event> together(const std::vector<::sycl::event>& a,
 }  // namespace
 
 persistent persistent_communicator::submit(detail::request& request, const events& deps) {
-  auto made = std::make_shared<glue::prepared>();
+  auto made = std::make_shared<sycl_layer::prepared>();
   made->state = m_state;
   made->deps = deps;
   check_alive(*made);
@@ -57,7 +57,7 @@ persistent persistent_communicator::submit(detail::request& request, const event
     kept = **list;
     *list = &kept;
   }
-  glue::resolve(*m_state, own, made->call);
+  sycl_layer::resolve(*m_state, own, made->call);
   if (made->call.queue) made->queue = *made->call.queue;
   const auto* named = made->queue ? &*made->queue : m_state->queue() ? &*m_state->queue() : nullptr;
   const core::layouts& shape = made->call.shape;
@@ -68,10 +68,10 @@ persistent persistent_communicator::submit(detail::request& request, const event
 }
 
 std::size_t persistent_communicator::share(kind k, std::size_t elements) {
-  return glue::share(*m_state, k, elements);
+  return sycl_layer::share(*m_state, k, elements);
 }
 
-glue::prepared& persistent::operation() const {
+sycl_layer::prepared& persistent::operation() const {
   if (!m_operation)
     base::fail(errc::shut_down, "the persistent operation is empty",
                "Make one by communicator::persistent()");
@@ -80,23 +80,23 @@ glue::prepared& persistent::operation() const {
 }
 
 ::sycl::event persistent::start(const std::vector<::sycl::event>& deps) {
-  glue::prepared& p = operation();
-  auto queue = glue::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
+  sycl_layer::prepared& p = operation();
+  auto queue = sycl_layer::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
   const auto all = p.deps.empty() ? deps : together(p.deps, deps);
-  glue::refuse_recording(*p.state, queue, p.call.record, all);
-  return glue::start(*p.state, queue, p.call.record, p.call.shape, p.call.buffers, all);
+  sycl_layer::refuse_recording(*p.state, queue, p.call.record, all);
+  return sycl_layer::start(*p.state, queue, p.call.record, p.call.shape, p.call.buffers, all);
 }
 
 void persistent::run(const std::vector<::sycl::event>& deps) {
-  glue::prepared& p = operation();
+  sycl_layer::prepared& p = operation();
   const auto& queue = p.queue ? p.queue : p.state->queue();
-  if (queue) glue::refuse_recording(*p.state, *queue, p.call.record, together(p.deps, deps));
+  if (queue) sycl_layer::refuse_recording(*p.state, *queue, p.call.record, together(p.deps, deps));
   for (auto e : p.deps) e.wait();
   if (p.repeats) {
     for (auto e : deps) e.wait();
-    return p.state->core().run_again(p.repeated);
+    return p.state->core().run_cached(p.repeated);
   }
-  glue::run_after(*p.state, p.call, p.queue ? &*p.queue : nullptr, deps);
+  sycl_layer::run_after(*p.state, p.call, p.queue ? &*p.queue : nullptr, deps);
 }
 
 persistent_communicator communicator::persistent() const {

@@ -7,7 +7,7 @@
 #include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 // A buffer in the host's memory.
@@ -101,4 +101,4 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
   state.core().run(record, shape);
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

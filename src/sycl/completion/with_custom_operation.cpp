@@ -18,7 +18,7 @@
 #include <condition_variable>
 #include <mutex>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 /// What an operation in flight and its command share.
@@ -126,5 +126,5 @@ bool idle(const ::sycl::queue& queue) {
   return done;
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

@@ -23,7 +23,7 @@
 #include <thread>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 // Host tasks that may wait at once: enough for a communicator each, and their messages.
@@ -62,13 +62,13 @@ failed_queues& failed() {
 
 using host_buffers = held_buffers<::sycl::target::host_task>;
 
-void set(core::node& n, const host_buffers& memory) {
+void set(core::op_request& n, const host_buffers& memory) {
   memory.set(n, [](const auto& access) { return first_byte(access); });
   memory.set_host_memory(n);  // whatever the device: that is what a host task is given
 }
 
 // What is wrong with the addresses that were set: only now is it known where sub-buffers lie.
-std::optional<error_info> overlap(const core::node& n, const host_buffers& memory,
+std::optional<error_info> overlap(const core::op_request& n, const host_buffers& memory,
                                   const communicator_state& state) {
   if (!memory.reads_and_writes() || n.shape.send || n.shape.recv) return std::nullopt;
   try {
@@ -156,5 +156,5 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
   }
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
 #endif

@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 inline ::sycl::nd_range<1> range_of(int groups, int items) {
   const auto n = static_cast<std::size_t>(items);
@@ -76,4 +76,4 @@ inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::message_lau
                          kernels::local<kernels::message_board>());
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

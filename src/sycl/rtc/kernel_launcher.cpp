@@ -12,7 +12,7 @@
 #include <mutex>
 #include <set>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 using core::kernel_launch;
@@ -353,4 +353,4 @@ void kernel_launcher::drain() {
   m_tracker.drain();
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

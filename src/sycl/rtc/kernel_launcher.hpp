@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// The kernels of one communicator's device.
 class kernel_launcher final : public core::kernel_device {
@@ -57,4 +57,4 @@ class kernel_launcher final : public core::kernel_device {
 /// Whether this library may have kernels for a device; prepare() finds out.
 bool has_kernels_for(const ::sycl::device& d);
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -6,14 +6,14 @@
 
 #include <utility>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 namespace {
 
 using area = core::step_place::area;
 
 // The buffers of the operation that a step uses, as it uses them. It may not overwrite all of one.
-std::vector<buffer_use> buffers_of(const core::level_step& step, const std::vector<buffer_use>& all,
-                                   std::uint64_t element_size) {
+std::vector<buffer_use> buffers_of(const core::hierarchical_step& step,
+                                   const std::vector<buffer_use>& all, std::uint64_t element_size) {
   std::vector<buffer_use> used;
   const auto add = [&](const core::step_place& place, bool is_send) {
     for (buffer_use use : all) {
@@ -36,12 +36,12 @@ std::shared_ptr<void> step_launcher::attach(std::shared_ptr<core::communicator> 
 }
 
 void step_launcher::start(void* attached, const sucl_operation& record,
-                          const core::level_step& step, void* target) {
+                          const core::hierarchical_step& step, void* target) {
   auto& state = *static_cast<communicator_state*>(attached);
   auto& t = *static_cast<launch_target*>(target);
-  t.done = glue::start(state, t.queue, record, {}, buffers_of(step, t.buffers, record.element_size),
-                       t.deps);
+  t.done = sycl_layer::start(state, t.queue, record, {},
+                             buffers_of(step, t.buffers, record.element_size), t.deps);
   t.deps = {t.done};
 }
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer

@@ -10,20 +10,20 @@
 
 #include <memory>
 
-namespace sucl::glue {
+namespace sucl::sycl_layer {
 
 /// For a device with native streams. The communicators of the steps share the device, and so its
 /// tracker: steps come one after the other, and behind the operations of the whole communicator.
-class step_launcher final : public core::level_queue {
+class step_launcher final : public core::hierarchical_queue {
  public:
   explicit step_launcher(device& on) : m_device(on) {}
 
   std::shared_ptr<void> attach(std::shared_ptr<core::communicator> part) override;
-  void start(void* attached, const sucl_operation& record, const core::level_step& step,
+  void start(void* attached, const sucl_operation& record, const core::hierarchical_step& step,
              void* target) override;
 
  private:
   device& m_device;
 };
 
-}  // namespace sucl::glue
+}  // namespace sucl::sycl_layer
