@@ -2,12 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "environment.hpp"
 
+#include "base/config/toml_reading.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
 
 #include <sucl/types.hpp>
-
-#include <toml++/toml.h>
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -156,13 +155,12 @@ environment load_environment() {
   try {
     const base::file_content file = base::read_regular_file(env.file);
     if (file.problem.empty())
-      read(env, toml::parse(file.text));
+      read(env, base::parse_toml(file.text, {env.file, 0}));
     else
       env.problem = "cannot read " + env.file + ": " + file.problem +
                     ". The build writes it: build SuCL again, or set SUCL_ENVIRONMENT to its path";
-  } catch (const toml::parse_error& e) {
-    env.problem = env.file + ":" + std::to_string(e.source().begin.line) + ": " +
-                  std::string(e.description());
+  } catch (const error& e) {
+    env.problem = e.message() + ". " + e.hint();
   }
   return env;
 }

@@ -221,6 +221,7 @@ class Errors(Case):
 
     def test_environment_file(self):
         for text, message in (("format = 7", "has format 7"), ("format = ", "environment.toml:1"),
+                              ("a" + 100000 * ".a" + " = 1", "a key has more than"),
                               (None, "No such file")):
             with self.subTest(text=text):
                 self.path("environment.toml").unlink(missing_ok=True)

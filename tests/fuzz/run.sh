@@ -2,8 +2,8 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
-# Builds the fuzzers with clang and runs each for some seconds, two at a time, from the committed
-# corpus: run.sh [SECONDS (60)] [FORMAT...]. An input that breaks something is left in build/fuzz/found
+# Builds the fuzzers with clang and runs each for some seconds, two at a time and no longer than that
+# takes in all, from the committed corpus: run.sh [SECONDS (60)] [FORMAT...]. An input that breaks something is left in build/fuzz/found
 # and the status is 1: mend what it breaks, and put it into tests/fuzz/corpus/FORMAT.
 #
 # SUCL_FUZZ_CXX chooses the compiler. Exit status 77: none here has libFuzzer.
@@ -37,15 +37,15 @@ cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler" -DSUCL_BUILD_WERROR=OFF >bu
 cmake --build --preset fuzz -j "${JOBS:-$(nproc)}"
 
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-one() {
+one() {  # FORMAT SECONDS
   local format=$1 log=build/fuzz/$1.log
   mkdir -p "build/fuzz/corpus/$format"
   # New inputs go to the first folder; the committed ones are read only.
-  if build/fuzz/tests/fuzz_"$format" -max_total_time="$seconds" -max_len=4096 -rss_limit_mb=1024 \
+  if build/fuzz/tests/fuzz_"$format" -max_total_time="$2" -max_len=4096 -rss_limit_mb=1024 \
     -timeout=1 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$format-" \
     "build/fuzz/corpus/$format" "tests/fuzz/corpus/$format" >"$log" 2>&1; then
-    printf '%s: %s runs, nothing found\n' "$format" \
-      "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
+    printf '%s: %s runs in %d s, nothing found\n' "$format" \
+      "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$2"
   else
     printf '%s: FAILED\n' "$format"
     tail -40 "$log"
@@ -53,14 +53,31 @@ one() {
   fi
 }
 
-failed=0
-while ((${#formats[@]})); do
-  pids=()
-  for format in "${formats[@]:0:2}"; do
-    one "$format" &
-    pids+=($!)
-  done
-  for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
-  formats=("${formats[@]:2}")
+several() {  # FORMAT:SECONDS...
+  local status=0
+  for job; do one "${job%:*}" "${job#*:}" || status=1; done
+  return "$status"
+}
+
+# Of an odd number, one goes on in the first row at the end with what it began in the second.
+half=$(((${#formats[@]} * seconds + 1) / 2))
+((half >= seconds)) || half=$seconds
+rows=("" "")
+row=0 left=$half
+for format in "${formats[@]}"; do
+  first=$((seconds < left ? seconds : left))
+  rows[row]+=" $format:$first"
+  left=$((left - first))
+  ((left == 0)) || continue
+  row=1 left=$((half - seconds + first))
+  ((first == seconds)) || rows[1]+=" $format:$((seconds - first))"
 done
+pids=()
+for jobs in "${rows[@]}"; do
+  read -ra list <<<"$jobs"
+  several "${list[@]}" &
+  pids+=($!)
+done
+failed=0
+for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 exit "$failed"

@@ -29,8 +29,18 @@ const bad_file bad_files[] = {
      "closing ']', saw 'x' [configuration]. Correct it there or on the line before; strings "
      "need quotes, and every key = value a line of its own."},
     {"BeyondAscii", "# \xc3\xa9 and '\ndefault_backend = \"\xc3\xa9\\\"\"\nthreshold = 1\xc2\xbe\n",
-     "sucl: sucl.toml:3: this is not TOML: a character beyond ASCII is outside of strings and "
-     "comments [configuration]. Put it between quotes."},
+     "sucl: sucl.toml:3:14: this is not TOML: Error while parsing decimal integer: expected digit, "
+     "saw '\xc2\xbe' [configuration]. Correct it there or on the line before; strings "
+     "need quotes, and every key = value a line of its own."},
+    {"BeyondAsciiAfterAQuote", "threshold=2'..\xd3\x9a'\n",
+     "sucl: sucl.toml:1:12: this is not TOML: Error while parsing floating-point: expected decimal "
+     "digit, saw ''' [configuration]. Correct it there or on the line before; strings need quotes, "
+     "and every key = value a line of its own."},
+    {"BlankBeyondAscii", "threshold =\xc2\xa0 1\n",
+     "sucl: sucl.toml:1:12: this is not TOML: Error while parsing key-value pair: expected space "
+     "or "
+     "tab, saw '\\u00A0' [configuration]. Correct it there or on the line before; strings "
+     "need quotes, and every key = value a line of its own."},
     {"Unquoted", "default_backend = mpi\n",
      "sucl: sucl.toml:1:19: this is not TOML: Error while parsing value: could not determine "
      "value type [configuration]. Correct it there or on the line before; strings need "

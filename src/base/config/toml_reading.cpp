@@ -40,36 +40,6 @@ void check_keys(std::string_view text, const toml_place& place) {
   }
 }
 
-// TOML has characters beyond ASCII in strings and comments only. The parser takes some of them for
-// white space elsewhere by a function that is undefined for others.
-void check_characters(std::string_view text, const toml_place& place) {
-  std::string_view rest = text;
-  const auto skip = [&](std::size_t n) { rest.remove_prefix(std::min(n, rest.size())); };
-  if (rest.starts_with("\xef\xbb\xbf")) skip(3);
-  while (!rest.empty()) {
-    const char c = rest.front();
-    if (c == '#') {
-      skip(rest.find('\n'));
-    } else if (c == '"' || c == '\'') {
-      const std::string three(3, c);
-      const bool lines = rest.starts_with(three);
-      const std::string_view end = lines ? std::string_view(three) : rest.substr(0, 1);
-      skip(end.size());
-      while (!rest.empty() && !rest.starts_with(end) && (lines || rest.front() != '\n'))
-        skip(c == '"' && rest.front() == '\\' ? 2 : 1);
-      skip(end.size());
-      for (int more = 0; lines && more < 2 && !rest.empty() && rest.front() == c; ++more) skip(1);
-    } else if (static_cast<unsigned char>(c) >= 0x80) {
-      const auto before = text.substr(0, text.size() - rest.size());
-      refuse(place.name + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n')),
-             "this is not TOML: a character beyond ASCII is outside of strings and comments",
-             "Put it between quotes.");
-    } else {
-      skip(1);
-    }
-  }
-}
-
 }  // namespace
 
 std::string origin_of(const toml_place& place, const toml::source_region& region) {
@@ -107,7 +77,6 @@ std::vector<toml_entry> in_order(const toml::table& table, const toml_place& pla
 
 toml::table parse_toml(std::string_view text, const toml_place& place) {
   check_keys(text, place);
-  check_characters(text, place);
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& e) {

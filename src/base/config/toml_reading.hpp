@@ -7,21 +7,11 @@
 #pragma once
 
 #include "base/config/keys.hpp"
+#include "base/config/toml_header.hpp"
 #include "base/error.hpp"
 
 #include <string>
 #include <vector>
-
-// Without NDEBUG the parser asserts on some malformed files that it otherwise reports.
-#pragma push_macro("NDEBUG")
-#undef NDEBUG
-#define NDEBUG
-#ifndef TOML_HEADER_ONLY
-#define TOML_HEADER_ONLY 1
-#endif
-#define TOML_ENABLE_FORMATTERS 0
-#include <toml++/toml.h>
-#pragma pop_macro("NDEBUG")
 
 namespace sucl::base {
 
