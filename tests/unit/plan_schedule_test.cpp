@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace sucl::plan {
 namespace {
 
@@ -117,6 +119,40 @@ TEST(plan_json, complains_with_path_and_expectation) {
   other = text;
   other.replace(other.find("\"scratch\": "), 11, "\"scratch\": 1");
   EXPECT_NE(message_of([&] { from_json(other); }).find("hash"), std::string::npos);
+}
+
+TEST(plan_json, complains_with_path_and_line) {
+  const std::string text = to_json(example());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string other = text;
+    const std::size_t at = other.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    other.replace(at, from.size(), to);
+    return message_of([&] { from_json(other); });
+  };
+  const auto lines_before = [&](const std::string& what) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(text.find(what));
+    return std::to_string(1 + std::count(text.begin(), end, '\n'));
+  };
+  const auto has = [](const std::string& message, const std::string& words) {
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+  };
+  const std::string line = lines_before("[\"send\"");
+  const std::string sent = with("[\"send\"", "[\"sent\"");
+  has(sent, "at 'ranks[0].channels[0][");
+  has(sent, "][0]' (line " + line + ") no known name in place of 'sent'");
+  has(with("\"ranks\":6", "\"ranks\":\n0"),
+      "the plan's JSON, line 5: collective.ranks = 0 is out of range");
+  // The last thing of a line, of which the parser knows when it has read the line's end.
+  has(with("\"sucl_plan\": 1,\n", "\"sucl_plan\": -1\n,"),
+      "at 'sucl_plan' (line 2) no number that is a whole one");
+  has(with("\"scratch\"", "\"scrap\""),
+      "at 'ranks[0]' (line " + lines_before("\"scratch\"") + ") no member \"scratch\"");
+  has(with("\"levels\": [{\"name\"", "\"levels\": [\n\n{\"nam\""),
+      "at 'levels[0]' (line 8) no member \"name\"");
+  has(with("\"hash\": \"", "\"hash\": \"0"), "the plan's hash (line 3) is not that");
+  has(with("\"algorithm\"", "algorithm"), "no JSON: line 5, column 1: syntax error");
+  has(with("\"ranks\":6", "\"ranks\":6e999"), "no JSON: number overflow");
 }
 
 TEST(plan_hash, follows_the_content_and_not_the_remark) {

@@ -42,7 +42,7 @@ schedule from_text(std::string_view text);
 /// printable characters of ASCII, without '#', and those of levels and transports are one word.
 void check_names(const schedule& s);
 
-/// The JSON form; src/plan/ir/schedule.schema.json describes it.
+/// The JSON form; src/plan/schedule.schema.json describes it.
 std::string to_json(const schedule& s);
 
 /// Reads the JSON form. Throws invalid_argument with the place and what was expected.
