@@ -47,10 +47,7 @@ double dot(const std::vector<double>& x, const std::vector<double>& y) {
 class market_file {
  public:
   explicit market_file(const std::string& path) : m_path(path) {
-    // A pipe or a device may have no end.
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
-      throw std::runtime_error("cannot read '" + path + "': it is no regular file");
+    check(path);
     m_file.open(path);
     if (!m_file) throw std::runtime_error("cannot read '" + path + "'. Does the file exist?");
     read_banner();
@@ -71,6 +68,17 @@ class market_file {
   bool is_symmetric() const { return m_symmetry == "symmetric"; }
 
  private:
+  // A pipe or a device may have no end, and entries take memory.
+  static void check(const std::string& path) {
+    constexpr std::uintmax_t most = std::uintmax_t{64} << 20;
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) return;  // opening it says why
+    if (!std::filesystem::is_regular_file(path, ignored))
+      throw std::runtime_error("cannot read '" + path + "': it is no regular file");
+    if (const auto size = std::filesystem::file_size(path, ignored); !ignored && size > most)
+      throw std::runtime_error("cannot read '" + path + "': it has " + std::to_string(size) +
+                               " bytes, more than the 64 MiB that are read. Use a smaller matrix");
+  }
   void read_banner() {
     std::string banner, object, form;
     std::string text;
