@@ -41,9 +41,11 @@ static sucl_status relay_open(const sucl_core* core, const sucl_setting* setting
                         "Its only setting is max_bytes.");
     errno = 0;
     max_bytes = strtoull(settings[i].value, &end, 10);
-    if (errno != 0 || end == settings[i].value || *end != '\0')
-      return core->fail(SUCL_ERROR_CONFIGURATION, 0, "max_bytes of backend relay is no number",
-                        "Write it in decimal digits.");
+    if (errno != 0 || end == settings[i].value || *end != '\0' || settings[i].value[0] == '-' ||
+        max_bytes < 1 || max_bytes > 1 << 30)
+      return core->fail(SUCL_ERROR_CONFIGURATION, 0,
+                        "max_bytes of backend relay is no number within its range",
+                        "Write a whole number from 1 to 1073741824.");
   }
   *state = malloc(sizeof **state);
   if (!*state) return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "no memory", NULL);

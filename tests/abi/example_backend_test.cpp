@@ -53,7 +53,8 @@ TEST(relay, reads_its_settings) {
     return registry.reports().at(0).problem.value();
   };
   EXPECT_EQ(problem("max_byte", "1").hint, "Its only setting is max_bytes.");
-  EXPECT_EQ(problem("max_bytes", "1k").code, errc::configuration);
+  for (const char* wrong : {"1k", "", "0", "-1", "1073741825", "18446744073709551616"})
+    EXPECT_EQ(problem("max_bytes", wrong).code, errc::configuration) << wrong;
   core::registry registry;
   const auto& handle = registry.open({"relay", module, {{"max_bytes", "64"}}});
   sucl_query q{};
