@@ -5,6 +5,8 @@
 // whoever does.
 #include "ipc.hpp"
 
+#include "base/setting_values.hpp"
+
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -71,12 +73,13 @@ sucl_status open_backend(const sucl_core* core, const sucl_setting* settings, st
       made->how = handover::proc;
     else if (key == "handover" && value == "socket")
       made->how = handover::socket;
-    else if (key == "reads" && (value == "true" || value == "false"))
-      made->reads = value == "true";
+    else if (const auto yes = base::boolean_of(value); key == "reads" && yes)
+      made->reads = *yes;
     else
-      return core->fail(SUCL_ERROR_CONFIGURATION, 0,
-                        ("backend ipc does not understand " + key + " = " + value).c_str(),
-                        "It knows handover = any, proc or socket, and reads = true or false");
+      return core->fail(
+          SUCL_ERROR_CONFIGURATION, 0,
+          ("backend ipc does not understand " + key + " = " + value).c_str(),
+          "It knows handover = any, proc or socket, and reads = true or false, or 1 or 0.");
   }
   *state = made.release();
   return SUCL_SUCCESS;

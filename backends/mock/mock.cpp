@@ -28,8 +28,6 @@ using sucl::mock::settings;
 // The library's own code in reports of fail_at.
 constexpr std::int64_t injected_code = 4242;
 
-constexpr std::uint64_t longest_delay_us = 1'000'000'000'000;
-
 }  // namespace
 
 struct sucl_state {
@@ -237,8 +235,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_
     if (const sucl_status status = refuse(*comm, *operation)) return status;
     auto result = std::make_unique<sucl_request>();
     result->operation = *operation;
-    result->ready = clock_type::now() + std::chrono::microseconds(std::min(
-                                            comm->state->config.delay_us, longest_delay_us));
+    result->ready = clock_type::now() + std::chrono::microseconds(comm->state->config.delay_us);
     comm->live.push_back(std::move(result));
     comm->turns.push_back(comm->live.back().get());
     *request = comm->turns.back();

@@ -2,8 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "settings.hpp"
 
-#include <charconv>
+#include "base/setting_values.hpp"
+
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sucl::mock {
@@ -54,13 +56,16 @@ complaint read_set(std::string_view key, std::string_view value, const names& kn
   return {};
 }
 
+constexpr base::bounds<std::uint64_t> any_number{0, std::uint64_t{1} << 60};
+constexpr base::bounds<std::uint64_t> delays{0, 3'600'000'000};  // up to an hour
+constexpr base::bounds<std::int64_t> rank_numbers{-1, 0x7fffffff};
+
 template <class Number>
-complaint read_number(std::string_view key, std::string_view value, Number& number) {
-  const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (failed == std::errc() && end == value.data() + value.size()) return {};
-  return {"setting '" + std::string(key) + "' of backend mock is '" + std::string(value) +
-              "', which is not a whole number",
-          "Write it in decimal digits."};
+complaint read_number(std::string_view key, std::string_view value, base::bounds<Number> range,
+                      Number& number) {
+  base::value_problem found = base::read_number(std::string(key), value, range, number);
+  if (found.message.empty()) return {};
+  return {"backend mock: " + found.message, std::move(found.hint)};
 }
 
 complaint read_one(std::string_view key, std::string_view value, settings& s) {
@@ -69,10 +74,10 @@ complaint read_one(std::string_view key, std::string_view value, settings& s) {
   if (key == "ops") return read_set(key, value, ops, s.ops);
   if (key == "memory") return read_set(key, value, memories, s.memory);
   if (key == "wrong") return read_set(key, value, kinds, s.wrong);
-  if (key == "max_count") return read_number(key, value, s.max_count);
-  if (key == "delay_us") return read_number(key, value, s.delay_us);
-  if (key == "fail_at") return read_number(key, value, s.fail_at);
-  if (key == "fail_rank") return read_number(key, value, s.fail_rank);
+  if (key == "max_count") return read_number(key, value, any_number, s.max_count);
+  if (key == "delay_us") return read_number(key, value, delays, s.delay_us);
+  if (key == "fail_at") return read_number(key, value, any_number, s.fail_at);
+  if (key == "fail_rank") return read_number(key, value, rank_numbers, s.fail_rank);
   if (key == "fail_open") {
     s.fail_open = value;
     return {};

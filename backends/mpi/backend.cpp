@@ -5,6 +5,8 @@
 /// The backend "mpi": every kind of collective and point-to-point operation over an MPI library.
 #include "communicator.hpp"
 
+#include "base/setting_values.hpp"
+
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -37,6 +39,9 @@ constexpr sucl_kind kind_count = sizeof kinds / sizeof *kinds;
 static_assert(kind_count == SUCL_KIND_GROUP + 1);
 
 constexpr std::string_view any_platform = "*";
+
+// Of max_count. More than the library takes makes no difference.
+constexpr base::bounds<std::uint64_t> element_counts{1, std::uint64_t{1} << 60};
 
 #if defined(I_MPI_VERSION)
 
@@ -85,12 +90,12 @@ sucl_status apply(sucl_state& state, const sucl_setting& setting) {
                 "Use probe, direct or stage.");
   }
   if (key == "max_count") {
-    char* end = nullptr;
-    const auto count = std::strtoull(setting.value, &end, 10);
-    if (value.empty() || *end != '\0' || value[0] == '-' || count == 0)
-      return fail(state.core, SUCL_ERROR_CONFIGURATION,
-                  "max_count = \"" + std::string(value) + "\" is not a positive number",
-                  "Leave it out: the backend mpi knows the limit of its library.");
+    std::uint64_t count = 0;
+    const auto problem = base::read_number("max_count", value, element_counts, count);
+    if (!problem.message.empty())
+      return fail(
+          state.core, SUCL_ERROR_CONFIGURATION, "backend mpi: " + problem.message,
+          (problem.hint + " Or leave it out: the backend knows its library's limit.").c_str());
     if (count < state.limit) {
       state.limit = count;
       state.limited = true;

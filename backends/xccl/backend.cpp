@@ -10,6 +10,8 @@
 /// those that get nothing, and nothing in flight there.
 #include "communicator.hpp"
 
+#include "base/setting_values.hpp"
+
 #include <chrono>
 #include <cstring>
 #include <new>
@@ -51,9 +53,9 @@ bool read(const sucl_setting& setting, sucl_state& state, std::string& file) {
   bool* target = key == "exact"      ? &state.wanted.exact
                  : key == "messages" ? &state.wanted.messages
                                      : nullptr;
-  const bool yes = value == "true" || value == "1";
-  if (!target || (!yes && value != "false" && value != "0")) return false;
-  *target = yes;
+  const auto yes = base::boolean_of(value);
+  if (!target || !yes) return false;
+  *target = *yes;
   return true;
 }
 
@@ -295,8 +297,9 @@ sucl_status open(const sucl_core* core, const sucl_setting* settings, std::uint6
       if (read(settings[i], *state, file)) continue;
       const std::string text = "the setting " + std::string(settings[i].key) + " = '" +
                                settings[i].value + "' is not understood";
-      return core->fail(SUCL_ERROR_CONFIGURATION, 0, text.c_str(),
-                        "There are library (a path), exact and messages (true or false).");
+      return core->fail(
+          SUCL_ERROR_CONFIGURATION, 0, text.c_str(),
+          "There are library (a path), exact and messages (true or false, or 1 or 0).");
     }
     const complaint problem = xccl::open(own, file, state->library);
     if (!problem.message.empty())

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include "base/error.hpp"
+#include "base/setting_values.hpp"
 
 #include <algorithm>
 #include <array>
@@ -261,12 +262,8 @@ std::string print_duration(std::chrono::nanoseconds time) {
 }
 
 bool parse_boolean(std::string_view text) {
-  const std::string word = lower(trim(text));
-  for (const char* yes : {"true", "on", "yes", "1"})
-    if (word == yes) return true;
-  for (const char* no : {"false", "off", "no", "0"})
-    if (word == no) return false;
-  refuse(text, "true or false", "Write true or false.");
+  if (const auto yes = boolean_of(text)) return *yes;
+  refuse(text, "true or false", boolean_cure);
 }
 
 }  // namespace sucl::base

@@ -541,12 +541,17 @@ TEST(reduce_scatter, in_place_with_blocks_longer_than_what_is_before) {
 TEST(settings, are_checked) {
   mpi_module& m = module();
   const std::vector<sucl_setting> wrong{
-      {"device_memory", "maybe"}, {"max_count", "0"}, {"max_count", "12x"}, {"max_cout", "12"}};
+      {"device_memory", "maybe"}, {"max_count", "0"},
+      {"max_count", "12x"},       {"max_count", "-1"},
+      {"max_count", ""},          {"max_count", "1152921504606846977"},
+      {"max_cout", "12"},         {"max_count", "18446744073709551616"}};
   for (const sucl_setting& s : wrong) {
     sucl_state* state = nullptr;
     EXPECT_EQ(m.backend->open(&m.core, &s, 1, &state), SUCL_ERROR_CONFIGURATION) << s.key;
     EXPECT_NE(m.error.message.find(s.key), std::string::npos) << m.error.message;
     EXPECT_EQ(state, nullptr);
+    if (std::string_view(s.key) != "max_count") continue;
+    EXPECT_NE(m.error.hint.find("from 1 to 1152921504606846976"), std::string::npos);
   }
 }
 

@@ -199,7 +199,7 @@ const bad_variable bad_variables[] = {
      "Write seconds, or a number with ns, us, ms, s, min or h: 30, 1.5s, 500ms."},
     {"SUCL_VALIDATE", "maybe",
      "sucl: environment SUCL_VALIDATE: layers.validate: 'maybe' is not true or false "
-     "[configuration]. Write true or false."},
+     "[configuration]. Write true or false; 1, on and yes, and 0, off and no are the same."},
     {"SUCL_MPI_FLAVOUR", "mpch",
      "sucl: environment SUCL_MPI_FLAVOUR: mpi.flavour: there is no MPI flavour 'mpch' "
      "[configuration]. Did you mean 'mpich'?"},
@@ -211,7 +211,8 @@ const bad_variable bad_variables[] = {
      "Did you mean 'mpi'? Or give it a module with SUCL_BACKEND_<NAME>_PATH."},
     {"SUCL_BACKEND_MPI_ENABLED", "perhaps",
      "sucl: environment SUCL_BACKEND_MPI_ENABLED: backends.mpi.enabled: 'perhaps' is not true "
-     "or false [configuration]. Write true or false."},
+     "or false [configuration]. Write true or false; 1, on and yes, and 0, off and no are the "
+     "same."},
     {"SUCL_BACKEND_PLNA_ENABLED", "0",
      "sucl: environment SUCL_BACKEND_PLNA_ENABLED: there is no backend 'plna' to disable "
      "[configuration]. Did you mean 'plan'?"},

@@ -53,6 +53,20 @@ core::backend_comm reading_channel(const backends& b, const sucl_comm_info& info
   return plan;
 }
 
+TEST(ipc_settings, take_any_word_for_true_and_false) {
+  const auto open = [](const char* key, const char* value) {
+    core::registry registry;
+    return registry.try_open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", {{key, value}}})
+               ? std::string()
+               : registry.reports().at(0).problem.value().hint;
+  };
+  for (const char* word : {"true", "1", "on", "yes", "Yes", "false", "0", "off", "no", "FALSE"})
+    EXPECT_EQ(open("reads", word), "") << word;
+  for (const char* word : {"", "2", "maybe", "truer"})
+    EXPECT_NE(open("reads", word).find("reads = true or false, or 1 or 0"), std::string::npos);
+  EXPECT_NE(open("handover", "1"), "");
+}
+
 // A read that fails ends the operation on all ranks that needed it, nobody waits for ever, and the
 // next operation is right.
 TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {

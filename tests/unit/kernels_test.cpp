@@ -261,6 +261,9 @@ TEST(kernels, settings_are_checked) {
   EXPECT_THROW(core::kernel_settings::read({{"lanes", "4"}}, 2), error);
   EXPECT_THROW(core::kernel_settings::read({{"groups", "257"}}, 2), error);
   EXPECT_THROW(core::kernel_settings::read({{"staging", "4Ki"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"wide", "2Gi"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"two_shot", "2097152Ti"}}, 2), error);
+  EXPECT_EQ(core::kernel_settings::read({{"two_shot", "1048576Ti"}}, 2).two_shot, 1ull << 60);
 }
 
 // Kernels of ranks that mean different operations compute anything, or wait for ever: ranks find

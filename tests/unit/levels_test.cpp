@@ -319,6 +319,9 @@ TEST(Levels, SettingsAreRead) {
   EXPECT_EQ(read("single_leader", "1Mi").single_leader, 1u << 20);
   EXPECT_THROW(read("leader", "1"), error);
   EXPECT_THROW(read("leaders", "some"), error);
+  EXPECT_EQ(read("leaders", "1048576").leaders, 1u << 20);
+  EXPECT_THROW(read("leaders", "1048577"), error);
+  EXPECT_THROW(read("single_leader", "2097152Ti"), error);
 }
 
 }  // namespace

@@ -436,7 +436,18 @@ TEST(mock_settings, are_refused_with_a_cure) {
   EXPECT_EQ(unknown.code, errc::configuration);
   EXPECT_NE(unknown.hint.find("kinds, types"), std::string::npos) << unknown.hint;
   EXPECT_NE(problem("types", "fp32,fp33").message.find("'fp33'"), std::string::npos);
-  EXPECT_NE(problem("delay_us", "1s").message.find("'1s'"), std::string::npos);
+  EXPECT_EQ(problem("delay_us", "1s").message,
+            "backend mock: delay_us = 1s is not a whole number in decimal digits");
+  for (const auto& [key, value, range] :
+       {std::array{"delay_us", "3600000001", "from 0 to 3600000000"},
+        std::array{"max_count", "1152921504606846977", "from 0 to 1152921504606846976"},
+        std::array{"fail_at", "99999999999999999999", "from 0 to 1152921504606846976"},
+        std::array{"fail_rank", "-2", "from -1 to 2147483647"}}) {
+    const auto out = problem(key, value);
+    EXPECT_EQ(out.message,
+              "backend mock: " + std::string(key) + " = " + value + " is out of range");
+    EXPECT_NE(out.hint.find(range), std::string::npos) << out.hint;
+  }
   const auto refused = problem("fail_open", "no such device");
   EXPECT_EQ(refused.code, errc::unavailable);
   EXPECT_EQ(refused.message, "no such device");

@@ -336,6 +336,10 @@ TEST(xccl_open, refuses_old_versions_and_unknown_settings) {
   EXPECT_EQ(e.code, errc::configuration);
   EXPECT_TRUE(has(e.message, "libary = 'x'")) << e.message;
   EXPECT_EQ(refusal(source("nccl", {{"exact", "perhaps"}})).code, errc::configuration);
+  for (const char* word : {"on", "off", "yes", "no", "True", "0"}) {
+    core::registry registry;
+    EXPECT_NE(registry.try_open(source("nccl", {{"exact", word}})), nullptr) << word;
+  }
 }
 
 TEST(xccl_errors, a_rank_without_a_device_is_told_to_all) {

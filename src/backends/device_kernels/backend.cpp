@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "backends/device_kernels/backend.hpp"
 
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "core/control/core_services.hpp"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <set>
@@ -136,6 +138,38 @@ kernel_settings kernel_settings::of_further_communicators(int ranks) const {
   return less;
 }
 
+namespace {
+
+constexpr const char* name_of_all = "backend kernels";
+constexpr std::uint64_t least_staging = 4096;  // for each group
+
+// A setting that is a size.
+struct size_row {
+  const char* key;
+  std::uint64_t kernel_settings::* place;
+  base::bounds<std::uint64_t> wanted;
+};
+
+// Of memory, and of what lies in it.
+constexpr std::uint64_t most_memory = std::uint64_t{1} << 30;
+// A size from which something is done may be beyond every message.
+constexpr base::bounds<std::uint64_t> any_size{0, std::uint64_t{1} << 60};
+
+constexpr size_row sizes[] = {
+    {"low_latency", &kernel_settings::small, {0, most_memory}},
+    {"low_latency_shared", &kernel_settings::shared, {0, most_memory}},
+    {"wide_from", &kernel_settings::wide_from, any_size},
+    {"wide", &kernel_settings::wide, {0, most_memory}},
+    {"wide_from_all", &kernel_settings::wide_from_all, any_size},
+    {"staging", &kernel_settings::staging, {least_staging, most_memory}},
+    {"two_shot", &kernel_settings::two_shot, any_size},
+    {"direct", &kernel_settings::direct, any_size},
+    {"message_staging",
+     &kernel_settings::message_staging,
+     {least_staging * kernels::most_channels * kernels::message_shape::slots, most_memory}}};
+
+}  // namespace
+
 kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, std::string>>& table,
                                       int ranks) {
   kernel_settings s(ranks);
@@ -144,35 +178,28 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
       s.messages = base::parse_boolean(value);
       continue;
     }
-    std::uint64_t* place = key == "low_latency"          ? &s.small
-                           : key == "staging"            ? &s.staging
-                           : key == "low_latency_shared" ? &s.shared
-                           : key == "wide_from"          ? &s.wide_from
-                           : key == "wide"               ? &s.wide
-                           : key == "wide_from_all"      ? &s.wide_from_all
-                           : key == "two_shot"           ? &s.two_shot
-                           : key == "direct"             ? &s.direct
-                           : key == "message_staging"    ? &s.message_staging
-                           : key == "groups"             ? &s.groups
-                                                         : nullptr;
-    if (!place)
+    if (key == "groups") {
+      s.groups = base::parse_number(value);
+      base::check_bounds(name_of_all, key, s.groups, {1, kernels::most_groups});
+      continue;
+    }
+    const auto size = std::find_if(std::begin(sizes), std::end(sizes),
+                                   [&k = key](const size_row& r) { return k == r.key; });
+    if (size == std::end(sizes))
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
                  "It knows low_latency, low_latency_shared, wide_from, wide, wide_from_all, "
                  "staging, two_shot, direct and message_staging, which are sizes, groups, and "
                  "messages, which is true or false");
-    *place = key == "groups" ? base::parse_number(value) : base::parse_bytes(value);
+    s.*size->place = base::parse_bytes(value);
+    base::check_bounds(name_of_all, key, s.*size->place, size->wanted);
     s.sized = s.sized || key == "staging" || key == "wide";
   }
-  constexpr std::uint64_t least = 4096, most = std::uint64_t{1} << 30;
-  constexpr auto least_for_messages =
-      least * kernels::most_channels * kernels::message_shape::slots;
-  if (s.groups < 1 || s.groups > kernels::most_groups || s.small > most || s.shared > most ||
-      s.wide > most || s.staging > most || s.staging < least * s.groups ||
-      s.message_staging > most || s.message_staging < least_for_messages)
-    base::fail(errc::configuration, "the settings of backend kernels are out of range",
-               "groups is from 1 to " + std::to_string(kernels::most_groups) +
-                   ", staging at least 4Ki for each group, message_staging at least " +
-                   base::print_bytes(least_for_messages) + ", and no size more than 1Gi");
+  if (s.staging < least_staging * s.groups)
+    base::refuse(name_of_all,
+                 "staging = " + base::print_bytes(s.staging) + " is too small for " +
+                     std::to_string(s.groups) + " groups",
+                 "Write at least " + base::print_bytes(least_staging * s.groups) +
+                     ", 4Ki for each group, or fewer groups.");
   return s;
 }
 

@@ -3,6 +3,7 @@
 #include "backends/hierarchical/backend.hpp"
 
 #include "backends/device_kernels/device.hpp"
+#include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "base/narrow.hpp"
 #include "base/text.hpp"
@@ -68,13 +69,16 @@ hierarchical_settings hierarchical_settings::read(
     const std::vector<std::pair<std::string, std::string>>& table) {
   hierarchical_settings s;
   for (const auto& [key, value] : table) {
-    if (key == "leaders")
+    if (key == "leaders") {
       s.leaders = base::parse_number(value);
-    else if (key == "single_leader")
+      base::check_bounds("backend levels", key, s.leaders, {0, 1 << 20});
+    } else if (key == "single_leader") {
       s.single_leader = base::parse_bytes(value);
-    else
+      base::check_bounds("backend levels", key, s.single_leader, {0, std::uint64_t{1} << 60});
+    } else {
       base::fail(errc::configuration, "backend levels does not understand " + key + " = " + value,
                  "It knows leaders, a number, and single_leader, a size");
+    }
   }
   return s;
 }
