@@ -6,6 +6,7 @@
 PRESET ?= default
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+export DOXYGEN ?= doxygen
 BUILD = build/$(PRESET)
 
 # The same settings for the set-up and for CMake, from the command line or the environment.
@@ -34,6 +35,7 @@ help:  ## list the targets
 	@echo '  PREFIX=/usr/local                where "make install" installs to'
 	@echo '  JOBS=N                           parallel jobs'
 	@echo '  PART=random|kills|files|soak     one part of "make torture"; document writes its page'
+	@echo '  DOXYGEN=doxygen                  of "make docs"; none: without the API reference'
 	@echo '  MINUTES=60 SEED=1 MPIS=a,b       how long "make torture" takes, with which MPIs'
 
 setup:  ## install what is needed (once)
@@ -71,7 +73,8 @@ check: setup  ## check format, licence heads, scripts and the purity of the core
 format: setup  ## format the sources
 	@scripts/check.sh --format
 
-docs: setup  ## make the API reference with Doxygen
+docs:  ## build the site of the documentation; DOXYGEN=none leaves the API reference out
+	@scripts/setup.sh docs
 	@scripts/docs.sh
 
 install: build  ## install to PREFIX

@@ -10,6 +10,8 @@
 #   SUCL_MPI     MPI flavours to install, of openmpi, mpich, impi (default: all three); words with
 #                a path in them are MPIs that are there already
 #   SUCL_PYTHON  the Python to make the environment with (default: python3)
+#
+# With the argument docs it also installs what builds the site of the documentation.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -143,4 +145,5 @@ esac
 debian_packages
 make_venv
 python_packages || exit 1
+[[ ${1:-} != docs ]] || pip_install docs "$root/requirements/docs.txt"
 say "ready ($venv)"
