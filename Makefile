@@ -67,7 +67,7 @@ bench: program  ## run collectives on the CPU device, check and compare them
 test: build  ## run every test
 	@ctest --preset $(PRESET) -j $(JOBS)
 
-check: setup  ## check format, licence heads, scripts and the purity of the core
+check: setup  ## check format, licence heads, scripts, documents and the purity of the core
 	@scripts/check.sh
 
 format: setup  ## format the sources

@@ -21,6 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import draw_results
 from host_results import mean, size_text
 
 ALL = "128,1Ki,8Ki,64Ki,256Ki,512Ki,1Mi,2Mi,4Mi,8Mi,16Mi,32Mi,64Mi,256Mi,1Gi"
@@ -180,46 +181,20 @@ class Results:
         return lines if len(lines) > 2 else []
 
 
-def draw(results, ranks, file):
-    import matplotlib
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "sucl"  # the same results give the same file
-    from matplotlib import pyplot
-    names = results.collectives(ranks)
-    figure, axes = pyplot.subplots(-(-len(names) // 4), 4, figsize=(16, 8), sharex=True)
-    sets = [n for n in dict.fromkeys(n.split("-")[0] for n in SETS) if n not in AGAINST_MPI]
-    for axis, collective in zip(axes.flat, names):
-        for colour, name in enumerate(sets):
-            sizes = results.sizes(name, ranks, collective, "device")
-            points = [(s, results.faster(name, ranks, collective, "device", s)) for s in sizes]
-            points = [p for p in points if p[1]]
-            if points:
-                axis.semilogx(*zip(*points), marker=".", label=SETS[name][0], color=f"C{colour}",
-                              linewidth=2 if name == "auto" else 1)
-        axis.axhline(1, color="black", linewidth=1)
-        axis.set_title(collective)
-        axis.set_ylim(bottom=0)
-        axis.grid(True, alpha=0.3)
-    axes.flat[0].legend(fontsize=7)
-    figure.supxlabel("bytes")
-    figure.supylabel("times faster than bare NCCL, by the device's clock")
-    figure.suptitle(f"{ranks} GPUs; above 1 SuCL is faster")
-    figure.tight_layout()
-    figure.savefig(file, metadata={"Date": None})
-
-
 def write(results, options, all_ranks):
     folder = Path(options.output)
     folder.mkdir(parents=True, exist_ok=True)
     header = results.headers[0]
     lines = ["# Tables of the results on GPUs", "",
-             f"{', '.join(header['devices'])}; {header['cpu']}; SuCL {header['sucl']}; "
-             f"{header['date'][:10]}; NCCL {header['nccl'].split(',')[0]}; "
-             f"{header['sycl']}; {header['mpi'].split(',')[0]}.",
-             f"{results.checked} results checked, {results.wrong} wrong. Times are medians in "
-             "microseconds of the slowest rank; ratios say how many times faster than bare NCCL "
-             "in the same run. `device`: back to back by the GPU's clock; `stream`: back to back "
-             "by the host's; `call`: until the result is there.", ""]
+             f"- {', '.join(header['devices'])}; {header['cpu']}; SuCL {header['sucl']}; "
+             f"{header['date'][:10]}",
+             f"- NCCL {header['nccl'].split(',')[0]}; {header['sycl']}; "
+             f"{header['mpi'].split(',')[0]}",
+             f"- {results.checked} results checked, {results.wrong} wrong",
+             "- Times are medians in microseconds of the slowest rank; ratios say how many times",
+             "  faster than bare NCCL in the same run",
+             "- `device`: back to back by the GPU's clock; `stream`: back to back by the host's;",
+             "  `call`: until the result is there", ""]
     for name, (title, *_) in SETS.items():
         if "-" not in name and name not in AGAINST_MPI:
             lines.append(f"* `{name}`: {title}")
@@ -236,9 +211,11 @@ def write(results, options, all_ranks):
         for name in AGAINST_MPI:
             if table := results.against_mpi(name, ranks):
                 lines += [f"### {SETS[name][0]}, {ranks} GPUs", "", *table, ""]
-        draw(results, ranks, folder / f"{ranks}-gpus.svg")
     lines += ["## Commands", "", "```sh", *results.commands, "```", ""]
     (folder / "tables.md").write_text("\n".join(lines))
+    for ranks in all_ranks:
+        if results.collectives(ranks):
+            draw_results.draw_gpu(folder, ranks)
 
 
 def main():

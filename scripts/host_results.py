@@ -24,6 +24,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import draw_results
+
 FREQUENT = ("allreduce", "reduce", "broadcast", "allgather", "reduce_scatter_block", "alltoall",
             "gather", "scatter")
 RARE = ("reduce_scatter", "allgatherv", "alltoallv", "gatherv", "scatterv", "scan", "barrier")
@@ -205,35 +207,6 @@ class Results:
         return lines
 
 
-def draw(results, ranks, memories, file):
-    import matplotlib
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "sucl"  # the same results give the same file
-    from matplotlib import pyplot
-    colours = {"openmpi": "#1f77b4", "mpich": "#2ca02c", "impi": "#9467bd", "oneccl": "#7f7f7f"}
-    sized = [name for name in COLLECTIVES if name != "barrier"]
-    figure, axes = pyplot.subplots(-(-len(sized) // 4), 4, figsize=(16, 14), sharex=True)
-    for axis, name in zip(axes.flat, sized):
-        for memory, style in zip(memories, ("-", ":", "--", "-.")):
-            for other in results.others(ranks, memory, name):
-                points = [(key[3], results.ratio(key, other))
-                          for key in results.keys(ranks, memory, name)]
-                points = [point for point in points if point[1] is not None]
-                if points:
-                    label = other + ("" if memory == memories[0] else f", {memory}")
-                    axis.loglog(*zip(*points), style, label=label, color=colours[other], marker=".",
-                                linewidth=1.5)
-        axis.axhline(1, color="black", linewidth=1)
-        axis.set_title(name)
-        axis.grid(True, which="major", alpha=0.3)
-    axes[0][0].legend(fontsize=8)
-    figure.supxlabel("bytes")
-    figure.supylabel("SuCL's time by that of the other library")
-    figure.suptitle(f"{ranks} ranks; below 1 SuCL is faster")
-    figure.tight_layout()
-    figure.savefig(file, metadata={"Date": None})
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -275,15 +248,19 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     header = results.headers[0]
     lines = ["# Tables of the results on one machine", "",
-             f"{header['cores']} cores of {header['cpu']}; SuCL {header['sucl']}; "
-             f"{header['date'][:10]}; "
-             + "; ".join(sorted({h["mpi"].split(",")[0] for h in results.headers})) + ".",
-             f"{results.checked} results checked, {results.wrong} wrong. Ratios are SuCL's time by "
-             "that of the other library, medians of the slowest rank; below 1 SuCL is faster.", ""]
+             f"- {header['cores']} cores of {header['cpu']}; SuCL {header['sucl']}; "
+             f"{header['date'][:10]}",
+             *(f"- {mpi}" for mpi in sorted({h["mpi"].split(",")[0] for h in results.headers})),
+             f"- {results.checked} results checked, {results.wrong} wrong",
+             "- Ratios are SuCL's time by that of the other library, medians of the slowest rank; "
+             "below 1", "  SuCL is faster. The plots have the inverse: times faster.", ""]
     for ranks in all_ranks:
         flags = sorted(h["flag_exchange"]["median_us"] for h in results.headers
                        if h["ranks"] == ranks and h["flag_exchange"])
-        lines += [f"## {ranks} ranks", "", f"![{ranks} ranks]({ranks}-ranks.svg)", ""]
+        lines += [f"## {ranks} ranks", ""]
+        for memory in memories:
+            suffix = "" if memory == "usm" else f"-{memory}"
+            lines += [f"![{ranks} ranks, {memory}]({ranks}-ranks{suffix}.svg)", ""]
         if flags:
             lines += [f"A bare exchange of flags: {flags[0]:.2f} to {flags[-1]:.2f} us.", ""]
         for memory in memories:
@@ -298,7 +275,8 @@ def main():
     (folder / "times.json").write_text(
         "[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows) + "\n]\n")
     for ranks in all_ranks:
-        draw(results, ranks, memories, folder / f"{ranks}-ranks.svg")
+        for memory in memories:
+            draw_results.draw_host(folder, ranks, memory)
     return 1 if results.wrong else 0
 
 

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Draws the plots of docs/results from the tables of its pages, which are the data that is kept.
+
+    python3 scripts/draw_results.py            # all of them
+    python3 scripts/draw_results.py host gpu   # those of these pages
+
+Needs matplotlib 3 (requirements/tools.txt), and for plans the program sucl in build/default.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
+sys.path.insert(0, str(ROOT / "python"))
+
+from sucl import style  # noqa: E402
+
+LIBRARIES = {"impi": ("Intel MPI", style.PURPLE), "mpich": ("MPICH", style.GREEN),
+             "openmpi": ("Open MPI", style.ORANGE), "oneccl": ("oneCCL", style.GREY)}
+MEMORIES = {"usm": "ordinary memory", "symmetric": "memory of allocate()"}
+
+
+def bytes_of(text):
+    """Bytes of "64 Ki", "64 KiB" or "64Ki"."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B?)?", text.strip())
+    return float(match[1]) * 1024 ** " KMG".index(match[2] or " ") if match else None
+
+
+def number(text):
+    """The number in a cell, or the middle of a range as in "0.6 to 0.7"; None without one."""
+    found = [float(n) for n in re.findall(r"\d+(?:\.\d+)?", text)]
+    return sum(found[:2]) / len(found[:2]) if found else None
+
+
+def tables(path):
+    """The tables of a page: (heading above, columns, rows of cells)."""
+    heading, lines, found = "", [], []
+    for line in [*path.read_text(encoding="utf-8").splitlines(), ""]:
+        if line.startswith("|"):
+            lines.append([cell.strip() for cell in line.strip("|").split("|")])
+            continue
+        if lines:
+            found.append((heading, lines[0], lines[2:]))
+            lines = []
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+    return found
+
+
+def columns(table):
+    """{column: {bytes: number}} of a table whose first column is the size."""
+    _, titles, rows = table
+    return {title: {bytes_of(row[0]): number(row[i]) for row in rows if number(row[i])}
+            for i, title in enumerate(titles) if i > 0}
+
+
+def panels(count, wide, size, legend):
+    """Axes for so many panels, and one more for the legend of all."""
+    plt = style.pyplot()
+    rows = -(-(count + legend) // wide)
+    figure, axes = plt.subplots(rows, wide, figsize=(size[0] * wide, size[1] * rows),
+                                squeeze=False, layout="constrained")
+    for axis in axes.flat[count:]:
+        axis.axis("off")
+    return figure, list(axes.flat[:count]), axes.flat[count] if legend else None
+
+
+def draw_ratios(axis, title, lines):
+    """`lines`: (points, look) of how many times faster SuCL is."""
+    sizes = sorted({size for points, _ in lines for size in points})
+    for points, look in lines:
+        axis.plot(*zip(*sorted(points.items())), **look)
+    style.set_ratio_axis(axis, [y for points, _ in lines for y in points.values()])
+    style.set_size_axis(axis, sizes)
+    style.set_look(axis)
+    axis.set_title(title, loc="left", fontweight="bold")
+    axis.set_ylabel("times faster", fontsize=8)
+
+
+def draw_host(folder, ranks, memory):
+    """One panel a collective, from the tables of ratios, which are SuCL's time by the other's."""
+    found = []
+    for table in tables(folder / "tables.md"):
+        if not table[0].endswith(f", {ranks} ranks") or table[0].startswith("barrier"):
+            continue
+        lines = []
+        for title, points in columns(table).items():
+            name, _, rest = title.partition(",")
+            if name in LIBRARIES and (rest.strip() or "usm") == memory:
+                label, colour = LIBRARIES[name]
+                look = dict(color=colour, label=label, linewidth=1.4)
+                lines.append(({s: 1 / ratio for s, ratio in points.items()}, look))
+        if lines:
+            found.append((table[0].split(",")[0], lines))
+    figure, axes, last = panels(len(found), 3, (4.3, 2.5), True)
+    for axis, (title, lines) in zip(axes, found):
+        draw_ratios(axis, title, lines)
+    handles, labels = axes[0].get_legend_handles_labels()
+    last.legend(handles, labels, loc="center left", frameon=False, title="SuCL is so many times\n"
+                "faster than", alignment="left")
+    figure.suptitle(f"{ranks} ranks, {MEMORIES.get(memory, memory)}; above 1 SuCL is faster",
+                    x=0.01, ha="left", fontsize=11)
+    style.save(figure, folder / f"{ranks}-ranks{'' if memory == 'usm' else '-' + memory}.svg")
+
+
+def host():
+    for ranks in (2, 4):
+        for memory in MEMORIES:
+            draw_host(RESULTS / "host", ranks, memory)
+
+
+def draw_gpu(folder, ranks):
+    """Above the times of SuCL and NCCL by the device's clock, below how many times faster."""
+    plt = style.pyplot()
+    found = [t for t in tables(folder / "tables.md")
+             if t[0].endswith(f", {ranks} GPUs") and "SuCL, device" in t[1]]
+    figure = plt.figure(figsize=(17, 8.6))
+    grid = figure.add_gridspec(2, 4, left=0.045, right=0.98, top=0.9, bottom=0.06, hspace=0.36,
+                               wspace=0.27)
+    for place, table in zip(grid, found):
+        data = columns(table)
+        parts = place.subgridspec(2, 1, height_ratios=(1.8, 1), hspace=0.12)
+        top, below = figure.add_subplot(parts[0]), figure.add_subplot(parts[1])
+        ours, theirs = data["SuCL, device"], data["NCCL, device"]
+        top.plot(*zip(*sorted(ours.items())), color=style.BLUE, label="SuCL", linewidth=1.8)
+        top.plot(*zip(*sorted(theirs.items())), color=style.GREY, label="NCCL", linewidth=1.4)
+        times = [*ours.values(), *theirs.values()]
+        style.set_time_axis(top, min(times) / 1.3, max(times) * 1.3)
+        style.set_size_axis(top, sorted(ours), labelled=False)
+        style.set_look(top)
+        top.set_title(table[0].split(",")[0], loc="left", fontweight="bold",
+                      pad=style.legend_above(top))
+        ratios = {size: theirs[size] / time for size, time in ours.items() if size in theirs}
+        draw_ratios(below, "", [(ratios, dict(color=style.BLUE, linewidth=1.8))])
+    figure.suptitle(f"{ranks} GPUs, back to back by their clock: time of an operation, and how "
+                    "many times faster than NCCL SuCL is", x=0.03, ha="left", fontsize=11)
+    style.save(figure, folder / f"{ranks}-gpus.svg")
+
+
+def gpu():
+    draw_gpu(RESULTS / "gpu", 2)
+
+
+def interposer():
+    """IMB under the interposer: its tables are time interposed by time alone."""
+    table = next(t for t in tables(RESULTS / "interposer.md") if t[1][0] == "bytes")
+    colours = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE)
+    figure, axes, _ = panels(1, 1, (7.5, 3.6), False)
+    lines = [({s: 1 / ratio for s, ratio in points.items()},
+              dict(color=colour, label=title, linewidth=1.6))
+             for (title, points), colour in zip(columns(table).items(), colours)]
+    draw_ratios(axes[0], "", lines)
+    axes[0].set_title("IMB on Intel MPI, 2 ranks: interposed, times faster than alone", loc="left",
+                      fontweight="bold", pad=style.legend_above(axes[0]))
+    style.save(figure, RESULTS / "interposer" / "imb.svg")
+
+
+def bars(axis, names, groups, title):
+    """Horizontal bars, one group a line: {label: (colour, values)}."""
+    height = 0.8 / len(groups)
+    for i, (label, (colour, values)) in enumerate(groups.items()):
+        axis.barh([y + i * height for y in range(len(names))], values, height, color=colour,
+                  label=label)
+    axis.axvline(1, color="#333333", linewidth=0.8)
+    axis.set_yticks([y + 0.4 - height / 2 for y in range(len(names))], names)
+    axis.invert_yaxis()
+    axis.set_xlabel("times faster", fontsize=8)
+    style.set_look(axis)
+    axis.set_title(title, loc="left", fontweight="bold", pad=style.legend_above(axis))
+
+
+def median(text):
+    """The first number of a cell such as "1.18 (0.74 to 1.28)"."""
+    return float(re.match(r"[\d.]+", text)[0])
+
+
+def applications():
+    """Whole runs against both MPI variants, on the CPU device and on GPUs."""
+    path = RESULTS / "applications.md"
+    cpu = next(t for t in tables(path) if len(t[1]) == 7 and t[1][1] == "ranks")
+    gpus = next(t for t in tables(path) if len(t[1]) == 7 and t[1][1] != "ranks")
+    figure, axes, _ = panels(2, 2, (6.6, 7.6), False)
+
+    def short(row):
+        name = re.sub(r" --(iterations|breakdown|solves|potential|tolerance) \S+", "", row[0])
+        return re.sub(r"[`]|--\w+ |\.mtx", "", name).replace(", the latest build", "")
+
+    two = [row for row in cpu[2] if row[1] == "2" and not row[0].startswith("the same")
+           and "latest" not in row[0]]
+    bars(axes[0], [short(row) for row in two],
+         {"MPI on USM": (style.GREY, [median(row[3]) for row in two]),
+          "host_accessor and MPI": (style.ORANGE, [median(row[4]) for row in two])},
+         "CPU device, 2 ranks: SuCL against")
+    rows = [row for row in gpus[2] if row[1] == "by kernels"]
+    bars(axes[1], [short(row) for row in rows],
+         {"MPI on USM": (style.GREY, [median(row[3]) for row in rows]),
+          "host_accessor and MPI": (style.ORANGE, [median(row[4]) for row in rows])},
+         "2 H200, messages by kernels: SuCL against")
+    style.save(figure, RESULTS / "applications" / "faster.svg")
+
+
+def first_light():
+    """The tables are SuCL's time by that of what a program would do without it."""
+    table = next(t for t in tables(RESULTS / "first-light.md") if len(t[2]) > 5)
+    figure, axes, _ = panels(3, 3, (4.6, 3.2), False)
+    looks = {"USM, blocking": (style.GREY, "-"), "USM, event": (style.GREY, "--"),
+             "buffer, blocking": (style.ORANGE, "-"), "buffer, event": (style.ORANGE, "--")}
+    for axis, name in zip(axes, ("allreduce", "broadcast", "reduce")):
+        lines = []
+        for rest, (colour, line) in looks.items():
+            points = columns(table)[f"{name}, {rest}"]
+            lines.append(({s: 1 / ratio for s, ratio in points.items()},
+                          dict(color=colour, linestyle=line, label=rest, linewidth=1.5)))
+        draw_ratios(axis, "", lines)
+        axis.set_title(name, loc="left", fontweight="bold", pad=style.legend_above(axis, 2))
+    style.save(figure, RESULTS / "first-light" / "faster.svg")
+
+
+def messages():
+    table = tables(RESULTS / "messages.md")[0]
+    figure, axes, _ = panels(1, 1, (7, 3.4), False)
+    lines = []
+    for i, (name, colour) in enumerate((("through the queue", style.GREY),
+                                        ("past the queue, fast-coherence state", style.BLUE),
+                                        ("past the queue, slow-coherence state", style.ORANGE))):
+        points = {bytes_of(row[0]): float(row[i + 1].split(",")[0]) for row in table[2]
+                  if row[i + 1]}
+        lines.append((points, dict(color=colour, label=name, marker="o", markersize=3.5)))
+    draw_ratios(axes[0], "", lines)
+    axes[0].set_title("blocking sendrecv, 2 ranks: times faster than Open MPI", loc="left",
+                      fontweight="bold", pad=style.legend_above(axes[0], 3))
+    style.save(figure, RESULTS / "messages" / "sendrecv.svg")
+
+
+def shared_memory():
+    """Times of staged alltoalls over the memory that the places in use take."""
+    _, titles, rows = tables(RESULTS / "shared-memory.md")[0]
+    figure, axes, _ = panels(1, 1, (7, 3.6), False)
+    colours = (style.GREY, style.PURPLE, style.GREEN, style.ORANGE, style.BLUE)
+    axis, times, sizes = axes[0], [], set()
+    for row, colour in zip(rows, colours):
+        each = bytes_of(row[0])
+        points = {each * int(n): float(time) for n, time in zip(titles[1:], row[1:])}
+        axis.plot(*zip(*sorted(points.items())), color=colour, marker="o", markersize=3.5,
+                  label=style.size_text(each))
+        times += points.values()
+        sizes |= set(points)
+    axis.axvline(2 << 20, color="#333333", linewidth=0.8, linestyle=":")
+    style.set_time_axis(axis, min(times) / 1.2, max(times) * 1.2)
+    style.set_size_axis(axis, sorted(sizes), most=6)
+    style.set_look(axis)
+    axis.set_xlabel("memory of all places in use; dotted: 2 MiB", fontsize=8)
+    axis.set_ylabel("time of a staged alltoall", fontsize=8)
+    axis.set_title("2 threads, message size", loc="left", fontweight="bold",
+                   pad=style.legend_above(axis, 5))
+    style.save(figure, RESULTS / "shared-memory" / "ring.svg")
+
+
+RING = ("broadcast", "16", "64Mi",
+        "composed(hierarchy=4,4;pipeline=5;stripe=4;ring=4;stagger=1;via=mpi,ipc)")
+
+
+def plans():
+    """The timeline that `sucl plan simulate` draws, without its tooltips and with one path for all
+    boxes of a colour."""
+    collective, ranks, size, recipe = RING
+    file = RESULTS / "plans" / "ring_time.svg"
+    subprocess.run([ROOT / "build/default/bin/sucl", "plan", "simulate", "--machine", "perlmutter",
+                    "--collective", collective, "--ranks", ranks, "--bytes", size, "--recipe",
+                    recipe, "--timeline", file], check=True, stdout=subprocess.DEVNULL)
+    text = re.sub(r"<title>.*?</title>", "", file.read_text(encoding="utf-8"))
+    boxes, kept = {}, []
+    for line in text.splitlines():
+        box = re.match(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" '
+                       r"(.*?)/?>", line)
+        if box is None or float(box[3]) > 1000:
+            kept.append(line)
+        elif float(box[3]) >= 0.5:  # what is shorter cannot be seen
+            x, y, width, height = (round(float(n), 1) for n in box.groups()[:4])
+            boxes.setdefault(box[5], []).append(f"M{x:g} {y:g}h{width:g}v{height:g}h{-width:g}z")
+    paths = [f'<path {look} d="{"".join(parts)}"/>' for look, parts in boxes.items()]
+    texts = next(i for i, line in enumerate(kept) if line.startswith("<text"))
+    file.write_text("\n".join([*kept[:texts], *paths, *kept[texts:]]) + "\n", encoding="utf-8")
+
+
+PAGES = {"host": host, "gpu": gpu, "interposer": interposer, "applications": applications,
+         "first-light": first_light, "messages": messages, "shared-memory": shared_memory,
+         "plans": plans}
+
+
+def main(names):
+    for name in names or PAGES:
+        if name not in PAGES:
+            print(f"no page '{name}'; there are {', '.join(PAGES)}", file=sys.stderr)
+            return 2
+        (RESULTS / name).mkdir(exist_ok=True)
+        PAGES[name]()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
