@@ -119,9 +119,10 @@ def draw_gpu(folder, ranks):
     plt = style.pyplot()
     found = [t for t in tables(folder / "tables.md")
              if t[0].endswith(f", {ranks} GPUs") and "SuCL, device" in t[1]]
-    figure = plt.figure(figsize=(17, 8.6))
-    grid = figure.add_gridspec(2, 4, left=0.045, right=0.98, top=0.9, bottom=0.06, hspace=0.36,
-                               wspace=0.27)
+    rows = -(-len(found) // 2)
+    figure = plt.figure(figsize=(10, 3.9 * rows))
+    grid = figure.add_gridspec(rows, 2, left=0.085, right=0.97, top=1 - 0.25 / rows,
+                               bottom=0.14 / rows, hspace=0.38, wspace=0.24)
     for place, table in zip(grid, found):
         data = columns(table)
         parts = place.subgridspec(2, 1, height_ratios=(1.8, 1), hspace=0.12)
@@ -138,7 +139,7 @@ def draw_gpu(folder, ranks):
         ratios = {size: theirs[size] / time for size, time in ours.items() if size in theirs}
         draw_ratios(below, "", [(ratios, dict(color=style.BLUE, linewidth=1.8))])
     figure.suptitle(f"{ranks} GPUs, back to back by their clock: time of an operation, and how "
-                    "many times faster than NCCL SuCL is", x=0.03, ha="left", fontsize=11)
+                    "many times faster than NCCL SuCL is", x=0.03, y=0.99, ha="left", fontsize=11)
     style.save(figure, folder / f"{ranks}-gpus.svg")
 
 
