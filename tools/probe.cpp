@@ -1,11 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/built_ins.hpp"
 #include "command.hpp"
 
-#include "backends/device_kernels/backend.hpp"
-#include "backends/hierarchical/backend.hpp"
-#include "backends/shm_p2p/backend.hpp"
-#include "backends/shm_plan/backend.hpp"
 #include "core/control/control_plane.hpp"
 #include "core/control/core_services.hpp"
 #include "core/control/registry.hpp"
@@ -114,14 +111,9 @@ json describe_built_in(const sucl_backend& table) {
 }
 
 json describe(core::registry& registry, const core::backend_source& source) {
-  if (source.name == core::plan_backend_name && source.file.empty())
-    return describe_built_in(core::plan_backend());
-  if (source.name == core::message_backend_name && source.file.empty())
-    return describe_built_in(core::message_backend());
-  if (source.name == core::kernel_backend_name && source.file.empty())
-    return describe_built_in(core::kernel_backend());
-  if (source.name == core::hierarchical_backend_name && source.file.empty())
-    return describe_built_in(core::hierarchical_backend());
+  if (source.file.empty())
+    for (const core::built_in_backend* b : core::built_ins())
+      if (b->name() == source.name) return describe_built_in(b->table());
   const core::backend_handle& backend = registry.open(source);
   return {{"found", true},
           {"path", std::filesystem::weakly_canonical(backend.path).string()},

@@ -2,7 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "interposer/state.hpp"
 
-#include "backends/shm_plan/backend.hpp"
 #include "base/config/determinism.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
@@ -255,10 +254,9 @@ course interposer::make_course(partner& p, core::communicator& on, const sucl_op
                                form f) {
   constexpr std::uint64_t short_bytes = 64 << 10, long_bytes = 1 << 20;
   const std::uint64_t bytes = core::message_size_of(o, p.at.size).bytes;
-  const std::string backend_instance = on.selected_backend_of(o);
   // What does not wait is carried without MPI: then any thread may make the progress.
-  bool offered = f == form::blocking ? backend_instance != "mpi"
-                                     : backend_instance == core::plan_backend_name && p.near;
+  bool offered = f == form::blocking ? on.selected_backend_of(o) != core::reference_backend
+                                     : on.any_thread_carries(o) && p.near;
   auto rounds = static_cast<int>(m_process->settings().interpose.trials);
   if (bytes > long_bytes) rounds = std::min(rounds, 3);
   // What is timed must not decide over bits; what MPI adds up in its own order is not strict.

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "process/process.hpp"
 
+#include "backends/built_ins.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
@@ -31,9 +32,7 @@ void end_job_at_exit(const sucl_bootstrap& control) {
 
 }  // namespace
 
-std::string control_plane_file(const base::config& settings, const std::string& flavour) {
-  return settings.mpi.module.empty() ? "libsucl_mpi_" + flavour + ".so" : settings.mpi.module;
-}
+process::process() : job(core::built_ins()) {}
 
 std::shared_ptr<process> process::start(int* argc, char*** argv) {
   throw_if_forked();
@@ -97,14 +96,6 @@ void process::load_tuning() {
               ". Run sucl tune here, with this MPI");
   check_backends(t);
   m_tuned = std::make_shared<const tune::table>(std::move(t));
-}
-
-void process::check_backends(const tune::table& t) const {
-  for (const auto& row : t.rows)
-    if (!m_settings.find_backend(row.backend))
-      base::fail(errc::configuration,
-                 row.origin + ": there is no backend '" + row.backend + "' in the configuration",
-                 "Correct the name, or add [backends." + row.backend + "]");
 }
 
 void process::find_control_plane() {
@@ -277,18 +268,6 @@ std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t b
   return make_communicator(group, std::move(device));
 }
 
-std::uint64_t process::agree_on_id(const sucl_oob& oob, int size) {
-  // Rank 0 chooses, among the numbers that are its own: unique in the job, whoever else chooses
-  // now.
-  const std::uint64_t mine = m_ids.fetch_add(1) * static_cast<std::uint64_t>(m_size) +
-                             static_cast<std::uint64_t>(m_rank) + 1;
-  std::vector<std::uint64_t> all(static_cast<std::size_t>(size), mine);
-  sucl_oob channel = oob;
-  if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))
-    throw_last(status, "", "communicator creation", m_rank);
-  return all.front();
-}
-
 std::vector<std::shared_ptr<communicator>> process::communicators() {
   std::lock_guard lock(m_mutex);
   std::vector<std::shared_ptr<communicator>> alive;
@@ -393,6 +372,12 @@ void process::abandon(const std::string& why) {
   note_failure(info);
   for (const auto& c : communicators()) c->abandon(info);
   shut_down();
+}
+
+void process::wake(communicator& c) { m_progress_thread.wake(c); }
+
+void process::notify_failure(communicator& c, const error_info& failure) {
+  watchdog::notify_failure(*m_control, c, failure);
 }
 
 }  // namespace sucl::core

@@ -208,7 +208,8 @@ void watchdog::conclude(communicator& c, watched& w) {
   send_verdict(c, w, errc::timeout, text + reasons);
 }
 
-void watchdog::tell(const sucl_bootstrap& control, communicator& c, const error_info& failure) {
+void watchdog::notify_failure(const sucl_bootstrap& control, communicator& c,
+                              const error_info& failure) {
   mail verdict{};
   verdict.what = mail_kind::verdict;
   verdict.code = static_cast<std::int32_t>(failure.code);

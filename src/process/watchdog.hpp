@@ -41,7 +41,8 @@ class watchdog {
   void look(std::chrono::steady_clock::time_point now);
 
   /// Tells the other ranks of a communicator, whose mail is held, how it has failed on this one.
-  static void tell(const sucl_bootstrap& control, communicator& c, const error_info& failure);
+  static void notify_failure(const sucl_bootstrap& control, communicator& c,
+                             const error_info& failure);
 
  private:
   struct answer {

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "backends/device_kernels/device_errors.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "core/control/device_errors.hpp"
 #include "sycl/buffers/packing.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/pointer_kind.hpp"
@@ -132,7 +132,7 @@ core::device_services device::services() {
   s.kernels = m_kernels.get();
   if (!m_streams) return s;
   s.native_device = &m_number;
-  s.levels = m_hierarchical.get();
+  s.hierarchical = m_hierarchical.get();
   s.errors = m_errors;
   s.streams = {m_streams.get(),
                [](void* t) { return static_cast<stream_tracker*>(t)->pending_since(); },

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 #include "unit/exec_draw.hpp"
+#include "core/selection/backend_creation.hpp"
 
 #include <gtest/gtest.h>
 

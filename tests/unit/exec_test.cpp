@@ -7,6 +7,7 @@
 #include "backends/shm_plan/copy_mode_tuner.hpp"
 #include "backends/shm_plan/plan_cache.hpp"
 #include "core/control/core_services.hpp"
+#include "core/selection/backend_creation.hpp"
 #include "plan/ir/builder.hpp"
 #include "unit/allocation_counter.hpp"
 #include "unit/exec_draw.hpp"
@@ -332,8 +333,10 @@ void compare_mapped(int size, const tune::table* tuned) {
       run(b.mock, prepare(d, info.rank, size, in_place, model));
       EXPECT_TRUE(same(d, mine.recv, model.recv)) << describe(d, info.rank, size, in_place);
     }
-    EXPECT_FALSE(core::remove_mapped(b.plan, b.ipc, base + 1, ~0u));
-    EXPECT_TRUE(core::remove_mapped(b.plan, b.ipc, base, ~0u));
+    sucl_region gone{};
+    EXPECT_FALSE(core::remove_mapped(b.plan, base + 1, ~0u, &gone));
+    EXPECT_TRUE(core::remove_mapped(b.plan, base, ~0u, &gone));
+    b.ipc.table->memory_destroy(b.ipc.comm, &gone);
   };
   for_ranks(size, body, {}, tuned);
 }

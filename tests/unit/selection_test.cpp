@@ -1,6 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/selection/selection.hpp"
+#include "backends/built_ins.hpp"
 
 #include "allocation_counter.hpp"
 #include "base/text.hpp"
@@ -12,6 +13,10 @@
 
 namespace sucl::core {
 namespace {
+
+selection_table compile(const base::config& c, const selection_scope& scope) {
+  return core::compile(c, scope, core::built_ins());
+}
 
 using names = std::vector<std::string>;
 

@@ -3,6 +3,7 @@
 
 // Tuning tables: what is written is read again, what is wrong is refused with its place, and what
 // they say is what selection and plans do.
+#include "backends/built_ins.hpp"
 #include "backends/shm_plan/plan_cache.hpp"
 #include "core/communicator/tuned_pace.hpp"
 #include "core/selection/selection.hpp"
@@ -154,7 +155,7 @@ TEST(TuningTable, DecidesWhoCarriesWhat) {
   t.rows[1].ranks = {2, 2};
   const base::config c = plain_config();
   const auto backend_instance = [&](int ranks, std::uint64_t bytes, bool blocking) {
-    const selection_table table = compile(c, {"host", ranks, 1}, &t);
+    const selection_table table = compile(c, {"host", ranks, 1}, core::built_ins(), &t);
     const selection_query q = query(kind::reduce, bytes, blocking);
     const candidate* taken = choose(table, q, [](int) { return true; });
     const explanation e = explain(table, q, [](int) { return std::string(); });

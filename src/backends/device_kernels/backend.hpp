@@ -24,6 +24,9 @@
 
 namespace sucl::core {
 
+/// Its name in the configuration.
+inline constexpr const char* kernel_backend_name = "kernels";
+
 /// Settings of [backends.kernels].
 struct kernel_settings {
   std::uint64_t small;                 ///< largest message that goes in lines with flags

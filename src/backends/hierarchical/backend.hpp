@@ -22,6 +22,9 @@
 
 namespace sucl::core {
 
+/// Its name in the configuration.
+inline constexpr const char* hierarchical_backend_name = "levels";
+
 /// Settings of [backends.levels].
 struct hierarchical_settings {
   std::uint64_t leaders = 0;                ///< of each node; 0: all that there can be

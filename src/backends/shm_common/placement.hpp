@@ -19,12 +19,6 @@ inline int count_nodes(std::vector<int> node_of) {
   return static_cast<int>(std::unique(node_of.begin(), node_of.end()) - node_of.begin());
 }
 
-/// A backend that carries messages between ranks, on a channel that nobody else uses.
-struct transport {
-  std::string name;
-  backend_comm via;
-};
-
 /// The ranks of a communicator, as the executor sees them. The same on every rank but for `rank`.
 struct placement {
   int rank = 0;

@@ -15,6 +15,9 @@
 
 namespace sucl::core {
 
+/// Its name in the configuration.
+inline constexpr const char* message_backend_name = "messages";
+
 /// Most ranks of a node that a communicator may have for it: each pair has memory of its own.
 inline constexpr int most_message_ranks = 64;
 

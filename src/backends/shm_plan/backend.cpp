@@ -105,11 +105,11 @@ void add_mapped(const backend_comm& plans, const sucl_region& region, std::uint6
   of(plans.comm).add({region, number}, sequence);
 }
 
-bool remove_mapped(const backend_comm& plans, const backend_comm& memory_provider, void* base,
-                   std::uint64_t sequence) {
+bool remove_mapped(const backend_comm& plans, void* base, std::uint64_t sequence,
+                   sucl_region* region) {
   mapped_memory m;
   if (!of(plans.comm).remove(base, sequence, m)) return false;
-  memory_provider.table->memory_destroy(memory_provider.comm, &m.region);
+  *region = m.region;
   return true;
 }
 
@@ -175,18 +175,6 @@ std::shared_ptr<prepared_run> prepare_run(const backend_comm& plans, const sucl_
 
 bool run_at_once(const backend_comm& plans, const prepared_run& p) {
   return of(plans.comm).run_at_once(p);
-}
-
-bool can_read(const backend_comm& memory, int size) {
-  if (!memory.table->memory_read) return false;
-  // Reading nothing asks whether anything may be read.
-  std::byte nothing{};
-  for (int r = 0; r < size; ++r)
-    if (const auto status = memory.table->memory_read(memory.comm, r, &nothing, 0, 0)) {
-      take_last(status);
-      return false;
-    }
-  return true;
 }
 
 void allow_reads(const backend_comm& plans) { of(plans.comm).shapes().allow_reads(); }

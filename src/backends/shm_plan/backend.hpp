@@ -18,6 +18,8 @@
 
 namespace sucl::core {
 
+/// Its name in the configuration.
+inline constexpr const char* plan_backend_name = "plan";
 /// Most ranks that a communicator may have for it.
 inline constexpr int most_plan_ranks = 64;
 
@@ -33,8 +35,6 @@ SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 backend_comm make_plan_comm(const backend_comm& memory, placement where, std::string* obstacle,
                             const tune::table* tuned = nullptr, bool ordered = false);
 
-/// Whether this rank may copy from the memory of every other one.
-bool can_read(const backend_comm& memory, int size);
 /// Ranks may copy from each other's memory, all of them. Before the first operation.
 void allow_reads(const backend_comm& plans);
 
@@ -82,7 +82,7 @@ void add_mapped(const backend_comm& plans, const sucl_region& region, std::uint6
                 std::uint64_t sequence);
 /// Gives it back; operations of a higher sequence number than `sequence` are not on it. False if
 /// `base` is not the begin of such memory.
-bool remove_mapped(const backend_comm& plans, const backend_comm& memory_provider, void* base,
-                   std::uint64_t sequence);
+bool remove_mapped(const backend_comm& plans, void* base, std::uint64_t sequence,
+                   sucl_region* region);
 
 }  // namespace sucl::core

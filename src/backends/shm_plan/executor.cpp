@@ -32,8 +32,8 @@ executor::executor(const backend_comm& memory, placement where, const sharing& h
       m_memory(memory, m_where, how),
       m_shapes(m_where, how.slot_bytes, std::move(tuning)),
       m_looks(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
-      m_call_cache(static_cast<std::size_t>(m_size), 0) {
-  m_sure = m_memory.slots();
+      m_peer_completed(static_cast<std::size_t>(m_size), 0) {
+  m_safe_run = m_memory.slots();
 }
 
 executor::~executor() {
@@ -158,14 +158,14 @@ void executor::start_compiled(execution& e) {
 
 // ---- runs
 
-// Looks at the ranks that have not been heard of for long. Afterwards `m_sure` is up to date.
+// Looks at the ranks that have not been heard of for long. Afterwards `m_safe_run` is up to date.
 bool executor::find_out(std::uint64_t number, const compiled_code* own) {
   std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
   if (own) before = std::max(before, own->last_run[own->starts % compiled_code::copies]);
-  if (before + m_memory.slots() <= m_sure) return true;
+  if (before + m_memory.slots() <= m_safe_run) return true;
   std::uint64_t least = ~std::uint64_t{0};
   for (const int r : m_neighbours) {
-    auto& known = m_call_cache[static_cast<std::size_t>(r)];
+    auto& known = m_peer_completed[static_cast<std::size_t>(r)];
     if (r == m_rank) {
       known = m_retired;
     } else if (known < before) {
@@ -174,7 +174,7 @@ bool executor::find_out(std::uint64_t number, const compiled_code* own) {
     if (known < before) return false;
     least = std::min(least, known);
   }
-  m_sure = least + m_memory.slots();
+  m_safe_run = least + m_memory.slots();
   return true;
 }
 

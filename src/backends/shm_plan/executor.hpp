@@ -176,7 +176,7 @@ class executor {
   bool all_mapped(execution& e, const program& code) const;
   // Whether every rank of the node has finished the run that had this one's scratch before.
   bool may_begin(std::uint64_t number, const compiled_code* own) {
-    return (!own && number <= m_sure) || find_out(number, own);
+    return (!own && number <= m_safe_run) || find_out(number, own);
   }
   bool find_out(std::uint64_t number, const compiled_code* own);
   void bind(execution& e, prepared_run& p) const;
@@ -205,7 +205,7 @@ class executor {
   void examine_peers();
   // Whoever is in a run has finished those that are out of its window.
   void note_alive(std::int32_t peer, std::uint64_t run) {
-    auto& known = m_call_cache[static_cast<std::size_t>(peer)];
+    auto& known = m_peer_completed[static_cast<std::size_t>(peer)];
     if (run > window) known = std::max(known, run - window);
   }
   void note_retired() {
@@ -250,12 +250,12 @@ class executor {
   std::uint64_t m_begun = 0;    ///< number of the last run that has begun
   std::uint64_t m_retired = 0;  ///< and of the last one that is over, with all before it
   std::uint32_t m_ahead = 0;    ///< steps that run_at_once() has taken of the next run
-  const prepared_run* m_prepared = nullptr;  ///< whose they are
-  std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
-  unsigned m_vain = 0;                       ///< calls of progress() in which nothing did
-  std::uint64_t m_sure = 0;                  ///< runs up to this number may begin
-  std::vector<std::uint64_t> m_call_cache;   ///< by rank: it has finished the runs up to here
-  std::optional<error_info> m_broken;        ///< why nothing goes on
+  const prepared_run* m_prepared = nullptr;     ///< whose they are
+  std::uint64_t m_steps = 0;                    ///< taken so far: whether something moves
+  unsigned m_vain = 0;                          ///< calls of progress() in which nothing did
+  std::uint64_t m_safe_run = 0;                 ///< runs up to this number may begin
+  std::vector<std::uint64_t> m_peer_completed;  ///< by rank: it has finished the runs up to here
+  std::optional<error_info> m_broken;           ///< why nothing goes on
 };
 
 }  // namespace sucl::core

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "backends/shm_plan/plan_cache.hpp"
 
+#include "backends/shm_plan/backend.hpp"
 #include "backends/shm_plan/between_nodes.hpp"
 #include "base/error.hpp"
 #include "core/operation/operation.hpp"

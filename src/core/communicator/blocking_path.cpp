@@ -2,11 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Operations that run in the calling thread, past the queue.
-#include "backends/shm_p2p/backend.hpp"
-#include "backends/shm_plan/backend.hpp"
 #include "core/communicator/communicator.hpp"
 #include "core/support/backoff.hpp"
-#include "process/process.hpp"
 
 #include <sched.h>
 
@@ -63,14 +60,14 @@ std::size_t communicator::place_of(const sucl_operation& asked) {
 // on inside MPI, and other ranks may need them before they call MPI.
 bool communicator::needs_independent_progress(const backend_instance& c) const {
   return std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
-    return n->via && n->via != &c && (n->via->levels || n->via->name == plan_backend_name);
+    return n->via && n->via != &c && n->via->traits.needs_progress;
   });
 }
 
 bool communicator::may_run_directly(const sucl_operation& record) const {
   // Every rank must come to the same answer. Point-to-point goes by run_message(), so that what
   // other threads issue meanwhile can overtake a wait.
-  return m_process->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
+  return m_job->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
          !m_validator && !is_point_to_point(record.kind);
 }
 
@@ -90,11 +87,12 @@ void communicator::repeat(persistent_call& call, std::unique_lock<biased_mutex>&
   if (is_point_to_point(call.record.kind)) return run_message(call.record, *call.via, lock);
   if (!call.prepared) {
     call.record.sequence = m_collectives + 1;  // says which memory it may be on
-    call.prepared = prepare_run(call.via->via, call.record);
+    const bool may = call.via->own && !call.via->layered;
+    call.prepared = may ? call.via->own->prepare(call.record) : nullptr;
   }
   bool done = false;
   try {
-    done = *call.prepared && run_at_once(call.via->via, **call.prepared);
+    done = *call.prepared && call.via->own->run(**call.prepared);
   } catch (const error&) {
     note_reported();
     if (m_broken) throw error(*m_broken);
@@ -145,7 +143,7 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
       while (!m_waiting.empty() || m_direct || !may_post(record) || needs_independent_progress(c)) {
         lock.unlock();
         progress();
-        m_process->waiting();
+        m_job->waiting();
         sched_yield();
         lock.lock();
         throw_if_ended();
@@ -170,11 +168,11 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
 const backend_instance* communicator::message_backend_for(const sucl_operation& record,
                                                           const layouts& shape) {
   if (!is_point_to_point(record.kind) || !m_waiting.empty() || !m_flight.empty() || m_direct ||
-      m_validator || m_process->settings().watchdog.timeout.count() > 0)
+      m_validator || m_job->settings().watchdog.timeout.count() > 0)
     return nullptr;
   const tune::table_row* row = nullptr;
   const backend_instance& c = m_backends.choose(record, true, &row);
-  if (!carries_messages(c.via) || m_pace.watches(row)) return nullptr;
+  if (!c.own || c.layered || !c.own->starts_messages() || m_pace.watches(row)) return nullptr;
   return plan_staging(record, shape, *c.formats, m_staging).needed ? nullptr : &c;
 }
 
@@ -184,7 +182,7 @@ void communicator::run_message(const sucl_operation& record, const backend_insta
                                std::unique_lock<biased_mutex>& lock) {
   sucl_request* request = nullptr;
   try {
-    request = start_message(c.via, record);
+    request = c.own->start_message(record);
   } catch (...) {
     throw error(caught(record));
   }
@@ -235,12 +233,11 @@ void communicator::run_native(const sucl_operation& direct, const backend_instan
   auto status = c.via.table->post(c.via.comm, &direct, &request);
   if (status == SUCL_SUCCESS && request) {
     // Other ranks may need what is in flight here before they join.
-    // Plans have spun already, for as long as that helps where processors are few.
-    const bool has_spun = c.name == plan_backend_name;
-    backoff rest(has_spun ? 0 : m_process->settings().progress.spin_us);
+    // Some have spun already, for as long as that helps where processors are few.
+    backoff rest(c.traits.spins ? 0 : m_job->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
       progress_others();
-      m_process->waiting();
+      m_job->waiting();
       status = c.via.table->test(c.via.comm, request, &done);
     }
   }
@@ -254,7 +251,7 @@ void communicator::run_packed(const sucl_operation& direct, const layouts& shape
   staged_operation pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
   while (!pipeline.step()) {
     progress_others();
-    m_process->waiting();
+    m_job->waiting();
     sched_yield();
   }
 }

@@ -2,12 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/communicator/communicator.hpp"
 
-#include "backends/shm_plan/backend.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/control/setup_steps.hpp"
 #include "core/support/backoff.hpp"
-#include "process/process.hpp"
 
 #include <sched.h>
 
@@ -27,22 +25,22 @@ scratch_pool pool_of(const device_services& device) {
 
 }  // namespace
 
-communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
-                           device_services device, bool is_part)
-    : m_process(std::move(owner)),
+communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device_services device,
+                           bool is_part)
+    : m_job(std::move(owner)),
       m_group(group),
       m_is_part(is_part),
       m_device(std::move(device)),
       m_scratch(pool_of(m_device)) {
-  const auto* control = m_process->control();
+  const auto* control = m_job->control();
   const int rank = control ? control->group_rank(group) : 0;
   const int size = control ? control->group_size(group) : 1;
-  m_device.self.settings = base::shared_values(m_process->settings());
-  m_tuned = m_process->tuned();
+  m_device.self.settings = base::shared_values(m_job->settings());
+  m_tuned = m_job->tuned();
   m_device.self.settings += "hash of the contents of tuning.table = " +
                             (m_tuned ? std::to_string(tune::hash(*m_tuned)) : "none") + "\n";
-  m_device.self.world_rank = m_process->rank();
-  m_device.self.declared_node = declared_node(m_process->settings().nodes.size, m_process->rank());
+  m_device.self.world_rank = m_job->rank();
+  m_device.self.declared_node = declared_node(m_job->settings().nodes.size, m_job->rank());
   try {
     make(rank, size);
   } catch (const error& e) {
@@ -53,27 +51,27 @@ communicator::communicator(std::shared_ptr<process> owner, sucl_group* group,
 }
 
 void communicator::make(int rank, int size) {
-  const auto* control = m_process->control();
+  const auto* control = m_job->control();
   const sucl_oob oob{control, m_group};
   m_topology = discover(oob, rank, size, m_device.self);
-  m_id = m_process->agree_on_id(oob, size);
+  m_id = m_job->agree_on_id(oob, size);
   m_label = "communicator " + std::to_string(m_id);
-  m_backends.create(m_process->settings(), m_process->backends(), oob, m_topology,
-                    {m_id, m_process->rank(),
+  m_backends.create(m_job->settings(), m_job->backends(), m_job->built_ins(), oob, m_topology,
+                    {m_id, m_job->rank(),
                      [this, control] { return control ? control->group_native(m_group) : nullptr; },
                      m_device.native_device, m_device.native_context, m_device.kernels,
-                     m_tuned.get(), m_device.levels, &m_scratch,
+                     m_tuned.get(), m_device.hierarchical, &m_scratch,
                      [this](int colour, int key) { return make_part(colour, key); }});
   m_pace = tuned_pace(m_tuned.get());
   compare_device();
   m_staging.rank = rank;
   m_staging.size = size;
   m_staging.comm_stages =
-      !m_topology.device_memory_everywhere_on_host || m_process->stages_everything();
+      !m_topology.device_memory_everywhere_on_host || m_job->stages_everything();
   if (m_device.allocate) m_staging.scratch_memory = SUCL_MEMORY_HOST;
-  m_staging.chunk_bytes = m_process->settings().staging.chunk;
-  m_staging.depth = static_cast<int>(m_process->settings().staging.depth);
-  if (m_process->settings().layers.validate) m_validator.emplace(oob, rank, size, m_id);
+  m_staging.chunk_bytes = m_job->settings().staging.chunk;
+  m_staging.depth = static_cast<int>(m_job->settings().staging.depth);
+  if (m_job->settings().layers.validate) m_validator.emplace(oob, rank, size, m_id);
   const auto reached = exchange(oob, size, m_backends.reach());
   for (std::size_t r = 0; r < reached.size(); ++r) m_topology.members[r].reach = reached[r];
 }
@@ -84,7 +82,7 @@ communicator::~communicator() {
   } catch (const error&) {
     // A destructor has nobody to tell; what failed was logged where it failed.
   }
-  if (!m_is_part) m_process->note_gone();
+  if (!m_is_part) m_job->note_gone();
 }
 
 op_request* communicator::take_request() {
@@ -166,7 +164,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   deliver_done(lock);
   lock.unlock();
   // A thread that is woken takes a processor, at times the peer's. Who blocks makes the progress.
-  if (!done && !watch.assisted && !blocking) m_process->wake(*this);
+  if (!done && !watch.assisted && !blocking) m_job->wake(*this);
   return {std::move(t), done};
 }
 
@@ -185,7 +183,7 @@ void communicator::deliver_done(std::unique_lock<biased_mutex>& lock) {
 // data to move if the peers are there, since some processor has to move it anyway, and short beside
 // the commands that completion by an event costs.
 std::chrono::nanoseconds communicator::spin_limit_for(const sucl_operation& record) const {
-  const auto poll = std::chrono::microseconds(m_process->settings().progress.poll_us);
+  const auto poll = std::chrono::microseconds(m_job->settings().progress.poll_us);
   if (poll.count() == 0) return poll;
   constexpr std::uint64_t bytes_per_ns = 5;
   constexpr std::chrono::nanoseconds most = std::chrono::microseconds(100);
@@ -206,7 +204,7 @@ void communicator::mark_ready(const ticket& t, const void* send, void* recv) {
 
 void communicator::mark_ready(const ticket& t) {
   t.get()->ready.store(true, std::memory_order_release);
-  if (!t.get()->watch.assisted) m_process->wake(*this);
+  if (!t.get()->watch.assisted) m_job->wake(*this);
 }
 
 bool communicator::may_post(const sucl_operation& next) const {
@@ -364,7 +362,9 @@ bool communicator::progress_locked(std::unique_lock<biased_mutex>& lock, int* fi
   } else {
     // Peers may need these before they join what the caller is inside of.
     for (std::size_t i = 0; i < m_flight.size();)
-      if (!m_flight[i]->via || !m_flight[i]->via->independent_progress || !test(*m_flight[i])) ++i;
+      if (!m_flight[i]->via || !m_flight[i]->via->traits.independent_progress ||
+          !test(*m_flight[i]))
+        ++i;
   }
   const bool more =
       !m_flight.empty() ||
@@ -380,7 +380,7 @@ bool communicator::progress_locked(std::unique_lock<biased_mutex>& lock, int* fi
   return more;
 }
 
-void communicator::wake() { m_process->wake(*this); }
+void communicator::wake() { m_job->wake(*this); }
 
 void communicator::wait(const ticket& t) {
   assist(t);
@@ -394,22 +394,21 @@ void communicator::wait(const ticket& t) {
 
 void communicator::assist(const ticket& t) {
   m_assistants.fetch_add(1, std::memory_order_acq_rel);
-  backoff rest(m_process->settings().progress.spin_us);
+  backoff rest(m_job->settings().progress.spin_us);
   while (!t.done()) {
     int finished = 0;
     progress(&finished);
     if (t.done()) break;
-    m_process->waiting();
+    m_job->waiting();
     rest.after(finished);
   }
   // What is still in flight has only the progress thread now.
-  if (m_assistants.fetch_sub(1, std::memory_order_acq_rel) == 1 && progress())
-    m_process->wake(*this);
+  if (m_assistants.fetch_sub(1, std::memory_order_acq_rel) == 1 && progress()) m_job->wake(*this);
 }
 
 void communicator::wait_all() {
   drain_streams();
-  backoff rest(m_process->settings().progress.spin_us);
+  backoff rest(m_job->settings().progress.spin_us);
   for (;;) {
     {
       std::lock_guard lock(m_mutex);
@@ -424,14 +423,14 @@ void communicator::wait_all() {
 
 // A rank of this machine may have given up what was over here, with wrong data.
 void communicator::hear_verdict() {
-  const peer_processes* peers = m_process->peers();
+  const peer_processes* peers = m_job->peers();
   const auto published = peers ? peers->published_so_far() : 0;
   if (m_heard.exchange(published, std::memory_order_relaxed) == published) return;
   if (const auto v = peers->published(m_id)) fail_all(info_of(*v));
 }
 
 std::unique_ptr<setup_step> communicator::begin_step(const char* what) const {
-  return std::make_unique<setup_step>(m_process->steps(), std::string(what) + "() of " + m_label,
+  return std::make_unique<setup_step>(m_job->steps(), std::string(what) + "() of " + m_label,
                                       m_topology.world_ranks);
 }
 
@@ -443,32 +442,8 @@ void communicator::check() {
   throw_if_ended();
 }
 
-std::string communicator::explain(kind k, std::uint64_t bytes, type t, op o) {
-  std::lock_guard lock(m_mutex);
-  throw_if_shut_down();
-  return m_backends.explain(example(k, bytes, t, o), bytes);
-}
-
-std::string communicator::selected_backend_by_event(kind k, std::uint64_t bytes, type t, op o) {
-  return selected_backend_of(example(k, bytes, t, o), false);
-}
-
-// On memory of the device, where that is not the host's.
-sucl_operation communicator::example(kind k, std::uint64_t bytes, type t, op o) const {
-  sucl_operation record = example_of(k, bytes, t, o);
-  const bool on_host = m_topology.members[static_cast<std::size_t>(rank())].device_memory_on_host;
-  record.send_memory = record.recv_memory = on_host ? SUCL_MEMORY_SYSTEM : SUCL_MEMORY_DEVICE;
-  return record;
-}
-
-std::string communicator::selected_backend_of(const sucl_operation& record, bool blocking) {
-  std::lock_guard lock(m_mutex);
-  throw_if_shut_down();
-  return m_backends.choose(record, blocking).name;
-}
-
 sucl_group* communicator::split_group(int colour, int key) {
-  const auto* control = m_process->control();
+  const auto* control = m_job->control();
   sucl_group* group = nullptr;
   if (control)
     if (const auto status = control->group_split(m_group, colour, key, &group))
@@ -480,14 +455,7 @@ sucl_group* communicator::split_group(int colour, int key) {
 std::shared_ptr<communicator> communicator::make_part(int colour, int key) {
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
-  return std::make_shared<communicator>(m_process, group, m_device, true);
-}
-
-std::string communicator::plan_obstacle(const tune::table_row& row, const sucl_operation& record) {
-  std::lock_guard lock(m_mutex);
-  throw_if_shut_down();
-  if (!m_backends.plans().table) return m_backends.why_no_plans();
-  return core::plan_obstacle(m_backends.plans(), row, record);
+  return std::make_shared<communicator>(m_job, group, m_device, true);
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
@@ -495,11 +463,11 @@ std::shared_ptr<communicator> communicator::split(int colour, int key, device_se
   meet();
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
-  return m_process->make_communicator(group, std::move(device));
+  return m_job->make_communicator(group, std::move(device));
 }
 
 void communicator::fail_all(const error_info& info) {
-  m_process->note_failure(info);
+  m_job->note_failure(info);
   std::unique_lock lock(m_mutex);
   if (m_broken || m_ended) return;
   m_backends.abort();
@@ -567,7 +535,7 @@ communicator::status communicator::snapshot() {
 void communicator::shut_down(bool drain) {
   if (!alive()) return;
   if (drain) drain_streams();
-  backoff rest(m_process->settings().progress.spin_us);
+  backoff rest(m_job->settings().progress.spin_us);
   while (drain) {
     {
       std::lock_guard lock(m_mutex);
@@ -575,7 +543,7 @@ void communicator::shut_down(bool drain) {
     }
     int finished = 0;
     progress(&finished);
-    m_process->waiting();
+    m_job->waiting();
     rest.after(finished);
   }
   std::unique_lock lock(m_mutex);
@@ -583,17 +551,17 @@ void communicator::shut_down(bool drain) {
   if (m_ended.exchange(true)) return;
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
   const bool keep = m_broken.has_value();
-  for (sucl_region& r : m_common)
-    m_backends.memory_provider().table->memory_destroy(m_backends.memory_provider().comm, &r);
+  const backend_comm shared = m_backends.shared_memory();
+  for (sucl_region& r : m_common) shared.table->memory_destroy(shared.comm, &r);
   m_common.clear();
   m_backends.destroy(keep);
   m_validator.reset();
   const auto unheard = m_broken && !m_broken_reported ? m_broken : m_pending_error;
   const bool thrown = unheard && !m_broken && m_pending_thrown;
   lock.unlock();
-  if (unheard) m_process->note_unreported(*unheard, thrown);
+  if (unheard) m_job->note_unreported(*unheard, thrown);
   const std::lock_guard mail(m_mail);
-  sucl_oob own{m_process->control(), m_group};
+  sucl_oob own{m_job->control(), m_group};
   keep ? oob_keep(own) : oob_free(own);
 }
 

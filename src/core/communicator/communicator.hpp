@@ -7,6 +7,7 @@
 
 #include "core/communicator/op_request.hpp"
 #include "core/communicator/tuned_pace.hpp"
+#include "core/control/job.hpp"
 #include "core/control/topology.hpp"
 #include "core/layers/validate.hpp"
 #include "core/operation/operation.hpp"
@@ -26,7 +27,6 @@
 namespace sucl::core {
 
 class device_errors;
-class process;
 class setup_step;
 struct hierarchical_queue;
 struct prepared_run;
@@ -85,9 +85,9 @@ struct device_services {
   device_copier* copier = nullptr;  ///< null if the host reads all device memory
   void* native_device = nullptr;
   void* native_context = nullptr;
-  kernel_device* kernels = nullptr;       ///< null: the device runs no kernels of SuCL's
-  hierarchical_queue* levels = nullptr;   ///< null: the device has no native streams
-  const device_errors* errors = nullptr;  ///< of a device with native streams
+  kernel_device* kernels = nullptr;            ///< null: the device runs no kernels of SuCL's
+  hierarchical_queue* hierarchical = nullptr;  ///< null: the device has no native streams
+  const device_errors* errors = nullptr;       ///< of a device with native streams
   stream_work streams;
   /// Of host memory that the device reaches, for staging; null: ordinary memory.
   scratch_pool::allocate_function allocate = nullptr;
@@ -114,7 +114,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
  public:
   /// Takes over `group`. Collective. `is_part`: of another communicator, which ends it, and which
   /// is watched in its stead.
-  communicator(std::shared_ptr<process> owner, sucl_group* group, device_services device,
+  communicator(std::shared_ptr<job> owner, sucl_group* group, device_services device,
                bool is_part = false);
   ~communicator();
   communicator(const communicator&) = delete;
@@ -155,7 +155,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Whether an operation would go to a backend that launches kernels.
   bool launches(const sucl_operation& record);
   /// Whether it is for post_launch() instead.
-  static bool launches(const ticket& t) { return t.get()->via->launches; }
+  static bool launches(const ticket& t) { return t.get()->via->traits.launches; }
   /// The same for a backend that launches kernels: in the thread that has issued the operation, at
   /// once. `target` names the queue.
   void post_launch(const ticket& t, void* target) noexcept { post_on_stream(t, target); }
@@ -246,6 +246,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
   /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
   std::string selected_backend_of(const sucl_operation& record, bool blocking = true);
+  /// Whether that one does without MPI, so that any thread may make its progress.
+  bool any_thread_carries(const sucl_operation& record, bool blocking = true);
   /// Why plans do not carry a record by a row of a tuning table, if that is the first one that
   /// fits; empty: they do. The same on every rank.
   std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
@@ -348,7 +350,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::uint64_t number(sucl_kind kind);
   error_info caught(const sucl_operation& record) const;
 
-  std::shared_ptr<process> m_process;
+  std::shared_ptr<job> m_job;
   sucl_group* m_group;
   const bool m_is_part;
   topology m_topology;

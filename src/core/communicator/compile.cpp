@@ -2,12 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Plans that programs compile.
-#include "backends/shm_plan/backend.hpp"
-#include "backends/shm_plan/custom_plan.hpp"
 #include "base/error.hpp"
 #include "core/communicator/communicator.hpp"
 #include "core/control/setup_steps.hpp"
-#include "process/process.hpp"
 
 #include <sched.h>
 
@@ -19,7 +16,7 @@ namespace sucl::core {
 namespace {
 
 // "ok" and what must be the same on every rank, or what is wrong.
-std::string vote_of(const draft_plan& d) { return "ok " + std::to_string(d.identity); }
+std::string vote_of(const plan_draft& d) { return "ok " + std::to_string(d.identity); }
 
 // Throws what any rank has to say against the plan, on every rank.
 void agree(const std::vector<std::string>& votes, const std::optional<error_info>& mine) {
@@ -41,7 +38,7 @@ void agree(const std::vector<std::string>& votes, const std::optional<error_info
 
 // Before calls that block everybody has arrived, or the watchdog says who has not.
 void communicator::meet() {
-  if (m_process->settings().watchdog.timeout.count() == 0) return;
+  if (m_job->settings().watchdog.timeout.count() == 0) return;
   const setup_pause watched;
   sucl_operation arrival{};
   arrival.struct_size = sizeof arrival;
@@ -53,33 +50,31 @@ compiled_facts communicator::compile(const compile_request& request) {
   check();
   std::unique_lock lock(m_mutex);
   const std::uint64_t number = ++m_compiled;
-  const backend_comm plans = m_backends.plans(), memory_provider = m_backends.memory_provider();
-  if (!plans.table)
-    base::fail(errc::unavailable, "plans cannot run here: " + m_backends.why_no_plans(),
+  built_in_comm* const plans = m_backends.custom_plans();
+  if (!plans)
+    base::fail(errc::unavailable, "plans cannot run here: " + m_backends.custom_plan_obstacle(),
                "`sucl info` lists what each backend needs");
   lock.unlock();
   meet();
-  draft_plan draft;
-  std::unique_ptr<compiled_code> code;
+  std::unique_ptr<plan_draft> draft;
   std::optional<error_info> problem;
   try {
-    draft = compile_here(request, plan_placement(plans),
-                         base::determinism_named(m_process->settings().determinism));
-    code = code_of(draft, request, plan_placement(plans));
+    draft = plans->draft(request, base::determinism_named(m_job->settings().determinism));
   } catch (const error& e) {
     problem = e.info();
     problem->operation = "compile";
     problem->rank = rank();
   }
-  const auto votes = exchange({m_process->control(), m_group}, size(),
-                              problem ? problem->message : vote_of(draft));
+  const auto votes =
+      exchange({m_job->control(), m_group}, size(), problem ? problem->message : vote_of(*draft));
   agree(votes, problem);
-  provide_scratch(memory_provider, rank(), size(), *code);
+  plans->allocate_scratch(*draft);
+  compiled_facts facts = draft->facts;
+  facts.number = number;
   lock.lock();
   wait_for_direct(lock);
-  add_compiled(plans, number, std::move(code));
-  draft.facts.number = number;
-  return draft.facts;
+  plans->add_plan(number, std::move(draft));
+  return facts;
 }
 
 void communicator::forget_compiled(std::uint64_t number) noexcept {
@@ -97,8 +92,8 @@ void communicator::forget_compiled(std::uint64_t number) noexcept {
     sched_yield();
     lock.lock();
   }
-  if (!m_ended && !m_broken && m_backends.plans().table)
-    remove_compiled(m_backends.plans(), number);
+  built_in_comm* const plans = m_backends.custom_plans();
+  if (!m_ended && !m_broken && plans) plans->remove_plan(number);
 }
 
 }  // namespace sucl::core

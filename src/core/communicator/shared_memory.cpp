@@ -2,13 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Memory of communicators that all ranks of a node reach.
-#include "backends/device_kernels/backend.hpp"
-#include "backends/shm_p2p/backend.hpp"
-#include "backends/shm_plan/backend.hpp"
 #include "base/error.hpp"
 #include "base/sizes.hpp"
 #include "core/communicator/communicator.hpp"
-#include "process/process.hpp"
 
 #include <sched.h>
 
@@ -31,6 +27,16 @@ void communicator::wait_for_direct(std::unique_lock<biased_mutex>& lock) {
 
 namespace {
 
+// Memory that all ranks of the node reach. Collective; blocks, and touches nothing that operations
+// use.
+sucl_region make_region(const backend_comm& provider, int rank, std::uint64_t bytes) {
+  sucl_region region{};
+  region.struct_size = sizeof region;
+  if (const auto status = provider.table->memory_create(provider.comm, bytes, &region))
+    throw_last(status, provider.table->name, "allocate", rank);
+  return region;
+}
+
 // Memory of this rank alone, zeroed; null where there is none.
 std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
   constexpr std::uint64_t page = 4096;
@@ -46,7 +52,7 @@ std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
 void* communicator::allocate_plain(std::uint64_t bytes) {
   auto memory = plain_memory(bytes);
   const auto votes =
-      exchange({m_process->control(), m_group}, size(), memory ? "" : std::to_string(bytes));
+      exchange({m_job->control(), m_group}, size(), memory ? "" : std::to_string(bytes));
   for (std::size_t r = 0; r < votes.size(); ++r)
     if (!votes[r].empty())
       base::fail(errc::out_of_memory,
@@ -61,39 +67,38 @@ void* communicator::allocate(std::uint64_t bytes) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
   const std::uint64_t sequence = m_collectives, number = ++m_allocations;
-  if (const auto& kernels = m_backends.kernels();
-      kernels.table && !kernels_of(kernels).device().on_host) {
+  if (built_in_comm* device = m_backends.device_memory()) {
     lock.unlock();  // as below
-    return kernels_of(kernels).memory().add(bytes, sequence);
+    return device->allocate(bytes, sequence);
   }
   // Operations that are in flight must go on meanwhile: other ranks may wait for them.
-  const bool plain = !m_backends.plans().table;
+  const backend_comm provider = m_backends.shared_memory();
   lock.unlock();
-  if (plain) return allocate_plain(bytes);
-  const sucl_region region = make_mapped(m_backends.memory_provider(), rank(), bytes);
+  if (!provider.table) return allocate_plain(bytes);
+  const sucl_region region = make_region(provider, rank(), bytes);
   lock.lock();
   wait_for_direct(lock);
   ++m_cache_epoch;
-  add_mapped(m_backends.plans(), region, number, sequence);
-  if (m_backends.messages().table) add_message_memory(m_backends.messages(), region, number);
+  for (const backend_instance& b : m_backends.all())
+    if (b.own) b.own->add_memory(region, number, sequence);
   return region.base;
 }
 
 bool communicator::attach(void* memory, std::uint64_t bytes) {
   std::unique_lock lock(m_mutex);
   throw_if_ended();
-  const auto& kernels = m_backends.kernels();
-  if (!kernels.table || kernels_of(kernels).device().on_host) return false;
+  built_in_comm* const device = m_backends.device_memory();
+  if (!device) return false;
   const std::uint64_t sequence = m_collectives;
   lock.unlock();  // as in allocate()
-  return kernels_of(kernels).memory().attach(memory, bytes, sequence);
+  return device->attach(memory, bytes, sequence);
 }
 
 void communicator::detach(void* memory) {
   std::unique_lock lock(m_mutex);
   wait_for_direct(lock);
   ++m_cache_epoch;
-  if (m_backends.kernels().table) kernels_of(m_backends.kernels()).memory().remove(memory);
+  if (built_in_comm* device = m_backends.device_memory()) device->free(memory);
 }
 
 void communicator::deallocate(void* memory) {
@@ -103,18 +108,23 @@ void communicator::deallocate(void* memory) {
                                   [&](const auto& known) { return known.get() == memory; });
   if (plain != m_plain.end()) return void(m_plain.erase(plain));
   ++m_cache_epoch;
-  if (m_backends.kernels().table && kernels_of(m_backends.kernels()).memory().remove(memory))
-    return;
-  if (m_backends.messages().table) remove_message_memory(m_backends.messages(), memory);
-  if (!m_backends.plans().table ||
-      !remove_mapped(m_backends.plans(), m_backends.memory_provider(), memory, m_collectives))
+  built_in_comm* const device = m_backends.device_memory();
+  if (device && device->free(memory)) return;
+  sucl_region region{};
+  bool found = false;
+  for (const backend_instance& b : m_backends.all())
+    if (b.own && b.own->remove_memory(memory, m_collectives, &region)) found = true;
+  if (!found)
     base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
                "Pass what allocate() returned, once, to the same communicator");
+  const backend_comm provider = m_backends.shared_memory();
+  provider.table->memory_destroy(provider.comm, &region);
 }
 
 std::byte* communicator::common_memory(std::uint64_t bytes) {
-  if (!m_backends.plans().table) return nullptr;
-  m_common.push_back(make_mapped(m_backends.memory_provider(), rank(), bytes));
+  const backend_comm provider = m_backends.shared_memory();
+  if (!provider.table) return nullptr;
+  m_common.push_back(make_region(provider, rank(), bytes));
   void* const* peers = m_common.back().peers;
   return std::all_of(peers, peers + size(), [](const void* p) { return p != nullptr; })
              ? static_cast<std::byte*>(peers[0])

@@ -4,12 +4,9 @@
 // Operations that are posted on native streams: the fast path on GPUs, whole.
 #include "core/communicator/communicator.hpp"
 
-#include "backends/device_kernels/device_errors.hpp"
-#include "backends/hierarchical/backend.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "process/process.hpp"
-#include "process/watchdog.hpp"
+#include "core/control/device_errors.hpp"
 
 #include <sched.h>
 
@@ -24,7 +21,7 @@ bool communicator::orders_on_stream(const sucl_operation& record, const layouts&
   const transfer_format& w =
       c.formats->of(record.kind, record.type, record.op, record.element_size);
   if (!w.streams && record.kind != SUCL_KIND_GROUP) return false;
-  if (c.levels && !c.levels->orders_on_stream(record)) return false;
+  if (c.own && !c.own->orders_on_stream(record)) return false;
   const bool dense = !shape.send && !shape.recv && shape.parts.empty();
   if (dense && is_native(record, w, m_staging)) return true;
   const auto how = plan_staging(record, shape, *c.formats, m_staging);
@@ -38,8 +35,8 @@ bool communicator::may_go_on_stream(const sucl_operation& record, const layouts&
                                     const backend_instance& c) {
   if (!orders_on_stream(record, shape, c) || !may_post(record)) return false;
   // Steps of an operation that the host carries are still to come, and this one's would overtake.
-  if (c.levels && std::any_of(m_flight.begin(), m_flight.end(),
-                              [&](const op_request* n) { return n->via == &c; }))
+  if (c.traits.composed && std::any_of(m_flight.begin(), m_flight.end(),
+                                       [&](const op_request* n) { return n->via == &c; }))
     return false;
   // The host posts what stands before it when that is ready, and this one could come first.
   return std::all_of(m_waiting.begin(), m_waiting.end(),
@@ -54,7 +51,7 @@ bool communicator::would_order_on_stream(const sucl_operation& record) {
 bool communicator::launches(const sucl_operation& record) {
   const std::lock_guard lock(m_mutex);
   throw_if_ended();
-  return m_backends.choose(record, false).launches;
+  return m_backends.choose(record, false).traits.launches;
 }
 
 bool communicator::stages(const sucl_operation& message) {
@@ -108,7 +105,7 @@ void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   lock.unlock();
   std::optional<error_info> failure;
   try {
-    if (!first && !n.via->launches)
+    if (!first && !n.via->traits.launches)
       base::fail(errc::internal, "an operation on a stream was enqueued before an earlier one");
     const backend_comm& below = n.via->via;
     if (const auto status = below.table->post(below.comm, &n.record, &n.request))
@@ -121,7 +118,7 @@ void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   const bool mine = n.at.load(std::memory_order_relaxed) == phase::posted;
   if (mine && (failure || !n.request)) finish(n, failure ? &*failure : nullptr);
   deliver_done(lock);
-  if (!m_waiting.empty() || !m_flight.empty()) m_process->wake(*this);
+  if (!m_waiting.empty() || !m_flight.empty()) m_job->wake(*this);
 }
 
 void communicator::check_device() {
@@ -137,12 +134,12 @@ void communicator::fail_everywhere(const error_info& info) {
     const std::lock_guard lock(m_mutex);
     if (m_broken || m_ended) return;
   }
-  if (auto* peers = m_process->peers())
+  if (auto* peers = m_job->peers())
     peers->publish(m_id, {info.code, m_label + " has failed on rank " + std::to_string(rank()) +
                                          ": " + info.message});
-  if (m_process->control()) {
+  if (m_job->control()) {
     const auto mail = hold_mail();
-    if (alive()) watchdog::tell(*m_process->control(), *this, info);
+    if (alive()) m_job->notify_failure(*this, info);
   }
   base::log(base::log_level::error, "runtime", m_label, " ends: ", info.message);
   fail_all(info);

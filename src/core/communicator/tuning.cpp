@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/communicator/communicator.hpp"
-#include "process/process.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -34,7 +33,7 @@ void agree(const std::vector<std::string>& votes, const std::optional<error_info
 void communicator::use_table(std::shared_ptr<const tune::table> table) {
   std::unique_lock lock(m_mutex);
   wait_for_direct(lock);
-  m_backends.use_table(m_process->settings(), table.get());
+  m_backends.use_table(m_job->settings(), table.get());
   m_pace = tuned_pace(table.get());
   m_tuned = std::move(table);
   m_call_cache = {};
@@ -50,7 +49,7 @@ void communicator::use_tuning(const std::string& toml) {
   try {
     if (!toml.empty()) {
       table = std::make_shared<tune::table>(tune::table_from_toml(toml, "given to use_tuning()"));
-      m_process->check_backends(*table);
+      m_job->check_backends(*table);
       vote = std::to_string(tune::hash(*table));
     }
   } catch (const error& e) {
@@ -58,7 +57,7 @@ void communicator::use_tuning(const std::string& toml) {
     problem->rank = rank();
     vote = "wrong";
   }
-  agree(exchange({m_process->control(), m_group}, size(), vote), problem);
+  agree(exchange({m_job->control(), m_group}, size(), vote), problem);
   use_table(std::move(table));
 }
 

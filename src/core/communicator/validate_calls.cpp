@@ -4,10 +4,8 @@
 // What a communicator does with arguments that are wrong, on one rank or between ranks.
 #include "core/communicator/communicator.hpp"
 
-#include "backends/shm_plan/backend.hpp"
 #include "base/log.hpp"
 #include "core/support/backoff.hpp"
-#include "process/process.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -46,7 +44,7 @@ void communicator::refuse(const sucl_operation& record, const error_info& wrong)
   n->references.store(1, std::memory_order_relaxed);  // the communicator's own
   m_waiting.push_back(n);
   lock.unlock();
-  m_process->wake(*this);
+  m_job->wake(*this);
 } catch (const std::exception& e) {
   base::log(base::log_level::warn, "runtime", "the other ranks cannot be told: ", e.what());
 }
@@ -72,14 +70,12 @@ bool communicator::compare_calls() {
 // Ranks have called different operations. What a library below has in flight may never end.
 void communicator::give_up_mismatched() {
   const bool below = std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
-    const bool here = n->via && m_topology.nodes == 1 &&
-                      (n->via->launches || n->via->name == plan_backend_name ||
-                       n->via->name == message_backend_name);
+    const bool here = n->via && m_topology.nodes == 1 && n->via->traits.ends_on_mismatch;
     return n->at.load(std::memory_order_relaxed) == op_request::phase::posted && !here;
   });
-  m_backends.abort_kernels();
+  m_backends.end_kernels();
   if (below) {
-    m_process->note_failure(m_backends.mismatch());
+    m_job->note_failure(m_backends.mismatch());
     m_backends.abort();
   }
   give_up(m_backends.mismatch());
@@ -90,7 +86,7 @@ void communicator::give_up_mismatched() {
 void communicator::note_reported() {
   if (!m_broken && m_backends.mismatched()) {
     give_up_mismatched();
-    if (!m_done.empty()) m_process->wake(*this);
+    if (!m_done.empty()) m_job->wake(*this);
   }
   if (m_broken) m_broken_reported = true;
 }
@@ -102,9 +98,8 @@ void communicator::settle_calls() {
   if (m_broken) return;
   m_backends.compare_calls();
   const auto until = clock::now() + longest;
-  backoff rest(m_process->settings().progress.spin_us);
-  while (m_backends.plans().table && !is_settled(m_backends.plans()) && clock::now() < until)
-    rest.after(0);
+  backoff rest(m_job->settings().progress.spin_us);
+  while (!m_backends.settled() && clock::now() < until) rest.after(0);
   if (m_backends.mismatched()) give_up_mismatched();
 }
 

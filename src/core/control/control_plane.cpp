@@ -54,4 +54,8 @@ flavour detect_flavour() {
   return {};
 }
 
+std::string control_plane_file(const base::config& settings, const std::string& flavour) {
+  return settings.mpi.module.empty() ? "libsucl_mpi_" + flavour + ".so" : settings.mpi.module;
+}
+
 }  // namespace sucl::core

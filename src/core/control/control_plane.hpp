@@ -5,6 +5,8 @@
 /// Which MPI library is the control plane of this process.
 #pragma once
 
+#include "base/config/config.hpp"
+
 #include <sucl/export.hpp>
 
 #include <string>
@@ -20,5 +22,9 @@ struct flavour {
 /// Looks at the MPI library that is loaded in this process, else at what its launcher left in the
 /// environment. Calls no MPI function but MPI_Get_library_version.
 SUCL_CORE_API flavour detect_flavour();
+
+/// The file of the MPI module that is the control plane.
+SUCL_CORE_API std::string control_plane_file(const base::config& settings,
+                                             const std::string& flavour);
 
 }  // namespace sucl::core

@@ -7,6 +7,8 @@
 
 #include <sucl/abi/backend.h>
 
+#include <string>
+
 namespace sucl::core {
 
 /// One backend on one communicator: what operations are posted to.
@@ -19,6 +21,12 @@ struct backend_comm {
   const sucl_backend* table = nullptr;
   sucl_state* state = nullptr;
   sucl_backend_comm* comm = nullptr;
+};
+
+/// A backend that carries messages between nodes for a built-in one, which nothing else posts to.
+struct transport {
+  std::string name;
+  backend_comm via;
 };
 
 /// The table of a backend that is part of the core, with what every table says of itself; the

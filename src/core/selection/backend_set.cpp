@@ -2,11 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/selection/backend_set.hpp"
 
-#include "backends/device_kernels/backend.hpp"
-#include "backends/hierarchical/backend.hpp"
-#include "backends/self/self_backend.hpp"
-#include "backends/shm_p2p/backend.hpp"
-#include "backends/shm_plan/backend.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/layers/trace.hpp"
@@ -16,13 +11,6 @@
 
 namespace sucl::core {
 namespace {
-
-std::string platform_of(const topology& where) {
-  const auto& first = where.members.front().platform;
-  const bool same = std::all_of(where.members.begin(), where.members.end(),
-                                [&](const member& m) { return m.platform == first; });
-  return same ? first : mixed_platforms;
-}
 
 [[noreturn]] void refuse_reference(error_info problem) {
   if (problem.message.empty()) {
@@ -34,46 +22,25 @@ std::string platform_of(const topology& where) {
   throw error(std::move(problem));
 }
 
-// Whether operations of some kind may go to this backend: by a rule, its platforms or a default.
-bool serves(const selection_table& table, int backend) {
-  return std::any_of(table.live.begin(), table.live.end(), [&](const auto& candidates) {
-    return std::any_of(candidates.begin(), candidates.end(),
-                       [&](const candidate& c) { return c.backend == backend; });
+bool wants_memory(const base::config& settings, const built_in_list& built_ins) {
+  return std::any_of(built_ins.begin(), built_ins.end(), [&](const built_in_backend* b) {
+    const auto* entry = settings.find_backend(b->name());
+    return b->uses_memory_provider() && entry && entry->enabled;
   });
 }
 
-bool wants_memory(const base::config& settings) {
-  const auto enabled = [&](const char* name) {
-    const auto* entry = settings.find_backend(name);
-    return entry && entry->enabled;
-  };
-  return enabled(plan_backend_name) || enabled(kernel_backend_name) ||
-         enabled(message_backend_name);
+// The names of those that use shared memory, in a line.
+std::string memory_users(const built_in_list& built_ins) {
+  std::string text;
+  for (const built_in_backend* b : built_ins)
+    if (b->uses_memory_provider()) text += (text.empty() ? "" : ", ") + std::string(b->name());
+  return text;
 }
 
-std::size_t index_of(const base::config& settings, const char* name) {
-  for (std::size_t i = 0; i < settings.backends.size(); ++i)
-    if (settings.backends[i].name == name) return i;
-  return settings.backends.size();
-}
-
-bool some_rule_names(const base::config& settings, const char* name) {
-  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const base::rule& r) {
-    return std::find(r.backends.begin(), r.backends.end(), name) != r.backends.end();
-  });
-}
-
-// Sums in device memory, which stand for all that can be ordered on streams.
-sucl_operation probe_of_device_memory() {
-  sucl_operation o{};
-  o.struct_size = sizeof o;
-  o.kind = SUCL_KIND_ALLREDUCE;
-  o.type = SUCL_TYPE_FP32;
-  o.op = SUCL_OP_SUM;
-  o.element_size = sizeof(float);
-  o.count = 1;
-  o.send_memory = o.recv_memory = SUCL_MEMORY_DEVICE;
-  return o;
+std::size_t index_of(const base::config& settings, const std::string& name) {
+  const auto found = std::find_if(settings.backends.begin(), settings.backends.end(),
+                                  [&](const base::backend_entry& e) { return e.name == name; });
+  return static_cast<std::size_t>(found - settings.backends.begin());
 }
 
 selection_query query_of(const sucl_operation& record, int size, bool blocking) {
@@ -92,97 +59,59 @@ selection_query query_of(const sucl_operation& record, int size, bool blocking) 
 
 }  // namespace
 
-sucl_comm_info backend_set::info_of(const topology& where, const environment& around,
-                                    sucl_oob* oob) {
-  const auto& me = where.members[static_cast<std::size_t>(where.rank)];
-  sucl_comm_info info{};
-  info.struct_size = sizeof info;
-  info.rank = where.rank;
-  info.size = static_cast<std::int32_t>(where.members.size());
-  info.local_rank = me.local_rank;
-  info.local_size = where.local_size;
-  info.node = me.node;
-  info.nodes = where.nodes;
-  info.id = around.id;
-  info.node_of = where.node_of.data();
-  info.oob = oob;
-  info.platform = me.platform.c_str();
-  info.native_device = around.native_device;
-  info.native_context = around.native_context;
-  return info;
-}
-
-void backend_set::create(const base::config& settings, registry& backends, const sucl_oob& oob,
-                         const topology& where, const environment& around) {
-  m_size = static_cast<int>(where.members.size());
+void backend_set::create(const base::config& settings, registry& backends,
+                         const built_in_list& built_ins, const sucl_oob& oob, const topology& where,
+                         const backend_environment& around) {
+  backend_creation c(settings, backends, oob, where, around, m_oobs);
+  m_size = c.size();
   m_level = base::determinism_named(settings.determinism);
-  m_strict = m_level == base::determinism::strict;
+  m_strict = c.strict();
   m_platform = where.members[static_cast<std::size_t>(where.rank)].platform;
-  const auto platform = platform_of(where);
-  m_table = compile(settings,
-                    {platform, m_size, where.nodes, false, !where.device_memory_everywhere_on_host},
-                    around.tuned);
+  m_table = compile(
+      settings, {c.platform(), m_size, where.nodes, false, !where.device_memory_everywhere_on_host},
+      built_ins, around.tuned);
+  c.table = &m_table;
+  c.made = &m_all;
   m_by_index.assign(settings.backends.size(), -1);
   m_obstacles.assign(settings.backends.size(), "");
-  m_all.reserve(settings.backends.size() + 1);
+  m_all.reserve(settings.backends.size() + built_ins.size());
+  const auto is_built_in = [&](const std::string& name) {
+    return std::any_of(built_ins.begin(), built_ins.end(),
+                       [&](const built_in_backend* b) { return b->name() == name; });
+  };
   for (std::size_t i = 0; i < settings.backends.size(); ++i) {
     const auto& entry = settings.backends[i];
-    if (!entry.enabled) {
+    if (!entry.enabled)
       m_obstacles[i] = "not enabled";
-    } else if (entry.name == plan_backend_name || entry.name == kernel_backend_name ||
-               entry.name == message_backend_name || entry.name == hierarchical_backend_name) {
+    else if (is_built_in(entry.name))
       continue;  // come last: they use another one
-    } else if (entry.name == memory_backend_name && !wants_memory(settings)) {
-      m_obstacles[i] = "the backends plan, messages and kernels, which use it, are not enabled";
-    } else if (entry.name != memory_backend_name && !serves(m_table, static_cast<int>(i))) {
-      m_obstacles[i] = "not for platform " + platform;
-    } else if (entry.name == reference_backend && !oob.bootstrap) {
+    else if (entry.name == memory_backend_name && !wants_memory(settings, built_ins))
+      m_obstacles[i] = "no backend that uses it is enabled: " + memory_users(built_ins);
+    else if (entry.name != memory_backend_name)
+      m_obstacles[i] = c.not_for_platform(entry.name.c_str());
+    if (m_obstacles[i].empty() && entry.name == reference_backend && !oob.bootstrap)
       m_obstacles[i] = "this process is not part of an MPI job";
-    } else {
-      m_obstacles[i] = try_create(source_of(settings, entry, oob.bootstrap), settings, backends,
-                                  oob, where, around);
-      if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
-    }
+    if (m_obstacles[i].empty()) m_obstacles[i] = try_create(c, entry);
+    if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
   }
-  const std::size_t memory_provider = index_of(settings, memory_backend_name);
-  if (memory_provider < settings.backends.size() && m_by_index[memory_provider] >= 0)
-    m_memory_provider = m_all[static_cast<std::size_t>(m_by_index[memory_provider])].via;
-  if (create_plans(settings, backends, oob, where, around)) {
+  const std::size_t memory = index_of(settings, memory_backend_name);
+  if (memory < settings.backends.size() && m_by_index[memory] >= 0)
+    m_memory_provider = m_all[static_cast<std::size_t>(m_by_index[memory])].via;
+  c.memory_provider = m_memory_provider;
+  c.no_memory_provider = memory < settings.backends.size() ? m_obstacles[memory] : "unknown";
+  for (const built_in_backend* b : built_ins) create_built_in(c, *b);
+  if (c.asked_for_reads() && c.reads()) {
     selection_scope scope = m_table.scope;
     scope.reads = true;
-    m_table = compile(settings, scope, around.tuned);
+    m_table = compile(settings, scope, built_ins, around.tuned);
   }
-  create_messages(settings, backends, oob, where, around);
-  create_kernels(settings, oob, where, around);
-  create_levels(settings, oob, where, around);
-  for (std::size_t i = 0; i < settings.backends.size(); ++i)
-    if (settings.backends[i].name == plan_backend_name && !m_obstacles[i].empty())
-      m_no_plans = m_obstacles[i];
-  if (!oob.bootstrap) {
-    backend_instance self;
-    self.name = self_backend().name;
-    self.via = make_self_comm();
-    self.formats = std::make_unique<transfer_formats>(self.via, m_platform);
-    m_all.push_back(std::move(self));
-  }
-  // The one that lends memory carries nothing.
-  const bool none = std::all_of(m_all.begin(), m_all.end(), [](const backend_instance& c) {
-    return c.name == memory_backend_name;
+  // The one that only lends memory is no backend for operations.
+  const bool none = std::all_of(m_all.begin(), m_all.end(), [](const backend_instance& one) {
+    return one.name == memory_backend_name;
   });
   if (none)
     base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
                "`sucl info` lists every backend and why it cannot be used");
-}
-
-backend_source backend_set::source_of(const base::config& settings,
-                                      const base::backend_entry& entry,
-                                      const sucl_bootstrap* control) {
-  backend_source source{entry.name, entry.path, entry.settings};
-  if (entry.name == reference_backend && control) {
-    if (source.file.empty()) source.file = control_plane_file(settings, control->name);
-    source.settings.emplace_back("device_memory", settings.mpi.device_memory);
-  }
-  return source;
 }
 
 std::string backend_set::obstacles(const base::config& settings) const {
@@ -192,265 +121,103 @@ std::string backend_set::obstacles(const base::config& settings) const {
   return text;
 }
 
-// What carries the messages of plans between nodes, on channels of their own. Returns why there is
-// nothing.
-std::string backend_set::make_transports(const base::config& settings, registry& backends,
-                                         const sucl_oob& oob, const topology& where,
-                                         const environment& around, std::vector<transport>& made) {
-  if (where.nodes == 1) return {};
-  if (where.nodes == m_size) return "every rank is alone on its node";
-  const auto* entry = settings.find_backend(reference_backend);
-  if (!entry || !entry->enabled || !oob.bootstrap) return "nothing carries messages between nodes";
-  const auto source = source_of(settings, *entry, oob.bootstrap);
-  const backend_handle* handle = backends.try_open(source);
-  if (!agree(oob, handle != nullptr)) return source.name + " cannot be used on every rank";
-  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
-  auto info = info_of(where, around, m_oobs.back().get());
-  info.native_comm = around.native_comm();
-  transport t{source.name, {handle->table, handle->state, nullptr}};
-  const auto status = handle->table->comm_create(handle->state, &info, &t.via.comm);
-  const error_info problem = status ? take_last(status) : error_info{};
-  if (agree(oob, status == SUCL_SUCCESS)) {
-    made.push_back(std::move(t));
-    return {};
+// Makes a built-in backend on every rank, or on none.
+void backend_set::create_built_in(backend_creation& c, const built_in_backend& b) {
+  const std::size_t i = index_of(c.settings, b.name());
+  const bool configured = i < c.settings.backends.size();
+  if (configured && !c.settings.backends[i].enabled) return;
+  std::string obstacle = b.obstacle(c);
+  if (obstacle.empty()) {
+    backend_instance made;
+    error_info mine;
+    mine.code = errc::unavailable;
+    try {
+      made = b.create(c, &obstacle);
+    } catch (const error& e) {
+      obstacle = e.info().message;
+      mine.code = e.code();
+    }
+    if (made.via.table) mine.code = errc::success;
+    mine.message = obstacle;
+    const auto v = c.agree_on_part(mine);
+    if (v.all) return add_built_in(c, b, std::move(made), i);
+    if (made.via.table) made.via.table->comm_destroy(made.via.comm);
+    if (v.no_memory) throw error(*v.no_memory);
+    if (obstacle.empty()) obstacle = "it cannot be used on every rank";
   }
-  if (!status) handle->table->comm_destroy(t.via.comm);
-  return status ? problem.message : "its communicator cannot be made on every rank";
+  if (!configured) return;
+  m_obstacles[i] = obstacle;
+  if (b.runs_custom_plans()) m_no_custom = obstacle;
 }
 
-// Why no memory is lent to the built-in backends; "" if some is.
-std::string backend_set::no_shared_memory(const base::config& settings) const {
-  if (m_memory_provider.table) return {};
-  const std::size_t i = index_of(settings, memory_backend_name);
-  return "no memory is shared: " + std::string(memory_backend_name) + ": " +
-         (i == settings.backends.size() ? "unknown" : m_obstacles[i]);
-}
-
-// The same for those that carry what the host reads.
-std::string backend_set::no_host_memory(const base::config& settings, const topology& where) const {
-  if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage")
-    return "ranks may use device memory, which they would stage";
-  return no_shared_memory(settings);
-}
-
-void backend_set::add_built_in(backend_instance made, std::size_t i, const base::config& settings,
-                               const topology& where, const environment& around) {
-  add_layers(made, settings, where, around);
+void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
+                               backend_instance made, std::size_t index) {
+  made.name = b.name();
+  built_in_comm* const own = made.own.get();
+  const bool configured = index < m_by_index.size();
+  if (configured) add_layers(c, made);
   // What is reduced in two steps is reduced in another order.
-  made.formats = std::make_unique<transfer_formats>(made.via, m_platform, m_strict && made.levels);
+  made.formats =
+      std::make_unique<transfer_formats>(made.via, m_platform, m_strict && made.traits.composed);
   m_all.push_back(std::move(made));
-  m_by_index[i] = static_cast<int>(m_all.size()) - 1;
-}
-
-// The built-in backend of plans, above the one that lends it memory. Whether it may copy from the
-// memory of all ranks.
-bool backend_set::create_plans(const base::config& settings, registry& backends,
-                               const sucl_oob& oob, const topology& where,
-                               const environment& around) {
-  const std::size_t i = index_of(settings, plan_backend_name);
-  if (i == settings.backends.size() || !settings.backends[i].enabled) return false;
-  std::string& obstacle = m_obstacles[i];
-  obstacle = no_host_memory(settings, where);
-  if (!obstacle.empty()) return false;
-  placement place{where.rank, m_size, where.node_of, {}, where.oversubscribed};
-  obstacle = make_transports(settings, backends, oob, where, around, place.transports);
-  if (!obstacle.empty()) return false;
-  backend_instance made;
-  made.name = plan_backend_name;
-  try {
-    made.via =
-        make_plan_comm(m_memory_provider, std::move(place), &obstacle, around.tuned, m_strict);
-  } catch (const error& e) {
-    obstacle = e.info().message;
-  }
-  if (!agree_on(made, oob, obstacle)) return false;
-  m_plans = made.via;
-  m_plan_board = &board_of(m_plans);
-  const bool reads = agree(oob, can_read(m_memory_provider, m_size));
-  if (reads) allow_reads(m_plans);
-  add_built_in(std::move(made), i, settings, where, around);
-  return reads;
-}
-
-// The built-in backend of messages, above the one that lends it memory.
-void backend_set::create_messages(const base::config& settings, registry& backends,
-                                  const sucl_oob& oob, const topology& where,
-                                  const environment& around) {
-  const std::size_t i = index_of(settings, message_backend_name);
-  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
-  std::string& obstacle = m_obstacles[i];
-  if (!serves(m_table, static_cast<int>(i)))
-    obstacle = "not for platform " + platform_of(where);
-  else if (m_size > most_message_ranks)
-    obstacle = "it is for up to " + std::to_string(most_message_ranks) + " ranks";
+  const int at = static_cast<int>(m_all.size()) - 1;
+  if (configured)
+    m_by_index[index] = at;
   else
-    obstacle = no_host_memory(settings, where);
-  if (!obstacle.empty()) return;
-  placement place{where.rank, m_size, where.node_of, {}, where.oversubscribed};
-  obstacle = make_transports(settings, backends, oob, where, around, place.transports);
-  if (!obstacle.empty()) return;
-  const bool reads = agree(oob, can_read(m_memory_provider, m_size));
-  backend_instance made;
-  made.name = message_backend_name;
-  made.independent_progress = true;
-  try {
-    made.via = make_message_comm(m_memory_provider, std::move(place), reads, &obstacle);
-  } catch (const error& e) {
-    obstacle = e.info().message;
-  }
-  if (!agree_on(made, oob, obstacle)) return;
-  m_messages = made.via;
-  add_built_in(std::move(made), i, settings, where, around);
+    m_fallback = at;
+  if (!own) return;
+  if (own->board()) m_boards.push_back(own->board());
+  if (own->checks()) m_checked.push_back(own);
+  m_compares |= own->compares();
+  if (own->runs_custom_plans()) m_custom = own;
+  if (own->allocates()) m_device_memory = own;
 }
 
-// Why kernels are not for these ranks, unless a rule asks for them: some share a device, where
-// kernels that wait for each other take turns of milliseconds. The same on every rank.
-std::string backend_set::shared_device(const base::config& settings, const sucl_oob& oob,
-                                       kernel_device* device) const {
-  const auto mine = device ? device->identity() : kernel_device::identity_type{};
-  std::vector<kernel_device::identity_type> all(static_cast<std::size_t>(m_size));
-  sucl_oob channel = oob;
-  if (const auto status = services().oob_allgather(&channel, &mine, all.data(), sizeof mine))
-    throw_last(status);
-  if (some_rule_names(settings, kernel_backend_name)) return {};
-  for (std::size_t a = 0; a < all.size(); ++a)
-    for (std::size_t b = 0; b < a; ++b)
-      if (all[a] == all[b] && all[a] != kernel_device::identity_type{})
-        return "ranks " + std::to_string(b) + " and " + std::to_string(a) +
-               " share a device, on which they would take turns; a rule that names kernels "
-               "has them all the same";
-  return {};
-}
-
-// The built-in backend of kernels, above the one that maps memory of devices.
-void backend_set::create_kernels(const base::config& settings, const sucl_oob& oob,
-                                 const topology& where, const environment& around) {
-  const std::size_t i = index_of(settings, kernel_backend_name);
-  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
-  std::string& obstacle = m_obstacles[i];
-  if (!serves(m_table, static_cast<int>(i)))
-    obstacle = "not for platform " + platform_of(where);
-  else if (m_size > most_kernel_ranks)
-    obstacle = "it is for up to " + std::to_string(most_kernel_ranks) + " ranks";
-  else if (where.nodes > 1)
-    obstacle = "the ranks are on several nodes";
-  else
-    obstacle = no_shared_memory(settings);
-  if (obstacle.empty()) obstacle = shared_device(settings, oob, around.kernels);
-  if (!obstacle.empty()) return;
-  backend_instance made;
-  made.name = kernel_backend_name;
-  made.launches = true;
-  error_info problem;
-  problem.code = around.kernels ? errc::success : errc::unavailable;
-  if (!around.kernels) problem.message = "the device of this rank runs no kernels of SuCL's";
-  try {
-    if (around.kernels) around.kernels->prepare();
-  } catch (const error& e) {
-    problem = e.info();
-  }
-  const auto ready = agree_on_part(oob, problem);
-  if (ready.no_memory) throw error(*ready.no_memory);
-  if (!ready.all) {
-    obstacle = problem.message.empty() ? "it cannot be used on every rank" : problem.message;
-    return;
-  }
-  problem.code = errc::unavailable;
-  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
-  try {
-    made.via = make_kernel_comm(std::make_unique<kernel_comm>(
-        m_memory_provider, *m_oobs.back(), *around.kernels, where.rank, m_size,
-        kernel_settings::read(settings.backends[i].settings, m_size)));
-  } catch (const error& e) {
-    obstacle = e.info().message;
-    problem.code = e.code();
-  }
-  if (!agree_on(made, oob, obstacle, problem.code)) return;
-  m_kernels = made.via;
-  m_kernel_board = &kernels_of(m_kernels).board();
-  kernels_of(m_kernels).retune(around.tuned);
-  add_built_in(std::move(made), i, settings, where, around);
-}
-
-// The built-in backend of two levels, on communicators of its own.
-void backend_set::create_levels(const base::config& settings, const sucl_oob& oob,
-                                const topology& where, const environment& around) {
-  const std::size_t i = index_of(settings, hierarchical_backend_name);
-  if (i == settings.backends.size() || !settings.backends[i].enabled) return;
-  std::string& obstacle = m_obstacles[i];
-  const sucl_operation sums = probe_of_device_memory();
-  const auto orders = [&](const backend_instance& c) {
-    const transfer_format& w = c.formats->of(sums.kind, sums.type, sums.op, sums.element_size);
-    return w.streams && w.reaches(SUCL_MEMORY_DEVICE);
-  };
-  const auto library = std::find_if(m_all.begin(), m_all.end(), orders);
-  if (where.nodes == 1)
-    obstacle = "the ranks are on one node";
-  else if (where.nodes == m_size)
-    obstacle = "every rank is alone on its node";
-  else if (!serves(m_table, static_cast<int>(i)))
-    obstacle = "it is for device memory, or for rules";
-  else if (!some_rule_names(settings, hierarchical_backend_name) && library != m_all.end())
-    obstacle = library->name + " orders operations on the device's streams";
-  if (!obstacle.empty()) return;
-  hierarchical_makers how{around.split,
-                          [&](bool mine) { return agree(oob, mine); },
-                          {around.scratch, around.kernels},
-                          around.levels};
-  if (!some_rule_names(settings, hierarchical_backend_name)) how.must_order = &sums;
-  backend_instance made;
-  made.name = hierarchical_backend_name;
-  made.launches = true;
-  made.via = make_hierarchical(settings.backends[i].settings, map_levels(where.node_of, where.rank),
-                               how, &obstacle);
-  if (!made.via.table) return;
-  m_hierarchical = made.levels = &hierarchical_of(made.via);
-  add_built_in(std::move(made), i, settings, where, around);
-}
-
-// Creates one backend on every rank, or on none. Returns why not.
-std::string backend_set::try_create(const backend_source& source, const base::config& settings,
-                                    registry& backends, const sucl_oob& oob, const topology& where,
-                                    const environment& around) {
-  const backend_handle* handle = backends.try_open(source);
-  if (!agree(oob, handle != nullptr)) {
+// Creates a loadable backend on every rank, or on none. Returns why not.
+std::string backend_set::try_create(backend_creation& c, const base::backend_entry& entry) {
+  const backend_source source = c.source_of(entry);
+  const backend_handle* handle = c.backends.try_open(source);
+  if (!c.agree(handle != nullptr)) {
     if (handle) return "it cannot be used on every rank";
-    for (const auto& report : backends.reports())
+    for (const auto& report : c.backends.reports())
       if (report.name == source.name && report.problem) return report.problem->message;
     return "it cannot be opened";
   }
   backend_instance made;
   made.name = source.name;
-  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
-  auto info = info_of(where, around, m_oobs.back().get());
+  auto info = c.info(&c.split_oob());
   // The one that lends memory needs none, and each costs one of the few thousand that MPI has.
-  if (source.name != memory_backend_name) info.native_comm = around.native_comm();
+  if (source.name != memory_backend_name) info.native_comm = c.around.native_comm();
   made.via = {handle->table, handle->state, nullptr};
   const auto status = handle->table->comm_create(handle->state, &info, &made.via.comm);
   error_info problem = status ? take_last(status) : error_info{};
   if (!status) problem.code = errc::success;
-  const auto v = agree_on_part(oob, problem);
+  const auto v = c.agree_on_part(problem);
   if (!v.all) {
     if (!status) handle->table->comm_destroy(made.via.comm);
-    oob_free(*m_oobs.back());
-    m_oobs.pop_back();
+    c.drop_last_oob();
     // Without it much could not be carried, and the program can end what it lacks room for.
     if (source.name == reference_backend) refuse_reference(problem);
-    if (v.no_memory && around.native_device) throw error(*v.no_memory);
+    if (v.no_memory && c.around.native_device) throw error(*v.no_memory);
     return status ? problem.message : "its communicator cannot be made on every rank";
   }
-  if (source.name != memory_backend_name) add_layers(made, settings, where, around);
+  if (source.name != memory_backend_name) add_layers(c, made);
   made.formats = std::make_unique<transfer_formats>(made.via, m_platform, m_strict);
   m_all.push_back(std::move(made));
   return {};
 }
 
-void backend_set::add_layers(backend_instance& made, const base::config& settings,
-                             const topology& where, const environment& around) {
-  if (settings.layers.trace.empty()) return;
-  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(*m_oobs.back(), where.rank)));
-  made.via = wrap_trace(made.via, info_of(where, around, m_oobs.back().get()),
-                        {settings.layers.trace, around.world_rank, made.name});
+void backend_set::add_layers(backend_creation& c, backend_instance& made) {
+  if (c.settings.layers.trace.empty()) return;
+  made.layered = true;
+  made.via = wrap_trace(made.via, c.info(&c.split_oob()),
+                        {c.settings.layers.trace, c.around.world_rank, made.name});
+}
+
+const backend_instance* backend_set::named(const std::string& name) const {
+  const auto c = std::find_if(m_all.begin(), m_all.end(),
+                              [&](const backend_instance& one) { return one.name == name; });
+  return c == m_all.end() ? nullptr : &*c;
 }
 
 bool backend_set::usable(int backend, const sucl_operation& record) {
@@ -460,14 +227,14 @@ bool backend_set::usable(int backend, const sucl_operation& record) {
   const transfer_format& w =
       c.formats->of(record.kind, record.type, record.op, record.element_size);
   // What would be converted on the host first is better off there.
-  return w.carried && !(c.levels && (w.convert || w.fold));
+  return w.carried && !(c.traits.composed && (w.convert || w.fold));
 }
 
 const backend_instance& backend_set::choose(const sucl_operation& record, bool blocking,
                                             const tune::table_row** row) {
   if (record.kind == compiled_plan_kind)
     for (const backend_instance& c : m_all)
-      if (c.name == plan_backend_name) {
+      if (c.own && c.own.get() == m_custom) {
         if (row) *row = nullptr;
         return c;
       }
@@ -478,7 +245,7 @@ const backend_instance& backend_set::choose(const sucl_operation& record, bool b
     *row = tuned ? &m_table.tuned->rows[static_cast<std::size_t>(c->rule)] : nullptr;
   }
   if (c) return m_all[static_cast<std::size_t>(m_by_index[static_cast<std::size_t>(c->backend)])];
-  if (!m_all.empty() && m_all.back().via.table == &self_backend()) return m_all.back();
+  if (m_fallback >= 0) return m_all[static_cast<std::size_t>(m_fallback)];
   base::fail(errc::unsupported,
              "no backend carries " + std::string(name(static_cast<kind>(record.kind))) + " of " +
                  name(static_cast<type>(record.type)) + " with op " +
@@ -487,9 +254,9 @@ const backend_instance& backend_set::choose(const sucl_operation& record, bool b
 }
 
 void backend_set::use_table(const base::config& settings, const tune::table* tuned) {
-  m_table = compile(settings, m_table.scope, tuned);
-  if (m_plans.table) retune(m_plans, tuned);
-  if (m_kernels.table) kernels_of(m_kernels).retune(tuned);
+  m_table = compile(settings, m_table.scope, m_table.built_ins, tuned);
+  for (const backend_instance& c : m_all)
+    if (c.own) c.own->retune(tuned);
 }
 
 // Whether the order in which contributions are combined is the fixed one, and shows.
@@ -507,16 +274,15 @@ std::string backend_set::explain_bits(const sucl_operation& record,
   if (!m_strict) {
     std::string whose;
     if (m_level == base::determinism::run) whose = ", and in every run";
-    const bool own = backend == plan_backend_name || backend == kernel_backend_name;
-    if (!whose.empty() && !own) whose += " as far as " + backend + " keeps to that";
+    const backend_instance* c = named(backend);
+    if (!whose.empty() && !(c && c->traits.folds_alike))
+      whose += " as far as " + backend + " keeps to that";
     return "  bits   the same on all ranks" + whose + level;
   }
-  const auto c = std::find_if(m_all.begin(), m_all.end(),
-                              [&](const backend_instance& one) { return one.name == backend; });
+  const backend_instance* c = named(backend);
   const bool above =
-      c != m_all.end() &&
-      c->formats->of(record.kind, record.type, record.op, record.element_size).fold != nullptr;
-  return "  bits   those of a fold in order of rank, whoever carries it" + level +
+      c && c->formats->of(record.kind, record.type, record.op, record.element_size).fold != nullptr;
+  return "  bits   those of a fold in order of rank, whatever backend carries it" + level +
          (above ? "  folds  SuCL, of what " + backend + " moves\n" : "");
 }
 
@@ -534,19 +300,40 @@ std::string backend_set::explain(const sucl_operation& record, std::uint64_t byt
   };
   const explanation e = answer(true), by_event = answer(false);
   std::string text = render(e);
-  if (e.backend == kernel_backend_name)
-    text += "  kernels work " + kernels_of(m_kernels).describe(record) + "\n";
-  if (e.backend == hierarchical_backend_name)
-    text += "  on this rank: " + m_hierarchical->describe(record) + "\n";
   if (by_event.backend != e.backend)
     text += "  by event " + by_event.backend + ": " + by_event.considered.back().source + ", " +
             by_event.considered.back().why + "\n";
-  if (m_plans.table && (e.backend == plan_backend_name || by_event.backend == plan_backend_name))
-    text += describe_plan(m_plans, record);
-  if (e.backend == message_backend_name) text += describe_messages(m_messages);
+  for (const std::string& name : {e.backend, by_event.backend}) {
+    const backend_instance* c = named(name);
+    if (c && c->own) text += c->own->describe(record);
+    if (by_event.backend == e.backend) break;
+  }
   text += explain_bits(record, e.backend);
-  if (e.backend.empty() && !m_all.empty() && m_all.back().via.table == &self_backend())
-    text += "\nself carries it: a single process without MPI\n";
+  if (e.backend.empty() && m_fallback >= 0)
+    text += "\n" + m_all[static_cast<std::size_t>(m_fallback)].name +
+            " carries it: a single process without MPI\n";
+  return text;
+}
+
+std::string backend_set::reach() const {
+  static constexpr const char* names[] = {"system", "host", "shared", "device"};
+  std::string text;
+  for (const auto& c : m_all) {
+    text += (text.empty() ? "" : "; ") + c.name + ":";
+    for (sucl_memory m = 0; m < SUCL_MEMORY_COUNT; ++m) {
+      sucl_query q{};
+      q.struct_size = sizeof q;
+      q.kind = SUCL_KIND_BROADCAST;
+      q.type = SUCL_TYPE_UINT8;
+      q.element_size = 1;
+      q.memory = m;
+      q.platform = m_platform.c_str();
+      sucl_capability a{};
+      a.struct_size = sizeof a;
+      if (!c.via.table->query(c.via.state, &q, &a) && a.supported)
+        text += " " + std::string(names[m]);
+    }
+  }
   return text;
 }
 
@@ -554,21 +341,32 @@ void backend_set::note_issue(std::uint64_t sequence) const noexcept {
   for (const auto& c : m_all) trace_issue(c.via, sequence);
 }
 
-void backend_set::check() const {
-  if (m_kernels.table) kernels_of(m_kernels).check();
-  if (m_hierarchical) m_hierarchical->check();
+backend_comm backend_set::shared_memory() const {
+  const bool kept = std::any_of(m_all.begin(), m_all.end(), [](const backend_instance& c) {
+    return c.own && c.own->keeps_shared_memory();
+  });
+  return kept ? m_memory_provider : backend_comm{};
 }
 
 error_info backend_set::mismatch() const {
-  return (m_plan_board && m_plan_board->alarmed() ? m_plan_board : m_kernel_board)->verdict();
+  for (const call_board* b : m_boards)
+    if (b->alarmed()) return b->verdict();
+  return {};
 }
 
-void backend_set::abort_kernels() {
-  if (m_kernels.table) kernels_of(m_kernels).abort();
+void backend_set::end_kernels() {
+  for (const backend_instance& c : m_all)
+    if (c.own) c.own->end_kernels();
 }
 
 void backend_set::compare_calls() {
-  if (m_kernels.table) kernels_of(m_kernels).compare_calls();
+  for (const backend_instance& c : m_all)
+    if (c.own) c.own->compare_calls();
+}
+
+bool backend_set::settled() const {
+  return std::all_of(m_all.begin(), m_all.end(),
+                     [](const backend_instance& c) { return !c.own || c.own->settled(); });
 }
 
 void backend_set::abort() {
@@ -576,14 +374,18 @@ void backend_set::abort() {
 }
 
 void backend_set::destroy(bool keep) {
+  m_custom = m_device_memory = nullptr;
+  m_boards.clear();
+  m_checked.clear();
+  m_compares = false;
+  m_fallback = -1;
   for (auto it = m_all.rbegin(); it != m_all.rend(); ++it) {
+    it->own.reset();
     if (it->via.comm) it->via.table->comm_destroy(it->via.comm);
     it->via.comm = nullptr;
   }
   m_all.clear();
-  m_plans = m_memory_provider = m_kernels = m_messages = {};
-  m_hierarchical = nullptr;
-  m_plan_board = m_kernel_board = nullptr;
+  m_memory_provider = {};
   m_by_index.assign(m_by_index.size(), -1);
   for (auto it = m_oobs.rbegin(); it != m_oobs.rend(); ++it) keep ? oob_keep(**it) : oob_free(**it);
   m_oobs.clear();

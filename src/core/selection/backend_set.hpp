@@ -5,17 +5,9 @@
 /// The backends of one communicator, and the choice among them.
 #pragma once
 
-#include "backends/device_kernels/device.hpp"
-#include "backends/shm_common/placement.hpp"
 #include "base/config/config.hpp"
 #include "base/config/determinism.hpp"
-#include "core/control/core_services.hpp"
-#include "core/control/registry.hpp"
-#include "core/control/topology.hpp"
-#include "core/operation/backend_comm.hpp"
-#include "core/selection/call_board.hpp"
-#include "core/selection/selection.hpp"
-#include "core/staging/transfer_format.hpp"
+#include "core/selection/backend_creation.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -26,25 +18,6 @@
 
 namespace sucl::core {
 
-/// The file of the MPI module that is the control plane.
-SUCL_CORE_API std::string control_plane_file(const base::config& settings,
-                                             const std::string& flavour);
-
-class communicator;
-class hierarchical_comm;
-class scratch_pool;
-struct hierarchical_queue;
-
-/// One backend that every rank of the communicator has, with the layers above it.
-struct backend_instance {
-  std::string name;
-  backend_comm via;
-  std::unique_ptr<transfer_formats> formats;  ///< what it carries, and how the rest travels
-  bool independent_progress = false;  ///< it goes on while a caller is inside another backend
-  bool launches = false;  ///< it launches kernels on the queue that post() is told of as `stream`
-  hierarchical_comm* levels = nullptr;  ///< of the built-in backend of two levels
-};
-
 /// The backends of a communicator. Made collectively, from the same configuration on every rank.
 class backend_set {
  public:
@@ -52,27 +25,10 @@ class backend_set {
   backend_set(const backend_set&) = delete;
   backend_set& operator=(const backend_set&) = delete;
 
-  /// What a communicator gives to its backends besides its topology.
-  struct environment {
-    std::uint64_t id = 0;
-    int world_rank = 0;
-    /// Pointer to the communicator of the control plane's library; collective, null without one.
-    std::function<const void*()> native_comm;
-    void* native_device = nullptr;
-    void* native_context = nullptr;
-    kernel_device* kernels = nullptr;      ///< null: the device has no kernels
-    const tune::table* tuned = nullptr;    ///< must stay; null: none
-    hierarchical_queue* levels = nullptr;  ///< null: the device has no native streams
-    scratch_pool* scratch = nullptr;       ///< of the host; must outlive the backends
-    /// Makes a communicator of the ranks that give the same colour, in the order of their keys;
-    /// null for a negative one. Collective.
-    std::function<std::shared_ptr<communicator>(int colour, int key)> split;
-  };
-
   /// Creates each enabled backend that serves the communicator's platform and can be used on all
   /// its ranks, under the configured layers. Collective; throws on every rank if there is none.
-  void create(const base::config& settings, registry& backends, const sucl_oob& oob,
-              const topology& where, const environment& around);
+  void create(const base::config& settings, registry& backends, const built_in_list& built_ins,
+              const sucl_oob& oob, const topology& where, const backend_environment& around);
 
   /// The backend for a record; errc::unsupported if there is none. `row`, unless null, is set to
   /// the row of the tuning table that says so, or null.
@@ -91,34 +47,40 @@ class backend_set {
   /// As in member::reach, for this rank.
   std::string reach() const;
 
-  /// The built-in backend of plans without layers, and the one that lends it memory; null tables
-  /// where it is not used.
-  const backend_comm& plans() const { return m_plans; }
-  const backend_comm& memory_provider() const { return m_memory_provider; }
-  /// The built-in backend of messages without layers; a null table where it is not used.
-  const backend_comm& messages() const { return m_messages; }
-  /// The built-in backend of kernels without layers; null where it is not used.
-  const backend_comm& kernels() const { return m_kernels; }
-  /// Why there are no plans.
-  const std::string& why_no_plans() const { return m_no_plans; }
+  /// All of them, in the order in which they were made.
+  const std::vector<backend_instance>& all() const { return m_all; }
+  /// The backend that runs plans of programs; null: there is none, and custom_plan_obstacle() says
+  /// why.
+  built_in_comm* custom_plans() const { return m_custom; }
+  const std::string& custom_plan_obstacle() const { return m_no_custom; }
+  /// The backend that gives memory of a device; null: none.
+  built_in_comm* device_memory() const { return m_device_memory; }
+  /// The backend whose memory the ranks of a node share, where one of the others has its operations
+  /// there; its table is null where there is none.
+  backend_comm shared_memory() const;
 
   /// Whether ranks were found to have called different operations; then nothing may go on.
   bool mismatched() const {
-    return (m_plan_board && m_plan_board->alarmed()) ||
-           (m_kernel_board && m_kernel_board->alarmed());
+    for (const call_board* b : m_boards)
+      if (b->alarmed()) return true;
+    return false;
   }
   /// What they have called.
   error_info mismatch() const;
-  /// Has all kernels end that may wait for ranks that have called something else.
-  void abort_kernels();
+  /// Makes kernels end that may wait for ranks that have called something else.
+  void end_kernels();
   /// Compares what ranks have had kernels do, which do not find out by themselves. No thread is in
   /// a backend.
   void compare_calls();
-  bool compares_calls() const { return m_kernel_board; }
+  bool compares_calls() const { return m_compares; }
+  /// Whether the other ranks have followed what this one has begun.
+  bool settled() const;
 
   /// Throws what work on a device has found wrong, or what failed in the steps of earlier
   /// operations, if nobody was told.
-  void check() const;
+  void check() const {
+    for (built_in_comm* c : m_checked) c->check();
+  }
 
   /// Gives up everything in flight.
   void abort();
@@ -126,40 +88,12 @@ class backend_set {
   void destroy(bool keep);
 
  private:
-  static sucl_comm_info info_of(const topology& where, const environment& around, sucl_oob* oob);
-  static backend_source source_of(const base::config& settings, const base::backend_entry& entry,
-                                  const sucl_bootstrap* control);
-  bool agree(const sucl_oob& oob, bool mine) const;
-  /// What ranks have said of their parts of a backend.
-  struct verdict {
-    bool all = true;                      ///< every rank has its part
-    std::optional<error_info> no_memory;  ///< some rank has no memory for it
-  };
-  verdict agree_on_part(const sucl_oob& oob, const error_info& problem) const;
-  std::string try_create(const backend_source& source, const base::config& settings,
-                         registry& backends, const sucl_oob& oob, const topology& where,
-                         const environment& around);
-  std::string make_transports(const base::config& settings, registry& backends, const sucl_oob& oob,
-                              const topology& where, const environment& around,
-                              std::vector<transport>& made);
-  bool create_plans(const base::config& settings, registry& backends, const sucl_oob& oob,
-                    const topology& where, const environment& around);
-  void create_messages(const base::config& settings, registry& backends, const sucl_oob& oob,
-                       const topology& where, const environment& around);
-  void create_kernels(const base::config& settings, const sucl_oob& oob, const topology& where,
-                      const environment& around);
-  void create_levels(const base::config& settings, const sucl_oob& oob, const topology& where,
-                     const environment& around);
-  std::string no_shared_memory(const base::config& settings) const;
-  std::string no_host_memory(const base::config& settings, const topology& where) const;
-  bool agree_on(backend_instance& made, const sucl_oob& oob, std::string& obstacle,
-                errc problem = errc::unavailable) const;
-  void add_built_in(backend_instance made, std::size_t i, const base::config& settings,
-                    const topology& where, const environment& around);
-  std::string shared_device(const base::config& settings, const sucl_oob& oob,
-                            kernel_device* device) const;
-  void add_layers(backend_instance& made, const base::config& settings, const topology& where,
-                  const environment& around);
+  std::string try_create(backend_creation& c, const base::backend_entry& entry);
+  void create_built_in(backend_creation& c, const built_in_backend& b);
+  void add_built_in(backend_creation& c, const built_in_backend& b, backend_instance made,
+                    std::size_t index);
+  void add_layers(backend_creation& c, backend_instance& made);
+  const backend_instance* named(const std::string& name) const;
   std::string obstacles(const base::config& settings) const;
   bool usable(int backend, const sucl_operation& record);
   bool folds_in_order(const sucl_operation& record) const;
@@ -169,10 +103,13 @@ class backend_set {
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
-  backend_comm m_plans, m_memory_provider, m_kernels, m_messages;
-  const call_board *m_plan_board = nullptr, *m_kernel_board = nullptr;
-  hierarchical_comm* m_hierarchical = nullptr;
-  std::string m_no_plans = "the backend plan is not enabled";
+  backend_comm m_memory_provider;
+  built_in_comm *m_custom = nullptr, *m_device_memory = nullptr;
+  std::string m_no_custom = "no backend that runs plans is enabled";
+  std::vector<const call_board*> m_boards;
+  std::vector<built_in_comm*> m_checked;
+  bool m_compares = false;
+  int m_fallback = -1;  ///< index into m_all of the one for a process that is alone, or -1
   selection_table m_table;
   int m_size = 1;
   base::determinism m_level = base::determinism::ranks;

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/selection/selection.hpp"
 
-#include "backends/device_kernels/backend.hpp"
 #include "core/operation/operation.hpp"
+#include "core/selection/built_in.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -17,44 +17,6 @@ using names = std::vector<std::string>;
 
 constexpr std::array<const char*, SUCL_MEMORY_COUNT> memory_names{"system", "host", "shared",
                                                                   "device"};
-constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
-constexpr std::uint32_t host_memory = every_memory & ~(1u << SUCL_MEMORY_DEVICE);
-
-// Messages that plans carry faster than MPI. On one node plans mostly copy ordinary memory twice,
-// and libraries whose blocking calls copy once are ahead in between. Between nodes plans have fewer
-// messages, because nodes combine and share; where each pair has data of its own that only pays for
-// small blocks, and for large ones the copies on the way are all that is left of it.
-std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope) {
-  constexpr std::uint64_t most = range{}.high;
-  const bool pairs =
-      what == SUCL_KIND_ALLTOALL || what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER;
-  if (scope.nodes > 1) return pairs ? std::vector<range>{{0, 32u << 10}} : std::vector<range>{{}};
-  if (what == SUCL_KIND_BROADCAST && !scope.reads) return {{0, 32u << 10}, {8u << 20, most}};
-  return {{}};
-}
-
-// Messages that kernels carry faster than the libraries of the vendors: between two ranks all but
-// some scatters, where the root's own block is under way beside that of its peer.
-// Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu.md); for
-// more nothing was measured, and only short messages go by kernels.
-std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
-  constexpr std::uint64_t mebi = 1 << 20;
-  const auto ranks = static_cast<std::uint64_t>(scope.ranks);
-  if (scope.nodes > 1 || is_point_to_point(what)) return {{}};
-  const std::uint64_t lines = mebi / ranks;
-  if (ranks == 2 && what == SUCL_KIND_SCATTER) return {{0, 8 * mebi}, {48 * mebi, range{}.high}};
-  if (ranks > 4) return {{0, what == SUCL_KIND_ALLREDUCE ? lines : lines / 2}};
-  if (ranks > 2) switch (what) {
-      case SUCL_KIND_ALLREDUCE: return {{0, lines}, {4 * mebi, 32 * mebi}};
-      case SUCL_KIND_BROADCAST:
-      case SUCL_KIND_REDUCE: return {{0, lines}};
-      case SUCL_KIND_ALLGATHER:
-      case SUCL_KIND_ALLTOALL: return {{0, 8 * mebi}};
-      case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {{}};
-      default: return {{0, lines / 2}};
-    }
-  return {{}};
-}
 
 bool lists(const names& list, std::string_view word) {
   return std::any_of(list.begin(), list.end(),
@@ -84,22 +46,18 @@ std::string mismatch(const base::rule& r, const char* kind_name, const selection
   return {};
 }
 
-// Whether the backend kernels is told to carry messages.
-bool wants_kernel_messages(const base::config& c) {
-  const base::backend_entry* entry = c.find_backend(kernel_backend_name);
-  return entry && entry->enabled && kernel_settings::wants_messages(entry->settings);
-}
-
 std::uint32_t memory_bits(tune::memory_kind memory) {
   return memory == tune::memory_kind::device ? 1u << SUCL_MEMORY_DEVICE : host_memory;
 }
+
+}  // namespace
 
 // Writes the candidates of one kind in order.
 struct compiler {
   const base::config& c;
   const selection_scope& scope;
   const tune::table* tuned;
-  bool kernel_messages;
+  const built_in_list& built_ins;
   std::vector<candidate> list;
 
   int index_of(std::string_view name) const {
@@ -152,9 +110,7 @@ struct compiler {
     for (std::size_t i = 0; i < c.backends.size(); ++i) {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
-      if (b.name == plan_backend_name || b.name == kernel_backend_name ||
-          b.name == message_backend_name || b.name == hierarchical_backend_name)
-        continue;
+      if (is_built_in(b.name)) continue;
       if (b.name == memory_backend_name && b.platforms.empty()) continue;  // it only lends memory
       if (!b.enabled && b.platforms.empty()) continue;
       std::string ruled_out;
@@ -167,73 +123,57 @@ struct compiler {
     }
   }
 
-  void add_kernels(sucl_kind what, const std::vector<range>& sizes) {
-    const int backend = index_of(kernel_backend_name);
-    const bool carried = what <= SUCL_KIND_EXSCAN || (kernel_messages && is_point_to_point(what));
-    if (backend < 0 || !carried) return;
-    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
-    if (!b.enabled) return;
-    std::string ruled_out;
-    if (scope.nodes > 1) ruled_out = "it is for the ranks of one node";
-    if (!lists(b.platforms, scope.platform)) {
-      if (!sizes.front().everything()) return;  // said once
-      ruled_out = "it is for platform " + base::join(b.platforms, ", ");
+  bool is_built_in(const std::string& name) const {
+    return std::any_of(built_ins.begin(), built_ins.end(),
+                       [&](const built_in_backend* b) { return b->name() == name; });
+  }
+
+  // Those that use others come before what they use.
+  void add_built_ins(sucl_kind what, candidate_position position) {
+    candidate_list mine(c, scope, list);
+    for (auto b = built_ins.rbegin(); b != built_ins.rend(); ++b) {
+      mine.m_backend = index_of((*b)->name());
+      if (mine.m_backend >= 0 && mine.entry().enabled) (*b)->add_candidates(mine, what, position);
     }
-    for (const range& bytes : sizes)
-      add(selection_stage::platform, -1, backend, bytes, every_memory, ruled_out);
-  }
-
-  // Where MPI would copy every rank's data through the host. Whatever memory a rank uses: others
-  // may use device memory in the same operation.
-  void add_levels(sucl_kind what) {
-    const int backend = index_of(hierarchical_backend_name);
-    if (backend < 0 || c.default_backend != reference_backend || what > SUCL_KIND_EXSCAN) return;
-    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
-    if (!b.enabled || !scope.device || scope.nodes == 1 || !lists(b.platforms, scope.platform))
-      return;
-    add(selection_stage::built_in, -1, backend);
-  }
-
-  // Where MPI would be next, because nobody asked for something else.
-  void add_plans(sucl_kind what) {
-    const int backend = index_of(plan_backend_name);
-    if (backend < 0 || c.default_backend != reference_backend || what > SUCL_KIND_EXSCAN) return;
-    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
-    if (!b.enabled) return;
-    std::string ruled_out;
-    if (!lists(b.platforms, scope.platform))
-      ruled_out = "it is for platform " + base::join(b.platforms, ", ");
-    const std::vector<range> sizes = sizes_for_plans(what, scope);
-    for (const range& bytes : sizes)
-      add(selection_stage::built_in, -1, backend, bytes, host_memory, ruled_out);
-    if (sizes.size() == 1 || scope.nodes > 1) return;
-    // By event libraries take other ways, which are slower.
-    add(selection_stage::built_in, -1, backend, {}, host_memory, ruled_out);
-    list.back().form = tune::call_form::event;
-  }
-
-  void add_messages(sucl_kind what) {
-    const int backend = index_of(message_backend_name);
-    if (backend < 0 || c.default_backend != reference_backend || !is_point_to_point(what)) return;
-    const base::backend_entry& b = c.backends[static_cast<std::size_t>(backend)];
-    if (!b.enabled) return;
-    const std::string ruled_out = lists(b.platforms, scope.platform)
-                                      ? ""
-                                      : "it is for platform " + base::join(b.platforms, ", ");
-    add(selection_stage::built_in, -1, backend, {}, every_memory, ruled_out);
   }
 };
 
+std::string candidate_list::other_platform() const {
+  const names& mine = entry().platforms;
+  return lists(mine, m_scope.platform) ? "" : "it is for platform " + base::join(mine, ", ");
+}
+
+void candidate_list::add(selection_stage stage, const range& bytes, std::uint32_t memories,
+                         std::string ruled_out, tune::call_form form) {
+  m_list.push_back({stage, -1, m_backend, bytes, memories, std::move(ruled_out), form});
+}
+
+namespace {
+
+const built_in_backend* built_in_of(const selection_table& table, int backend) {
+  const std::string& name = table.backends[static_cast<std::size_t>(backend)];
+  const auto b = std::find_if(table.built_ins.begin(), table.built_ins.end(),
+                              [&](const built_in_backend* one) { return one->name() == name; });
+  return b == table.built_ins.end() ? nullptr : *b;
+}
+
+// Backends whose candidates are for messages too.
+std::vector<bool> message_backends(const selection_table& table, const base::config& c) {
+  std::vector<bool> yes;
+  for (std::size_t i = 0; i < c.backends.size(); ++i) {
+    const built_in_backend* own = built_in_of(table, static_cast<int>(i));
+    yes.push_back(own ? c.backends[i].enabled && own->carries_messages(c.backends[i])
+                      : c.backends[i].name != memory_backend_name);
+  }
+  return yes;
+}
+
 // What comes before a backend for some message, or nothing.
-const candidate* before(const char* backend, const selection_table& table,
+const candidate* before(int backend, const std::vector<bool>& carries,
                         const std::vector<candidate>& list) {
   for (const candidate& c : list) {
-    const std::string& name = table.backends[static_cast<std::size_t>(c.backend)];
-    if (!c.ruled_out.empty() || name == plan_backend_name || name == memory_backend_name ||
-        name == hierarchical_backend_name ||
-        (name == kernel_backend_name && !table.kernel_messages))
-      continue;
-    if (name != backend) return &c;
+    if (!c.ruled_out.empty() || !carries[static_cast<std::size_t>(c.backend)]) continue;
+    if (c.backend != backend) return &c;
     if (c.bytes.everything() && (c.memories & 1u << SUCL_MEMORY_SYSTEM)) return nullptr;
   }
   return nullptr;
@@ -243,18 +183,17 @@ std::string source_of(const selection_table& table, const candidate& c);
 
 // A sender knows neither the length nor the form that its receiver has given: all messages go by
 // this backend, or none.
-void agree_on_messages(const char* backend, selection_table& table) {
+void agree_on_messages(int backend, const std::vector<bool>& carries, selection_table& table) {
   std::string why;
   for (sucl_kind k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP && why.empty(); ++k)
-    if (const candidate* c = before(backend, table, table.all[static_cast<std::size_t>(k)]))
+    if (const candidate* c = before(backend, carries, table.all[static_cast<std::size_t>(k)]))
       why = source_of(table, *c) + " has " + table.backends[static_cast<std::size_t>(c->backend)] +
             " for some of " + name(static_cast<kind>(k)) +
             ", and both ends of a message must choose alike";
   if (why.empty()) return;
   for (sucl_kind k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP; ++k)
     for (candidate& c : table.all[static_cast<std::size_t>(k)])
-      if (c.ruled_out.empty() && table.backends[static_cast<std::size_t>(c.backend)] == backend)
-        c.ruled_out = why;
+      if (c.ruled_out.empty() && c.backend == backend) c.ruled_out = why;
 }
 
 std::string source_of(const selection_table& table, const candidate& c) {
@@ -308,13 +247,7 @@ std::string merit(const selection_table& table, const candidate& c) {
                                   : "the message is below " + base::print_bytes(c.bytes.high + 1);
     case selection_stage::platform:
       return "the first backend for platform " + table.scope.platform + " that can carry it";
-    case selection_stage::built_in:
-      if (table.backends[static_cast<std::size_t>(c.backend)] == message_backend_name)
-        return "ranks of a node exchange messages through shared memory";
-      if (table.backends[static_cast<std::size_t>(c.backend)] == hierarchical_backend_name)
-        return "device memory leaves its node once, after the node's ranks have combined it";
-      return table.scope.nodes > 1 ? "nodes combine and share what they send"
-                                   : "faster than MPI within a node";
+    case selection_stage::built_in: return built_in_of(table, c.backend)->merit(table.scope);
     case selection_stage::default_backend: return "nothing before it applies";
     case selection_stage::last_resort: return "nothing else can carry it";
   }
@@ -329,32 +262,34 @@ const char* name_of(sucl_memory memory) {
 }  // namespace
 
 selection_table compile(const base::config& c, const selection_scope& scope,
-                        const tune::table* tuned) {
+                        const built_in_list& built_ins, const tune::table* tuned) {
   selection_table table;
   table.tuned = tuned;
   table.scope = scope;
+  table.built_ins = built_ins;
   for (const auto& b : c.backends) table.backends.push_back(b.name);
-  table.kernel_messages = wants_kernel_messages(c);
   for (const auto& r : c.rules) table.rule_origins.push_back(r.origin);
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
-    compiler work{c, scope, tuned, table.kernel_messages, {}};
+    const auto what = static_cast<sucl_kind>(k);
+    compiler work{c, scope, tuned, built_ins, {}};
     work.add_rules(name(static_cast<kind>(k)));
     work.add_threshold();
     work.add_table(static_cast<kind>(k));
-    const std::vector<range> first = sizes_for_kernels(static_cast<sucl_kind>(k), scope);
-    work.add_kernels(static_cast<sucl_kind>(k), first);
+    work.add_built_ins(what, candidate_position::before_platforms);
     work.add_platform_backends();
-    if (!first.front().everything()) work.add_kernels(static_cast<sucl_kind>(k), {{}});
-    work.add_levels(static_cast<sucl_kind>(k));
-    work.add_plans(static_cast<sucl_kind>(k));
-    work.add_messages(static_cast<sucl_kind>(k));
+    work.add_built_ins(what, candidate_position::after_platforms);
+    work.add_built_ins(what, candidate_position::before_default);
     work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));
     if (c.default_backend != reference_backend)
       work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));
     table.all[k] = std::move(work.list);
   }
-  if (table.kernel_messages) agree_on_messages(kernel_backend_name, table);
-  agree_on_messages(message_backend_name, table);
+  const auto carries = message_backends(table, c);
+  for (auto b = built_ins.rbegin(); b != built_ins.rend(); ++b) {
+    const int backend = compiler{c, scope, tuned, built_ins, {}}.index_of((*b)->name());
+    if (backend >= 0 && carries[static_cast<std::size_t>(backend)])
+      agree_on_messages(backend, carries, table);
+  }
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k)
     std::copy_if(table.all[k].begin(), table.all[k].end(), std::back_inserter(table.live[k]),
                  [](const candidate& entry) { return entry.ruled_out.empty(); });

@@ -14,8 +14,8 @@
 ///      within nodes and between them (levels); SuCL's own plans for memory that the host reads,
 ///      and for messages the backend messages;
 ///   6. the default backend, and last MPI.
-/// Both ends of a message must choose alike whatever each knows of it, so kernels and messages
-/// carry all messages of a communicator, or none where another backend comes before them for any.
+/// Both ends of a message must choose alike whatever each knows of it, so a built-in backend
+/// carries all messages of a communicator, or none where another one comes before it for any.
 /// choose() takes the first candidate that fits the message and can carry it. The answer is the
 /// same on every rank as long as the questions and the capabilities are.
 #pragma once
@@ -40,18 +40,13 @@ inline constexpr const char* mixed_platforms = "mixed";
 /// The backend that can always be asked: MPI.
 inline constexpr const char* reference_backend = "mpi";
 
-/// The built-in backend of SuCL's own plans, and the one that lends it memory.
-inline constexpr const char* plan_backend_name = "plan";
+/// The backend whose memory the ranks of a node share. It carries nothing for which no rule or
+/// platform names it.
 inline constexpr const char* memory_backend_name = "ipc";
 
-/// The built-in backend of sends and receives through shared memory.
-inline constexpr const char* message_backend_name = "messages";
-
-/// The built-in backend of SuCL's own kernels on devices.
-inline constexpr const char* kernel_backend_name = "kernels";
-
-/// The built-in backend of steps within each node and between nodes.
-inline constexpr const char* hierarchical_backend_name = "levels";
+class built_in_backend;
+/// The backends that are part of the library, each after those that it uses.
+using built_in_list = std::vector<const built_in_backend*>;
 
 /// What selection knows of a communicator.
 struct selection_scope {
@@ -101,15 +96,51 @@ struct selection_table {
   std::vector<std::string> backends;      ///< names, indexed as in base::config::backends
   std::vector<std::string> rule_origins;  ///< one a rule, as in "file sucl.toml:12:1"
   const tune::table* tuned = nullptr;     ///< must stay; null: none
-  bool kernel_messages = false;           ///< the backend kernels is to carry messages too
+  built_in_list built_ins;
   std::vector<std::vector<candidate>> all = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
   std::vector<std::vector<candidate>> live = std::vector<std::vector<candidate>>(SUCL_KIND_COUNT);
 };
 
+/// Memory that the host reads, and all memory: a bit for each sucl_memory.
+inline constexpr std::uint32_t every_memory = (1u << SUCL_MEMORY_COUNT) - 1;
+inline constexpr std::uint32_t host_memory = every_memory & ~(1u << SUCL_MEMORY_DEVICE);
+
+/// Where a built-in backend may have candidates: before and after the loadable backends of the
+/// communicator's platform, and where MPI would be next because nothing else was asked for.
+enum class candidate_position { before_platforms, after_platforms, before_default };
+
+/// The candidates of one kind of operation while they are written down, for one built-in backend.
+class candidate_list {
+ public:
+  candidate_list(const base::config& c, const selection_scope& scope, std::vector<candidate>& list)
+      : m_config(c), m_scope(scope), m_list(list) {}
+
+  const selection_scope& scope() const { return m_scope; }
+  /// Of the backend that is asked; it is enabled.
+  const base::backend_entry& entry() const {
+    return m_config.backends[static_cast<std::size_t>(m_backend)];
+  }
+  /// Why the communicator's platform is not one of the backend's; empty if it is.
+  std::string other_platform() const;
+  /// Whether MPI is what carries an operation that nothing else does.
+  bool mpi_is_default() const { return m_config.default_backend == reference_backend; }
+  void add(selection_stage stage, const base::range& bytes = {},
+           std::uint32_t memories = every_memory, std::string ruled_out = {},
+           tune::call_form form = tune::call_form::any);
+
+ private:
+  friend struct compiler;
+  const base::config& m_config;
+  const selection_scope& m_scope;
+  std::vector<candidate>& m_list;
+  int m_backend = -1;
+};
+
 /// Writes the candidates down. Cheap enough for every communicator; not for every operation.
 /// `tuned` may be null.
-selection_table compile(const base::config& c, const selection_scope& scope,
-                        const tune::table* tuned = nullptr);
+SUCL_CORE_API selection_table compile(const base::config& c, const selection_scope& scope,
+                                      const built_in_list& built_ins,
+                                      const tune::table* tuned = nullptr);
 
 /// Whether the message of a query is one that a candidate is for.
 inline bool fits(const candidate& c, const selection_query& q) noexcept {

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "backends/device_kernels/device_errors.hpp"
+#include "core/control/device_errors.hpp"
 
 #include "base/library.hpp"
 #include "base/log.hpp"

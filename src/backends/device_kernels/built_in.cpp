@@ -1,0 +1,153 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What the core knows of the backend of kernels.
+#include "backends/device_kernels/backend.hpp"
+#include "core/operation/operation.hpp"
+#include "core/selection/backend_creation.hpp"
+
+namespace sucl::core {
+namespace {
+
+using base::range;
+
+// Messages that kernels carry faster than the libraries of the vendors: between two ranks all but
+// some scatters, where the root's own block is under way beside that of its peer.
+// Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu.md); for
+// more nothing was measured, and only short messages go by kernels.
+std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
+  constexpr std::uint64_t mebi = 1 << 20;
+  const auto ranks = static_cast<std::uint64_t>(scope.ranks);
+  if (scope.nodes > 1 || is_point_to_point(what)) return {{}};
+  const std::uint64_t lines = mebi / ranks;
+  if (ranks == 2 && what == SUCL_KIND_SCATTER) return {{0, 8 * mebi}, {48 * mebi, range{}.high}};
+  if (ranks > 4) return {{0, what == SUCL_KIND_ALLREDUCE ? lines : lines / 2}};
+  if (ranks > 2) switch (what) {
+      case SUCL_KIND_ALLREDUCE: return {{0, lines}, {4 * mebi, 32 * mebi}};
+      case SUCL_KIND_BROADCAST:
+      case SUCL_KIND_REDUCE: return {{0, lines}};
+      case SUCL_KIND_ALLGATHER:
+      case SUCL_KIND_ALLTOALL: return {{0, 8 * mebi}};
+      case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {{}};
+      default: return {{0, lines / 2}};
+    }
+  return {{}};
+}
+
+class kernel_built_in_comm final : public built_in_comm {
+ public:
+  explicit kernel_built_in_comm(kernel_comm& kernels) : m_kernels(kernels) {}
+
+  std::string describe(const sucl_operation& o) override {
+    return "  kernels work " + m_kernels.describe(o) + "\n";
+  }
+  void retune(const tune::table* tuned) override { m_kernels.retune(tuned); }
+  void check() override { m_kernels.check(); }
+  bool checks() const override { return true; }
+  const call_board* board() const override { return &m_kernels.board(); }
+  void compare_calls() override { m_kernels.compare_calls(); }
+  bool compares() const override { return true; }
+  void end_kernels() override { m_kernels.abort(); }
+  bool allocates() const override { return !m_kernels.device().on_host; }
+  void* allocate(std::uint64_t bytes, std::uint64_t sequence) override {
+    return m_kernels.memory().add(bytes, sequence);
+  }
+  bool attach(void* memory, std::uint64_t bytes, std::uint64_t sequence) override {
+    return m_kernels.memory().attach(memory, bytes, sequence);
+  }
+  bool free(void* memory) override { return m_kernels.memory().remove(memory); }
+
+ private:
+  kernel_comm& m_kernels;
+};
+
+// Why kernels are not for these ranks, unless a rule asks for them: some share a device, where
+// kernels that wait for each other take turns of milliseconds. Collective.
+std::string shared_device(const backend_creation& c) {
+  const auto* device = c.around.kernels;
+  const auto all = c.gather(device ? c.around.kernels->identity() : kernel_device::identity_type{});
+  if (c.some_rule_names(kernel_backend_name)) return {};
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if (all[a] == all[b] && all[a] != kernel_device::identity_type{})
+        return "ranks " + std::to_string(b) + " and " + std::to_string(a) +
+               " share a device, and the backend needs a device for each rank unless a rule names "
+               "it";
+  return {};
+}
+
+class kernel_built_in_backend final : public built_in_backend {
+ public:
+  const char* name() const override { return kernel_backend_name; }
+  const sucl_backend& table() const override { return kernel_backend(); }
+  bool uses_memory_provider() const override { return true; }
+  bool carries_messages(const base::backend_entry& entry) const override {
+    return kernel_settings::wants_messages(entry.settings);
+  }
+
+  std::string obstacle(backend_creation& c) const override {
+    const std::string platform = c.not_for_platform(name());
+    if (!platform.empty()) return platform;
+    if (c.size() > most_kernel_ranks)
+      return "it is for up to " + std::to_string(most_kernel_ranks) + " ranks";
+    if (c.where.nodes > 1) return "the ranks are on several nodes";
+    const std::string memory = c.no_shared_memory();
+    return memory.empty() ? shared_device(c) : memory;
+  }
+
+  backend_instance create(backend_creation& c, std::string* why) const override {
+    backend_instance made;
+    if (!prepare(c, why)) return made;
+    sucl_oob& own = c.split_oob();
+    made.via = make_kernel_comm(std::make_unique<kernel_comm>(
+        c.memory_provider, own, *c.around.kernels, c.rank(), c.size(),
+        kernel_settings::read(c.entry_of(name())->settings, c.size())));
+    kernels_of(made.via).retune(c.around.tuned);
+    made.own = std::make_unique<kernel_built_in_comm>(kernels_of(made.via));
+    made.traits.launches = made.traits.ends_on_mismatch = made.traits.folds_alike = true;
+    return made;
+  }
+
+  void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
+    const bool carried =
+        what <= SUCL_KIND_EXSCAN || (carries_messages(list.entry()) && is_point_to_point(what));
+    if (at == candidate_position::before_default || !carried) return;
+    std::vector<range> sizes = sizes_for_kernels(what, list.scope());
+    const bool all = sizes.front().everything();
+    if (at == candidate_position::after_platforms) {
+      if (all) return;
+      sizes = {{}};
+    }
+    std::string ruled_out = list.other_platform();
+    if (!ruled_out.empty() && !sizes.front().everything()) return;  // said once
+    if (ruled_out.empty() && list.scope().nodes > 1) ruled_out = "it is for the ranks of one node";
+    for (const range& bytes : sizes)
+      list.add(selection_stage::platform, bytes, every_memory, ruled_out);
+  }
+
+ private:
+  // Whether every rank has kernels for its device. Throws where one has no memory for them.
+  static bool prepare(backend_creation& c, std::string* why) {
+    error_info mine;
+    mine.code = c.around.kernels ? errc::success : errc::unavailable;
+    if (!c.around.kernels) mine.message = "the device of this rank runs no kernels of SuCL's";
+    try {
+      if (c.around.kernels) c.around.kernels->prepare();
+    } catch (const error& e) {
+      mine = e.info();
+    }
+    const auto ready = c.agree_on_part(mine);
+    if (ready.no_memory) throw error(*ready.no_memory);
+    if (!ready.all) *why = mine.message.empty() ? "it cannot be used on every rank" : mine.message;
+    return ready.all;
+  }
+};
+
+}  // namespace
+
+const built_in_backend& kernel_built_in() {
+  static const kernel_built_in_backend it;
+  return it;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,98 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What the core knows of the backend of two levels.
+#include "backends/hierarchical/backend.hpp"
+#include "core/selection/backend_creation.hpp"
+
+#include <algorithm>
+
+namespace sucl::core {
+namespace {
+
+// Sums in device memory, which stand for all that can be ordered on streams.
+sucl_operation probe_of_device_memory() {
+  sucl_operation o{};
+  o.struct_size = sizeof o;
+  o.kind = SUCL_KIND_ALLREDUCE;
+  o.type = SUCL_TYPE_FP32;
+  o.op = SUCL_OP_SUM;
+  o.element_size = sizeof(float);
+  o.count = 1;
+  o.send_memory = o.recv_memory = SUCL_MEMORY_DEVICE;
+  return o;
+}
+
+class hierarchical_built_in_comm final : public built_in_comm {
+ public:
+  explicit hierarchical_built_in_comm(hierarchical_comm& levels) : m_levels(levels) {}
+
+  std::string describe(const sucl_operation& o) override {
+    return "  on this rank: " + m_levels.describe(o) + "\n";
+  }
+  void check() override { m_levels.check(); }
+  bool checks() const override { return true; }
+  bool orders_on_stream(const sucl_operation& o) override { return m_levels.orders_on_stream(o); }
+
+ private:
+  hierarchical_comm& m_levels;
+};
+
+class hierarchical_built_in_backend final : public built_in_backend {
+ public:
+  const char* name() const override { return hierarchical_backend_name; }
+  const sucl_backend& table() const override { return hierarchical_backend(); }
+
+  std::string obstacle(backend_creation& c) const override {
+    if (c.where.nodes == 1) return "the ranks are on one node";
+    if (c.where.nodes == c.size()) return "every rank is alone on its node";
+    if (!c.not_for_platform(name()).empty()) return "it is for device memory, or for rules";
+    if (c.some_rule_names(name())) return {};
+    const sucl_operation sums = probe_of_device_memory();
+    const auto orders = [&](const backend_instance& one) {
+      const transfer_format& f = one.formats->of(sums.kind, sums.type, sums.op, sums.element_size);
+      return f.streams && f.reaches(SUCL_MEMORY_DEVICE);
+    };
+    const auto library = std::find_if(c.made->begin(), c.made->end(), orders);
+    return library == c.made->end() ? ""
+                                    : library->name + " orders operations on the device's streams";
+  }
+
+  backend_instance create(backend_creation& c, std::string* why) const override {
+    const sucl_operation sums = probe_of_device_memory();
+    hierarchical_makers how{c.around.split,
+                            [&](bool mine) { return c.agree(mine); },
+                            {c.around.scratch, c.around.kernels},
+                            c.around.hierarchical};
+    if (!c.some_rule_names(name())) how.must_order = &sums;
+    backend_instance made;
+    made.via = make_hierarchical(c.entry_of(name())->settings,
+                                 map_levels(c.where.node_of, c.rank()), how, why);
+    if (!made.via.table) return made;
+    made.own = std::make_unique<hierarchical_built_in_comm>(hierarchical_of(made.via));
+    made.traits.launches = made.traits.needs_progress = made.traits.composed = true;
+    return made;
+  }
+
+  // Where MPI would copy every rank's data through the host. Whatever memory a rank uses: others
+  // may use device memory in the same operation.
+  void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
+    if (at == candidate_position::before_default && list.mpi_is_default() &&
+        what <= SUCL_KIND_EXSCAN && list.scope().device && list.scope().nodes > 1 &&
+        list.other_platform().empty())
+      list.add(selection_stage::built_in);
+  }
+
+  std::string merit(const selection_scope&) const override {
+    return "device memory leaves its node once, after the node's ranks have combined it";
+  }
+};
+
+}  // namespace
+
+const built_in_backend& hierarchical_built_in() {
+  static const hierarchical_built_in_backend it;
+  return it;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,83 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What the core knows of the backend of messages.
+#include "backends/shm_p2p/backend.hpp"
+#include "core/operation/operation.hpp"
+#include "core/selection/backend_creation.hpp"
+
+namespace sucl::core {
+namespace {
+
+class message_comm final : public built_in_comm {
+ public:
+  explicit message_comm(const backend_comm& messages) : m_messages(messages) {}
+
+  std::string describe(const sucl_operation&) override { return describe_messages(m_messages); }
+  bool starts_messages() const override { return true; }
+  sucl_request* start_message(const sucl_operation& o) override {
+    return core::start_message(m_messages, o);
+  }
+  void add_memory(const sucl_region& region, std::uint64_t number, std::uint64_t) override {
+    add_message_memory(m_messages, region, number);
+  }
+  bool remove_memory(void* base, std::uint64_t, sucl_region*) override {
+    remove_message_memory(m_messages, base);
+    return false;
+  }
+
+ private:
+  backend_comm m_messages;
+};
+
+class message_built_in_backend final : public built_in_backend {
+ public:
+  const char* name() const override { return message_backend_name; }
+  const sucl_backend& table() const override { return message_backend(); }
+  bool uses_memory_provider() const override { return true; }
+  bool carries_messages(const base::backend_entry&) const override { return true; }
+
+  std::string obstacle(backend_creation& c) const override {
+    const std::string platform = c.not_for_platform(name());
+    if (!platform.empty()) return platform;
+    if (c.size() > most_message_ranks)
+      return "it is for up to " + std::to_string(most_message_ranks) + " ranks";
+    return c.no_host_memory();
+  }
+
+  backend_instance create(backend_creation& c, std::string* why) const override {
+    backend_instance made;
+    placement where{c.rank(), c.size(), c.where.node_of, {}, c.where.oversubscribed};
+    *why = c.make_transports(where.transports);
+    if (!why->empty()) return made;
+    const bool reads = c.reads();
+    try {
+      made.via = make_message_comm(c.memory_provider, std::move(where), reads, why);
+    } catch (const error& e) {
+      *why = e.info().message;
+    }
+    if (!made.via.table) return made;
+    made.own = std::make_unique<message_comm>(made.via);
+    made.traits.independent_progress = made.traits.ends_on_mismatch = true;
+    return made;
+  }
+
+  void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
+    if (at == candidate_position::before_default && list.mpi_is_default() &&
+        is_point_to_point(what))
+      list.add(selection_stage::built_in, {}, every_memory, list.other_platform());
+  }
+
+  std::string merit(const selection_scope&) const override {
+    return "ranks of a node exchange messages through shared memory";
+  }
+};
+
+}  // namespace
+
+const built_in_backend& message_built_in() {
+  static const message_built_in_backend it;
+  return it;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,138 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What the core knows of the backend of plans.
+#include "backends/shm_plan/backend.hpp"
+#include "backends/shm_plan/custom_plan.hpp"
+#include "core/operation/operation.hpp"
+#include "core/selection/backend_creation.hpp"
+
+namespace sucl::core {
+namespace {
+
+using base::range;
+
+// Messages that plans carry faster than MPI. On one node plans mostly copy ordinary memory twice,
+// and libraries whose blocking calls copy once are ahead in between. Between nodes plans have fewer
+// messages, because nodes combine and share; where each pair has data of its own that only pays for
+// small blocks, and for large ones the copies on the way are all that is left of it.
+std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope) {
+  constexpr std::uint64_t most = range{}.high;
+  const bool pairs =
+      what == SUCL_KIND_ALLTOALL || what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER;
+  if (scope.nodes > 1) return pairs ? std::vector<range>{{0, 32u << 10}} : std::vector<range>{{}};
+  if (what == SUCL_KIND_BROADCAST && !scope.reads) return {{0, 32u << 10}, {8u << 20, most}};
+  return {{}};
+}
+
+struct own_draft final : plan_draft {
+  std::unique_ptr<compiled_code> code;
+};
+
+class plan_comm final : public built_in_comm {
+ public:
+  plan_comm(const backend_comm& plans, const backend_comm& memory_provider)
+      : m_plans(plans), m_memory_provider(memory_provider) {}
+
+  std::string describe(const sucl_operation& o) override { return describe_plan(m_plans, o); }
+  void retune(const tune::table* tuned) override { core::retune(m_plans, tuned); }
+  const call_board* board() const override { return &board_of(m_plans); }
+  bool settled() const override { return is_settled(m_plans); }
+
+  std::shared_ptr<prepared_run> prepare(const sucl_operation& o) override {
+    return prepare_run(m_plans, o);
+  }
+  bool run(const prepared_run& p) override { return run_at_once(m_plans, p); }
+
+  bool keeps_shared_memory() const override { return true; }
+  void add_memory(const sucl_region& region, std::uint64_t number,
+                  std::uint64_t sequence) override {
+    add_mapped(m_plans, region, number, sequence);
+  }
+  bool remove_memory(void* base, std::uint64_t sequence, sucl_region* region) override {
+    return remove_mapped(m_plans, base, sequence, region);
+  }
+
+  bool runs_custom_plans() const override { return true; }
+  std::unique_ptr<plan_draft> draft(const compile_request& r, base::determinism level) override {
+    auto made = std::make_unique<own_draft>();
+    const draft_plan d = compile_here(r, plan_placement(m_plans), level);
+    made->code = code_of(d, r, plan_placement(m_plans));
+    made->facts = d.facts;
+    made->identity = d.identity;
+    return made;
+  }
+  void allocate_scratch(plan_draft& d) override {
+    const placement& where = plan_placement(m_plans);
+    provide_scratch(m_memory_provider, where.rank, where.size, *static_cast<own_draft&>(d).code);
+  }
+  void add_plan(std::uint64_t number, std::unique_ptr<plan_draft> d) override {
+    add_compiled(m_plans, number, std::move(static_cast<own_draft&>(*d).code));
+  }
+  void remove_plan(std::uint64_t number) override { remove_compiled(m_plans, number); }
+  std::string obstacle(const tune::table_row& row, const sucl_operation& o) override {
+    return plan_obstacle(m_plans, row, o);
+  }
+
+ private:
+  backend_comm m_plans, m_memory_provider;
+};
+
+class plan_built_in_backend final : public built_in_backend {
+ public:
+  const char* name() const override { return plan_backend_name; }
+  const sucl_backend& table() const override { return plan_backend(); }
+  bool uses_memory_provider() const override { return true; }
+  bool runs_custom_plans() const override { return true; }
+
+  std::string obstacle(backend_creation& c) const override { return c.no_host_memory(); }
+
+  backend_instance create(backend_creation& c, std::string* why) const override {
+    backend_instance made;
+    placement where{c.rank(), c.size(), c.where.node_of, {}, c.where.oversubscribed};
+    *why = c.make_transports(where.transports);
+    if (!why->empty()) return made;
+    const bool reads = c.reads();
+    try {
+      made.via =
+          make_plan_comm(c.memory_provider, std::move(where), why, c.around.tuned, c.strict());
+    } catch (const error& e) {
+      *why = e.info().message;  // also without memory: others carry everything that it does
+    }
+    if (!made.via.table) return made;
+    if (reads) allow_reads(made.via);
+    made.own = std::make_unique<plan_comm>(made.via, c.memory_provider);
+    made.traits.needs_progress = made.traits.spins = true;
+    made.traits.any_thread = c.where.nodes == 1;
+    made.traits.ends_on_mismatch = made.traits.folds_alike = true;
+    return made;
+  }
+
+  // Where MPI would be next, because nothing else was asked for.
+  void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
+    if (at != candidate_position::before_default || !list.mpi_is_default() ||
+        what > SUCL_KIND_EXSCAN)
+      return;
+    const std::string ruled_out = list.other_platform();
+    const std::vector<range> sizes = sizes_for_plans(what, list.scope());
+    for (const range& bytes : sizes)
+      list.add(selection_stage::built_in, bytes, host_memory, ruled_out);
+    if (sizes.size() == 1 || list.scope().nodes > 1) return;
+    // By event libraries use other algorithms, which are slower.
+    list.add(selection_stage::built_in, {}, host_memory, ruled_out, tune::call_form::event);
+  }
+
+  std::string merit(const selection_scope& scope) const override {
+    return scope.nodes > 1 ? "nodes combine and share what they send"
+                           : "faster than MPI within a node";
+  }
+};
+
+}  // namespace
+
+const built_in_backend& plan_built_in() {
+  static const plan_built_in_backend it;
+  return it;
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,183 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/selection/backend_creation.hpp"
+
+#include "base/error.hpp"
+#include "core/control/control_plane.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sucl::core {
+namespace {
+
+std::string platform_of(const topology& where) {
+  const auto& first = where.members.front().platform;
+  const bool same = std::all_of(where.members.begin(), where.members.end(),
+                                [&](const member& m) { return m.platform == first; });
+  return same ? first : mixed_platforms;
+}
+
+}  // namespace
+
+bool can_read(const backend_comm& memory, int size) {
+  if (!memory.table->memory_read) return false;
+  // Reading nothing asks whether anything may be read.
+  std::byte nothing{};
+  for (int r = 0; r < size; ++r)
+    if (const auto status = memory.table->memory_read(memory.comm, r, &nothing, 0, 0)) {
+      take_last(status);
+      return false;
+    }
+  return true;
+}
+
+backend_creation::backend_creation(const base::config& config, registry& known,
+                                   const sucl_oob& channel, const topology& ranks,
+                                   const backend_environment& environment,
+                                   std::vector<std::unique_ptr<sucl_oob>>& oobs)
+    : settings(config),
+      backends(known),
+      oob(channel),
+      where(ranks),
+      around(environment),
+      m_oobs(oobs),
+      m_strict(base::determinism_named(config.determinism) == base::determinism::strict),
+      m_platform(platform_of(ranks)) {}
+
+const base::backend_entry* backend_creation::entry_of(const char* name) const {
+  const base::backend_entry* entry = settings.find_backend(name);
+  return entry && entry->enabled ? entry : nullptr;
+}
+
+std::string backend_creation::not_for_platform(const char* name) const {
+  const auto is_its = [&](const candidate& c) {
+    return table->backends[static_cast<std::size_t>(c.backend)] == name;
+  };
+  const bool serves = std::any_of(
+      table->live.begin(), table->live.end(), [&](const std::vector<candidate>& candidates) {
+        return std::any_of(candidates.begin(), candidates.end(), is_its);
+      });
+  return serves ? "" : "not for platform " + m_platform;
+}
+
+bool backend_creation::some_rule_names(const char* name) const {
+  return std::any_of(settings.rules.begin(), settings.rules.end(), [&](const base::rule& r) {
+    return std::find(r.backends.begin(), r.backends.end(), name) != r.backends.end();
+  });
+}
+
+bool backend_creation::agree(bool mine) const {
+  error_info said;
+  said.code = mine ? errc::success : errc::unavailable;
+  return agree_on_part(said).all;
+}
+
+// A rank without memory is no reason to go without a backend, as one without a library is: the
+// communicator is not made.
+backend_creation::agreement backend_creation::agree_on_part(const error_info& problem) const {
+  struct card {
+    std::int32_t code;
+    char text[252];
+  };
+  card mine{static_cast<std::int32_t>(problem.code), {}};
+  problem.message.copy(mine.text, sizeof mine.text - 1);
+  const std::vector<card> cards = gather(mine);
+  agreement v;
+  for (std::size_t r = 0; r < cards.size(); ++r) {
+    if (cards[r].code == SUCL_SUCCESS) continue;
+    v.all = false;
+    if (cards[r].code != SUCL_ERROR_OUT_OF_MEMORY || v.no_memory) continue;
+    v.no_memory.emplace();
+    v.no_memory->code = errc::out_of_memory;
+    // What every rank says they have agreed on already.
+    const bool agreed = std::all_of(cards.begin(), cards.end(), [&](const card& c) {
+      return std::strcmp(c.text, cards[r].text) == 0;
+    });
+    v.no_memory->message = cards[r].text;
+    if (!agreed || size() == 1)
+      v.no_memory->message =
+          "rank " + std::to_string(r) + " has no memory for a communicator: " + cards[r].text;
+    v.no_memory->hint = "Free memory of the device first, or make fewer communicators";
+  }
+  return v;
+}
+
+sucl_oob& backend_creation::split_oob() {
+  m_oobs.push_back(std::make_unique<sucl_oob>(oob_split(oob, where.rank)));
+  return *m_oobs.back();
+}
+
+void backend_creation::drop_last_oob() {
+  oob_free(*m_oobs.back());
+  m_oobs.pop_back();
+}
+
+sucl_comm_info backend_creation::info(sucl_oob* own) const {
+  const auto& me = where.members[static_cast<std::size_t>(where.rank)];
+  sucl_comm_info info{};
+  info.struct_size = sizeof info;
+  info.rank = where.rank;
+  info.size = static_cast<std::int32_t>(where.members.size());
+  info.local_rank = me.local_rank;
+  info.local_size = where.local_size;
+  info.node = me.node;
+  info.nodes = where.nodes;
+  info.id = around.id;
+  info.node_of = where.node_of.data();
+  info.oob = own;
+  info.platform = me.platform.c_str();
+  info.native_device = around.native_device;
+  info.native_context = around.native_context;
+  return info;
+}
+
+backend_source backend_creation::source_of(const base::backend_entry& entry) const {
+  backend_source source{entry.name, entry.path, entry.settings};
+  if (entry.name == reference_backend && oob.bootstrap) {
+    if (source.file.empty()) source.file = control_plane_file(settings, oob.bootstrap->name);
+    source.settings.emplace_back("device_memory", settings.mpi.device_memory);
+  }
+  return source;
+}
+
+std::string backend_creation::make_transports(std::vector<transport>& result) {
+  if (where.nodes == 1) return {};
+  if (where.nodes == size()) return "every rank is alone on its node";
+  const auto* entry = entry_of(reference_backend);
+  if (!entry || !oob.bootstrap) return "nothing carries messages between nodes";
+  const auto source = source_of(*entry);
+  const backend_handle* handle = backends.try_open(source);
+  if (!agree(handle != nullptr)) return source.name + " cannot be used on every rank";
+  auto about = info(&split_oob());
+  about.native_comm = around.native_comm();
+  transport t{source.name, {handle->table, handle->state, nullptr}};
+  const auto status = handle->table->comm_create(handle->state, &about, &t.via.comm);
+  const error_info problem = status ? take_last(status) : error_info{};
+  if (agree(status == SUCL_SUCCESS)) {
+    result.push_back(std::move(t));
+    return {};
+  }
+  if (!status) handle->table->comm_destroy(t.via.comm);
+  return status ? problem.message : "its communicator cannot be made on every rank";
+}
+
+bool backend_creation::reads() {
+  if (!m_reads) m_reads = agree(memory_provider.table && can_read(memory_provider, size()));
+  return *m_reads;
+}
+
+std::string backend_creation::no_shared_memory() const {
+  return memory_provider.table ? ""
+                               : "no memory is shared: " + std::string(memory_backend_name) + ": " +
+                                     no_memory_provider;
+}
+
+std::string backend_creation::no_host_memory() const {
+  if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage")
+    return "device memory is not host-accessible on every rank, so that every transfer would need "
+           "staging";
+  return no_shared_memory();
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,172 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The one interface of the backends that are part of the library. What is not in it the core does
+/// not know of them: a new one is a folder in src/backends and a line in
+/// src/backends/built_ins.cpp.
+#pragma once
+
+#include "base/config/determinism.hpp"
+#include "core/operation/backend_comm.hpp"
+#include "core/selection/call_board.hpp"
+#include "core/selection/compile_request.hpp"
+#include "core/selection/selection.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+class backend_creation;
+struct backend_instance;
+
+/// An operation that a backend has worked out once, to run it over and over on the same memory.
+struct prepared_run;
+
+/// A plan that a program has compiled, before every rank has agreed to it.
+struct plan_draft {
+  virtual ~plan_draft() = default;
+  compiled_facts facts;
+  std::uint64_t identity = 0;  ///< equal where ranks have compiled the same
+};
+
+/// How the core has to treat a backend on a communicator.
+struct backend_traits {
+  /// It makes progress while a thread is inside another backend.
+  bool independent_progress = false;
+  /// It stands still meanwhile although other ranks may need it: nothing may block inside another
+  /// backend while it has an operation in flight.
+  bool needs_progress = false;
+  /// Whatever thread calls test() makes its progress: it does without MPI.
+  bool any_thread = false;
+  /// post() launches kernels on the queue that it is told of as `stream`.
+  bool launches = false;
+  /// A blocking post() has spun for as long as that helps.
+  bool spins = false;
+  /// What it has in flight ends by itself once ranks of a node have called different operations.
+  bool ends_on_mismatch = false;
+  /// It folds in the same order in every run.
+  bool folds_alike = false;
+  /// It is made of operations on communicators of its own.
+  bool composed = false;
+};
+
+/// A built-in backend on one communicator, beside its table of functions. What a backend does not
+/// override it does not have. The communicator calls one function at a time, under its lock unless
+/// stated otherwise.
+class built_in_comm {
+ public:
+  built_in_comm() = default;
+  virtual ~built_in_comm() = default;
+  built_in_comm(const built_in_comm&) = delete;
+  built_in_comm& operator=(const built_in_comm&) = delete;
+
+  /// How it would carry an operation, in whole lines for explain().
+  virtual std::string describe(const sucl_operation&) { return {}; }
+  /// Another tuning table counts from now on, which must stay; null: none. Nothing is in flight.
+  virtual void retune(const tune::table*) {}
+
+  /// Throws what has failed since and no call has thrown. Called before every operation of a
+  /// backend for which checks() is true.
+  virtual void check() {}
+  virtual bool checks() const { return false; }
+
+  /// What the ranks have called; null: it does not compare that. As long as this object.
+  virtual const call_board* board() const { return nullptr; }
+  /// Compares what ranks have called, for backends that do not while they run: see compares().
+  virtual void compare_calls() {}
+  virtual bool compares() const { return false; }
+  /// Whether the other ranks have followed what this one has begun, or a mismatch was found.
+  virtual bool settled() const { return true; }
+  /// Makes kernels end that may wait for ranks that have called something else.
+  virtual void end_kernels() {}
+
+  /// Whether an operation of the host can be ordered on a native stream now.
+  virtual bool orders_on_stream(const sucl_operation&) { return true; }
+
+  /// Works an operation out that is run again and again. Null: it cannot be known before. Holds
+  /// until retune(), add_memory() or remove_memory().
+  virtual std::shared_ptr<prepared_run> prepare(const sucl_operation&) { return nullptr; }
+  /// Runs it, if nothing else is under way and its peers are near; otherwise the same operation
+  /// must be posted next.
+  virtual bool run(const prepared_run&) { return false; }
+  /// Whether start_message() may be called.
+  virtual bool starts_messages() const { return false; }
+  /// Starts a message for a caller that blocks until it is done, and makes progress for as long as
+  /// peers that are near need. Null: it is done. Throws what fails.
+  virtual sucl_request* start_message(const sucl_operation&) { return nullptr; }
+
+  /// Whether allocate(), attach() and free() give memory of a device that all ranks map.
+  virtual bool allocates() const { return false; }
+  /// Zeroed memory for operations of a higher sequence number. Collective; blocks; without the
+  /// lock.
+  virtual void* allocate(std::uint64_t /*bytes*/, std::uint64_t /*sequence*/) { return nullptr; }
+  /// Maps memory of the program; whether all ranks do. Collective; blocks; without the lock.
+  virtual bool attach(void*, std::uint64_t /*bytes*/, std::uint64_t /*sequence*/) { return false; }
+  /// Ends either; false if it is not such memory.
+  virtual bool free(void*) { return false; }
+
+  /// Whether it takes memory over that the ranks of the node share, for operations on it.
+  virtual bool keeps_shared_memory() const { return false; }
+  /// Operations of a higher sequence number may be on that memory. `number` is the same on every
+  /// rank.
+  virtual void add_memory(const sucl_region&, std::uint64_t /*number*/,
+                          std::uint64_t /*sequence*/) {}
+  /// Operations of a higher sequence number are not. Whether it gives memory back that it kept, and
+  /// what it is.
+  virtual bool remove_memory(void* /*base*/, std::uint64_t /*sequence*/, sucl_region*) {
+    return false;
+  }
+
+  /// Whether the four functions below may be called.
+  virtual bool runs_custom_plans() const { return false; }
+  /// Lowers and verifies a composition. No communication; without the lock.
+  virtual std::unique_ptr<plan_draft> draft(const compile_request&, base::determinism) {
+    return nullptr;
+  }
+  /// Makes the scratch memory that it needs. Collective; blocks; without the lock.
+  virtual void allocate_scratch(plan_draft&) {}
+  /// Operations of this number run it.
+  virtual void add_plan(std::uint64_t /*number*/, std::unique_ptr<plan_draft>) {}
+  /// Forgets it. Nothing runs it.
+  virtual void remove_plan(std::uint64_t /*number*/) {}
+  /// Why it does not carry an operation by a row of a tuning table, if that is the first one that
+  /// fits; empty: it does. The same on every rank.
+  virtual std::string obstacle(const tune::table_row&, const sucl_operation&) { return {}; }
+};
+
+/// A backend that is part of the library. Stateless; one object for the whole process.
+class built_in_backend {
+ public:
+  built_in_backend() = default;
+  virtual ~built_in_backend() = default;
+  built_in_backend(const built_in_backend&) = delete;
+  built_in_backend& operator=(const built_in_backend&) = delete;
+
+  /// As in the configuration. One that is not there serves a process that is alone.
+  virtual const char* name() const = 0;
+  /// Its table, to ask what it carries; its query needs no state.
+  virtual const sucl_backend& table() const = 0;
+  /// Whether it needs the backend that shares memory.
+  virtual bool uses_memory_provider() const { return false; }
+  /// Whether its communicators run plans of programs.
+  virtual bool runs_custom_plans() const { return false; }
+
+  /// Why it is not for this communicator, the same on every rank; empty: it may be.
+  virtual std::string obstacle(backend_creation&) const { return {}; }
+  /// Makes this rank's part. Collective, where obstacle() is empty; a part that is null on some
+  /// rank is ended on the others. `*obstacle` says why it is null, if nothing is thrown.
+  virtual backend_instance create(backend_creation&, std::string* obstacle) const = 0;
+
+  /// Adds its candidates for one kind of operation at a position of the list.
+  virtual void add_candidates(candidate_list&, sucl_kind, candidate_position) const {}
+  /// Whether sends and receives of a communicator go by it, all or none.
+  virtual bool carries_messages(const base::backend_entry&) const { return false; }
+  /// Why it is better than the default backend.
+  virtual std::string merit(const selection_scope&) const { return {}; }
+};
+
+}  // namespace sucl::core
