@@ -8,6 +8,7 @@
 #include "support/thread_ranks.hpp"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sched.h>
 
 #include <atomic>
@@ -292,6 +293,27 @@ TEST(runtime, numbers_of_communicators_are_unique) {
 }
 
 // Ranks wait by looking where each can have a processor, also if it is bound to it.
+// In bytes; 0 under sanitizers, whose allocator is another one.
+std::size_t memory_in_use() { return ::mallinfo2().uordblks; }
+
+// The steps of set-up are told apart by their communicator and counted: with it, not for ever.
+TEST(runtime, communicators_leave_no_memory) {
+  run(1, settings(), [](process&, communicator& c) {
+    const auto live = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        const auto part = c.split(0, 0, {});
+        for (const char* what : {"allocate", "deallocate", "split", "compile"})
+          part->begin_step(what);
+        part->shut_down(true);
+      }
+    };
+    live(100);
+    const auto before = memory_in_use();
+    live(2000);
+    EXPECT_LT(memory_in_use(), before + 32 * 2000);
+  });
+}
+
 TEST(runtime, bound_ranks_have_processors_of_their_own) {
   cpu_set_t all;
   CPU_ZERO(&all);

@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/control/setup_steps.hpp"
 #include "core/support/backoff.hpp"
 
 #include <sched.h>
@@ -429,9 +428,9 @@ void communicator::hear_verdict() {
   if (const auto v = peers->published(m_id)) fail_all(info_of(*v));
 }
 
-std::unique_ptr<setup_step> communicator::begin_step(const char* what) const {
+std::unique_ptr<setup_step> communicator::begin_step(const char* what) {
   return std::make_unique<setup_step>(m_job->steps(), std::string(what) + "() of " + m_label,
-                                      m_topology.world_ranks);
+                                      m_topology.world_ranks, false, &m_steps_begun);
 }
 
 void communicator::check() {

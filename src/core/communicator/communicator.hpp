@@ -8,6 +8,7 @@
 #include "core/communicator/op_request.hpp"
 #include "core/communicator/tuned_pace.hpp"
 #include "core/control/job.hpp"
+#include "core/control/setup_steps.hpp"
 #include "core/control/topology.hpp"
 #include "core/layers/validate.hpp"
 #include "core/operation/operation.hpp"
@@ -27,7 +28,6 @@
 namespace sucl::core {
 
 class device_errors;
-class setup_step;
 struct hierarchical_queue;
 struct prepared_run;
 
@@ -253,7 +253,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
 
   /// Begins a step of set-up in which all ranks of it wait for each other; see setup_step.
-  std::unique_ptr<setup_step> begin_step(const char* what) const;
+  std::unique_ptr<setup_step> begin_step(const char* what);
 
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
@@ -356,6 +356,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   topology m_topology;
   std::uint64_t m_id = 0;
   std::string m_label;
+  step_counts m_steps_begun;
   device_services m_device;
   scratch_pool m_scratch;
   std::shared_ptr<const tune::table> m_tuned;

@@ -74,7 +74,8 @@ void setup_steps::add(setup_step& s) {
     const std::lock_guard lock(m_mutex);
     m_steps.push_back(&s);
     // The failure of an earlier one is not that of this one.
-    const auto before = s.m_members.empty() ? 0 : m_begun[s.m_label]++;
+    auto& begun = s.m_begun ? *s.m_begun : m_begun;
+    const auto before = s.m_members.empty() ? 0 : begun[s.m_label]++;
     if (before > 0) s.m_label += " (#" + std::to_string(before + 1) + ")";
     if (m_peers) s.m_place = m_peers->enter(s.m_label);
   }
@@ -207,8 +208,9 @@ bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
   return true;
 }
 
-setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> members, bool lasts)
-    : m_label(std::move(label)), m_members(std::move(members)), m_lasts(lasts) {
+setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> members, bool lasts,
+                       step_counts* begun)
+    : m_label(std::move(label)), m_members(std::move(members)), m_lasts(lasts), m_begun(begun) {
   if (t_current || forked()) return;
   m_all = &all;
   m_since = m_last_look = clock::now();

@@ -25,6 +25,9 @@ namespace sucl::core {
 
 class setup_step;
 
+/// Steps so far, by label. A communicator has its own, which end with it.
+using step_counts = std::map<std::string, std::uint64_t>;
+
 /// To be called again and again by whoever waits for other ranks in a step of set-up: success while
 /// it is worth it, or the status to return, whose details are kept. Cheap.
 SUCL_CORE_API sucl_status keep_waiting() noexcept;
@@ -67,7 +70,7 @@ class SUCL_CORE_API setup_steps {
   std::mutex m_mutex;  ///< guards what follows, and the judgement of steps
   std::shared_ptr<peer_processes> m_peers;
   std::vector<setup_step*> m_steps;
-  std::map<std::string, std::uint64_t> m_begun;  ///< steps so far, by label
+  step_counts m_begun;  ///< of no communicator
   std::condition_variable m_changed;
   bool m_stop = false;
   std::thread m_thread;
@@ -79,9 +82,10 @@ class SUCL_CORE_API setup_step {
  public:
   /// `label` is the same on every rank, and so is the number of steps with it before. `members`:
   /// the ranks of the job that take part, in the order of their communicator, or none where that is
-  /// not known. `lasts`: peers may end during the step.
+  /// not known. `lasts`: peers may end during the step. `begun`: where the steps with this label are
+  /// counted; null: in `all`.
   setup_step(setup_steps& all, std::string label, std::vector<int> members = {},
-             bool lasts = false);
+             bool lasts = false, step_counts* begun = nullptr);
   ~setup_step();
   setup_step(const setup_step&) = delete;
   setup_step& operator=(const setup_step&) = delete;
@@ -100,6 +104,7 @@ class SUCL_CORE_API setup_step {
   std::string m_label;
   std::vector<int> m_members;
   bool m_lasts = false;
+  step_counts* m_begun = nullptr;
   int m_place = -1;
   std::atomic<clock::time_point> m_since;      ///< when the wait that is going on began
   std::atomic<clock::time_point> m_last_look;  ///< of the thread itself
