@@ -1,8 +1,10 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// One rank does not take part in a step of set-up: faults_setup STEP kill|stop|wrong|throw. The
-// last rank is the victim. Each other one prints "told: " and its error. setup_test.py runs this.
+// One rank does not take part in a step of set-up: faults_setup STEP kill|stop|wrong|throw [FOLDER].
+// The last rank is the victim. Each other one prints "told: " and its error. In FOLDER ranks wait for
+// each other before they end, because launchers end all ranks with the first that fails. setup_test.py
+// runs this.
 #include <sucl/sucl.hpp>
 
 #include <signal.h>
@@ -11,6 +13,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -61,10 +65,23 @@ void be_the_victim(const std::string& step, const std::string& how, sucl::runtim
   come_to_harm(how);
 }
 
+// Where all that are to print something have done so. The limit is for ranks that hang.
+void wait_for_others(const char* folder, bool victim_too) {
+  if (!folder) return;
+  const auto name = [&](int r) { return std::filesystem::path(folder) / std::to_string(r); };
+  std::ofstream(name(rank)).flush();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (int r = 0; r < (victim_too ? size : size - 1); ++r)
+    while (!std::filesystem::exists(name(r)) && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string step = argc > 2 ? argv[1] : "", how = argc > 2 ? argv[2] : "";
+  const char* const folder = argc > 3 ? argv[3] : nullptr;
+  const bool victim_ends_itself = how == "wrong" || how == "throw";
   if (is_victim && how == "wrong") setenv(step.c_str(), "/nonexist", 1);
   if (is_victim && step == "start" && how != "wrong") come_to_harm(how);
   try {
@@ -78,10 +95,12 @@ int main(int argc, char** argv) {
   } catch (const sucl::error& e) {
     std::printf("rank %d told: %s\n", rank, e.what());
     std::fflush(stdout);
+    wait_for_others(folder, victim_ends_itself);
     return 1;
   } catch (const std::exception& e) {
     std::printf("the victim: %s\n", e.what());
     std::fflush(stdout);
+    wait_for_others(folder, victim_ends_itself);
     return 1;
   }
   return 0;

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 SUCL, PROGRAM, FLAVOUR = sys.argv[1:4]
@@ -18,15 +19,18 @@ LIMIT = 120  # seconds; only a job that hangs takes so long
 
 
 class Setup(unittest.TestCase):
-    def run_ranks(self, step, how, *options, failing=True):
+    def run_ranks(self, step, how, *options, waiting=True):
+        """The launcher ends all ranks with the first that fails. `waiting`: none does before all
+        have printed what they have been told."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SUCL_")}
-        done = subprocess.run(
-            [SUCL, "run", "--mpi", FLAVOUR, "-n", str(RANKS), *options, "--", PROGRAM, step, how],
-            env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=LIMIT)
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [SUCL, "run", "--mpi", FLAVOUR, "-n", str(RANKS), *options, "--", PROGRAM, step,
+                 how, *([folder] if waiting else [])],
+                env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=LIMIT)
         self.text = done.stdout + done.stderr
-        self.assertEqual(done.returncode != 0, failing, self.text)
-        return done
+        self.assertNotEqual(done.returncode, 0, self.text)
 
     def check_told(self, pattern, by_exception=True):
         """Every survivor has an error that names the victim, and nobody else."""
@@ -68,10 +72,12 @@ class Setup(unittest.TestCase):
                            ("SUCL_MPI_MODULE", "/nonexist"), ("SUCL_CONFIG", "/nonexist")):
             for options in ((), ("--timeout", "20")):
                 with self.subTest(key=key, options=options):
-                    self.run_ranks(key, "wrong", *options)
+                    self.run_ranks(key, "wrong", *options, waiting=bool(options))
                     if options:
                         self.check_told(f"rank {VICTIM} cannot start: .*{words}")
-                    self.assertRegex(self.text, f"rank {VICTIM} told: .*{words}")
+                        self.assertRegex(self.text, f"rank {VICTIM} told: .*{words}")
+                    else:  # the others may wait in MPI_Init until the launcher ends them
+                        self.assertRegex(self.text, rf"rank \d told: .*{words}")
 
     def test_an_exception_is_no_operation_that_was_given_up(self):
         self.run_ranks("operation", "throw", "--timeout", "20")
