@@ -53,5 +53,6 @@ done
 "$bin/ruff" check --quiet "${python[@]}" || status=1
 "$bin/python" -B scripts/check_docs.py || status=1
 scripts/check_purity.sh || status=1
+"$bin/python3" -B scripts/check_components.py || status=1
 ((status != 0)) || echo "Checked ${#heads[@]} files: all is well."
 exit "$status"
