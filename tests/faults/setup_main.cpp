@@ -103,5 +103,6 @@ int main(int argc, char** argv) {
     wait_for_others(folder, victim_ends_itself);
     return 1;
   }
+  wait_for_others(folder, victim_ends_itself);
   return 0;
 }
