@@ -1,10 +1,10 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// One rank does not take part in a step of set-up: faults_setup STEP kill|stop|wrong|throw [FOLDER].
-// The last rank is the victim. Each other one prints "told: " and its error. In FOLDER ranks wait for
-// each other before they end, because launchers end all ranks with the first that fails. setup_test.py
-// runs this.
+// One rank does not take part in a step of set-up: faults_setup STEP kill|stop|wrong|throw
+// [FOLDER]. The last rank is the victim. Each other one prints "told: " and its error. In FOLDER
+// ranks wait for each other before they end, because launchers end all ranks with the first that
+// fails. setup_test.py runs this.
 #include <sucl/sucl.hpp>
 
 #include <signal.h>

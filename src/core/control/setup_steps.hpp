@@ -82,10 +82,10 @@ class SUCL_CORE_API setup_step {
  public:
   /// `label` is the same on every rank, and so is the number of steps with it before. `members`:
   /// the ranks of the job that take part, in the order of their communicator, or none where that is
-  /// not known. `lasts`: peers may end during the step. `begun`: where the steps with this label are
-  /// counted; null: in `all`.
-  setup_step(setup_steps& all, std::string label, std::vector<int> members = {},
-             bool lasts = false, step_counts* begun = nullptr);
+  /// not known. `lasts`: peers may end during the step. `begun`: where the steps with this label
+  /// are counted; null: in `all`.
+  setup_step(setup_steps& all, std::string label, std::vector<int> members = {}, bool lasts = false,
+             step_counts* begun = nullptr);
   ~setup_step();
   setup_step(const setup_step&) = delete;
   setup_step& operator=(const setup_step&) = delete;
