@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -164,6 +165,36 @@ TEST(exec_steady, allocates_nothing) {
     EXPECT_EQ(sucl::test::allocations(), before);
     together.arrive_and_wait();  // nobody goes on to the end before
   });
+}
+
+// An operation that another one's progress has finished is still to be asked for. Shapes that are
+// forgotten meanwhile, because there are so many, must not take away what its answer depends on.
+TEST(exec_shapes, stay_while_an_operation_is_not_asked_for) {
+  constexpr std::uint64_t many = 4096;  // as many as are kept
+  mallopt(M_PERTURB, 0x5a);             // memory that is freed loses its contents at once
+  std::barrier<> together(2);
+  for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
+    std::vector<std::int32_t> in(1 << 20, 1), out(in.size()), last(in.size());
+    const auto sum = [&](std::uint64_t count, std::vector<std::int32_t>& to) {
+      auto o = operation(kind::allreduce, type::int32, count, op::sum);
+      o.send = in.data();
+      o.recv = to.data();
+      return o;
+    };
+    for (std::uint64_t n = 1; n <= many; ++n)
+      EXPECT_EQ(run(b.plan, sum(n, out)).status, SUCL_SUCCESS);
+    flight first;
+    if (info.rank == 0) first = post(b.plan, sum(in.size(), last));  // of many slices
+    EXPECT_EQ(first.request != nullptr, info.rank == 0);
+    together.arrive_and_wait();
+    if (info.rank == 1) run(b.plan, sum(in.size(), last));
+    for (std::uint64_t n = 1; n <= many; ++n)
+      EXPECT_EQ(run(b.plan, sum(n, out)).status, SUCL_SUCCESS);
+    EXPECT_TRUE(sucl::testing::test(b.plan, first));
+    EXPECT_EQ(std::count(last.begin(), last.end(), 2), static_cast<long>(last.size()));
+    together.arrive_and_wait();  // nobody gives up what another one still needs
+  });
+  mallopt(M_PERTURB, 0);
 }
 
 // Slices of a broadcast overlap two copies. Where there is only one they would cost.

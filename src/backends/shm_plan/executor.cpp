@@ -74,8 +74,8 @@ sucl_operation executor::simplest(const sucl_operation& o) const {
 
 execution* executor::start(const sucl_operation& asked) {
   if (m_broken) throw error(*m_broken);
-  if (m_shapes.oversubscribed() && m_head == m_queue.size() && m_begun == m_retired)
-    m_shapes.forget();
+  // Whoever has not been given back yet is still asked whether it is done, by its shape.
+  if (m_shapes.oversubscribed() && m_free.size() == m_requests.size()) m_shapes.forget();
   heed_alarm();
   execution* r = take_request();
   const sucl_operation& o = r->what = simplest(asked);
