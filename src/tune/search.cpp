@@ -3,6 +3,7 @@
 #include "tune/search.hpp"
 
 #include "base/error.hpp"
+#include "plan/ir/builder.hpp"
 #include "plan/verify/verify.hpp"
 #include "tune/candidates.hpp"
 #include "tune/family.hpp"
@@ -481,7 +482,14 @@ class searcher {
       }
     m_known.clear();
     m_hashes.clear();
-    simulate({{smallest, unlimited, 0}});
+    // A guess may be somewhat wrong.
+    if (least.instructions < 2.0 * plan::most_instructions) simulate({{smallest, unlimited, 0}});
+    if (m_result.best.empty())
+      base::fail(errc::out_of_memory,
+                 std::string("every plan of ") + sucl::name(m_problem.kind) + " for " +
+                     std::to_string(m_problem.ranks) + " ranks has more than " +
+                     std::to_string(plan::most_instructions / 1'000'000) + " million instructions",
+                 "Take fewer ranks.");
   }
 
   // Changes one parameter of each of the best. Returns whether the best one became better.

@@ -117,6 +117,29 @@ class Plan(Case):
         self.assertRegex(self.sucl("plan", "verify", "binary.plan", code=1).stderr,
                          r"found '\?\[2J\?+\.\.\.'")
 
+    def test_work_is_bounded(self):
+        self.assertGreater(self.json("verify", *self.RING)["steps"], 20)
+        for command in (["verify"], ["build"], ["simulate", "--machine", "delta"]):
+            refused = self.sucl("plan", *command, *self.RING, "--effort", "10", code=1).stderr
+            self.assertIn("takes more than 10 steps", refused)
+        ranks = "".join(f"rank {r} scratch 0\n" for r in range(50000))
+        self.path("many.plan", "sucl-plan 1\ncollective alltoall ranks 50000 element 1 counts 0\n"
+                  "algorithm none\nlevel 0 all via any\n" + ranks)
+        self.assertIn("takes more than 4000000000 steps",
+                      self.sucl("plan", "verify", "many.plan", code=1).stderr)
+        many = 1000001 * "  fence\n"
+        self.path("long.plan", "sucl-plan 1\ncollective allreduce ranks 1 element 1 counts 1\n"
+                  "algorithm long\nlevel 0 all via any\nrank 0 scratch 0\nchannel 0\n" + many)
+        self.assertIn("more than the 1000000 that are drawn",
+                      self.sucl("plan", "show", "long.plan", "--timeline", "t.svg", code=1).stderr)
+        levels = "".join(f"level {n} l via any\n" for n in range(255))
+        self.path("levels.plan", "sucl-plan 1\ncollective broadcast ranks 50000 root 0 element 1 "
+                  "counts 1\nalgorithm none\n" + levels + ranks)
+        self.sucl("plan", "show", "levels.plan")
+        self.assertIn("has 4294967296 counts", self.sucl(
+            "plan", "build", "--collective", "alltoallv", "--ranks", 65536, "--bytes", 4,
+            "--recipe", "direct", code=2).stderr)
+
     def test_show_and_pictures(self):
         shown = self.json("show", *self.RING)
         self.assertEqual(shown["instructions"]["send"], 4 * 6)

@@ -143,6 +143,18 @@ TEST(search, refuses_more_ranks_than_there_are) {
   EXPECT_THROW(search(make(kind::allreduce, 257, 8), small_machine()), error);
 }
 
+TEST(search, says_that_every_plan_is_too_large) {
+  sim::machine m = small_machine();
+  m.levels[0].groups = 16384;
+  try {
+    search(make(kind::alltoall, 65536, 1024), m);
+    FAIL() << "there is a plan";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::out_of_memory) << e.what();
+    EXPECT_NE(e.message().find("every plan of alltoall for 65536 ranks"), std::string::npos);
+  }
+}
+
 // Peer memory reaches as far as there is a transport for it.
 TEST(candidates, use_peer_memory_in_a_node_only) {
   const sim::machine m = small_machine();

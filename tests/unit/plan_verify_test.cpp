@@ -355,5 +355,93 @@ TEST(plan_verify, says_what_is_wrong_in_the_error) {
   }
 }
 
+// The words of the error that a proof takes too much; empty if it does not.
+std::string too_much(const schedule& s, proof_limits limits) {
+  try {
+    verify(s, limits);
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::out_of_memory) << e.what();
+    EXPECT_NE(e.hint().find("--effort"), std::string::npos) << e.hint();
+    return e.message();
+  }
+  return {};
+}
+
+TEST(plan_verify, counts_what_a_proof_costs) {
+  problem p;
+  p.ranks = 4;
+  p.counts = {16};
+  const schedule s = build(p, recipe_from_text("ring"));
+  const std::uint64_t steps = verify(s).steps;
+  EXPECT_GE(steps, instruction_count(s));
+  EXPECT_EQ(too_much(s, {steps, proof_limits::none}), "");
+  EXPECT_EQ(too_much(s, {steps - 1, proof_limits::none}),
+            "the proof of the plan takes more than " + std::to_string(steps - 1) + " steps");
+}
+
+// Outcomes of all ranks together are the square of what the file has.
+TEST(plan_verify, bounds_the_outcomes_of_many_ranks) {
+  schedule s;
+  s.what.kind = kind::alltoall;
+  s.what.ranks = 200000;
+  s.what.counts = {1};
+  s.levels.push_back({"all", "any"});
+  s.ranks.resize(200000);
+  EXPECT_NE(too_much(s, {4000000000, proof_limits::none}), "");
+}
+
+// So are segments, where each of many instructions takes all that others have cut.
+TEST(plan_verify, bounds_the_segments_that_are_read) {
+  constexpr std::uint64_t n = 30000;
+  schedule s;
+  s.what.ranks = 1;
+  s.what.counts = {n};
+  s.levels.push_back({"all", "any"});
+  s.ranks.push_back({n, {{}}});
+  channel& code = s.ranks[0].channels[0];
+  for (std::uint64_t i = 0; i < n; ++i)
+    code.push_back({opcode::copy, space::scratch, space::send, 0, -1, i, i * 7919 % n, 1});
+  for (std::uint64_t i = 0; i < n; ++i)
+    code.push_back({opcode::copy, space::recv, space::scratch, 0, -1, 0, 0, n});
+  EXPECT_NE(too_much(s, {10000000, proof_limits::none}), "");
+}
+
+// A clock of all ranks for each of them, where they are joined by naming each other's memory.
+TEST(plan_verify, bounds_the_memory_of_clocks) {
+  constexpr int n = 200000;
+  schedule s;
+  s.what.kind = kind::broadcast;
+  s.what.ranks = n;
+  s.what.counts = {1};
+  s.levels.push_back({"all", "any"});
+  s.ranks.resize(n);
+  for (int r = 1; r < n; ++r)
+    s.ranks[static_cast<std::size_t>(r)].channels = {
+        {{opcode::copy, space::recv, r == 1 ? space::peer_send : space::peer_recv, 0, r - 1, 0, 0,
+          1}}};
+  EXPECT_NE(too_much(s, {proof_limits::none, 4000000000}).find("bytes of memory"),
+            std::string::npos);
+}
+
+// Of one rank's input many places may be combined: they are compared, but not each with each.
+TEST(plan_verify, finds_that_one_of_many_places_is_combined_twice) {
+  constexpr std::uint64_t n = 200;
+  const auto plan_of = [](std::uint64_t last) {
+    schedule s;
+    s.what.ranks = 1;
+    s.what.counts = {n};
+    s.levels.push_back({"all", "any"});
+    s.ranks.push_back({1, {{{opcode::copy, space::scratch, space::send, 0, -1, 0, 0, 1}}}});
+    for (std::uint64_t i = 1; i < n; ++i)
+      s.ranks[0].channels[0].push_back(
+          {opcode::reduce, space::scratch, space::send, 0, -1, 0, i + 1 < n ? i : last, 1});
+    return s;
+  };
+  const verdict twice = verify(plan_of(n / 2));
+  EXPECT_EQ(name(twice.what), std::string("twice")) << twice.message;
+  EXPECT_EQ(twice.instruction, static_cast<std::int64_t>(n) - 1);
+  EXPECT_NE(name(verify(plan_of(n - 1)).what), std::string("twice"));
+}
+
 }  // namespace
 }  // namespace sucl::plan

@@ -51,6 +51,7 @@ json as_json(const plan::schedule& s, const plan::verdict& v, double seconds) {
           {"offset", v.offset},
           {"bytes", v.bytes},
           {"message", v.message},
+          {"steps", v.steps},
           {"seconds", seconds}};
 }
 
@@ -68,6 +69,7 @@ int plan_build(const words& arguments) {
   std::string output = "-", json_file;
   CLI::App app{"Makes the plan of a collective, proves it and writes it.", "sucl plan build"};
   define(app, source);
+  define_effort(app, source);
   app.add_option("--output", output, "Write here: JSON if the name ends in .json (- as text)")
       ->type_name("FILE");
   app.add_option("--json", json_file, "Write JSON here instead; '-' is standard output")
@@ -77,7 +79,7 @@ int plan_build(const words& arguments) {
   const progress shown("sucl plan build");
   const plan::schedule s = read_plan(source);
   shown.at("proving");
-  const plan::verdict v = plan::verify(s);
+  const plan::verdict v = prove(s, source);
   if (!v) {
     std::fprintf(stderr, "sucl: the plan is wrong: %s\n", v.message.c_str());
     return exit_code::failure;
@@ -96,6 +98,7 @@ int plan_verify(const words& arguments) {
   std::string json_file;
   CLI::App app{"Proves a plan right, or names the first fault.", "sucl plan verify"};
   define(app, source);
+  define_effort(app, source);
   app.add_option("--json", json_file, "Write the verdict as JSON; '-' is standard output")
       ->type_name("FILE");
   app.footer(verify_examples);
@@ -104,7 +107,7 @@ int plan_verify(const words& arguments) {
   const plan::schedule s = read_plan(source);
   shown.at("proving " + std::to_string(plan::instruction_count(s)) + " instructions");
   const auto start = std::chrono::steady_clock::now();
-  const plan::verdict v = plan::verify(s);
+  const plan::verdict v = prove(s, source);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (!json_file.empty()) write_file(json_file, as_json(s, v, took.count()).dump(2) + "\n");
   if (json_file != "-")

@@ -5,6 +5,7 @@
 #include "format.hpp"
 #include "svg.hpp"
 
+#include "base/error.hpp"
 #include "plan/ir/text.hpp"
 #include "plan/ir/traffic.hpp"
 
@@ -25,6 +26,7 @@ constexpr double row_height = 16;  // of a channel
 constexpr double row_gap = 6;      // between ranks
 constexpr double inner_width = 920;
 constexpr double header = 64;
+constexpr std::ptrdiff_t most_bars = 1'000'000;  // about 250 bytes each
 
 constexpr const char* copy_colour = "#9a9a9a";
 constexpr const char* reduce_colour = "#d9a300";
@@ -119,6 +121,14 @@ timeline in_order(const schedule& s) {
 std::string draw_timeline(const schedule& s, const timeline& t, int most_ranks) {
   const std::size_t shown = std::min(s.ranks.size(), static_cast<std::size_t>(most_ranks));
   const rows places(s, shown);
+  const auto bars = std::count_if(t.bars.begin(), t.bars.end(), [&](const bar& b) {
+    return static_cast<std::size_t>(b.rank) < shown;
+  });
+  if (bars > most_bars)
+    base::fail(errc::invalid_argument,
+               "the timeline of " + std::to_string(shown) + " ranks has " + std::to_string(bars) +
+                   " instructions, more than the " + std::to_string(most_bars) + " that are drawn",
+               "Draw fewer ranks: --drawn-ranks.");
   double end = t.timed ? 1e-12 : 1;
   for (const bar& b : t.bars) end = std::max(end, b.end);
   svg out(left + inner_width + 3 * margin, places.bottom + 40);

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 namespace sucl::tools {
 namespace {
@@ -51,14 +52,14 @@ numbers count(const plan::schedule& s) {
       for (const plan::instruction& i : c) ++n.instructions[static_cast<std::size_t>(i.op)];
   }
   n.levels.resize(s.levels.size());
-  std::vector<std::vector<std::uint64_t>> sent(s.levels.size(),
-                                               std::vector<std::uint64_t>(s.ranks.size()));
-  for (const plan::flow& f : plan::traffic(s)) {
+  std::vector<std::uint64_t> sent(s.levels.size());  // by the rank at hand, for each level
+  int rank = -1;
+  for (const plan::flow& f : plan::traffic(s)) {  // by sender
+    if (f.from != std::exchange(rank, f.from)) std::fill(sent.begin(), sent.end(), 0);
     const auto level = static_cast<std::size_t>(f.level);
     n.levels[level].messages += f.messages;
     n.levels[level].bytes += f.bytes;
-    std::uint64_t& own = sent[level][static_cast<std::size_t>(f.from)];
-    n.levels[level].most = std::max(n.levels[level].most, own += f.bytes);
+    n.levels[level].most = std::max(n.levels[level].most, sent[level] += f.bytes);
   }
   return n;
 }

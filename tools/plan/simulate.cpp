@@ -6,6 +6,7 @@
 #include "progress.hpp"
 #include "source.hpp"
 
+#include "base/error.hpp"
 #include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 
@@ -113,6 +114,7 @@ int plan_simulate(const words& arguments) {
   CLI::App app{"Predicts the time of a plan on a machine.", "sucl plan simulate"};
   define(app, source);
   define_machine(app, machine_name);
+  define_effort(app, source);
   app.add_option("--timeline", timeline_file, "Draw what each rank does when (SVG)")
       ->type_name("FILE");
   app.add_option("--drawn-ranks", drawn, "Ranks in the timeline (32)")
@@ -126,12 +128,18 @@ int plan_simulate(const words& arguments) {
   const progress shown("sucl plan simulate");
   const plan::schedule s = read_plan(source);
   shown.at("proving");
-  if (const plan::verdict v = plan::verify(s); !v) {
+  if (const plan::verdict v = prove(s, source); !v) {
     std::fprintf(stderr, "sucl: the plan is wrong: %s\n", v.message.c_str());
     return exit_code::failure;
   }
   shown.at("simulating " + std::to_string(plan::instruction_count(s)) + " instructions");
-  const sim::prediction p = sim::simulate(s, m, {!timeline_file.empty(), false, true});
+  sim::simulate_options options{!timeline_file.empty(), false, true};
+  options.most_work = static_cast<std::uint64_t>(source.effort);
+  const sim::prediction p = sim::simulate(s, m, options);
+  if (p.gave_up)
+    base::fail(errc::out_of_memory,
+               "the simulation takes more than " + std::to_string(options.most_work) + " steps",
+               "Take fewer ranks or instructions, or allow more with --effort.");
   if (!json_file.empty()) write_file(json_file, as_json(s, m, p).dump(2) + "\n");
   if (!timeline_file.empty()) write_file(timeline_file, draw_timeline(s, bars_of(p), drawn));
   if (json_file != "-" && timeline_file != "-") print(s, m, p);

@@ -125,6 +125,11 @@ plan::problem make_problem(const problem_options& o, std::uint64_t bytes) {
   if (p.kind == kind::reduce_scatter || p.kind == kind::allgatherv || p.kind == kind::gatherv ||
       p.kind == kind::scatterv)
     entries = ranks;
+  constexpr std::size_t most_entries = std::size_t{1} << 26;
+  if (entries > most_entries)
+    wrong_usage("alltoallv of " + std::to_string(ranks) + " ranks has " + std::to_string(entries) +
+                " counts, more than the " + std::to_string(most_entries) +
+                " that there may be. Use alltoall or fewer ranks.");
   p.counts.assign(entries, bytes / o.element);
   as_usage([&] { plan::check(p); });
   return p;
@@ -160,6 +165,18 @@ plan::schedule read_plan(const source_options& o) {
 void define_machine(CLI::App& app, std::string& name) {
   app.add_option("--machine", name, "The machine: a name of 'sucl plan machines', or a TOML file")
       ->type_name("NAME");
+}
+
+void define_effort(CLI::App& app, source_options& o) {
+  app.add_option("--effort", o.effort,
+                 "Steps of the proof and of the simulation, and bytes of memory (4e9)")
+      ->type_name("N")
+      ->check(CLI::Range(1.0, 1e18).description(""));
+}
+
+plan::verdict prove(const plan::schedule& s, const source_options& o) {
+  const auto most = static_cast<std::uint64_t>(o.effort);
+  return plan::verify(s, {most, most});
 }
 
 sim::machine read_machine(const std::string& name) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan/algorithms/algorithms.hpp"
+#include "plan/verify/verify.hpp"
 #include "sim/machine.hpp"
 
 #include <string>
@@ -34,12 +35,14 @@ struct source_options {
   std::string file;
   problem_options problem;
   std::string recipe;
+  double effort = 4e9;  ///< steps of a proof and of a simulation, and bytes of their memory
 };
 
 /// Adds the options. `bytes` is not added where a command has sizes of its own.
 void define(CLI::App& app, problem_options& o, bool bytes = true);
 void define(CLI::App& app, source_options& o);
 void define_machine(CLI::App& app, std::string& name);
+void define_effort(CLI::App& app, source_options& o);
 
 /// Kinds of collective that have plans, by name.
 kind read_collective(const std::string& word);
@@ -56,6 +59,9 @@ plan::recipe read_recipe(const std::string& text, const plan::problem& p);
 
 /// The plan, not verified. Ends in wrong_usage() where the options are wrong.
 plan::schedule read_plan(const source_options& o);
+
+/// The verdict on the plan. Throws sucl::error where it takes more than the options allow.
+plan::verdict prove(const plan::schedule& s, const source_options& o);
 
 /// The description of a machine by name or file. Ends in wrong_usage() where there is no name.
 sim::machine read_machine(const std::string& name);

@@ -187,12 +187,12 @@ class executor {
  public:
   explicit executor(const composition& c)
       : m_composition(c),
-        m_values(c.what.ranks, c.what.order, fold_rules::of(c.what.element_bytes)) {
+        m_values(c.what.ranks, c.what.order, fold_rules::of(c.what.element_bytes), m_cost) {
     const int ranks = c.what.ranks;
     m_memories.resize(static_cast<std::size_t>(ranks) * 3);
     for (int r = 0; r < ranks; ++r) {
       for (const space s : {space::send, space::recv, space::scratch})
-        at(r, s).reset(size_of_space(c, r, s), {});
+        at(r, s).reset(size_of_space(c, r, s), {}, m_cost);
       const extent in = input_extent(c.what, r);
       if (in.bytes == 0) continue;
       memory& m = at(r, c.what.in_place ? space::recv : space::send);
@@ -285,6 +285,7 @@ class executor {
   }
 
   const composition& m_composition;
+  proof_cost m_cost{proof_limits{}};
   value_table m_values;
   std::vector<memory> m_memories;
   std::vector<std::vector<access>> m_lists;

@@ -9,12 +9,6 @@
 #include <utility>
 
 namespace sucl::plan {
-namespace {
-
-constexpr std::uint64_t most_instructions = 100'000'000;  // 3.2 GB
-
-}  // namespace
-
 builder::builder(problem what, std::vector<level> levels) {
   check(what);
   const auto ranks = static_cast<std::size_t>(what.ranks);

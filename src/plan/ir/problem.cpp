@@ -347,4 +347,24 @@ void for_each_outcome(const problem& p, int rank, const std::function<void(const
     if (part.bytes > 0) visit(part);
 }
 
+std::uint64_t outcome_steps(const problem& p) {
+  const auto ranks = static_cast<std::uint64_t>(p.ranks);
+  switch (p.kind) {
+    case kind::group: {
+      std::uint64_t steps = ranks;
+      for (const auto& list : p.outcome)
+        for (const piece& part : list) steps += 1 + part.terms.size();
+      return steps;
+    }
+    case kind::alltoallv: return ranks * ranks * ranks;  // a block lies behind those before it
+    case kind::alltoall:
+    case kind::allgather:
+    case kind::allgatherv:
+    case kind::gatherv:
+    case kind::scatterv:
+    case kind::reduce_scatter: return ranks * ranks;
+    default: return ranks;
+  }
+}
+
 }  // namespace sucl::plan

@@ -106,4 +106,7 @@ extent output_block(const problem& p, int rank, int from);
 /// overlap nothing else of recv are all there is: the rest of recv is undefined at the end.
 void for_each_outcome(const problem& p, int rank, const std::function<void(const piece&)>& visit);
 
+/// How many blocks and pieces for_each_outcome() and the sizes of all ranks look at, about.
+std::uint64_t outcome_steps(const problem& p);
+
 }  // namespace sucl::plan

@@ -26,8 +26,12 @@ struct stopped {
 /// One verification of a schedule whose form is right.
 class checker {
  public:
-  checker(const schedule& s, entry how, fold_rules rules)
-      : m_schedule(s), m_entry(how), m_clocks(s), m_values(s.what.ranks, s.what.order, rules) {}
+  checker(const schedule& s, entry how, fold_rules rules, proof_cost& cost)
+      : m_schedule(s),
+        m_entry(how),
+        m_cost(cost),
+        m_clocks(s, cost),
+        m_values(s.what.ranks, s.what.order, rules, cost) {}
 
   verdict run();
 
@@ -92,6 +96,7 @@ class checker {
 
   const schedule& m_schedule;
   const entry m_entry;
+  proof_cost& m_cost;
   clocks m_clocks;
   value_table m_values;
   std::vector<memory> m_memories;  // send, recv and scratch of each rank

@@ -13,6 +13,11 @@ constexpr std::size_t most_merged = 32;    // bases that a thread remembers
 constexpr std::size_t least_shared = 128;  // below, comparing costs more than it saves
 constexpr std::size_t places = 4096;       // for bases that are known
 
+// Of the clock of a thread in a group of so many.
+constexpr std::uint64_t clock_bytes(std::uint32_t width) {
+  return width == 1 ? 0 : 2 * std::uint64_t{width} * sizeof(std::uint32_t);
+}
+
 // Disjoint sets of ranks.
 class sets {
  public:
@@ -35,7 +40,7 @@ class sets {
 
 }  // namespace
 
-clocks::clocks(const schedule& s) {
+clocks::clocks(const schedule& s, proof_cost& cost) : m_cost(cost) {
   for (const program& p : s.ranks) {
     m_first.push_back(static_cast<std::uint32_t>(m_threads.size()));
     m_threads.resize(m_threads.size() + p.channels.size());
@@ -68,6 +73,10 @@ void clocks::make_groups(const schedule& s) {
     for (std::uint32_t c = 0; c < channels_of(r); ++c) m_threads[m_first[r] + c].index = w++;
     if (m_shared[r]) m_start[r] = w++;
   }
+  // Before any of it is taken.
+  for (std::size_t r = 0; r < ranks; ++r)
+    m_cost.take_bytes(channels_of(r) *
+                      clock_bytes(width[joined.find(static_cast<std::uint32_t>(r))]));
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::uint32_t group = joined.find(static_cast<std::uint32_t>(r));
     m_group.push_back(group);
@@ -111,17 +120,28 @@ bool clocks::covered(const thread& me, access past) const {
   return me.clock[other.index] >= past.stamp;
 }
 
+// A base of its own for this content.
+clocks::base clocks::keep(const std::vector<std::uint32_t>& clock) {
+  const std::uint64_t bytes = clock.size() * sizeof clock[0];
+  m_cost.take_bytes(bytes);
+  return {new std::vector<std::uint32_t>(clock),
+          [&cost = m_cost, bytes](const std::vector<std::uint32_t>* content) {
+            cost.give_bytes(bytes);
+            delete content;
+          }};
+}
+
 // The base of this content, if another thread has the same.
 clocks::base clocks::share(const std::vector<std::uint32_t>& clock) {
-  if (clock.size() <= least_shared)
-    return std::make_shared<const std::vector<std::uint32_t>>(clock);
+  m_cost.take_steps(clock.size());
+  if (clock.size() <= least_shared) return keep(clock);
   if (m_bases.empty()) m_bases.resize(places);
   std::uint64_t h = 0;
   for (const std::uint32_t value : clock) h = (h + value + 1) * 0x9fb21c651e98df25ull;
   auto& place = m_bases[(h >> 32) % places];
   base known = place.lock();
   if (known && *known == clock) return known;
-  known = std::make_shared<const std::vector<std::uint32_t>>(clock);
+  known = keep(clock);
   place = known;
   return known;
 }
@@ -134,6 +154,7 @@ void clocks::learn(thread& me, std::uint32_t place, std::uint32_t value) {
 
 void clocks::merge(thread& me, const base& other) {
   if (std::find(me.merged.begin(), me.merged.end(), other) != me.merged.end()) return;
+  m_cost.take_steps(other->size());
   for (std::uint32_t i = 0; i < other->size(); ++i) learn(me, i, (*other)[i]);
   if (me.merged.size() == most_merged) me.merged.erase(me.merged.begin());
   me.merged.push_back(other);
@@ -149,6 +170,7 @@ clocks::snapshot clocks::release(std::uint32_t t) {
   }
   learn(me, me.index, me.epoch++);
   learn(me, me.width + me.index, me.finished);
+  m_cost.take_steps(me.news.size());
   std::sort(me.news.begin(), me.news.end());
   me.news.erase(std::unique(me.news.begin(), me.news.end()), me.news.end());
   const auto p = std::make_shared<publication>();

@@ -34,7 +34,8 @@ class clocks {
   };
   using snapshot = std::shared_ptr<const publication>;
 
-  explicit clocks(const schedule& s);
+  /// The cost has to stay.
+  clocks(const schedule& s, proof_cost& cost);
 
   std::uint32_t threads() const { return static_cast<std::uint32_t>(m_threads.size()); }
   std::uint32_t thread_of(int rank, int channel) const {
@@ -94,11 +95,13 @@ class clocks {
   };
 
   bool covered(const thread& me, access past) const;
+  base keep(const std::vector<std::uint32_t>& clock);
   base share(const std::vector<std::uint32_t>& clock);
   static void learn(thread& me, std::uint32_t place, std::uint32_t value);
-  static void merge(thread& me, const base& other);
+  void merge(thread& me, const base& other);
   void make_groups(const schedule& s);
 
+  proof_cost& m_cost;
   std::vector<thread> m_threads;
   std::vector<std::uint32_t> m_first;  // thread of channel 0 of each rank
   std::vector<std::uint32_t> m_group;  // of each rank

@@ -28,6 +28,16 @@ void append(std::vector<share>& list, const share& s) {
 
 // Whether some rank contributes the same place through two shares of a list sorted by first rank.
 bool repeats(const std::vector<share>& list) {
+  constexpr std::size_t most_compared = 64;  // each with each
+  if (list.size() > most_compared) {
+    std::vector<share> by_shift = list;
+    std::sort(by_shift.begin(), by_shift.end(), [](const share& a, const share& b) {
+      return std::tie(a.shift, a.first) < std::tie(b.shift, b.first);
+    });
+    return std::adjacent_find(by_shift.begin(), by_shift.end(), [](const share& a, const share& b) {
+             return a.shift == b.shift && b.first < a.first + a.count;
+           }) != by_shift.end();
+  }
   for (std::size_t i = 0; i < list.size(); ++i)
     for (std::size_t j = i + 1; j < list.size() && list[j].first < list[i].first + list[i].count;
          ++j)
@@ -46,8 +56,8 @@ bool normalise(std::vector<share>& shares) {
   return true;
 }
 
-value_table::value_table(int ranks, ordering order, fold_rules rules)
-    : m_order(order), m_rules(rules) {
+value_table::value_table(int ranks, ordering order, fold_rules rules, proof_cost& cost)
+    : m_order(order), m_rules(rules), m_cost(cost) {
   m_values.resize(1);
   m_made_of.resize(static_cast<std::size_t>(ranks) + 1);
   for (std::int32_t r = 0; r < ranks; ++r) {
@@ -121,6 +131,7 @@ value_table::outcome value_table::combine(symbol a, symbol b, bool open, symbol&
       return outcome::good;
     }
   }
+  m_cost.take_steps(shares(a.id).size() + shares(b.id).size());
   if (!merge(shares(a.id), shares(b.id), delta)) return outcome::twice;
   if (m_order == ordering::ranked) {
     const bool runs = shares(a.id).size() == 1 && shares(b.id).size() == 1;
@@ -128,6 +139,8 @@ value_table::outcome value_table::combine(symbol a, symbol b, bool open, symbol&
   }
   const std::int64_t base = m_merged[0].shift;
   for (share& s : m_merged) s.shift -= base;
+  m_cost.take_bytes(sizeof(extent_of_shares) + sizeof(operands) + 2 * sizeof(memo) +
+                    m_merged.size() * sizeof(share));
   const auto id = static_cast<std::uint32_t>(m_values.size());
   m_values.push_back(
       {static_cast<std::uint32_t>(m_shares.size()), static_cast<std::uint32_t>(m_merged.size())});
@@ -207,8 +220,9 @@ std::size_t last_until(std::uint64_t offset, std::size_t count, std::uint64_t fr
 
 }  // namespace
 
-void memory::reset(std::uint64_t bytes, access start) {
+void memory::reset(std::uint64_t bytes, access start, proof_cost& cost) {
   m_bytes = bytes;
+  m_cost = &cost;
   m_blocks.clear();
   m_first.clear();
   if (bytes == 0) return;
@@ -267,8 +281,11 @@ void memory::split(std::uint32_t b) {
 void memory::cut_at(cursor at, std::uint64_t offset, std::vector<std::vector<access>>& lists) {
   segment upper = (*this)[at];
   upper.begin = offset;
+  m_cost->take_bytes(sizeof upper);
   if (upper.more_reads != 0) {
     auto copy = lists[upper.more_reads - 1];
+    m_cost->take_steps(copy.size());
+    m_cost->take_bytes(sizeof copy + copy.size() * sizeof copy[0]);
     lists.push_back(std::move(copy));
     upper.more_reads = static_cast<std::uint32_t>(lists.size());
   }
@@ -300,6 +317,7 @@ void memory::erase(cursor from, std::uint64_t end) {
     std::size_t to = begin;
     while (to < in.size() && in[to].begin < end) ++to;
     more = to == in.size();
+    m_cost->give_bytes((to - begin) * sizeof(segment));
     in.erase(in.begin() + distance(begin), in.begin() + distance(to));
     if (in.empty()) {
       m_blocks.erase(m_blocks.begin() + distance(b));
@@ -322,6 +340,7 @@ void memory::replace(cursor first, std::uint64_t bytes, std::span<const segment>
   if (!past(walk, end)) return erase(walk, end);  // fewer than there were
   if (done == segments.size()) return;
   block& in = m_blocks[last.block];
+  m_cost->take_bytes((segments.size() - done) * sizeof(segment));
   in.insert(in.begin() + distance(last.index) + 1, segments.begin() + distance(done),
             segments.end());
   split(last.block);

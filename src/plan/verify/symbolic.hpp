@@ -7,6 +7,7 @@
 
 #include "plan/ir/fold_rules.hpp"
 #include "plan/ir/problem.hpp"
+#include "plan/verify/proof_cost.hpp"
 
 #include <cstdint>
 #include <span>
@@ -40,7 +41,7 @@ class value_table {
  public:
   enum class outcome { good, twice, order };
 
-  value_table(int ranks, ordering order, fold_rules rules);
+  value_table(int ranks, ordering order, fold_rules rules, proof_cost& cost);
 
   symbol input_of(int rank, std::int64_t shift) const {
     return {static_cast<std::uint32_t>(rank) + 1, shift};
@@ -83,6 +84,7 @@ class value_table {
 
   ordering m_order;
   fold_rules m_rules;
+  proof_cost& m_cost;
   std::vector<extent_of_shares> m_values;
   std::vector<operands> m_made_of;
   std::vector<share> m_shares;
@@ -122,7 +124,8 @@ class memory {
     std::uint32_t index = 0;
   };
 
-  void reset(std::uint64_t bytes, access start);
+  /// The cost has to stay.
+  void reset(std::uint64_t bytes, access start, proof_cost& cost);
   std::uint64_t bytes() const { return m_bytes; }
 
   /// The segment that holds byte `offset`. `hint` is where the caller found its last one, in any
@@ -168,6 +171,7 @@ class memory {
   void erase(cursor from, std::uint64_t end);
 
   std::uint64_t m_bytes = 0;
+  proof_cost* m_cost = nullptr;
   std::vector<block> m_blocks;         // none empty
   std::vector<std::uint64_t> m_first;  // first byte of each block
 };

@@ -65,10 +65,10 @@ void checker::prepare() {
     const program& p = m_schedule.ranks[static_cast<std::size_t>(r)];
     // Who knows that all have begun needs no word of it from the owner.
     const access start = m_entry == entry::together ? access{} : m_clocks.start_of(r);
-    at(r, space::send).reset(send_bytes(m_schedule.what, r), start);
-    at(r, space::recv).reset(recv_bytes(m_schedule.what, r), start);
+    at(r, space::send).reset(send_bytes(m_schedule.what, r), start, m_cost);
+    at(r, space::recv).reset(recv_bytes(m_schedule.what, r), start, m_cost);
     // Scratch is there before the first rank begins and until the last one ends.
-    at(r, space::scratch).reset(p.scratch_bytes, access{});
+    at(r, space::scratch).reset(p.scratch_bytes, access{}, m_cost);
     const extent in = input_extent(m_schedule.what, r);
     if (in.bytes > 0) {
       memory& m = at(r, m_schedule.what.in_place ? space::recv : space::send);
@@ -101,12 +101,15 @@ void checker::note_read(segment& g, access as) {
     return;
   }
   if (g.more_reads == 0) {
+    m_cost.take_bytes(sizeof m_lists[0]);
     m_lists.emplace_back();
     g.more_reads = static_cast<std::uint32_t>(m_lists.size());
   }
   auto& list = m_lists[g.more_reads - 1];
+  m_cost.take_steps(list.size());
   const auto known = std::find_if(list.begin(), list.end(), same);
   if (known == list.end()) {
+    m_cost.take_bytes(sizeof as);
     list.push_back(as);
   } else {
     *known = as;
@@ -124,6 +127,7 @@ void checker::read(std::uint32_t t, std::uint32_t pc, bool source, access as, bo
   memory::cursor& hint = m_threads[t].hints[static_cast<std::size_t>(s)];
   for (auto k = keep ? m.cut(offset, i.bytes, m_lists, hint) : m.find(offset, hint);
        !m.past(k, offset + i.bytes); m.next(k)) {
+    m_cost.take_steps(1);
     check_order(t, pc, s, m, k, m[k].write, "reads", "writes");
     if (m[k].value.id == 0) {
       const std::uint64_t begin = std::max(m[k].begin, offset);
@@ -142,9 +146,11 @@ void checker::check_write(std::uint32_t t, std::uint32_t pc, memory& m, memory::
   const instruction& i = code(t, pc);
   const space s = i.dst;
   for (memory::cursor k = first; !m.past(k, i.dst_offset + i.bytes); m.next(k)) {
+    m_cost.take_steps(1);
     check_order(t, pc, s, m, k, m[k].write, "writes", "writes");
     check_order(t, pc, s, m, k, m[k].read, "writes", "reads");
     if (m[k].more_reads == 0) continue;
+    m_cost.take_steps(m_lists[m[k].more_reads - 1].size());
     for (const access& a : m_lists[m[k].more_reads - 1])
       check_order(t, pc, s, m, k, a, "writes", "reads");
   }
@@ -196,6 +202,7 @@ void checker::combine(std::uint32_t t, std::uint32_t pc, bool open) {
       return k + 1 < run.size() ? run[k + 1].begin : i.dst_offset + i.bytes;
     };
     const std::uint64_t end = std::min(end_in(m_run, a), end_in(m_other, b));
+    m_cost.take_steps(1);
     segment g;
     g.begin = x;
     const auto where = static_cast<std::int64_t>(x);
@@ -255,6 +262,7 @@ void checker::copy_run(const parcel& send, const parcel& receive) {
   memory::cursor& target = m_threads[receive.thread].hints[static_cast<std::size_t>(in.dst)];
   for (auto k = from.find(out.src_offset, source); !from.past(k, out.src_offset + out.bytes);
        from.next(k)) {
+    m_cost.take_steps(1);
     segment g;
     g.begin = std::max(from[k].begin, out.src_offset) - out.src_offset + in.dst_offset;
     g.value = {from[k].value.id,
@@ -349,6 +357,7 @@ bool checker::wait(std::uint32_t t, const instruction& i) {
 // Executes one instruction; false if it must wait.
 bool checker::step(std::uint32_t t, const instruction& i) {
   const thread_state& me = state(t);
+  m_cost.take_steps(1);
   const bool open = note_fold(t, i);
   switch (i.op) {
     case opcode::copy:
@@ -403,10 +412,28 @@ verdict verify(const schedule& s, entry how) {
   return verify(s, how, fold_rules::of(s.what.element_bytes));
 }
 
-verdict verify(const schedule& s, entry how, fold_rules rules) {
+namespace {
+
+verdict verify(const schedule& s, entry how, fold_rules rules, proof_limits limits) {
   check(s.what);
+  proof_cost cost(limits);
+  // Once for the form, once before all ranks run, and once after.
+  cost.take_steps(3 * outcome_steps(s.what));
   verdict v = check_form(s);
-  return v ? checker(s, how, rules).run() : v;
+  if (!v) return v;
+  v = checker(s, how, rules, cost).run();
+  v.steps = cost.steps();
+  return v;
+}
+
+}  // namespace
+
+verdict verify(const schedule& s, entry how, fold_rules rules) {
+  return verify(s, how, rules, proof_limits{});
+}
+
+verdict verify(const schedule& s, proof_limits limits) {
+  return verify(s, entry::apart, fold_rules::of(s.what.element_bytes), limits);
 }
 
 }  // namespace sucl::plan

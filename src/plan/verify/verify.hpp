@@ -7,6 +7,7 @@
 
 #include "plan/ir/fold_rules.hpp"
 #include "plan/ir/schedule.hpp"
+#include "plan/verify/proof_cost.hpp"
 
 #include <cstdint>
 #include <string>
@@ -49,6 +50,7 @@ struct verdict {
   /// hold the same bits. True of all schedules that pass, but those with ordering::free.
   bool identical = false;
   std::uint64_t peak_values = 0;  ///< how many different symbolic values there were
+  std::uint64_t steps = 0;        ///< what the proof cost; of a right plan
 
   explicit operator bool() const { return what == fault::none; }
 };
@@ -64,6 +66,8 @@ enum class entry : std::uint8_t {
 /// sense. Without rules those of elements of this size hold.
 verdict verify(const schedule& s, entry how = entry::apart);
 verdict verify(const schedule& s, entry how, fold_rules rules);
+/// The same, and an error (errc::out_of_memory) where the proof costs more than the limits.
+verdict verify(const schedule& s, proof_limits limits);
 
 /// What verify() has proved of a schedule that it passed, about bits: "every rank that ...". Empty
 /// where nothing is reduced.

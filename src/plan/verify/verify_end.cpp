@@ -72,9 +72,11 @@ void checker::check_last_accesses() {
     for (const space s : {space::send, space::recv}) {
       const memory& m = at(r, s);
       for (memory::cursor k = m.find(0); !m.past(k, m.bytes()); m.next(k)) {
+        m_cost.take_steps(1);
         check_last(r, s, m, k, m[k].write);
         check_last(r, s, m, k, m[k].read);
         if (m[k].more_reads == 0) continue;
+        m_cost.take_steps(m_lists[m[k].more_reads - 1].size());
         for (const access& a : m_lists[m[k].more_reads - 1]) check_last(r, s, m, k, a);
       }
     }
@@ -105,6 +107,7 @@ void checker::check_piece(int rank, const piece& part) {
   const memory& m = at(rank, space::recv);
   for (auto k = m.find(part.offset); !m.past(k, part.offset + part.bytes); m.next(k)) {
     const auto found = m_values.shares(m[k].value.id);
+    m_cost.take_steps(1 + found.size());
     bool good = m[k].value.id != 0 && found.size() == m_shares.size();
     for (std::size_t i = 0; good && i < found.size(); ++i)
       good = found[i].first == m_shares[i].first && found[i].count == m_shares[i].count &&

@@ -14,7 +14,8 @@ void checker::check_fixed(int rank, const piece& part, std::uint64_t offset, sym
   if (m_schedule.what.order != ordering::fixed) return;
   symbol sum;
   int folded = 0;
-  for (const term& t : part.terms)
+  for (const term& t : part.terms) {
+    m_cost.take_steps(static_cast<std::uint64_t>(t.count));
     for (std::int32_t r = t.first; r < t.first + t.count; ++r, ++folded) {
       const auto shift =
           static_cast<std::int64_t>(t.source) - static_cast<std::int64_t>(part.offset);
@@ -25,6 +26,7 @@ void checker::check_fixed(int rank, const piece& part, std::uint64_t offset, sym
         m_values.combine(sum, next, folded > 1, sum);
       }
     }
+  }
   if (found.id == sum.id) return;
   verdict v;
   v.what = fault::order;
@@ -56,6 +58,7 @@ void checker::check_same(int rank, std::uint64_t offset, std::uint64_t end, symb
   if (at != map->begin() && std::prev(at)->second.end > from) --at;
   std::int64_t begin = from;  // what is new
   for (; at != map->end() && at->first < to; ++at) {
+    m_cost.take_steps(1);
     const received& known = at->second;
     if (known.value != found.id) {
       m_identical = false;
