@@ -169,7 +169,7 @@ TEST_P(exec_order, folds_in_the_fixed_order_between_nodes) {
 // Online trials decide by time: nothing that is reduced may be among them.
 TEST(exec_order, no_trial_is_held_between_plans_that_reduce) {
   for (const core::tuning_row& r : core::default_tuning())
-    if (r.contested) {
+    if (r.tuned_online) {
       EXPECT_NE(r.kind, SUCL_KIND_COUNT);
       EXPECT_FALSE(reduces(static_cast<kind>(r.kind)));
     }

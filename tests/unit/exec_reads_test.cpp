@@ -100,10 +100,10 @@ core::backend_comm counting_channel(const backends& b, const sucl_comm_info& inf
   reads_so_far = 0;
   return reading_channel(b, info, table, false, nullptr);
 }
-constexpr int turn = core::contest::cold + core::contest::trials;
+constexpr int turn = core::copy_mode_tuner::cold + core::copy_mode_tuner::trials;
 // Staged operations before the first that is read.
 int staged(std::uint64_t bytes) {
-  return static_cast<int>(core::contests::round_of(bytes) + core::contest::trials);
+  return static_cast<int>(core::copy_mode_tuners::round_of(bytes) + core::copy_mode_tuner::trials);
 }
 
 // Both ways are tried before the faster one is taken, and all are right.
@@ -157,7 +157,7 @@ TEST(exec_reads, that_lose_are_not_spoken_of) {
     small.recv = &sum;
     const auto p = core::prepare_run(plan, o);
     ASSERT_TRUE(p);
-    const int first = staged(in.size() * sizeof in[0]), period = core::contest::period;
+    const int first = staged(in.size() * sizeof in[0]), period = core::copy_mode_tuner::period;
     const auto run_well = [&](const sucl_operation& what) {
       EXPECT_EQ(run(plan, what).status, SUCL_SUCCESS);
     };

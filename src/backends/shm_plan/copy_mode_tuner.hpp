@@ -28,7 +28,7 @@ struct vote {
 /// What is known of the operations of one kind and size. From time to time some are carried in
 /// either way and timed; the others go the way that was faster. All ranks count the same
 /// operations, tell their times before each, and so decide alike.
-class contest {
+class copy_mode_tuner {
  public:
   static constexpr std::uint64_t trials = 5;  ///< of each way: the median counts
   static constexpr std::uint64_t cold = 3;    ///< before them: memory is touched, caches are filled
@@ -36,10 +36,10 @@ class contest {
   /// Of long operations, which programs call less often, fewer are tried.
   static constexpr std::uint64_t long_trials = 3, long_cold = 1;
 
-  contest() : contest(false, 0) {}
+  copy_mode_tuner() : copy_mode_tuner(false, 0) {}
   /// `round`: staged operations until scratch is where it was before (shared_memory), which have to
   /// come before those that are timed.
-  contest(bool is_long, std::uint64_t round)
+  copy_mode_tuner(bool is_long, std::uint64_t round)
       : m_trials(is_long ? long_trials : trials),
         m_cold(is_long ? long_cold : cold),
         m_staged_first(std::max(m_cold, round)) {}
@@ -99,10 +99,10 @@ class contest {
   bool m_tries = false, m_reads = false;
 };
 
-/// A contest and a rank's vote in one word, where the ranks do not know beforehand which one comes
+/// A tuner and a rank's vote in one word, where the ranks do not know beforehand which one comes
 /// next: then they tell their times of the last one.
 struct ballot {
-  std::uint32_t number = 0;  ///< of the contest; 0: none
+  std::uint32_t number = 0;  ///< of the tuner; 0: none
   vote times{vote::none, vote::none};
 
   std::uint64_t packed() const {
@@ -126,19 +126,19 @@ struct ballot {
 };
 
 /// Those of all kinds and sizes, a power of two each.
-class contests {
+class copy_mode_tuners {
  public:
-  contests() {
+  copy_mode_tuners() {
     for (auto& of_kind : m_all)
       for (std::size_t size = 0; size < sizes; ++size)
-        of_kind[size] = contest(size >= long_from, round_of(std::uint64_t{1} << size >> 1));
+        of_kind[size] = copy_mode_tuner(size >= long_from, round_of(std::uint64_t{1} << size >> 1));
   }
   /// Staged operations of so many bytes until scratch is where it was before.
   static std::uint64_t round_of(std::uint64_t bytes) {
     constexpr std::uint64_t scratch = 4 << 20, most = 128;
     return std::min(scratch >> std::bit_width(bytes), most);
   }
-  contest& of(std::int32_t kind, std::uint64_t bytes) { return at(number_of(kind, bytes)); }
+  copy_mode_tuner& of(std::int32_t kind, std::uint64_t bytes) { return at(number_of(kind, bytes)); }
 
   /// Each has a number, from 1 on.
   static std::uint32_t number_of(std::int32_t kind, std::uint64_t bytes) {
@@ -146,11 +146,11 @@ class contests {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(kind) % kinds * sizes + size) + 1;
   }
   static bool is_number(std::uint32_t n) { return n >= 1 && n <= kinds * sizes; }
-  contest& at(std::uint32_t n) { return m_all[(n - 1) / sizes][(n - 1) % sizes]; }
+  copy_mode_tuner& at(std::uint32_t n) { return m_all[(n - 1) / sizes][(n - 1) % sizes]; }
 
  private:
   static constexpr std::size_t kinds = 16, sizes = 32, long_from = 19;  // 256 KiB
-  std::array<std::array<contest, sizes>, kinds> m_all{};
+  std::array<std::array<copy_mode_tuner, sizes>, kinds> m_all{};
 };
 
 }  // namespace sucl::core

@@ -74,7 +74,7 @@ sucl_operation executor::simplest(const sucl_operation& o) const {
 
 execution* executor::start(const sucl_operation& asked) {
   if (m_broken) throw error(*m_broken);
-  // Whoever has not been given back yet is still asked whether it is done, by its shape.
+  // A request that has not been given back is still asked whether it is done, by its shape.
   if (m_shapes.oversubscribed() && m_free.size() == m_requests.size()) m_shapes.forget();
   heed_alarm();
   execution* r = take_request();

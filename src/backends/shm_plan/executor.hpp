@@ -56,8 +56,8 @@ struct execution {
   std::vector<std::byte*> peer_recv;
   /// Of blocks whose lengths differ; in elements.
   const std::uint64_t *send_counts = nullptr, *send_displs = nullptr;
-  bool reading = false;      ///< peers' memory is copied from, not mapped
-  contest* timed = nullptr;  ///< that wants to know how long it takes from now on
+  bool reading = false;              ///< peers' memory is copied from, not mapped
+  copy_mode_tuner* timed = nullptr;  ///< that wants to know how long it takes from now on
   std::chrono::steady_clock::time_point since;
   std::uint64_t first_run = 0;  ///< of those that read
   std::optional<error_info> failure;
@@ -166,8 +166,8 @@ class executor {
   void decide(execution& e);
   void decide_reach(execution& e);
   bool any_in_place(const execution& e) const;
-  contest& contest_of(const sucl_operation& o);
-  contest* rival_of(const sucl_operation& o);
+  copy_mode_tuner& tuner_of(const sucl_operation& o);
+  copy_mode_tuner* tuner_if_open(const sucl_operation& o);
   bool is_read(execution& e);
   void take_addresses(execution& e) const;
   void read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
@@ -230,8 +230,8 @@ class executor {
   shared_memory m_memory;
   plan_cache m_shapes;
   nt_store_policy m_publisher;
-  contests m_contests;
-  std::uint32_t m_last_contest = 0;  ///< number of the one of blocks of their own lengths
+  copy_mode_tuners m_tuners;
+  std::uint32_t m_last_tuner = 0;  ///< number of the one of blocks of their own lengths
   std::vector<mapped_memory> m_memories;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<compiled_code>>> m_compiled;
   /// Operations after `since` up to `until` may be on mapped memory.

@@ -59,9 +59,9 @@ bool gives(const sucl_operation& o, int rank) {
 // What comes before an operation is decided on every rank, as it is its turn. So all know alike
 // whether anything has to be told before it.
 void executor::announce_or_stage(execution& e) {
-  contest* const rival = may_be_mapped(e.what) ? nullptr : rival_of(e.what);
-  if (!rival || !rival->is_settled()) return announce(e);
-  rival->next();
+  copy_mode_tuner* const tuner = may_be_mapped(e.what) ? nullptr : tuner_if_open(e.what);
+  if (!tuner || !tuner->is_settled()) return announce(e);
+  tuner->next();
   e.announcing = execution::notice::none;
 }
 
@@ -105,27 +105,27 @@ void executor::decide_reach(execution& e) {
   }
   if (may_be_read(e.what)) {
     e.how = &m_shapes.of(e.what, reach::read, in_place);
-    e.reading = e.how->there && (!e.how->contested || is_read(e));
+    e.reading = e.how->there && (!e.how->tuned_online || is_read(e));
     e.first_run = m_retired + 1;
     if (e.reading) return take_addresses(e);
   }
   e.how = &m_shapes.of(e.what, reach::staged);
 }
 
-// The contest that decides whether an operation is read; null: it is not contested.
-contest* executor::rival_of(const sucl_operation& o) {
-  return may_be_read(o) && m_shapes.of(o, reach::read).contested ? &contest_of(o) : nullptr;
+// The tuner that decides whether an operation is read; null: none does.
+copy_mode_tuner* executor::tuner_if_open(const sucl_operation& o) {
+  return may_be_read(o) && m_shapes.of(o, reach::read).tuned_online ? &tuner_of(o) : nullptr;
 }
 
-contest& executor::contest_of(const sucl_operation& o) {
-  return m_contests.of(o.kind, longest_block(o, m_size) * o.element_size);
+copy_mode_tuner& executor::tuner_of(const sucl_operation& o) {
+  return m_tuners.of(o.kind, longest_block(o, m_size) * o.element_size);
 }
 
 // Whether reading has proved faster, or is tried. The same on every rank.
 bool executor::is_read(execution& e) {
   vote slowest{0, 0};
   each_card(e.notes, [&](const card& c) { slowest = vote::slower(slowest, c.times); });
-  contest& c = contest_of(e.what);
+  copy_mode_tuner& c = tuner_of(e.what);
   const bool reads = c.next(slowest);
   if (!c.tries()) return reads;
   if (!reads) m_shapes.of(e.what, reach::staged);  // made now, it takes no time later
@@ -229,7 +229,7 @@ void executor::tell_memory(execution& e) {
   mine.send = reinterpret_cast<std::uint64_t>(e.send);
   mine.recv = reinterpret_cast<std::uint64_t>(e.recv);
   mine.in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
-  mine.times = contest_of(e.what).mine();
+  mine.times = tuner_of(e.what).mine();
   std::memcpy(e.note.data(), &mine, sizeof mine);
 }
 
@@ -256,8 +256,7 @@ void executor::write_letters(execution& e) {
   const sucl_operation& o = e.what;
   const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
   const bool is_replaced = in_place && o.kind == SUCL_KIND_ALLTOALLV;
-  if (m_last_contest > 0)
-    e.note[0] = ballot{m_last_contest, m_contests.at(m_last_contest).mine()}.packed();
+  if (m_last_tuner > 0) e.note[0] = ballot{m_last_tuner, m_tuners.at(m_last_tuner).mine()}.packed();
   const auto write = [&](std::size_t rank, const std::byte* block, std::uint64_t count) {
     const std::uint64_t bytes = count * o.element_size;
     std::uint64_t* letter = e.note.data() + ballot_words + rank * letter_words(m_size);
@@ -274,22 +273,22 @@ void executor::write_letters(execution& e) {
 }
 
 // Whether blocks of their own lengths, the longest of so many bytes, are read. The ranks learn how
-// long they are with the ballots, which therefore are of the last such contest; a rank may have
+// long they are with the ballots, which therefore are of the last such tuner; a rank may have
 // written its ballot when others knew of a later one already, and then nothing is agreed.
 bool executor::is_clipped_read(execution& e, std::uint64_t longest) {
   const tuning_row* row = m_shapes.row_of_clipped_reads(e.what, longest);
-  if (!row || !row->contested) return row;
+  if (!row || !row->tuned_online) return row;
   const std::uint32_t told = ballot::of(e.notes[0]).number;
-  bool all_told = contests::is_number(told);
+  bool all_told = copy_mode_tuners::is_number(told);
   vote slowest{0, 0};
   for (std::size_t at = 0; at < e.notes.size(); at += e.note.size()) {
     const ballot theirs = ballot::of(e.notes[at]);
     all_told = all_told && theirs.number == told;
     slowest = vote::slower(slowest, theirs.times);
   }
-  if (all_told) m_contests.at(told).agree(slowest);
-  m_last_contest = contests::number_of(e.what.kind, longest);
-  contest& c = m_contests.at(m_last_contest);
+  if (all_told) m_tuners.at(told).agree(slowest);
+  m_last_tuner = copy_mode_tuners::number_of(e.what.kind, longest);
+  copy_mode_tuner& c = m_tuners.at(m_last_tuner);
   const bool reads = c.next();
   if (!c.tries()) return reads;
   m_shapes.clipped(e.what, longest, reads);  // made now, it takes no time later

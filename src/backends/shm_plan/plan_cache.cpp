@@ -215,9 +215,10 @@ std::string plan_cache::describe(const sucl_operation& o) const {
       reached && bytes >= least_read_bytes ? row_for(o, reach::read, bytes) : nullptr;
   const tuning_row* staged = row_for(o, reach::staged, bytes);
   if (read)
-    add(read->contested ? "where that proves faster: " : "", read->recipe, read->slice,
+    add(read->tuned_online ? "where that proves faster: " : "", read->recipe, read->slice,
         read->origin);
-  if (staged && (!read || read->contested)) add("", staged->recipe, staged->slice, staged->origin);
+  if (staged && (!read || read->tuned_online))
+    add("", staged->recipe, staged->slice, staged->origin);
   if (!staged) {
     const choice c = between_nodes(o, bytes);
     add("", c.algorithm, c.slice, "");
@@ -308,7 +309,7 @@ shape plan_cache::make(const sucl_operation& o, reach memory, bool in_place) {
   const bool both_ways = in_place || memory == reach::staged;
   for (const tuning_row* row = row_for(o, memory, bytes); row;
        row = row_for(o, memory, bytes, row)) {
-    s = make_by({row->recipe, row->slice, memory != reach::staged, row->contested}, o);
+    s = make_by({row->recipe, row->slice, memory != reach::staged, row->tuned_online}, o);
     if (s.there && (!both_ways || serves_in_place(s))) return one_run(std::move(s));
   }
   if (m_several_nodes) s = make_by(between_nodes(o, bytes), o);
@@ -333,7 +334,7 @@ shape plan_cache::make_by(choice c, const sucl_operation& o) {
     if (c.slice < o.element_size) return s;
   }
   s.there = true;
-  s.contested = c.contested;
+  s.tuned_online = c.tuned_online;
   choose_stores(o, s);
   s.recipe = c.algorithm + ", " + std::to_string(s.slices) +
              (s.slices == 1 ? " slice of " : " slices of ") + std::to_string(s.slice_bytes) +

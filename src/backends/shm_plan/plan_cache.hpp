@@ -41,8 +41,8 @@ struct tuning_row {
   std::uint64_t slice;  ///< bytes that a run takes at most
   std::string origin;   ///< of a row of a tuning table, whose bytes are those of so many ranks
   base::range ranks{};
-  /// Of a read: only where it proves faster than staging (contest.hpp).
-  bool contested = false;
+  /// Of a read: only where it proves faster than staging (copy_mode_tuner.hpp).
+  bool tuned_online = false;
 };
 
 /// Below this, what is to be mapped is staged: data beside the flag is as fast as can be.
@@ -69,7 +69,7 @@ struct shape {
   std::vector<std::uint64_t> positions;  ///< of the blocks of send in bytes, where sizes differ
   /// Blocks have lengths of their own, which only some ranks know: steps copy what there is.
   bool clipped = false;
-  bool contested = false;  ///< as of a tuning_row
+  bool tuned_online = false;  ///< as of a tuning_row
   /// The memory of the ranks does not fit into their caches: results go past them.
   bool copies_past_caches = false, folds_past_caches = false;
   std::string recipe;  ///< for people
@@ -199,8 +199,8 @@ class plan_cache {
   struct choice {
     std::string algorithm;
     std::uint64_t slice;
-    bool entered = false;    ///< all have said before that they are there
-    bool contested = false;  ///< as of a tuning_row
+    bool entered = false;       ///< all have said before that they are there
+    bool tuned_online = false;  ///< as of a tuning_row
   };
   using shape_map = std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>>;
   const tuning_row* row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,

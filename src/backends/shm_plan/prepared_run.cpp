@@ -18,10 +18,10 @@ using action = step::action;
 std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
   const sucl_operation o = simplest(asked);
   if (o.kind == compiled_plan_kind || may_be_mapped(o)) return nullptr;
-  contest* const rival = rival_of(o);
-  if (!rival && may_be_read(o)) return nullptr;
+  copy_mode_tuner* const tuner = tuner_if_open(o);
+  if (!tuner && may_be_read(o)) return nullptr;
   auto made = std::make_shared<prepared_run>();
-  made->rival = rival;
+  made->tuner = tuner;
   made->what = std::make_shared<execution>();
   execution& e = *made->what;
   e.what = o;
@@ -155,7 +155,7 @@ bool executor::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
   if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
     return false;
-  if (p.rival && !p.rival->is_settled()) return false;
+  if (p.tuner && !p.tuner->is_settled()) return false;
   const bool tells = p.what->announcing == execution::notice::counts;
   if (tells) write_letters(*p.what);
   const std::uint64_t history = m_memory.board().history_after(p.what->signature);
@@ -178,7 +178,7 @@ bool executor::run_at_once(const prepared_run& p) {
   m_begun = number;
   m_memory.board().keep(history);
   m_memory.take(p.scratch);
-  if (p.rival) p.rival->next();
+  if (p.tuner) p.tuner->next();
   note_retired();
   return true;
 }

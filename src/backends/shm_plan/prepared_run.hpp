@@ -16,7 +16,7 @@
 
 namespace sucl::core {
 
-class contest;
+class copy_mode_tuner;
 struct execution;
 
 /// Memory that a prepared step works on. Scratch is at another place in each run.
@@ -46,7 +46,7 @@ struct prepared_run {
   /// Keeps the notes of operations that only begin with telling each other their counts.
   std::shared_ptr<execution> what;
   fold_function fold = nullptr;
-  contest* rival = nullptr;  ///< only while it is settled that this is not read
+  copy_mode_tuner* tuner = nullptr;  ///< only while it is settled that this is not read
   shared_memory::need scratch;
   std::vector<bound_step> steps;
   std::vector<bound_memory> sources;

@@ -8,20 +8,20 @@
 #include <vector>
 
 using std::chrono::nanoseconds;
-using sucl::core::contest;
-using sucl::core::contests;
+using sucl::core::copy_mode_tuner;
+using sucl::core::copy_mode_tuners;
 using sucl::core::vote;
 
 namespace {
 
 // Ranks whose operations take as long as they say, one after the other; returns how many of `count`
 // were read.
-int run(std::vector<contest>& ranks, int count, const std::vector<nanoseconds>& staged,
+int run(std::vector<copy_mode_tuner>& ranks, int count, const std::vector<nanoseconds>& staged,
         const std::vector<nanoseconds>& read) {
   int reads = 0;
   for (int i = 0; i < count; ++i) {
     vote slowest{0, 0};
-    for (const contest& c : ranks) {
+    for (const copy_mode_tuner& c : ranks) {
       slowest.staged = std::max(slowest.staged, c.mine().staged);
       slowest.read = std::max(slowest.read, c.mine().read);
     }
@@ -34,13 +34,13 @@ int run(std::vector<contest>& ranks, int count, const std::vector<nanoseconds>& 
   return reads;
 }
 
-constexpr int turn = contest::cold + contest::trials;
-constexpr int period = contest::period;
+constexpr int turn = copy_mode_tuner::cold + copy_mode_tuner::trials;
+constexpr int period = copy_mode_tuner::period;
 
 }  // namespace
 
-TEST(contest, tries_both_ways_and_then_takes_the_faster_one) {
-  std::vector<contest> ranks(2);
+TEST(copy_mode_tuner, tries_both_ways_and_then_takes_the_faster_one) {
+  std::vector<copy_mode_tuner> ranks(2);
   const nanoseconds fast(1000), slow(2000), slower(3000);
   EXPECT_EQ(run(ranks, turn, {fast, fast}, {slow, slow}), 0);
   EXPECT_EQ(run(ranks, turn, {fast, fast}, {slow, slow}), turn);
@@ -52,8 +52,8 @@ TEST(contest, tries_both_ways_and_then_takes_the_faster_one) {
   EXPECT_EQ(run(ranks, period, {fast, fast}, {slow, slow}), turn) << "it looks again";
 }
 
-TEST(contest, goes_on_as_before_where_a_rank_has_no_times_yet) {
-  std::vector<contest> ranks(1);
+TEST(copy_mode_tuner, goes_on_as_before_where_a_rank_has_no_times_yet) {
+  std::vector<copy_mode_tuner> ranks(1);
   const vote unknown{vote::none, vote::none};
   for (int i = 0; i < 2 * turn; ++i) ranks[0].next(unknown);
   EXPECT_FALSE(ranks[0].next(unknown));
@@ -63,9 +63,9 @@ TEST(contest, goes_on_as_before_where_a_rank_has_no_times_yet) {
 }
 
 // Scratch lies in the right cache once it has been round.
-TEST(contest, lets_scratch_go_round_before_it_times) {
-  constexpr int round = 40, cold = contest::cold, staged = round + turn - cold;
-  std::vector<contest> ranks(1, contest(false, round));
+TEST(copy_mode_tuner, lets_scratch_go_round_before_it_times) {
+  constexpr int round = 40, cold = copy_mode_tuner::cold, staged = round + turn - cold;
+  std::vector<copy_mode_tuner> ranks(1, copy_mode_tuner(false, round));
   for (int i = 0; i < 2048; ++i) {
     const bool read = ranks[0].next({1000, 2000});
     const bool tries = i < staged ? i >= round : i < staged + turn && i >= staged + cold;
@@ -75,9 +75,9 @@ TEST(contest, lets_scratch_go_round_before_it_times) {
 }
 
 // While scratch goes round, and once all have agreed that reading is slower, nothing is to be told.
-TEST(contest, is_settled_while_nothing_is_tried) {
-  contest c;
-  constexpr int cold = contest::cold;
+TEST(copy_mode_tuner, is_settled_while_nothing_is_tried) {
+  copy_mode_tuner c;
+  constexpr int cold = copy_mode_tuner::cold;
   for (int i = 0; i < 2 * turn; ++i) {
     EXPECT_EQ(c.is_settled(), i < cold) << i;
     c.next({vote::none, vote::none});
@@ -94,8 +94,8 @@ TEST(contest, is_settled_while_nothing_is_tried) {
   EXPECT_FALSE(c.is_settled()) << "it is tried again";
 }
 
-TEST(contest, is_not_won_by_little) {
-  contest c;
+TEST(copy_mode_tuner, is_not_won_by_little) {
+  copy_mode_tuner c;
   for (int i = 0; i < 2 * turn; ++i) c.next({vote::none, vote::none});
   EXPECT_FALSE(c.next({1000, 900})) << "telling each other costs, too";
   EXPECT_TRUE(c.next({1000, 800}));
@@ -103,8 +103,8 @@ TEST(contest, is_not_won_by_little) {
 }
 
 // An interrupted trial, or one that was lucky, does not decide.
-TEST(contest, goes_by_the_median) {
-  contest c;
+TEST(copy_mode_tuner, goes_by_the_median) {
+  copy_mode_tuner c;
   for (const int ns : {900000, 1000, 1010, 1, 1020}) c.note(false, nanoseconds(ns));
   EXPECT_EQ(c.mine().staged, 1010u);
   EXPECT_EQ(c.mine().read, vote::none) << "it has not been tried";
@@ -114,39 +114,39 @@ TEST(contest, goes_by_the_median) {
   EXPECT_EQ(c.mine().read, vote::none - 1) << "longer than can be told";
 }
 
-// Two times and the number of a contest travel in one word, in steps of 16 ns.
-TEST(contest, is_told_with_the_times_of_its_ranks) {
+// Two times and the number of a tuner travel in one word, in steps of 16 ns.
+TEST(copy_mode_tuner, is_told_with_the_times_of_its_ranks) {
   using sucl::core::ballot;
   EXPECT_EQ(ballot::of(0).number, 0u);
   for (const int kind : {0, 9, 15})
     for (const std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{70000}, ~std::uint64_t{0}}) {
-      const std::uint32_t number = contests::number_of(kind, bytes);
+      const std::uint32_t number = copy_mode_tuners::number_of(kind, bytes);
       const ballot told = ballot::of(ballot{number, {160, 1000000007}}.packed());
       EXPECT_EQ(told.number, number);
       EXPECT_EQ(told.times.staged, 160u);
       EXPECT_EQ(told.times.read, 1000000007u / 16 * 16);
-      contests all;
-      EXPECT_TRUE(contests::is_number(number));
+      copy_mode_tuners all;
+      EXPECT_TRUE(copy_mode_tuners::is_number(number));
       EXPECT_EQ(&all.at(number), &all.of(kind, bytes));
     }
-  EXPECT_FALSE(contests::is_number(0));
-  EXPECT_FALSE(contests::is_number(1023));
+  EXPECT_FALSE(copy_mode_tuners::is_number(0));
+  EXPECT_FALSE(copy_mode_tuners::is_number(1023));
   const ballot unknown = ballot::of(ballot{1, {vote::none, vote::none - 1}}.packed());
   EXPECT_EQ(unknown.times.staged, vote::none);
   EXPECT_LT(unknown.times.read, vote::none) << "long, but known";
 }
 
-TEST(contest, tries_few_long_operations) {
-  std::vector<contest> ranks(2, contest(true, 0));
-  constexpr int turn = contest::long_cold + contest::long_trials;
+TEST(copy_mode_tuner, tries_few_long_operations) {
+  std::vector<copy_mode_tuner> ranks(2, copy_mode_tuner(true, 0));
+  constexpr int turn = copy_mode_tuner::long_cold + copy_mode_tuner::long_trials;
   const nanoseconds fast(1000), slow(2000);
   EXPECT_EQ(run(ranks, turn, {slow, slow}, {fast, fast}), 0);
   EXPECT_EQ(run(ranks, period - turn, {slow, slow}, {fast, fast}), period - turn);
   EXPECT_TRUE(ranks[0].reads());
 }
 
-TEST(contest, is_one_for_each_kind_and_power_of_two) {
-  contests all;
+TEST(copy_mode_tuner, is_one_for_each_kind_and_power_of_two) {
+  copy_mode_tuners all;
   EXPECT_EQ(&all.of(1, 4096), &all.of(1, 8191));
   EXPECT_NE(&all.of(1, 4096), &all.of(1, 8192));
   EXPECT_NE(&all.of(1, 4096), &all.of(2, 4096));
