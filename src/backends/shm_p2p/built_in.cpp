@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // What the core knows of the backend of messages.
+#include "backends/shm_common/make_part.hpp"
 #include "backends/shm_p2p/backend.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/backend_creation.hpp"
@@ -47,15 +48,9 @@ class message_built_in_backend final : public built_in_backend {
 
   backend_instance create(backend_creation& c, std::string* why) const override {
     backend_instance made;
-    placement where{c.rank(), c.size(), c.where.node_of, {}, c.where.oversubscribed};
-    *why = c.make_transports(where.transports);
-    if (!why->empty()) return made;
-    const bool reads = c.reads();
-    try {
-      made.via = make_message_comm(c.memory_provider, std::move(where), reads, why);
-    } catch (const error& e) {
-      *why = e.info().message;
-    }
+    made.via = make_shared_part(c, why, [&](placement where, bool reads) {
+      return make_message_comm(c.memory_provider, std::move(where), reads, why);
+    });
     if (!made.via.table) return made;
     made.own = std::make_unique<message_comm>(made.via);
     made.traits.independent_progress = made.traits.ends_on_mismatch = true;

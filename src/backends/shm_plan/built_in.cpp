@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // What the core knows of the backend of plans.
+#include "backends/shm_common/make_part.hpp"
 #include "backends/shm_plan/backend.hpp"
 #include "backends/shm_plan/custom_plan.hpp"
 #include "core/operation/operation.hpp"
@@ -89,18 +90,13 @@ class plan_built_in_backend final : public built_in_backend {
 
   backend_instance create(backend_creation& c, std::string* why) const override {
     backend_instance made;
-    placement where{c.rank(), c.size(), c.where.node_of, {}, c.where.oversubscribed};
-    *why = c.make_transports(where.transports);
-    if (!why->empty()) return made;
-    const bool reads = c.reads();
-    try {
-      made.via =
+    made.via = make_shared_part(c, why, [&](placement where, bool reads) {
+      const backend_comm plans =
           make_plan_comm(c.memory_provider, std::move(where), why, c.around.tuned, c.strict());
-    } catch (const error& e) {
-      *why = e.info().message;  // also without memory: others carry everything that it does
-    }
+      if (plans.table && reads) allow_reads(plans);
+      return plans;
+    });
     if (!made.via.table) return made;
-    if (reads) allow_reads(made.via);
     made.own = std::make_unique<plan_comm>(made.via, c.memory_provider);
     made.traits.needs_progress = made.traits.spins = true;
     made.traits.any_thread = c.where.nodes == 1;
