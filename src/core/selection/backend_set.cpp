@@ -8,6 +8,7 @@
 #include "core/operation/operation.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace sucl::core {
 namespace {
@@ -136,6 +137,9 @@ void backend_set::create_built_in(backend_creation& c, const built_in_backend& b
     } catch (const error& e) {
       obstacle = e.info().message;
       mine.code = e.code();
+    } catch (const std::bad_alloc&) {
+      obstacle = "this rank has no memory for its part of " + std::string(b.name());
+      mine.code = errc::out_of_memory;
     }
     if (made.via.table) mine.code = errc::success;
     mine.message = obstacle;
