@@ -116,16 +116,30 @@ function(sucl_add_unit_test name)
   endforeach()
 endfunction()
 
+# sucl_add_ended_test(NAME COMMAND word... [STATUS number|failure|any] [MATCH regex] [REFUSE regex]
+#                     [LINE regex] [EXPECT words...])
+# A test that looks at how a command ends; see tests/support/ended.cmake.
+function(sucl_add_ended_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "STATUS;MATCH;REFUSE;LINE" "COMMAND;EXPECT")
+  if("${arg_STATUS}" STREQUAL "")
+    set(arg_STATUS 0)
+  endif()
+  add_test(NAME ${name} COMMAND "${CMAKE_COMMAND}" "-DCOMMAND=${arg_COMMAND}"
+    "-DSTATUS=${arg_STATUS}" "-DMATCH=${arg_MATCH}" "-DREFUSE=${arg_REFUSE}" "-DLINE=${arg_LINE}"
+    "-DEXPECT=${arg_EXPECT}" -P "${PROJECT_SOURCE_DIR}/tests/support/ended.cmake")
+  set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "SuCL test skipped: ")
+endfunction()
+
 # sucl_add_rank_test(NAME name TARGET program [RANKS n...] [FLAVOURS all|name...] [ARGS ...]
-#                    [ENVIRONMENT NAME=value...] [TIMEOUT s] [LABELS ...] [SURVIVE] [WILL_FAIL]
-#                    [WAITS] [OUTPUT regex])
+#                    [ENVIRONMENT NAME=value...] [TIMEOUT s] [LABELS ...] [SURVIVE] [WAITS]
+#                    [STATUS number|failure|any] [MATCH regex] [REFUSE regex])
 # Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
 # RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
 # not registered for an MPI whose launcher cannot do that.
 # WAITS: most of its time it waits for a timeout, so that others may run beside it.
-# OUTPUT: the test passes if its output has a match, whatever its exit status is.
+# STATUS, MATCH, REFUSE: how it has to end, as tests/support/ended.cmake has it; usually with 0.
 function(sucl_add_rank_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WILL_FAIL;WAITS" "NAME;TARGET;TIMEOUT;OUTPUT"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WAITS" "NAME;TARGET;TIMEOUT;STATUS;MATCH;REFUSE"
     "RANKS;FLAVOURS;ARGS;ENVIRONMENT;LABELS")
   if(NOT arg_NAME OR NOT TARGET "${arg_TARGET}" OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sucl_add_rank_test needs NAME and an existing TARGET; got ${ARGV}.")
@@ -156,9 +170,14 @@ function(sucl_add_rank_test)
     endif()
     foreach(ranks IN LISTS arg_RANKS)
       set(test ${arg_NAME}.${flavour}.${ranks})
-      add_test(NAME ${test} COMMAND "${SUCL_MPI_${flavour}_LAUNCHER}"
-        ${SUCL_MPI_${flavour}_ARGUMENTS} ${survive} -n ${ranks}
-        $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
+      set(command "${SUCL_MPI_${flavour}_LAUNCHER}" ${SUCL_MPI_${flavour}_ARGUMENTS} ${survive}
+        -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
+      if("${arg_STATUS}${arg_MATCH}${arg_REFUSE}" STREQUAL "")
+        add_test(NAME ${test} COMMAND ${command})
+      else()
+        sucl_add_ended_test(${test} COMMAND ${command} STATUS "${arg_STATUS}" MATCH "${arg_MATCH}"
+          REFUSE "${arg_REFUSE}")
+      endif()
       # As many processors as ranks: alone on a small machine, side by side on a large one.
       set(processors ${ranks})
       if(arg_WAITS)
@@ -172,12 +191,6 @@ function(sucl_add_rank_test)
         # MPI libraries keep memory to their end.
         ENVIRONMENT_MODIFICATION
           "${SUCL_TEST_ENVIRONMENT};ASAN_OPTIONS=set:detect_leaks=0:halt_on_error=1;${modifications}")
-      if(arg_OUTPUT)
-        set_tests_properties(${test} PROPERTIES PASS_REGULAR_EXPRESSION "${arg_OUTPUT}")
-      endif()
-      if(arg_WILL_FAIL)
-        set_tests_properties(${test} PROPERTIES WILL_FAIL TRUE)
-      endif()
     endforeach()
   endforeach()
 endfunction()

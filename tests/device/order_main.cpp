@@ -6,7 +6,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -422,19 +421,16 @@ TEST_F(device, communicators_come_and_go) {
   }
 }
 
-// What a rank sees when another one dies in the middle: an error in time, and a GPU that works.
+// What a rank sees when another one dies in the middle: an error, and a GPU that works.
 int lost_peer(job& j, size_t count) {
   if (!j.gpu) {
-    std::puts("lost peer: skipped, there is no GPU");
+    std::puts("skipped: there is no GPU");
     return 0;
   }
-  const char* wanted = std::getenv("SUCL_TIMEOUT");
-  const double timeout = wanted ? std::atof(wanted) : 0;
   auto& q = j.in_order;
   numbers x(q, count);
   j.in_order_world.allreduce(x.get(), count, op::max).wait();
   if (j.world.rank() == j.world.size() - 1) _exit(0);  // not an error for the launcher
-  const auto begin = std::chrono::steady_clock::now();
   try {
     j.in_order_world.allreduce(x.get(), count, op::max).wait();
     j.in_order_world.check();
@@ -443,11 +439,8 @@ int lost_peer(job& j, size_t count) {
     int* data = x.get();
     each(q, count, {}, [=](size_t i) { data[i] = 42; }).wait();
     const bool works = x.read()[count - 1] == 42;
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    constexpr double margin = 5;  // for a busy host
-    std::printf("%s\nlost peer: %s, the GPU %s (after %.1f s)\n", e.what(),
-                took.count() < timeout + margin ? "in time" : "too late",
-                works ? "works" : "does not work", took.count());
+    std::printf("%s\nlost peer: an error, the GPU %s\n", e.what(),
+                works ? "works" : "does not work");
   }
   std::fflush(nullptr);
   std::_Exit(1);

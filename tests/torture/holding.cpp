@@ -46,7 +46,7 @@ std::string holding::text() const {
 }
 
 std::string growth(const std::vector<holding>& samples) {
-  if (samples.size() < 8) return {};
+  if (samples.size() < 8) return "nothing that " + std::to_string(samples.size()) + " looks tell";
   struct quantity {
     const char* name;
     std::int64_t holding::* of;

@@ -23,7 +23,8 @@ struct holding {
 };
 
 /// What has grown from the first to the last of the samples that are given: the median of the first
-/// and of the last quarter are compared. "" if nothing has.
+/// and of the last quarter are compared. "" if nothing has; few samples tell nothing, which is a
+/// failure.
 std::string growth(const std::vector<holding>& samples);
 
 }  // namespace sucl::torture

@@ -4,8 +4,10 @@
 // All forms for a long time, with communicators that come and go: nothing that a process holds may
 // grow once it has been through everything.
 //
-//   soak [--seed N] [--seconds N] [--every N] [--cycle N] [--without NAME,...] [--only NAME,...]
+//   soak [--seed N] [--seconds N | --steps N] [--every N] [--cycle N] [--without NAME,...]
+//        [--only NAME,...]
 //
+// With --steps it looks after the same steps however fast the machine is.
 // --every: steps between two lives of communicators; 0: none, 1: nothing else. --cycle: steps after
 // which the same ones come again, so that what is kept for each shape is soon complete.
 //
@@ -26,7 +28,7 @@ using clock_type = std::chrono::steady_clock;
 using std::uint64_t;
 
 struct options {
-  uint64_t seed = 1, seconds = 20, every = 32, cycle = 4000;
+  uint64_t seed = 1, seconds = 20, steps = 0, every = 32, cycle = 4000;
   filter wanted;
 };
 
@@ -40,6 +42,7 @@ options parse(int argc, char** argv) {
     if (word == "--only") o.wanted.only = names(argv[i + 1]);
     if (word == "--cycle") o.cycle = std::strtoull(argv[i + 1], nullptr, 10);
     if (word == "--seconds") o.seconds = std::strtoull(argv[i + 1], nullptr, 10);
+    if (word == "--steps") o.steps = std::strtoull(argv[i + 1], nullptr, 10);
   }
   return o;
 }
@@ -81,14 +84,32 @@ std::uint64_t bytes_of_shared_memory() {
 
 enum counter { c_operations, c_wrong, c_differing, c_stop, c_grown, c_communicators };
 
-// Returns the samples of the time behind the first minute, or fifth where there is less.
+// How much of everything is done, from 0 to 1.
+class progress {
+ public:
+  explicit progress(const options& o) : m_options(o) {}
+  double after(uint64_t steps) const {
+    if (m_options.steps > 0)
+      return static_cast<double>(steps) / static_cast<double>(m_options.steps);
+    const std::chrono::duration<double> took = clock_type::now() - m_begun;
+    return took.count() / static_cast<double>(m_options.seconds);
+  }
+  /// The first fifth or minute: until then everything has been through once.
+  double warm() const {
+    return m_options.steps > 0 ? 0.2 : std::min(0.2, 60 / static_cast<double>(m_options.seconds));
+  }
+
+ private:
+  const options& m_options;
+  clock_type::time_point m_begun = clock_type::now();
+};
+
+// Returns the samples behind the first fifth or minute.
 std::vector<holding> run_steps(const options& o, sucl::runtime& rt, stage& all) {
-  const auto begun = clock_type::now();
-  const auto total = std::chrono::duration<double>(static_cast<double>(o.seconds));
-  const auto warm = std::min(total / 5, std::chrono::duration<double>(60));
+  const progress done(o);
   sycl::queue queue{sycl::cpu_selector_v};
   std::vector<holding> samples;
-  auto next = begun + warm;
+  double next = done.warm();
   for (uint64_t i = 0;; ++i) {
     if (o.every != 1 && o.wanted.allows(o.seed, i % o.cycle, rt.size()))
       all.run(i, draw_step(o.seed, i % o.cycle, rt.rank(), rt.size()));
@@ -99,13 +120,13 @@ std::vector<holding> run_steps(const options& o, sucl::runtime& rt, stage& all) 
     if (i % 64 != 63) continue;
     all.wait();  // or DPC++ keeps notes of host tasks: see docs/reference/sycl-implementations.md
     queue.wait();
-    const auto now = clock_type::now();
+    const double now = done.after(i + 1);
     if (now > next) {
       samples.push_back(holding::now());
-      next = now + std::chrono::duration_cast<clock_type::duration>((total - warm) / 200);
+      next = now + (1 - done.warm()) / 200;
     }
     // Rank 0's clock decides for all.
-    if (rt.rank() == 0 && now > begun + total) all.board.add(c_stop, 1);
+    if (rt.rank() == 0 && now >= 1) all.board.add(c_stop, 1);
     all.compare();
     if (all.board.sum(c_stop) > 0) return samples;
   }

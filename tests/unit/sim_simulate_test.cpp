@@ -10,7 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <cstdint>
+#include <utility>
 
 namespace sucl::sim {
 namespace {
@@ -287,20 +288,23 @@ TEST(simulate, gives_up_before_it_begins_where_bytes_alone_take_too_long) {
   EXPECT_EQ(p.events, 0u);
 }
 
-// Thousands of ranks in seconds: tree-like plans, and one with many messages at once.
-TEST(simulate, thousands_of_ranks_take_seconds) {
+// Thousands of ranks are affordable: tree-like plans, and one with many messages at once. Ranks of
+// one kind are simulated once.
+TEST(simulate, thousands_of_ranks_take_little_work) {
   plan::problem p;
   p.ranks = 4096;
   p.element_bytes = 4;
   p.counts = {1 << 20};
-  const auto start = std::chrono::steady_clock::now();
-  for (const char* recipe :
-       {"exchange", "hierarchical(hierarchy=512,4,2;outer=exchange)", "cyclic"}) {
+  const std::pair<const char*, std::uint64_t> most[] = {
+      {"exchange", 400},
+      {"hierarchical(hierarchy=512,4,2;outer=exchange)", 400},
+      {"cyclic", 2'000'000}};
+  for (const auto& [recipe, work] : most) {
     const auto s = plan::build(p, plan::recipe_from_text(recipe));
-    EXPECT_GT(simulate(s, load_machine("frontier")).seconds, 0) << recipe;
+    const auto found = simulate(s, load_machine("frontier"));
+    EXPECT_GT(found.seconds, 0) << recipe;
+    EXPECT_LT(found.work, work) << recipe;
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took.count(), 60) << "this should take a few seconds";
 }
 
 }  // namespace
