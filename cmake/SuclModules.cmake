@@ -13,12 +13,18 @@ function(sucl_add_part name)
   set_property(GLOBAL APPEND PROPERTY SUCL_PARTS sucl_${name})
 endfunction()
 
+# Before 1.0 a minor version may break programs, as the CMake package says too (SameMinorVersion).
+set(SUCL_SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+configure_file("${CMAKE_CURRENT_LIST_DIR}/exports.map.in" "${PROJECT_BINARY_DIR}/exports.map" @ONLY)
+
 # sucl_add_library(NAME SOURCES...): a shared library that is installed and exported.
 function(sucl_add_library name)
   add_library(${name} SHARED ${ARGN})
   target_link_libraries(${name} PRIVATE sucl_options)
   # What it exports is not for others to replace: its own calls need no look-up.
-  target_link_options(${name} PRIVATE "LINKER:-Bsymbolic-functions")
+  target_link_options(${name} PRIVATE "LINKER:-Bsymbolic-functions"
+    "LINKER:--version-script=${PROJECT_BINARY_DIR}/exports.map")
+  set_target_properties(${name} PROPERTIES LINK_DEPENDS "${PROJECT_BINARY_DIR}/exports.map")
   string(REGEX REPLACE "^sucl_" "" alias "${name}")
   add_library(sucl::${alias} ALIAS ${name})
   set_target_properties(${name} PROPERTIES EXPORT_NAME "${alias}")
@@ -27,7 +33,7 @@ function(sucl_add_library name)
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
   set_target_properties(${name} PROPERTIES
     VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR})
+    SOVERSION ${SUCL_SOVERSION})
   sucl_set_run_path(${name} "$ORIGIN")
 endfunction()
 

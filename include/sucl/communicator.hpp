@@ -40,7 +40,8 @@ class group;
 
 /// The blocking form of a communicator's calls: each returns when its operation is done. Costs no
 /// SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
-class SUCL_API blocking_communicator : public detail::operations<blocking_communicator, void> {
+class [[nodiscard]] SUCL_API blocking_communicator
+    : public detail::operations<blocking_communicator, void> {
  public:
   /// @cond internal
   void submit(detail::request& request, const events& deps) {
@@ -65,21 +66,21 @@ class SUCL_API blocking_communicator : public detail::operations<blocking_commun
 /// runtime, whichever is first; afterwards every call is errc::shut_down. May be used from several
 /// threads, which then must agree on an order themselves; threads that communicate independently
 /// want a communicator each (dup).
-class SUCL_API communicator : public detail::operations<communicator, ::sycl::event> {
+class [[nodiscard]] SUCL_API communicator : public detail::operations<communicator, ::sycl::event> {
  public:
   /// Refers to nothing: every call is errc::shut_down.
   communicator() = default;
 
-  int rank() const;  ///< of this process, from 0
-  int size() const;  ///< number of ranks
+  [[nodiscard]] int rank() const;  ///< of this process, from 0
+  [[nodiscard]] int size() const;  ///< number of ranks
 
   /// Every rank, with its node, device and what its backends reach: the same on every rank.
-  const std::vector<member>& members() const;
+  [[nodiscard]] const std::vector<member>& members() const;
 
   /// Whether this rank has a queue.
-  bool has_queue() const;
+  [[nodiscard]] bool has_queue() const;
   /// The queue; errc::invalid_argument without one.
-  ::sycl::queue queue() const;
+  [[nodiscard]] ::sycl::queue queue() const;
 
   /// The blocking form of all operations.
   blocking_communicator blocking() const;
@@ -116,7 +117,7 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
   /// the same order as collectives, each with a count of its own; blocks. Throws
   /// errc::out_of_memory, on every rank, if any rank has no memory for its count.
   template <class T>
-  T* allocate(std::size_t count) {
+  [[nodiscard]] T* allocate(std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");
     return static_cast<T*>(allocate_elements(count, sizeof(T)));
   }
@@ -148,11 +149,12 @@ class SUCL_API communicator : public detail::operations<communicator, ::sycl::ev
 
   /// Which backend would carry an operation of `bytes` bytes (for gathers and alltoall: of one
   /// block), and why: on memory of the device, where that is not the host's. Local.
-  std::string explain(kind k, std::size_t bytes, type t = type::fp32, op o = op::sum) const;
+  [[nodiscard]] std::string explain(kind k, std::size_t bytes, type t = type::fp32,
+                                    op o = op::sum) const;
   /// The name of that backend, as in the configuration, for the form that returns an event. Local.
   /// Throws errc::unsupported if there is none.
-  std::string selected_backend(kind k, std::size_t bytes, type t = type::fp32,
-                               op o = op::sum) const;
+  [[nodiscard]] std::string selected_backend(kind k, std::size_t bytes, type t = type::fp32,
+                                             op o = op::sum) const;
 
   /// Returns when every operation issued so far is done, and throws what failed. Local.
   void wait() const;

@@ -61,13 +61,13 @@ class composition {
   explicit composition(int ranks) : m_ranks(ranks) {}
 
   /// Slices of each rank's memories, in elements.
-  slice send(std::size_t offset, std::size_t count) const {
+  [[nodiscard]] slice send(std::size_t offset, std::size_t count) const {
     return {slice::memory::send, offset, count};
   }
-  slice recv(std::size_t offset, std::size_t count) const {
+  [[nodiscard]] slice recv(std::size_t offset, std::size_t count) const {
     return {slice::memory::recv, offset, count};
   }
-  slice scratch(std::size_t offset, std::size_t count) const {
+  [[nodiscard]] slice scratch(std::size_t offset, std::size_t count) const {
     return {slice::memory::scratch, offset, count};
   }
 
@@ -91,7 +91,7 @@ class composition {
   /// What comes later sees what came before. No barrier: it orders accesses to the same elements.
   void fence() { m_primitives.push_back({kind::barrier, {}, {}, 0, {}, op::none}); }
 
-  int ranks() const { return m_ranks; }
+  [[nodiscard]] int ranks() const { return m_ranks; }
 
   /// @cond internal
   struct primitive {
@@ -101,7 +101,7 @@ class composition {
     std::vector<int> ranks;
     op reduction;
   };
-  const std::vector<primitive>& primitives() const { return m_primitives; }
+  [[nodiscard]] const std::vector<primitive>& primitives() const { return m_primitives; }
   /// @endcond
 
  private:

@@ -34,7 +34,7 @@ enum class errc : std::int32_t {
 };
 
 /// The name of a code, as in "invalid_rank".
-SUCL_CORE_API const char* name(errc code) noexcept;
+[[nodiscard]] SUCL_CORE_API const char* name(errc code) noexcept;
 
 /// The parts of an error. `message` says the fact and its cause, `hint` the cure.
 struct error_info {
@@ -51,14 +51,14 @@ struct error_info {
 class SUCL_CORE_API error : public std::runtime_error {
  public:
   explicit error(error_info info);
-  errc code() const noexcept { return m_info.code; }
-  const std::string& message() const noexcept { return m_info.message; }
-  const std::string& hint() const noexcept { return m_info.hint; }
-  const std::string& operation() const noexcept { return m_info.operation; }
-  const std::string& backend() const noexcept { return m_info.backend; }
+  [[nodiscard]] errc code() const noexcept { return m_info.code; }
+  [[nodiscard]] const std::string& message() const noexcept { return m_info.message; }
+  [[nodiscard]] const std::string& hint() const noexcept { return m_info.hint; }
+  [[nodiscard]] const std::string& operation() const noexcept { return m_info.operation; }
+  [[nodiscard]] const std::string& backend() const noexcept { return m_info.backend; }
   std::int64_t native_code() const noexcept { return m_info.native_code; }
-  int rank() const noexcept { return m_info.rank; }
-  const error_info& info() const noexcept { return m_info; }
+  [[nodiscard]] int rank() const noexcept { return m_info.rank; }
+  [[nodiscard]] const error_info& info() const noexcept { return m_info; }
 
  private:
   error_info m_info;

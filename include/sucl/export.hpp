@@ -5,5 +5,5 @@
 /// Symbol visibility: everything is hidden unless it is marked here.
 #pragma once
 
-#define SUCL_CORE_API __attribute__((visibility("default")))  ///< exported by libsucl_core
-#define SUCL_API __attribute__((visibility("default")))       ///< exported by libsucl
+#define SUCL_CORE_API [[gnu::visibility("default")]]  ///< exported by libsucl_core
+#define SUCL_API [[gnu::visibility("default")]]       ///< exported by libsucl

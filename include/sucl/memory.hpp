@@ -31,10 +31,10 @@ class block {
         ::sycl::range<Dimensions> range)
       : m_buffer(buffer), m_offset(offset), m_range(range) {}
 
-  const ::sycl::buffer<T, Dimensions>& buffer() const { return m_buffer; }
-  ::sycl::id<Dimensions> offset() const { return m_offset; }
-  ::sycl::range<Dimensions> range() const { return m_range; }
-  std::size_t size() const { return m_range.size(); }  ///< in elements
+  [[nodiscard]] const ::sycl::buffer<T, Dimensions>& buffer() const { return m_buffer; }
+  [[nodiscard]] ::sycl::id<Dimensions> offset() const { return m_offset; }
+  [[nodiscard]] ::sycl::range<Dimensions> range() const { return m_range; }
+  [[nodiscard]] std::size_t size() const { return m_range.size(); }  ///< in elements
 
  private:
   ::sycl::buffer<T, Dimensions> m_buffer;

@@ -25,7 +25,7 @@ struct compiled;
 ///
 /// Every rank makes it and starts it in the same order as other operations of the communicator. It
 /// may be started again when it is done, from one thread at a time.
-class SUCL_API persistent {
+class [[nodiscard]] SUCL_API persistent {
  public:
   /// Refers to nothing: every call is errc::shut_down.
   persistent() = default;
@@ -55,7 +55,7 @@ class SUCL_API persistent {
 /// events are as those of any operation; every start may be on other memory. `send` and `recv` must
 /// not overlap, and each may be null on ranks that do not use it. Memory that the host cannot read
 /// is errc::unsupported, and an element type other than that of compile() errc::invalid_type.
-class SUCL_API compiled_plan {
+class [[nodiscard]] SUCL_API compiled_plan {
  public:
   /// Refers to nothing: every call is errc::shut_down.
   compiled_plan() = default;
@@ -86,11 +86,11 @@ class SUCL_API compiled_plan {
     run_now(r, deps);
   }
 
-  std::size_t send_size() const;  ///< elements that this rank's `send` has at least
-  std::size_t recv_size() const;  ///< the same for `recv`
+  [[nodiscard]] std::size_t send_size() const;  ///< elements that this rank's `send` has at least
+  [[nodiscard]] std::size_t recv_size() const;  ///< the same for `recv`
 
   /// How it was lowered, in a line.
-  std::string explain() const;
+  [[nodiscard]] std::string explain() const;
 
   explicit operator bool() const noexcept { return m_plan != nullptr; }
 
@@ -115,7 +115,7 @@ class SUCL_API compiled_plan {
 /// The persistent form of a communicator's calls: each makes an operation and starts nothing.
 /// Errors that a rank can see by itself are thrown here. Events that are passed are waited for by
 /// every start.
-class SUCL_API persistent_communicator
+class [[nodiscard]] SUCL_API persistent_communicator
     : public detail::operations<persistent_communicator, persistent> {
  public:
   /// @cond internal

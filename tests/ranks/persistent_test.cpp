@@ -128,8 +128,8 @@ TEST_F(repeated, memory_that_one_rank_cannot_have) {
   const auto beyond = std::size_t{1} << 61;
   for (const int odd : {0, size - 1}) {
     const std::size_t n = rank == odd ? beyond : 8;
-    expect_error(errc::out_of_memory, [&] { comm.allocate<double>(n); });
-    expect_error(errc::out_of_memory, [&] { comm.allocate<std::byte>(n); });
+    expect_error(errc::out_of_memory, [&] { (void)comm.allocate<double>(n); });
+    expect_error(errc::out_of_memory, [&] { (void)comm.allocate<std::byte>(n); });
   }
   double* x = comm.allocate<double>(1);
   *x = 1;

@@ -192,12 +192,12 @@ void end(scene& s) {
 
 using round = void (*)(scene&);
 const std::map<std::string, round> rounds{
-    {"world", [](scene& s) { s.rt.world(s.queue); }},
+    {"world", [](scene& s) { (void)s.rt.world(s.queue); }},
     {"allocate", allocate},
-    {"dup", [](scene& s) { s.world.dup(); }},
-    {"split", [](scene& s) { s.world.split(0, s.world.rank()); }},
+    {"dup", [](scene& s) { (void)s.world.dup(); }},
+    {"split", [](scene& s) { (void)s.world.split(0, s.world.rank()); }},
     {"compile",
-     [](scene& s) { s.world.compile<float>(two_steps(s.world.size(), 1 + s.round % 50)); }},
+     [](scene& s) { (void)s.world.compile<float>(two_steps(s.world.size(), 1 + s.round % 50)); }},
     {"first", first},
     {"blocking", blocking},
     {"async", asynchronous},

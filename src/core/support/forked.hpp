@@ -14,7 +14,7 @@ namespace sucl::core {
 /// Set in a process that was forked from one in which SuCL runs. Nothing of SuCL's may be used
 /// there, nor ended: its threads and its place in the job are the parent's. vfork, posix_spawn and
 /// system() do not set it.
-extern SUCL_CORE_API std::atomic<bool> forked_child;
+SUCL_CORE_API extern std::atomic<bool> forked_child;
 
 inline bool forked() noexcept { return forked_child.load(std::memory_order_relaxed); }
 
