@@ -85,8 +85,7 @@ json capabilities(const core::backend_handle& backend) {
   for (int m = 0; m < SUCL_MEMORY_COUNT; ++m)
     if (carries(backend, kind::broadcast, type::bytes, op::none, m) ||
         carries(backend, kind::allreduce, type::fp32, op::sum, m) ||
-        carries(backend, kind::send, type::bytes, op::none, m) ||
-        carries(backend, kind::put, type::bytes, op::none, m))
+        carries(backend, kind::send, type::bytes, op::none, m))
       takes.push_back(memories[static_cast<std::size_t>(m)]);
   json reduced = json::object();
   for (int o = SUCL_OP_SUM; o < SUCL_OP_COUNT; ++o) {

@@ -40,12 +40,7 @@ enum class kind : std::int32_t {
   send = SUCL_KIND_SEND,
   recv = SUCL_KIND_RECV,
   sendrecv = SUCL_KIND_SENDRECV,
-  group = SUCL_KIND_GROUP,
-  put = SUCL_KIND_PUT,
-  get = SUCL_KIND_GET,
-  signal = SUCL_KIND_SIGNAL,
-  wait_signal = SUCL_KIND_WAIT_SIGNAL,
-  flush = SUCL_KIND_FLUSH
+  group = SUCL_KIND_GROUP
 };
 
 /// Reduction operators; the numbers are those of sucl_op. Which operator is defined for which
@@ -175,22 +170,23 @@ SUCL_TYPE_OF(loc<double>, fp64_loc)
 template <class T>
 inline constexpr type type_of_v = type_of<std::remove_cv_t<T>>::value;
 
-SUCL_CORE_API const char* name(kind k) noexcept;  ///< as in "reduce_scatter"; "unknown" if it is
-SUCL_CORE_API const char* name(op o) noexcept;    ///< as in "logical_and"
-SUCL_CORE_API const char* name(type t) noexcept;  ///< as in "complex_fp32"
+[[nodiscard]] SUCL_CORE_API const char* name(
+    kind k) noexcept;  ///< as in "reduce_scatter"; "unknown" if it is
+[[nodiscard]] SUCL_CORE_API const char* name(op o) noexcept;    ///< as in "logical_and"
+[[nodiscard]] SUCL_CORE_API const char* name(type t) noexcept;  ///< as in "complex_fp32"
 
 /// Bytes of one element; 0 for type::bytes, whose elements have any size.
-SUCL_CORE_API std::size_t size_of(type t) noexcept;
+[[nodiscard]] SUCL_CORE_API std::size_t size_of(type t) noexcept;
 
 /// Whether `o` is defined for `t`: sum, prod and avg for all numbers; min and max for all but
 /// complex ones; logical and bitwise for integers; logical, min and max for bool; minloc and maxloc
 /// for the pair types.
-SUCL_CORE_API bool defined(op o, type t) noexcept;
+[[nodiscard]] SUCL_CORE_API bool defined(op o, type t) noexcept;
 
 /// Whether operations of this kind reduce, that is, take an op.
-SUCL_CORE_API bool reduces(kind k) noexcept;
+[[nodiscard]] SUCL_CORE_API bool reduces(kind k) noexcept;
 
 /// Whether operations of this kind have a root.
-SUCL_CORE_API bool rooted(kind k) noexcept;
+[[nodiscard]] SUCL_CORE_API bool rooted(kind k) noexcept;
 
 }  // namespace sucl

@@ -25,9 +25,6 @@ constexpr std::array<kind_row, SUCL_KIND_COUNT> kinds{{
     {"scan", true, false},           {"exscan", true, false},
     {"send", false, false},          {"recv", false, false},
     {"sendrecv", false, false},      {"group", false, false},
-    {"put", false, false},           {"get", false, false},
-    {"signal", false, false},        {"wait_signal", false, false},
-    {"flush", false, false},
 }};
 
 constexpr std::array<const char*, SUCL_OP_COUNT> ops{

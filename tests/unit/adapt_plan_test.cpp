@@ -77,8 +77,8 @@ TEST(plan_staging, leaves_alone_what_is_native) {
       EXPECT_FALSE(
           plan_staging(operation(kind, SUCL_TYPE_FP32, SUCL_OP_SUM, 10, memory), {}, formats, {})
               .needed);
-    for (const sucl_kind kind : {SUCL_KIND_BROADCAST, SUCL_KIND_ALLTOALL, SUCL_KIND_SENDRECV,
-                                 SUCL_KIND_BARRIER, SUCL_KIND_PUT})
+    for (const sucl_kind kind :
+         {SUCL_KIND_BROADCAST, SUCL_KIND_ALLTOALL, SUCL_KIND_SENDRECV, SUCL_KIND_BARRIER})
       EXPECT_FALSE(
           plan_staging(operation(kind, SUCL_TYPE_FP16, SUCL_OP_NONE, 10, memory), {}, formats, {})
               .needed);
@@ -287,8 +287,6 @@ TEST(plan_staging, says_what_it_cannot_bridge) {
   what = text(SUCL_KIND_BROADCAST, SUCL_TYPE_INT8, SUCL_OP_NONE);
   for (const char* part : {"test", "broadcast", "int8", "system memory"})
     EXPECT_TRUE(has(what, part)) << what;
-  what = text(SUCL_KIND_GET, SUCL_TYPE_INT8, SUCL_OP_NONE);
-  EXPECT_TRUE(has(what, "system memory")) << what;
   for (const sucl_kind kind : {SUCL_KIND_SCAN, SUCL_KIND_EXSCAN}) {
     what = text(kind, SUCL_TYPE_FP32, SUCL_OP_AVG);
     EXPECT_TRUE(has(what, "not defined")) << what;

@@ -72,21 +72,16 @@ enum {
   SUCL_KIND_ALLTOALL = 8,             /**< count elements between each pair */
   SUCL_KIND_ALLTOALLV = 9,            /**< send_counts, send_displs, recv_counts, recv_displs */
   SUCL_KIND_GATHER = 10,              /**< count elements from every rank to the root */
-  SUCL_KIND_GATHERV = 11,     /**< count from this rank; recv_counts, recv_displs on the root */
-  SUCL_KIND_SCATTER = 12,     /**< count elements from the root to every rank */
-  SUCL_KIND_SCATTERV = 13,    /**< send_counts, send_displs on the root; count to this rank */
-  SUCL_KIND_SCAN = 14,        /**< count elements, inclusive prefix */
-  SUCL_KIND_EXSCAN = 15,      /**< count elements, exclusive prefix; recv of rank 0 is untouched */
-  SUCL_KIND_SEND = 16,        /**< count elements to rank `root` with `tag` */
-  SUCL_KIND_RECV = 17,        /**< exactly count elements from rank `source` with `tag` */
-  SUCL_KIND_SENDRECV = 18,    /**< count to `root`, recv_count from `source`, same tag */
-  SUCL_KIND_GROUP = 19,       /**< `parts`: sends and receives that progress together */
-  SUCL_KIND_PUT = 20,         /**< one-sided: count elements into a region of rank `root` */
-  SUCL_KIND_GET = 21,         /**< one-sided: count elements from a region of rank `root` */
-  SUCL_KIND_SIGNAL = 22,      /**< raise a signal word of rank `root` to `signal_value` */
-  SUCL_KIND_WAIT_SIGNAL = 23, /**< until the own signal word is at least `signal_value` */
-  SUCL_KIND_FLUSH = 24,       /**< until the own puts are visible at their targets */
-  SUCL_KIND_COUNT = 25        /**< number of kinds this header knows */
+  SUCL_KIND_GATHERV = 11,  /**< count from this rank; recv_counts, recv_displs on the root */
+  SUCL_KIND_SCATTER = 12,  /**< count elements from the root to every rank */
+  SUCL_KIND_SCATTERV = 13, /**< send_counts, send_displs on the root; count to this rank */
+  SUCL_KIND_SCAN = 14,     /**< count elements, inclusive prefix */
+  SUCL_KIND_EXSCAN = 15,   /**< count elements, exclusive prefix; recv of rank 0 is untouched */
+  SUCL_KIND_SEND = 16,     /**< count elements to rank `root` with `tag` */
+  SUCL_KIND_RECV = 17,     /**< exactly count elements from rank `source` with `tag` */
+  SUCL_KIND_SENDRECV = 18, /**< count to `root`, recv_count from `source`, same tag */
+  SUCL_KIND_GROUP = 19,    /**< `parts`: sends and receives that progress together */
+  SUCL_KIND_COUNT = 20     /**< number of kinds this header knows */
 };
 
 /** Element types. The pair types are laid out as MPI's: a value, then a 32-bit index. */
@@ -183,9 +178,8 @@ typedef struct sucl_operation {
   void* stream; /**< native stream to order on, or null: ready now, completion by test */
   const struct sucl_operation* parts; /**< of a group */
   uint64_t part_count;
-  uint64_t remote_region; /**< one-sided: region registered by the target */
-  uint64_t remote_offset; /**< one-sided: bytes from the start of that region */
-  uint64_t signal_value;
+  uint64_t plan;       /**< the core's own: the number of a compiled plan */
+  void* launch_target; /**< the core's own: the queue that a built-in backend launches on */
 } sucl_operation;
 
 typedef struct sucl_state sucl_state;               /**< a backend's own process-wide state */

@@ -25,8 +25,8 @@ kernel_comm& of(sucl_backend_comm* comm) { return *reinterpret_cast<kernel_comm*
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
   return guarded([&] {
-    void* token = of(comm).start(*o, o->stream);
-    *request = o->stream ? nullptr : static_cast<sucl_request*>(token);
+    void* token = of(comm).start(*o, o->launch_target);
+    *request = o->launch_target ? nullptr : static_cast<sucl_request*>(token);
   });
 }
 

@@ -35,8 +35,8 @@ hierarchical_comm& of(sucl_backend_comm* comm) {
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request** request) {
   return guarded([&] {
     *request = nullptr;
-    if (o->stream)
-      of(comm).launch(*o, o->stream);
+    if (o->launch_target)
+      of(comm).launch(*o, o->launch_target);
     else
       *request = reinterpret_cast<sucl_request*>(of(comm).start(*o));
   });

@@ -146,7 +146,7 @@ void executor::remove_compiled(std::uint64_t number) {
 
 void executor::start_compiled(execution& e) {
   const auto found = std::find_if(m_compiled.begin(), m_compiled.end(),
-                                  [&](const auto& c) { return c.first == e.what.remote_region; });
+                                  [&](const auto& c) { return c.first == e.what.plan; });
   if (found == m_compiled.end())
     base::fail(errc::shut_down, "the compiled plan is not there any more",
                "Keep the handle while the plan is used");

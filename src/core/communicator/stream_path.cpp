@@ -99,7 +99,7 @@ void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   if (!is_point_to_point(n.record.kind)) m_collectives_posted = n.record.sequence;
   n.posted = clock::now();
   n.at.store(phase::posted, std::memory_order_relaxed);
-  n.record.stream = stream;
+  (n.via->traits.launches ? n.record.launch_target : n.record.stream) = stream;
   m_last_on_stream = n.record;
   m_direct.store(true, std::memory_order_relaxed);
   lock.unlock();

@@ -57,7 +57,7 @@ call_signature signature_of(const sucl_operation& o, int size) noexcept {
     s.type = o.type;
     s.element_size = o.element_size;
     if (o.kind == compiled_plan_kind) {
-      s.count = o.remote_region;
+      s.count = o.plan;
     } else {
       if (reduces(static_cast<kind>(o.kind))) s.op = o.op;
       if (rooted(static_cast<kind>(o.kind))) s.root = o.root;

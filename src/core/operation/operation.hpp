@@ -57,7 +57,7 @@ SUCL_CORE_API void normalise(sucl_operation& record, int rank, int size);
 /// Throws if memory that the operation touches is null, or overlaps where it must not.
 SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size);
 
-/// The kind of a compiled plan, which only the core knows: the plan's number is in `remote_region`.
+/// The kind of a compiled plan, which only the core knows: the plan's number is in `plan`.
 inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
 
 /// True for send, recv, sendrecv and groups of them.

@@ -42,7 +42,7 @@ struct backend_traits {
   bool needs_progress = false;
   /// Whatever thread calls test() makes its progress: it does without MPI.
   bool any_thread = false;
-  /// post() launches kernels on the queue that it is told of as `stream`.
+  /// post() launches kernels on the queue of `launch_target`.
   bool launches = false;
   /// A blocking post() has spun for as long as that helps.
   bool spins = false;

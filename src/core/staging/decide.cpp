@@ -174,7 +174,7 @@ staging_plan plan_group(const sucl_operation& op, const layouts& where, transfer
   return a;
 }
 
-// Kinds without elements, and one-sided ones, whose memory the backend has registered itself.
+// Kinds without elements.
 staging_plan plan_as_it_is(const sucl_operation& op, transfer_formats& formats) {
   if (op.kind == compiled_plan_kind) {
     if (op.send_memory == SUCL_MEMORY_DEVICE || op.recv_memory == SUCL_MEMORY_DEVICE)
@@ -185,13 +185,6 @@ staging_plan plan_as_it_is(const sucl_operation& op, transfer_formats& formats) 
   }
   const transfer_format& w = formats.of(op.kind, op.type, op.op, op.element_size);
   if (!w.carried || w.type != op.type) fail_unsupported(op, formats, "in any memory");
-  const bool reads = op.kind == SUCL_KIND_PUT;
-  const bool writes = op.kind == SUCL_KIND_GET;
-  const sucl_memory memory = reads ? op.send_memory : op.recv_memory;
-  if ((reads || writes) && !w.reaches(memory))
-    fail_unsupported(op, formats, "in " + std::string(memory_name(memory)) + " memory");
-  if ((reads || writes) && w.max_count != 0 && op.count > w.max_count)
-    fail_unsupported(op, formats, "of more than " + std::to_string(w.max_count) + " elements");
   return {};
 }
 

@@ -125,7 +125,7 @@ sucl_operation backend_instance(slice& s, scratch_pool& pool) {
   op.op = how.op;
   if (how.fold) op.kind = how.moved;
   op.element_size = how.element_size;
-  op.stream = nullptr;
+  op.stream = op.launch_target = nullptr;
   op.count = side::clipped(op.count, s.first, s.last) * lanes(how);
   op.flags = t.in_place ? op.flags | SUCL_FLAG_IN_PLACE : op.flags & ~SUCL_FLAG_IN_PLACE;
   // Slices and messages must go on while others wait, on this rank and on its peers.

@@ -46,7 +46,7 @@ void complete(const sycl_layer::compiled& p, detail::request& r) {
                    name(static_cast<type>(o.type)) + " of " + std::to_string(o.element_size),
                "Compile it for this type");
   o.kind = core::compiled_plan_kind;
-  o.remote_region = p.facts.number;
+  o.plan = p.facts.number;
   o.count = p.facts.send_elements;
   o.recv_count = p.facts.recv_elements;
 }
