@@ -19,7 +19,7 @@ SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test check format docs install asan torture fuzz tsan adaptivecpp clean
+.PHONY: help setup configure build program link bench test check format docs install asan torture fuzz tsan tidy coverage adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -72,6 +72,12 @@ check: setup  ## check format, licence heads, scripts, documents and the purity 
 
 format: setup  ## format the sources
 	@scripts/check.sh --format
+
+tidy: setup  ## find likely bugs, names out of style and long functions with clang-tidy
+	@scripts/tidy.sh
+
+coverage: setup  ## lines and branches of the core that its tests reach
+	@scripts/coverage.sh
 
 docs:  ## build the site of the documentation; DOXYGEN=none leaves the API reference out
 	@scripts/setup.sh docs

@@ -86,7 +86,7 @@ class kernel_built_in_backend final : public built_in_backend {
   }
 
   std::string obstacle(backend_creation& c) const override {
-    const std::string platform = c.not_for_platform(name());
+    std::string platform = c.not_for_platform(name());
     if (!platform.empty()) return platform;
     if (c.size() > most_kernel_ranks)
       return "it is for up to " + std::to_string(most_kernel_ranks) + " ranks";

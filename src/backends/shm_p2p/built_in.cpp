@@ -39,7 +39,7 @@ class message_built_in_backend final : public built_in_backend {
   bool carries_messages(const base::backend_entry&) const override { return true; }
 
   std::string obstacle(backend_creation& c) const override {
-    const std::string platform = c.not_for_platform(name());
+    std::string platform = c.not_for_platform(name());
     if (!platform.empty()) return platform;
     if (c.size() > most_message_ranks)
       return "it is for up to " + std::to_string(most_message_ranks) + " ranks";

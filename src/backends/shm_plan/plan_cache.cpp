@@ -18,7 +18,7 @@
 namespace sucl::core {
 namespace {
 
-constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB;
+constexpr std::uint64_t kib = 1024, mib = 1024 * kib;
 constexpr std::uint64_t any_size = base::range{}.high;
 
 bool sends_blocks(sucl_kind k) {
@@ -67,31 +67,31 @@ const std::vector<tuning_row>& default_tuning() {
   constexpr base::range two{2, 2}, more{3, any_size};
   static const std::vector<tuning_row> rows = [&] {
     std::vector<tuning_row> all{
-        {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
+        {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * kib}, "staged_one_shot", 64 * kib, {}},
         // Two ranks move as much in one step as in two. The second step waits for lines that travel
         // both ways: where these are slow (docs/design/executor.md) it took three times as long.
-        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_one_shot", 256 * KiB, {}, two},
-        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_two_shot", 256 * KiB, {}},
-        {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * MiB}, "mapped_one_shot", 256 * KiB, {}},
-        {SUCL_KIND_ALLREDUCE, reach::mapped, {}, "mapped_two_shot", 256 * KiB, {}},
-        {any, reach::mapped, {}, "mapped_one_shot", 512 * KiB, {}},
-        {SUCL_KIND_BROADCAST, reach::staged, {0, 2 * MiB}, "staged_one_shot", 64 * KiB, {}, two},
-        {SUCL_KIND_BROADCAST, reach::staged, {0, 8 * MiB}, "staged_one_shot", 128 * KiB, {}, two},
+        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_one_shot", 256 * kib, {}, two},
+        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_two_shot", 256 * kib, {}},
+        {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * mib}, "mapped_one_shot", 256 * kib, {}},
+        {SUCL_KIND_ALLREDUCE, reach::mapped, {}, "mapped_two_shot", 256 * kib, {}},
+        {any, reach::mapped, {}, "mapped_one_shot", 512 * kib, {}},
+        {SUCL_KIND_BROADCAST, reach::staged, {0, 2 * mib}, "staged_one_shot", 64 * kib, {}, two},
+        {SUCL_KIND_BROADCAST, reach::staged, {0, 8 * mib}, "staged_one_shot", 128 * kib, {}, two},
         // Half of a slice is a rank's own block, which is not staged.
-        {SUCL_KIND_ALLTOALL, reach::staged, {}, "staged_one_shot", 512 * KiB, {}, two},
-        {any, reach::staged, {0, 64 * KiB}, "staged_one_shot", 64 * KiB, {}},
-        {any, reach::staged, {}, "staged_one_shot", 256 * KiB, {}},
+        {SUCL_KIND_ALLTOALL, reach::staged, {}, "staged_one_shot", 512 * kib, {}, two},
+        {any, reach::staged, {0, 64 * kib}, "staged_one_shot", 64 * kib, {}},
+        {any, reach::staged, {}, "staged_one_shot", 256 * kib, {}},
     };
     // To one other rank a short copy through scratch is over before that one could have read.
     const auto may_read = [&](sucl_kind k, base::range bytes, base::range ranks) {
-      all.push_back({k, reach::read, bytes, "read_one_shot", 1 * MiB, {}, ranks, true});
+      all.push_back({k, reach::read, bytes, "read_one_shot", 1 * mib, {}, ranks, true});
     };
     for (const sucl_kind k : {SUCL_KIND_BROADCAST, SUCL_KIND_SCATTER, SUCL_KIND_GATHER}) {
-      may_read(k, {32 * KiB, any_size}, two);
-      may_read(k, {8 * KiB, 4 * MiB}, more);
+      may_read(k, {32 * kib, any_size}, two);
+      may_read(k, {8 * kib, 4 * mib}, more);
     }
     for (const sucl_kind k : {SUCL_KIND_ALLGATHER, SUCL_KIND_ALLGATHERV, SUCL_KIND_ALLTOALL})
-      may_read(k, {16 * KiB, any_size}, {2, any_size});
+      may_read(k, {16 * kib, any_size}, {2, any_size});
     return all;
   }();
   return rows;
@@ -107,7 +107,7 @@ tuning_row row_here(const tune::table_row& r, const placement& where) {
   plan::recipe how = r.how;
   if (along_nodes && how.nodes.empty() && where.several_nodes()) how.nodes = where.node_of;
   return {static_cast<sucl_kind>(r.what), memory,  r.bytes, plan::to_text(how),
-          r.slice ? r.slice : 128 * KiB,  r.origin};
+          r.slice ? r.slice : 128 * kib,  r.origin};
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
     const bool scatters = r.kind == SUCL_KIND_SCATTER;
     if (where.oversubscribed && r.memory == reach::read && !scatters) continue;
     rows.push_back(r);
-    if (where.oversubscribed && scatters) rows.back().bytes.low = 64 * KiB;
+    if (where.oversubscribed && scatters) rows.back().bytes.low = 64 * kib;
   }
   return rows;
 }
@@ -159,7 +159,7 @@ std::string plan_cache::obstacle(const tuning_row& row, const sucl_operation& o,
       entered,
       std::vector<std::uint64_t>(has_counts(o.kind) ? static_cast<std::size_t>(m_size) : 1, 256),
       ordered(o)};
-  const std::string why = plan::refusal(problem_of(key), plan::recipe_from_text(row.recipe));
+  std::string why = plan::refusal(problem_of(key), plan::recipe_from_text(row.recipe));
   if (!why.empty()) return why;
   try {
     const plan::schedule s = schedule_of(key);
@@ -246,7 +246,7 @@ bool plans_carry(sucl_kind kind, bool several_nodes, bool ordered) noexcept {
 }
 
 plan_cache::choice plan_cache::between_nodes(const sucl_operation& o, std::uint64_t bytes) const {
-  const std::uint64_t slice = 256 * KiB;
+  const std::uint64_t slice = 256 * kib;
   const auto what = static_cast<sucl::kind>(o.kind);
   const std::uint64_t part = std::min(bytes, slice);
   const auto recipe = ordered(o) ? ordered_recipe_between_nodes(what, part, m_size)
@@ -430,7 +430,7 @@ bool plan_cache::cut_uniform(const sucl_operation& o, const choice& c, shape& s)
   // One rank's writing and another one's reading overlap from slice to slice. Where nothing is
   // staged only one of them works, and slices cost.
   const bool one_way = !c.entered && (o.kind == SUCL_KIND_BROADCAST || o.kind == SUCL_KIND_REDUCE);
-  const std::uint64_t overlapping = std::max(16 * KiB, count * element / 4);
+  const std::uint64_t overlapping = std::max(16 * kib, count * element / 4);
   const std::uint64_t slice = one_way ? std::min(c.slice, overlapping) : c.slice;
   const std::uint64_t most = std::max<std::uint64_t>(1, slice / (blocks * element));
   s.slices = (count + most - 1) / most;

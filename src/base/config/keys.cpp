@@ -175,7 +175,7 @@ constexpr bool shared = true;
 // Of a polling time: up to a minute.
 constexpr bounds<std::uint64_t> microseconds{0, 60000000};
 
-void add_scalars(std::vector<key_row>& t) {
+void add_selection(std::vector<key_row>& t) {
   t.push_back(row({"threshold", "", "SUCL_THRESHOLD",
                    "Messages below this size go through MPI, the others through the backends of "
                    "their platform. 0: never MPI where a platform backend can do it; negative: "
@@ -205,6 +205,9 @@ void add_scalars(std::vector<key_row>& t) {
                    "(the pointer as it is) or stage (always a copy in host memory).",
                    shared, &ways},
                   text_form, [](auto& k) -> auto& { return k.all->mpi.device_memory; }));
+}
+
+void add_staging(std::vector<key_row>& t) {
   t.push_back(
       bounded_row({"staging.chunk", "1Mi", "SUCL_STAGING_CHUNK",
                    "Size of the pieces in which device memory is staged; at most 1Gi.", shared},
@@ -223,6 +226,9 @@ void add_scalars(std::vector<key_row>& t) {
        "Microseconds for which whoever waits polls before it yields its processor "
        "after each look."},
       number_form, microseconds, [](auto& k) -> auto& { return k.all->progress.spin_us; }));
+}
+
+void add_diagnosis(std::vector<key_row>& t) {
   t.push_back(row({"layers.validate", "false", "SUCL_VALIDATE",
                    "Compare the arguments of every operation across ranks before it runs.", shared},
                   boolean_form, [](auto& k) -> auto& { return k.all->layers.validate; }));
@@ -314,7 +320,9 @@ void add_rules(std::vector<key_row>& t) {
 
 std::vector<key_row> build_keys() {
   std::vector<key_row> table;
-  add_scalars(table);
+  add_selection(table);
+  add_staging(table);
+  add_diagnosis(table);
   add_interposer(table);
   add_platforms_and_backends(table);
   add_rules(table);

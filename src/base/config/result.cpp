@@ -166,7 +166,7 @@ std::string platform_name(const config& c, sycl_implementation implementation,
 }
 
 std::string keys_markdown() {
-  const auto code = [](std::string text) {
+  const auto code = [](const std::string& text) {
     return text.empty() ? std::string() : "`" + text + "`";
   };
   std::string text =

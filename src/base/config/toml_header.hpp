@@ -9,6 +9,8 @@
 /// version 3.3.0 declares unreachable for some of them. Here it answers no, as in later versions.
 #pragma once
 
+// NOLINTBEGIN(readability-identifier-naming): the macros are those of the parser.
+
 #include <cstdint>
 #include <cstdlib>
 
@@ -48,3 +50,5 @@ static_assert(!toml::impl::is_non_ascii_horizontal_whitespace(U'\u00be') &&
               !toml::impl::is_non_ascii_horizontal_whitespace(U'\u2fff') &&
               !toml::impl::is_non_ascii_horizontal_whitespace(U'\ufefe') &&
               toml::impl::is_non_ascii_horizontal_whitespace(U'\u00a0'));
+
+// NOLINTEND(readability-identifier-naming)

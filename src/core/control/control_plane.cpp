@@ -3,13 +3,12 @@
 #include "core/control/control_plane.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-
-extern char** environ;
 
 namespace sucl::core {
 namespace {

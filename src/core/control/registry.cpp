@@ -21,7 +21,7 @@
 namespace sucl::core {
 namespace {
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string version(std::uint32_t major, std::uint32_t minor) {
   return std::to_string(major) + "." + std::to_string(minor);
@@ -87,20 +87,21 @@ void check_table(const contract& c, const void* table, const std::string& path) 
   const std::string own = version(SUCL_ABI_MAJOR, SUCL_ABI_MINOR);
   if (!table)
     base::fail(errc::unavailable,
-               quoted(path) + " does not work with this SuCL: " + c.symbol +
+               in_quotes(path) + " does not work with this SuCL: " + c.symbol +
                    " gave no table for version " + own + " of the contract",
                rebuild_hint);
   table_head head;
   std::memcpy(&head, table, sizeof head);
   if (head.abi_major != SUCL_ABI_MAJOR)
     base::fail(errc::unavailable,
-               quoted(path) + " was built for version " + version(head.abi_major, head.abi_minor) +
+               in_quotes(path) + " was built for version " +
+                   version(head.abi_major, head.abi_minor) +
                    " of the contract; this SuCL has version " + own + ", and the first number " +
                    "must be the same",
                rebuild_hint);
   if (head.struct_size < c.least)
     base::fail(errc::unavailable,
-               quoted(path) + " has a table " + c.table + " of " +
+               in_quotes(path) + " has a table " + c.table + " of " +
                    std::to_string(head.struct_size) + " bytes; version " +
                    version(SUCL_ABI_MAJOR, 0) + " has at least " + std::to_string(c.least),
                "The module must set struct_size to sizeof(" + std::string(c.table) + ").");
@@ -109,7 +110,7 @@ void check_table(const contract& c, const void* table, const std::string& path) 
     std::memcpy(&value, static_cast<const char*>(table) + field.offset, sizeof value);
     if (!value)
       base::fail(errc::unavailable,
-                 quoted(path) + " has a null '" + field.name + "' in its " + c.table,
+                 in_quotes(path) + " has a null '" + field.name + "' in its " + c.table,
                  "The module must define it: the contract has no optional functions.");
   }
 }
@@ -199,9 +200,9 @@ void registry::try_now(entry& e, const backend_source& source) const {
       load_table<sucl_backend_entry_function>(backend_contract, handle.path, m_directories);
   if (source.name != table->name)
     base::fail(errc::configuration,
-               quoted(handle.path) + " holds the backend " + quoted(table->name) + ", not " +
-                   quoted(source.name),
-               "Configure it as " + quoted(table->name) + ", or correct its path.");
+               in_quotes(handle.path) + " holds the backend " + in_quotes(table->name) + ", not " +
+                   in_quotes(source.name),
+               "Configure it as " + in_quotes(table->name) + ", or correct its path.");
   std::vector<sucl_setting> settings;
   for (const auto& [key, value] : source.settings) settings.push_back({key.c_str(), value.c_str()});
   const sucl_status status =

@@ -20,9 +20,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto between_looks = 2ms;
+constexpr auto between_checks = 2ms;
 // Who leaves in good order has sent all that others wait for; it may be on its way.
-constexpr auto grace = 500ms;
+constexpr auto grace_time = 500ms;
 // A thread that has not looked for so long is inside a call that cannot be given up.
 constexpr auto out_of_sight = 500ms;
 constexpr auto presence_after_failure = 1500ms;
@@ -106,7 +106,7 @@ std::optional<verdict> setup_steps::judge(setup_step& s, clock::time_point now) 
     s.m_left.reset();
   } else if (!s.m_left) {
     s.m_left = now;
-  } else if (now - *s.m_left > grace) {
+  } else if (now - *s.m_left > grace_time) {
     if (gone.told) return verdict{gone.told->code, what + gone.told->text};
     return verdict{errc::peer_lost, what + have(gone.left, " has left", " have left")};
   }
@@ -116,7 +116,7 @@ std::optional<verdict> setup_steps::judge(setup_step& s, clock::time_point now) 
 // What another rank has failed of in this step: by itself, or because it has been told of a third.
 std::optional<verdict> setup_steps::failed_in(const setup_step& s) const {
   for (const int r : s.m_members) {
-    const auto why = r == m_peers->rank() ? std::nullopt : m_peers->failure_in(r, s.m_label);
+    auto why = r == m_peers->rank() ? std::nullopt : m_peers->failure_in(r, s.m_label);
     if (!why) continue;
     if (why->code == errc::timeout || why->code == errc::peer_lost) return why;
     return verdict{why->code, "rank " + std::to_string(r) + " has failed: " + why->text};
@@ -198,7 +198,7 @@ bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
   }
   // The thread may come out of its call, and throw this itself.
   if (!s.m_condemned) s.m_condemned = now;
-  if (m_peers && now - *s.m_condemned < grace) return false;
+  if (m_peers && now - *s.m_condemned < grace_time) return false;
   if (m_peers) m_peers->fail(*why);
   base::log(base::log_level::error, "setup", error(info_of(*why)).what(),
             ". The library below cannot be called back, so this process ends");
@@ -248,7 +248,7 @@ sucl_status keep_waiting() noexcept try {
   setup_step* s = t_current;
   if (!s) return SUCL_SUCCESS;
   const auto now = setup_step::clock::now();
-  if (now - s->m_last_look.load() < between_looks) return SUCL_SUCCESS;
+  if (now - s->m_last_look.load() < between_checks) return SUCL_SUCCESS;
   s->m_last_look = now;
   std::optional<verdict> why;
   {

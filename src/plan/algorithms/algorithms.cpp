@@ -24,6 +24,7 @@ std::vector<kind> join(std::initializer_list<std::vector<kind>> lists) {
   return all;
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table.
 std::vector<algorithm_info> make_algorithms() {
   const std::vector<kind> halves = join({gathers, scatters_of_sums});
   const std::vector<kind> vectors{kind::allreduce, kind::reduce, kind::broadcast};

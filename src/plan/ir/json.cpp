@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "base/bounds.hpp"
 #include "base/error.hpp"
+#include "plan/ir/file_limits.hpp"
 #include "plan/ir/json_line.hpp"
 #include "plan/ir/text.hpp"
 
@@ -14,15 +14,6 @@ namespace sucl::plan {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* custom = "custom";
-
-// What the numbers of a plan may be.
-using range = base::bounds<std::uint64_t>;
-constexpr range any_bytes{0, most_bytes};
-constexpr range element_sizes{1, most_bytes};
-constexpr range rank_counts{1, most_ranks};
-constexpr range rank_numbers{0, most_ranks - 1};
 
 // Deeper than plans are, and than what follows could bear.
 constexpr int most_depth = 16;

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/ir/text.hpp"
 
-#include "base/bounds.hpp"
 #include "base/error.hpp"
+#include "plan/ir/file_limits.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,14 +12,6 @@
 namespace sucl::plan {
 namespace {
 
-constexpr std::string_view custom = "custom";
-
-// What the numbers of a plan may be.
-using range = base::bounds<std::uint64_t>;
-constexpr range any_bytes{0, most_bytes};
-constexpr range element_sizes{1, most_bytes};
-constexpr range rank_counts{1, most_ranks};
-constexpr range rank_numbers{0, most_ranks - 1};
 constexpr range some_transfers{0, 0xffffffff};
 constexpr range flag_numbers{0, 0xffffffff};
 
@@ -69,7 +61,7 @@ void put_list(std::string& out, std::string_view word, const std::vector<std::ui
 
 void put_problem(std::string& out, const problem& p) {
   out += "collective ";
-  out += p.kind == kind::group ? custom : std::string_view(sucl::name(p.kind));
+  out += p.kind == kind::group ? custom : sucl::name(p.kind);
   put(out, " ranks ", static_cast<std::uint64_t>(p.ranks));
   if (rooted(p.kind)) put(out, " root ", static_cast<std::uint64_t>(p.root));
   put(out, " element ", p.element_bytes);

@@ -290,7 +290,7 @@ void checker::message(std::uint32_t t, const instruction& i) {
                              static_cast<std::uint64_t>(me.channel) << 8 | i.level);
   if (q.first == 0 || q.sends == sending) {
     q.sends = sending;
-    m_messages.push(q, std::move(mine));
+    m_messages.push(q, mine);
     return;
   }
   const parcel other = m_messages.pop(q);

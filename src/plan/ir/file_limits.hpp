@@ -1,0 +1,25 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What both file forms of a plan, text and JSON, have in common.
+#pragma once
+
+#include "base/bounds.hpp"
+#include "plan/ir/problem.hpp"
+
+#include <cstdint>
+
+namespace sucl::plan {
+
+/// The word for a problem that is no collective of the API.
+inline constexpr const char* custom = "custom";
+
+/// What the numbers of a plan may be.
+using range = base::bounds<std::uint64_t>;
+inline constexpr range any_bytes{0, most_bytes};
+inline constexpr range element_sizes{1, most_bytes};
+inline constexpr range rank_counts{1, most_ranks};
+inline constexpr range rank_numbers{0, most_ranks - 1};
+
+}  // namespace sucl::plan
