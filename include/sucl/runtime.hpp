@@ -17,7 +17,8 @@ class runtime_state;
 }
 
 /// Starts SuCL: reads the configuration, loads the control plane (an MPI library, unless the
-/// process was not started as part of a job) and the backends. One at a time in a process.
+/// process was not started as part of a job) and the backends. One at a time in a process, besides
+/// those of from().
 ///
 /// MPI: initialised here with MPI_THREAD_MULTIPLE, and finalised at the end, if the program has
 /// not done so before; a program that did keeps it. MPI_Finalize by the program shuts the runtime
@@ -37,18 +38,30 @@ class runtime_state;
 /// What no call, handler or check() has heard of by then is printed, and the process ends with a
 /// status other than 0. In a child made by fork() every call is errc::shut_down, and its end leaves
 /// the parent's job alone.
-class SUCL_API runtime {
+class [[nodiscard]] SUCL_API runtime {
  public:
   /// Collective over the job. Removes `--sucl-config FILE` from the arguments. Throws
   /// errc::configuration, errc::unavailable.
   runtime(int& argc, char**& argv);
   runtime();
+
+  /// A runtime whose job is the processes of an MPI communicator, which stays the caller's.
+  /// Collective over it: other processes need not know of SuCL, so that parts of a coupled program
+  /// can use it by themselves. MPI is initialised, and stays the program's. Any number of these may
+  /// exist in a process, also beside the one of all processes; each has its own ranks, settings,
+  /// watchdog and threads. Threads may start runtimes of different communicators at the same time.
+  /// `NativeComm` is MPI_Comm of the MPI library in use.
+  template <class NativeComm>
+  static runtime from(const NativeComm& comm) {
+    static_assert(std::is_trivially_copyable_v<NativeComm>, "pass an MPI_Comm");
+    return from_native(&comm, sizeof(NativeComm));
+  }
   ~runtime();
   runtime(runtime&&) noexcept;
   runtime& operator=(runtime&&) noexcept;
 
-  int rank() const;  ///< in the job
-  int size() const;  ///< of the job
+  [[nodiscard]] int rank() const;  ///< in the job
+  [[nodiscard]] int size() const;  ///< of the job
 
   /// All processes of the job, for host memory only. Collective.
   communicator world();
@@ -56,8 +69,8 @@ class SUCL_API runtime {
   /// device and order; ranks may use different devices and even different SYCL platforms.
   communicator world(const ::sycl::queue& queue);
 
-  /// The processes of an MPI communicator, which stays the caller's. Collective over it.
-  /// `NativeComm` is MPI_Comm of the MPI library in use.
+  /// The processes of an MPI communicator, which stays the caller's; all of them have this runtime.
+  /// Collective over it. `NativeComm` is MPI_Comm of the MPI library in use.
   template <class NativeComm>
   communicator adopt(const NativeComm& comm, const ::sycl::queue& queue) {
     static_assert(std::is_trivially_copyable_v<NativeComm>, "pass an MPI_Comm");
@@ -70,12 +83,14 @@ class SUCL_API runtime {
   }
 
   /// Name and version of the MPI library, or "none".
-  std::string control_plane() const;
+  [[nodiscard]] std::string control_plane() const;
 
   /// Ends the runtime now. Idempotent.
   void shut_down();
 
  private:
+  explicit runtime(std::shared_ptr<sycl_layer::runtime_state> state);
+  static runtime from_native(const void* comm, std::size_t bytes);
   communicator adopt_native(const void* comm, std::size_t bytes, const ::sycl::queue* queue);
   std::shared_ptr<sycl_layer::runtime_state> m_state;
 };

@@ -5,14 +5,15 @@
 #include "backends/built_ins.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/text.hpp"
 #include "core/control/control_plane.hpp"
+#include "core/control/readiness.hpp"
 #include "core/control/topology.hpp"
 #include "core/support/exit_status.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <random>
 
 namespace sucl::core {
 namespace {
@@ -30,17 +31,27 @@ void end_job_at_exit(const sucl_bootstrap& control) {
   });
 }
 
+std::uint64_t random_key() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
 }  // namespace
 
 process::process() : job(core::built_ins()) {}
 
-std::shared_ptr<process> process::start(int* argc, char*** argv) {
+std::shared_ptr<process> process::start(int* argc, char*** argv, native_group over) {
   throw_if_forked();
-  if (one_runs.exchange(true))
-    base::fail(errc::invalid_argument, "SuCL is running in this process already",
-               "Keep one sucl::runtime and pass it on");
   std::shared_ptr<process> p(new process);
-  p->m_only = true;
+  p->m_public = true;
+  p->m_over = over;
+  if (!over.handle) {
+    if (one_runs.exchange(true))
+      base::fail(errc::invalid_argument, "SuCL is running in this process already",
+                 "Keep one sucl::runtime and pass it on, or start others from communicators of "
+                 "MPI: runtime::from");
+    p->m_only = true;
+  }
   prepare_exit_status();
   problem wrong;
   try {
@@ -52,7 +63,8 @@ std::shared_ptr<process> process::start(int* argc, char*** argv) {
     p->find_any_control_plane(*wrong);
   }
   p->begin(argc, argv, wrong);
-  base::set_rank(p->m_rank);
+  p->m_over = {};
+  if (p->m_only) base::set_rank(p->m_rank);
   if (p->m_rank == 0)
     for (const auto& warning : p->m_settings.warnings)
       base::log(base::log_level::warn, "config", warning);
@@ -146,22 +158,18 @@ void process::meet_the_others(sucl_group* everyone, problem wrong) {
   const sucl_oob oob{m_control, everyone};
   m_peers = std::make_shared<peer_processes>(oob, m_rank, m_size);
   m_steps.know(m_peers);
-  std::string mine;
-  if (wrong)
-    mine =
-        std::to_string(static_cast<int>(wrong->code)) + "\n" + wrong->message + "\n" + wrong->hint;
-  const auto all = exchange(oob, m_size, mine);
-  if (wrong) {
-    wrong->rank = m_rank;
-    throw error(*wrong);
-  }
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    if (all[r].empty()) continue;
-    const auto parts = base::split(all[r], '\n');
-    base::fail(static_cast<errc>(std::stoi(parts[0])),
-               "rank " + std::to_string(r) + " cannot start: " + parts[1],
-               parts.size() > 2 ? parts[2] : "");
-  }
+  agree(oob, m_rank, m_size, {{}, std::move(wrong)}, "cannot start");
+  m_key = std::stoull(exchange(oob, m_size, std::to_string(m_key)).front());
+}
+
+// Never null where it succeeds.
+sucl_group* process::all_processes() const {
+  sucl_group* group = nullptr;
+  if (const auto status = m_over.handle
+                              ? m_control->group_adopt(m_over.handle, m_over.bytes, &group)
+                              : m_control->group_world(&group))
+    throw_last(status, m_control->name, "initialisation");
+  return group;
 }
 
 std::vector<int> process::everyone() const {
@@ -176,13 +184,12 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
   info.struct_size = sizeof info;
   if (const auto status = m_control->init(&services(), argc, argv, &info))
     throw_last(status, m_control->name, "initialisation");
-  m_finalise = info.initialised_here != 0;
+  m_finalise = info.initialised_here != 0 && !m_over.handle;
   m_control_description = std::string(info.library) + " (" + m_control_reason + ")";
-  sucl_group* group = nullptr;
-  if (const auto status = m_control->group_world(&group))
-    throw_last(status, m_control->name, "initialisation");
-  m_rank = m_control->group_rank(group);
-  m_size = m_control->group_size(group);
+  m_everyone = all_processes();
+  m_rank = m_control->group_rank(m_everyone);
+  m_size = m_control->group_size(m_everyone);
+  m_key = random_key();
   try {
     check_threads(info);
     if (!wrong) load_tuning();
@@ -190,15 +197,13 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
     wrong = e.info();
   }
   if (m_size > 1)
-    meet_the_others(group, std::move(wrong));
+    meet_the_others(m_everyone, std::move(wrong));
   else if (wrong)
     throw error(*wrong);
-  compare_configurations(group);
+  compare_configurations(m_everyone);
   if (m_finalise && m_size > 1 && m_settings.watchdog.timeout.count() > 0)
-    m_finalize_barrier =
-        std::make_unique<finalize_barrier>(*m_control, group, m_peers, m_settings.watchdog.timeout);
-  else
-    m_control->group_free(group);
+    m_finalize_barrier = std::make_unique<finalize_barrier>(*m_control, m_everyone, m_peers,
+                                                            m_settings.watchdog.timeout);
   // If the program finalises MPI itself, what is left of SuCL has to end before. It may do so long
   // after this object has gone.
   const auto hook = [](void* self) {
@@ -206,21 +211,15 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
     if (const auto p = owner->lock()) p->shut_down();
   };
   auto self = std::make_unique<std::weak_ptr<process>>(weak_from_this());
-  if (m_control->at_finalize(hook, self.get()) == SUCL_SUCCESS) self.release();
+  if (m_control->at_finalize(hook, self.get()) == SUCL_SUCCESS) (void)self.release();
 }
 
-// Before anything that ranks do together only where their settings say so. Takes the group back if
-// they differ.
+// Before anything that ranks do together only where their settings say so.
 void process::compare_configurations(sucl_group* group) {
   const bool traces = !m_settings.layers.trace.empty();
-  try {
-    compare_settings({m_control, group}, m_size,
-                     base::shared_values(m_settings) +
-                         "layers.trace is set = " + (traces ? "true" : "false") + "\n");
-  } catch (...) {
-    m_control->group_free(group);
-    throw;
-  }
+  compare_settings({m_control, group}, m_size,
+                   base::shared_values(m_settings) +
+                       "layers.trace is set = " + (traces ? "true" : "false") + "\n");
 }
 
 process::~process() { shut_down(); }
@@ -249,7 +248,7 @@ std::shared_ptr<communicator> process::world(device_services device) {
     base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
   sucl_group* group = nullptr;
   if (m_control)
-    if (const auto status = m_control->group_world(&group))
+    if (const auto status = m_control->group_split(m_everyone, 0, m_rank, &group))
       throw_last(status, m_control->name, "world", m_rank);
   return make_communicator(group, std::move(device));
 }
@@ -305,7 +304,7 @@ void process::end_communicators() {
 }
 
 void process::note_unreported(const error_info& failure, bool thrown) {
-  if (!m_only) return;  // whoever runs this process hears of failures by its observers
+  if (!m_public) return;  // whoever runs this process hears of failures by its observers
   if (!thrown) return report_at_last(failure);
   const std::lock_guard lock(m_mutex);
   m_thrown.push_back(failure);
@@ -328,6 +327,7 @@ void process::shut_down() {
   report_at_exit();
   m_progress_thread.stop();
   if (m_registry) m_registry->close();
+  if (m_everyone && !m_broken && !m_finalize_barrier) m_control->group_free(m_everyone);
   if (m_control && m_finalise && m_control->alive()) finalise();
   if (m_peers && !m_broken) m_peers->end_well();
   if (m_only) one_runs = false;
@@ -354,7 +354,7 @@ void process::finalise() {
   }
   base::log(new_to_all ? base::log_level::error : base::log_level::warn, "runtime", m_control->name,
             " is not finalised: ", obstacle);
-  if (new_to_all && m_only) fail_at_exit();
+  if (new_to_all && m_public) fail_at_exit();
 }
 
 void process::note_failure(const error_info& why) {

@@ -33,20 +33,29 @@ enum class threading {
            ///< not with the watchdog, which has a thread of its own
 };
 
+/// A communicator of the control plane's library (MPI: an MPI_Comm) as bytes; null: all processes
+/// of the library.
+struct native_group {
+  const void* handle = nullptr;
+  std::uint64_t bytes = 0;
+};
+
 /// SuCL in this process, from start() to shut_down(). Communicators keep the object alive, so they
 /// can find out that it has ended.
 class SUCL_CORE_API process final : public job, public std::enable_shared_from_this<process> {
  public:
   /// Reads the configuration and starts the control plane and the backends. Collective over the
-  /// job. Arguments may be null. errc::invalid_argument while another process object is running.
-  static std::shared_ptr<process> start(int* argc, char*** argv);
+  /// job, which is the processes of `over`. Arguments may be null. Only one object may run whose
+  /// job is all processes: errc::invalid_argument; any number with others.
+  static std::shared_ptr<process> start(int* argc, char*** argv, native_group over = {});
   /// The same with everything at hand. Any number of these may run in a process: threads that play
   /// ranks have one each. `control` may be null.
   static std::shared_ptr<process> start(base::config settings, const sucl_bootstrap* control,
                                         threading threads = threading::own);
   ~process();
 
-  /// All processes of the job, or those of an MPI communicator. Collective.
+  /// All processes of the job, or those of an MPI communicator, which have to be in the job.
+  /// Collective.
   std::shared_ptr<communicator> world(device_services device);
   std::shared_ptr<communicator> adopt(const void* native, std::uint64_t bytes,
                                       device_services device);
@@ -82,6 +91,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void find_control_plane();
   void find_any_control_plane(const error_info& why);
   void start_control_plane(int* argc, char*** argv, problem wrong);
+  sucl_group* all_processes() const;
   void check_threads(const sucl_bootstrap_info& info) const;
   void meet_the_others(sucl_group* everyone, problem wrong);
   void compare_configurations(sucl_group* group);
@@ -91,10 +101,13 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void finalise();
 
   threading m_threads = threading::own;
-  bool m_only = false;  ///< the one that a program may have
+  bool m_public = false;  ///< started by a program
+  bool m_only = false;    ///< the one of all processes, of which a program may have one
+  native_group m_over;    ///< while it starts
   bool m_finalise = false;
   std::string m_control_reason = "given";
   std::string m_control_description = "none";
+  sucl_group* m_everyone = nullptr;  ///< all processes of the job; null without a control plane
   std::unique_ptr<finalize_barrier> m_finalize_barrier;
   progress_thread m_progress_thread{*this};
   bool (*m_hand_over)() = nullptr;

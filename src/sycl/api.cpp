@@ -337,6 +337,11 @@ void group::run(const events& deps) {
 runtime::runtime(int& argc, char**& argv)
     : m_state(std::make_shared<sycl_layer::runtime_state>(&argc, &argv)) {}
 runtime::runtime() : m_state(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr)) {}
+runtime::runtime(std::shared_ptr<sycl_layer::runtime_state> state) : m_state(std::move(state)) {}
+runtime runtime::from_native(const void* comm, std::size_t bytes) {
+  return runtime(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr,
+                                                             core::native_group{comm, bytes}));
+}
 runtime::~runtime() = default;
 runtime::runtime(runtime&&) noexcept = default;
 runtime& runtime::operator=(runtime&&) noexcept = default;

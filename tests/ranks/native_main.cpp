@@ -110,7 +110,7 @@ void finalised_before() {
   CHECK(x.back() == world.size() - 1);
   expect_error(sucl::errc::shut_down, "", [&] { world.blocking().barrier(); });
   expect_error(sucl::errc::shut_down, "", [&] { dup.barrier(); });
-  expect_error(sucl::errc::shut_down, "", [&] { rt.world(); });
+  expect_error(sucl::errc::shut_down, "", [&] { (void)rt.world(); });
 }
 
 void finalised_already() {
@@ -155,11 +155,12 @@ void adopt() {
     sum(world);
     auto self = rt.adopt(MPI_COMM_SELF);
     sum(self);
-    expect_error(sucl::errc::invalid_argument, "MPI_COMM_NULL", [&] { rt.adopt(MPI_COMM_NULL); });
+    expect_error(sucl::errc::invalid_argument, "MPI_COMM_NULL",
+                 [&] { (void)rt.adopt(MPI_COMM_NULL); });
     struct {
       char bytes[3];
     } foreign{};
-    expect_error(sucl::errc::invalid_argument, "3 bytes", [&] { rt.adopt(foreign); });
+    expect_error(sucl::errc::invalid_argument, "3 bytes", [&] { (void)rt.adopt(foreign); });
     // Messages of the program and of SuCL do not meet, whatever their tags.
     const int to = (rank + 1) % size;
     const int from = (rank + size - 1) % size;
@@ -190,6 +191,81 @@ struct latch {
     });
   }
 };
+
+MPI_Comm part_of(int colour, int key = 0) {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, colour, key, &part);
+  return part;
+}
+
+// Ranks 2 and 3 of 4 never call SuCL: they compute while the others start, work and end.
+void coupled() {
+  initialise();
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm part = part_of(rank < 2 ? 0 : MPI_UNDEFINED, -rank);
+  if (part != MPI_COMM_NULL) {
+    auto rt = sucl::runtime::from(part);
+    CHECK(rt.size() == 2 && rt.rank() == 1 - rank);  // in the order of the communicator
+    auto world = rt.world();
+    sum(world);
+    auto on_queue = rt.world(sycl::queue{sycl::cpu_selector_v});
+    sum(on_queue);
+    auto adopted = rt.adopt(part);
+    sum(adopted);
+    auto alone = rt.adopt(MPI_COMM_SELF);
+    sum(alone);
+    auto* shared = world.allocate<int>(16);
+    CHECK(shared != nullptr);
+    world.deallocate(shared);
+    CHECK(world.members()[static_cast<std::size_t>(1 - rank)].rank == 1 - rank);
+    MPI_Comm_free(&part);
+  }
+  // Those that wait leave the processors to the others.
+  MPI_Request over = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &over);
+  for (int done = 0; !done; std::this_thread::sleep_for(std::chrono::milliseconds(1)))
+    MPI_Test(&over, &done, MPI_STATUS_IGNORE);
+  CHECK(!finalised());
+  MPI_Finalize();
+}
+
+// Runtimes of disjoint and of overlapping communicators, and the one of all, side by side.
+void runtimes() {
+  initialise();
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm halves = part_of(rank / 2), others = part_of(rank % 2);
+  std::optional<sucl::runtime> half, other;
+  // Each thread is collective over its own communicator only.
+  std::thread aside([&] { other.emplace(sucl::runtime::from(others)); });
+  half.emplace(sucl::runtime::from(halves));
+  aside.join();
+  sucl::runtime all;
+  CHECK(half->size() == (size + 1 - rank % 2) / 2 || size != 4);
+  auto of_half = half->world(), of_other = other->world(), of_all = all.world();
+  std::thread worker([&] {
+    for (int i = 0; i < 50; ++i) sum(of_other);
+  });
+  for (int i = 0; i < 50; ++i) sum(of_half);
+  worker.join();
+  sum(of_all);
+  // A process of another runtime is not taken for one of this.
+  if (size > 1)
+    expect_error(sucl::errc::invalid_argument, "belongs to another runtime",
+                 [&] { (void)(rank % 2 == 0 ? *half : all).adopt(MPI_COMM_WORLD); });
+  half.reset();
+  sum(of_other);
+  sum(of_all);
+  expect_error(sucl::errc::shut_down, "", [&] { sum(of_half); });
+  other.reset();
+  all.shut_down();
+  MPI_Comm_free(&halves);
+  MPI_Comm_free(&others);
+  CHECK(!finalised());
+  MPI_Finalize();
+}
 
 void naive() {
   using namespace std::chrono_literals;
@@ -245,6 +321,8 @@ int main(int argc, char** argv) {
                                                 {"finalised_already", finalised_already},
                                                 {"wrong_level", wrong_level},
                                                 {"adopt", adopt},
+                                                {"coupled", coupled},
+                                                {"runtimes", runtimes},
                                                 {"naive", naive}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;

@@ -38,6 +38,7 @@ communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device
   m_tuned = m_job->tuned();
   m_device.self.settings += "hash of the contents of tuning.table = " +
                             (m_tuned ? std::to_string(tune::hash(*m_tuned)) : "none") + "\n";
+  m_device.self.job = m_job->key();
   m_device.self.world_rank = m_job->rank();
   m_device.self.declared_node = declared_node(m_job->settings().nodes.size, m_job->rank());
   try {

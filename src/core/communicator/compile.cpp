@@ -4,6 +4,7 @@
 // Plans that programs compile.
 #include "base/error.hpp"
 #include "core/communicator/communicator.hpp"
+#include "core/control/readiness.hpp"
 #include "core/control/setup_steps.hpp"
 
 #include <sched.h>
@@ -15,24 +16,8 @@
 namespace sucl::core {
 namespace {
 
-// "ok" and what must be the same on every rank, or what is wrong.
-std::string vote_of(const plan_draft& d) { return "ok " + std::to_string(d.identity); }
-
-// Throws what any rank has to say against the plan, on every rank.
-void agree(const std::vector<std::string>& votes, const std::optional<error_info>& mine) {
-  if (mine) throw error(*mine);
-  for (std::size_t r = 0; r < votes.size(); ++r)
-    if (votes[r].rfind("ok ", 0) != 0)
-      base::fail(errc::invalid_argument,
-                 "rank " + std::to_string(r) + " could not compile the plan: " + votes[r],
-                 "Compose the same, with the same options, on every rank");
-  const auto other =
-      std::find_if(votes.begin(), votes.end(), [&](const std::string& v) { return v != votes[0]; });
-  if (other != votes.end())
-    base::fail(errc::mismatch,
-               "ranks 0 and " + std::to_string(other - votes.begin()) + " compile different plans",
-               "Compose the same, with the same options and element type, on every rank");
-}
+constexpr const char* same_everywhere =
+    "Compose the same, with the same options and element type, on every rank";
 
 }  // namespace
 
@@ -57,17 +42,19 @@ compiled_facts communicator::compile(const compile_request& request) {
   lock.unlock();
   meet();
   std::unique_ptr<plan_draft> draft;
-  std::optional<error_info> problem;
+  readiness mine;
   try {
     draft = plans->draft(request, base::determinism_named(m_job->settings().determinism));
   } catch (const error& e) {
-    problem = e.info();
-    problem->operation = "compile";
-    problem->rank = rank();
+    mine.wrong = e.info();
+    mine.wrong->operation = "compile";
   }
-  const auto votes =
-      exchange({m_job->control(), m_group}, size(), problem ? problem->message : vote_of(*draft));
-  agree(votes, problem);
+  if (draft) mine.choice = std::to_string(draft->identity);
+  const int other = agree({m_job->control(), m_group}, rank(), size(), mine,
+                          "could not compile the plan", same_everywhere);
+  if (other != 0)
+    base::fail(errc::mismatch, "ranks 0 and " + std::to_string(other) + " compile different plans",
+               same_everywhere);
   plans->allocate_scratch(*draft);
   compiled_facts facts = draft->facts;
   facts.number = number;
@@ -80,7 +67,7 @@ compiled_facts communicator::compile(const compile_request& request) {
 void communicator::forget_compiled(std::uint64_t number) noexcept {
   std::unique_lock lock(m_mutex);
   const auto runs_it = [&](const op_request* n) {
-    return n->record.kind == compiled_plan_kind && n->record.remote_region == number;
+    return n->record.kind == compiled_plan_kind && n->record.plan == number;
   };
   const auto in_use = [&] {
     return m_direct || std::any_of(m_waiting.begin(), m_waiting.end(), runs_it) ||

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/sizes.hpp"
 #include "core/communicator/communicator.hpp"
+#include "core/control/readiness.hpp"
 
 #include <sched.h>
 
@@ -51,13 +52,14 @@ std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
 // Each rank has its own, or all are told who has none.
 void* communicator::allocate_plain(std::uint64_t bytes) {
   auto memory = plain_memory(bytes);
-  const auto votes =
-      exchange({m_job->control(), m_group}, size(), memory ? "" : std::to_string(bytes));
-  for (std::size_t r = 0; r < votes.size(); ++r)
-    if (!votes[r].empty())
-      base::fail(errc::out_of_memory,
-                 "rank " + std::to_string(r) + " has no memory for " + votes[r] + " bytes",
-                 "Allocate less, or free other memory first");
+  readiness mine;
+  if (!memory) {
+    mine.wrong.emplace();
+    mine.wrong->code = errc::out_of_memory;
+    mine.wrong->message = "there is no memory for " + std::to_string(bytes) + " bytes";
+    mine.wrong->hint = "Allocate less, or free other memory first";
+  }
+  agree({m_job->control(), m_group}, rank(), size(), mine, "cannot allocate");
   const std::lock_guard lock(m_mutex);
   m_plain.push_back(std::move(memory));
   return m_plain.back().get();

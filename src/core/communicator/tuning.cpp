@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/communicator/communicator.hpp"
+#include "core/control/readiness.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -12,23 +13,6 @@
 #include <string>
 
 namespace sucl::core {
-namespace {
-
-constexpr const char* no_table = "none";
-
-// What must be the same on every rank, or, on the ranks that `problem` is of, what is wrong.
-void agree(const std::vector<std::string>& votes, const std::optional<error_info>& problem) {
-  if (problem) throw error(*problem);
-  const auto other =
-      std::find_if(votes.begin(), votes.end(), [&](const auto& v) { return v != votes.front(); });
-  if (other == votes.end()) return;
-  base::fail(errc::mismatch,
-             "ranks 0 and " + std::to_string(other - votes.begin()) +
-                 " name different tuning tables, or one of them cannot be used",
-             "Pass the same text on every rank; the rank whose table is wrong says why");
-}
-
-}  // namespace
 
 void communicator::use_table(std::shared_ptr<const tune::table> table) {
   std::unique_lock lock(m_mutex);
@@ -44,20 +28,22 @@ void communicator::use_tuning(const std::string& toml) {
   wait_all();
   meet();
   std::shared_ptr<tune::table> table;
-  std::optional<error_info> problem;
-  std::string vote = no_table;
+  readiness mine{"no table", {}};
   try {
     if (!toml.empty()) {
       table = std::make_shared<tune::table>(tune::table_from_toml(toml, "given to use_tuning()"));
       m_job->check_backends(*table);
-      vote = std::to_string(tune::hash(*table));
+      mine.choice = std::to_string(tune::hash(*table));
     }
   } catch (const error& e) {
-    problem = e.info();
-    problem->rank = rank();
-    vote = "wrong";
+    mine.wrong = e.info();
   }
-  agree(exchange({m_job->control(), m_group}, size(), vote), problem);
+  const int other =
+      agree({m_job->control(), m_group}, rank(), size(), mine, "cannot use its tuning table");
+  if (other != 0)
+    base::fail(errc::mismatch,
+               "ranks 0 and " + std::to_string(other) + " name different tuning tables",
+               "Pass the same text on every rank");
   use_table(std::move(table));
 }
 

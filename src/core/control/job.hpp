@@ -51,6 +51,8 @@ class SUCL_CORE_API job {
   const sucl_bootstrap* control() const { return m_control; }
   /// Device memory is staged even where the host could read it.
   bool stages_everything() const { return m_settings.mpi.device_memory == "stage"; }
+  /// What all its processes have in common, and no other job of these processes.
+  std::uint64_t key() const { return m_key; }
   /// A number for a new communicator, the same on all its ranks. Collective.
   std::uint64_t agree_on_id(const sucl_oob& oob, int size);
 
@@ -87,6 +89,7 @@ class SUCL_CORE_API job {
   const sucl_bootstrap* m_control = nullptr;
   int m_rank = 0;
   int m_size = 1;
+  std::uint64_t m_key = 0;
   std::shared_ptr<peer_processes> m_peers;
   setup_steps m_steps;
 

@@ -3,6 +3,8 @@
 #include "core/control/topology.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
+#include "core/control/rank_record.hpp"
 
 #include <sched.h>
 #include <sys/stat.h>
@@ -74,32 +76,15 @@ std::uint64_t hash(const std::string& text) {
   return value;
 }
 
-// One line a field; fields hold no line breaks.
-std::string pack(const std::vector<std::string>& fields) {
-  std::string text;
-  for (const auto& f : fields) {
-    for (char c : f) text += c == '\n' ? ' ' : c;
-    text += '\n';
-  }
-  return text;
-}
-
-std::vector<std::string> unpack(const std::string& text) {
-  std::vector<std::string> fields;
-  std::size_t at = 0;
-  for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
-    fields.push_back(text.substr(at, end - at));
-  return fields;
-}
-
 // The first lines in which two texts differ, as "here, but there".
 std::string first_difference(const std::string& a, const std::string& b) {
-  const auto left = unpack(a);
-  const auto right = unpack(b);
+  const auto left = base::split(a, '\n');
+  const auto right = base::split(b, '\n');
   for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-    const std::string x = i < left.size() ? left[i] : "nothing more";
-    const std::string y = i < right.size() ? right[i] : "nothing more";
-    if (x != y) return x + ", but " + y;
+    const std::string x = i < left.size() ? left[i] : "";
+    const std::string y = i < right.size() ? right[i] : "";
+    const char* const none = "nothing more";
+    if (x != y) return (x.empty() ? none : x) + ", but " + (y.empty() ? none : y);
   }
   return {};
 }
@@ -167,65 +152,86 @@ std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_ran
   return std::to_string(node + rest / sizes[node]);
 }
 
-topology discover(const sucl_oob& oob, int rank, int size, const self_description& self) {
-  const auto failed = self.failure.value_or(error_info{errc::success, {}, {}, {}, {}, 0, -1});
-  const auto texts =
-      exchange(oob, size,
-               pack({host_name(), host_identity(), std::to_string(getpid()), self.platform,
-                     self.implementation, self.sycl_backend, self.device,
-                     self.device_memory_on_host ? "1" : "0", std::to_string(hash(self.settings)),
-                     self.declared_node, ranges_of(own_processors()),
-                     std::to_string(static_cast<int>(failed.code)), failed.message, failed.hint,
-                     std::to_string(self.world_rank)}));
-  topology t;
-  t.rank = rank;
-  std::vector<std::string> hashes;
-  std::vector<std::string> identities;
-  std::vector<processor_set> processors;
-  std::map<std::string, int> nodes;
-  std::map<int, int> on_node;
-  for (int r = 0; r < size; ++r) {
-    const auto f = unpack(texts[static_cast<std::size_t>(r)]);
-    if (f.size() != 15)
+namespace {
+
+rank_record record_of(const self_description& self) {
+  rank_record r;
+  r.self.host = host_name();
+  r.self.process = getpid();
+  r.self.platform = self.platform;
+  r.self.implementation = self.implementation;
+  r.self.sycl_backend = self.sycl_backend;
+  r.self.device = self.device;
+  r.self.device_memory_on_host = self.device_memory_on_host;
+  r.machine = host_identity();
+  r.declared_node = self.declared_node;
+  r.processors = ranges_of(own_processors());
+  r.settings = hash(self.settings);
+  r.job = self.job;
+  r.world_rank = self.world_rank;
+  r.wrong = self.failure;
+  return r;
+}
+
+std::vector<rank_record> records_of(const std::vector<std::string>& texts) {
+  std::vector<rank_record> records;
+  records.reserve(texts.size());
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    auto record = rank_record::parse(texts[r]);
+    if (!record)
       base::fail(errc::mismatch, "rank " + std::to_string(r) + " runs another version of SuCL",
                  "Start every rank with the same build");
-    if (f[11] != "0")
-      base::fail(static_cast<errc>(std::stoi(f[11])),
-                 "rank " + std::to_string(r) + " cannot make the communicator: " + f[12], f[13]);
-    const std::string node_key = f[1] + "/" + f[9];
-    member m;
-    m.rank = r;
-    m.node = nodes.emplace(node_key, static_cast<int>(nodes.size())).first->second;
+    if (record->wrong)
+      base::fail(
+          record->wrong->code,
+          "rank " + std::to_string(r) + " cannot make the communicator: " + record->wrong->message,
+          record->wrong->hint);
+    if (r > 0 && record->job != records.front().job)
+      base::fail(errc::invalid_argument,
+                 "rank " + std::to_string(r) + " belongs to another runtime than rank 0",
+                 "Make communicators of processes that have started one sucl::runtime together");
+    records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+// By machine: several nodes may be declared on one.
+bool are_oversubscribed(const std::vector<rank_record>& records) {
+  std::map<std::string, std::pair<processor_set, std::size_t>> machines;
+  for (const rank_record& r : records) {
+    auto& [together, ranks] = machines[r.machine];
+    together |= set_of(r.processors);
+    ++ranks;
+  }
+  return std::any_of(machines.begin(), machines.end(),
+                     [](const auto& m) { return m.second.first.count() < m.second.second; });
+}
+
+}  // namespace
+
+topology discover(const sucl_oob& oob, int rank, int size, const self_description& self) {
+  auto records = records_of(exchange(oob, size, record_of(self).text()));
+  std::vector<std::string> hashes;
+  for (const rank_record& r : records) hashes.push_back(std::to_string(r.settings));
+  check_settings(oob, self.settings, hashes);
+  topology t;
+  t.rank = rank;
+  t.oversubscribed = are_oversubscribed(records);
+  std::map<std::pair<std::string, std::string>, int> nodes;
+  std::map<int, int> on_node;
+  for (rank_record& r : records) {
+    member m = std::move(r.self);
+    m.rank = static_cast<int>(t.members.size());
+    m.node = nodes.try_emplace({r.machine, r.declared_node}, static_cast<int>(nodes.size()))
+                 .first->second;
     m.local_rank = on_node[m.node]++;
-    m.host = f[0];
-    m.process = std::stoll(f[2]);
-    m.platform = f[3];
-    m.implementation = f[4];
-    m.sycl_backend = f[5];
-    m.device = f[6];
-    m.device_memory_on_host = f[7] == "1";
     t.device_memory_everywhere_on_host &= m.device_memory_on_host;
-    hashes.push_back(f[8]);
-    identities.push_back(f[1]);
-    processors.push_back(set_of(f[10]));
-    t.world_ranks.push_back(std::stoi(f[14]));
+    t.world_ranks.push_back(r.world_rank);
     t.node_of.push_back(m.node);
     t.members.push_back(std::move(m));
   }
-  check_settings(oob, self.settings, hashes);
   t.nodes = static_cast<int>(nodes.size());
   t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
-  // By machine: several nodes may be declared on one.
-  std::map<std::string, std::pair<processor_set, std::size_t>> machines;
-  for (int r = 0; r < size; ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    auto& [together, ranks] = machines[identities[i]];
-    together |= processors[i];
-    ++ranks;
-  }
-  t.oversubscribed = std::any_of(machines.begin(), machines.end(), [](const auto& m) {
-    return m.second.first.count() < m.second.second;
-  });
   return t;
 }
 

@@ -24,6 +24,7 @@ struct self_description {
   std::string device;
   bool device_memory_on_host = true;
   std::string declared_node;  ///< that the configuration puts this process on; empty: none
+  std::uint64_t job = 0;      ///< job::key()
   int world_rank = 0;         ///< rank of the process in the job
   std::string settings;       ///< those that must be the same on every rank, one a line
   /// Why this rank cannot take part: then no rank makes the communicator.

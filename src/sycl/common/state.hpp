@@ -85,7 +85,8 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 /// The runtime of the API.
 class runtime_state {
  public:
-  runtime_state(int* argc, char*** argv) : m_process(core::process::start(argc, argv)) {
+  runtime_state(int* argc, char*** argv, core::native_group over = {})
+      : m_process(core::process::start(argc, argv, over)) {
     m_process->at_end(hand_over_exceptions);
   }
   runtime_state(const runtime_state&) = delete;
