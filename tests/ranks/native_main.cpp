@@ -12,7 +12,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -230,6 +232,27 @@ void coupled() {
   MPI_Finalize();
 }
 
+// One of a part is killed: the other is told who, though most of the program knows nothing of SuCL.
+void lost() {
+  initialise();
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm part = part_of(rank % 2 == 0 ? 0 : MPI_UNDEFINED);
+  if (part != MPI_COMM_NULL) {
+    auto rt = sucl::runtime::from(part);
+    auto world = rt.world();
+    sum(world);
+    if (rt.rank() == 1) std::raise(SIGKILL);
+    int x = 1;
+    expect_error(sucl::errc::peer_lost, "rank 1", [&] {
+      while (true) world.blocking().allreduce(&x, 1, sucl::op::max);
+    });
+    std::printf("the part had %d failures\n", g_failures);
+    std::fflush(stdout);
+  }
+  std::_Exit(g_failures);  // MPI_Finalize would wait for the rank that is lost
+}
+
 // Runtimes of disjoint and of overlapping communicators, and the one of all, side by side.
 void runtimes() {
   initialise();
@@ -322,6 +345,7 @@ int main(int argc, char** argv) {
                                                 {"wrong_level", wrong_level},
                                                 {"adopt", adopt},
                                                 {"coupled", coupled},
+                                                {"lost", lost},
                                                 {"runtimes", runtimes},
                                                 {"naive", naive}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
