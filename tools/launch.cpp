@@ -2,7 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
+#include "local_job.hpp"
 #include "report.hpp"
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "core/control/control_plane.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -36,16 +41,20 @@ variables flavour_variables(const mpi_flavour& flavour) {
 
 void set_variables(const environment& env, const job& what) {
   apply(env.sycl);
-  apply(what.flavour->variables);
-  for (const auto& [name, value] : flavour_variables(*what.flavour))
-    setenv(name.c_str(), value.c_str(), 1);
+  setenv("SUCL_CONTROL_PLANE", what.flavour ? "mpi" : "tcp", 1);
+  if (what.flavour) {
+    apply(what.flavour->variables);
+    for (const auto& [name, value] : flavour_variables(*what.flavour))
+      setenv(name.c_str(), value.c_str(), 1);
+  }
   for (const auto& [name, value] : what.variables) setenv(name.c_str(), value.c_str(), 1);
 }
 
 // The variables that ranks on other nodes need too.
-std::set<std::string> names_to_forward(const environment& env, const mpi_flavour& flavour) {
+std::set<std::string> names_to_forward(const environment& env, const mpi_flavour* flavour) {
   std::set<std::string> names;
-  for (const variable_changes* changes : {&env.sycl, &flavour.variables}) {
+  const variable_changes none;
+  for (const variable_changes* changes : {&env.sycl, flavour ? &flavour->variables : &none}) {
     for (const auto& one : changes->set) names.insert(one.first);
     for (const auto& one : changes->prepend) names.insert(one.first);
   }
@@ -68,6 +77,39 @@ void check_ranks(int ranks) {
                          std::to_string(processors) + " processors. Start at most " +
                          std::to_string(most) +
                          ", or, on several machines, start the program with mpiexec or srun.");
+}
+
+void check_launcher(const environment& env, const mpi_flavour& flavour) {
+  if (access(flavour.launcher.c_str(), X_OK) == 0) return;
+  throw exit_error(exit_code::failure, "the launcher of " + flavour.name + ", '" +
+                                           flavour.launcher +
+                                           "', cannot be run: " + std::strerror(errno) +
+                                           ". Install this MPI again ('make setup'), or correct "
+                                           "'launcher' in " +
+                                           env.file + ", or start without MPI: --launcher local.");
+}
+
+words srun_command(const job& what) {
+  const char* path = std::getenv("PATH");
+  for (const std::string& folder : base::split(path ? path : "", ':')) {
+    const std::string file = folder + "/srun";
+    if (access(file.c_str(), X_OK) != 0) continue;
+    words command{file, "-n", std::to_string(what.ranks), "--export=ALL",
+                  what.survive ? "--kill-on-bad-exit=0" : "--kill-on-bad-exit=1"};
+    command.insert(command.end(), what.program.begin(), what.program.end());
+    return command;
+  }
+  throw exit_error(exit_code::failure,
+                   "there is no srun on PATH. Load Slurm's module, or use --launcher local.");
+}
+
+// What a shell does in the place of `sucl run`, at a port that is free if nobody has taken it.
+std::string describe_local(const job& what) {
+  std::string text = "export SUCL_TCP_ADDRESS=127.0.0.1 SUCL_TCP_PORT=29400 SUCL_TCP_SIZE=" +
+                     std::to_string(what.ranks) + "\n";
+  for (int r = 0; r < what.ranks; ++r)
+    text += "SUCL_TCP_RANK=" + std::to_string(r) + " " + shell_quoted(what.program) + " &\n";
+  return text + "wait\n";
 }
 
 constexpr timespec between_looks{0, 20'000'000};
@@ -181,7 +223,21 @@ class supervised {
 
 }  // namespace
 
+launcher choose_launcher(const environment& env, const std::string& name) {
+  if (name == "mpi") return launcher::mpi;
+  if (name == "local") return launcher::local;
+  if (name == "srun") return launcher::srun;
+  if (!name.empty())
+    wrong_usage("--launcher: there is no launcher '" + name + "'. " +
+                base::did_you_mean(name, {"mpi", "local", "srun"}));
+  const bool found = std::any_of(
+      env.flavours.begin(), env.flavours.end(),
+      [](const mpi_flavour& flavour) { return access(flavour.launcher.c_str(), X_OK) == 0; });
+  return found || !env.problem.empty() ? launcher::mpi : launcher::local;
+}
+
 words launcher_command(const environment& env, const job& what) {
+  if (what.by == launcher::srun) return srun_command(what);
   const mpi_flavour& flavour = *what.flavour;
   words command{flavour.launcher};
   const auto append = [&command](const words& more) {
@@ -191,23 +247,22 @@ words launcher_command(const environment& env, const job& what) {
   if (what.survive) append(flavour.survive_arguments);
   // The launchers of the other families hand on the whole environment by themselves.
   if (flavour.family == "openmpi")
-    for (const std::string& name : names_to_forward(env, flavour)) append({"-x", name});
+    for (const std::string& name : names_to_forward(env, &flavour)) append({"-x", name});
   append({"-n", std::to_string(what.ranks)});
   append(what.program);
   return command;
 }
 
 void launch(const environment& env, const job& what) {
-  check_ranks(what.ranks);
-  const std::string& launcher = what.flavour->launcher;
-  if (access(launcher.c_str(), X_OK) != 0)
-    throw exit_error(exit_code::failure, "the launcher of " + what.flavour->name + ", '" +
-                                             launcher +
-                                             "', cannot be run: " + std::strerror(errno) +
-                                             ". Install this MPI again ('make setup'), or correct "
-                                             "'launcher' in " +
-                                             env.file + ".");
+  if (what.by != launcher::srun) check_ranks(what.ranks);
   set_variables(env, what);
+  if (what.by == launcher::local) std::exit(run_local(what));
+  if (what.by == launcher::srun) {
+    setenv("SUCL_TCP_ID", core::make_job_id("", 0).c_str(), 1);
+    unsetenv("SUCL_TCP_RANK");
+  } else {
+    check_launcher(env, *what.flavour);
+  }
   job reported = what;
   report_inbox inbox;
   const words watch{own_path(), "watch-rank", inbox.name(), what.survive ? "live-on" : "end"};
@@ -217,11 +272,12 @@ void launch(const environment& env, const job& what) {
 
 std::string describe(const environment& env, const job& what) {
   set_variables(env, what);
-  std::set<std::string> names = names_to_forward(env, *what.flavour);
+  std::set<std::string> names = names_to_forward(env, what.flavour);
   std::string text;
   for (const std::string& name : names)
     if (const char* value = std::getenv(name.c_str()))
       text += "export " + name + "=" + shell_quoted(value) + "\n";
+  if (what.by == launcher::local) return text + describe_local(what);
   return text + shell_quoted(launcher_command(env, what)) + "\n";
 }
 

@@ -13,16 +13,28 @@
 
 namespace sucl::tools {
 
+/// Who starts the ranks.
+enum class launcher {
+  mpi,    ///< that of an MPI library
+  local,  ///< `sucl run` itself, on this machine
+  srun    ///< Slurm's, without MPI
+};
+
+/// By its name, or by what there is if that is empty. Throws exit_error.
+launcher choose_launcher(const environment& env, const std::string& name);
+
 /// What to start, and how.
 struct job {
-  const mpi_flavour* flavour = nullptr;
+  launcher by = launcher::mpi;
+  const mpi_flavour* flavour = nullptr;  ///< of MPI's launcher; null for others
   int ranks = 1;
   bool survive = false;  ///< ranks live on when one of them dies
   std::vector<std::pair<std::string, std::string>> variables;  ///< for the ranks
   words program;                                               ///< with its arguments
 };
 
-/// The launcher's command line for a job whose variables are set in this process.
+/// The launcher's command line for a job whose variables are set in this process, and which has a
+/// launcher of its own.
 words launcher_command(const environment& env, const job& what);
 
 /// Sets the variables, runs the launcher and ends this process with the job's exit code: that of

@@ -28,6 +28,7 @@ constexpr const char* run_examples =
     "  sucl run -n 4 --interpose --summary -- ./solver      an MPI program as it is, collectives "
     "by "
     "SuCL\n"
+    "  sucl run -n 4 --launcher local -- ./solver           without any MPI\n"
     "  sucl run -n 2 --print -- ./solver                    show the command, run nothing\n\n"
     "Exit code: that of the rank that failed first, 128 + N if signal N ended it; 0 if none did.\n"
     "2 for a wrong command line, 127 if there is no such program.";
@@ -35,6 +36,7 @@ constexpr const char* run_examples =
 struct run_options {
   int ranks = 1;
   std::string mpi;
+  std::string launcher;
   std::string timeout;
   std::string trace;
   bool validate = false;
@@ -104,6 +106,10 @@ void define(CLI::App& app, run_options& o) {
       ->check(CLI::Range(1, 1 << 20).description(""))
       ->type_name("N");
   app.add_option("--mpi", o.mpi, "MPI to use, as 'sucl info' lists them")->type_name("FLAVOUR");
+  app.add_option("--launcher", o.launcher,
+                 "Who starts the ranks: mpi, local (this machine, no MPI), srun (Slurm, no MPI). "
+                 "Otherwise mpi if there is one, else local")
+      ->type_name("NAME");
   app.add_option("--timeout", o.timeout,
                  "Operations that take longer (30, 500ms, 2min) become errors on every rank, and "
                  "ranks outlive one that dies")
@@ -123,7 +129,12 @@ void define(CLI::App& app, run_options& o) {
 
 job make_job(const run_options& o, const environment& env) {
   job result;
-  result.flavour = &choose_flavour(env, o.mpi);
+  result.by = choose_launcher(env, o.launcher);
+  if (result.by == launcher::mpi) result.flavour = &choose_flavour(env, o.mpi);
+  if (!result.flavour && !o.mpi.empty())
+    wrong_usage("--mpi goes with --launcher mpi: the others start ranks without MPI.");
+  if (!result.flavour && o.interpose)
+    wrong_usage("--interpose is for programs of MPI: it goes with --launcher mpi.");
   result.ranks = o.ranks;
   const auto set = [&result](const char* name, const std::string& value) {
     result.variables.emplace_back(name, value);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <sucl/communicator.hpp>
+#include <sucl/rendezvous.hpp>
 
 #include <memory>
 #include <type_traits>
@@ -16,9 +17,9 @@ namespace sycl_layer {
 class runtime_state;
 }
 
-/// Starts SuCL: reads the configuration, loads the control plane (an MPI library, unless the
-/// process was not started as part of a job) and the backends. One at a time in a process, besides
-/// those of from().
+/// Starts SuCL: reads the configuration, loads the control plane (an MPI library, or SuCL's own
+/// over TCP where a launcher without MPI has started the process; none where the process is alone)
+/// and the backends. One at a time in a process, besides those of from().
 ///
 /// MPI: initialised here with MPI_THREAD_MULTIPLE, and finalised at the end, if the program has
 /// not done so before; a program that did keeps it. MPI_Finalize by the program shuts the runtime
@@ -56,6 +57,15 @@ class [[nodiscard]] SUCL_API runtime {
     static_assert(std::is_trivially_copyable_v<NativeComm>, "pass an MPI_Comm");
     return from_native(&comm, sizeof(NativeComm));
   }
+
+  /// A job without MPI, whatever has started its processes. Collective over it: returns once all
+  /// `size` ranks have come. What differs between them (a rank that comes twice, another size,
+  /// another id) is an error on every rank, and so is one that does not come within tcp.timeout,
+  /// which is named. Throws errc::timeout, errc::mismatch, errc::peer_lost, errc::unavailable,
+  /// errc::invalid_argument, errc::invalid_rank, and as the constructors.
+  static runtime join(const unique_id& id, int rank, int size);
+  /// The same through a store of the program's own, which is not used after the call.
+  static runtime join(const rendezvous_store& store, int rank, int size);
   ~runtime();
   runtime(runtime&&) noexcept;
   runtime& operator=(runtime&&) noexcept;
@@ -82,7 +92,7 @@ class [[nodiscard]] SUCL_API runtime {
     return adopt_native(&comm, sizeof(NativeComm), nullptr);
   }
 
-  /// Name and version of the MPI library, or "none".
+  /// Name and version of the MPI library, "SuCL over TCP", or "none"; and why it was chosen.
   [[nodiscard]] std::string control_plane() const;
 
   /// Ends the runtime now. Idempotent.

@@ -11,6 +11,7 @@
 #include <sucl/fp8.hpp>
 #include <sucl/memory.hpp>
 #include <sucl/persistent.hpp>
+#include <sucl/rendezvous.hpp>
 #include <sucl/runtime.hpp>
 #include <sucl/types.hpp>
 #include <sucl/version.hpp>

@@ -40,7 +40,8 @@ std::uint64_t random_key() {
 
 process::process() : job(core::built_ins()) {}
 
-std::shared_ptr<process> process::start(int* argc, char*** argv, native_group over) {
+std::shared_ptr<process> process::start(int* argc, char*** argv, native_group over,
+                                        std::optional<launch> given) {
   throw_if_forked();
   std::shared_ptr<process> p(new process);
   p->m_public = true;
@@ -52,6 +53,7 @@ std::shared_ptr<process> process::start(int* argc, char*** argv, native_group ov
                  "MPI: runtime::from");
     p->m_only = true;
   }
+  p->m_launch = std::move(given);
   prepare_exit_status();
   problem wrong;
   try {
@@ -111,24 +113,58 @@ void process::load_tuning() {
 }
 
 void process::find_control_plane() {
-  flavour found{m_settings.mpi.flavour, "set in the configuration"};
-  if (!m_settings.mpi.module.empty())
-    found = {"configured", "module " + m_settings.mpi.module};
-  else if (found.name == "auto")
-    found = detect_flavour();
-  if (found.name.empty()) {
-    base::log(base::log_level::info, "runtime",
-              "not part of an MPI job: running as a single process");
+  control_plane_choice found;
+  if (m_launch) {  // runtime::join
+    found.file = control_plane_file(m_settings, tcp_control_plane);
+    found.why = m_launch->why;
+    found.over_tcp = std::move(m_launch);
+  } else {
+    found = choose_control_plane(m_settings);
+  }
+  m_launch = std::move(found.over_tcp);
+  if (found.file.empty()) {
+    base::log(base::log_level::info, "runtime", "not part of a job: running as a single process");
     return;
   }
-  m_control = &load_bootstrap(control_plane_file(m_settings, found.name));
+  m_control = &load_bootstrap(found.file);
   m_control_reason = found.why;
+}
+
+// What the configuration says goes before what the launcher does.
+void process::say_where_the_others_are() const {
+  if (!m_launch) return;
+  const launch& l = *m_launch;
+  if (!SUCL_HAS_FIELD(m_control, sucl_bootstrap, rendezvous) || !m_control->rendezvous)
+    base::fail(errc::unavailable,
+               std::string("the control plane ") + m_control->name +
+                   " cannot be told of the other processes",
+               "Install SuCL's modules again");
+  sucl_rendezvous where{};
+  where.struct_size = sizeof where;
+  where.rank = l.rank;
+  where.size = l.size;
+  where.serves = l.rank == 0 && l.id.empty() && !l.store;
+  where.address = l.address.c_str();
+  where.port = m_settings.tcp.port ? static_cast<std::uint32_t>(m_settings.tcp.port) : l.port;
+  where.id = l.id.empty() ? nullptr : l.id.c_str();
+  where.store = l.store ? &*l.store : nullptr;
+  where.secret = l.secret.data();
+  where.secret_bytes = l.secret.size();
+  where.network = m_settings.tcp.interface.c_str();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(m_settings.tcp.timeout);
+  where.timeout_ms = static_cast<std::uint64_t>(ms.count());
+  if (const auto status = m_control->rendezvous(&services(), &where))
+    throw_last(status, m_control->name, "initialisation");
 }
 
 // The others are to hear what is wrong with the configuration of this rank, which may say nothing
 // of use on how to reach them.
 void process::find_any_control_plane(const error_info& why) {
   m_settings = {};
+  const char* plane = std::getenv("SUCL_CONTROL_PLANE");
+  m_settings.control_plane = plane ? plane : "auto";
+  if (const char* interface = std::getenv("SUCL_TCP_INTERFACE"))
+    m_settings.tcp.interface = interface;
   for (const bool as_asked : {true, false}) {
     try {
       if (const char* flavour = std::getenv("SUCL_MPI_FLAVOUR"); flavour && as_asked)
@@ -182,6 +218,7 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
   setup_step step(m_steps, "the start of SuCL");
   sucl_bootstrap_info info{};
   info.struct_size = sizeof info;
+  say_where_the_others_are();
   if (const auto status = m_control->init(&services(), argc, argv, &info))
     throw_last(status, m_control->name, "initialisation");
   m_finalise = info.initialised_here != 0 && !m_over.handle;

@@ -9,6 +9,7 @@
 #include "core/communicator/communicator.hpp"
 #include "core/control/finalize_barrier.hpp"
 #include "core/control/job.hpp"
+#include "core/control/launch.hpp"
 #include "core/control/registry.hpp"
 #include "core/control/setup_steps.hpp"
 #include "core/support/forked.hpp"
@@ -21,6 +22,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,9 +47,11 @@ struct native_group {
 class SUCL_CORE_API process final : public job, public std::enable_shared_from_this<process> {
  public:
   /// Reads the configuration and starts the control plane and the backends. Collective over the
-  /// job, which is the processes of `over`. Arguments may be null. Only one object may run whose
-  /// job is all processes: errc::invalid_argument; any number with others.
-  static std::shared_ptr<process> start(int* argc, char*** argv, native_group over = {});
+  /// job, which is the processes of `over`, that of `given`, or that of the launcher. Arguments may
+  /// be null. Only one object may run whose job is all processes: errc::invalid_argument; any
+  /// number with others.
+  static std::shared_ptr<process> start(int* argc, char*** argv, native_group over = {},
+                                        std::optional<launch> given = std::nullopt);
   /// The same with everything at hand. Any number of these may run in a process: threads that play
   /// ranks have one each. `control` may be null.
   static std::shared_ptr<process> start(base::config settings, const sucl_bootstrap* control,
@@ -90,6 +94,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void begin(int* argc, char*** argv, problem wrong);
   void find_control_plane();
   void find_any_control_plane(const error_info& why);
+  void say_where_the_others_are() const;
   void start_control_plane(int* argc, char*** argv, problem wrong);
   sucl_group* all_processes() const;
   void check_threads(const sucl_bootstrap_info& info) const;
@@ -105,6 +110,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   bool m_only = false;    ///< the one of all processes, of which a program may have one
   native_group m_over;    ///< while it starts
   bool m_finalise = false;
+  std::optional<launch> m_launch;  ///< of a job without MPI
   std::string m_control_reason = "given";
   std::string m_control_description = "none";
   sucl_group* m_everyone = nullptr;  ///< all processes of the job; null without a control plane

@@ -158,7 +158,8 @@ options read(int argc, char** argv) {
 }
 
 std::string flavour(const std::string& control_plane) {
-  for (const auto& [words, name] : {std::pair{"Open MPI", "openmpi"}, {"Intel", "impi"}})
+  for (const auto& [words, name] :
+       {std::pair{"Open MPI", "openmpi"}, {"Intel", "impi"}, {"SuCL over TCP", "tcp"}})
     if (control_plane.find(words) != std::string::npos) return name;
   return "mpich";
 }
@@ -287,8 +288,9 @@ class suite {
     ++m_failures;
     std::printf(
         "FAILED on rank %d, backend %s: %s\n  %s\n"
-        "  reproduce: sucl run -n %d --mpi %s -- %s --profile %s %s\n",
-        me, m_options.how->backend, c.text().c_str(), problem.c_str(), ranks(), m_mpi.c_str(),
+        "  reproduce: sucl run -n %d %s%s -- %s --profile %s %s\n",
+        me, m_options.how->backend, c.text().c_str(), problem.c_str(), ranks(),
+        m_mpi == "tcp" ? "--launcher local" : "--mpi ", m_mpi == "tcp" ? "" : m_mpi.c_str(),
         m_program, m_options.how->name, c.text().c_str());
     std::fflush(stdout);
   }

@@ -15,20 +15,21 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
 namespace {
 
-int number(const char* first, const char* second) {
-  for (const char* name : {first, second})
+int number(std::initializer_list<const char*> names) {
+  for (const char* name : names)
     if (const char* value = std::getenv(name)) return std::atoi(value);
   return -1;
 }
 
-const int rank = number("OMPI_COMM_WORLD_RANK", "PMI_RANK");
-const int size = number("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+const int rank = number({"SUCL_TCP_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"});
+const int size = number({"SUCL_TCP_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
 const bool is_victim = rank == size - 1;
 
 void come_to_harm(const std::string& how) {

@@ -148,6 +148,10 @@ TEST(Config, EveryKeyHasAVariable) {
       load_config("", {{"SUCL_THRESHOLD", "-1"},
                        {"SUCL_DEFAULT_BACKEND", "mock"},
                        {"SUCL_DETERMINISM", "strict"},
+                       {"SUCL_CONTROL_PLANE", "tcp"},
+                       {"SUCL_TCP_INTERFACE", "10.1.0.0/16"},
+                       {"SUCL_TCP_PORT", "4000"},
+                       {"SUCL_TCP_TIMEOUT", "20s"},
                        {"SUCL_MPI_FLAVOUR", "impi"},
                        {"SUCL_MPI_MODULE", "m.so"},
                        {"SUCL_DEVICE_MEMORY", "direct"},
@@ -172,6 +176,10 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.threshold, -1);
   EXPECT_EQ(c.default_backend, "mock");
   EXPECT_EQ(c.determinism, "strict");
+  EXPECT_EQ(c.control_plane, "tcp");
+  EXPECT_EQ(c.tcp.interface, "10.1.0.0/16");
+  EXPECT_EQ(c.tcp.port, 4000u);
+  EXPECT_EQ(c.tcp.timeout, 20s);
   EXPECT_EQ(c.mpi.flavour, "impi");
   EXPECT_EQ(c.mpi.module, "m.so");
   EXPECT_EQ(c.mpi.device_memory, "direct");

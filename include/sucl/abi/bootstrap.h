@@ -4,7 +4,8 @@
 /**
  * @file
  * The control plane: how processes find each other. An MPI module exports it beside its backend,
- * one module for each MPI library, so that SuCL itself links none.
+ * one module for each MPI library, so that SuCL itself links none. The module `tcp` exports it
+ * alone, for jobs without MPI.
  */
 #ifndef SUCL_ABI_BOOTSTRAP_H
 #define SUCL_ABI_BOOTSTRAP_H
@@ -25,6 +26,38 @@ typedef struct sucl_bootstrap_info {
   int32_t reserved;
   char library[256]; /**< name and version of the library, one line */
 } sucl_bootstrap_info;
+
+/** A store of the program's own, in which processes find each other: the same for all of them, and
+ * used for one job only. Called by the thread that is inside `init`. A status other than
+ * SUCL_SUCCESS ends the start. Since 1.4. */
+typedef struct sucl_store {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* context;
+  /** Keeps a value, of any bytes. A key is put once. */
+  sucl_status (*put)(void* context, const char* key, const void* value, uint64_t bytes);
+  /** Reads a value that is there; `*bytes` is the room for it, then its length. */
+  sucl_status (*get)(void* context, const char* key, void* value, uint64_t* bytes);
+  /** Sets `*there` to 1 once the key is there, to 0 if it is not after `milliseconds`. */
+  sucl_status (*wait)(void* context, const char* key, uint64_t milliseconds, int32_t* there);
+} sucl_store;
+
+/** The place of this process in a job that no MPI library knows of. Since 1.4. */
+typedef struct sucl_rendezvous {
+  uint32_t struct_size;
+  int32_t rank;
+  int32_t size;
+  int32_t serves;      /**< 1: this process serves the store at `address` */
+  const char* address; /**< name or address of the machine that serves it */
+  uint32_t port;       /**< of the store, where `address` says where it is */
+  uint32_t reserved;
+  const char* id;          /**< of `make_id`, in place of address, port and secret; or null */
+  const sucl_store* store; /**< in place of all of them, or null; copied */
+  const void* secret;      /**< what only processes of the job know */
+  uint64_t secret_bytes;
+  const char* network; /**< name or subnet of the interface to use; null: any */
+  uint64_t timeout_ms; /**< for all ranks to come; 0: that of the module */
+} sucl_rendezvous;
 
 typedef struct sucl_bootstrap {
   uint32_t struct_size;
@@ -66,6 +99,14 @@ typedef struct sucl_bootstrap {
                       uint64_t* bytes);
   /** Ends the job. */
   void (*abort)(int32_t exit_code);
+  /* Since 1.4: null where a launcher of the library says who is who. */
+  /** Says where `init` finds the other processes. */
+  sucl_status (*rendezvous)(const sucl_core* core, const sucl_rendezvous* where);
+  /** Makes the id of a job, a line of at most 255 bytes, and serves its store until all its ranks
+   * have found each other. `network`: as above, or "loopback" for this machine alone. Port 0: any.
+   */
+  sucl_status (*make_id)(const sucl_core* core, const char* network, uint32_t port, char* text,
+                         uint64_t capacity);
 } sucl_bootstrap;
 
 typedef const sucl_bootstrap* (*sucl_bootstrap_entry_function)(uint32_t core_major,

@@ -61,11 +61,17 @@ struct config {
   std::optional<std::int64_t> threshold;
   std::string default_backend;
   std::string determinism;  ///< as determinism_named() takes it
+  std::string control_plane;
   struct {
     std::string flavour;
     std::string module;
     std::string device_memory;
   } mpi;
+  struct {
+    std::string interface;
+    std::uint64_t port = 0;
+    std::chrono::nanoseconds timeout{0};
+  } tcp;
   struct {
     std::uint64_t chunk = 0;
     std::uint64_t depth = 0;

@@ -128,6 +128,8 @@ const vocabulary memories{
     "memory", [](const config&) { return words{"*", "system", "host", "shared", "device"}; }, ""};
 const vocabulary flavours{
     "MPI flavour", [](const config&) { return words{"auto", "openmpi", "mpich", "impi"}; }, ""};
+const vocabulary planes{"control plane", [](const config&) { return words{"auto", "mpi", "tcp"}; },
+                        ""};
 const vocabulary ways{"way to treat device memory",
                       [](const config&) { return words{"probe", "direct", "stage"}; }, ""};
 const vocabulary levels{"log level", level_names, ""};
@@ -254,6 +256,26 @@ void add_diagnosis(std::vector<key_row>& t) {
       sizes_form, [](auto& k) -> auto& { return k.all->nodes.size; }));
 }
 
+void add_control_plane(std::vector<key_row>& t) {
+  t.push_back(row({"control_plane", "auto", "SUCL_CONTROL_PLANE",
+                   "How the processes of a job find each other: mpi, tcp (without MPI), or auto "
+                   "(mpi where the process belongs to a job of MPI).",
+                   false, &planes},
+                  text_form, [](auto& k) -> auto& { return k.all->control_plane; }));
+  t.push_back(row({"tcp.interface", "", "SUCL_TCP_INTERFACE",
+                   "Network of the control plane tcp: the name of an interface, or a subnet as "
+                   "10.1.0.0/16. Empty: any."},
+                  text_form, [](auto& k) -> auto& { return k.all->tcp.interface; }));
+  t.push_back(bounded_row({"tcp.port", "0", "SUCL_TCP_PORT",
+                           "Port at which rank 0 waits for the others, until all have come. 0: by "
+                           "the launcher, as MASTER_PORT + 1."},
+                          number_form, {0, 65535},
+                          [](auto& k) -> auto& { return k.all->tcp.port; }));
+  t.push_back(row({"tcp.timeout", "5min", "SUCL_TCP_TIMEOUT",
+                   "For so long a rank waits for the others to come, without MPI."},
+                  time_form, [](auto& k) -> auto& { return k.all->tcp.timeout; }));
+}
+
 void add_interposer(std::vector<key_row>& t) {
   t.push_back(bounded_row(
       {"interpose.after", "4", "SUCL_INTERPOSE_AFTER",
@@ -321,6 +343,7 @@ void add_rules(std::vector<key_row>& t) {
 std::vector<key_row> build_keys() {
   std::vector<key_row> table;
   add_selection(table);
+  add_control_plane(table);
   add_staging(table);
   add_diagnosis(table);
   add_interposer(table);
@@ -381,11 +404,12 @@ std::vector<backend_entry> built_in_backends() {
 
 bool foreign_variable(std::string_view name) {
   // A star at the end stands for any rest. SUCL_MPI is the compiler wrapper of the build.
-  constexpr std::array<std::string_view, 16> others{
-      "SUCL_CONFIG", "SUCL_MODULE_PATH", "SUCL_SYCL*",    "SUCL_VENV*",
-      "SUCL_MPI",    "SUCL_ACPP*",       "SUCL_ICPX*",    "SUCL_BENCH*",
-      "SUCL_BUILD*", "SUCL_TEST*",       "SUCL_RUN*",     "SUCL_INSTALL*",
-      "SUCL_CI*",    "SUCL_PYTHON*",     "SUCL_EXAMPLE*", "SUCL_ENVIRONMENT"};
+  constexpr std::array<std::string_view, 21> others{
+      "SUCL_CONFIG",      "SUCL_MODULE_PATH", "SUCL_SYCL*",    "SUCL_VENV*",    "SUCL_MPI",
+      "SUCL_ACPP*",       "SUCL_ICPX*",       "SUCL_BENCH*",   "SUCL_BUILD*",   "SUCL_TEST*",
+      "SUCL_RUN*",        "SUCL_INSTALL*",    "SUCL_CI*",      "SUCL_PYTHON*",  "SUCL_EXAMPLE*",
+      "SUCL_ENVIRONMENT", "SUCL_TCP_ID",      "SUCL_TCP_RANK", "SUCL_TCP_SIZE", "SUCL_TCP_ADDRESS",
+      "SUCL_TCP_SECRET"};
   return std::any_of(others.begin(), others.end(), [&](std::string_view other) {
     if (other.back() != '*') return name == other;
     other.remove_suffix(1);

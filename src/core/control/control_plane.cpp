@@ -2,6 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/control/control_plane.hpp"
 
+#include "base/error.hpp"
+#include "core/control/core_services.hpp"
+#include "core/control/registry.hpp"
+
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -36,10 +40,14 @@ flavour loaded_library() {
   return {};
 }
 
-}  // namespace
+bool is_initialised() {
+  using query = int (*)(int*);
+  auto* function = reinterpret_cast<query>(dlsym(RTLD_DEFAULT, "MPI_Initialized"));
+  int yes = 0;
+  return function && function(&yes) == 0 && yes != 0;
+}
 
-flavour detect_flavour() {
-  if (flavour found = loaded_library(); !found.name.empty()) return found;
+flavour flavour_of_launcher() {
   if (environment_has("OMPI_COMM_WORLD_SIZE="))
     return {"openmpi", "started by Open MPI's launcher"};
   if (environment_has("PMI_RANK=") || environment_has("PMI_SIZE=")) {
@@ -53,7 +61,69 @@ flavour detect_flavour() {
   return {};
 }
 
+control_plane_choice over_tcp(const base::config& settings, launch found) {
+  control_plane_choice c;
+  c.file = control_plane_file(settings, tcp_control_plane);
+  c.why = found.why;
+  c.over_tcp = std::move(found);
+  return c;
+}
+
+control_plane_choice over_mpi(const base::config& settings, const flavour& found) {
+  if (found.name.empty()) return {};
+  return {control_plane_file(settings, found.name), found.why, std::nullopt};
+}
+
+const char* variable(const char* name) { return std::getenv(name); }
+
+}  // namespace
+
+flavour detect_flavour() {
+  if (flavour found = loaded_library(); !found.name.empty()) return found;
+  return flavour_of_launcher();
+}
+
+control_plane_choice choose_control_plane(const base::config& settings) {
+  if (settings.control_plane == tcp_control_plane) {
+    if (auto found = find_launch(variable)) return over_tcp(settings, std::move(*found));
+    base::fail(errc::unavailable,
+               "the control plane shall be tcp, but nothing says which rank this process is",
+               "Start the program with `sucl run --launcher local`, torchrun or srun, or set "
+               "SUCL_TCP_RANK, SUCL_TCP_SIZE, SUCL_TCP_ADDRESS and SUCL_TCP_PORT");
+  }
+  if (!settings.mpi.module.empty())
+    return over_mpi(settings, {"configured", "module " + settings.mpi.module});
+  if (settings.mpi.flavour != "auto")
+    return over_mpi(settings, {settings.mpi.flavour, "set in the configuration"});
+  if (settings.control_plane == "mpi") return over_mpi(settings, detect_flavour());
+  if (auto own = find_own_launch(variable)) return over_tcp(settings, std::move(*own));
+  // An MPI library that is only linked says nothing of the job.
+  if (is_initialised() || !flavour_of_launcher().name.empty())
+    return over_mpi(settings, detect_flavour());
+  if (auto found = find_launch(variable)) return over_tcp(settings, std::move(*found));
+  return over_mpi(settings, detect_flavour());
+}
+
+std::string make_job_id(const std::string& network, std::uint16_t port) {
+  const sucl_bootstrap& plane = load_bootstrap("libsucl_tcp.so");
+  std::array<char, 256> text{};
+  if (!SUCL_HAS_FIELD(&plane, sucl_bootstrap, make_id) || !plane.make_id)
+    base::fail(errc::unavailable, "the control plane tcp makes no ids",
+               "Install SuCL's modules again");
+  if (const auto status =
+          plane.make_id(&services(), network.c_str(), port, text.data(), text.size()))
+    throw_last(status, plane.name, "unique_id::make");
+  return text.data();
+}
+
+std::string no_mpi(const sucl_bootstrap* control) {
+  if (!control) return "this process is not part of an MPI job";
+  if (std::string_view(control->name) != tcp_control_plane) return {};
+  return "this job runs without MPI: its control plane is tcp";
+}
+
 std::string control_plane_file(const base::config& settings, const std::string& flavour) {
+  if (flavour == tcp_control_plane) return "libsucl_tcp.so";
   return settings.mpi.module.empty() ? "libsucl_mpi_" + flavour + ".so" : settings.mpi.module;
 }
 

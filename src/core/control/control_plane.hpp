@@ -2,13 +2,15 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Which MPI library is the control plane of this process.
+/// What the control plane of this process is: an MPI library, or SuCL's own over TCP.
 #pragma once
 
 #include "base/config/config.hpp"
+#include "core/control/launch.hpp"
 
 #include <sucl/export.hpp>
 
+#include <optional>
 #include <string>
 
 namespace sucl::core {
@@ -23,7 +25,28 @@ struct flavour {
 /// environment. Calls no MPI function but MPI_Get_library_version.
 SUCL_CORE_API flavour detect_flavour();
 
-/// The file of the MPI module that is the control plane.
+/// The name of the control plane without MPI.
+inline constexpr const char* tcp_control_plane = "tcp";
+
+/// A control plane, and how it was found.
+struct control_plane_choice {
+  std::string file;  ///< of its module; "": the process is alone
+  std::string why;
+  std::optional<launch> over_tcp;
+};
+
+/// By the configuration, by MPI if this process belongs to a job of it, else by what another
+/// launcher has left in the environment. Throws errc::configuration, errc::unavailable.
+SUCL_CORE_API control_plane_choice choose_control_plane(const base::config& settings);
+
+/// Makes the id of a job without MPI, whose store this process serves until its ranks have found
+/// each other. `network`: name or subnet of an interface; "": any; "loopback": this machine alone.
+SUCL_CORE_API std::string make_job_id(const std::string& network, std::uint16_t port);
+
+/// Why there is no MPI in a job with that control plane, which may be null; "" if there is.
+SUCL_CORE_API std::string no_mpi(const sucl_bootstrap* control);
+
+/// The file of the module that is the control plane.
 SUCL_CORE_API std::string control_plane_file(const base::config& settings,
                                              const std::string& flavour);
 

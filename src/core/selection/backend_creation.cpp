@@ -145,7 +145,9 @@ std::string backend_creation::make_transports(std::vector<transport>& result) {
   if (where.nodes == 1) return {};
   if (where.nodes == size()) return "every rank is alone on its node";
   const auto* entry = entry_of(reference_backend);
-  if (!entry || !oob.bootstrap) return "nothing carries messages between nodes";
+  if (!entry) return "nothing carries messages between nodes";
+  if (const auto none = no_mpi(oob.bootstrap); !none.empty())
+    return "nothing carries messages between nodes: " + none;
   const auto source = source_of(*entry);
   const backend_handle* handle = backends.try_open(source);
   if (!agree(handle != nullptr)) return source.name + " cannot be used on every rank";

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "core/control/control_plane.hpp"
 #include "core/layers/trace.hpp"
 #include "core/operation/operation.hpp"
 
@@ -12,6 +13,10 @@
 
 namespace sucl::core {
 namespace {
+
+constexpr const char* mpi_hint =
+    "Start the program with mpiexec or `sucl run --launcher mpi`, so that MPI carries what nothing "
+    "else does; communicator.explain() says why each backend was passed over";
 
 [[noreturn]] void refuse_reference(error_info problem) {
   if (problem.message.empty()) {
@@ -90,8 +95,8 @@ void backend_set::create(const base::config& settings, registry& backends,
       m_obstacles[i] = "no backend that uses it is enabled: " + memory_users(built_ins);
     else if (entry.name != memory_backend_name)
       m_obstacles[i] = c.not_for_platform(entry.name.c_str());
-    if (m_obstacles[i].empty() && entry.name == reference_backend && !oob.bootstrap)
-      m_obstacles[i] = "this process is not part of an MPI job";
+    if (m_obstacles[i].empty() && entry.name == reference_backend)
+      m_obstacles[i] = no_mpi(oob.bootstrap);
     if (m_obstacles[i].empty()) m_obstacles[i] = try_create(c, entry);
     if (m_obstacles[i].empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
   }
@@ -110,9 +115,18 @@ void backend_set::create(const base::config& settings, registry& backends,
   const bool none = std::all_of(m_all.begin(), m_all.end(), [](const backend_instance& one) {
     return one.name == memory_backend_name;
   });
-  if (none)
-    base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
-               "`sucl info` lists every backend and why it cannot be used");
+  if (oob.bootstrap) m_no_mpi = no_mpi(oob.bootstrap);
+  if (none) refuse_all(settings, where);
+}
+
+void backend_set::refuse_all(const base::config& settings, const topology& where) const {
+  if (where.nodes > 1 && !m_no_mpi.empty())
+    base::fail(errc::unavailable,
+               "the ranks of the communicator are on " + std::to_string(where.nodes) +
+                   " nodes, and nothing carries data between nodes: " + m_no_mpi,
+               mpi_hint);
+  base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
+             "`sucl info` lists every backend and why it cannot be used");
 }
 
 std::string backend_set::obstacles(const base::config& settings) const {
@@ -250,11 +264,12 @@ const backend_instance& backend_set::choose(const sucl_operation& record, bool b
   }
   if (c) return m_all[static_cast<std::size_t>(m_by_index[static_cast<std::size_t>(c->backend)])];
   if (m_fallback >= 0) return m_all[static_cast<std::size_t>(m_fallback)];
-  base::fail(errc::unsupported,
-             "no backend carries " + std::string(name(static_cast<kind>(record.kind))) + " of " +
-                 name(static_cast<type>(record.type)) + " with op " +
-                 name(static_cast<op>(record.op)),
-             "communicator.explain() says why each backend was passed over");
+  base::fail(
+      errc::unsupported,
+      "no backend carries " + std::string(name(static_cast<kind>(record.kind))) + " of " +
+          name(static_cast<type>(record.type)) + " with op " + name(static_cast<op>(record.op)) +
+          (m_no_mpi.empty() ? "" : "; " + m_no_mpi),
+      m_no_mpi.empty() ? "communicator.explain() says why each backend was passed over" : mpi_hint);
 }
 
 void backend_set::use_table(const base::config& settings, const tune::table* tuned) {

@@ -95,6 +95,7 @@ class backend_set {
   void add_layers(backend_creation& c, backend_instance& made);
   const backend_instance* named(const std::string& name) const;
   std::string obstacles(const base::config& settings) const;
+  [[noreturn]] void refuse_all(const base::config& settings, const topology& where) const;
   bool usable(int backend, const sucl_operation& record);
   bool folds_in_order(const sucl_operation& record) const;
   std::string explain_bits(const sucl_operation& record, const std::string& backend) const;
@@ -102,6 +103,7 @@ class backend_set {
   std::vector<backend_instance> m_all;
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
+  std::string m_no_mpi;         ///< why MPI is no last resort; "": it is, or the process is alone
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
   backend_comm m_memory_provider;
   built_in_comm *m_custom = nullptr, *m_device_memory = nullptr;

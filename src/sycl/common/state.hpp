@@ -85,8 +85,10 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 /// The runtime of the API.
 class runtime_state {
  public:
-  runtime_state(int* argc, char*** argv, core::native_group over = {})
-      : m_process(core::process::start(argc, argv, over)) {
+  /// On the processes of `over`, of a job that `given` says where to find, or of the launcher's.
+  runtime_state(int* argc, char*** argv, core::native_group over = {},
+                std::optional<core::launch> given = std::nullopt)
+      : m_process(core::process::start(argc, argv, over, std::move(given))) {
     m_process->at_end(hand_over_exceptions);
   }
   runtime_state(const runtime_state&) = delete;

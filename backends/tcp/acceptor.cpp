@@ -1,0 +1,98 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "connection.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace sucl::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t most_newcomers = 64;
+// Who knows the secret proves it within a round trip or two.
+constexpr auto patience = 250ms;
+constexpr auto between_tries = 50ms;
+
+}  // namespace
+
+acceptor::acceptor(std::shared_ptr<reactor> loop, int socket, std::string secret, limits allowed)
+    : m_loop(std::move(loop)), m_socket(socket), m_secret(std::move(secret)), m_limits(allowed) {}
+
+acceptor::~acceptor() {
+  if (m_socket >= 0) ::close(m_socket);
+}
+
+void acceptor::start(taker take) {
+  m_take = std::move(take);
+  m_loop->add(m_socket, shared_from_this(), EPOLLIN);
+}
+
+void acceptor::close() {
+  m_take = nullptr;
+  for (const newcomer& n : m_new) n.link->close();
+  m_new.clear();
+  if (m_socket < 0) return;
+  m_loop->remove(m_socket);
+  ::close(m_socket);
+  m_socket = -1;
+}
+
+// Drops the one that has been silent for longest, if that is long.
+bool acceptor::make_room() {
+  if (m_new.size() < most_newcomers) return true;
+  if (clock::now() - m_new.front().since < patience) return false;
+  m_new.front().link->close();
+  m_new.pop_front();
+  return true;
+}
+
+// The rest waits in the system's queue.
+void acceptor::pause() {
+  if (m_paused) return;
+  m_paused = true;
+  m_loop->change(m_socket, 0);
+  m_loop->at(clock::now() + between_tries, shared_from_this());
+}
+
+void acceptor::due() {
+  if (m_socket < 0 || !m_paused) return;
+  m_paused = false;
+  m_loop->change(m_socket, EPOLLIN);
+}
+
+void acceptor::ready(std::uint32_t) {
+  for (int turn = 0; turn < 16 && m_socket >= 0; ++turn) {
+    if (m_held || !make_room()) return pause();
+    const int s = accept4(m_socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (s < 0) {
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return pause();
+      continue;  // that one has gone again
+    }
+    const auto link = std::make_shared<connection>(m_loop, m_secret, m_limits);
+    m_new.push_back({link, clock::now()});
+    link->serve(s, shared_from_this());
+  }
+}
+
+void acceptor::opened(connection& c) {
+  const auto at = std::find_if(m_new.begin(), m_new.end(),
+                               [&](const newcomer& n) { return n.link.get() == &c; });
+  if (at == m_new.end()) return;
+  const auto link = at->link;
+  m_new.erase(at);
+  if (m_take) m_take(link);
+}
+
+void acceptor::ended(connection& c, ending how, const std::string&) {
+  if (how == ending::unproved) ++m_refused;
+  std::erase_if(m_new, [&](const newcomer& n) { return n.link.get() == &c; });
+}
+
+}  // namespace sucl::tcp

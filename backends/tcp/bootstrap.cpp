@@ -1,0 +1,413 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The control plane over TCP, for jobs without MPI: the table of its functions.
+#include "identity.hpp"
+#include "node.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <thread>
+
+namespace sucl::tcp {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What the core has said of the job, kept.
+struct place_in_job {
+  int rank = -1, size = 0;
+  bool serves = false;
+  std::string address, id, secret, interface;
+  std::uint16_t port = 0;
+  std::chrono::milliseconds timeout{300'000};
+  std::optional<sucl_store> store;
+};
+
+struct state {
+  std::mutex lock;
+  const sucl_core* core = nullptr;
+  std::optional<place_in_job> place;
+  std::shared_ptr<node> here;
+  std::shared_ptr<store_server> server;
+  /// Of ids that this process has made.
+  std::vector<std::shared_ptr<store_server>> servers;
+  std::vector<std::pair<void (*)(void*), void*>> hooks;
+};
+
+// Never destroyed: threads may be at work when the process ends.
+state& global() {
+  static state& it = *new state;
+  return it;
+}
+
+sucl_status fail(const problem& p) {
+  const sucl_core* core = global().core;
+  if (p.text.empty() || !core) return p.status;  // keep_waiting has left the details
+  return core->fail(p.status, 0, p.text.c_str(), p.hint.c_str());
+}
+
+template <class Body>
+sucl_status guarded(Body body) {
+  try {
+    body();
+    return SUCL_SUCCESS;
+  } catch (const problem& p) {
+    return fail(p);
+  } catch (const std::bad_alloc&) {
+    return fail({SUCL_ERROR_OUT_OF_MEMORY, "no memory for the control plane", "Free memory first"});
+  } catch (const std::exception& e) {
+    return fail({SUCL_ERROR_INTERNAL, std::string("the control plane failed: ") + e.what(),
+                 "Look at the state of the system"});
+  }
+}
+
+std::shared_ptr<node> here() {
+  const std::lock_guard lock(global().lock);
+  if (!global().here)
+    throw problem{SUCL_ERROR_SHUT_DOWN, "the control plane is not started, or finalised already",
+                  "Use SuCL between the start and the end of its runtime."};
+  return global().here;
+}
+
+/// A store of the program's own.
+class callback_store final : public store {
+ public:
+  explicit callback_store(const sucl_store& calls) : m_calls(calls) {}
+
+  std::optional<std::string> put(const std::string& key, const std::string& value) override {
+    check(m_calls.put(m_calls.context, named(key).c_str(), value.data(), value.size()), "put");
+    return std::nullopt;
+  }
+
+  std::optional<found> wait(const std::vector<std::string>& keys,
+                            std::chrono::milliseconds limit) override {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const bool last = i + 1 == keys.size();
+      std::int32_t there = 0;
+      check(m_calls.wait(m_calls.context, named(keys[i]).c_str(),
+                         last ? static_cast<std::uint64_t>(limit.count()) : 0, &there),
+            "wait");
+      if (!there) continue;
+      std::string value(64 << 10, '\0');
+      std::uint64_t n = value.size();
+      check(m_calls.get(m_calls.context, named(keys[i]).c_str(), value.data(), &n), "get");
+      value.resize(std::min<std::size_t>(n, value.size()));
+      return found{keys[i], std::move(value)};
+    }
+    return std::nullopt;
+  }
+
+  std::vector<int> missing(const std::string& prefix, int size) override {
+    std::vector<int> list;
+    for (int i = 0; i < size && list.size() < 64; ++i)
+      if (!wait({prefix + std::to_string(i)}, 0ms)) list.push_back(i);
+    return list;
+  }
+
+  void finish() override {}
+  std::string place() const override { return "the program's own hands"; }
+
+ private:
+  static std::string named(const std::string& key) { return "sucl/" + key; }
+  static void check(sucl_status status, const char* what) {
+    if (status != SUCL_SUCCESS)
+      throw problem{SUCL_ERROR_UNAVAILABLE,
+                    std::string("the program's own store failed in ") + what + "()",
+                    "Look for what it has thrown or printed"};
+  }
+  sucl_store m_calls;
+};
+
+/// Of a process that is alone.
+class no_store final : public store {
+ public:
+  std::optional<std::string> put(const std::string&, const std::string&) override { return {}; }
+  std::optional<found> wait(const std::vector<std::string>&, std::chrono::milliseconds) override {
+    return {};
+  }
+  std::vector<int> missing(const std::string&, int) override { return {}; }
+  void finish() override {}
+  std::string place() const override { return "nowhere"; }
+};
+
+// Somebody listens at the port of the store already. Another process that takes itself for rank 0
+// is found when this one introduces itself there.
+void check_who_serves(const place_in_job& p, const std::string& secret, const std::string& host,
+                      const problem& in_use) {
+  const auto until = clock::now() + 3s;
+  try {
+    tcp_store(reactor::of_process(), secret, {host}, p.port, [&] {
+      if (clock::now() > until) throw in_use;
+    }).reach();
+  } catch (const problem&) {
+    throw in_use;
+  }
+}
+
+// Serves the store of the job, and says where this process reaches it.
+std::string serve(const place_in_job& p) {
+  endpoint at;
+  if (means_loopback(p.address))
+    at = endpoint_of(p.address).family() != 0 ? endpoint_of(p.address) : endpoint_of("127.0.0.1");
+  else if (!p.interface.empty())
+    at = own_addresses(p.interface).front();
+  const std::string host = at.family() != 0 ? address_text(at) : "127.0.0.1";
+  at.set_port(p.port);
+  bool in_use = false;
+  try {
+    const int socket = listen_at(at, &in_use);
+    global().server = store_server::start(reactor::of_process(), socket, p.secret);
+  } catch (const problem& why) {
+    if (!in_use) throw;
+    check_who_serves(p, p.secret, host, why);
+  }
+  return host;
+}
+
+std::unique_ptr<store> make_store(const place_in_job& p, node_settings& s, patience wait) {
+  if (p.store) return std::make_unique<callback_store>(*p.store);
+  if (!p.id.empty()) {
+    const identity id = identity::of(p.id);
+    s.secret = id.secret;
+    s.loopback = id.addresses.size() == 1 && id.addresses.front().is_loopback();
+    return std::make_unique<tcp_store>(reactor::of_process(), s.secret, id.hosts(), 0, wait);
+  }
+  s.secret = p.secret;
+  if (p.size == 1) return std::make_unique<no_store>();
+  s.loopback = means_loopback(p.address);
+  const std::string host = p.serves ? serve(p) : p.address;
+  return std::make_unique<tcp_store>(reactor::of_process(), s.secret, std::vector{host}, p.port,
+                                     wait);
+}
+
+void check(const place_in_job& p) {
+  if (p.size < 1 || p.rank < 0 || p.rank >= p.size)
+    throw problem{SUCL_ERROR_INVALID_ARGUMENT,
+                  "rank " + std::to_string(p.rank) + " of " + std::to_string(p.size) +
+                      " is none: a job has the ranks 0 to size - 1",
+                  "Correct rank and size, or the launcher's variables for them"};
+  if (p.size > 1 && !p.store && p.id.empty() && (p.address.empty() || p.port == 0))
+    throw problem{SUCL_ERROR_CONFIGURATION,
+                  "it is not known where the ranks of the job find each other",
+                  "Set SUCL_TCP_ADDRESS to the machine of rank 0, and SUCL_TCP_PORT to a free port "
+                  "there"};
+}
+
+void start(state& g) {
+  if (!g.place)
+    throw problem{SUCL_ERROR_CONFIGURATION, "this process is not told of its place in the job",
+                  "Start it with `sucl run`, torchrun or srun, or use runtime::join"};
+  const place_in_job& p = *g.place;
+  check(p);
+  node_settings s;
+  s.rank = p.rank;
+  s.size = p.size;
+  s.interface = p.interface;
+  s.timeout = p.timeout;
+  const sucl_core* core = g.core;
+  if (SUCL_HAS_FIELD(core, sucl_core, keep_waiting)) s.keep_waiting = core->keep_waiting;
+  s.refused = [&g] { return g.server ? g.server->refused() : 0; };
+  s.aborted = [core](int code) {
+    core->log(SUCL_LOG_ERROR, "tcp", "another rank has ended the job");
+    std::fflush(nullptr);
+    std::_Exit(code);
+  };
+  std::weak_ptr<node> self;
+  const auto meeting = make_store(p, s, [&self] {
+    if (const auto n = self.lock()) n->be_patient();
+  });
+  const auto made = std::make_shared<node>(reactor::of_process(), std::move(s));
+  self = made;
+  made->start(*meeting);
+  const std::lock_guard lock(g.lock);
+  g.here = made;
+}
+
+sucl_status rendezvous(const sucl_core* core, const sucl_rendezvous* r) {
+  global().core = core;
+  return guarded([&] {
+    place_in_job p;
+    p.rank = r->rank;
+    p.size = r->size;
+    p.serves = r->serves != 0;
+    const auto text = [](const char* t) { return std::string(t ? t : ""); };
+    p.address = text(r->address);
+    p.id = text(r->id);
+    p.interface = text(r->network);
+    if (r->secret) p.secret.assign(static_cast<const char*>(r->secret), r->secret_bytes);
+    p.port = static_cast<std::uint16_t>(r->port);
+    if (r->timeout_ms > 0) p.timeout = std::chrono::milliseconds(r->timeout_ms);
+    if (r->store) p.store = *r->store;
+    const std::lock_guard lock(global().lock);
+    global().place = std::move(p);
+  });
+}
+
+sucl_status make_id(const sucl_core* core, const char* network, uint32_t port, char* text,
+                    uint64_t capacity) {
+  global().core = core;
+  return guarded([&] {
+    std::shared_ptr<store_server> server;
+    const std::string line = make_identity(reactor::of_process(), network ? network : "",
+                                           static_cast<std::uint16_t>(port), server)
+                                 .text();
+    if (line.size() >= capacity)
+      throw problem{SUCL_ERROR_INVALID_ARGUMENT, "there is no room for an id", "Give 256 bytes"};
+    std::memcpy(text, line.c_str(), line.size() + 1);
+    const std::lock_guard lock(global().lock);
+    std::erase_if(global().servers, [](const auto& s) { return s->finished(); });
+    global().servers.push_back(std::move(server));
+  });
+}
+
+sucl_status init(const sucl_core* core, int*, char***, sucl_bootstrap_info* info) {
+  global().core = core;
+  return guarded([&] {
+    state& g = global();
+    if (!g.here) start(g);
+    info->initialised_here = 1;
+    info->thread_multiple = 1;
+    std::snprintf(info->library, sizeof info->library, "SuCL over TCP");
+  });
+}
+
+void finalize() {
+  std::shared_ptr<node> gone;
+  {
+    const std::lock_guard lock(global().lock);
+    gone = std::move(global().here);
+    global().here.reset();
+    global().place.reset();
+  }
+  if (!gone) return;
+  for (const auto& [hook, arg] : std::exchange(global().hooks, {})) hook(arg);
+  gone->leave();
+  if (global().server) global().server->stop();
+  global().server.reset();
+}
+
+int32_t alive() {
+  const std::lock_guard lock(global().lock);
+  return global().here ? 1 : 0;
+}
+
+sucl_status at_finalize(void (*hook)(void*), void* arg) {
+  return guarded([&] {
+    here();
+    global().hooks.emplace_back(hook, arg);
+  });
+}
+
+sucl_status group_world(sucl_group** group) {
+  *group = nullptr;
+  return guarded([&] { *group = here()->world(); });
+}
+
+sucl_status group_adopt(const void*, uint64_t, sucl_group** group) {
+  *group = nullptr;
+  return guarded([&] {
+    here();
+    throw problem{SUCL_ERROR_UNSUPPORTED,
+                  "a communicator of MPI was passed, but this job runs without MPI: its control "
+                  "plane is tcp",
+                  "Start the program with mpiexec or `sucl run --launcher mpi`, or use world()"};
+  });
+}
+
+sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_group** result) {
+  *result = nullptr;
+  return guarded([&] { *result = here()->split(*group, colour, key); });
+}
+
+void group_free(sucl_group* group) {
+  if (!group) return;
+  const std::shared_ptr<node> owner = group->owner;
+  owner->free(group);
+}
+
+int32_t group_rank(const sucl_group* group) { return group->rank; }
+int32_t group_size(const sucl_group* group) { return group->size; }
+const void* group_native(const sucl_group*) { return nullptr; }
+
+sucl_status allgather(sucl_group* group, const void* mine, void* all, uint64_t n) {
+  return guarded([&] {
+    const auto node = here();
+    node->finish(*group, node->start_exchange(*group, mine, all, n));
+  });
+}
+
+sucl_status allgather_start(sucl_group* group, const void* mine, void* all, uint64_t n,
+                            sucl_oob_request** request) {
+  *request = nullptr;
+  return guarded([&] { *request = here()->start_exchange(*group, mine, all, n); });
+}
+
+sucl_status test(sucl_group* group, sucl_oob_request* request, int32_t* done) {
+  *done = 0;
+  return guarded([&] { *done = here()->test(*group, request) ? 1 : 0; });
+}
+
+sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t n) {
+  return guarded([&] { here()->notify(*group, rank, data, n); });
+}
+
+sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capacity, uint64_t* n) {
+  *source = -1;
+  *n = 0;
+  return guarded([&] {
+    const auto letter = here()->poll(*group, capacity);
+    if (!letter) return;
+    std::memcpy(data, letter->text.data(), letter->text.size());
+    *n = letter->text.size();
+    *source = letter->source;
+  });
+}
+
+void abort_job(int32_t exit_code) {
+  std::shared_ptr<node> node;
+  {
+    const std::lock_guard lock(global().lock);
+    node = global().here;
+  }
+  if (node) node->abort(exit_code);
+  std::_Exit(exit_code);
+}
+
+}  // namespace
+}  // namespace sucl::tcp
+
+extern "C" SUCL_ABI_EXPORT const sucl_bootstrap* sucl_bootstrap_entry(uint32_t core_major,
+                                                                      uint32_t) {
+  namespace module = sucl::tcp;
+  static const sucl_bootstrap table = {sizeof(sucl_bootstrap),
+                                       SUCL_ABI_MAJOR,
+                                       SUCL_ABI_MINOR,
+                                       0,
+                                       "tcp",
+                                       module::init,
+                                       module::finalize,
+                                       module::alive,
+                                       module::at_finalize,
+                                       module::group_world,
+                                       module::group_adopt,
+                                       module::group_split,
+                                       module::group_free,
+                                       module::group_rank,
+                                       module::group_size,
+                                       module::group_native,
+                                       module::allgather,
+                                       module::allgather_start,
+                                       module::test,
+                                       module::notify,
+                                       module::poll,
+                                       module::abort_job,
+                                       module::rendezvous,
+                                       module::make_id};
+  return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
+}

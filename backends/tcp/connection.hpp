@@ -1,0 +1,165 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A connection whose two ends have proved to each other that they know the secret, before anything
+/// else is said; and what accepts such connections.
+///
+/// The server begins with a nonce, the client answers with one of its own and a proof, the server
+/// with its proof. A proof is an HMAC of both nonces, so that none serves a second time. What
+/// follows is not encrypted.
+#pragma once
+
+#include "address.hpp"
+#include "reactor.hpp"
+#include "sha256.hpp"
+#include "wire.hpp"
+
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+namespace sucl::tcp {
+
+class connection;
+
+/// Why a connection has ended, or has not begun.
+enum class ending {
+  refused,      ///< nobody listens there
+  unreachable,  ///< no way there, or no answer in time
+  unproved,     ///< the secrets differ
+  foreign,      ///< the other side speaks something else
+  closed,       ///< by the other side
+  broken        ///< by the network, or by too much of what must not be
+};
+
+/// Who is told of a connection. Called under the reactor's lock.
+class listener {
+ public:
+  virtual ~listener() = default;
+  virtual void opened(connection& c) = 0;
+  virtual void received(connection& c, frame_type type, reader& message) = 0;
+  /// The last word: nothing comes after it.
+  virtual void ended(connection& c, ending how, const std::string& why) = 0;
+};
+
+/// Times and sizes of a connection.
+struct limits {
+  std::chrono::milliseconds connect{5000};  ///< for an address to answer
+  std::chrono::milliseconds prove{5000};    ///< for the proofs
+  std::uint64_t frame = 64 << 10;           ///< the most bytes of one
+};
+
+class connection final : public handler, public std::enable_shared_from_this<connection> {
+ public:
+  connection(std::shared_ptr<reactor> loop, std::string secret, limits allowed);
+  ~connection();
+  connection(const connection&) = delete;
+  connection& operator=(const connection&) = delete;
+
+  // All under the lock:
+  /// Begins as a client. The listener hears of how that ends later, never at once.
+  void connect_to(const endpoint& where, std::shared_ptr<listener> who);
+  /// Takes over a socket that was accepted.
+  void serve(int socket, std::shared_ptr<listener> who);
+  void set_listener(std::shared_ptr<listener> who) { m_listener = who; }
+  void allow_frames(std::uint64_t most) { m_limits.frame = most; }
+  void send(std::shared_ptr<const bytes> frame);
+  /// Says no more; what was sent before still goes out.
+  void shut_after_sending();
+  void close();
+
+  bool is_open() const { return m_stage == stage::open; }
+  bool is_closed() const { return m_stage == stage::closed; }
+  bool has_to_send() const { return !m_out.empty(); }
+  endpoint local() const;
+  const endpoint& remote() const { return m_remote; }
+
+  void ready(std::uint32_t events) override;
+  void due() override;
+
+  int tag = -1;  ///< for the listener
+
+ private:
+  enum class stage { idle, connecting, greeting, proving, open, closed };
+  void begin(int socket, std::uint32_t events);
+  void end(ending how, const std::string& why);
+  void connected();
+  void fail_to_connect(int error);
+  void read_some();
+  bool take_proofs();
+  void greet();
+  bool check_greeting(const unsigned char* at);
+  bool check_answer(const unsigned char* at);
+  void take_frames();
+  void write_some();
+  void want_writing(bool wanted);
+  digest proof(const char* of) const;
+
+  std::shared_ptr<reactor> m_loop;
+  std::string m_secret;
+  limits m_limits;
+  std::weak_ptr<listener> m_listener;
+  int m_socket = -1;
+  int m_failed_at_once = 0;
+  bool m_server = false;
+  stage m_stage = stage::idle;
+  clock::time_point m_deadline;
+  nonce m_of_server{}, m_of_client{};
+  endpoint m_remote;
+  bytes m_in;
+  std::size_t m_taken = 0;  ///< of m_in
+  std::deque<std::shared_ptr<const bytes>> m_out;
+  std::size_t m_sent = 0;  ///< of the first one
+  bool m_wants_writing = false;
+  bool m_shut = false;
+};
+
+/// Accepts connections and hands on those whose other end knows the secret. Of the others it holds
+/// few, and none for long.
+class acceptor final : public handler,
+                       public listener,
+                       public std::enable_shared_from_this<acceptor> {
+ public:
+  using taker = std::function<void(std::shared_ptr<connection>)>;
+
+  /// Takes over a socket that listens.
+  acceptor(std::shared_ptr<reactor> loop, int socket, std::string secret, limits allowed);
+  ~acceptor();
+
+  // Under the lock:
+  void start(taker take);
+  void close();
+  /// Leaves whoever comes in the system's queue for now.
+  void hold(bool yes) { m_held = yes; }
+  /// Connections whose other end did not know the secret.
+  int refused() const { return m_refused; }
+
+  void ready(std::uint32_t events) override;
+  void due() override;
+  void opened(connection& c) override;
+  void received(connection&, frame_type, reader&) override {}
+  void ended(connection& c, ending how, const std::string& why) override;
+
+ private:
+  struct newcomer {
+    std::shared_ptr<connection> link;
+    clock::time_point since;
+  };
+  bool make_room();
+  void pause();
+
+  std::shared_ptr<reactor> m_loop;
+  int m_socket;
+  std::string m_secret;
+  limits m_limits;
+  taker m_take;
+  std::list<newcomer> m_new;  ///< the oldest first
+  bool m_paused = false;
+  bool m_held = false;
+  int m_refused = 0;
+};
+
+}  // namespace sucl::tcp

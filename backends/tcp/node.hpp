@@ -1,0 +1,236 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A process of the job: its connections to others, its groups, what they exchange.
+///
+/// In the start each process puts the address at which it listens into the store and connects to
+/// its parent in a tree; along the tree all learn the addresses of all. Connections to others are
+/// made when they are needed first.
+#pragma once
+
+#include "connection.hpp"
+#include "problem.hpp"
+#include "store.hpp"
+#include "tree.hpp"
+
+#include <sucl/abi/bootstrap.h>
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace sucl::tcp {
+
+/// What a process tells the others of itself.
+struct card {
+  int rank = -1;
+  int size = 0;
+  std::int64_t process = 0;
+  std::uint64_t machine = 0;  ///< equal for processes that have the same loopback
+  std::string host;
+  std::vector<endpoint> addresses;
+
+  std::string packed() const;
+  static card of(const std::string& text);
+  void put_into(writer& out) const;
+  static card take_from(reader& in);
+  /// "process 17 of node3".
+  std::string who() const;
+};
+
+struct node_settings {
+  int rank = 0;
+  int size = 1;
+  std::string secret;  ///< empty: agreed on through the store
+  std::string interface;
+  bool loopback = false;  ///< all are on this machine: listen there alone
+  std::chrono::milliseconds timeout{300'000};
+  /// The status to give up with, once it is not worth waiting; called again and again.
+  std::function<sucl_status()> keep_waiting = [] { return sucl_status{SUCL_SUCCESS}; };
+  /// Processes that were refused because they did not know the secret.
+  std::function<int()> refused = [] { return 0; };
+  /// Another process has ended the job.
+  std::function<void(int code)> aborted = [](int) {};
+};
+
+class node;
+
+}  // namespace sucl::tcp
+
+struct sucl_group {
+  struct letter {
+    int source = -1;
+    std::string text;
+  };
+  std::shared_ptr<sucl::tcp::node> owner;
+  std::uint64_t id = 0;
+  std::vector<int> members;  ///< their ranks in the job
+  int rank = 0;
+  int size = 0;
+  sucl::tcp::tree_place place;
+  std::uint64_t exchanges = 0;  ///< started so far
+  std::deque<letter> mail;
+};
+
+struct sucl_oob_request {
+  std::uint64_t group = 0;
+  std::uint64_t number = 0;
+  void* all = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+namespace sucl::tcp {
+
+class node final : public listener, public std::enable_shared_from_this<node> {
+ public:
+  node(std::shared_ptr<reactor> loop, node_settings settings);
+  ~node();
+
+  /// Finds the others; blocks. Throws problem, on every process if on one.
+  void start(store& meeting);
+  /// For whoever waits in the start: throws problem where it is not worth it any more.
+  void be_patient();
+  /// Says goodbye.
+  void leave();
+  /// Has every process end.
+  void abort(int code);
+
+  int rank() const { return m_settings.rank; }
+  int size() const { return m_settings.size; }
+  const node_settings& settings() const { return m_settings; }
+  /// Sockets that it has open, and the processes that it is connected to.
+  std::size_t connections();
+
+  // Groups. Collective as in the contract; all throw problem.
+  sucl_group* world();
+  sucl_group* split(sucl_group& group, int colour, int key);
+  void free(sucl_group* group);
+  sucl_oob_request* start_exchange(sucl_group& group, const void* mine, void* all,
+                                   std::uint64_t bytes);
+  /// True at its end, which frees it; also if it throws.
+  bool test(sucl_group& group, sucl_oob_request* request);
+  /// Waits for it.
+  void finish(sucl_group& group, sucl_oob_request* request);
+  void notify(sucl_group& group, int rank, const void* data, std::uint64_t bytes);
+  /// The next letter, if it is not longer than `most`, which is a problem.
+  std::optional<sucl_group::letter> poll(sucl_group& group, std::uint64_t most);
+
+  void opened(connection& c) override;
+  void received(connection& c, frame_type type, reader& message) override;
+  void ended(connection& c, ending how, const std::string& why) override;
+
+ private:
+  using frame = std::shared_ptr<const bytes>;
+  using exchange_key = std::pair<std::uint64_t, std::uint64_t>;  ///< group, number
+
+  /// A connection that somebody has made to this process, or this one to somebody.
+  struct link {
+    std::shared_ptr<connection> at;
+    bool own = false;      ///< made by this process
+    bool welcome = false;  ///< both know who the other is
+    std::string who;       ///< the other process, where it has made it
+  };
+  struct peer {
+    connection* way = nullptr;  ///< by which frames go there
+    std::deque<frame> waiting;  ///< for a way
+    std::size_t tried = 0;      ///< of its addresses
+    bool connecting = false;
+    bool refused = true;  ///< by all that were tried
+    std::string reasons;
+    std::optional<clock::time_point> gone;  ///< since then: nothing comes from it
+    std::string how;                        ///< "has died"
+  };
+  /// Of an exchange that this process has not finished.
+  struct exchange {
+    bool started = false;
+    bool sent_up = false;
+    clock::time_point since;
+    bytes mine;
+    std::map<int, bytes> from;  ///< of children, by their ranks in the job
+    std::optional<bytes> result;
+    problem failure;
+  };
+
+  // set-up, in set_up.cpp
+  void listen(const endpoint& towards_store);
+  void introduce(store& meeting);
+  void reach_parent(store& meeting);
+  void await_cards(store& meeting);
+  void agree_on_secret(store& meeting);
+  problem explain(store& meeting, problem why);
+  std::string late_ranks(store& meeting);
+  void tell(store& meeting, const problem& why);
+  void fail_start(const problem& why);
+  void read_cards(bytes all);
+  card card_of(int rank) const;
+
+  // connections, in node.cpp
+  void accept_member(const std::shared_ptr<connection>& c);
+  void hello(connection& c, reader& message);
+  bool is_right(connection& c, int rank, int size, const std::string& who);
+  void refuse(connection& c, const problem& why);
+  void welcomed(connection& c);
+  bool is_neighbour(int rank) const;
+  void goodbye(connection& c);
+  void send_to(int rank, frame what);
+  void connect(int rank);
+  void use(int rank, connection& c);
+  void lose(int rank, const std::string& how);
+  std::vector<endpoint> ways_to(int rank) const;
+  void leave_links();
+
+  // exchanges, in exchange.cpp
+  void up(connection& c, reader& message);
+  void down(reader& message);
+  void broken(connection& c, reader& message);
+  void advance(const sucl_group& group, std::uint64_t number, exchange& e);
+  void send_up(const sucl_group& group, std::uint64_t number, exchange& e);
+  void pass_down(const sucl_group& group, std::uint64_t number, const std::byte* all,
+                 std::size_t n);
+  void break_off(const sucl_group* group, exchange_key key, exchange& e, const problem& why,
+                 int except);
+  void check_neighbours(const sucl_group& group, std::uint64_t number, exchange& e);
+  bool is_over(std::uint64_t group) const;
+  void mail(reader& message);
+  void heard_abort(connection& c, reader& message);
+  std::unique_ptr<sucl_group> make_group(std::uint64_t id, std::vector<int> members);
+  sucl_oob_request* begin_exchange(sucl_group& group, bytes mine, void* all, std::uint64_t each);
+  exchange* find(const sucl_oob_request& request);
+
+  std::shared_ptr<reactor> m_loop;
+  node_settings m_settings;
+  std::shared_ptr<acceptor> m_acceptor;
+  card m_own;
+  bytes m_cards;                            ///< of all, packed: there may be thousands
+  std::vector<std::uint32_t> m_card_begin;  ///< of each
+  std::optional<card> m_parent;             ///< known before the others
+  std::condition_variable m_changed;
+  bool m_up = false;
+  bool m_leaving = false;
+  problem m_failed;                          ///< the start
+  std::optional<clock::time_point> m_grace;  ///< it is given up; until then one asks why
+  bool m_polls = false;                      ///< the store, while the cards come
+  std::map<connection*, link> m_links;
+  std::unordered_map<int, peer> m_peers;
+  std::unique_ptr<sucl_group> m_root;
+  std::uint32_t m_made = 0;  ///< groups that were numbered by this process
+  std::map<std::uint64_t, sucl_group*> m_groups;
+  std::map<exchange_key, exchange> m_exchanges;
+  std::map<std::uint64_t, std::deque<sucl_group::letter>> m_early;  ///< letters for later groups
+  std::size_t m_early_letters = 0;
+  std::deque<std::uint64_t> m_ended_order;  ///< the groups that were ended last
+  std::set<std::uint64_t> m_ended;
+  clock::time_point m_begun;
+};
+
+}  // namespace sucl::tcp

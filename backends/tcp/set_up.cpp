@@ -1,0 +1,394 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// How a process finds the others.
+#include "node.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+namespace sucl::tcp {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto look_every = 20ms;
+constexpr auto grace = 2000ms;
+constexpr std::size_t most_addresses = 8, most_card = 1024, most_host = 255;
+
+const std::string failed_key = "failed", secret_key = "secret";
+constexpr const char* late_hint =
+    "Look whether every rank was started, and whether the machine and port of the store are the "
+    "right ones; tcp.timeout (SUCL_TCP_TIMEOUT) waits longer";
+
+std::string key_of(int rank) { return "member/" + std::to_string(rank); }
+
+// FNV-1a.
+std::uint64_t hash(const std::string& text) {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return value;
+}
+
+std::string host_name() {
+  std::array<char, most_host + 1> text{};
+  return gethostname(text.data(), text.size() - 1) == 0 ? text.data() : "unknown";
+}
+
+// The same for processes that share a loopback.
+std::uint64_t machine() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  struct stat network{};
+  if (stat("/proc/self/ns/net", &network) == 0) boot += "/" + std::to_string(network.st_ino);
+  return hash(boot);
+}
+
+// Ends a wait beside which everything has come.
+struct everybody_is_here {};
+
+std::string packed(const problem& p) {
+  return std::to_string(p.status) + "\n" + p.text + "\n" + p.hint;
+}
+
+problem unpacked(const std::string& text) {
+  const auto first = text.find('\n'), second = text.find('\n', first + 1);
+  if (first == text.npos || second == text.npos) return {SUCL_ERROR_INTERNAL, text, ""};
+  const int status = std::atoi(text.c_str());
+  return {status > SUCL_SUCCESS && status <= SUCL_ERROR_INTERNAL ? status : SUCL_ERROR_INTERNAL,
+          text.substr(first + 1, second - first - 1), text.substr(second + 1)};
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+    if (last > i + 1) {
+      text += "-" + std::to_string(ranks[last]);
+      i = last;
+    }
+  }
+  return text;
+}
+
+std::string in_seconds(std::chrono::milliseconds t) {
+  const std::string text = std::to_string(static_cast<double>(t.count()) / 1000);
+  return text.substr(0, text.find('.') + 2) + " s";
+}
+
+endpoint loopback_address() {
+  for (const char* text : {"127.0.0.1", "::1"})
+    if (const endpoint e = endpoint_of(text); !own_addresses(text).empty()) return e;
+  return endpoint_of("127.0.0.1");
+}
+
+}  // namespace
+
+void card::put_into(writer& out) const {
+  out.number(static_cast<std::int32_t>(rank)).number(static_cast<std::int32_t>(size));
+  out.number(process).number(machine).text(host);
+  out.number(static_cast<std::uint8_t>(addresses.size()));
+  for (const endpoint& e : addresses) put(out, e);
+}
+
+card card::take_from(reader& in) {
+  card c;
+  c.rank = in.number<std::int32_t>();
+  c.size = in.number<std::int32_t>();
+  c.process = in.number<std::int64_t>();
+  c.machine = in.number<std::uint64_t>();
+  c.host = in.text(most_host);
+  for (auto n = in.number<std::uint8_t>(); n > 0 && in.good(); --n)
+    c.addresses.push_back(take_endpoint(in));
+  return c;
+}
+
+std::string card::packed() const {
+  writer out(frame_type::hello);
+  put_into(out);
+  const auto frame = out.frame();
+  return {reinterpret_cast<const char*>(frame->data()) + frame_head, frame->size() - frame_head};
+}
+
+card card::of(const std::string& text) {
+  reader in(reinterpret_cast<const std::byte*>(text.data()), text.size());
+  card c = take_from(in);
+  if (!in.complete()) c.rank = -1;
+  return c;
+}
+
+std::string card::who() const { return "process " + std::to_string(process) + " of " + host; }
+
+// Where others reach this process: the address by which it has reached the store comes first.
+void node::listen(const endpoint& towards_store) {
+  std::vector<endpoint> known;
+  endpoint at;
+  if (!m_settings.interface.empty()) {
+    known.push_back(at = own_addresses(m_settings.interface).front());
+  } else if (m_settings.loopback) {
+    known.push_back(at = loopback_address());
+  } else {
+    known = own_addresses("");
+    std::stable_partition(known.begin(), known.end(),
+                          [&](const endpoint& e) { return e.same_address(towards_store); });
+    known.resize(std::min(known.size(), most_addresses - 2));
+    for (const char* text : {"127.0.0.1", "::1"}) known.push_back(endpoint_of(text));
+  }
+  bool in_use = false;
+  at.set_port(0);
+  const int socket = listen_at(at, &in_use);
+  for (endpoint& e : known) e.set_port(at.port());
+  m_own = {rank(), size(), getpid(), machine(), host_name(), std::move(known)};
+  limits members;
+  members.frame = 64 << 10;  // until it has said who it is
+  m_acceptor = std::make_shared<acceptor>(m_loop, socket, m_settings.secret, members);
+  const std::lock_guard lock(m_loop->lock());
+  m_acceptor->start([self = weak_from_this()](const std::shared_ptr<connection>& c) {
+    if (const auto n = self.lock()) n->accept_member(c);
+  });
+}
+
+void node::start(store& meeting) {
+  m_begun = clock::now();
+  std::vector<int> everyone(static_cast<std::size_t>(size()));
+  for (int r = 0; r < size(); ++r) everyone[static_cast<std::size_t>(r)] = r;
+  m_root = make_group(0, std::move(everyone));
+  problem why;
+  try {
+    meeting.reach();
+    if (m_settings.secret.empty()) agree_on_secret(meeting);
+    // Whoever is alone tells nobody where it listens.
+    if (size() > 1) listen(meeting.local());
+    introduce(meeting);
+    if (m_root->place.parent >= 0) reach_parent(meeting);
+    await_cards(meeting);
+    m_grace = clock::now() + grace;
+    if (rank() == 0) meeting.finish();
+    return;
+  } catch (const problem& p) {
+    if (m_up) return;  // the store has gone before it was told
+    why = p;
+  }
+  why = explain(meeting, why);
+  tell(meeting, why);
+  throw why;
+}
+
+// Through a store of the program's, which only its processes reach.
+void node::agree_on_secret(store& meeting) {
+  if (rank() == 0) {
+    const nonce made = random_nonce();
+    m_settings.secret.assign(made.begin(), made.end());
+    meeting.put(secret_key, hex(made.data(), made.size()));
+    return;
+  }
+  for (;;) {
+    const auto found = meeting.wait({failed_key, secret_key}, 500ms);
+    be_patient();
+    if (!found) continue;
+    if (found->first == failed_key) throw unpacked(found->second);
+    m_settings.secret = unhex(found->second);
+    if (m_settings.secret.size() == sizeof(nonce)) return;
+    throw problem{SUCL_ERROR_INVALID_ARGUMENT,
+                  "the store gives something else than what rank 0 has put into it for the key '" +
+                      secret_key + "'",
+                  "Let put() keep every byte of a value, and use the store for one job only"};
+  }
+}
+
+void node::introduce(store& meeting) {
+  if (m_own.rank < 0) m_own = {rank(), size(), getpid(), machine(), host_name(), {}};
+  const auto other = meeting.put(key_of(rank()), m_own.packed());
+  if (!other) return;
+  throw problem{SUCL_ERROR_MISMATCH,
+                "two processes say that they are rank " + std::to_string(rank()) + ": " +
+                    m_own.who() + " and " + card::of(*other).who(),
+                "Give each process of the job a rank of its own, from 0 to size - 1"};
+}
+
+void node::reach_parent(store& meeting) {
+  const int parent = m_root->place.parent;
+  for (;;) {
+    const auto found = meeting.wait({failed_key, key_of(parent)}, 500ms);
+    be_patient();
+    if (!found) continue;
+    if (found->first == failed_key) throw unpacked(found->second);
+    const card c = card::of(found->second);
+    if (c.rank != parent)
+      throw problem{SUCL_ERROR_MISMATCH,
+                    "what rank " + std::to_string(parent) + " has put into the store at " +
+                        meeting.place() + " cannot be read",
+                    "Start every rank with the same build of SuCL, and use the store once"};
+    meeting.rest();  // thousands may still come to it
+    const std::lock_guard lock(m_loop->lock());
+    m_parent = c;
+    connect(parent);
+    return;
+  }
+}
+
+// All cards are gathered and handed out along the tree, by the first of all exchanges.
+void node::await_cards(store& meeting) {
+  writer own(frame_type::up);
+  m_own.put_into(own);
+  const auto packed_card = own.frame();
+  {
+    const std::lock_guard lock(m_loop->lock());
+    begin_exchange(*m_root, bytes(packed_card->begin() + frame_head, packed_card->end()), nullptr,
+                   1);
+  }
+  auto looked = clock::now();
+  for (;;) {
+    {
+      std::unique_lock lock(m_loop->lock());
+      exchange& e = m_exchanges[{0, 0}];
+      if (!e.result && !e.failure && !m_failed) m_changed.wait_for(lock, look_every);
+      if (e.result) {
+        read_cards(std::move(*e.result));
+        m_exchanges.erase({0, 0});
+        m_up = !m_failed;
+      }
+    }
+    if (m_up) return;
+    be_patient();
+    // Whoever has no way to the tree leaves a word in the store.
+    if (rank() != 0 || clock::now() - looked < 200ms) continue;
+    looked = clock::now();
+    m_polls = true;
+    try {
+      const auto found = meeting.wait({failed_key}, 0ms);
+      m_polls = false;
+      if (found) throw unpacked(found->second);
+    } catch (const everybody_is_here&) {
+      m_polls = false;
+    }
+  }
+}
+
+void node::read_cards(bytes all) {
+  reader in(all.data(), all.size());
+  std::vector<std::uint32_t> begins;
+  for (int r = 0; r < size() && in.good(); ++r) {
+    begins.push_back(static_cast<std::uint32_t>(in.rest() - all.data()));
+    const card c = card::take_from(in);
+    if (c.rank != r || c.size != size()) break;
+  }
+  if (!in.complete() || begins.size() != static_cast<std::size_t>(size()))
+    return fail_start({SUCL_ERROR_INTERNAL, "the addresses of the ranks cannot be read",
+                       "Start every rank with the same build of SuCL"});
+  m_cards = std::move(all);
+  m_card_begin = std::move(begins);
+}
+
+// Of no addresses where it is not known yet.
+card node::card_of(int rank) const {
+  if (m_card_begin.empty()) return m_parent && m_parent->rank == rank ? *m_parent : card{};
+  const std::uint32_t begin = m_card_begin[static_cast<std::size_t>(rank)];
+  reader in(m_cards.data() + begin, m_cards.size() - begin);
+  return card::take_from(in);
+}
+
+void node::be_patient() {
+  {
+    const std::lock_guard lock(m_loop->lock());
+    if (m_failed && !m_grace) throw m_failed;
+    // What was waited for beside the store is there.
+    if (m_polls && m_exchanges[{0, 0}].result) throw everybody_is_here{};
+  }
+  const auto now = clock::now();
+  if (m_grace) {
+    m_settings.keep_waiting();  // whoever does not look is taken for stuck
+    if (now > *m_grace) throw problem{SUCL_ERROR_TIMEOUT, "the store does not answer", ""};
+    return;
+  }
+  if (const sucl_status status = m_settings.keep_waiting()) throw problem{status, "", ""};
+  if (now - m_begun > m_settings.timeout) throw problem{SUCL_ERROR_TIMEOUT, "", ""};
+}
+
+// What somebody else has found comes before what this one guesses, and who is late the first
+// process knows.
+problem node::explain(store& meeting, problem why) {
+  const bool late = why.status == SUCL_ERROR_TIMEOUT || why.text.empty();
+  const bool lost = why.status == SUCL_ERROR_PEER_LOST;
+  m_grace = clock::now() + grace;
+  if (!late && !lost) return why;
+  try {
+    if (late && rank() == 0) return {why.status, late_ranks(meeting), late_hint};
+    while (clock::now() < *m_grace - 500ms) {
+      const auto found = meeting.wait({failed_key}, 200ms);
+      if (found) return unpacked(found->second);
+      if (lost) return why;
+      const std::lock_guard lock(m_loop->lock());
+      if (m_failed) return m_failed;
+    }
+  } catch (const problem&) {
+  }
+  if (lost) return why;
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - m_begun);
+  std::string text = "the ranks of the job have not found each other within " +
+                     in_seconds(waited - (rank() == 0 ? 0ms : grace - 500ms));
+  if (!why.text.empty()) text += why.text.front() == '.' ? why.text : ": " + why.text;
+  return {why.status, text, late_hint};
+}
+
+std::string node::late_ranks(store& meeting) {
+  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - m_begun);
+  const auto list = meeting.missing("member/", size());
+  std::string text;
+  if (!list.empty()) {
+    text = ranks_text(list) + (list.size() == 1 ? " has" : " have") +
+           " not arrived at the store at " + meeting.place() + " within " + in_seconds(waited) +
+           "; the job has " + std::to_string(size()) + " ranks";
+  } else {
+    std::vector<int> silent;
+    const std::lock_guard lock(m_loop->lock());
+    const exchange& e = m_exchanges[{0, 0}];
+    for (const int c : m_root->place.children)
+      if (!e.from.contains(c)) silent.push_back(c);
+    text = "every rank has arrived at the store, but nothing is heard of " + ranks_text(silent) +
+           ", or of ranks that connect to " + (silent.size() == 1 ? "it" : "them") + ", after " +
+           in_seconds(waited);
+  }
+  if (const int n = m_settings.refused(); n > 0)
+    text += "; " + std::to_string(n) + (n == 1 ? " connection was" : " connections were") +
+            " refused: the other side did not know the secret";
+  return text;
+}
+
+// Everybody is to hear of it: along the tree, and by the store who is not in it yet.
+void node::tell(store& meeting, const problem& why) {
+  {
+    const std::lock_guard lock(m_loop->lock());
+    fail_start(why);
+  }
+  try {
+    meeting.put(failed_key, packed(why));
+  } catch (const problem&) {
+  }
+  const auto until = clock::now() + (rank() == 0 ? 1000ms : 300ms);
+  while (clock::now() < until) {
+    m_settings.keep_waiting();
+    std::this_thread::sleep_for(look_every);
+  }
+}
+
+void node::fail_start(const problem& why) {
+  if (m_failed || m_up) return;
+  m_failed = why;
+  writer out(frame_type::failed);
+  out.number(why.status).text(why.text).text(why.hint);
+  const auto frame = out.frame();
+  for (const auto& [at, l] : m_links)
+    if (l.welcome) l.at->send(frame);
+  m_changed.notify_all();
+}
+
+}  // namespace sucl::tcp

@@ -1,0 +1,117 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Jobs whose processes find each other by an id, or through a store of the program's own.
+#include "base/config/config.hpp"
+#include "base/error.hpp"
+#include "core/control/control_plane.hpp"
+#include "sycl/common/state.hpp"
+
+#include <sucl/runtime.hpp>
+
+#include <algorithm>
+#include <exception>
+
+namespace sucl {
+namespace {
+
+/// The program's store, and what it has thrown: that may not pass through the functions of a
+/// module.
+struct store_calls {
+  const rendezvous_store& store;
+  std::exception_ptr thrown;
+
+  template <class Body>
+  sucl_status guarded(Body body) noexcept {
+    try {
+      body();
+      return SUCL_SUCCESS;
+    } catch (...) {
+      thrown = std::current_exception();
+      return SUCL_ERROR_UNAVAILABLE;
+    }
+  }
+
+  sucl_store table() {
+    sucl_store t{};
+    t.struct_size = sizeof t;
+    t.context = this;
+    t.put = [](void* self, const char* key, const void* value, std::uint64_t n) {
+      auto& c = *static_cast<store_calls*>(self);
+      return c.guarded([&] { c.store.put(key, std::string(static_cast<const char*>(value), n)); });
+    };
+    t.get = [](void* self, const char* key, void* value, std::uint64_t* n) {
+      auto& c = *static_cast<store_calls*>(self);
+      return c.guarded([&] {
+        const std::string found = c.store.get(key);
+        std::copy_n(found.data(), std::min<std::uint64_t>(*n, found.size()),
+                    static_cast<char*>(value));
+        *n = std::min<std::uint64_t>(*n, found.size());
+      });
+    };
+    t.wait = [](void* self, const char* key, std::uint64_t ms, std::int32_t* there) {
+      auto& c = *static_cast<store_calls*>(self);
+      return c.guarded([&] { *there = c.store.wait(key, std::chrono::milliseconds(ms)) ? 1 : 0; });
+    };
+    return t;
+  }
+};
+
+core::launch place(int rank, int size, const char* why) {
+  if (size < 1 || rank < 0 || rank >= size)
+    base::fail(errc::invalid_rank,
+               "rank " + std::to_string(rank) + " of " + std::to_string(size) +
+                   " is none: a job has the ranks 0 to size - 1",
+               "Pass this process's rank, and the number of all of them");
+  core::launch l;
+  l.rank = rank;
+  l.size = size;
+  l.why = why;
+  return l;
+}
+
+}  // namespace
+
+unique_id unique_id::make(const std::string& network, std::uint16_t port) {
+  core::throw_if_forked();
+  const auto settings = base::load_config(nullptr, nullptr);
+  return from_string(
+      core::make_job_id(network.empty() ? settings.tcp.interface : network,
+                        port != 0 ? port : static_cast<std::uint16_t>(settings.tcp.port)));
+}
+
+unique_id unique_id::from_string(const std::string& text) {
+  unique_id id;
+  if (text.size() >= id.m_text.size())
+    base::fail(errc::invalid_argument,
+               "a text of " + std::to_string(text.size()) + " bytes is no id of a job",
+               "Pass what unique_id::to_string() has given");
+  std::copy(text.begin(), text.end(), id.m_text.begin());
+  return id;
+}
+
+runtime runtime::join(const unique_id& id, int rank, int size) {
+  core::launch l = place(rank, size, "runtime::join with an id");
+  l.id = id.to_string();
+  if (l.id.empty())
+    base::fail(errc::invalid_argument, "the id is empty", "Make it with unique_id::make()");
+  return runtime(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr, core::native_group{},
+                                                             std::move(l)));
+}
+
+runtime runtime::join(const rendezvous_store& store, int rank, int size) {
+  core::launch l = place(rank, size, "runtime::join with a store");
+  if (!store.put || !store.get || !store.wait)
+    base::fail(errc::invalid_argument, "a function of the store is empty", "Set put, get and wait");
+  store_calls calls{store, nullptr};
+  l.store = calls.table();
+  try {
+    return runtime(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr,
+                                                               core::native_group{}, std::move(l)));
+  } catch (const error&) {
+    if (calls.thrown) std::rethrow_exception(calls.thrown);
+    throw;
+  }
+}
+
+}  // namespace sucl

@@ -1,0 +1,262 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Jobs without MPI: by `sucl run --launcher local`, by variables of other launchers, by an id and
+by a store of the program's own.
+
+    without_mpi_test.py SUCL PROGRAM [TEST...]
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SUCL, PROGRAM = sys.argv[1:3]
+LIMIT = 240  # seconds; only a job that hangs takes so long
+FOREIGN = ("SUCL_", "OMPI_", "PMI", "SLURM_", "PALS_", "I_MPI", "MASTER_", "RANK", "WORLD_SIZE")
+
+
+def environment(**more):
+    """This one without any MPI on the path, nor a word of a launcher."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
+    clean["PATH"] = ":".join(p for p in clean.get("PATH", "").split(":")
+                             if not os.path.exists(os.path.join(p, "mpiexec")))
+    clean.update({k: str(v) for k, v in more.items()})
+    return clean
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Job(unittest.TestCase):
+    def run_local(self, ranks, *words, options=(), **variables):
+        done = subprocess.run(
+            [SUCL, "run", "--launcher", "local", "-n", str(ranks), *options, "--", *words],
+            env=environment(**variables), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=LIMIT)
+        self.text = done.stdout + done.stderr
+        return done.returncode
+
+    def start(self, *words, **variables):
+        child = subprocess.Popen([PROGRAM, *words], env=environment(**variables),
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        return child
+
+    def finish(self, children):
+        """The output of each, and its exit code."""
+        return [(c.communicate(timeout=LIMIT)[0], c.returncode) for c in children]
+
+    def check_all_right(self, children):
+        for text, code in self.finish(children):
+            self.assertEqual(code, 0, text)
+
+    def check_all_say(self, children, pattern):
+        for text, code in self.finish(children):
+            self.assertEqual(code, 3, text)
+            self.assertRegex(text, pattern)
+
+    def test_local_ranks(self):
+        for ranks in (1, 2, 4):
+            self.assertEqual(self.run_local(ranks, PROGRAM, "check"), 0, self.text)
+            self.assertIn(f"{ranks} ranks by SuCL over TCP", self.text)
+            self.assertNotIn("FAILED", self.text)
+            if ranks > 1:
+                self.assertIn("carried by plan", self.text)
+
+    def test_input_goes_to_rank_0(self):
+        done = subprocess.run(
+            [SUCL, "run", "--launcher", "local", "-n", "3", "--", "sh", "-c",
+             'echo "$SUCL_TCP_RANK has $(cat)"'],
+            env=environment(), input="word", capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(sorted(done.stdout.splitlines()), ["0 has word", "1 has ", "2 has "])
+
+    def test_exit_codes(self):
+        self.assertEqual(self.run_local(3, PROGRAM, "exit", "7"), 7, self.text)
+        self.assertIn("rank 1 ended with status 7", self.text)
+        self.assertEqual(self.run_local(2, "sh", "-c", "kill -SEGV $$"), 128 + signal.SIGSEGV)
+        self.assertRegex(self.text, r"rank \d was ended by signal 11 \(SIGSEGV")
+        self.assertEqual(self.run_local(1, "/nonexistent/program"), 127)
+
+    def test_a_killed_rank_is_named(self):
+        code = self.run_local(3, PROGRAM, "die", "2", options=("--timeout", "30"))
+        self.assertEqual(code, 128 + signal.SIGKILL, self.text)
+        self.assertIn("rank 2 was ended by signal 9", self.text)
+        self.assertEqual(len(re.findall(r"rank [01]: it is named", self.text)), 2, self.text)
+
+    def test_signals_reach_the_ranks(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            job = subprocess.Popen(
+                [SUCL, "run", "--launcher", "local", "-n", "2", "--", "sh", "-c",
+                 f'trap "echo caught; exit 9" {number.value}; echo ready; '
+                 "while :; do sleep 0.1; done"],
+                env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True)
+            for _ in range(2):
+                self.assertEqual(job.stdout.readline(), "ready\n")
+            job.send_signal(number)
+            text = job.communicate(timeout=LIMIT)[0]
+            self.assertEqual(job.returncode, 9, text)
+            self.assertEqual(text.count("caught"), 2, text)
+
+    def test_ranks_end_with_the_launcher(self):
+        job = subprocess.Popen(
+            [SUCL, "run", "--launcher", "local", "-n", "2", "--", "sh", "-c",
+             "echo $$; while :; do sleep 0.1; done"],
+            env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        ranks = [int(job.stdout.readline()) for _ in range(2)]
+        job.kill()
+        job.wait()
+        job.stdout.close()
+        until = time.monotonic() + LIMIT
+        for rank in ranks:
+            while os.path.exists(f"/proc/{rank}"):
+                with open(f"/proc/{rank}/stat", encoding="utf-8") as file:
+                    if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                        break
+                self.assertLess(time.monotonic(), until, f"{rank} lives on")
+                time.sleep(0.05)
+
+    def test_nothing_carries_data_between_nodes(self):
+        self.assertNotEqual(self.run_local(4, PROGRAM, "check", SUCL_NODE_SIZE=2), 0)
+        self.assertIn("the ranks of the communicator are on 2 nodes", self.text)
+        self.assertIn("this job runs without MPI", self.text)
+        self.assertIn("mpiexec", self.text)
+
+    def test_a_communicator_of_mpi_is_refused(self):
+        self.assertEqual(self.run_local(2, PROGRAM, "adopt"), 0, self.text)
+
+    def test_variables_of_torchrun(self):
+        port = free_port()
+        with socket.socket() as agent:  # torchrun's own store
+            agent.bind(("127.0.0.1", port))
+            agent.listen()
+            self.check_all_right([
+                self.start("check", MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK=r, WORLD_SIZE=3,
+                           LOCAL_RANK=r, TORCHELASTIC_RUN_ID="test") for r in range(3)])
+
+    def test_variables_of_slurm(self):
+        self.check_all_right([
+            self.start("check", SLURM_PROCID=r, SLURM_LOCALID=r, SLURM_STEP_NUM_TASKS=2,
+                       SLURM_STEP_ID=0, SLURM_JOB_ID=os.getpid(),
+                       SLURM_STEP_NODELIST="127.0.0.1", SUCL_TCP_SECRET="of the job")
+            for r in (1, 0)])
+
+    def test_ipv6(self):
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind(("::1", 0))
+        except OSError:
+            self.skipTest("there is no IPv6 here")
+        self.check_all_right(self.by_variables(2, SUCL_TCP_ADDRESS="::1"))
+
+    def by_variables(self, ranks, **more):
+        variables = {"SUCL_TCP_SIZE": ranks, "SUCL_TCP_ADDRESS": "127.0.0.1",
+                     "SUCL_TCP_PORT": free_port(), "SUCL_TCP_TIMEOUT": "60s", **more}
+        return [self.start("check", SUCL_TCP_RANK=r, **variables) for r in range(ranks)]
+
+    def test_an_interface_by_name(self):
+        self.check_all_right(self.by_variables(3, SUCL_TCP_INTERFACE="lo"))
+        self.check_all_say(self.by_variables(2, SUCL_TCP_INTERFACE="eth77", SUCL_TCP_TIMEOUT="3s"),
+                           "no interface of this machine is called 'eth77'")
+
+    def test_a_name_without_an_address(self):
+        job = self.by_variables(2, SUCL_TCP_ADDRESS="no-such-host.invalid", SUCL_TCP_TIMEOUT="3s")
+        self.check_all_say(job[1:], "no-such-host.invalid.* has no address here")
+        self.check_all_say(job[:1], "rank 1 has not arrived")
+
+    def test_an_id(self):
+        first = self.start("--make", "0", "3", "check")
+        name = first.stdout.readline().strip()
+        self.check_all_right([first] + [self.start("--id", name, str(r), "3", "check")
+                                        for r in (1, 2)])
+
+    def test_a_store_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.check_all_right([self.start("--store", folder, str(r), "3", "check")
+                                  for r in range(3)])
+
+    def test_a_wrong_id(self):
+        self.check_all_say([self.start("--id", "sucl1-zz", "0", "2", "check")], "is no id of a job")
+
+    def test_two_of_one_rank(self):
+        first = self.start("--make", "0", "3", "check")
+        name = first.stdout.readline().strip()
+        self.check_all_say([first] + [self.start("--id", name, "1", "3", "check")
+                                      for _ in range(2)], "two processes say that they are rank 1")
+
+    def test_two_of_rank_0(self):
+        port = free_port()
+        common = {"SUCL_TCP_SIZE": 2, "SUCL_TCP_ADDRESS": "127.0.0.1", "SUCL_TCP_PORT": port}
+        self.check_all_say([self.start("check", SUCL_TCP_RANK=0, **common) for _ in range(2)],
+                           "two processes say that they are rank 0")
+
+    def test_sizes_that_differ(self):
+        first = self.start("--make", "0", "3", "check")
+        name = first.stdout.readline().strip()
+        others = [self.start("--id", name, "1", "3", "check"),
+                  self.start("--id", name, "2", "4", "check")]
+        self.check_all_say([first] + others, "says that the job has 4 ranks")
+
+    def test_one_that_does_not_come(self):
+        job = self.by_variables(3, SUCL_TCP_TIMEOUT="3s")
+        job[1].kill()
+        self.check_all_say([job[0], job[2]], r"rank 1 (has not arrived|has died|has ended)")
+
+    def test_another_secret(self):
+        port = free_port()
+        common = {"SUCL_TCP_SIZE": 2, "SUCL_TCP_ADDRESS": "127.0.0.1", "SUCL_TCP_PORT": port,
+                  "SUCL_TCP_TIMEOUT": "4s"}
+        job = [self.start("check", SUCL_TCP_RANK=r, SUCL_TCP_SECRET=f"secret {r}", **common)
+               for r in range(2)]
+        self.check_all_say(job[1:], "does not accept this process")
+        self.check_all_say(job[:1], "rank 1 has not arrived.*did not know the secret")
+
+    def test_a_port_that_another_program_has(self):
+        with socket.socket() as other:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            job = [self.start("check", SUCL_TCP_RANK=0, SUCL_TCP_SIZE=2,
+                              SUCL_TCP_ADDRESS="127.0.0.1", SUCL_TCP_PORT=port)]
+            self.check_all_say(job, "cannot listen at .*SUCL_TCP_PORT")
+
+    def test_the_control_plane_can_be_forced(self):
+        self.check_all_say([self.start("check", SUCL_CONTROL_PLANE="tcp")],
+                           "nothing says which rank this process is")
+        # Another launcher's words count for nothing then.
+        self.check_all_right([self.start("check", SUCL_CONTROL_PLANE="mpi", RANK=0, WORLD_SIZE=2,
+                                         MASTER_ADDR="127.0.0.1", MASTER_PORT=1)])
+
+    def test_srun(self):
+        """By a program that does what srun does, on this machine."""
+        with tempfile.TemporaryDirectory() as folder:
+            srun = os.path.join(folder, "srun")
+            with open(srun, "w", encoding="utf-8") as file:
+                file.write('#!/bin/sh\n[ "$1" = -n ] && [ "$3" = --export=ALL ] || exit 99\n'
+                           "n=$2; shift 4\ni=0\nwhile [ $i -lt $n ]; do\n"
+                           "SLURM_PROCID=$i SLURM_STEP_NUM_TASKS=$n SLURM_STEP_ID=0 "
+                           'SLURM_JOB_ID=1 "$@" & i=$((i + 1))\ndone\nwait\n')
+            os.chmod(srun, 0o755)
+            variables = environment()
+            variables["PATH"] = folder + ":" + variables["PATH"]
+            done = subprocess.run([SUCL, "run", "--launcher", "srun", "-n", "2", "--", PROGRAM,
+                                   "check"], env=variables, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=LIMIT)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("2 ranks by SuCL over TCP", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,213 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "local_job.hpp"
+
+#include "report.hpp"
+
+#include "core/control/control_plane.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+extern char** environ;
+
+namespace sucl::tools {
+namespace {
+
+using namespace std::chrono_literals;
+using time_point = std::chrono::steady_clock::time_point;
+
+constexpr timespec between_local_looks{0, 20'000'000};
+// For ranks to end by themselves, once they are told to.
+constexpr auto time_to_end = 5s;
+constexpr auto stopped_for = 300ms;
+
+sigset_t local_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
+    sigaddset(&set, s);
+  return set;
+}
+
+time_point now() { return std::chrono::steady_clock::now(); }
+
+class local_job {
+ public:
+  explicit local_job(const job& what) : m_what(what) {
+    const sigset_t set = local_signals();
+    sigprocmask(SIG_BLOCK, &set, &m_before);
+    const std::string id = core::make_job_id("loopback", 0);
+    for (int r = 0; r < what.ranks; ++r) start(r, id);
+  }
+
+  int wait() {
+    const sigset_t set = local_signals();
+    while (m_running > 0) {
+      siginfo_t info{};
+      const int number = sigtimedwait(&set, &info, &between_local_looks);
+      if (number > 0 && number != SIGCHLD) hand_on(info);
+      look();
+      end_the_rest();
+    }
+    if (!m_first) return exit_code::success;
+    std::string others;
+    if (m_failed > 1) others = "; " + std::to_string(m_failed - 1) + " more failed after it";
+    std::fprintf(stderr, "sucl: rank %d %s%s\n", *m_first,
+                 describe_end(m_ranks[static_cast<std::size_t>(*m_first)].status).c_str(),
+                 others.c_str());
+    return shell_code(m_ranks[static_cast<std::size_t>(*m_first)].status);
+  }
+
+ private:
+  struct one {
+    pid_t process = -1;  ///< -1: it has ended
+    int status = 0;
+    bool stopped = false;
+  };
+
+  // The environment of a rank, made before the fork: other threads may hold the lock of malloc
+  // then.
+  std::vector<std::string> variables_of(int rank, const std::string& id) const {
+    const std::vector<std::pair<std::string, std::string>> own{
+        {"SUCL_CONTROL_PLANE", "tcp"},
+        {"SUCL_TCP_ID", id},
+        {"SUCL_TCP_RANK", std::to_string(rank)},
+        {"SUCL_TCP_SIZE", std::to_string(m_what.ranks)}};
+    std::vector<std::string> list;
+    const auto is_own = [&](const std::string& entry) {
+      for (const auto& [name, value] : own)
+        if (entry.compare(0, name.size() + 1, name + "=") == 0) return true;
+      return false;
+    };
+    for (char** entry = environ; entry && *entry; ++entry)
+      if (!is_own(*entry)) list.emplace_back(*entry);
+    for (const auto& [name, value] : own) list.push_back(name + "=" + value);
+    return list;
+  }
+
+  void start(int rank, const std::string& id) {
+    std::vector<std::string> variables = variables_of(rank, id);
+    std::vector<char*> raw;
+    for (std::string& v : variables) raw.push_back(v.data());
+    raw.push_back(nullptr);
+    const auto arguments = raw_arguments(m_what.program);
+    const pid_t self = getpid();
+    const pid_t made = fork();
+    if (made == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != self) _exit(exit_code::failure);
+      if (rank != 0)
+        if (const int nothing = open("/dev/null", O_RDONLY); nothing >= 0) dup2(nothing, 0);
+      sigprocmask(SIG_SETMASK, &m_before, nullptr);
+      execve(arguments.front(), arguments.data(), raw.data());
+      std::fprintf(stderr, "sucl: cannot start '%s': %s.\n", arguments.front(),
+                   std::strerror(errno));
+      _exit(exit_code::not_found);
+    }
+    if (made < 0) {
+      const int error = errno;
+      signal_all(SIGKILL);
+      throw exit_error(exit_code::failure, "cannot start rank " + std::to_string(rank) + ": " +
+                                               std::strerror(error) +
+                                               ". Start fewer ranks, or raise ulimit -u.");
+    }
+    m_ranks.push_back({made, 0, false});
+    ++m_running;
+  }
+
+  void signal_all(int number) const {
+    for (const one& r : m_ranks)
+      if (r.process > 0) kill(r.process, number);
+  }
+
+  // A terminal signals the ranks too. Told twice to end, all are ended.
+  void hand_on(const siginfo_t& info) {
+    if (info.si_code != SI_KERNEL) signal_all(info.si_signo);
+    if (info.si_signo == SIGUSR1 || info.si_signo == SIGUSR2) return;
+    if (m_told_to_end) m_kill_at = now();
+    m_told_to_end = true;
+  }
+
+  void look() {
+    for (std::size_t r = 0; r < m_ranks.size(); ++r) {
+      one& rank = m_ranks[r];
+      int status = 0;
+      while (rank.process > 0 &&
+             waitpid(rank.process, &status, WNOHANG | WUNTRACED | WCONTINUED) == rank.process) {
+        rank.stopped = WIFSTOPPED(status);
+        if (WIFSTOPPED(status) || WIFCONTINUED(status)) continue;
+        rank.process = -1;
+        rank.status = status;
+        --m_running;
+        if (status != 0) note_failure(static_cast<int>(r));
+      }
+    }
+  }
+
+  void note_failure(int rank) {
+    if (!m_first) m_first = rank;
+    if (m_ended_here) return;  // it is this process that has ended the rest
+    ++m_failed;
+  }
+
+  void end_the_rest() {
+    const bool failed = m_first.has_value();
+    const bool some_ended = m_running < static_cast<int>(m_ranks.size());
+    if (m_told_to_end) {
+      if (some_ended && !m_kill_at) m_kill_at = now() + time_to_end;
+    } else if (failed && !m_what.survive && !m_ended_here) {
+      m_ended_here = true;
+      signal_all(SIGTERM);
+      m_kill_at = now() + time_to_end;
+    }
+    int stopped = 0, last = -1;
+    for (std::size_t r = 0; r < m_ranks.size(); ++r)
+      if (m_ranks[r].process > 0 && m_ranks[r].stopped) {
+        ++stopped;
+        last = static_cast<int>(r);
+      }
+    // Stopped ranks that all others have left after a failure would be waited for for ever.
+    const bool stuck = failed && m_running > 0 && stopped == m_running;
+    if (!stuck)
+      m_stuck_since.reset();
+    else if (!m_stuck_since)
+      m_stuck_since = now();
+    const bool end_stopped = m_stuck_since && now() - *m_stuck_since > stopped_for;
+    if (end_stopped)
+      std::fprintf(stderr,
+                   "sucl: rank %d is stopped, and every other rank has ended: it is ended\n", last);
+    if (end_stopped || (m_kill_at && now() > *m_kill_at)) {
+      m_ended_here = true;
+      m_kill_at = now() + time_to_end;
+      m_stuck_since.reset();
+      signal_all(SIGKILL);
+    }
+  }
+
+  const job& m_what;
+  sigset_t m_before{};
+  std::vector<one> m_ranks;
+  int m_running = 0;
+  std::optional<int> m_first;  ///< rank that failed
+  int m_failed = 0;
+  bool m_ended_here = false;
+  bool m_told_to_end = false;  ///< by a signal to this process, which the ranks have
+  std::optional<time_point> m_kill_at, m_stuck_since;
+};
+
+}  // namespace
+
+int run_local(const job& what) { return local_job(what).wait(); }
+
+}  // namespace sucl::tools
