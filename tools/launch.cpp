@@ -230,10 +230,8 @@ launcher choose_launcher(const environment& env, const std::string& name) {
   if (!name.empty())
     wrong_usage("--launcher: there is no launcher '" + name + "'. " +
                 base::did_you_mean(name, {"mpi", "local", "srun"}));
-  const bool found = std::any_of(
-      env.flavours.begin(), env.flavours.end(),
-      [](const mpi_flavour& flavour) { return access(flavour.launcher.c_str(), X_OK) == 0; });
-  return found || !env.problem.empty() ? launcher::mpi : launcher::local;
+  // One that is broken is an error, not a reason to do something else.
+  return env.flavours.empty() && env.problem.empty() ? launcher::local : launcher::mpi;
 }
 
 words launcher_command(const environment& env, const job& what) {

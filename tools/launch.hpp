@@ -20,7 +20,7 @@ enum class launcher {
   srun    ///< Slurm's, without MPI
 };
 
-/// By its name, or by what there is if that is empty. Throws exit_error.
+/// By its name; for an empty one mpi, or local where SuCL was built without MPI. Throws exit_error.
 launcher choose_launcher(const environment& env, const std::string& name);
 
 /// What to start, and how.

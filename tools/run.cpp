@@ -108,7 +108,7 @@ void define(CLI::App& app, run_options& o) {
   app.add_option("--mpi", o.mpi, "MPI to use, as 'sucl info' lists them")->type_name("FLAVOUR");
   app.add_option("--launcher", o.launcher,
                  "Who starts the ranks: mpi, local (this machine, no MPI), srun (Slurm, no MPI). "
-                 "Otherwise mpi if there is one, else local")
+                 "Otherwise mpi, or local if SuCL was built without one")
       ->type_name("NAME");
   app.add_option("--timeout", o.timeout,
                  "Operations that take longer (30, 500ms, 2min) become errors on every rank, and "

@@ -242,6 +242,21 @@ class Errors(Case):
         self.assertRegex(done.stderr,
                          "launcher of mine, '/nowhere/mpiexec', cannot be run: .*setup")
 
+    def test_launcher(self):
+        environment = str(self.path("environment.toml", "format = 1\n"))
+        text = 'echo "$SUCL_TCP_RANK of $SUCL_TCP_SIZE by $SUCL_CONTROL_PLANE"'
+        done = self.sucl("run", "-n", "2", "--", "sh", "-c", text, SUCL_ENVIRONMENT=environment)
+        self.assertEqual(sorted(done.stdout.splitlines()), ["0 of 2 by tcp", "1 of 2 by tcp"])
+        done = self.sucl("run", "--launcher", "loca", "--", "true", code=2)
+        self.assertIn("Did you mean 'local'", done.stderr)
+        for option in ("--mpi=mpich", "--interpose"):
+            done = self.sucl("run", "--launcher", "local", option, "--", "true", code=2)
+            self.assertIn("--launcher mpi", done.stderr)
+        done = self.sucl("run", "--launcher", "local", "-n", "2", "--print", "--", "true", "b c")
+        self.assertIn("SUCL_TCP_RANK=1 ", done.stdout)
+        done = self.sucl("run", "--launcher", "srun", "--", "true", code=1, PATH="/nowhere:/bin")
+        self.assertIn("there is no srun on PATH", done.stderr)
+
     def test_environment_file(self):
         for text, message in (("format = 7", "has format 7"), ("format = ", "environment.toml:1"),
                               ("a" + 100000 * ".a" + " = 1", "a key has more than"),

@@ -210,14 +210,14 @@ class Job(unittest.TestCase):
         self.check_all_say([first] + others, "says that the job has 4 ranks")
 
     def test_one_that_does_not_come(self):
-        job = self.by_variables(3, SUCL_TCP_TIMEOUT="3s")
+        job = self.by_variables(3, SUCL_TCP_TIMEOUT="20s")
         job[1].kill()
         self.check_all_say([job[0], job[2]], r"rank 1 (has not arrived|has died|has ended)")
 
     def test_another_secret(self):
         port = free_port()
         common = {"SUCL_TCP_SIZE": 2, "SUCL_TCP_ADDRESS": "127.0.0.1", "SUCL_TCP_PORT": port,
-                  "SUCL_TCP_TIMEOUT": "4s"}
+                  "SUCL_TCP_TIMEOUT": "20s"}
         job = [self.start("check", SUCL_TCP_RANK=r, SUCL_TCP_SECRET=f"secret {r}", **common)
                for r in range(2)]
         self.check_all_say(job[1:], "does not accept this process")

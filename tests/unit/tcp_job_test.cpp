@@ -7,8 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
-#include <set>
+#include <thread>
 
 namespace sucl {
 namespace {
@@ -155,8 +156,26 @@ TEST(tcp_job, mail_comes_in_order_and_nobody_waits_for_the_reader) {
     EXPECT_THROW(n.poll(*world, 3), tcp::problem);
     EXPECT_EQ(n.poll(*world, 8)->text, "too long");
     EXPECT_THROW(n.notify(*world, size, "", 0), tcp::problem);
+    n.free(world);
   });
   leave(all);
+}
+
+/// Starts the parts, and rank 0, which waits for a moment only, once `ready` says so.
+std::vector<outcome> start_with_rank_0_last(const tcp_job& job, std::vector<part> parts,
+                                            const std::function<bool()>& ready) {
+  parts.front().timeout = 3000ms;
+  std::vector<outcome> all(parts.size());
+  tcp_job::each(static_cast<int>(parts.size()), [&](int i) {
+    while (i == 0 && !ready()) std::this_thread::sleep_for(5ms);
+    all[static_cast<std::size_t>(i)] = job.start(parts[static_cast<std::size_t>(i)]);
+  });
+  return all;
+}
+
+std::vector<int> missing(const tcp_job& job, int size) {
+  tcp::tcp_store client(job.loop(0), job.id().secret, job.id().hosts(), 0, [] {});
+  return client.missing("member/", size);
 }
 
 TEST(tcp_job, names_those_that_do_not_come) {
@@ -164,8 +183,9 @@ TEST(tcp_job, names_those_that_do_not_come) {
   auto parts = whole_job(11);
   parts.erase(parts.begin() + 9);
   parts.erase(parts.begin() + 4);
-  for (part& p : parts) p.timeout = 1500ms;
-  for (const outcome& o : job.start(parts)) {
+  const auto all = start_with_rank_0_last(
+      job, parts, [&] { return missing(job, 11) == std::vector<int>{0, 4, 9}; });
+  for (const outcome& o : all) {
     EXPECT_FALSE(o.node);
     EXPECT_EQ(o.why.status, SUCL_ERROR_TIMEOUT);
     EXPECT_NE(o.why.text.find("ranks 4, 9 have not arrived"), std::string::npos) << o.why.text;
@@ -198,9 +218,10 @@ TEST(tcp_job, tells_everybody_that_sizes_differ) {
 TEST(tcp_job, refuses_who_does_not_know_the_secret) {
   tcp_job job;
   auto parts = whole_job(3);
-  for (part& p : parts) p.timeout = 1500ms;
   parts[2].secret = "guessed";
-  const auto all = job.start(parts);
+  const auto all = start_with_rank_0_last(job, parts, [&] {
+    return job.server().refused() > 0 && missing(job, 3) == std::vector<int>{0, 2};
+  });
   EXPECT_EQ(all[2].why.status, SUCL_ERROR_UNAVAILABLE);
   EXPECT_NE(all[2].why.text.find("does not accept this process"), std::string::npos)
       << all[2].why.text;
@@ -219,7 +240,7 @@ TEST(tcp_job, an_exchange_ends_when_a_member_dies) {
     worlds[static_cast<std::size_t>(r)] = all[static_cast<std::size_t>(r)].node->world();
   });
   // Without a goodbye, as where a process is killed.
-  delete worlds[5];
+  all[5].node->free(worlds[5]);
   all[5].node.reset();
   tcp_job::each(size, [&](int r) {
     if (r == 5) return;
@@ -231,6 +252,7 @@ TEST(tcp_job, an_exchange_ends_when_a_member_dies) {
       EXPECT_EQ(p.status, SUCL_ERROR_PEER_LOST);
       EXPECT_EQ(p.text, "rank 5 has died");
     }
+    n.free(worlds[static_cast<std::size_t>(r)]);
   });
 }
 
@@ -242,13 +264,17 @@ TEST(tcp_job, an_exchange_ends_when_a_member_has_left) {
   tcp_job::each(size, [&](int r) {
     tcp::node& n = *all[static_cast<std::size_t>(r)].node;
     sucl_group* world = n.world();
-    if (r == 1) return n.leave();
+    if (r == 1) {
+      n.free(world);
+      return n.leave();
+    }
     try {
       gather(n, *world, r);
       ADD_FAILURE() << "rank " << r << " has exchanged with who has left";
     } catch (const tcp::problem& p) {
       EXPECT_EQ(p.text, "rank 1 has left");
     }
+    n.free(world);
   });
 }
 
