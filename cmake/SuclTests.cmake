@@ -11,6 +11,9 @@ set(SUCL_TEST_ENVIRONMENT
   "UBSAN_OPTIONS=set:print_stacktrace=1:halt_on_error=1"
   "TSAN_OPTIONS=set:halt_on_error=1")
 
+# How the output of a GoogleTest program ends whose tests were all skipped: it is reported as skipped.
+set(SUCL_TEST_ALL_SKIPPED "\\[  PASSED  \\] 0 tests\\.\n(\\[  SKIPPED \\][^\n]*\n)+$")
+
 # Turns NAME=value lists into ENVIRONMENT_MODIFICATION entries.
 function(sucl_environment_modifications set_list prepend_list result)
   set(entries)
@@ -47,6 +50,25 @@ function(sucl_add_test_program name)
     sucl_enable_sycl(${name})
     sucl_precompile(${name} REUSE_FROM sucl_test_headers)
   elseif(NOT name MATCHES "_test_headers$")
+    sucl_precompile(${name} REUSE_FROM sucl_plain_test_headers)
+  endif()
+endfunction()
+
+# sucl_add_test_parts(NAME SOURCES... [LINK ...] [SYCL]): a static library of what several test
+# programs share, compiled once.
+function(sucl_add_test_parts name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL" "" "LINK")
+  add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${name} PUBLIC sucl_options ${arg_LINK} GTest::gtest)
+  # For programs alone, as the precompiled headers of the tests are.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIE)
+  if(arg_SYCL)
+    target_link_libraries(${name} PUBLIC sucl)
+    sucl_enable_sycl(${name})
+    sucl_precompile(${name} REUSE_FROM sucl_test_headers)
+  else()
     sucl_precompile(${name} REUSE_FROM sucl_plain_test_headers)
   endif()
 endfunction()
@@ -111,6 +133,7 @@ function(sucl_add_unit_test name)
       TIMEOUT ${arg_TIMEOUT}
       PROCESSORS ${processors}
       LABELS "${arg_LABELS}"
+      SKIP_REGULAR_EXPRESSION "${SUCL_TEST_ALL_SKIPPED}"
       ENVIRONMENT "${arg_ENVIRONMENT};${part}"
       ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
   endforeach()
@@ -136,7 +159,8 @@ endfunction()
 # Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
 # RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
 # not registered for an MPI whose launcher cannot do that.
-# WAITS: most of its time it waits for a timeout, so that others may run beside it.
+# WAITS: most of its time it waits for a timeout, so that others may run beside it; it gets the label
+# waits, of which `make test` runs twice as many at once.
 # STATUS, MATCH, REFUSE: how it has to end, as tests/support/ended.cmake has it; usually with 0.
 function(sucl_add_rank_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WAITS" "NAME;TARGET;TIMEOUT;STATUS;MATCH;REFUSE"
@@ -180,13 +204,15 @@ function(sucl_add_rank_test)
       endif()
       # As many processors as ranks: alone on a small machine, side by side on a large one.
       set(processors ${ranks})
+      set(labels ${arg_LABELS} ${flavour})
       if(arg_WAITS)
         set(processors 1)
+        list(APPEND labels waits)
       endif()
       set_tests_properties(${test} PROPERTIES
         TIMEOUT ${arg_TIMEOUT}
         PROCESSORS ${processors}
-        LABELS "${arg_LABELS};${flavour}"
+        LABELS "${labels}"
         ENVIRONMENT "${arg_ENVIRONMENT}"
         # MPI libraries keep memory to their end.
         ENVIRONMENT_MODIFICATION

@@ -34,21 +34,37 @@ def left(folder):
     return [str(path) for place in ("/dev/shm", folder) for path in Path(place).iterdir()]
 
 
-def call(name, arguments, code=None, after=None, number=signal.SIGTERM):
-    """Runs sucl; sends a signal after some seconds if asked to. Returns whether nothing is left."""
+def wait_for(files, process):
+    until = time.monotonic() + LIMIT
+    while not all(Path(f).exists() for f in files):
+        if process.poll() is not None or time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def call(name, arguments, code=None, after=None, number=signal.SIGTERM, ready=None):
+    """Runs sucl; sends a signal after some seconds, or once both ranks are `ready`, if asked to.
+    Returns whether nothing is left."""
     with tempfile.TemporaryDirectory(prefix="sucl_left_") as folder:
         environment = dict(os.environ, TMPDIR=folder)
         process = subprocess.Popen([PROGRAM, *arguments], env=environment,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, start_new_session=True)
+        began = True
+        if ready is not None:
+            began = wait_for([f"{ready}.{rank}" for rank in range(2)], process)
         if after is not None:
             time.sleep(after)
+        if after is not None or ready is not None:
             process.send_signal(number)
         status = process.wait(LIMIT)
         until = time.monotonic() + SETTLE
         while left(folder) and time.monotonic() < until:
             time.sleep(0.1)
         problems = left(folder)
+        if not began:
+            problems.append("the ranks never began")
         if code is not None and status != code:
             problems.append(f"status {status}, not {code}")
         print(f"{name}: {'nothing left' if not problems else problems}", flush=True)
@@ -67,8 +83,10 @@ def main():
     run = ["run", "-n", "2", "--mpi", FLAVOUR, "--", LEAVER]
     good = [call("return", [*run, "return"], code=0)]
     good += [call(how, [*run, how]) for how in ("exit", "throw", "abort", "segv")]
-    good += [call(f"signal {number}", [*run, "wait"], after=5, number=number)
-             for number in (signal.SIGTERM, signal.SIGINT)]
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with tempfile.TemporaryDirectory(prefix="sucl_ready_") as folder:
+            file = f"{folder}/ready"
+            good.append(call(f"signal {number}", [*run, "wait", file], number=number, ready=file))
     good.append(call("bench", ["bench", "allreduce", "-n", "2", "--mpi", FLAVOUR, "--sizes", "4",
                                "--iterations", "2"], code=0))
     return all(good)

@@ -2,7 +2,9 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Ranks that die, stop, throw or cannot start while the others wait for them in set-up.
 
-    setup_test.py SUCL PROGRAM FLAVOUR      FLAVOUR: of an MPI, or `local`: without any
+    setup_test.py SUCL PROGRAM FLAVOUR all|few      FLAVOUR: of an MPI, or `local`: without any
+
+few: the steps and settings of each sort that differ by MPI.
 """
 
 import os
@@ -12,14 +14,19 @@ import sys
 import tempfile
 import unittest
 
-SUCL, PROGRAM, FLAVOUR = sys.argv[1:4]
+SUCL, PROGRAM, FLAVOUR, SCOPE = sys.argv[1:5]
 LAUNCHER = ["--launcher", "local"] if FLAVOUR == "local" else ["--mpi", FLAVOUR]
+STEPS, WRONG = {
+    "all": (("world", "allocate", "dup", "split", "compile", "operation"),
+            (("SUCL_TUNING_TABLE", "/nonexist"), ("SUCL_STAGING_DEPTH", "STAGING"),
+             ("SUCL_MPI_MODULE", "/nonexist"), ("SUCL_CONFIG", "/nonexist"))),
+    "few": (("world", "operation"), (("SUCL_MPI_MODULE", "/nonexist"),))}[SCOPE]
 RANKS = 3
 VICTIM = RANKS - 1
 LIMIT = 300  # seconds; only a job that hangs takes so long
 # Of the watchdog, in seconds: a death is seen without it. It alone ends the wait for a rank that is
 # stopped or has not arrived, so it is longer than ranks come apart on a busy machine.
-TIMEOUT = {"kill": "30", "stop": "4"}
+TIMEOUT = {"kill": "30", "stop": "5"}
 
 
 class Setup(unittest.TestCase):
@@ -55,7 +62,7 @@ class Setup(unittest.TestCase):
             self.assertEqual(set(re.findall(r"rank (\d)", named)), {str(VICTIM)}, self.text)
 
     def test_killed_and_stopped(self):
-        for step in ("world", "allocate", "dup", "split", "compile", "operation"):
+        for step in STEPS:
             for how, words in (("kill", "died"), ("stop", "stopped")):
                 with self.subTest(step=step, how=how):
                     self.run_ranks(step, how, "--timeout", TIMEOUT[how])
@@ -73,8 +80,7 @@ class Setup(unittest.TestCase):
                 self.check_told(f"rank {VICTIM} .*{words}", by_exception=False)
 
     def test_one_rank_cannot_start(self):
-        for key, words in (("SUCL_TUNING_TABLE", "/nonexist"), ("SUCL_STAGING_DEPTH", "STAGING"),
-                           ("SUCL_MPI_MODULE", "/nonexist"), ("SUCL_CONFIG", "/nonexist")):
+        for key, words in WRONG:
             if FLAVOUR == "local" and key == "SUCL_MPI_MODULE":
                 continue  # nobody loads it
             for options in ((), ("--timeout", "20")):
@@ -94,4 +100,4 @@ class Setup(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[4:])
+    unittest.main(argv=sys.argv[:1] + sys.argv[5:])

@@ -5,10 +5,10 @@
 # Uses an installation as its user would: with an empty environment, from another folder, and with
 # SuCL's sources and build hidden by a mount namespace of this script's own.
 #
-#   empty.sh PREFIX SOURCE BUILD VENV [PROGRAM...]
+#   empty.sh PREFIX SOURCE BUILD VENV PROGRAMS
 #
-# The PROGRAMs use the installation and are run by it. Exit status 77: this cannot be
-# done here; the last line says why.
+# PROGRAMS is a file: a line for each program that uses the installation, to be run by it. Exit
+# status 77: this cannot be done here; the last line says why.
 set -euo pipefail
 
 if [[ ${SUCL_TEST_HIDDEN:-} != 1 ]]; then
@@ -22,11 +22,11 @@ if [[ ${SUCL_TEST_HIDDEN:-} != 1 ]]; then
 fi
 
 prefix=$1 source=$2 build=$3 venv=$4
-shift 4
+mapfile -t programs <"$5"
 folder=$(mktemp -d)
 trap 'cd /; umount "$folder/venv" "$folder/prefix"; rm -rf --one-file-system "$folder"' EXIT
 mkdir "$folder/prefix" "$folder/venv" "$folder/programs" "$folder/elsewhere"
-for program in "$@"; do cp "$program" "$folder/programs/"; done
+for program in "${programs[@]}"; do cp "$program" "$folder/programs/"; done
 mount --bind "$prefix" "$folder/prefix"
 mount --bind "$venv" "$folder/venv"
 mount -t tmpfs -o mode=755 none "$build"

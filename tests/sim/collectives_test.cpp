@@ -11,7 +11,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <numeric>
+#include <vector>
 
 namespace sucl::plan {
 namespace {
@@ -41,12 +43,22 @@ class every_collective : public testing::TestWithParam<kind> {
   }
 };
 
+// All up to 17, and larger ones of each sort; SUCL_TEST_EVERY_SIZE=1, which `make torture` sets:
+// all up to 64.
+std::vector<int> numbers_of_ranks() {
+  const bool every = std::getenv("SUCL_TEST_EVERY_SIZE") != nullptr;
+  std::vector<int> all;
+  for (int ranks = 1; ranks <= (every ? 64 : 17); ++ranks) all.push_back(ranks);
+  if (!every) all.insert(all.end(), {24, 31, 32, 33, 48, 63, 64});
+  return all;
+}
+
 TEST_P(every_collective, has_an_algorithm) { EXPECT_FALSE(algorithms_for(GetParam()).empty()); }
 
 // All recipes with fewer elements than most numbers of ranks and with more, in turns: what has one
 // of the two counts on a number of ranks has the other one on the next.
 TEST_P(every_collective, is_right_for_1_to_64_ranks) {
-  for (int ranks = 1; ranks <= 64; ++ranks) {
+  for (const int ranks : numbers_of_ranks()) {
     std::size_t turn = static_cast<std::size_t>(ranks);
     const problem few = cases::make_problem(GetParam(), ranks, 7, 4, ranks * 2 / 3);
     const problem many = cases::make_problem(GetParam(), ranks, 67, 1, ranks * 2 / 3);
@@ -59,7 +71,7 @@ TEST_P(every_collective, is_right_for_1_to_64_ranks) {
 // Every algorithm with one parameter set, in sizes that nothing divides or that are below the
 // ranks.
 TEST_P(every_collective, is_right_for_1_to_64_ranks_in_other_sizes) {
-  for (int ranks = 1; ranks <= 64; ++ranks) {
+  for (const int ranks : numbers_of_ranks()) {
     ASSERT_NO_FATAL_FAILURE(sweep(ranks, 1021, 1, false));
     ASSERT_NO_FATAL_FAILURE(sweep(ranks, 1, 12, false));
   }
