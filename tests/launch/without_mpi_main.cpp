@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // A rank of a job without MPI: without_mpi [--id ID|--make|--store FOLDER RANK SIZE] WHAT...
+// `without_mpi --fork SIZE` makes an id and forks as many ranks, which it is none of.
 //
 //   check      operations of all sorts, each with its result checked
 //   die RANK   that rank is killed while the others wait for it; they must hear of it
@@ -11,6 +12,7 @@
 #include <sucl/sucl.hpp>
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -149,11 +151,28 @@ sucl::runtime start(std::vector<std::string>& words) {
   return sucl::runtime::join(id, rank, size);
 }
 
+// The thread that serves the start is the parent's, and no child keeps its connections.
+int fork_ranks(int size) {
+  const auto id = sucl::unique_id::make("loopback");
+  for (int rank = 0; rank < size; ++rank) {
+    if (fork() != 0) continue;
+    sucl::runtime rt = sucl::runtime::join(id, rank, size);
+    check_operations(rt, rt.world(sycl::queue{}));
+    rt.shut_down();
+    std::fflush(stdout);
+    std::_Exit(failures);
+  }
+  int worst = 0;
+  for (int status = 0; wait(&status) > 0;) worst = worst ? worst : status;
+  return worst == 0 ? 0 : 5;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   try {
+    if (words.size() == 2 && words[0] == "--fork") return fork_ranks(std::atoi(words[1].c_str()));
     sucl::runtime rt = start(words);
     return run(rt, words.empty() ? "check" : words[0], words.size() > 1 ? words[1] : "");
   } catch (const std::exception& e) {

@@ -182,6 +182,9 @@ class Job(unittest.TestCase):
         self.check_all_right([first] + [self.start("--id", name, str(r), "3", "check")
                                         for r in (1, 2)])
 
+    def test_ranks_that_were_forked_after_the_id(self):
+        self.check_all_right([self.start("--fork", "3")])
+
     def test_a_store_of_the_program(self):
         with tempfile.TemporaryDirectory() as folder:
             self.check_all_right([self.start("--store", folder, str(r), "3", "check")
