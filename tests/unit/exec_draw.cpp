@@ -99,6 +99,9 @@ draw make_draw(std::uint64_t seed, int size, std::uint64_t most) {
     d.displs.push_back(at);
     at += d.counts.back();
   }
+  // Equal blocks have ways of their own.
+  if (d.what == kind::reduce_scatter && d.symmetric)
+    d.counts.assign(static_cast<std::size_t>(size), d.count);
   return d;
 }
 

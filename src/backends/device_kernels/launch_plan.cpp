@@ -83,7 +83,13 @@ struct maker {
     k.what.own_bytes = block;
     folds(s.ranks);
   }
+  // Every rank knows all counts: equal ones need no lists, and go the ways of equal blocks.
   void reduce_scatter() {
+    if (std::all_of(o.recv_counts, o.recv_counts + s.ranks,
+                    [&](std::uint64_t n) { return n == o.recv_counts[0]; })) {
+      block = most = o.recv_counts[0] * size;
+      return reduce_scatter_block();
+    }
     lists(o.recv_counts, nullptr, nullptr, nullptr);
     std::uint64_t at = 0;
     most = 0;
@@ -318,6 +324,7 @@ bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept {
   switch (kind) {
     case SUCL_KIND_BARRIER:
     case SUCL_KIND_ALLREDUCE:
+    case SUCL_KIND_REDUCE_SCATTER:  // of equal counts; there are lists otherwise
     case SUCL_KIND_REDUCE_SCATTER_BLOCK:
     case SUCL_KIND_ALLGATHER:
     case SUCL_KIND_ALLTOALL: return kernel.send.each > 0;
