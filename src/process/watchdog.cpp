@@ -23,7 +23,7 @@ enum class mail_kind : std::uint32_t { query = 1, answer = 2, verdict = 3 };
 
 struct mail {
   mail_kind what;
-  std::int32_t code;       // verdict: errc
+  std::int32_t code;       // verdict: errc; answer: 1 if commands of the program stand before it
   std::uint64_t sequence;  // query: of the operation; answer: of the last one posted
   char text[1024];         // verdict
 };
@@ -94,12 +94,15 @@ void watchdog::read_mail(communicator& c, watched& w) {
       case mail_kind::query: {
         mail reply{};
         reply.what = mail_kind::answer;
-        reply.sequence = c.snapshot().posted;
+        const auto state = c.snapshot();
+        reply.sequence = state.posted;
+        reply.code = state.held ? 1 : 0;
         notify(control, c, source, reply);
         break;
       }
       case mail_kind::answer:
-        if (w.open) w.open->answers[static_cast<std::size_t>(source)] = {m.sequence, true};
+        if (w.open)
+          w.open->answers[static_cast<std::size_t>(source)] = {m.sequence, true, m.code == 1};
         break;
       case mail_kind::verdict: {
         if (w.failed) break;
@@ -169,7 +172,7 @@ void watchdog::conclude(communicator& c, watched& w) {
       return send_verdict(
           c, w, gone.told->code,
           asked.operation + " of " + c.label() + " cannot finish: " + gone.told->text);
-  std::vector<int> late, silent, stopped;
+  std::vector<int> late, silent, stopped, held;
   for (int r = 0; r < c.size(); ++r) {
     const auto& a = asked.answers[static_cast<std::size_t>(r)];
     if (!a.given) {
@@ -178,6 +181,8 @@ void watchdog::conclude(communicator& c, watched& w) {
       (is_stopped ? stopped : silent).push_back(r);
     } else if (asked.sequence > 0 && a.posted < asked.sequence) {
       late.push_back(r);
+    } else if (a.held) {
+      held.push_back(r);
     }
   }
   // Others may be late because they wait for who is stopped.
@@ -194,6 +199,8 @@ void watchdog::conclude(communicator& c, watched& w) {
                                    : " are stopped and have not arrived");
   add(silent, silent.size() == 1 ? " does not answer and has not arrived"
                                  : " do not answer and have not arrived");
+  add(held, held.size() == 1 ? " still executes commands of the program before it on its device"
+                             : " still execute commands of the program before it on their devices");
   if (reasons.empty() && asked.peer >= 0)
     reasons = "rank " + std::to_string(asked.peer) + " has not issued the matching operation";
   if (reasons.empty()) {

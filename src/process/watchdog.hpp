@@ -48,6 +48,7 @@ class watchdog {
   struct answer {
     std::uint64_t posted = 0;
     bool given = false;
+    bool held = false;
   };
   struct inquiry {
     std::string operation;

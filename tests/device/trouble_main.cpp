@@ -1,8 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// What goes wrong on GPUs, one case a run: their memory is full, a kernel of the program fails,
-// communicators are made by the thousand. Prints "trouble: ..." for what was expected.
+// What goes wrong on GPUs, one case a run: their memory is full, a kernel of the program fails or
+// takes its time, communicators are made by the thousand, events are asked for their times. Prints
+// "trouble: ..." for what was expected.
 #include <sucl/sucl.hpp>
 
 #include <dlfcn.h>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -155,6 +157,102 @@ void fault(bench& b, const std::string& form) {
            mine ? "says what has failed" : "names " + culprit);
 }
 
+// A kernel of the program that runs until the host ends it.
+class held_queue {
+ public:
+  explicit held_queue(sycl::queue& q) : m_queue(q), m_go(sycl::malloc_host<int>(1, q)) {
+    *m_go = 0;
+    const int* go = m_go;
+    m_event = q.submit([&](sycl::handler& h) {
+      h.single_task([=] {
+        const volatile int* word = go;
+        while (*word == 0) {
+        }
+      });
+    });
+  }
+  ~held_queue() {
+    release();
+    m_event.wait();
+    sycl::free(m_go, m_queue);
+  }
+  held_queue(const held_queue&) = delete;
+  held_queue& operator=(const held_queue&) = delete;
+  void release() { *static_cast<volatile int*>(m_go) = 1; }
+
+ private:
+  sycl::queue m_queue;
+  int* m_go;
+  sycl::event m_event;
+};
+
+// With SUCL_TIMEOUT=2. On both ranks: an operation behind 6 s of kernels is no hang. On rank 0
+// alone: rank 1's operation could begin, and is given up; rank 0, whose operation comes to an end
+// as all kernels of the communicator do, has to be told.
+void slow(bench& b, bool both) {
+  b.expect_sum(b.world, "before");
+  b.fill(n);
+  b.q.wait();
+  b.world.blocking().barrier();
+  const bool held = both || b.world.rank() == 0;
+  std::thread ender;
+  {
+    std::optional<held_queue> kernel;
+    if (held) kernel.emplace(b.q);
+    ender = std::thread([&] {
+      std::this_thread::sleep_for(std::chrono::seconds(6));
+      if (kernel) kernel->release();
+    });
+    const auto operation = [&] {
+      b.world.allreduce(b.x, b.y, n, op::sum).wait();
+      b.q.wait();
+      b.world.check();
+    };
+    if (both) {
+      operation();
+      b.q.memcpy(b.host, b.y, sizeof(int)).wait();
+      b.expect(b.host[0] == 3, "a sum behind kernels that took 6 s");
+    } else {
+      const auto text = b.error_of(errc::timeout, "behind another's kernel", operation);
+      b.expect(text.find("rank 0 still executes") != std::string::npos, "names rank 0");
+    }
+    ender.join();
+  }
+  if (both) return b.expect_sum(b.world, "after");
+  for (int i = 0; i < 2; ++i) b.error_of(errc::timeout, "check", [&] { b.world.check(); });
+  b.error_of(errc::timeout, "another call", [&] { b.world.allreduce(b.x, b.y, n, op::sum); });
+}
+
+// Every event of a queue that profiles has its times, however its operation was executed.
+void profiling(bench& b) {
+  for (const bool ordered : {true, false}) {
+    sycl::property_list properties{sycl::property::queue::enable_profiling()};
+    if (ordered)
+      properties = {sycl::property::queue::enable_profiling(), sycl::property::queue::in_order()};
+    sycl::queue q{b.q.get_context(), b.q.get_device(), properties};
+    auto c = b.rt.world(q);
+    std::vector<int> system(1000);
+    const auto ask = [&](const sycl::event& asked, const std::string& what) {
+      auto e = asked;
+      e.wait();
+      using namespace sycl::info::event_profiling;
+      const auto begin = e.get_profiling_info<command_start>();
+      b.expect(begin > 0 && begin <= e.get_profiling_info<command_end>(), "times of " + what);
+    };
+    for (const std::size_t count : {1u, 1000u, 100000u, 1u << 22}) {
+      const auto of = " of " + std::to_string(count) + (ordered ? ", in order" : "");
+      for (int i = 0; i < 5; ++i) ask(c.allreduce(b.x, count, op::max), "an allreduce" + of);
+      ask(c.scan(b.x, b.y, count, op::sum), "a scan" + of);
+      ask(c.sendrecv(b.x, count, 1 - b.world.rank(), b.y, count, 1 - b.world.rank()),
+          "a sendrecv" + of);
+    }
+    ask(c.barrier(), "a barrier");
+    ask(c.allreduce(system.data(), system.size(), op::max), "an allreduce of system memory");
+    sycl::buffer<int, 1> x{sycl::range<1>(5000)}, y{sycl::range<1>(5000)};
+    for (int i = 0; i < 2; ++i) ask(c.allreduce(x, y, op::max), "an allreduce of buffers");
+  }
+}
+
 void many(bench& b, int count, bool kept) {
   b.expect_sum(b.world, "before");
   std::vector<communicator> all;
@@ -180,6 +278,23 @@ void many(bench& b, int count, bool kept) {
   b.expect(each < (kept ? 64 : 1), "memory");
   all.clear();
   b.expect_sum(b.world, "after");
+}
+
+// As many communicators as the device's memory or the library below has room for.
+void exhaust(bench& b) {
+  std::vector<communicator> all;
+  try {
+    while (all.size() < 10000) all.push_back(b.world.dup());
+    b.expect(false, "no error");
+  } catch (const error& e) {
+    b.expect(e.code() == errc::out_of_memory || e.code() == errc::unavailable,
+             "after " + std::to_string(all.size()) + ": " + e.what());
+  }
+  b.expect_sum(b.world, "beside them");
+  if (!all.empty()) b.expect_sum(all.back(), "on the last of them");
+  all.clear();
+  auto another = b.world.dup();
+  b.expect_sum(another, "after them");
 }
 
 int run(int argc, char** argv) {
@@ -214,6 +329,12 @@ int run(int argc, char** argv) {
   };
   if (what == "fault")
     fault(b, argc > 2 ? argv[2] : "check");
+  else if (what == "slow")
+    slow(b, has("both"));
+  else if (what == "profiling")
+    profiling(b);
+  else if (what == "exhaust")
+    exhaust(b);
   else if (what == "many")
     many(b, argc > 2 ? std::atoi(argv[2]) : 40, has("kept"));
   else

@@ -527,6 +527,8 @@ communicator::status communicator::snapshot() {
       s.oldest = m_last_on_stream;
       s.on_stream = true;
       s.since = *since;
+    } else {
+      s.held = m_device.streams.is_held(m_device.streams.context);
     }
   }
   return s;

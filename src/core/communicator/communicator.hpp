@@ -72,6 +72,8 @@ struct stream_work {
   /// Since when the oldest of them has been unfinished, as far as is known; nothing if none is.
   /// Never blocks.
   std::optional<clock::time_point> (*pending_since)(void* context) = nullptr;
+  /// Whether commands of the program stand before the oldest of them. Never blocks.
+  bool (*is_held)(void* context) = nullptr;
   /// Returns when all of them are done.
   void (*drain)(void* context) = nullptr;
 };
@@ -278,6 +280,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
     bool busy = false;
     sucl_operation oldest{};  ///< of those ready or posted, while busy
     bool on_stream = false;   ///< it is on a native stream
+    bool held = false;        ///< what is on the stream waits for commands of the program
     clock::time_point since;
   };
   status snapshot();

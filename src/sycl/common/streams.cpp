@@ -184,6 +184,11 @@ std::optional<stream_tracker::time_point> stream_tracker::pending_since() {
   return oldest.began;
 }
 
+bool stream_tracker::is_held() const {
+  const std::lock_guard lock(m_mutex);
+  return !m_unfinished.empty() && !m_unfinished.front().began;
+}
+
 void stream_tracker::drain() const {
   std::optional<::sycl::event> last;
   {

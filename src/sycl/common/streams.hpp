@@ -88,6 +88,9 @@ class stream_tracker {
   /// Since when the oldest operation has been seen unfinished although it could begin.
   std::optional<time_point> pending_since();
 
+  /// Whether the oldest unfinished operation could not begin when pending_since() was asked last.
+  bool is_held() const;
+
   /// Returns when all are done.
   void drain() const;
 
