@@ -53,6 +53,8 @@ class pool {
   int rank() const { return m_rank; }
   int size() const { return m_size; }
   ::sycl::queue& queue() { return m_queue; }
+  /// Whether the queues are of a GPU: where there is any, each rank has one.
+  bool on_gpu() const { return m_queue.get_device().is_gpu(); }
 
   /// Memory of this kind, which is none of buffers.
   arena& memory_of(memory m, party& p);

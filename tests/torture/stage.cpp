@@ -156,10 +156,13 @@ void stage::window(const step& s) {
   events issued;
   gates held;
   held.all.reserve(all.size());
-  const bool gated = own.one_in(4);
+  // On GPUs nothing on the host holds up commands: AdaptiveCpp has one thread that submits all.
+  const bool gated = own.one_in(4) && !m_pool.on_gpu();
+  // Before any is issued: CUDA lets copies of pageable memory wait for what is in flight.
+  for (const auto& t : all)
+    if (t) t->fill();
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!all[i]) continue;
-    all[i]->fill();
     events deps;
     if (!issued.empty() && own.one_in(3)) deps.push_back(issued[own.below(issued.size())]);
     if (gated && own.one_in(3)) {

@@ -58,6 +58,9 @@ class trial {
   std::vector<std::byte> dense(const side& s, std::size_t at, std::size_t count) const;
   void make_image();
   void write(side& s);
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes);
+  bool has_host_address() const;
+  bool is_copied_by_host() const;
   detail::operand operand_of(const side& s) const;
   std::vector<detail::request> requests(bool blocks);
   detail::request request(kind k);

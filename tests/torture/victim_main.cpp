@@ -92,15 +92,41 @@ void enter() {
 }
 void leave_phase() { g_inside = false; }
 
+sycl::device own_device(int rank) {
+  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
+  if (gpus.empty()) return sycl::device(sycl::cpu_selector_v);
+  return gpus[static_cast<std::size_t>(rank) % gpus.size()];
+}
+
+/// Memory of the host, or of the GPU where there is one.
+class floats {
+ public:
+  floats(sycl::queue& q, std::size_t n) : m_host(q.get_device().is_gpu() ? 0 : n, 1.F) {
+    if (!m_host.empty()) return;
+    m_device = sycl::malloc_device<float>(n, q);
+    q.fill(m_device, 1.F, n).wait();
+  }
+  float* data() { return m_host.empty() ? m_device : m_host.data(); }
+
+ private:
+  std::vector<float> m_host;
+  float* m_device = nullptr;  // to the end of the process
+};
+
 struct scene {
   sucl::runtime& rt;
-  sycl::queue queue{sycl::cpu_selector_v};
+  sycl::queue queue;
   sucl::communicator world;
-  std::vector<float> in, out;
+  floats in, out;
   std::vector<sucl::persistent> made;
   std::size_t round = 0;
 
-  explicit scene(sucl::runtime& r) : rt(r), world(rt.world(queue)), in(200000, 1.F), out(200000) {}
+  explicit scene(sucl::runtime& r)
+      : rt(r),
+        queue(own_device(r.rank())),
+        world(rt.world(queue)),
+        in(queue, 200000),
+        out(queue, 200000) {}
   std::size_t size() const { return std::size_t{1} << (round * 5 % 15); }
 };
 
