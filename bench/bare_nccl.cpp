@@ -82,8 +82,8 @@ std::string bare_nccl::description() const {
 std::shared_ptr<bare_nccl::call> bare_nccl::prepare(const problem& p, const void* send,
                                                     void* recv) const {
   const auto kind = static_cast<sucl_kind>(p.of);
-  if (!xccl::carries({false, true}, kind, static_cast<sucl_type>(p.element),
-                     static_cast<sucl_op>(p.reduction)))
+  if (!xccl::supports({false, true}, kind, static_cast<sucl_type>(p.element),
+                      static_cast<sucl_op>(p.reduction)))
     return nullptr;
   auto c = std::make_shared<call>();
   c->counts.assign(static_cast<std::size_t>(p.ranks), p.count);

@@ -99,7 +99,8 @@ testbed make(const workplace& at, const problem& p) {
 }  // namespace
 
 testbed make_buffer_testbed(const workplace& at, const problem& p) {
-  return with_carrier(p.element_size(), [&](auto sample) { return make<decltype(sample)>(at, p); });
+  return with_element_type(p.element_size(),
+                           [&](auto sample) { return make<decltype(sample)>(at, p); });
 }
 
 }  // namespace sucl::bench

@@ -16,7 +16,7 @@
 namespace sucl::bench {
 
 /// The library's calls with an element type that is chosen at run time: a C++ type of the same size
-/// carries it through the templates, and the record then names the real one. It adds two stores.
+/// executes it through the templates, and the record then names the real one. It adds two stores.
 template <class Target, class Result>
 class typed : public detail::operations<typed<Target, Result>, Result> {
  public:
@@ -37,9 +37,9 @@ using typed_blocking = typed<blocking_communicator, void>;
 using typed_asynchronous = typed<communicator, ::sycl::event>;
 using typed_persistent = typed<persistent_communicator, persistent>;
 
-/// Calls `use` with a value of the type that carries elements of `size` bytes.
+/// Calls `use` with a value of the type that stands for elements of `size` bytes.
 template <class Use>
-auto with_carrier(std::size_t size, Use&& use) {
+auto with_element_type(std::size_t size, Use&& use) {
   switch (size) {
     case 1: return use(std::uint8_t{});
     case 2: return use(std::uint16_t{});

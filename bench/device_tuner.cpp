@@ -1,16 +1,16 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Who carries which messages in memory of devices fastest. What orders operations on the device's
-// stream is compared: the vendor's library, and SuCL's kernels each way that they can go. What the
-// host would carry is not, as programs would wait for it.
+// Which backend is the fastest for which messages in memory of devices. What orders operations on
+// the device's stream is compared: the vendor's library, and SuCL's kernels with each protocol that
+// they support. What would go through the host is not, as programs would wait for it.
 #include "device_queue.hpp"
 #include "measure.hpp"
 #include "tuner.hpp"
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "kernels/collective/job.hpp"
+#include "kernels/collective/args.hpp"
 
 #include <sucl/sucl.hpp>
 
@@ -28,14 +28,14 @@ double seconds_since(clock::time_point begin) {
   return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
-// A table with which one candidate carries everything of a kind.
+// A table with which one candidate executes everything of a kind.
 std::string only(const tried& t, kind what) {
   tune::table table;
   tune::table_row r;
   r.what = what;
   r.memory = tune::memory_kind::device;
   r.backend = t.backend;
-  r.way = t.way;
+  r.protocol = t.protocol;
   table.rows.push_back(r);
   return tune::to_toml(table);
 }
@@ -52,7 +52,7 @@ class device_tuner {
       for (const std::uint64_t bytes : m_wanted.sizes) {
         std::vector<double> spent{seconds_since(m_begin)};
         m_ranks.max(spent);
-        tell(spent[0], what, bytes);
+        report(spent[0], what, bytes);
         const double share =
             std::max(0.0, m_wanted.seconds - spent[0]) / static_cast<double>(left--);
         tuned_point p = measure_point(what, bytes, share);
@@ -62,33 +62,33 @@ class device_tuner {
   }
 
  private:
-  void tell(double spent, kind what, std::uint64_t bytes) const {
+  void report(double spent, kind what, std::uint64_t bytes) const {
     if (m_at.comm.rank() != 0 || !m_wanted.progress) return;
     m_wanted.progress(
         std::min(1.0, spent / m_wanted.seconds),
         std::string(name(what)) + ", memory of the device, " + base::print_bytes(bytes));
   }
 
-  // Whether it is what carries such a message if a table says so: else something else would be
+  // Whether it is what executes such a message if a table says so: else something else would be
   // timed under its name.
-  bool carries(const tried& t, kind what, std::uint64_t bytes) {
+  bool executes(const tried& t, kind what, std::uint64_t bytes) {
     m_at.comm.use_tuning(only(t, what));
     if (m_at.comm.selected_backend(what, bytes) != t.backend) return false;
-    return t.way.empty() ||
-           m_at.comm.explain(what, bytes).find(", way " + t.way + ", tuning table") !=
+    return t.protocol.empty() ||
+           m_at.comm.explain(what, bytes).find(", protocol " + t.protocol + ", tuning table") !=
                std::string::npos;
   }
 
   std::vector<tried> candidates(kind what, std::uint64_t bytes) {
     std::vector<tried> all;
-    const auto add = [&](const char* backend, const char* way) {
+    const auto add = [&](const char* backend, const char* protocol) {
       tried t;
       t.backend = backend;
-      t.way = way;
-      if (carries(t, what, bytes)) all.push_back(std::move(t));
+      t.protocol = protocol;
+      if (executes(t, what, bytes)) all.push_back(std::move(t));
     };
     for (const char* library : {"nccl", "rccl"}) add(library, "");
-    for (const char* way : kernels::way_names) add("kernels", way);
+    for (const char* protocol : kernels::protocol_names) add("kernels", protocol);
     return all;
   }
 

@@ -17,20 +17,20 @@ namespace sucl::bench {
 flag_exchange::flag_exchange(const communicator& comm)
     : m_rank(comm.rank()),
       m_size(comm.size()),
-      m_patience(m_size > sysconf(_SC_NPROCESSORS_ONLN) ? 1000 : 100000) {
+      m_poll_limit(m_size > sysconf(_SC_NPROCESSORS_ONLN) ? 1000 : 100000) {
   m_bytes = sizeof(line) * static_cast<std::size_t>(m_size);
   int file = -1;
-  std::array<std::int64_t, 2> card{getpid(), -1};
+  std::array<std::int64_t, 2> handle{getpid(), -1};
   if (m_rank == 0) {
     file = memfd_create("sucl bench", MFD_CLOEXEC);
-    if (file >= 0 && ftruncate(file, static_cast<off_t>(m_bytes)) == 0) card[1] = file;
+    if (file >= 0 && ftruncate(file, static_cast<off_t>(m_bytes)) == 0) handle[1] = file;
   }
-  comm.blocking().broadcast(card.data(), card.size(), 0);
-  if (m_rank != 0 && card[1] >= 0) {
-    const auto path = "/proc/" + std::to_string(card[0]) + "/fd/" + std::to_string(card[1]);
+  comm.blocking().broadcast(handle.data(), handle.size(), 0);
+  if (m_rank != 0 && handle[1] >= 0) {
+    const auto path = "/proc/" + std::to_string(handle[0]) + "/fd/" + std::to_string(handle[1]);
     file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   }
-  void* memory = file >= 0 && card[1] >= 0
+  void* memory = file >= 0 && handle[1] >= 0
                      ? mmap(nullptr, m_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
                      : MAP_FAILED;
   comm.blocking().barrier();  // until here rank 0 keeps its descriptor open
@@ -51,7 +51,7 @@ void flag_exchange::run() {
   for (int k = 1; k < m_size; ++k) {
     const auto& theirs = m_lines[(m_rank + k) % m_size].flag;
     for (int looks = 0; theirs.load(std::memory_order_acquire) < m_round;)
-      if (++looks % m_patience == 0) sched_yield();
+      if (++looks % m_poll_limit == 0) sched_yield();
   }
 }
 

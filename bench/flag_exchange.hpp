@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The least that two processes can do to hear of each other: the yardstick of small messages.
+/// The least that two processes can do to signal each other: the yardstick of small messages.
 #pragma once
 
 #include <sucl/communicator.hpp>
@@ -31,7 +31,7 @@ class flag_exchange {
   line* m_lines = nullptr;
   std::size_t m_bytes = 0;
   int m_rank, m_size;
-  int m_patience;  ///< looks before the processor is given away: many where each rank has its own
+  int m_poll_limit;  ///< looks before the processor is given away: many where each rank has its own
   std::uint64_t m_round = 0;
 };
 

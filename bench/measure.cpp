@@ -16,14 +16,14 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::byte untouched{0x5b};  // what receive memory holds before a result is checked
 constexpr int lead_in = 2;            // unmeasured iterations after each change of implementation
-constexpr int least_iterations = 5;
-constexpr int most_rounds = 10;
+constexpr int min_iterations = 5;
+constexpr int max_rounds = 10;
 
 double microseconds(clock::duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-// Iterations where nobody has said how many.
+// Iterations where the user has not said how many.
 int usual_iterations(std::uint64_t bytes) {
   if (bytes <= 8 * 1024) return 1000;
   if (bytes <= 128 * 1024) return 400;
@@ -32,10 +32,10 @@ int usual_iterations(std::uint64_t bytes) {
 
 // Back to back, as many calls make one sample as take about this long.
 constexpr double sample_us = 3000;
-constexpr int most_samples = 20;
+constexpr int max_samples = 20;
 
 // On a device as many as surely fit its queue of work.
-constexpr double most_held = 50;
+constexpr double max_held = 50;
 
 struct series {
   const implementation* what = nullptr;
@@ -48,9 +48,9 @@ struct series {
 
 // Turns that the implementations take. Each costs a lead-in, so few iterations make few.
 int rounds_for(const std::vector<series>& all) {
-  int least = most_rounds * least_iterations;
+  int least = max_rounds * min_iterations;
   for (const series& s : all) least = std::min(least, s.iterations);
-  return std::max(1, least / least_iterations);
+  return std::max(1, least / min_iterations);
 }
 
 // One point's memory and answers.
@@ -98,14 +98,14 @@ class point {
     std::vector<double> each{microseconds(clock::now() - begin) / samples};
     m_ranks.max(each);
     if (s.batch) {
-      const double most = s.on_device ? most_held : 500.0;
+      const double most = s.on_device ? max_held : 500.0;
       s.batch = static_cast<int>(std::clamp(sample_us / std::max(each[0], 0.1), 4.0, most));
       each[0] *= s.batch;
     }
     const double fitting = m_wanted.seconds * 1e6 / std::max(each[0], 0.1);
-    const int usual = s.batch ? most_samples : usual_iterations(m_problem.bytes());
+    const int usual = s.batch ? max_samples : usual_iterations(m_problem.bytes());
     s.iterations = m_wanted.iterations.value_or(
-        static_cast<int>(std::clamp<double>(fitting, least_iterations, usual)));
+        static_cast<int>(std::clamp<double>(fitting, min_iterations, usual)));
     const int warmup = m_wanted.warmup.value_or(std::max(1, s.iterations / 10));
     for (int i = 0; i < warmup; ++i) once(s);
     s.times.reserve(static_cast<std::size_t>(s.iterations));

@@ -30,7 +30,7 @@ class together {
   /// The largest of each number over the ranks.
   void max(std::vector<double>& numbers);
   bool anywhere(bool here);  ///< whether it is so on some rank
-  /// The least that the ranks can do to hear of each other; null where they share no memory.
+  /// The least that the ranks can do to signal each other; null where they share no memory.
   flag_exchange* flags() { return m_flags.get(); }
 
  private:
@@ -42,7 +42,7 @@ class together {
 /// Measures all implementations of a testbed. Collective. Each iteration begins with a barrier and
 /// counts as long as the slowest rank took. Implementations take turns in rounds, so that whatever
 /// drifts hits all alike. Every result is compared with the reference before and after it is
-/// measured; `report` hears of differences on this rank.
+/// measured; `report` gets the differences on this rank.
 std::vector<outcome> measure(const testbed& bed, const problem& p, const options& wanted,
                              together& ranks,
                              const std::function<void(const std::string&)>& report);

@@ -46,7 +46,7 @@ struct options {
   std::string device;  ///< "cpu", "gpu" or "" for the default
   std::string json;    ///< files; empty: none
   std::string plot;
-  bool terminal = false;  ///< standard error is seen by somebody
+  bool terminal = false;  ///< standard error is a terminal that a user sees
   std::string command;    ///< for the header
 };
 

@@ -45,7 +45,7 @@ std::uint16_t encode(double value, int mantissa, int width = 16) {
   // Rounds to even, as the floating-point environment is by default.
   const auto steps =
       static_cast<long>(std::nearbyint(std::ldexp(std::fabs(value), mantissa - exponent)));
-  // A carry out of the fraction moves into the exponent by itself.
+  // A carry of the fraction moves into the exponent by itself.
   const long biased = exponent + bias - 1;
   return static_cast<std::uint16_t>(sign | ((biased << mantissa) + steps));
 }

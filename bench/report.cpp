@@ -31,7 +31,7 @@ std::string column_name(const outcome& o) {
   return o.name == "sucl" || back_to_back(o) ? o.name + " " + o.form : o.name;
 }
 
-// Bytes that each rank's link has to carry, as a multiple of the row's bytes.
+// Bytes that each rank's link has to move, as a multiple of the row's bytes.
 double bus_factor(const row& r) {
   const double others = r.ranks - 1;
   if (r.collective == "allreduce") return 2 * others / r.ranks;

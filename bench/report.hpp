@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Results for people and for programs.
+/// Results as text and as JSON.
 #pragma once
 
 #include "statistics.hpp"

@@ -28,7 +28,7 @@ table_row row_of(const tuned_point& p, int ranks, int nodes) {
   r.backend = best.backend;
   if (!best.recipe.empty()) r.how = plan::recipe_from_text(best.recipe);
   r.slice = best.slice;
-  r.way = best.way;
+  r.protocol = best.protocol;
   r.seconds = best.seconds;
   r.at = p.bytes;
   r.verified = r.backend == "plan";  // nothing else ever runs
@@ -39,7 +39,7 @@ bool same_subject(const tuned_point& a, const tuned_point& b) {
   return a.what == b.what && a.memory == b.memory && a.form == b.form;
 }
 
-// Where both forms are carried alike one row does for both.
+// Where both forms are executed alike one row does for both.
 void join_forms(std::vector<table_row>& rows) {
   for (table_row& r : rows) {
     if (r.form != call_form::blocking) continue;
@@ -76,8 +76,9 @@ std::vector<table_row> rows_of(const std::vector<tuned_point>& points, int ranks
   return all;
 }
 
-threshold_report judge(const std::vector<tuned_point>& points, const rivals& between,
-                       std::uint64_t threshold, bool one_below) {
+threshold_report evaluate_threshold(const std::vector<tuned_point>& points,
+                                    const alternatives& between, std::uint64_t threshold,
+                                    bool one_below) {
   threshold_report report{threshold, one_below, 1, 1, {}};
   double sum = 0;
   int counted = 0;
@@ -107,8 +108,8 @@ void conclude(tuning_result& result, const tuning_request& wanted, const std::st
   machine.device = device;
   result.table.rows = rows_of(result.points, result.ranks, result.nodes);
   const auto better = [&](const threshold_report& known, std::uint64_t bytes) {
-    const auto below = judge(result.points, result.between, bytes, true);
-    const auto above = judge(result.points, result.between, bytes, false);
+    const auto below = evaluate_threshold(result.points, result.between, bytes, true);
+    const auto above = evaluate_threshold(result.points, result.between, bytes, false);
     const auto& of_two = above.mean < below.mean ? above : below;
     return known.bytes == 0 || of_two.mean < known.mean ? of_two : known;
   };

@@ -26,9 +26,9 @@ using clock = std::chrono::steady_clock;
 using tune::call_form;
 using tune::memory_kind;
 
-constexpr std::uint64_t least_slice = 16 << 10, most_slice = 4 << 20;
+constexpr std::uint64_t min_slice = 16 << 10, max_slice = 4 << 20;
 constexpr int quick_samples = 9;
-constexpr int finalists = 3;
+constexpr int shortlist = 3;
 constexpr double hopeless = 1.4;  // times the best after a few samples
 
 double seconds_since(clock::time_point begin) {
@@ -208,9 +208,9 @@ class tuner {
            sim::simulate(plan::build(p, plan::recipe_from_text(t.recipe)), *m_machine).seconds;
   }
 
-  // Whether it is what carries such a message if a table says so: else something else would be
+  // Whether it is what executes such a message if a table says so: else something else would be
   // timed under its name.
-  bool carries(const tried& t, kind what, memory_kind where, std::uint64_t bytes) {
+  bool supports(const tried& t, kind what, memory_kind where, std::uint64_t bytes) {
     const auto table = only(t, what);
     const sucl_operation o = record(what, where, bytes);
     const auto row = std::find_if(table->rows.begin(), table->rows.end(),
@@ -226,17 +226,17 @@ class tuner {
                                 const tried& best) {
     std::vector<tried> list;
     const auto add = [&](const std::string& recipe, std::uint64_t slice) {
-      slice = std::clamp(slice, least_slice, most_slice);
+      slice = std::clamp(slice, min_slice, max_slice);
       // Slices that hold the whole message are all the same.
-      if (slice / 2 >= bytes && slice > least_slice) return;
+      if (slice / 2 >= bytes && slice > min_slice) return;
       tried t{"plan", recipe, slice, 0, 0, 0};
-      if (!carries(t, what, where, bytes)) return;
+      if (!supports(t, what, where, bytes)) return;
       t.predicted = predict(t, what, bytes);
       list.push_back(std::move(t));
     };
     const std::uint64_t slice = best.slice ? best.slice : 128 << 10;
     for (const char* recipe : recipes(where))
-      add(recipe, std::min(slice, std::max(bytes, least_slice)));
+      add(recipe, std::min(slice, std::max(bytes, min_slice)));
     if (!best.recipe.empty()) add(best.recipe, slice * 2);
     if (!best.recipe.empty()) add(best.recipe, slice / 2);
     std::stable_sort(list.begin(), list.end(),
@@ -279,7 +279,7 @@ class tuner {
       }
       if (!better) break;
     }
-    if (!p.all.empty()) compare_finalists(p);
+    if (!p.all.empty()) compare_shortlist(p);
     return p;
   }
 
@@ -300,13 +300,13 @@ class tuner {
   }
 
   // The fastest ones take turns until the point's share of the time is over.
-  void compare_finalists(tuned_point& p) {
+  void compare_shortlist(tuned_point& p) {
     const double bound = hopeless * p.all.front().seconds;
     for (int round = 0; round < 20; ++round) {
       if (round > 0 && spent() > 0.85) break;
       int taken = 0;
       for (tried& t : p.all) {
-        if (t.seconds > bound || taken++ == finalists) break;
+        if (t.seconds > bound || taken++ == shortlist) break;
         const double fits = 0.02 / std::max(t.seconds, 1e-7);
         sample(t, p.what, p.memory, p.bytes, p.form,
                static_cast<int>(std::clamp(fits, 3.0, 100.0)));

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Measuring who carries which messages fastest, for `sucl tune`.
+/// Measuring which backend is the fastest for which messages, for `sucl tune`.
 #pragma once
 
 #include "tune/table.hpp"
@@ -24,7 +24,7 @@ struct tuning_request {
   std::function<void(double part, const std::string& what)> progress;
 };
 
-/// Something that could carry a message.
+/// Something that could execute a message.
 struct tried {
   std::string backend;
   std::string recipe;       ///< of plans
@@ -32,7 +32,7 @@ struct tried {
   double predicted = 0;     ///< seconds, by the simulator; 0: not simulated
   double seconds = 0;       ///< the median of the slowest rank
   int samples = 0;
-  std::string way = {};  ///< of kernels
+  std::string protocol = {};  ///< of kernels
 };
 
 /// One collective, memory, form and size, and all that was tried, the fastest first.
@@ -45,7 +45,7 @@ struct tuned_point {
 };
 
 /// Two that a single threshold could choose between: one backend, and the best of the others.
-struct rivals {
+struct alternatives {
   tune::memory_kind memory = tune::memory_kind::ordinary;
   std::string one = "mpi", others = "plan";
 };
@@ -64,7 +64,7 @@ struct tuning_result {
   double took = 0;  ///< seconds
   std::vector<tuned_point> points;
   tune::table table;           ///< of this number of ranks alone
-  rivals between;              ///< whom a threshold would choose between
+  alternatives between;        ///< whom a threshold would choose between
   threshold_report fixed_64k;  ///< the better of both sides
   threshold_report best;       ///< of all thresholds
 };
@@ -82,9 +82,10 @@ void conclude(tuning_result& result, const tuning_request& wanted, const std::st
 /// The rows of a table for what was measured.
 std::vector<tune::table_row> rows_of(const std::vector<tuned_point>& points, int ranks, int nodes);
 
-/// What a threshold would have cost on these points, those of the rivals' memory and not by event
-/// alone.
-threshold_report judge(const std::vector<tuned_point>& points, const rivals& between,
-                       std::uint64_t threshold, bool one_below);
+/// What a threshold would have cost on these points, those of the alternatives' memory and not by
+/// event alone.
+threshold_report evaluate_threshold(const std::vector<tuned_point>& points,
+                                    const alternatives& between, std::uint64_t threshold,
+                                    bool one_below);
 
 }  // namespace sucl::bench

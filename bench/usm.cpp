@@ -117,8 +117,8 @@ device_clock* clock_of(const workplace& at, const problem& p) {
   if (!at.queue_clock) return nullptr;
   const std::string how = at.comm.explain(p.of, p.bytes(), p.element, p.reduction);
   const bool differs = how.find("by event ") != std::string::npos;
-  for (const char* carrier : {"kernels", "nccl"})
-    if (how.find((differs ? "by event " : "carried by ") + std::string(carrier)) !=
+  for (const char* backend : {"kernels", "nccl"})
+    if (how.find((differs ? "by event " : "executed by ") + std::string(backend)) !=
         std::string::npos)
       return at.queue_clock;
   return nullptr;
@@ -181,20 +181,20 @@ bool mpi_reads(const workplace& at, memory where) {
 
 testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory where) {
   const std::size_t size = p.element_size();
-  std::uint64_t most_sent = 0, most_received = 0;
+  std::uint64_t max_sent = 0, max_received = 0;
   problem other = p;
   for (other.rank = 0; other.rank < p.ranks; ++other.rank) {
-    most_sent = std::max(most_sent, send_elements(other));
-    most_received = std::max(most_received, recv_elements(other));
+    max_sent = std::max(max_sent, send_elements(other));
+    max_received = std::max(max_received, recv_elements(other));
   }
   auto memory = std::shared_ptr<regions>(
-      new regions{{where, send_elements(p) * size, most_sent * size, at},
-                  {where, recv_elements(p) * size, most_received * size, at}});
+      new regions{{where, send_elements(p) * size, max_sent * size, at},
+                  {where, recv_elements(p) * size, max_received * size, at}});
   testbed bed;
   bed.write_send = [memory](const std::vector<std::byte>& bytes) { memory->send.write(bytes); };
   bed.write_recv = [memory](const std::vector<std::byte>& bytes) { memory->recv.write(bytes); };
   bed.read_recv = [memory] { return memory->recv.read(); };
-  with_carrier(size, [&](auto sample) { add_library<decltype(sample)>(bed, at, p, memory); });
+  with_element_type(size, [&](auto sample) { add_library<decltype(sample)>(bed, at, p, memory); });
   if (at.raw && at.wanted->against_mpi && mpi_reads(at, where)) {
     const void* send = in_place(p) ? nullptr : memory->send.data();
     if (auto raw = at.raw->prepare(p, send, memory->recv.data())) {

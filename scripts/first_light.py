@@ -11,7 +11,7 @@ import sys
 
 BASELINES = {"usm": "mpi", "buffer": "host-accessor"}
 NAMES = {"usm": "USM", "buffer": "buffer"}
-MOST_SMALL = 4096  # bytes up to which differences are shown: above, ratios say more
+MAX_SMALL = 4096  # bytes up to which differences are shown: above, ratios say more
 
 
 def size_text(size):
@@ -64,7 +64,7 @@ def main(path):
         if key in results["header"]:
             print(f"{key}: {results['header'][key]}")
     table("SuCL's time by the baseline's:", columns, sizes, ratio)
-    small = [s for s in sizes if s <= MOST_SMALL]
+    small = [s for s in sizes if s <= MAX_SMALL]
     table("SuCL's time less the baseline's, in microseconds:", columns, small, difference)
 
 

@@ -82,7 +82,7 @@ json describe_mpi(const environment& env, const mpi_flavour& flavour) {
   result["loads"] = answer.at("found");
   result["library"] = answer.value("library", "");
   result["problem"] = answer.value("problem", json());
-  result["carries"] = answer.value("carries", json());
+  result["supports"] = answer.value("supports", json());
   result["environment"] = as_json(flavour.variables);
   return result;
 }
@@ -114,7 +114,7 @@ json describe_backend(const base::backend_entry& backend, const json& mpis) {
       answer = {{"found", (*used)["loads"]},
                 {"description", (*used)["library"]},
                 {"problem", (*used)["problem"]},
-                {"carries", (*used)["carries"]}};
+                {"supports", (*used)["supports"]}};
     } else {
       answer = {{"found", false}, {"problem", as_problem("SuCL was built without an MPI library")}};
     }
@@ -125,7 +125,7 @@ json describe_backend(const base::backend_entry& backend, const json& mpis) {
   result["found"] = answer["found"];
   result["description"] = answer.value("description", "");
   result["problem"] = answer.value("problem", json());
-  result["carries"] = answer.value("carries", json());
+  result["supports"] = answer.value("supports", json());
   return result;
 }
 
@@ -134,7 +134,9 @@ std::string describe_determinism(const base::config& settings) {
   const base::determinism level = base::determinism_named(settings.determinism);
   const std::string name = base::name(level);
   if (level == base::determinism::strict)
-    return name + ": sums and products of floats are folded in order of rank, whoever carries them";
+    return name +
+           ": sums and products of floats are folded in order of rank, whichever backend executes "
+           "them";
   if (level == base::determinism::run)
     return name + ": all ranks, and every run, get the same bits; nothing timed decides over them";
   return name + ": all ranks get the same bits of a reduction";
@@ -297,12 +299,12 @@ void print_backends(const json& backends) {
                 backend["enabled"].get<bool>() ? "" : " (not enabled)",
                 text(backend["path"]).empty() ? "-" : text(backend["path"]).c_str());
     print_problem(backend["problem"]);
-    const json& carries = backend["carries"];
-    if (carries.is_null()) continue;
-    std::printf("      platforms: %s\n      carries: %s\n      memory: %s\n",
-                joined(backend["platforms"]).c_str(), joined(carries["kinds"]).c_str(),
-                joined(carries["memory"]).c_str());
-    for (const auto& [types, ops] : by_types(carries["reductions"]))
+    const json& supports = backend["supports"];
+    if (supports.is_null()) continue;
+    std::printf("      platforms: %s\n      executes: %s\n      memory: %s\n",
+                joined(backend["platforms"]).c_str(), joined(supports["kinds"]).c_str(),
+                joined(supports["memory"]).c_str());
+    for (const auto& [types, ops] : by_types(supports["reductions"]))
       std::printf("      %s: %s\n", ops.c_str(), types.c_str());
   }
 }

@@ -103,7 +103,7 @@ words srun_command(const job& what) {
                    "there is no srun on PATH. Load Slurm's module, or use --launcher local.");
 }
 
-// What a shell does in the place of `sucl run`, at a port that is free if nobody has taken it.
+// What a shell does in the place of `sucl run`, at a port that is free if it is not taken.
 std::string describe_local(const job& what) {
   std::string text = "export SUCL_TCP_ADDRESS=127.0.0.1 SUCL_TCP_PORT=29400 SUCL_TCP_SIZE=" +
                      std::to_string(what.ranks) + "\n";
@@ -112,7 +112,7 @@ std::string describe_local(const job& what) {
   return text + "wait\n";
 }
 
-constexpr timespec between_looks{0, 20'000'000};
+constexpr timespec between_polls{0, 20'000'000};
 constexpr std::chrono::milliseconds grace{300};
 
 sigset_t handed_on() {
@@ -153,14 +153,14 @@ class supervised {
     int status = 0;
     for (;;) {
       siginfo_t info{};
-      const int number = sigtimedwait(&set, &info, &between_looks);
+      const int number = sigtimedwait(&set, &info, &between_polls);
       // A terminal signals the launcher too.
       if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL) kill(m_launcher, number);
       take_reports();
       const pid_t ended = waitpid(m_launcher, &status, WNOHANG);
       if (ended == m_launcher || (ended < 0 && errno == ECHILD)) break;
       end_what_is_stopped();
-      // Ranks of other machines do not report; then nobody stays for them.
+      // Ranks of other machines do not report; then no process stays for them.
       const auto ranks = static_cast<std::size_t>(m_ranks);
       if (m_ended.size() == ranks || (!m_ended.empty() && m_started.size() < ranks))
         m_inbox.release();

@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using time_point = std::chrono::steady_clock::time_point;
 
-constexpr timespec between_local_looks{0, 20'000'000};
+constexpr timespec between_local_polls{0, 20'000'000};
 // For ranks to end by themselves, once they are told to.
 constexpr auto time_to_end = 5s;
 constexpr auto stopped_for = 300ms;
@@ -55,7 +55,7 @@ class local_job {
     const sigset_t set = local_signals();
     while (m_running > 0) {
       siginfo_t info{};
-      const int number = sigtimedwait(&set, &info, &between_local_looks);
+      const int number = sigtimedwait(&set, &info, &between_local_polls);
       if (number > 0 && number != SIGCHLD) hand_on(info);
       look();
       end_the_rest();

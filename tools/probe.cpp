@@ -46,7 +46,7 @@ std::string mpi_library(const std::string& file) {
   return line;
 }
 
-bool carries(const core::backend_handle& backend, kind k, type t, op o, sucl_memory memory) {
+bool supports(const core::backend_handle& backend, kind k, type t, op o, sucl_memory memory) {
   sucl_query query{};
   query.struct_size = sizeof query;
   query.kind = static_cast<sucl_kind>(k);
@@ -67,12 +67,12 @@ op some_op(type t) {
   return op::none;
 }
 
-// Whether a backend carries a kind of operation in some memory and type.
-bool carries_any(const core::backend_handle& backend, kind k) {
+// Whether a backend executes a kind of operation in some memory and type.
+bool supports_any(const core::backend_handle& backend, kind k) {
   for (int t = 0; t < SUCL_TYPE_COUNT; ++t)
     for (int m = 0; m < SUCL_MEMORY_COUNT; ++m)
-      if (carries(backend, k, static_cast<type>(t),
-                  reduces(k) ? some_op(static_cast<type>(t)) : op::none, m))
+      if (supports(backend, k, static_cast<type>(t),
+                   reduces(k) ? some_op(static_cast<type>(t)) : op::none, m))
         return true;
   return false;
 }
@@ -80,19 +80,19 @@ bool carries_any(const core::backend_handle& backend, kind k) {
 json capabilities(const core::backend_handle& backend) {
   json kinds = json::array();
   for (int k = 0; k < SUCL_KIND_COUNT; ++k)
-    if (carries_any(backend, static_cast<kind>(k))) kinds.push_back(name(static_cast<kind>(k)));
+    if (supports_any(backend, static_cast<kind>(k))) kinds.push_back(name(static_cast<kind>(k)));
   json takes = json::array();
   for (int m = 0; m < SUCL_MEMORY_COUNT; ++m)
-    if (carries(backend, kind::broadcast, type::bytes, op::none, m) ||
-        carries(backend, kind::allreduce, type::fp32, op::sum, m) ||
-        carries(backend, kind::send, type::bytes, op::none, m))
+    if (supports(backend, kind::broadcast, type::bytes, op::none, m) ||
+        supports(backend, kind::allreduce, type::fp32, op::sum, m) ||
+        supports(backend, kind::send, type::bytes, op::none, m))
       takes.push_back(memories[static_cast<std::size_t>(m)]);
   json reduced = json::object();
   for (int o = SUCL_OP_SUM; o < SUCL_OP_COUNT; ++o) {
     json types = json::array();
     for (int t = 0; t < SUCL_TYPE_COUNT; ++t)
-      if (carries(backend, kind::allreduce, static_cast<type>(t), static_cast<op>(o),
-                  SUCL_MEMORY_SYSTEM))
+      if (supports(backend, kind::allreduce, static_cast<type>(t), static_cast<op>(o),
+                   SUCL_MEMORY_SYSTEM))
         types.push_back(name(static_cast<type>(t)));
     if (!types.empty()) reduced[name(static_cast<op>(o))] = types;
   }
@@ -106,7 +106,7 @@ json describe_built_in(const sucl_backend& table) {
   return {{"found", true},
           {"path", "built in"},
           {"description", own.description},
-          {"carries", capabilities(own)}};
+          {"supports", capabilities(own)}};
 }
 
 json describe(core::registry& registry, const core::backend_source& source) {
@@ -117,11 +117,11 @@ json describe(core::registry& registry, const core::backend_source& source) {
   return {{"found", true},
           {"path", std::filesystem::weakly_canonical(backend.path).string()},
           {"description", backend.description},
-          {"carries", capabilities(backend)}};
+          {"supports", capabilities(backend)}};
 }
 
-// An MPI module: its library can always be asked for its version, but what it carries only while it
-// is initialised. Inside a job it is not: this process is no rank of it.
+// An MPI module: its library can always be asked for its version, but what it supports only while
+// it is initialised. Inside a job it is not: this process is no rank of it.
 json describe_mpi(const core::backend_source& source) {
   const sucl_bootstrap& control = core::load_bootstrap(source.file);
   json result{{"found", true}, {"path", source.file}, {"library", mpi_library(source.file)}};

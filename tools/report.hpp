@@ -23,7 +23,7 @@ struct rank_report {
 };
 
 /// Where the ranks of this machine report: a socket without a place in the file system, so that
-/// nothing is left behind, whoever is killed.
+/// nothing is left behind, whichever process is killed.
 class report_inbox {
  public:
   /// Without a name where the system gives no socket; then nothing arrives.

@@ -118,9 +118,10 @@ void define(CLI::App& app, run_options& o) {
       ->type_name("FILE");
   app.add_flag("--validate", o.validate, "Compare the arguments of every operation across ranks");
   app.add_option("--config", o.config, "Configuration file of SuCL")->type_name("FILE");
-  app.add_flag("--interpose", o.interpose,
-               "Carry the collectives of an MPI program, which needs no change, by SuCL where that "
-               "is faster");
+  app.add_flag(
+      "--interpose", o.interpose,
+      "Execute the collectives of an MPI program, which needs no change, by SuCL where that "
+      "is faster");
   app.add_flag("--summary", o.summary, "With --interpose: print at the end what that has changed");
   app.add_flag("--print", o.print, "Print the environment and the command instead of running");
   app.add_option("PROGRAM", "What to run, and its arguments");  // for the help only

@@ -57,9 +57,9 @@ std::string missing_library(const std::string& message) {
 void* load(const std::string& program) {
   const char* root = secure_getenv("SUCL_SYCL_ROOT");
   if (root && *root == '\0') root = nullptr;
-  constexpr int most_missing = 32;
+  constexpr int max_missing = 32;
   std::string why;
-  for (int i = 0; i < most_missing; ++i) {
+  for (int i = 0; i < max_missing; ++i) {
     if (void* handle = dlopen(program.c_str(), RTLD_NOW)) return handle;
     const char* said = dlerror();
     why = said ? said : "no reason given";

@@ -102,14 +102,14 @@ json as_json(const bench::tried& t) {
   json j{{"backend", t.backend}};
   if (!t.recipe.empty()) j["recipe"] = t.recipe;
   if (t.slice) j["slice"] = t.slice;
-  if (!t.way.empty()) j["way"] = t.way;
+  if (!t.protocol.empty()) j["protocol"] = t.protocol;
   if (t.predicted > 0) j["predicted_us"] = t.predicted * 1e6;
   j["us"] = t.seconds * 1e6;
   j["samples"] = t.samples;
   return j;
 }
 
-json as_json(const bench::threshold_report& t, const bench::rivals& between) {
+json as_json(const bench::threshold_report& t, const bench::alternatives& between) {
   return {{"bytes", t.bytes},
           {"below", t.one_below ? between.one : between.others},
           {"mean", t.mean},
@@ -160,7 +160,7 @@ tune::table merged(const tune::table& old, const bench::tuning_result& r) {
 }
 
 std::string backend_instance(const bench::tried& t) {
-  if (!t.way.empty()) return t.backend + ": " + t.way;
+  if (!t.protocol.empty()) return t.backend + ": " + t.protocol;
   if (t.recipe.empty()) return t.backend;
   return t.backend + ": " + t.recipe + ", " + base::print_bytes(t.slice);
 }
@@ -170,23 +170,23 @@ void print(const bench::tuning_result& r) {
   for (const auto& p : r.points) {
     const auto& best = p.all.front();
     const bool on_device = p.memory == tune::memory_kind::device;
-    const auto rival = std::find_if(p.all.begin(), p.all.end(), [&](const auto& t) {
+    const auto alternative = std::find_if(p.all.begin(), p.all.end(), [&](const auto& t) {
       return on_device ? t.backend != r.between.one : t.backend == r.between.one;
     });
     rows.push_back({name(p.what), tune::name(p.memory), tune::name(p.form),
                     base::print_bytes(p.bytes), number_text(best.seconds * 1e6),
-                    rival == p.all.end() ? "-" : number_text(rival->seconds * 1e6),
+                    alternative == p.all.end() ? "-" : number_text(alternative->seconds * 1e6),
                     backend_instance(best)});
   }
   std::fputs(table({"collective", "memory", "form", "bytes", "us",
                     r.between.memory == tune::memory_kind::device ? "library us" : "MPI us",
-                    "carried by "},
+                    "executed by "},
                    rows)
                  .c_str(),
              stdout);
 }
 
-void print(const char* what, const bench::threshold_report& t, const bench::rivals& between) {
+void print(const char* what, const bench::threshold_report& t, const bench::alternatives& between) {
   std::printf("%s %s (%s below): %.2f times the table's times on average, %.2f at worst%s%s\n",
               what, base::print_bytes(t.bytes).c_str(),
               (t.one_below ? between.one : between.others).c_str(), t.mean, t.worst,
@@ -270,8 +270,7 @@ void describe_machine() {
 
 int tune_command(const words& arguments) {
   tune_options w;
-  CLI::App app{"Measures who carries which messages fastest here, and writes a tuning table.",
-               "sucl tune"};
+  CLI::App app{"Benchmarks the backends and plans here, and writes a tuning table.", "sucl tune"};
   define(app, w);
   if (!parse(app, arguments)) return exit_code::success;
   const bench::tuning_request wanted = read(w);

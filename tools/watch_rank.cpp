@@ -21,8 +21,8 @@
 namespace sucl::tools {
 namespace {
 
-constexpr timespec between_looks{0, 100'000'000};
-constexpr timespec between_looks_when_over{0, 20'000'000};
+constexpr timespec between_polls{0, 100'000'000};
+constexpr timespec between_polls_when_over{0, 20'000'000};
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -59,11 +59,11 @@ class watched_rank {
     const sigset_t set = watched_signals();
     for (;;) {
       siginfo_t info{};
-      const int number = sigtimedwait(&set, &info, &between_looks);
+      const int number = sigtimedwait(&set, &info, &between_polls);
       if (number > 0 && number != SIGCHLD) hand_on(info);
       if (look()) return leave();
       if (m_line.listen() == report_line::word::end) kill(m_child, SIGKILL);
-      // Nobody is left who would end the rank.
+      // No process is left that would end the rank.
       if (getppid() != m_parent) kill(m_child, SIGKILL);
     }
   }
@@ -120,7 +120,7 @@ class watched_rank {
   void stay() {
     const sigset_t set = watched_signals();
     while (m_line.listen() == report_line::word::none && getppid() == m_parent) {
-      const int number = sigtimedwait(&set, nullptr, &between_looks_when_over);
+      const int number = sigtimedwait(&set, nullptr, &between_polls_when_over);
       if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) return;
     }
   }

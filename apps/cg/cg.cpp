@@ -193,7 +193,7 @@ double norm(const std::vector<double>& x) {
   return std::sqrt(sum);
 }
 
-constexpr double most_serial_work = 5e9;  // multiplications, of the serial run
+constexpr double max_serial_work = 5e9;  // multiplications, of the serial run
 
 void check(apps::context& c, solver& s, const matrix& a, const std::vector<double>& b,
            const settings& wanted, apps::outcome& o) {
@@ -208,7 +208,7 @@ void check(apps::context& c, solver& s, const matrix& a, const std::vector<doubl
           std::abs(relative - claimed), converged ? wanted.tolerance : 0.01 * claimed + 1e-9);
   if (converged) o.check("residual", relative, 2 * wanted.tolerance);
   const double work = static_cast<double>(a.value.size()) * o.iterations;
-  if (work > most_serial_work) return;
+  if (work > max_serial_work) return;
   const int serial = serial_iterations(a, b, wanted.tolerance, c.wanted().iterations);
   o.details["iterations_serial"] = serial;
   o.check("iterations more than a serial run's", o.iterations - serial, 1 + 0.02 * serial);

@@ -24,8 +24,8 @@ struct settings : apps::settings {
   void validate() override;
 };
 
-constexpr std::size_t most_serial_atoms = 2500;
-constexpr double most_places = 2147483647;  // which atoms are numbered by
+constexpr std::size_t max_serial_atoms = 2500;
+constexpr double max_places = 2147483647;  // which atoms are numbered by
 
 // A frame of extended XYZ, which OVITO opens; velocities in Angstrom per femtosecond.
 void write_frame(std::ofstream& file, const snapshot& atoms, const problem& p, double time) {
@@ -122,7 +122,7 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const auto least = static_cast<std::int64_t>(std::ceil(2 * p.cutoff() / lattice_constant));
   const apps::rank_grid grid(p.lattice, c.size(), least);
   c.require_memory(p.bytes(grid.part(c.rank())));
-  c.agree(static_cast<double>(p.cells(grid.part(c.rank())).places()) > most_places
+  c.agree(static_cast<double>(p.cells(grid.part(c.rank())).places()) > max_places
               ? "--cells: a rank's link cells have room for more than 2^31 atoms. Use more ranks"
               : "");
   c.prepare_kernels();
@@ -136,7 +136,7 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   check_crystal(s, p, o);
   s.heat();
   const state_totals start = s.sum();
-  const bool is_small = p.atoms() <= static_cast<std::int64_t>(most_serial_atoms);
+  const bool is_small = p.atoms() <= static_cast<std::int64_t>(max_serial_atoms);
   const snapshot before = is_small ? s.gather() : snapshot{};
   const int first = is_small ? 10 : 2;  // which also warms up
   for (int i = 0; i < first; ++i) s.step();
@@ -166,7 +166,7 @@ void settings::define(apps::command_line& line) {
 }
 
 void settings::validate() {
-  if (static_cast<double>(what.atoms()) > most_places)
+  if (static_cast<double>(what.atoms()) > max_places)
     throw apps::usage_error("--cells: more than 2^31 atoms");
   if (!(what.temperature >= 0 && what.temperature <= 1e4))
     throw apps::usage_error("--temperature: use 0 to 10000 K");

@@ -131,7 +131,7 @@ inline constexpr std::int64_t atom_words = 7;
 inline constexpr std::int64_t embedding_words = 5;
 
 /// The messages for both directions of a dimension, one behind the other: the number of atoms, and
-/// room for as many as there may be. Their length is fixed, so that nobody waits to learn it.
+/// room for as many as there may be. Their length is fixed, so that no rank waits to learn it.
 struct messages {
   std::int64_t words;     ///< of an atom
   std::int64_t capacity;  ///< of a message, in atoms

@@ -98,7 +98,7 @@ int run_application(int argc, char** argv, const std::string& name, const std::s
       c.agree(unwritable(c, wanted.common.plot));
       const outcome o = body(c);
       report(c, name, o);
-      c.world().blocking().barrier();  // nobody leaves before everybody has what it needs
+      c.world().blocking().barrier();  // no rank leaves before every rank has what it needs
       return o.passed ? 0 : failure;
     } catch (const usage_error& e) {  // thrown by every rank, so all of them end in good order
       return complain(where, e.what(), usage);

@@ -13,7 +13,7 @@ namespace apps {
 namespace {
 
 // CPU devices bind their threads to processors, those of every rank to the same ones, where they
-// take each other's time. So ranks of a node that nobody has bound take equal parts of the
+// take each other's time. So ranks of a node that are not bound take equal parts of the
 // processors, before the device starts threads.
 void take_own_processors(sucl::runtime& runtime) {
   cpu_set_t mine;

@@ -47,7 +47,7 @@ class array {
   array() = default;
   array(context& c, std::size_t size, reach by = reach::device);
   array(context& c, const std::vector<T>& values) : array(c, values.size()) { put(values); }
-  /// Memory of somebody else.
+  /// Memory of another owner.
   array(context& c, std::shared_ptr<T> memory, std::size_t size);
 
   std::size_t size() const { return m_size; }

@@ -26,7 +26,7 @@ class team {
 
   /// Zeroed memory for messages of this team. In SuCL's variant it is memory that the other ranks
   /// reach, so that messages need fewer copies, where kernels can use that too. Where the host
-  /// carries messages of a GPU, and for MPI, which may not know the device's memory, kernels pack
+  /// executes messages of a GPU, and for MPI, which may not know the device's memory, kernels pack
   /// and unpack in memory of the host. Collective over the team.
   template <class T>
   array<T> message_memory(std::size_t size);
@@ -38,7 +38,7 @@ class team {
                        const events& deps);
 
  private:
-  /// Whether the host carries messages of a GPU, on any rank. Collective.
+  /// Whether the host executes messages of a GPU, on any rank. Collective.
   bool by_host(std::size_t bytes) const;
   template <class T>
   void exchange_by_mpi(const T* send, T* recv, const pattern& p) const;

@@ -128,14 +128,14 @@ class redistribution {
           add(part.messages.in, peer, in, received);
         }
       }
-      m_most_out = std::max(m_most_out, out);
-      m_most_in = std::max(m_most_in, in);
+      m_max_out = std::max(m_max_out, out);
+      m_max_in = std::max(m_max_in, in);
     }
   }
 
   /// The most elements of a chunk that are sent, and that are received.
-  std::size_t most_out() const { return m_most_out; }
-  std::size_t most_in() const { return m_most_in; }
+  std::size_t max_out() const { return m_max_out; }
+  std::size_t max_in() const { return m_max_in; }
 
   events run(const apps::array<float>& from, const apps::array<float>& to, const events& deps) {
     auto& c = m_context;
@@ -227,7 +227,7 @@ class redistribution {
   channel& m_channel;
   std::vector<chunk> m_chunks;
   std::vector<copy_box> m_local;
-  std::size_t m_most_out = 0, m_most_in = 0;
+  std::size_t m_max_out = 0, m_max_in = 0;
 };
 
 /// Whole dimensions: last in slabs and z-pencils, then the middle one, then the first.
@@ -265,13 +265,13 @@ class round_trip {
       : m_context(c), m_channel{apps::team(c), {}, {}}, m_layouts(layouts) {
     const auto add = [&](auto& way, const layout& from, const layout& to) {
       way.push_back(std::make_unique<redistribution>(c, m_channel, from, to, chunks));
-      m_most_out = std::max(m_most_out, way.back()->most_out());
-      m_most_in = std::max(m_most_in, way.back()->most_in());
+      m_max_out = std::max(m_max_out, way.back()->max_out());
+      m_max_in = std::max(m_max_in, way.back()->max_in());
     };
     for (std::size_t i = 0; i + 1 < layouts.size(); ++i) add(m_there, layouts[i], layouts[i + 1]);
     for (std::size_t i = layouts.size() - 1; i > 0; --i) add(m_back, layouts[i], layouts[i - 1]);
     for (const layout& l : layouts)
-      m_most = std::max(m_most, static_cast<std::size_t>(l.grid.part(c.rank()).volume()));
+      m_max = std::max(m_max, static_cast<std::size_t>(l.grid.part(c.rank()).volume()));
     m_slots = std::min(2, chunks);
     allocate();
   }
@@ -326,14 +326,14 @@ class round_trip {
 
  private:
   void allocate() {
-    const std::size_t messages = static_cast<std::size_t>(m_slots) * (m_most_out + m_most_in);
+    const std::size_t messages = static_cast<std::size_t>(m_slots) * (m_max_out + m_max_in);
     // Two arrays, and a copy on the host for the checks.
-    m_context.require_memory(static_cast<double>(3 * m_most + messages) * sizeof(float));
-    m_now = {m_context, m_most};
-    m_next = {m_context, m_most};
+    m_context.require_memory(static_cast<double>(3 * m_max + messages) * sizeof(float));
+    m_now = {m_context, m_max};
+    m_next = {m_context, m_max};
     for (int slot = 0; slot < m_slots; ++slot) {
-      m_channel.send[slot] = m_channel.team.message_memory<float>(m_most_out);
-      m_channel.recv[slot] = m_channel.team.message_memory<float>(m_most_in);
+      m_channel.send[slot] = m_channel.team.message_memory<float>(m_max_out);
+      m_channel.recv[slot] = m_channel.team.message_memory<float>(m_max_in);
     }
   }
 
@@ -361,7 +361,7 @@ class round_trip {
   channel m_channel;
   std::vector<layout> m_layouts;
   std::vector<std::unique_ptr<redistribution>> m_there, m_back;
-  std::size_t m_most = 0, m_most_out = 0, m_most_in = 0;
+  std::size_t m_max = 0, m_max_out = 0, m_max_in = 0;
   int m_slots = 1;
   apps::array<float> m_now, m_next;
   events m_ready;

@@ -17,7 +17,7 @@
 
 namespace sucl::ipc {
 
-/// What processes tell each other of an allocation.
+/// What processes exchange of an allocation.
 struct memory_handle {
   unsigned char bytes[64];
 };
@@ -66,7 +66,7 @@ class device_memory {
   int open(int rank, const device_key& key, void** memory);
   void close(int rank, const void* memory);
   void close_all();
-  /// What failed, for people: the name of the library or what it lacks.
+  /// What failed, human-readable: the name of the library or what it lacks.
   const std::string& problem() const { return m_problem; }
 
  protected:

@@ -18,7 +18,7 @@
 namespace sucl::ipc {
 namespace {
 
-constexpr std::chrono::seconds patience{30};
+constexpr std::chrono::seconds longest_wait{30};
 
 // The name of a socket, as the kernel chose it: abstract, so that nothing lies in the file system.
 struct socket_name {
@@ -70,7 +70,7 @@ bool send_one(int s, const socket_name& to, std::int32_t rank, int descriptor) {
   return sendmsg(s, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof rank);
 }
 
-// What a message brought. Anybody on this machine may send one to the socket.
+// What a message brought. Any process on this machine may send one to the socket.
 struct delivery {
   int descriptor = -1;
   ucred sender{0, static_cast<uid_t>(-1), static_cast<gid_t>(-1)};
@@ -110,14 +110,14 @@ bool is_expected(const sucl_backend_comm& c, const delivery& got, std::int32_t r
                  const std::vector<int>& descriptors) {
   if (got.descriptor < 0 || rank < 0 || rank >= c.size || !c.near(rank)) return false;
   const auto p = static_cast<std::size_t>(rank);
-  return got.sender.uid == getuid() && got.sender.pid == static_cast<pid_t>(c.cards[p].pid) &&
+  return got.sender.uid == getuid() && got.sender.pid == static_cast<pid_t>(c.infos[p].pid) &&
          descriptors[p] < 0;
 }
 
 // Sends to each of `to` and takes as many; both at once, because queues of sockets are short.
 int exchange(int s, const sucl_backend_comm& c, const std::vector<socket_name>& names,
              std::vector<std::int32_t> to, int own, std::vector<int>& descriptors) {
-  const auto until = std::chrono::steady_clock::now() + patience;
+  const auto until = std::chrono::steady_clock::now() + longest_wait;
   std::size_t missing = to.size();
   while (missing > 0 || !to.empty()) {
     if (!to.empty() && send_one(s, names[static_cast<std::size_t>(to.back())], c.rank, own)) {
@@ -149,13 +149,13 @@ int exchange(int s, const sucl_backend_comm& c, const std::vector<socket_name>& 
 
 }  // namespace
 
-int take_by_proc(const sucl_backend_comm& c, const std::vector<segment_card>& cards,
+int take_by_proc(const sucl_backend_comm& c, const std::vector<segment_info>& infos,
                  std::vector<int>& descriptors) {
   for (std::int32_t r = 0; r < c.size; ++r) {
     const auto p = static_cast<std::size_t>(r);
     if (!c.near(r) || c.same_process(r)) continue;
     const auto path =
-        "/proc/" + std::to_string(c.cards[p].pid) + "/fd/" + std::to_string(cards[p].descriptor);
+        "/proc/" + std::to_string(c.infos[p].pid) + "/fd/" + std::to_string(infos[p].descriptor);
     descriptors[p] = open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (descriptors[p] < 0) return errno;
   }

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The backend ipc carries no operation by itself: it lends memory that the ranks of a node share to
-// whoever does.
+// The backend ipc executes no operation by itself: it provides memory that the ranks of a node
+// share to whoever does.
 #include "ipc.hpp"
 
 #include "base/setting_values.hpp"
@@ -91,7 +91,7 @@ sucl_status allow_peers(const sucl_backend_comm& c) {
   std::vector<ancestry> peers;
   for (std::int32_t r = 0; r < c.size; ++r)
     if (c.near(r) && !c.same_process(r))
-      peers.push_back(c.cards[static_cast<std::size_t>(r)].started_by);
+      peers.push_back(c.infos[static_cast<std::size_t>(r)].started_by);
   const bool asked = first_line("/proc/sys/kernel/yama/ptrace_scope") == "1";
   if (asked) allow_reading(peers);
   std::vector<char> all;
@@ -107,9 +107,9 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
   made->node_of.assign(info->node_of, info->node_of + info->size);
   made->device = device_memory::make(*info);
   // The address of a variable of this library tells processes apart, and threads together.
-  const process_card mine{host_number(), reinterpret_cast<std::uint64_t>(&probe_word), getpid(),
+  const process_info mine{host_number(), reinterpret_cast<std::uint64_t>(&probe_word), getpid(),
                           reinterpret_cast<std::uint64_t>(&probe_word), own_ancestry()};
-  if (const auto status = gather(*made, mine, made->cards)) return status;
+  if (const auto status = gather(*made, mine, made->infos)) return status;
   if (state->reads)
     if (const auto status = allow_peers(*made)) return status;
   made->readable.assign(static_cast<std::size_t>(info->size), 0);
@@ -118,7 +118,7 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
     const auto p = static_cast<std::size_t>(r);
     made->readable[p] =
         made->near(r) &&
-        memory_read(made.get(), r, &word, made->cards[p].word, sizeof word) == SUCL_SUCCESS &&
+        memory_read(made.get(), r, &word, made->infos[p].word, sizeof word) == SUCL_SUCCESS &&
         word == probe_word;
   }
   *comm = made.release();
@@ -185,8 +185,8 @@ void memory_close(sucl_backend_comm* comm, std::int32_t rank, void* address) {
 }
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation*, sucl_request**) {
-  return comm->state->core->fail(SUCL_ERROR_UNSUPPORTED, 0, "backend ipc carries no operations",
-                                 "It lends memory to the backend plan, which does");
+  return comm->state->core->fail(SUCL_ERROR_UNSUPPORTED, 0, "backend ipc executes no operations",
+                                 "It provides memory to the backend plan, which does");
 }
 
 const sucl_backend table = [] {

@@ -23,17 +23,17 @@ struct sucl_state {
 
 namespace sucl::ipc {
 
-/// What a rank tells the others of its process.
-struct process_card {
+/// The record of a rank for the others.
+struct process_info {
   std::uint64_t host = 0;     ///< equal where processes see the same kernel and process numbers
   std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
   std::int64_t pid = 0;
-  std::uint64_t word = 0;  ///< address of a number that anybody may read, for the probe
+  std::uint64_t word = 0;  ///< address of a number that any process may read, for the probe
   ancestry started_by{};   ///< this process and those above it
 };
 
-/// What a rank tells of one segment.
-struct segment_card {
+/// The record of one segment of a rank.
+struct segment_info {
   std::int64_t descriptor = -1;
   std::uint64_t device = 0;  ///< with the inode: which memory the descriptor has to be of
   std::uint64_t inode = 0;
@@ -50,18 +50,18 @@ struct sucl_backend_comm {
   std::int32_t rank = 0;
   std::int32_t size = 1;
   std::vector<std::int32_t> node_of;
-  std::vector<sucl::ipc::process_card> cards;
+  std::vector<sucl::ipc::process_info> infos;
   std::vector<char> readable;                        ///< one a rank: single-copy reads work
   std::unique_ptr<sucl::ipc::device_memory> device;  ///< null: none that can be mapped
 
-  const sucl::ipc::process_card& mine() const { return cards[static_cast<std::size_t>(rank)]; }
+  const sucl::ipc::process_info& mine() const { return infos[static_cast<std::size_t>(rank)]; }
   /// Whether `peer` is on this node, so that its memory can be mapped.
   bool near(std::int32_t peer) const {
     const auto p = static_cast<std::size_t>(peer);
-    return node_of[p] == node_of[static_cast<std::size_t>(rank)] && cards[p].host == mine().host;
+    return node_of[p] == node_of[static_cast<std::size_t>(rank)] && infos[p].host == mine().host;
   }
   bool same_process(std::int32_t peer) const {
-    const auto& p = cards[static_cast<std::size_t>(peer)];
+    const auto& p = infos[static_cast<std::size_t>(peer)];
     return p.process == mine().process && p.pid == mine().pid && p.host == mine().host;
   }
 };
@@ -77,7 +77,7 @@ sucl_status gather(const sucl_backend_comm& c, const T& mine, std::vector<T>& al
 
 /// Opens the descriptors of the segments of all near peers of other processes: `descriptors[r]`, or
 /// -1. Collective over the communicator. Returns errno, or 0.
-int take_by_proc(const sucl_backend_comm& c, const std::vector<segment_card>& cards,
+int take_by_proc(const sucl_backend_comm& c, const std::vector<segment_info>& infos,
                  std::vector<int>& descriptors);
 /// The same by sending one's own over Unix sockets. `*status` is set where the exchange failed.
 int take_by_socket(const sucl_backend_comm& c, int own, std::vector<int>& descriptors,

@@ -54,45 +54,45 @@ void* map(int descriptor, std::uint64_t bytes) {
 }
 
 // Makes this rank's part.
-segment_card make_part(const sucl_backend_comm& c, segment& s) {
-  segment_card card;
+segment_info make_part(const sucl_backend_comm& c, segment& s) {
+  segment_info info;
   const auto self = static_cast<std::size_t>(c.rank);
   if (s.bytes > base::max_bytes) {
-    card.problem = ENOMEM;
-    return card;
+    info.problem = ENOMEM;
+    return info;
   }
   const int descriptor = memfd_create("sucl", MFD_CLOEXEC);
   if (descriptor < 0) {
-    card.problem = errno;
-    return card;
+    info.problem = errno;
+    return info;
   }
   struct stat about{};
   void* base = MAP_FAILED;
   if (ftruncate(descriptor, static_cast<off_t>(s.bytes)) == 0 && fstat(descriptor, &about) == 0)
     base = map(descriptor, s.bytes);
   if (base == MAP_FAILED) {
-    card.problem = errno;
+    info.problem = errno;
     close(descriptor);
-    return card;
+    return info;
   }
   s.set(self, new mapping{base, s.bytes});
-  card.descriptor = descriptor;
-  card.device = about.st_dev;
-  card.inode = about.st_ino;
-  card.mapping = reinterpret_cast<std::uint64_t>(s.mappings[self]);
-  card.bytes = s.bytes;
-  return card;
+  info.descriptor = descriptor;
+  info.device = about.st_dev;
+  info.inode = about.st_ino;
+  info.mapping = reinterpret_cast<std::uint64_t>(s.mappings[self]);
+  info.bytes = s.bytes;
+  return info;
 }
 
 // Whether a descriptor is of the memory that a peer has announced, all of it.
-bool is_announced(int descriptor, const segment_card& card) {
+bool is_announced(int descriptor, const segment_info& info) {
   struct stat about{};
-  return fstat(descriptor, &about) == 0 && about.st_dev == card.device &&
-         about.st_ino == card.inode && static_cast<std::uint64_t>(about.st_size) >= card.bytes;
+  return fstat(descriptor, &about) == 0 && about.st_dev == info.device &&
+         about.st_ino == info.inode && static_cast<std::uint64_t>(about.st_size) >= info.bytes;
 }
 
 // Maps what was taken from the peers, and closes the descriptors. Returns errno, or 0.
-int map_peers(const sucl_backend_comm& c, const std::vector<segment_card>& cards,
+int map_peers(const sucl_backend_comm& c, const std::vector<segment_info>& infos,
               const std::vector<int>& descriptors, segment& s) {
   int problem = 0;
   for (std::int32_t r = 0; r < c.size; ++r) {
@@ -103,17 +103,17 @@ int map_peers(const sucl_backend_comm& c, const std::vector<segment_card>& cards
       continue;
     }
     if (c.same_process(r) && c.near(r)) {
-      auto* theirs = reinterpret_cast<mapping*>(cards[p].mapping);
+      auto* theirs = reinterpret_cast<mapping*>(infos[p].mapping);
       theirs->users.fetch_add(1, std::memory_order_relaxed);
       s.set(p, theirs);
     }
     if (descriptors[p] < 0) continue;
-    if (!is_announced(descriptors[p], cards[p])) {
+    if (!is_announced(descriptors[p], infos[p])) {
       problem = problem ? problem : ESTALE;
-    } else if (void* at = map(descriptors[p], cards[p].bytes); at == MAP_FAILED) {
+    } else if (void* at = map(descriptors[p], infos[p].bytes); at == MAP_FAILED) {
       problem = errno;
     } else {
-      s.set(p, new mapping{at, cards[p].bytes});
+      s.set(p, new mapping{at, infos[p].bytes});
     }
     close(descriptors[p]);
   }
@@ -139,17 +139,17 @@ sucl_status worst(const sucl_backend_comm& c, int mine, int* all) {
 }
 
 // Reaches the parts of the peers in one way. Collective.
-sucl_status reach(const sucl_backend_comm& c, bool by_proc, const std::vector<segment_card>& cards,
+sucl_status reach(const sucl_backend_comm& c, bool by_proc, const std::vector<segment_info>& infos,
                   segment& s, int* problem) {
   std::vector<int> descriptors(static_cast<std::size_t>(c.size), -1);
   sucl_status status = SUCL_SUCCESS;
   int mine = 0;
   if (by_proc)
-    mine = take_by_proc(c, cards, descriptors);
+    mine = take_by_proc(c, infos, descriptors);
   else
-    mine = take_by_socket(c, static_cast<int>(cards[static_cast<std::size_t>(c.rank)].descriptor),
+    mine = take_by_socket(c, static_cast<int>(infos[static_cast<std::size_t>(c.rank)].descriptor),
                           descriptors, &status);
-  const int mapping = map_peers(c, cards, descriptors, s);
+  const int mapping = map_peers(c, infos, descriptors, s);
   if (status) return status;
   return worst(c, mine ? mine : mapping, problem);
 }
@@ -162,18 +162,18 @@ sucl_status memory_create(sucl_backend_comm* comm, std::uint64_t bytes, sucl_reg
   made->bytes = std::max<std::uint64_t>(base::round_up(bytes, page), page);
   made->peers.resize(static_cast<std::size_t>(comm->size), nullptr);
   made->mappings.resize(static_cast<std::size_t>(comm->size), nullptr);
-  const segment_card mine = make_part(*comm, *made);
-  std::vector<segment_card> cards;
-  sucl_status status = gather(*comm, mine, cards);
+  const segment_info mine = make_part(*comm, *made);
+  std::vector<segment_info> infos;
+  sucl_status status = gather(*comm, mine, infos);
   int problem = 0;
-  for (const auto& card : cards) problem = std::max(problem, static_cast<int>(card.problem));
+  for (const auto& info : infos) problem = std::max(problem, static_cast<int>(info.problem));
   using handover = sucl_state::handover;
   const auto how = comm->state->how;
   if (!status && !problem) {
-    status = reach(*comm, how != handover::socket, cards, *made, &problem);
+    status = reach(*comm, how != handover::socket, infos, *made, &problem);
     // What is mapped by now stays so; every rank sends all the same.
     if (!status && problem && how == handover::any)
-      status = reach(*comm, false, cards, *made, &problem);
+      status = reach(*comm, false, infos, *made, &problem);
   }
   if (mine.descriptor >= 0) close(static_cast<int>(mine.descriptor));
   if (status) return status;
@@ -197,7 +197,7 @@ sucl_status memory_read(sucl_backend_comm* comm, std::int32_t rank, void* to, st
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
     return SUCL_SUCCESS;
   }
-  const auto pid = static_cast<pid_t>(comm->cards[static_cast<std::size_t>(rank)].pid);
+  const auto pid = static_cast<pid_t>(comm->infos[static_cast<std::size_t>(rank)].pid);
   auto* out = static_cast<char*>(to);
   while (bytes > 0) {
     const iovec mine{out, bytes};

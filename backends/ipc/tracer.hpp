@@ -14,7 +14,7 @@
 namespace sucl::ipc {
 
 /// A process and those that started it, the nearest first; 0 where there are no more. The first
-/// process of the system, of which everybody descends, is left out.
+/// process of the system, of which all processes descend, is left out.
 using ancestry = std::array<std::int32_t, 8>;
 
 /// That of the calling process, from /proc.
@@ -25,7 +25,7 @@ ancestry own_ancestry();
 /// nearest that all descend from, as a rule the launcher's. 0 where there is none.
 std::int32_t tracer_of(const std::vector<ancestry>& peers);
 
-/// Allows these peers in addition to those of earlier calls; anybody else stays out.
+/// Allows these peers in addition to those of earlier calls; all others stay out.
 void allow_reading(const std::vector<ancestry>& peers);
 
 }  // namespace sucl::ipc

@@ -3,7 +3,8 @@
 
 /// @file
 /// The mock backend: every collective, type and op, from their definitions, over nothing but the
-/// out-of-band exchange that the core lends. Slow and right: what other backends are compared with.
+/// out-of-band exchange that the core provides. Slow and right: what other backends are compared
+/// with.
 ///
 /// Exchanges match by the order of their starts, and an operation needs two (sizes, then data), so
 /// the operations of a communicator take their turns: one is finished before the next begins.
@@ -163,8 +164,8 @@ bool reduces(sucl_kind kind) {
   }
 }
 
-bool carries(const settings& config, sucl_kind kind, sucl_type type, sucl_op op,
-             sucl_memory memory) {
+bool supports(const settings& config, sucl_kind kind, sucl_type type, sucl_op op,
+              sucl_memory memory) {
   if (!has(config.kinds, kind) || !has(config.memory, memory)) return false;
   if (kind == SUCL_KIND_BARRIER) return true;
   if (!has(config.types, type)) return false;
@@ -190,7 +191,7 @@ sucl_status open(const sucl_core* core, const sucl_setting* list, std::uint64_t 
 void close(sucl_state* state) { delete state; }
 
 sucl_status query(sucl_state* state, const sucl_query* query, sucl_capability* answer) {
-  answer->supported = carries(state->config, query->kind, query->type, query->op, query->memory);
+  answer->supported = supports(state->config, query->kind, query->type, query->op, query->memory);
   answer->flags = 0;
   answer->max_count = state->config.max_count;
   return SUCL_SUCCESS;
@@ -205,7 +206,7 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
 
 void comm_destroy(sucl_backend_comm* comm) { delete comm; }
 
-// What cannot be carried must not reach the exchange.
+// What cannot be executed must not reach the exchange.
 sucl_status refuse(const sucl_backend_comm& comm, const sucl_operation& op) {
   const sucl_core* core = comm.state->core;
   const settings& config = comm.state->config;
@@ -215,10 +216,10 @@ sucl_status refuse(const sucl_backend_comm& comm, const sucl_operation& op) {
     return core->fail(SUCL_ERROR_NATIVE, injected_code,
                       "the mock backend was told to fail this operation",
                       "Remove the setting 'fail_at' of backend mock.");
-  if (op.stream != nullptr || !carries(config, op.kind, op.type, op.op, op.send_memory) ||
+  if (op.stream != nullptr || !supports(config, op.kind, op.type, op.op, op.send_memory) ||
       !has(config.memory, op.recv_memory))
     return core->fail(SUCL_ERROR_UNSUPPORTED, 0,
-                      ("the mock backend cannot carry this " + kind).c_str(),
+                      ("the mock backend cannot execute this " + kind).c_str(),
                       "It takes collectives on memory the host can read: ask query() first.");
   const std::uint64_t most = std::max(op.count, op.recv_count);
   if (config.max_count != 0 && most > config.max_count)

@@ -97,7 +97,7 @@ struct small_float {
     double code = infinity;
     if (std::isfinite(magnitude)) {
       const int exponent = magnitude == 0 ? Least : std::max(std::ilogb(magnitude), Least);
-      // To even. A carry out of the fraction lands in the exponent field, where it belongs.
+      // To even. A carry of the fraction lands in the exponent field, where it belongs.
       const double steps = std::nearbyint(std::ldexp(magnitude, Fraction - exponent));
       code = std::min(code, steps + std::ldexp(exponent - Least, Fraction));
     }

@@ -12,7 +12,7 @@
 
 namespace sucl::mock {
 
-/// What the mock backend was told to be able to do, and to do wrong.
+/// What the mock backend is configured to be able to do, and to do wrong.
 struct settings {
   std::uint64_t kinds = 0;  ///< bit k: kind k is supported
   std::uint64_t types = 0;

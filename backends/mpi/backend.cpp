@@ -161,10 +161,10 @@ sucl_status share(sucl_backend_comm& comm, native_comm& shared) {
     return fail(comm.core, SUCL_ERROR_SHUT_DOWN, "operations on this communicator were given up",
                 "Make another communicator.");
   unsigned part = 0;
-  while (part < most_users && (shared.users >> part & 1u) != 0) ++part;
-  if (part == most_users)
+  while (part < max_users && (shared.users >> part & 1u) != 0) ++part;
+  if (part == max_users)
     return fail(comm.core, SUCL_ERROR_UNAVAILABLE,
-                std::to_string(most_users) + " backends mpi are on this communicator already",
+                std::to_string(max_users) + " backends mpi are on this communicator already",
                 "Make another communicator.");
   if (part == 0) comm.collective = shared.comm;
   comm.messages = shared.comm;
@@ -229,7 +229,7 @@ sucl_status check_usable(const sucl_backend_comm& comm) {
 sucl_status check_operation(const sucl_backend_comm& comm, const sucl_operation& o) {
   if (o.kind < 0 || o.kind >= kind_count)
     return fail(comm.core, SUCL_ERROR_UNSUPPORTED,
-                "the backend mpi cannot carry kind " + std::to_string(o.kind), nullptr);
+                "the backend mpi cannot execute kind " + std::to_string(o.kind), nullptr);
   const kind_row& row = kinds[o.kind];
   if (row.reduces && !reduction_of(o.op, o.type).is_there())
     return fail(comm.core, SUCL_ERROR_UNSUPPORTED,
@@ -248,8 +248,8 @@ sucl_status check_operation(const sucl_backend_comm& comm, const sucl_operation&
   return SUCL_SUCCESS;
 }
 
-// Backends beside the first on a communicator carry messages, for plans between nodes. One that is
-// asked for collectives all the same gets a communicator of its own.
+// Backends beside the first on a communicator execute messages, for plans between nodes. One that
+// is asked for collectives all the same gets a communicator of its own.
 sucl_status find_collective(sucl_backend_comm& comm, const sucl_operation& o) {
   if (comm.collective != MPI_COMM_NULL || o.kind >= SUCL_KIND_SEND) return SUCL_SUCCESS;
   const int code = duplicate(comm.messages, &comm.collective);
@@ -269,7 +269,7 @@ std::uint64_t combined_results(const sucl_backend_comm& comm, const sucl_operati
   }
 }
 
-// How a reduction is carried out; nothing for other kinds.
+// How a reduction is executed; nothing for other kinds.
 sucl_status find_reduction(sucl_backend_comm& comm, const sucl_operation& o, reduction* how) {
   if (!kinds[o.kind].reduces) return SUCL_SUCCESS;
   *how = reduction_of(o.op, o.type);

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The control plane over MPI: processes, groups, out-of-band exchange, the watchdog's mail.
+/// The control plane over MPI: processes, groups, out-of-band exchange, the control messages.
 #include "group.hpp"
 
 #include <unistd.h>
@@ -191,10 +191,10 @@ sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) 
   });
 }
 
-// Lets go of the letters that MPI has sent.
+// Lets go of the messages that MPI has sent.
 void reap(sucl_group& group) {
   const errors_are_returned errors;
-  group.sent.remove_if([](const std::unique_ptr<letter>& l) {
+  group.sent.remove_if([](const std::unique_ptr<control_message>& l) {
     int sent = 0;
     // One that cannot be sent any more is as good as sent.
     return MPI_Test(&l->handle, &sent, MPI_STATUS_IGNORE) != MPI_SUCCESS || sent != 0;
@@ -261,19 +261,19 @@ sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t b
   return guarded(g_core, [&] {
     sucl_status status = check_alive();
     if (status != SUCL_SUCCESS) return status;
-    if (rank < 0 || rank >= group->size || bytes > letter_limit)
+    if (rank < 0 || rank >= group->size || bytes > max_message_bytes)
       return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
-                  "mail of " + std::to_string(bytes) + " bytes to rank " + std::to_string(rank) +
-                      " of " + std::to_string(group->size),
+                  "a control message of " + std::to_string(bytes) + " bytes to rank " +
+                      std::to_string(rank) + " of " + std::to_string(group->size),
                   "At most 4096 bytes, to a rank of the group.");
-    auto l = std::make_unique<letter>();
+    auto l = std::make_unique<control_message>();
     l->bytes = bytes;
     l->what.serial = group->serial;
     std::memcpy(l->what.text.data(), data, bytes);
-    const std::lock_guard<std::mutex> lock(group->mail_lock);
+    const std::lock_guard<std::mutex> lock(group->message_lock);
     reap(*group);
-    status = check(MPI_Isend(&l->what, static_cast<int>(letter::head + bytes), MPI_BYTE,
-                             group->members[static_cast<std::size_t>(rank)], group->mail_tag(),
+    status = check(MPI_Isend(&l->what, static_cast<int>(control_message::head + bytes), MPI_BYTE,
+                             group->members[static_cast<std::size_t>(rank)], group->message_tag(),
                              group->over->comm(), &l->handle),
                    "MPI_Isend");
     if (status == SUCL_SUCCESS) group->sent.push_back(std::move(l));
@@ -281,19 +281,19 @@ sucl_status notify(sucl_group* group, int32_t rank, const void* data, uint64_t b
   });
 }
 
-// Starts to receive the next letter, if one is there. Not to its end: its sender may be stalled.
-sucl_status open_letter(sucl_group& group) {
+// Starts to receive the next message, if one is there. Not to its end: its sender may be stalled.
+sucl_status open_message(sucl_group& group) {
   int found = 0;
   MPI_Message message;
   MPI_Status probed;
-  sucl_status status = check(
-      MPI_Improbe(MPI_ANY_SOURCE, group.mail_tag(), group.over->comm(), &found, &message, &probed),
-      "MPI_Improbe");
+  sucl_status status = check(MPI_Improbe(MPI_ANY_SOURCE, group.message_tag(), group.over->comm(),
+                                         &found, &message, &probed),
+                             "MPI_Improbe");
   if (status != SUCL_SUCCESS || !found) return status;
-  auto l = std::make_unique<letter>();
+  auto l = std::make_unique<control_message>();
   int bytes = 0;
   MPI_Get_count(&probed, MPI_BYTE, &bytes);
-  l->bytes = static_cast<std::size_t>(bytes) - letter::head;
+  l->bytes = static_cast<std::size_t>(bytes) - control_message::head;
   status = check(MPI_Imrecv(&l->what, bytes, MPI_BYTE, &message, &l->handle), "MPI_Imrecv");
   if (status != SUCL_SUCCESS) return status;
   group.incoming = std::move(l);
@@ -310,13 +310,13 @@ sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capaci
     *bytes = 0;
     sucl_status status = check_alive();
     if (status != SUCL_SUCCESS) return status;
-    const std::lock_guard<std::mutex> lock(group->mail_lock);
+    const std::lock_guard<std::mutex> lock(group->message_lock);
     reap(*group);
-    if (!group->incoming) status = open_letter(*group);
+    if (!group->incoming) status = open_message(*group);
     if (status != SUCL_SUCCESS || !group->incoming) return status;
     if (group->incoming->bytes > capacity)
       return fail(g_core, SUCL_ERROR_INVALID_ARGUMENT,
-                  "mail of " + std::to_string(group->incoming->bytes) +
+                  "a control message of " + std::to_string(group->incoming->bytes) +
                       " bytes does not fit into " + std::to_string(capacity),
                   "Give poll room for 4096 bytes.");
     const errors_are_returned errors;
@@ -324,7 +324,7 @@ sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capaci
     status = check(errors.result(MPI_Test(&group->incoming->handle, &complete, MPI_STATUS_IGNORE)),
                    "MPI_Test");
     if (status != SUCL_SUCCESS || !complete) return status;
-    const std::unique_ptr<letter> read = std::move(group->incoming);
+    const std::unique_ptr<control_message> read = std::move(group->incoming);
     if (read->what.serial != group->serial) return status;  // it was for an earlier group
     std::memcpy(data, read->what.text.data(), read->bytes);
     *bytes = read->bytes;

@@ -18,7 +18,7 @@
 struct sucl_state {
   const sucl_core* core;
   std::vector<std::string_view> direct;  ///< platforms whose memory MPI takes; "*": any
-  std::uint64_t limit;  ///< most elements one MPI call may be told of; native_limit at most
+  std::uint64_t limit;  ///< most elements one MPI call may get; native_limit at most
   bool limited;         ///< whether `limit` can be met: 32-bit counts, or lowered by a setting
 };
 
@@ -77,8 +77,8 @@ namespace sucl::mpi_module {
 
 /// Backends on one communicator of MPI: so many have parts of its tags, each one for the user's
 /// messages and one for those that collectives are made of.
-inline constexpr unsigned most_users = 4;
-inline constexpr int tag_parts = 2 * most_users;
+inline constexpr unsigned max_users = 4;
+inline constexpr int tag_parts = 2 * max_users;
 
 }  // namespace sucl::mpi_module
 
@@ -100,8 +100,7 @@ struct sucl_backend_comm {
     return tag * sucl::mpi_module::tag_parts + static_cast<int>(part);
   }
   int own_tag(int tag) const {
-    return tag * sucl::mpi_module::tag_parts +
-           static_cast<int>(part + sucl::mpi_module::most_users);
+    return tag * sucl::mpi_module::tag_parts + static_cast<int>(part + sucl::mpi_module::max_users);
   }
   sucl::mpi_module::block_types blocks;
   sucl::mpi_module::own_ops ops;
@@ -129,7 +128,7 @@ struct call {
   std::byte* received(std::uint64_t elements = 0) const {
     return static_cast<std::byte*>(operation.recv) + elements * operation.element_size;
   }
-  /// Whether MPI can be told of that many elements.
+  /// Whether one MPI call can take that many elements.
   bool fits(std::uint64_t elements) const { return elements <= comm.limit; }
   count_type count() const { return static_cast<count_type>(operation.count); }
 

@@ -201,14 +201,14 @@ medium::medium(MPI_Comm comm) : m_comm(comm) {
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   MPI_Comm_rank(comm, &m_rank);
   MPI_Comm_size(comm, &m_size);
-  m_most = largest_tag() / 2 - 1;
+  m_max = largest_tag() / 2 - 1;
 }
 
 int medium::take_slot(int least) {
   const std::lock_guard<std::mutex> lock(m_lock);
   auto at = static_cast<std::size_t>(least);
   while (at < m_taken.size() && m_taken[at]) ++at;
-  if (at > static_cast<std::size_t>(m_most)) return -1;
+  if (at > static_cast<std::size_t>(m_max)) return -1;
   if (at >= m_taken.size()) m_taken.resize(at + 1, false);
   m_taken[at] = true;
   return static_cast<int>(at);
@@ -330,7 +330,7 @@ sucl_status make_native(const sucl_core* core, sucl_group& group) {
 }
 
 void free_group(sucl_group* group) {
-  // Letters nobody has read yet are MPI's from here on: their memory stays.
+  // Messages that were not read yet are MPI's from here on: their memory stays.
   for (auto& l : group->sent) {
     MPI_Request_free(&l->handle);
     l.release();
@@ -340,7 +340,7 @@ void free_group(sucl_group* group) {
     group->incoming.release();
   }
   if (group->own.comm != MPI_COMM_NULL && !group->own.broken) MPI_Comm_free(&group->own.comm);
-  // Where an exchange is under way its messages may still come: nobody else gets their tag.
+  // Where an exchange is under way its messages may still come: no other exchange gets their tag.
   if (group->exchanges.empty()) group->over->give_back(group->slot);
   delete group;
 }

@@ -4,7 +4,7 @@
 /// @file
 /// Groups of the control plane. They need no communicator of MPI each, of which a library has room
 /// for a few thousand: what they exchange are messages on one that all processes share, and a group
-/// has two tags of it. Only a backend that carries operations by MPI gets a communicator.
+/// has two tags of it. Only a backend that executes operations by MPI gets a communicator.
 #pragma once
 
 #include "native.hpp"
@@ -20,15 +20,15 @@
 
 namespace sucl::mpi_module {
 
-/// The most bytes of a letter, without its head.
-inline constexpr std::size_t letter_limit = 4096;
+/// The most bytes of a message, without its head.
+inline constexpr std::size_t max_message_bytes = 4096;
 
-/// A letter of the watchdog's. The head names its group: one that came too late for an earlier
-/// group of the same tags is nobody's.
-struct letter {
+/// A message of the watchdog's. The head names its group: one that came too late for an earlier
+/// group of the same tags is dropped.
+struct control_message {
   struct contents {
     std::uint64_t serial = 0;
-    std::array<char, letter_limit> text;
+    std::array<char, max_message_bytes> text;
   };
   MPI_Request handle = MPI_REQUEST_NULL;
   std::size_t bytes = 0;  ///< of the text
@@ -53,7 +53,7 @@ class medium {
  private:
   MPI_Comm m_comm;
   int m_rank = 0, m_size = 1;
-  int m_most = 0;
+  int m_max = 0;
   std::mutex m_lock;
   std::vector<bool> m_taken;
 };
@@ -83,13 +83,14 @@ struct sucl_group {
   std::mutex exchange_lock;
   std::deque<sucl_oob_request*> exchanges;  ///< not at their end
   sucl::mpi_module::native_comm own;        ///< for backends; made when one asks
-  std::mutex mail_lock;
-  std::list<std::unique_ptr<sucl::mpi_module::letter>> sent;  ///< letters that MPI still reads
-  std::unique_ptr<sucl::mpi_module::letter> incoming;
+  std::mutex message_lock;
+  std::list<std::unique_ptr<sucl::mpi_module::control_message>>
+      sent;  ///< messages that MPI still reads
+  std::unique_ptr<sucl::mpi_module::control_message> incoming;
   int incoming_from = -1;
 
   int exchange_tag() const { return 2 * slot; }
-  int mail_tag() const { return 2 * slot + 1; }
+  int message_tag() const { return 2 * slot + 1; }
   bool is_everybody() const;
 };
 
@@ -112,7 +113,7 @@ sucl_status split(const sucl_core* core, sucl_group& group, std::int32_t colour,
                   sucl_group** result);
 /// Makes the group's communicator of MPI if there is none. Collective.
 sucl_status make_native(const sucl_core* core, sucl_group& group);
-/// Lets go of a group and what it has, as far as nobody still uses it.
+/// Lets go of a group and what it has, as far as it is unused.
 void free_group(sucl_group* group);
 
 }  // namespace sucl::mpi_module

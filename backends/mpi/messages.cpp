@@ -55,7 +55,7 @@ sucl_status check_message(const call& c, const sucl_operation& o) {
     return fail(
         c.comm.core, SUCL_ERROR_INVALID_ARGUMENT,
         "tag " + std::to_string(o.tag) + " is outside 0 to " + std::to_string(c.comm.tag_limit),
-        "Choose a tag that this MPI library can carry.");
+        "Choose a tag that this MPI library supports.");
   if (o.element_size == 0)
     return fail(c.comm.core, SUCL_ERROR_INVALID_TYPE, "elements of 0 bytes", nullptr);
   if (!c.fits(o.count) || !c.fits(expected_count(o)))

@@ -111,7 +111,7 @@ int await(MPI_Request* request);
 /// The largest tag of messages.
 int largest_tag();
 
-/// A communicator that backends of one group share: what is carried by MPI needs no more than one.
+/// A communicator that backends of one group share: what is executed by MPI needs no more than one.
 /// A backend gets a pointer to it as sucl_comm_info::native_comm.
 struct native_comm {
   MPI_Comm comm = MPI_COMM_NULL;  ///< first: others see an MPI_Comm

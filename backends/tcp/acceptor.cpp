@@ -14,9 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t most_newcomers = 64;
+constexpr std::size_t max_newcomers = 64;
 // Who knows the secret proves it within a round trip or two.
-constexpr auto patience = 250ms;
+constexpr auto time_limit = 250ms;
 constexpr auto between_tries = 50ms;
 
 }  // namespace
@@ -45,8 +45,8 @@ void acceptor::close() {
 
 // Drops the one that has been silent for longest, if that is long.
 bool acceptor::make_room() {
-  if (m_new.size() < most_newcomers) return true;
-  if (clock::now() - m_new.front().since < patience) return false;
+  if (m_new.size() < max_newcomers) return true;
+  if (clock::now() - m_new.front().since < time_limit) return false;
   m_new.front().link->close();
   m_new.pop_front();
   return true;

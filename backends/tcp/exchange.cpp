@@ -15,8 +15,8 @@ namespace {
 
 // Whoever looks at the processes of this machine may know better why one is missing.
 constexpr auto grace = 1000ms;
-constexpr std::size_t most_ended = 4096, most_early_letters = 4096;
-constexpr std::uint64_t most_letter = 4096;
+constexpr std::size_t max_ended = 4096, max_early_letters = 4096;
+constexpr std::uint64_t max_letter = 4096;
 
 // What a member says when a group is made.
 struct proposal {
@@ -41,7 +41,7 @@ std::unique_ptr<sucl_group> node::make_group(std::uint64_t id, std::vector<int> 
   m_groups[id] = made.get();
   if (const auto early = m_early.find(id); early != m_early.end()) {
     m_early_letters -= early->second.size();
-    made->mail = std::move(early->second);
+    made->control_message = std::move(early->second);
     m_early.erase(early);
   }
   return made;
@@ -75,7 +75,7 @@ void node::free(sucl_group* group) {
   std::erase_if(m_exchanges, [&](const auto& e) { return e.first.first == group->id; });
   m_ended.insert(group->id);
   m_ended_order.push_back(group->id);
-  if (m_ended_order.size() > most_ended) {
+  if (m_ended_order.size() > max_ended) {
     m_ended.erase(m_ended_order.front());
     m_ended_order.pop_front();
   }
@@ -264,35 +264,36 @@ void node::finish(sucl_group& group, sucl_oob_request* request) {
 }
 
 void node::notify(sucl_group& group, int rank, const void* data, std::uint64_t n) {
-  if (rank < 0 || rank >= group.size || n > most_letter)
+  if (rank < 0 || rank >= group.size || n > max_letter)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
-                  "mail of " + std::to_string(n) + " bytes to rank " + std::to_string(rank) +
-                      " of " + std::to_string(group.size),
+                  "a control message of " + std::to_string(n) + " bytes to rank " +
+                      std::to_string(rank) + " of " + std::to_string(group.size),
                   "At most 4096 bytes, to a rank of the group."};
   const auto* text = static_cast<const char*>(data);
   const std::lock_guard lock(m_loop->lock());
   if (rank == group.rank) {
-    group.mail.push_back({rank, std::string(text, n)});
+    group.control_message.push_back({rank, std::string(text, n)});
     return;
   }
-  writer out(frame_type::mail);
+  writer out(frame_type::control_message);
   out.number(group.id).number(static_cast<std::int32_t>(group.rank)).raw(text, n);
   send_to(group.members[static_cast<std::size_t>(rank)], out.frame());
 }
 
-void node::mail(reader& message) {
+void node::control_message(reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto source = message.number<std::int32_t>();
-  if (!message.good() || message.left() > most_letter || is_over(id)) return;
+  if (!message.good() || message.left() > max_letter || is_over(id)) return;
   sucl_group::letter letter{
       source, std::string(reinterpret_cast<const char*>(message.rest()), message.left())};
   const auto group = m_groups.find(id);
   if (group != m_groups.end()) {
-    if (source >= 0 && source < group->second->size) group->second->mail.push_back(letter);
+    if (source >= 0 && source < group->second->size)
+      group->second->control_message.push_back(letter);
     return;
   }
   // Of a group that is not made here yet; of one that has ended long ago nobody reads it.
-  if (m_early_letters >= most_early_letters) {
+  if (m_early_letters >= max_early_letters) {
     m_early_letters -= m_early.begin()->second.size();
     m_early.erase(m_early.begin());
   }
@@ -302,14 +303,15 @@ void node::mail(reader& message) {
 
 std::optional<sucl_group::letter> node::poll(sucl_group& group, std::uint64_t most) {
   const std::lock_guard lock(m_loop->lock());
-  if (group.mail.empty()) return std::nullopt;
-  if (group.mail.front().text.size() > most)
+  if (group.control_message.empty()) return std::nullopt;
+  if (group.control_message.front().text.size() > most)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
-                  "mail of " + std::to_string(group.mail.front().text.size()) +
+                  "a control message of " +
+                      std::to_string(group.control_message.front().text.size()) +
                       " bytes does not fit into " + std::to_string(most),
                   "Give poll room for 4096 bytes."};
-  sucl_group::letter next = std::move(group.mail.front());
-  group.mail.pop_front();
+  sucl_group::letter next = std::move(group.control_message.front());
+  group.control_message.pop_front();
   return next;
 }
 

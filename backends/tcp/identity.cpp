@@ -21,7 +21,7 @@ std::string identity::text() const {
   std::string line = head + hex(secret.data(), secret.size()) + "-" + std::to_string(port) + "-";
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const std::string more = (i > 0 ? "," : "") + address_text(addresses[i]);
-    if (line.size() + more.size() > most_identity) break;
+    if (line.size() + more.size() > max_identity) break;
     line += more;
   }
   return line;

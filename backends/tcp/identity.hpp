@@ -16,7 +16,7 @@
 namespace sucl::tcp {
 
 /// The most bytes of the text.
-inline constexpr std::size_t most_identity = 255;
+inline constexpr std::size_t max_identity = 255;
 
 struct identity {
   std::string secret;

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint64_t any_size = std::uint64_t{1} << 40;
-constexpr std::size_t most_who = 512;
+constexpr std::size_t max_who = 512;
 constexpr auto to_say_goodbye = 1000ms;
 
 }  // namespace
@@ -60,7 +60,7 @@ void node::hello(connection& c, reader& message) {
   const auto rank = message.number<std::int32_t>();
   const auto size = message.number<std::int32_t>();
   const auto target = message.number<std::int32_t>();
-  const std::string who = message.text(most_who);
+  const std::string who = message.text(max_who);
   link& l = m_links[&c];
   // Meant for somebody who had this address before, or from nobody of this job.
   if (!message.complete() || target != this->rank() || l.own || l.welcome || m_leaving) {
@@ -211,7 +211,7 @@ void node::received(connection& c, frame_type type, reader& message) {
     case frame_type::up: return up(c, message);
     case frame_type::down: return down(message);
     case frame_type::broken: return broken(c, message);
-    case frame_type::mail: return mail(message);
+    case frame_type::control_message: return control_message(message);
     case frame_type::abort: return heard_abort(c, message);
     case frame_type::goodbye: return goodbye(c);
     default: return;
@@ -238,14 +238,14 @@ void node::leave() {
   if (m_leaving) return;
   m_leaving = true;
   if (m_acceptor) m_acceptor->close();
-  const auto farewell = writer(frame_type::goodbye).frame();
+  const auto leave_notice = writer(frame_type::goodbye).frame();
   std::vector<std::shared_ptr<connection>> unfinished;
   for (const auto& [at, l] : m_links) {
     if (!l.welcome) {
       unfinished.push_back(l.at);
       continue;
     }
-    l.at->send(farewell);
+    l.at->send(leave_notice);
     l.at->shut_after_sending();
   }
   for (const auto& c : unfinished) {

@@ -79,7 +79,7 @@ struct sucl_group {
   int size = 0;
   sucl::tcp::tree_place place;
   std::uint64_t exchanges = 0;  ///< started so far
-  std::deque<letter> mail;
+  std::deque<letter> control_message;
 };
 
 struct sucl_oob_request {
@@ -98,7 +98,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
 
   /// Finds the others; blocks. Throws problem, on every process if on one.
   void start(store& meeting);
-  /// For whoever waits in the start: throws problem where it is not worth it any more.
+  /// For a waiting thread in the start: throws problem where it is not worth it any more.
   void be_patient();
   /// Says goodbye.
   void leave();
@@ -201,7 +201,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
                  int except);
   void check_neighbours(const sucl_group& group, std::uint64_t number, exchange& e);
   bool is_over(std::uint64_t group) const;
-  void mail(reader& message);
+  void control_message(reader& message);
   void heard_abort(connection& c, reader& message);
   std::unique_ptr<sucl_group> make_group(std::uint64_t id, std::vector<int> members);
   sucl_oob_request* begin_exchange(sucl_group& group, bytes mine, void* all, std::uint64_t each);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto look_every = 20ms;
 constexpr auto grace = 2000ms;
-constexpr std::size_t most_addresses = 8, most_card = 1024, most_host = 255;
+constexpr std::size_t max_addresses = 8, max_card = 1024, max_host = 255;
 
 const std::string failed_key = "failed", secret_key = "secret";
 constexpr const char* late_hint =
@@ -36,7 +36,7 @@ std::uint64_t hash(const std::string& text) {
 }
 
 std::string host_name() {
-  std::array<char, most_host + 1> text{};
+  std::array<char, max_host + 1> text{};
   return gethostname(text.data(), text.size() - 1) == 0 ? text.data() : "unknown";
 }
 
@@ -105,7 +105,7 @@ card card::take_from(reader& in) {
   c.size = in.number<std::int32_t>();
   c.process = in.number<std::int64_t>();
   c.machine = in.number<std::uint64_t>();
-  c.host = in.text(most_host);
+  c.host = in.text(max_host);
   for (auto n = in.number<std::uint8_t>(); n > 0 && in.good(); --n)
     c.addresses.push_back(take_endpoint(in));
   return c;
@@ -139,7 +139,7 @@ void node::listen(const endpoint& towards_store) {
     known = own_addresses("");
     std::stable_partition(known.begin(), known.end(),
                           [&](const endpoint& e) { return e.same_address(towards_store); });
-    known.resize(std::min(known.size(), most_addresses - 2));
+    known.resize(std::min(known.size(), max_addresses - 2));
     for (const char* text : {"127.0.0.1", "::1"}) known.push_back(endpoint_of(text));
   }
   bool in_use = false;

@@ -87,14 +87,14 @@ class store {
   virtual std::vector<int> missing(const std::string& prefix, int size) = 0;
   /// Nobody needs it any more.
   virtual void finish() = 0;
-  /// Where it is, for people.
+  /// Where it is, human-readable.
   virtual std::string place() const = 0;
   /// The address of this process that the store was reached from; family 0: unknown.
   virtual endpoint local() const { return {}; }
 };
 
 /// Says whether it is worth waiting; throws problem if it is not.
-using patience = std::function<void()>;
+using time_limit = std::function<void()>;
 
 /// A client of a store_server.
 class tcp_store final : public store {
@@ -102,7 +102,7 @@ class tcp_store final : public store {
   /// `hosts` are names or addresses, with the same port, or addresses with ports of their own.
   /// Nobody may be there yet: it is tried until `wait` throws.
   tcp_store(std::shared_ptr<reactor> loop, std::string secret, std::vector<std::string> hosts,
-            std::uint16_t port, patience wait);
+            std::uint16_t port, time_limit wait);
   ~tcp_store() override;
 
   void reach() override;
@@ -127,7 +127,7 @@ class tcp_store final : public store {
   std::string m_secret;
   std::vector<std::string> m_hosts;
   std::uint16_t m_port;
-  patience m_wait;
+  time_limit m_wait;
   std::shared_ptr<link> m_link;
   std::vector<std::string> m_waiting_for;  ///< asked for on this connection
   std::uint64_t m_number = 0;

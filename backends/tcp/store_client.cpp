@@ -13,7 +13,7 @@ namespace {
 
 constexpr auto look_every = 20ms;
 constexpr auto longest_pause = 500ms;
-constexpr std::size_t most_text = 64 << 10;
+constexpr std::size_t max_text = 64 << 10;
 
 std::string joined(const std::vector<std::string>& list) {
   std::string text;
@@ -55,7 +55,7 @@ class tcp_store::link final : public listener {
 };
 
 tcp_store::tcp_store(std::shared_ptr<reactor> loop, std::string secret,
-                     std::vector<std::string> hosts, std::uint16_t port, patience wait)
+                     std::vector<std::string> hosts, std::uint16_t port, time_limit wait)
     : m_loop(std::move(loop)),
       m_secret(std::move(secret)),
       m_hosts(std::move(hosts)),
@@ -101,7 +101,7 @@ std::shared_ptr<tcp_store::link> tcp_store::try_all(std::string* why) {
   for (const endpoint& e : addresses()) {
     const auto made = std::make_shared<link>();
     std::unique_lock lock(m_loop->lock());
-    made->at = std::make_shared<connection>(m_loop, m_secret, limits{2000ms, 5000ms, most_text});
+    made->at = std::make_shared<connection>(m_loop, m_secret, limits{2000ms, 5000ms, max_text});
     made->at->connect_to(e, made);
     while (!made->open && !made->over) {
       made->changed.wait_for(lock, look_every);
@@ -181,7 +181,7 @@ std::optional<std::string> tcp_store::put(const std::string& key, const std::str
     const auto answer = std::move(m_link->answers.front());
     m_link->answers.pop_front();
     if (answer.type != frame_type::conflict) return std::nullopt;
-    return reader(answer.message.data(), answer.message.size()).text(most_text);
+    return reader(answer.message.data(), answer.message.size()).text(max_text);
   }
 }
 
@@ -218,8 +218,8 @@ std::optional<store::found> tcp_store::take_answer() {
     if (message.number<std::uint64_t>() != m_number) continue;  // of an earlier question
     m_waiting_for.clear();
     if (answer.type == frame_type::value) {
-      std::string key = message.text(most_text);
-      return found{std::move(key), message.text(most_text)};
+      std::string key = message.text(max_text);
+      return found{std::move(key), message.text(max_text)};
     }
     // Too many wait; each comes at another time.
     const std::chrono::milliseconds pause(message.number<std::uint32_t>() + random_nonce()[0]);

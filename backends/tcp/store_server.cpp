@@ -9,13 +9,13 @@
 namespace sucl::tcp {
 namespace {
 
-constexpr std::size_t most_key = 256, most_value = 32 << 10, most_keys = 8;
-constexpr std::size_t most_bytes = std::size_t{256} << 20;
-constexpr std::size_t most_listed = 64;
-constexpr std::int32_t most_ranks = 1 << 24;
+constexpr std::size_t max_key = 256, max_value = 32 << 10, max_keys = 8;
+constexpr std::size_t max_bytes = std::size_t{256} << 20;
+constexpr std::size_t max_listed = 64;
+constexpr std::int32_t max_ranks = 1 << 24;
 
 // Those who wait hold a connection each. More than that come again.
-std::size_t most_waiting() {
+std::size_t max_waiting() {
   static const std::size_t most = [] {
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) return std::size_t{64};
@@ -63,7 +63,7 @@ void store_server::take(std::shared_ptr<connection> link) {
 // Those who do not wait have something to say, and go.
 void store_server::hold_newcomers() {
   constexpr std::size_t others = 256;
-  if (m_acceptor) m_acceptor->hold(m_clients.size() >= most_waiting() + others);
+  if (m_acceptor) m_acceptor->hold(m_clients.size() >= max_waiting() + others);
 }
 
 void store_server::drop(connection& c) {
@@ -88,9 +88,9 @@ void store_server::received(connection& c, frame_type type, reader& message) {
 }
 
 void store_server::put_value(connection& c, reader& message) {
-  const std::string key = message.text(most_key);
-  std::string value = message.text(most_value);
-  if (!message.complete() || key.empty() || m_bytes + key.size() + value.size() > most_bytes)
+  const std::string key = message.text(max_key);
+  std::string value = message.text(max_value);
+  if (!message.complete() || key.empty() || m_bytes + key.size() + value.size() > max_bytes)
     return drop(c);
   const auto [place, is_new] = m_values.try_emplace(key, value);
   if (!is_new && place->second != value)
@@ -123,14 +123,13 @@ void store_server::wait_for(connection& c, reader& message) {
   waiter w;
   w.number = message.number<std::uint64_t>();
   const auto count = message.number<std::uint32_t>();
-  for (std::uint32_t i = 0; i < count && i < most_keys; ++i)
-    w.keys.push_back(message.text(most_key));
+  for (std::uint32_t i = 0; i < count && i < max_keys; ++i) w.keys.push_back(message.text(max_key));
   const auto found = m_clients.find(&c);
   if (!message.complete() || found == m_clients.end()) return drop(c);
   if (found->second.waits) --m_waiting;
   found->second.waits.reset();
   if (answer(c, w)) return;
-  if (m_waiting >= most_waiting()) {
+  if (m_waiting >= max_waiting()) {
     constexpr std::uint32_t again_ms = 100;
     return c.send(writer(frame_type::later).number(w.number).number(again_ms).frame());
   }
@@ -139,11 +138,11 @@ void store_server::wait_for(connection& c, reader& message) {
 }
 
 void store_server::list_missing(connection& c, reader& message) {
-  const std::string prefix = message.text(most_key);
+  const std::string prefix = message.text(max_key);
   const auto size = message.number<std::int32_t>();
-  if (!message.complete() || size < 0 || size > most_ranks) return drop(c);
+  if (!message.complete() || size < 0 || size > max_ranks) return drop(c);
   std::vector<std::int32_t> list;
-  for (std::int32_t i = 0; i < size && list.size() < most_listed; ++i)
+  for (std::int32_t i = 0; i < size && list.size() < max_listed; ++i)
     if (!m_values.contains(prefix + std::to_string(i))) list.push_back(i);
   writer out(frame_type::absent);
   out.number(static_cast<std::uint32_t>(list.size()));

@@ -32,13 +32,13 @@ enum class frame_type : std::uint32_t {
   absent = 20,    ///< of missing: number, numbers
   hello = 32,     ///< who connects, and to whom
   welcome = 33,
-  failed = 34,  ///< the set-up: status, text, hint
-  up = 35,      ///< of an exchange, towards the root: group, number, blocks
-  down = 36,    ///< the same from the root
-  broken = 37,  ///< an exchange cannot end: group, number, status, text
-  mail = 38,    ///< group, source, text
-  abort = 39,   ///< exit code, rank
-  goodbye = 40  ///< nothing more comes
+  failed = 34,           ///< the set-up: status, text, hint
+  up = 35,               ///< of an exchange, towards the root: group, number, blocks
+  down = 36,             ///< the same from the root
+  broken = 37,           ///< an exchange cannot end: group, number, status, text
+  control_message = 38,  ///< group, source, text
+  abort = 39,            ///< exit code, rank
+  goodbye = 40           ///< nothing more comes
 };
 
 /// Before each frame: the number of bytes that follow, and the type.

@@ -45,7 +45,7 @@ enum element : int {
 enum operator_number : int { sum = 0, prod = 1, max = 2, min = 3, avg = 4 };
 
 /// The first version that has everything below: bfloat16 and averages came with it.
-inline constexpr int least_version = 21000;
+inline constexpr int min_version = 21000;
 
 /// Functions of libnccl or librccl.
 struct library_api {

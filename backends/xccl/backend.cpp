@@ -91,13 +91,13 @@ void close(sucl_state* state) {
 
 sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability* answer) {
   answer->supported = question->memory != SUCL_MEMORY_SYSTEM &&
-                      carries(state->wanted, question->kind, question->type, question->op);
+                      supports(state->wanted, question->kind, question->type, question->op);
   answer->flags = SUCL_CAP_STREAM_ORDERED;
   answer->max_count = 0;
   return SUCL_SUCCESS;
 }
 
-// This rank's part that may fail; the others hear of it.
+// This rank's part that may fail; the others get its error.
 sucl_status prepare(sucl_backend_comm& comm, const sucl_comm_info& info) {
   const loaded& l = comm.state->library;
   const char* no_device = comm.state->from->is_hip ? "the rank's queue is not on a HIP device"

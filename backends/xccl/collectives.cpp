@@ -47,7 +47,7 @@ class call {
   std::uint64_t bytes(std::uint64_t elements) const { return elements * m_op.element_size; }
   int type() const { return native_type(m_op.type).type; }
   std::uint64_t reduced(std::uint64_t elements) const {
-    return elements * static_cast<std::uint64_t>(native_type(m_op.type).lanes);
+    return elements * static_cast<std::uint64_t>(native_type(m_op.type).components);
   }
   int op() const { return native_op(m_op.op); }
 

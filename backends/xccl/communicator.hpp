@@ -48,7 +48,7 @@ struct sucl_backend_comm {
   int size = 1;
   int device = 0;
   sucl::xccl::context_handle context = nullptr;
-  /// Null until an operation comes that the library carries: it takes hundreds of MiB, and longer
+  /// Null until an operation comes that the library executes: it takes hundreds of MiB, and longer
   /// than all the rest of a communicator.
   sucl::xccl::comm_handle native = nullptr;
   sucl_oob* oob = nullptr;
@@ -88,7 +88,7 @@ sucl_status failed(const sucl_backend_comm& comm, int result, const char* call);
 sucl_status device_failed(const sucl_backend_comm& comm, int result, const char* call);
 
 /// Makes the library's communicator, on the first call. Collective: every rank gets here with the
-/// same operation, because it is chosen alike who carries that.
+/// same operation, because it is chosen alike which backend executes that.
 sucl_status connect(sucl_backend_comm& comm);
 
 /// Enqueues an operation on a stream.

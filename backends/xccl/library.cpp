@@ -158,7 +158,7 @@ complaint open(const vendor& v, const std::string& file, loaded& result) {
     return {
         "'" + result.path + "' does not tell its version: " + result.api.get_error_string(status),
         v.hint};
-  if (result.version < least_version)
+  if (result.version < min_version)
     return {
         "'" + result.path + "' is " + v.title + " " + print_version(result.version) + ", too old",
         v.hint};

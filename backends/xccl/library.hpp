@@ -15,7 +15,7 @@ namespace sucl::xccl {
 /// What differs between the vendors: names.
 struct vendor {
   const char* name;            ///< of the backend
-  const char* title;           ///< of the library, for people
+  const char* title;           ///< of the library, human-readable
   const char* library;         ///< file that is looked for
   const char* device_library;  ///< file of the device's own library
   const char* hint;            ///< what to do when the library is missing

@@ -66,14 +66,14 @@ bool loses_nan(sucl_type type, sucl_op op) {
 
 }  // namespace
 
-bool carries(const preferences& wanted, sucl_kind kind, sucl_type type, sucl_op op) {
+bool supports(const preferences& wanted, sucl_kind kind, sucl_type type, sucl_op op) {
   if (kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN) return false;
   if (kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP) return wanted.messages;
   if (kind > SUCL_KIND_GROUP) return false;
   if (!reduces(kind)) return true;
   const native_element element = native_type(type);
   if (element.type < 0 || native_op(op) < 0) return false;
-  if (element.lanes > 1 && op != SUCL_OP_SUM && op != SUCL_OP_AVG) return false;
+  if (element.components > 1 && op != SUCL_OP_SUM && op != SUCL_OP_AVG) return false;
   if (op == SUCL_OP_AVG && is_integer(type)) return false;  // the sum would overflow
   if (loses_nan(type, op)) return false;
   return !wanted.exact || !differs_in_bits(type, op);

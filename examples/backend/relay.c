@@ -3,7 +3,7 @@
 
 /*
  * A backend in one file, in plain C: barrier and broadcast over the out-of-band exchange that the
- * core lends. It needs nothing but <sucl/abi/backend.h>;
+ * core provides. It needs nothing but <sucl/abi/backend.h>;
  * docs/how-to/write-a-backend.md walks through it.
  */
 #include <errno.h>
@@ -97,7 +97,7 @@ static sucl_status relay_post(sucl_backend_comm* comm, const sucl_operation* ope
   sucl_request* r;
   sucl_status status;
   if (!broadcast && operation->kind != SUCL_KIND_BARRIER)
-    return core->fail(SUCL_ERROR_UNSUPPORTED, 0, "relay carries barrier and broadcast only",
+    return core->fail(SUCL_ERROR_UNSUPPORTED, 0, "relay supports barrier and broadcast only",
                       "Give other kinds another backend in the selection rules.");
   r = calloc(1, sizeof *r);
   if (!r) return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "no memory", NULL);

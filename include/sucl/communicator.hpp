@@ -147,7 +147,7 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// wrong, with line and column, and errc::mismatch on the other ranks; then nothing changes.
   void use_tuning(const std::string& toml);
 
-  /// Which backend would carry an operation of `bytes` bytes (for gathers and alltoall: of one
+  /// Which backend would execute an operation of `bytes` bytes (for gathers and alltoall: of one
   /// block), and why: on memory of the device, where that is not the host's. Local.
   [[nodiscard]] std::string explain(kind k, std::size_t bytes, type t = type::fp32,
                                     op o = op::sum) const;

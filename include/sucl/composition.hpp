@@ -27,7 +27,7 @@ struct slice {
 };
 
 /// How communicator::compile() lowers a composition. What is left out changes nothing of what the
-/// plan computes, only who carries what.
+/// plan computes, only which backend executes what.
 struct compile_options {
   /// Factors of the ranks, outermost first, as in {2, 4} for 2 nodes of 4 ranks: data crosses each
   /// level once, and spreads or is combined below it. Their product is at least the number of

@@ -24,7 +24,7 @@ enum class errc : std::int32_t {
   mismatch = 6,        ///< ranks issued different operations or arguments
   configuration = 7,   ///< configuration file, environment variable or command line
   unavailable = 8,     ///< a backend or library is missing or of the wrong version
-  unsupported = 9,     ///< no backend at hand can carry the operation
+  unsupported = 9,     ///< no backend at hand can execute the operation
   native = 10,         ///< the library below reported an error: see native_code()
   timeout = 11,        ///< the watchdog gave up on an operation
   peer_lost = 12,      ///< a process of the communicator died

@@ -31,12 +31,12 @@ class runtime_state;
 /// After errc::timeout or errc::peer_lost, or when the destructor runs because of an exception,
 /// nothing is waited for and MPI is not finalised, because it would wait for the ranks that are
 /// gone or stuck; the process should then end with a status other than 0, so that its launcher ends
-/// the job. With SUCL_TIMEOUT set the other ranks are told, and do the same instead of waiting for
-/// this one; without it the exit of the process aborts the job. Where the program initialised MPI
-/// it should end by MPI_Abort or std::_Exit in these cases. Memory of operations that were given up
-/// may be written to until the process ends.
+/// the job. With SUCL_TIMEOUT set the other ranks get the error, and do the same instead of waiting
+/// for this one; without it the exit of the process aborts the job. Where the program initialised
+/// MPI it should end by MPI_Abort or std::_Exit in these cases. Memory of operations that were
+/// given up may be written to until the process ends.
 ///
-/// What no call, handler or check() has heard of by then is printed, and the process ends with a
+/// What no call, handler or check() has reported by then is printed, and the process ends with a
 /// status other than 0. In a child made by fork() every call is errc::shut_down, and its end leaves
 /// the parent's job alone.
 class [[nodiscard]] SUCL_API runtime {

@@ -29,7 +29,7 @@ SUCL_CORE_API std::string bounds_text(std::uint64_t value);
 SUCL_CORE_API std::string bounds_text(std::int64_t value);
 
 /// Throws unless `value` is within `range`: with `place` (as in "file m.toml:3:7"), the key, the
-/// value, and the range. Both words may be empty where whoever catches it adds them.
+/// value, and the range. Both words may be empty where the catcher adds them.
 template <class T>
 void check_bounds(const std::string& place, const std::string& key, T value, bounds<T> range,
                   errc code = errc::configuration) {

@@ -18,7 +18,7 @@ namespace {
 
 class descriptor {
  public:
-  // Without O_NONBLOCK a pipe that nobody writes to would never be opened.
+  // Without O_NONBLOCK a pipe without a writer would never be opened.
   explicit descriptor(const std::string& path)
       : m_number(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) {}
   descriptor(const descriptor&) = delete;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Reading files that somebody named, whatever they turn out to be.
+/// Reading files that a user named, whatever they turn out to be.
 #pragma once
 
 #include <sucl/export.hpp>
@@ -13,7 +13,7 @@
 namespace sucl::base {
 
 /// The largest file that is read, in bytes.
-inline constexpr std::size_t most_file_bytes = std::size_t{64} << 20;
+inline constexpr std::size_t max_file_bytes = std::size_t{64} << 20;
 
 /// What reading a file came to.
 struct file_content {
@@ -25,6 +25,6 @@ struct file_content {
 /// read: pipes (which would wait for a writer), devices (which may have no end), sockets and
 /// directories. /dev/null is an empty file.
 SUCL_CORE_API file_content read_regular_file(const std::string& path,
-                                             std::size_t most = most_file_bytes);
+                                             std::size_t most = max_file_bytes);
 
 }  // namespace sucl::base

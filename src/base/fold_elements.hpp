@@ -3,7 +3,7 @@
 
 // How elements lie in memory, what reductions do with two of them and with the result, and which
 // of that belongs to a type and an op: for processors and devices alike. Included inside the
-// namespace of whoever uses it, after base/half.hpp, so that each has functions of its own: a copy
+// namespace of its user, after base/half.hpp, so that each has functions of its own: a copy
 // that was compiled for one processor must never be linked elsewhere. Who includes it defines
 // SUCL_FOLD_ELEMENTS before; elsewhere it is empty.
 #ifdef SUCL_FOLD_ELEMENTS
@@ -249,7 +249,7 @@ auto order_of_value(pair<T> p) {
     return p.value;
 }
 
-struct least_of_pairs {
+struct min_of_pairs {
   template <class T>
   static pair<T> of(pair<T> a, pair<T> b) {
     const auto first = order_of_value<true>(a), second = order_of_value<true>(b);
@@ -377,7 +377,7 @@ auto visit_truth(sucl_op op, const Visitor& v) {
 
 template <class T, class Visitor>
 auto visit_pair(sucl_op op, const Visitor& v) {
-  if (op == SUCL_OP_MINLOC) return v.template visit<plain<pair<T>>, least_of_pairs, keep_it>();
+  if (op == SUCL_OP_MINLOC) return v.template visit<plain<pair<T>>, min_of_pairs, keep_it>();
   if (op == SUCL_OP_MAXLOC) return v.template visit<plain<pair<T>>, greatest_of_pairs, keep_it>();
   return v.none();
 }

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Programs that run with more privileges than whoever started them.
+/// Programs that run with more privileges than the user who started them.
 #pragma once
 
 #include <sys/auxv.h>

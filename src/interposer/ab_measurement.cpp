@@ -4,42 +4,42 @@
 
 #include <algorithm>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
-way faster(const std::array<double, 2>& seconds, double margin) {
-  return seconds[0] < margin * seconds[1] ? way::sucl : way::mpi;
+choice faster(const std::array<double, 2>& seconds, double margin) {
+  return seconds[0] < margin * seconds[1] ? choice::sucl : choice::mpi;
 }
 
-trial::trial(int rounds, int turn, way untried)
-    : m_rounds(std::clamp(rounds, 0, most_rounds)),
+ab_measurement::ab_measurement(int rounds, int turn, choice untried)
+    : m_rounds(std::clamp(rounds, 0, max_rounds)),
       m_turn(turn),
       m_decided(rounds <= 0),
-      m_way(untried) {
+      m_choice(untried) {
   m_times.fill(std::vector<double>(static_cast<std::size_t>(m_rounds), 0.0));
 }
 
-way trial::next() const {
-  if (m_decided) return m_way;
-  if (over()) return way::mpi;
+choice ab_measurement::next() const {
+  if (m_decided) return m_choice;
+  if (over()) return choice::mpi;
   const bool first_half = m_started % round_length() < static_cast<std::uint64_t>(m_turn);
-  return first_half ? way::sucl : way::mpi;
+  return first_half ? choice::sucl : choice::mpi;
 }
 
-way trial::start() {
-  const way w = next();
+choice ab_measurement::start() {
+  const choice w = next();
   ++m_started;
   return w;
 }
 
-bool trial::note(std::uint64_t number, double seconds) {
-  const std::uint64_t turn = static_cast<std::uint64_t>(m_turn), place = number % round_length();
+bool ab_measurement::note(std::uint64_t number, double seconds) {
+  const std::uint64_t turn = static_cast<std::uint64_t>(m_turn), at = number % round_length();
   if (m_decided || number >= calls()) return false;
-  const bool counts = number >= round_length() && (turn == 1 || place % turn != 0);
-  if (counts) m_times[place / turn][number / round_length() - 1] += seconds;
+  const bool counts = number >= round_length() && (turn == 1 || at % turn != 0);
+  if (counts) m_times[at / turn][number / round_length() - 1] += seconds;
   return ++m_noted == calls();
 }
 
-std::array<double, 2> trial::medians() const {
+std::array<double, 2> ab_measurement::medians() const {
   std::array<double, 2> result{};
   for (std::size_t w = 0; w < 2; ++w) {
     auto times = m_times[w];
@@ -50,13 +50,13 @@ std::array<double, 2> trial::medians() const {
   return result;
 }
 
-void trial::again() { *this = trial(m_rounds, m_turn, m_way); }
+void ab_measurement::again() { *this = ab_measurement(m_rounds, m_turn, m_choice); }
 
-void trial::decide(way w, const std::array<double, 2>& slowest) {
+void ab_measurement::decide(choice w, const std::array<double, 2>& slowest) {
   m_decided = true;
-  m_way = w;
-  if (w == way::sucl) m_saving = std::max(0.0, slowest[1] - slowest[0]);
+  m_choice = w;
+  if (w == choice::sucl) m_saving = std::max(0.0, slowest[1] - slowest[0]);
   m_times = {};
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

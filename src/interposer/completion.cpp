@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-using namespace sucl::pmpi;
+using namespace sucl::interposer;
 
 namespace {
 
@@ -81,11 +81,11 @@ class batch {
   void advance() { m_self->go_on(); }
   void rest() { m_rest.after(0); }
   void wait_for_own() {
-    constexpr int looks_before_mpi = 16;
-    for (int look = 1; !own_done(); ++look) {
+    constexpr int polls_before_mpi = 16;
+    for (int poll = 1; !own_done(); ++poll) {
       for (const entry& e : m_active)
         if (e.request->own() && !e.request->done()) e.request->core->progress();
-      if (look % looks_before_mpi != 0) continue;
+      if (poll % polls_before_mpi != 0) continue;
       advance();
       rest();
     }

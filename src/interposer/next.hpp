@@ -9,7 +9,7 @@
 
 #include <dlfcn.h>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
 /// The function of this name that follows SuCL's in the order in which libraries are searched: that
 /// of another tool if one is loaded, else the MPI library's.
@@ -19,11 +19,11 @@ Function* find_next(const char* name, Function* of_library) {
   return found ? reinterpret_cast<Function*>(found) : of_library;
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer
 
 /// MPI_NAME as others have it. Tools see the program's calls, not those of SuCL itself.
-#define SUCL_NEXT(name)                                                         \
-  [] {                                                                          \
-    static const auto next = sucl::pmpi::find_next("MPI_" #name, &PMPI_##name); \
-    return sucl::pmpi::interposer::is_inside() ? &PMPI_##name : next;           \
+#define SUCL_NEXT(name)                                                               \
+  [] {                                                                                \
+    static const auto next = sucl::interposer::find_next("MPI_" #name, &PMPI_##name); \
+    return sucl::interposer::interposer::is_inside() ? &PMPI_##name : next;           \
   }()

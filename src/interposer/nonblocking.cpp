@@ -6,11 +6,11 @@
 #include "interposer/next.hpp"
 #include "interposer/state.hpp"
 
-using namespace sucl::pmpi;
+using namespace sucl::interposer;
 
 SUCL_MPI_FUNCTION MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return interposer::started(
-      SUCL_KIND_BARRIER, comm, request, [&](place) { return barrier(); },
+      SUCL_KIND_BARRIER, comm, request, [&](comm_position) { return barrier(); },
       [&] { return SUCL_NEXT(Ibarrier)(comm, request); });
 }
 
@@ -18,7 +18,7 @@ SUCL_MPI_FUNCTION MPI_Ibcast(void* buffer, int count, MPI_Datatype type, int roo
                              MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_BROADCAST, comm, request,
-      [&](place at) { return broadcast({buffer, count, type}, root, at); },
+      [&](comm_position at) { return broadcast({buffer, count, type}, root, at); },
       [&] { return SUCL_NEXT(Ibcast)(buffer, count, type, root, comm, request); });
 }
 
@@ -26,7 +26,7 @@ SUCL_MPI_FUNCTION MPI_Iallreduce(const void* send, void* recv, int count, MPI_Da
                                  MPI_Op op, MPI_Comm comm, MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_ALLREDUCE, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return reduction(SUCL_KIND_ALLREDUCE, {send, count, type}, recv, op, 0, at);
       },
       [&] { return SUCL_NEXT(Iallreduce)(send, recv, count, type, op, comm, request); });
@@ -36,7 +36,7 @@ SUCL_MPI_FUNCTION MPI_Ireduce(const void* send, void* recv, int count, MPI_Datat
                               int root, MPI_Comm comm, MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_REDUCE, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return reduction(SUCL_KIND_REDUCE, {send, count, type}, recv, op, root, at);
       },
       [&] { return SUCL_NEXT(Ireduce)(send, recv, count, type, op, root, comm, request); });
@@ -47,7 +47,7 @@ SUCL_MPI_FUNCTION MPI_Ireduce_scatter_block(const void* send, void* recv, int co
                                             MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_REDUCE_SCATTER_BLOCK, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, {send, count, type}, recv, op, 0, at);
       },
       [&] { return SUCL_NEXT(Ireduce_scatter_block)(send, recv, count, type, op, comm, request); });
@@ -57,7 +57,9 @@ SUCL_MPI_FUNCTION MPI_Iscan(const void* send, void* recv, int count, MPI_Datatyp
                             MPI_Comm comm, MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_SCAN, comm, request,
-      [&](place at) { return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at); },
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at);
+      },
       [&] { return SUCL_NEXT(Iscan)(send, recv, count, type, op, comm, request); });
 }
 
@@ -65,7 +67,9 @@ SUCL_MPI_FUNCTION MPI_Iexscan(const void* send, void* recv, int count, MPI_Datat
                               MPI_Comm comm, MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_EXSCAN, comm, request,
-      [&](place at) { return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at); },
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at);
+      },
       [&] { return SUCL_NEXT(Iexscan)(send, recv, count, type, op, comm, request); });
 }
 
@@ -74,7 +78,7 @@ SUCL_MPI_FUNCTION MPI_Ireduce_scatter(const void* send, void* recv, const int* c
                                       MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_REDUCE_SCATTER, comm, request,
-      [&](place at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
+      [&](comm_position at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
       [&] { return SUCL_NEXT(Ireduce_scatter)(send, recv, counts, type, op, comm, request); });
 }
 
@@ -83,7 +87,7 @@ SUCL_MPI_FUNCTION MPI_Iallgather(const void* send, int send_count, MPI_Datatype 
                                  MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_ALLGATHER, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return exchange(SUCL_KIND_ALLGATHER, {send, send_count, send_type},
                         {recv, recv_count, recv_type}, at);
       },
@@ -98,7 +102,7 @@ SUCL_MPI_FUNCTION MPI_Ialltoall(const void* send, int send_count, MPI_Datatype s
                                 MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_ALLTOALL, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return exchange(SUCL_KIND_ALLTOALL, {send, send_count, send_type},
                         {recv, recv_count, recv_type}, at);
       },
@@ -113,7 +117,7 @@ SUCL_MPI_FUNCTION MPI_Igather(const void* send, int send_count, MPI_Datatype sen
                               MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_GATHER, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return rooted(SUCL_KIND_GATHER, {send, send_count, send_type},
                       {recv, recv_count, recv_type}, root, at);
       },
@@ -128,7 +132,7 @@ SUCL_MPI_FUNCTION MPI_Iscatter(const void* send, int send_count, MPI_Datatype se
                                MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_SCATTER, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return rooted(SUCL_KIND_SCATTER, {send, send_count, send_type},
                       {recv, recv_count, recv_type}, root, at);
       },
@@ -143,7 +147,7 @@ SUCL_MPI_FUNCTION MPI_Iallgatherv(const void* send, int send_count, MPI_Datatype
                                   MPI_Datatype recv_type, MPI_Comm comm, MPI_Request* request) {
   return interposer::started(
       SUCL_KIND_ALLGATHERV, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return allgatherv({send, send_count, send_type}, recv, recv_counts, displs, recv_type, at);
       },
       [&] {

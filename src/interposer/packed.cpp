@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
-packed::packed(const void* base, const int* elements, const int* places, MPI_Datatype type,
+packed::packed(const void* base, const int* elements, const int* displs, MPI_Datatype type,
                int blocks)
     : packed(base, 0, type, blocks) {
   m_counts.assign(elements, elements + blocks);
-  m_places.assign(places, places + blocks);
-  m_first = blocks > 0 ? *std::min_element(places, places + blocks) : 0;
+  m_displs.assign(displs, displs + blocks);
+  m_first = blocks > 0 ? *std::min_element(displs, displs + blocks) : 0;
 }
 
 bool packed::fits() const {
@@ -19,7 +19,7 @@ bool packed::fits() const {
   bool any = m_counts.empty() && m_elements > 0;
   const int different = m_counts.empty() ? std::min(m_blocks, 1) : m_blocks;
   for (int b = 0; b < different; ++b) {
-    if (elements(b) < 0 || block_bytes(b) > most_bytes) return false;
+    if (elements(b) < 0 || block_bytes(b) > max_bytes) return false;
     any = any || elements(b) > 0;
   }
   // Of other types the displacements may be addresses.
@@ -29,15 +29,15 @@ bool packed::fits() const {
 
 // As MPICH reckons it, by the size of the data.
 char* packed::found_at(int block) const {
-  const std::int64_t before = m_places.empty() ? static_cast<std::int64_t>(block) * m_elements
-                                               : m_places[static_cast<std::size_t>(block)];
+  const std::int64_t before = m_displs.empty() ? static_cast<std::int64_t>(block) * m_elements
+                                               : m_displs[static_cast<std::size_t>(block)];
   return m_base + before * static_cast<std::int64_t>(m_facts.size);
 }
 
 bool packed::is_aliased(int block, const packed& other, int others) const {
 #if defined(OPEN_MPI)
   static_cast<void>(block), static_cast<void>(other), static_cast<void>(others);
-  return false;  // it does not look, and such calls work
+  return false;  // it does not check, and such calls work
 #else
   return m_type == other.m_type && elements(block) == other.elements(others) &&
          elements(block) > 0 && found_at(block) == other.found_at(others);
@@ -46,7 +46,7 @@ bool packed::is_aliased(int block, const packed& other, int others) const {
 
 std::uint64_t packed::offset(int block) const {
   if (m_facts.dense)
-    return static_cast<std::uint64_t>(place(block) - m_base - m_first * m_facts.extent);
+    return static_cast<std::uint64_t>(address(block) - m_base - m_first * m_facts.extent);
   std::uint64_t before = 0;
   for (int b = 0; b < block; ++b) before += block_bytes(b);
   return before;
@@ -62,7 +62,7 @@ void packed::load(int first, int last) {
   if (m_copy.empty()) return;
   for (int b = first; b < last; ++b) {
     int at = 0;
-    PMPI_Pack(place(b), elements(b), m_type, m_copy.data() + offset(b),
+    PMPI_Pack(address(b), elements(b), m_type, m_copy.data() + offset(b),
               static_cast<int>(block_bytes(b)), &at, MPI_COMM_SELF);
   }
 }
@@ -71,7 +71,7 @@ void packed::store() const {
   if (m_copy.empty()) return;
   for (int b = 0; b < m_blocks; ++b) {
     int at = 0;
-    PMPI_Unpack(m_copy.data() + offset(b), static_cast<int>(block_bytes(b)), &at, place(b),
+    PMPI_Unpack(m_copy.data() + offset(b), static_cast<int>(block_bytes(b)), &at, address(b),
                 elements(b), m_type, MPI_COMM_SELF);
   }
 }
@@ -90,4 +90,4 @@ void packed::release_type() {
   m_own_type = false;
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

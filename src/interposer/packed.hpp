@@ -13,14 +13,14 @@
 #include <limits>
 #include <vector>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
-/// Blocks of elements in a program's memory, with data of at most most_bytes each. Ranks may
+/// Blocks of elements in a program's memory, with data of at most max_bytes each. Ranks may
 /// describe the same data with different types, so what is only moved is always moved as bytes;
 /// elements with gaps are packed.
 class packed {
  public:
-  static constexpr std::uint64_t most_bytes = std::numeric_limits<int>::max();
+  static constexpr std::uint64_t max_bytes = std::numeric_limits<int>::max();
 
   /// Nothing.
   packed() = default;
@@ -33,7 +33,7 @@ class packed {
         m_blocks(blocks) {}
   /// Blocks of different sizes, at displacements in elements. The arrays are copied: MPI programs
   /// may change or free theirs once a non-blocking call has returned.
-  packed(const void* base, const int* elements, const int* places, MPI_Datatype type, int blocks);
+  packed(const void* base, const int* elements, const int* displs, MPI_Datatype type, int blocks);
 
   int blocks() const { return m_blocks; }
   std::uint64_t block_bytes(int block = 0) const {
@@ -65,16 +65,16 @@ class packed {
   int elements(int block) const {
     return m_counts.empty() ? m_elements : m_counts[static_cast<std::size_t>(block)];
   }
-  char* place(int block) const {
-    const std::int64_t before = m_places.empty() ? static_cast<std::int64_t>(block) * m_elements
-                                                 : m_places[static_cast<std::size_t>(block)];
+  char* address(int block) const {
+    const std::int64_t before = m_displs.empty() ? static_cast<std::int64_t>(block) * m_elements
+                                                 : m_displs[static_cast<std::size_t>(block)];
     return m_base + before * m_facts.extent;
   }
 
   char* m_base = nullptr;
   int m_elements = 0;
-  std::vector<int> m_counts, m_places;  ///< of blocks of different sizes
-  int m_first = 0;                      ///< the lowest of the places
+  std::vector<int> m_counts, m_displs;  ///< of blocks of different sizes
+  int m_first = 0;                      ///< the lowest displacement
   MPI_Datatype m_type = MPI_DATATYPE_NULL;
   bool m_own_type = false;
   type_facts m_facts;
@@ -82,4 +82,4 @@ class packed {
   std::vector<char> m_copy;
 };
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

@@ -6,11 +6,11 @@
 #include "interposer/next.hpp"
 #include "interposer/state.hpp"
 
-using namespace sucl::pmpi;
+using namespace sucl::interposer;
 
 SUCL_MPI_FUNCTION MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
-      SUCL_KIND_BARRIER, comm, request, [&](place) { return barrier(); },
+      SUCL_KIND_BARRIER, comm, request, [&](comm_position) { return barrier(); },
       [&] { return SUCL_NEXT(Barrier_init)(comm, info, request); });
 }
 
@@ -18,7 +18,7 @@ SUCL_MPI_FUNCTION MPI_Bcast_init(void* buffer, int count, MPI_Datatype type, int
                                  MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_BROADCAST, comm, request,
-      [&](place at) { return broadcast({buffer, count, type}, root, at); },
+      [&](comm_position at) { return broadcast({buffer, count, type}, root, at); },
       [&] { return SUCL_NEXT(Bcast_init)(buffer, count, type, root, comm, info, request); });
 }
 
@@ -27,7 +27,7 @@ SUCL_MPI_FUNCTION MPI_Allreduce_init(const void* send, void* recv, int count, MP
                                      MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_ALLREDUCE, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return reduction(SUCL_KIND_ALLREDUCE, {send, count, type}, recv, op, 0, at);
       },
       [&] { return SUCL_NEXT(Allreduce_init)(send, recv, count, type, op, comm, info, request); });
@@ -38,7 +38,7 @@ SUCL_MPI_FUNCTION MPI_Reduce_init(const void* send, void* recv, int count, MPI_D
                                   MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_REDUCE, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return reduction(SUCL_KIND_REDUCE, {send, count, type}, recv, op, root, at);
       },
       [&] {
@@ -51,7 +51,7 @@ SUCL_MPI_FUNCTION MPI_Reduce_scatter_block_init(const void* send, void* recv, in
                                                 MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_REDUCE_SCATTER_BLOCK, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, {send, count, type}, recv, op, 0, at);
       },
       [&] {
@@ -64,7 +64,9 @@ SUCL_MPI_FUNCTION MPI_Scan_init(const void* send, void* recv, int count, MPI_Dat
                                 MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_SCAN, comm, request,
-      [&](place at) { return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at); },
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at);
+      },
       [&] { return SUCL_NEXT(Scan_init)(send, recv, count, type, op, comm, info, request); });
 }
 
@@ -72,7 +74,9 @@ SUCL_MPI_FUNCTION MPI_Exscan_init(const void* send, void* recv, int count, MPI_D
                                   MPI_Op op, MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_EXSCAN, comm, request,
-      [&](place at) { return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at); },
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at);
+      },
       [&] { return SUCL_NEXT(Exscan_init)(send, recv, count, type, op, comm, info, request); });
 }
 
@@ -81,7 +85,7 @@ SUCL_MPI_FUNCTION MPI_Reduce_scatter_init(const void* send, void* recv, const in
                                           MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_REDUCE_SCATTER, comm, request,
-      [&](place at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
+      [&](comm_position at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
       [&] {
         return SUCL_NEXT(Reduce_scatter_init)(send, recv, counts, type, op, comm, info, request);
       });
@@ -92,7 +96,7 @@ SUCL_MPI_FUNCTION MPI_Allgather_init(const void* send, int send_count, MPI_Datat
                                      MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_ALLGATHER, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return exchange(SUCL_KIND_ALLGATHER, {send, send_count, send_type},
                         {recv, recv_count, recv_type}, at);
       },
@@ -107,7 +111,7 @@ SUCL_MPI_FUNCTION MPI_Alltoall_init(const void* send, int send_count, MPI_Dataty
                                     MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_ALLTOALL, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return exchange(SUCL_KIND_ALLTOALL, {send, send_count, send_type},
                         {recv, recv_count, recv_type}, at);
       },
@@ -122,7 +126,7 @@ SUCL_MPI_FUNCTION MPI_Gather_init(const void* send, int send_count, MPI_Datatype
                                   MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_GATHER, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return rooted(SUCL_KIND_GATHER, {send, send_count, send_type},
                       {recv, recv_count, recv_type}, root, at);
       },
@@ -137,7 +141,7 @@ SUCL_MPI_FUNCTION MPI_Scatter_init(const void* send, int send_count, MPI_Datatyp
                                    MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_SCATTER, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return rooted(SUCL_KIND_SCATTER, {send, send_count, send_type},
                       {recv, recv_count, recv_type}, root, at);
       },
@@ -153,7 +157,7 @@ SUCL_MPI_FUNCTION MPI_Allgatherv_init(const void* send, int send_count, MPI_Data
                                       MPI_Request* request) {
   return interposer::persistent(
       SUCL_KIND_ALLGATHERV, comm, request,
-      [&](place at) {
+      [&](comm_position at) {
         return allgatherv({send, send_count, send_type}, recv, recv_counts, displs, recv_type, at);
       },
       [&] {

@@ -6,20 +6,20 @@
 
 #include <pthread.h>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Between looks: while the program looks too, and while only this thread does.
+// Between polls: while the program polls too, and while only this thread does.
 constexpr auto long_nap = 500us, short_nap = 50us;
 // Looks at nothing before it sleeps until it is called.
-constexpr int most_idle = 200;
+constexpr int max_idle = 200;
 
 }  // namespace
 
-void caretaker::call() {
-  if (!m_asleep.load()) return;  // it looks again before it sleeps
+void progress_thread::call() {
+  if (!m_asleep.load()) return;  // it polls again before it sleeps
   {
     const std::lock_guard lock(m_mutex);
     if (m_stop) return;
@@ -32,7 +32,7 @@ void caretaker::call() {
   m_called.notify_one();
 }
 
-void caretaker::stop() {
+void progress_thread::stop() {
   {
     const std::lock_guard lock(m_mutex);
     m_stop = true;
@@ -41,11 +41,11 @@ void caretaker::stop() {
   if (m_thread.joinable()) m_thread.join();
 }
 
-void caretaker::loop() {
+void progress_thread::loop() {
   int idle = 0;
   std::unique_lock lock(m_mutex);
   while (!m_stop) {
-    if (idle > most_idle) {
+    if (idle > max_idle) {
       m_asleep.store(true);
       // What was started before that store is seen here, what comes after it calls.
       if (!m_requests.any_own()) m_called.wait(lock, [this] { return m_stop || m_needed; });
@@ -53,7 +53,7 @@ void caretaker::loop() {
     }
     m_asleep.store(false);
     m_needed = false;
-    const bool alone = m_requests.any_own() && !m_relieved.exchange(false);
+    const bool alone = m_requests.any_own() && !m_program_progressed.exchange(false);
     lock.unlock();
     if (alone) m_requests.progress();
     idle = m_requests.any_own() ? 0 : idle + 1;
@@ -62,4 +62,4 @@ void caretaker::loop() {
   }
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

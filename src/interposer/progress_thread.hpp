@@ -10,29 +10,29 @@
 #include <mutex>
 #include <thread>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
 class requests;
 
 /// A thread that makes progress now and then, because the program may wait inside MPI for a rank
 /// that waits for this one's part of a collective. It never calls MPI, so any thread level will do,
 /// and sleeps most of the time: a program that waits for its requests makes the progress itself.
-class caretaker {
+class progress_thread {
  public:
-  explicit caretaker(requests& of) : m_requests(of) {}
-  ~caretaker() { stop(); }
+  explicit progress_thread(requests& of) : m_requests(of) {}
+  ~progress_thread() { stop(); }
 
-  /// There is something to look after.
+  /// There are operations to progress.
   void call();
-  /// The program has looked by itself.
-  void relieve() { m_relieved.store(true, std::memory_order_relaxed); }
+  /// The program has made progress by itself.
+  void program_made_progress() { m_program_progressed.store(true, std::memory_order_relaxed); }
   void stop();
 
  private:
   void loop();
 
   requests& m_requests;
-  std::atomic<bool> m_relieved{false};
+  std::atomic<bool> m_program_progressed{false};
   std::atomic<bool> m_asleep{true};
   std::mutex m_mutex;  ///< guards what follows
   std::condition_variable m_called;
@@ -41,4 +41,4 @@ class caretaker {
   bool m_needed = false;
 };
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

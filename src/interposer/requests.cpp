@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
 pending* requests::find(MPI_Request handle) {
   const auto found = m_all.find(bits_of(handle));
@@ -38,28 +38,28 @@ pending* requests::take() {
   if (PMPI_Send_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &handle))
     return nullptr;
   const std::lock_guard lock(m_mutex);
-  auto& place = m_all[bits_of(handle)];
-  if (place) return nullptr;  // a handle that is not like no other is of no use
-  place = std::make_unique<pending>();
-  place->handle = handle;
-  return place.get();
+  auto& entry = m_all[bits_of(handle)];
+  if (entry) return nullptr;  // a handle that is not like no other is of no use
+  entry = std::make_unique<pending>();
+  entry->handle = handle;
+  return entry.get();
 }
 
 void requests::give_back(pending& r) {
   r.core.reset();
-  r.judged = nullptr;
+  r.measured = nullptr;
   const std::lock_guard lock(m_mutex);
   m_free.push_back(&r);
 }
 
 pending& requests::add_persistent(MPI_Request handle) {
   const std::lock_guard lock(m_mutex);
-  auto& place = m_all[bits_of(handle)];
-  place = std::make_unique<pending>();
-  place->handle = handle;
-  place->persistent = true;
+  auto& entry = m_all[bits_of(handle)];
+  entry = std::make_unique<pending>();
+  entry->handle = handle;
+  entry->persistent = true;
   m_call_cache.fetch_add(1);
-  return *place;
+  return *entry;
 }
 
 std::unique_ptr<pending> requests::remove(MPI_Request handle) {
@@ -76,8 +76,8 @@ std::unique_ptr<pending> requests::remove(MPI_Request handle) {
 void requests::restore(std::unique_ptr<pending> r) {
   const std::lock_guard lock(m_mutex);
   m_call_cache.fetch_add(int{r->persistent} + int{r->active()});
-  auto& place = m_all[bits_of(r->handle)];
-  place = std::move(r);
+  auto& entry = m_all[bits_of(r->handle)];
+  entry = std::move(r);
 }
 
 void requests::activate(pending& r, pending::by who) {
@@ -91,20 +91,20 @@ void requests::activate(pending& r, pending::by who) {
     }
     m_call_cache.fetch_add(1);
   }
-  if (who == pending::by::sucl) m_caretaker.call();
+  if (who == pending::by::sucl) m_progress_thread.call();
 }
 
 void requests::close(pending& r) {
   const std::lock_guard lock(m_mutex);
-  if (r.judged) r.judged->note(r.number, r.spent);
+  if (r.measured) r.measured->note(r.number, r.spent);
   m_call_cache.fetch_sub(1);
   if (r.own()) {
     m_own.erase(std::find(m_own.begin(), m_own.end(), &r));
     m_own_count.fetch_sub(1);
   }
   const bool library = r.completed_by == pending::by::library;
-  r.completed_by = pending::by::nobody;
-  r.judged = nullptr;
+  r.completed_by = pending::by::none;
+  r.measured = nullptr;
   r.operation = {};
   if (r.persistent) return;
   if (library) return void(m_all.erase(bits_of(r.handle)));
@@ -112,20 +112,21 @@ void requests::close(pending& r) {
   m_free.push_back(&r);
 }
 
-void requests::watch(MPI_Request handle, course& c, std::uint64_t number, double seconds) {
+void requests::watch(MPI_Request handle, call_class& c, std::uint64_t number, double seconds) {
   // A library may give one handle to all that is complete already.
   int done = 1;
   PMPI_Request_get_status(handle, &done, MPI_STATUS_IGNORE);
   const std::lock_guard lock(m_mutex);
   if (done) return c.note(number, seconds);
-  auto& place = m_all[bits_of(handle)];
-  if (place && place->active()) m_call_cache.fetch_sub(1);  // one whose end nobody has seen
-  place = std::make_unique<pending>();
-  place->handle = handle;
-  place->completed_by = pending::by::library;
-  place->judged = &c;
-  place->number = number;
-  place->spent = seconds;
+  auto& entry = m_all[bits_of(handle)];
+  if (entry && entry->active())
+    m_call_cache.fetch_sub(1);  // one whose end the program has not seen
+  entry = std::make_unique<pending>();
+  entry->handle = handle;
+  entry->completed_by = pending::by::library;
+  entry->measured = &c;
+  entry->number = number;
+  entry->spent = seconds;
   m_call_cache.fetch_add(1);
 }
 
@@ -140,13 +141,13 @@ void requests::progress() {
   }
 }
 
-void requests::forget(partner& p, MPI_Comm replacement) {
+void requests::forget(comm_state& p, MPI_Comm replacement) {
   const std::lock_guard lock(m_mutex);
   for (auto& [key, r] : m_all) {
-    const bool of_partner =
-        r->judged && std::any_of(p.courses.begin(), p.courses.end(),
-                                 [&](auto& c) { return &c.second == r->judged; });
-    if (of_partner) r->judged = nullptr;
+    const bool of_comm =
+        r->measured && std::any_of(p.classes.begin(), p.classes.end(),
+                                   [&](auto& c) { return &c.second == r->measured; });
+    if (of_comm) r->measured = nullptr;
     if (r->with != &p) continue;
     r->with = nullptr;
     r->native = replacement;
@@ -154,7 +155,7 @@ void requests::forget(partner& p, MPI_Comm replacement) {
 }
 
 void requests::stop() {
-  m_caretaker.stop();
+  m_progress_thread.stop();
   const std::lock_guard lock(m_mutex);
   for (pending* r : m_free) {
     PMPI_Request_free(&r->handle);
@@ -162,4 +163,4 @@ void requests::stop() {
   }
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

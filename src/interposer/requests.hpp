@@ -19,11 +19,11 @@
 #include <unordered_map>
 #include <vector>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
-struct course;
-struct lane;
-struct partner;
+struct call_class;
+struct persistent_slot;
+struct comm_state;
 
 class stopwatch {
  public:
@@ -35,30 +35,31 @@ class stopwatch {
   std::chrono::steady_clock::time_point m_begin = std::chrono::steady_clock::now();
 };
 
-/// A request that SuCL knows: one that it completes, or one of the library's that a trial times.
+/// A request that SuCL knows: one that it completes, or one of the library's that a measurement
+/// times.
 ///
 /// The handle of one that SuCL completes is a persistent request of the library's own that is never
 /// started, so it is a valid one and like no other.
 struct pending {
-  enum class by { nobody, sucl, library };
+  enum class by { none, sucl, library };
 
   MPI_Request handle = MPI_REQUEST_NULL;
   bool persistent = false;
-  bool at_library = false;       ///< persistent: the library has made the latest start
-  by completed_by = by::nobody;  ///< nobody: it is not active
+  bool at_library = false;     ///< persistent: the library has made the latest start
+  by completed_by = by::none;  ///< none: it is not active
   MPI_Comm native = MPI_COMM_NULL;
-  partner* with = nullptr;  ///< null once the communicator is gone
+  comm_state* with = nullptr;  ///< null once the communicator is gone
   std::shared_ptr<core::communicator> core;
   core::ticket operation;
   bool done_at_once = false;
   transfer what;
-  std::shared_ptr<lane> on;  ///< of a persistent one
-  course* judged = nullptr;  ///< whose trial this start belongs to
+  std::shared_ptr<persistent_slot> on;  ///< of a persistent one
+  call_class* measured = nullptr;       ///< whose measurement this start belongs to
   std::uint64_t number = 0;
   double spent = 0;  ///< seconds in calls for it
 
   bool own() const { return completed_by == by::sucl; }
-  bool active() const { return completed_by != by::nobody; }
+  bool active() const { return completed_by != by::none; }
   /// The library must not see the handle, which it has never started: to a completion call it is
   /// null. Not every library takes such a request for inactive.
   bool hidden() const { return persistent ? !at_library : own(); }
@@ -68,7 +69,7 @@ struct pending {
 /// All of them. Any thread.
 class requests {
  public:
-  requests() : m_caretaker(*this) {}
+  requests() : m_progress_thread(*this) {}
 
   /// Whether SuCL has operations under way.
   bool any_own() const { return m_own_count.load(std::memory_order_acquire) > 0; }
@@ -86,7 +87,7 @@ class requests {
   /// A persistent one, whose handle is the library's.
   pending& add_persistent(MPI_Request handle);
   /// Takes one out that is not active, or that the library completes; null if there is none. The
-  /// trial that it belongs to gets no time.
+  /// measurement that it belongs to gets no time.
   std::unique_ptr<pending> remove(MPI_Request handle);
   /// Puts it back.
   void restore(std::unique_ptr<pending> r);
@@ -94,15 +95,15 @@ class requests {
   void activate(pending& r, pending::by who);
   void close(pending& r);
 
-  /// Notes a request of the library that belongs to a trial, and what its start took.
-  void watch(MPI_Request handle, course& c, std::uint64_t number, double seconds);
+  /// Notes a request of the library that belongs to a measurement, and what its start took.
+  void watch(MPI_Request handle, call_class& c, std::uint64_t number, double seconds);
 
   /// Progresses all that SuCL completes, unless another thread is at it.
   void progress();
-  /// The program itself looks after them at the moment.
-  void relieve() { m_caretaker.relieve(); }
+  /// The program itself makes their progress at the moment.
+  void program_made_progress() { m_progress_thread.program_made_progress(); }
   /// The communicator is about to end: what is active has to be done with it.
-  void forget(partner& p, MPI_Comm replacement);
+  void forget(comm_state& p, MPI_Comm replacement);
   /// Gives handles back to MPI, and ends the thread.
   void stop();
 
@@ -118,7 +119,7 @@ class requests {
   std::unordered_map<std::uint64_t, std::unique_ptr<pending>> m_all;
   std::vector<pending*> m_free;
   std::vector<pending*> m_own;  ///< active, completed by SuCL
-  caretaker m_caretaker;
+  progress_thread m_progress_thread;
 };
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

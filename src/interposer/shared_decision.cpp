@@ -2,63 +2,65 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "interposer/shared_decision.hpp"
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 namespace {
 
-constexpr std::uint64_t state_of(way w) { return w == way::sucl ? 1 : 2; }
+constexpr std::uint64_t state_of(choice w) { return w == choice::sucl ? 1 : 2; }
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<double>::is_always_lock_free);
 
 }  // namespace
 
-std::optional<way> ballot::join(std::uint64_t n) {
+std::optional<choice> shared_decision::join(std::uint64_t n) {
   std::uint64_t seen = m_word.load();
   for (;;) {
     const std::uint64_t calls = seen >> 2, state = seen & 3;
     if (state != undecided) {
       if (n < calls) return {};
-      return state == state_of(way::sucl) ? way::sucl : way::mpi;
+      return state == state_of(choice::sucl) ? choice::sucl : choice::mpi;
     }
     if (calls > n || m_word.compare_exchange_weak(seen, word(n + 1, undecided))) return {};
   }
 }
 
-void ballot::vote(const std::array<double, 2>& seconds, int ranks) {
+void shared_decision::submit(const std::array<double, 2>& seconds, int ranks) {
   for (std::size_t i = 0; i < 2; ++i) {
     double known = m_slowest[i].load();
     while (known < seconds[i] && !m_slowest[i].compare_exchange_weak(known, seconds[i])) {
     }
   }
-  if (m_votes.fetch_add(1) + 1 < ranks) return;
+  if (m_submitted.fetch_add(1) + 1 < ranks) return;
   const std::uint64_t state = state_of(faster(slowest()));
   std::uint64_t seen = m_word.load();
   while (!m_word.compare_exchange_weak(seen, seen | state)) {
   }
 }
 
-std::array<double, 2> ballot::slowest() const { return {m_slowest[0].load(), m_slowest[1].load()}; }
+std::array<double, 2> shared_decision::slowest() const {
+  return {m_slowest[0].load(), m_slowest[1].load()};
+}
 
-void ballot::clear() {
+void shared_decision::clear() {
   m_key = 0;
   m_word = 0;
   m_slowest[0] = m_slowest[1] = 0;
-  m_votes = 0;
+  m_submitted = 0;
 }
 
-bool ballot::claim(std::uint64_t key) {
+bool shared_decision::claim(std::uint64_t key) {
   std::uint64_t owner = m_key.load();
   if (owner == 0 && m_key.compare_exchange_strong(owner, key)) return true;
   return owner == key;
 }
 
-ballot* ballot_box::find(std::uint64_t key) const {
+shared_decision* shared_decisions::find(std::uint64_t key) const {
   const std::uint64_t start = key * 0x9e3779b97f4a7c15u >> 32;
-  for (std::size_t i = 0; m_ballots && i < places; ++i) {
-    ballot& b = m_ballots[(start + i) % places];
+  for (std::size_t i = 0; m_decisions && i < slots; ++i) {
+    shared_decision& b = m_decisions[(start + i) % slots];
     if (b.claim(key)) return &b;
   }
   return nullptr;
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// How ranks agree on a way without waiting for one another.
+/// How ranks agree on a choice without waiting for one another.
 #pragma once
 
 #include "interposer/ab_measurement.hpp"
@@ -11,29 +11,30 @@
 #include <cstddef>
 #include <optional>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
-/// The vote on the calls of one class, in memory that all ranks share; zeroed memory is a new one.
+/// The decision on the calls of one class, in memory that all ranks share; zeroed memory is a new
+/// one.
 ///
-/// A start of a non-blocking call may not wait for other ranks, yet all must go the same way in
-/// call n, and some are ahead. So whoever starts call n before the decision raises the number of
-/// started calls to n + 1, and the decision, in the same word, holds from that number on: nobody
-/// can have started such a call without seeing it.
-class ballot {
+/// A start of a non-blocking call may not wait for other ranks, yet all must make the same choice
+/// in call n, and some are ahead. So a rank that starts call n before the decision raises the
+/// number of started calls to n + 1, and the decision, in the same word, holds from that number on:
+/// no rank can have started such a call without seeing it.
+class shared_decision {
  public:
-  /// This rank starts call n, counted from 0. The way that was agreed on for it, if any.
-  std::optional<way> join(std::uint64_t n);
+  /// This rank starts call n, counted from 0. The choice that was agreed on for it, if any.
+  std::optional<choice> join(std::uint64_t n);
 
   /// This rank's median times. The last of `ranks` ranks to say so decides, by the slowest rank.
-  void vote(const std::array<double, 2>& seconds, int ranks);
+  void submit(const std::array<double, 2>& seconds, int ranks);
 
   /// The medians of the slowest rank, once there is a decision.
   std::array<double, 2> slowest() const;
 
-  /// Makes it a new one. Nobody uses it.
+  /// Makes it a new one. No rank uses it.
   void clear();
 
-  /// Makes the ballot that of `key`, which is not 0, if it is nobody's; whether it is that of
+  /// Makes it the decision of `key`, which is not 0, if it has no key yet; whether it is that of
   /// `key`.
   bool claim(std::uint64_t key);
 
@@ -42,23 +43,24 @@ class ballot {
   static std::uint64_t word(std::uint64_t calls, std::uint64_t state) { return calls << 2 | state; }
 
   std::atomic<std::uint64_t> m_key;
-  std::atomic<std::uint64_t> m_word;  ///< calls that somebody has started, and the decision
+  std::atomic<std::uint64_t> m_word;  ///< calls that some rank has started, and the decision
   std::atomic<double> m_slowest[2];
-  std::atomic<int> m_votes;
+  std::atomic<int> m_submitted;
 };
 
-/// Ballots of one communicator by key, in shared zeroed memory.
-class ballot_box {
+/// Decisions of one communicator by key, in shared zeroed memory.
+class shared_decisions {
  public:
-  static constexpr std::size_t places = 256;
-  static constexpr std::size_t bytes = places * sizeof(ballot);
+  static constexpr std::size_t slots = 256;
+  static constexpr std::size_t bytes = slots * sizeof(shared_decision);
 
-  explicit ballot_box(void* shared = nullptr) : m_ballots(static_cast<ballot*>(shared)) {}
+  explicit shared_decisions(void* shared = nullptr)
+      : m_decisions(static_cast<shared_decision*>(shared)) {}
   /// Null if the box is full, or there is none: on every rank alike.
-  ballot* find(std::uint64_t key) const;
+  shared_decision* find(std::uint64_t key) const;
 
  private:
-  ballot* m_ballots;
+  shared_decision* m_decisions;
 };
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

@@ -10,19 +10,19 @@
 
 #include <algorithm>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
-interposer::turn interposer::turn_of(course& c) {
+interposer::turn interposer::turn_of(call_class& c) {
   const std::lock_guard lock(m_requests.lock());
-  const std::uint64_t number = c.judge.started();
-  const bool over = c.judge.over();
-  const way to = c.start();
-  return {to, number, c.judge.decided(), !c.judge.decided() && !over};
+  const std::uint64_t number = c.tuner.started();
+  const bool over = c.tuner.over();
+  const choice to = c.start();
+  return {to, number, c.tuner.decided(), !c.tuner.decided() && !over};
 }
 
-void interposer::take_back(course& c) {
+void interposer::take_back(call_class& c) {
   const std::lock_guard lock(m_requests.lock());
-  c.judge.take_back();
+  c.tuner.take_back();
 }
 
 // Issues the operation of a request, which is active then.
@@ -32,7 +32,7 @@ int interposer::issue(pending& r) {
     sucl_operation o = r.what.filled();
     core::normalise(o, r.core->rank(), r.core->size());
     core::observer watch;
-    watch.assisted = true;  // completion calls and the caretaker make the progress
+    watch.assisted = true;  // completion calls and the progress_thread make the progress
     core::issue_result issued = r.core->issue(o, {}, true, watch);
     r.done_at_once = issued.done;
     r.operation = std::move(issued.operation);
@@ -43,7 +43,8 @@ int interposer::issue(pending& r) {
   }
 }
 
-int interposer::begin(partner& p, course& c, const turn& now, transfer t, MPI_Request* request) {
+int interposer::begin(comm_state& p, call_class& c, const turn& now, transfer t,
+                      MPI_Request* request) {
   pending* r = m_requests.take();
   if (!r) {
     base::log(base::log_level::error, "interposer", "MPI gives no handle for a request");
@@ -51,15 +52,15 @@ int interposer::begin(partner& p, course& c, const turn& now, transfer t, MPI_Re
     return MPI_ERR_OTHER;
   }
   const stopwatch time;
-  tally& own = p.counts[static_cast<std::size_t>(t.record.kind)];
-  ++own.calls[static_cast<std::size_t>(fate::served)];
-  own.saved += c.judge.saving();
+  counters& own = p.counts[static_cast<std::size_t>(t.record.kind)];
+  ++own.calls[static_cast<std::size_t>(outcome::served)];
+  own.saved += c.tuner.saving();
   r->with = &p;
   r->native = p.native;
   r->core = p.core;
   r->what = std::move(t);
   r->what.keep_types();
-  r->judged = now.timed ? &c : nullptr;
+  r->measured = now.timed ? &c : nullptr;
   r->number = now.number;
   const int code = issue(*r);
   r->spent = time.seconds();
@@ -70,39 +71,41 @@ int interposer::begin(partner& p, course& c, const turn& now, transfer t, MPI_Re
   return code;
 }
 
-// A lane that is free on every rank, or a new one; null if there are too many. Collective.
-std::shared_ptr<lane> interposer::free_lane(partner& p) {
+// A persistent_slot that is free on every rank, or a new one; null if there are too many.
+// Collective.
+std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
   std::uint64_t free = 0;
-  for (std::size_t i = 0; i < p.lanes.size(); ++i)
-    if (!p.lanes[i]->busy) free |= std::uint64_t{1} << i;
+  for (std::size_t i = 0; i < p.slots.size(); ++i)
+    if (!p.slots[i]->busy) free |= std::uint64_t{1} << i;
   PMPI_Allreduce(MPI_IN_PLACE, &free, 1, MPI_UINT64_T, MPI_BAND, p.native);
-  for (std::size_t i = 0; i < p.lanes.size(); ++i)
-    if (free >> i & 1) return p.lanes[i];
-  if (p.lanes.size() == most_lanes) return nullptr;
-  auto made = std::make_shared<lane>();
+  for (std::size_t i = 0; i < p.slots.size(); ++i)
+    if (free >> i & 1) return p.slots[i];
+  if (p.slots.size() == max_slots) return nullptr;
+  auto made = std::make_shared<persistent_slot>();
   made->core = make_core(p.native);
   if (!made->core) return nullptr;
   const own_call guard;
-  made->ballots = reinterpret_cast<ballot*>(made->core->common_memory(2 * sizeof(ballot)));
-  p.lanes.push_back(made);
+  made->decisions =
+      reinterpret_cast<shared_decision*>(made->core->common_memory(2 * sizeof(shared_decision)));
+  p.slots.push_back(made);
   return made;
 }
 
-fate interposer::prepare(partner& p, transfer& t, MPI_Request request) {
-  if (!p.suitable) return fate::stranger;
-  if (!t.known) return fate::unknown;
+outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
+  if (!p.suitable) return outcome::unsupported_comm;
+  if (!t.known) return outcome::unknown;
   if (!p.core && !p.oversubscribed) adopt(p);
-  if (!p.core) return fate::oversubscribed;
-  course made = make_course(p, *p.core, t.record, form::persistent);
-  if (!made.offered) return fate::slower;
-  const auto on = free_lane(p);
-  if (!on || !on->ballots) return fate::oversubscribed;
-  // The other ballot was last used by a request that is gone on every rank.
+  if (!p.core) return outcome::oversubscribed;
+  call_class made = make_class(p, *p.core, t.record, form::persistent);
+  if (!made.offered) return outcome::slower;
+  const auto on = free_slot(p);
+  if (!on || !on->decisions) return outcome::oversubscribed;
+  // The other shared_decision was last used by a request that is gone on every rank.
   const std::uint64_t use = on->uses++;
-  made.shared = &on->ballots[use % 2];
-  if (p.at.rank == 0) on->ballots[(use + 1) % 2].clear();
+  made.shared = &on->decisions[use % 2];
+  if (p.at.rank == 0) on->decisions[(use + 1) % 2].clear();
   on->busy = true;
-  on->of_request = std::make_unique<course>(std::move(made));
+  on->of_request = std::make_unique<call_class>(std::move(made));
   pending& r = m_requests.add_persistent(request);
   r.with = &p;
   r.native = p.native;
@@ -110,21 +113,21 @@ fate interposer::prepare(partner& p, transfer& t, MPI_Request request) {
   r.on = on;
   r.what = std::move(t);
   r.what.keep_types();
-  return fate::served;
+  return outcome::served;
 }
 
 int interposer::start_prepared(pending& r) {
   if (r.active()) return SUCL_NEXT(Start)(&r.handle);  // the library says what is wrong
-  course& c = *r.on->of_request;
+  call_class& c = *r.on->of_request;
   const turn now = turn_of(c);
   const stopwatch time;
-  r.judged = now.timed ? &c : nullptr;
+  r.measured = now.timed ? &c : nullptr;
   r.number = now.number;
-  const bool own = now.to == way::sucl;
+  const bool own = now.to == choice::sucl;
   if (r.with) {
     const sucl_kind kind = r.what.record.kind;
-    count(*r.with, kind, own ? fate::served : now.decided ? fate::slower : fate::tried);
-    if (own) r.with->counts[static_cast<std::size_t>(kind)].saved += c.judge.saving();
+    count(*r.with, kind, own ? outcome::served : now.decided ? outcome::slower : outcome::tried);
+    if (own) r.with->counts[static_cast<std::size_t>(kind)].saved += c.tuner.saving();
   }
   int code = MPI_SUCCESS;
   if (own) {
@@ -159,4 +162,4 @@ void interposer::release_prepared(pending& r) {
   m_cores.fetch_sub(1);
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

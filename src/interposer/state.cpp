@@ -13,7 +13,7 @@
 
 #include <bit>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
 interposer* interposer::m_running = nullptr;
 std::atomic<std::uint64_t> interposer::m_generation{1};
@@ -21,7 +21,9 @@ constinit thread_local thread_state interposer::m_here{};
 
 namespace {
 
-void tell(base::log_level level, const std::string& text) { base::log(level, "interposer", text); }
+void log_text(base::log_level level, const std::string& text) {
+  base::log(level, "interposer", text);
+}
 
 // A pointer may be a device's in such a process, and here that cannot be seen.
 const char* accelerator_runtime() {
@@ -89,7 +91,7 @@ bool is_refused(int code) {
 }
 
 int report(const error& e, MPI_Comm comm) {
-  tell(base::log_level::error, e.what());
+  log_text(base::log_level::error, e.what());
   int code = MPI_ERR_OTHER;
   switch (e.code()) {
     case errc::invalid_argument: code = MPI_ERR_ARG; break;
@@ -107,15 +109,15 @@ int report(const error& e, MPI_Comm comm) {
 
 // ---- calls that do not wait
 
-way course::start() {
-  if (!judge.decided()) {
-    if (const auto agreed = shared->join(judge.started())) judge.decide(*agreed, shared->slowest());
+choice call_class::start() {
+  if (!tuner.decided()) {
+    if (const auto agreed = shared->join(tuner.started())) tuner.decide(*agreed, shared->slowest());
   }
-  return judge.start();
+  return tuner.start();
 }
 
-void course::note(std::uint64_t number, double seconds) {
-  if (judge.note(number, seconds)) shared->vote(judge.medians(), ranks);
+void call_class::note(std::uint64_t number, double seconds) {
+  if (tuner.note(number, seconds)) shared->submit(tuner.medians(), ranks);
 }
 
 // ---- the process
@@ -132,9 +134,10 @@ void interposer::start() {
   const own_call guard;
   if (m_running) return;
   if (const char* symbol = accelerator_runtime()) {
-    tell(base::log_level::warn, std::string("the process uses an accelerator (it has ") + symbol +
-                                    "), whose memory cannot be told apart here: everything is "
-                                    "passed on to MPI");
+    log_text(base::log_level::warn,
+             std::string("the process uses an accelerator (it has ") + symbol +
+                 "), whose memory the interposer cannot recognise: everything is "
+                 "passed on to MPI");
     return;
   }
   const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
@@ -147,7 +150,7 @@ void interposer::start() {
     m_running = new interposer(std::move(settings), control);
     base::set_rank(m_running->m_process->rank());
   } catch (const error& e) {
-    tell(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");
+    log_text(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");
   }
 }
 
@@ -165,7 +168,7 @@ void interposer::stop() {
 
 void interposer::go_on() {
   if (m_requests.any_own()) {
-    m_requests.relieve();
+    m_requests.program_made_progress();
     m_requests.progress();
   }
   int there = 0;
@@ -173,41 +176,41 @@ void interposer::go_on() {
 }
 
 void interposer::print_summary() {
-  tallies sums = m_totals;
-  for (const auto& [p, own] : m_partners)
+  counters_by_kind sums = m_totals;
+  for (const auto& [p, own] : m_comms)
     for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += own->counts[k];
-  pmpi::print_summary(sums, m_process->rank());
+  sucl::interposer::print_summary(sums, m_process->rank());
 }
 
 // ---- communicators
 
-route& interposer::place_of(const signature& s) {
+route& interposer::slot_of(const signature& s) {
   const std::uint64_t mixed = (bits_of(s.comm) ^ bits_of(s.type) << 7 ^ bits_of(s.op) << 13) +
                               static_cast<std::uint64_t>(s.count) * 31 +
                               static_cast<std::uint64_t>(s.kind) * 1021 +
                               static_cast<std::uint64_t>(s.root);
   return m_here.known[mixed * 0x9e3779b97f4a7c15u >> 58];
 }
-static_assert(thread_state::routes == 64, "place_of() takes six bits");
+static_assert(thread_state::routes == 64, "slot_of() takes six bits");
 
-partner* interposer::find(MPI_Comm comm, int& code) {
+comm_state* interposer::find(MPI_Comm comm, int& code) {
   const auto now = m_generation.load(std::memory_order_acquire);
   thread_state& here = m_here;
-  if (here.latest == comm && here.latest_generation == now) return here.latest_partner;
+  if (here.latest == comm && here.latest_generation == now) return here.latest_state;
   void* value = nullptr;
   int there = 0;
   code = PMPI_Comm_get_attr(comm, m_key, &value, &there);
   if (code != MPI_SUCCESS) return nullptr;
-  partner& p = there ? *static_cast<partner*>(value) : meet(comm);
+  comm_state& p = there ? *static_cast<comm_state*>(value) : meet(comm);
   here.latest = comm;
-  here.latest_partner = &p;
+  here.latest_state = &p;
   here.latest_generation = now;
   return &p;
 }
 
-partner& interposer::meet(MPI_Comm comm) {
-  auto made = std::make_unique<partner>();
-  partner& p = *made;
+comm_state& interposer::meet(MPI_Comm comm) {
+  auto made = std::make_unique<comm_state>();
+  comm_state& p = *made;
   p.native = comm;
   PMPI_Comm_rank(comm, &p.at.rank);
   PMPI_Comm_size(comm, &p.at.size);
@@ -216,7 +219,7 @@ partner& interposer::meet(MPI_Comm comm) {
   p.suitable = p.at.size > 1 && !inter;
   {
     const std::lock_guard lock(m_mutex);
-    m_partners.emplace(&p, std::move(made));
+    m_comms.emplace(&p, std::move(made));
   }
   PMPI_Comm_set_attr(comm, m_key, &p);
   return p;
@@ -226,7 +229,7 @@ partner& interposer::meet(MPI_Comm comm) {
 std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
   const own_call guard;
   const errors_returned quiet(comm);
-  int room = m_cores.fetch_add(1) < most_cores;
+  int room = m_cores.fetch_add(1) < max_cores;
   PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_LAND, comm);
   std::shared_ptr<core::communicator> made;
   try {
@@ -235,28 +238,28 @@ std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
       made = m_process->adopt(&copy.comm, sizeof copy.comm, {});
     }
   } catch (const error& e) {
-    tell(base::log_level::warn, std::string("a communicator is left to MPI: ") + e.what());
+    log_text(base::log_level::warn, std::string("a communicator is left to MPI: ") + e.what());
   }
   if (!made) m_cores.fetch_sub(1);
   return made;
 }
 
-void interposer::adopt(partner& p) {
+void interposer::adopt(comm_state& p) {
   p.core = make_core(p.native);
   p.oversubscribed = !p.core;
   if (!p.core) return;
   const own_call guard;
-  p.box = ballot_box(p.core->common_memory(ballot_box::bytes));
+  p.decisions = shared_decisions(p.core->common_memory(shared_decisions::bytes));
   p.near = p.core->where().nodes == 1;
 }
 
-course interposer::make_course(partner& p, core::communicator& on, const sucl_operation& o,
-                               form f) {
+call_class interposer::make_class(comm_state& p, core::communicator& on, const sucl_operation& o,
+                                  form f) {
   constexpr std::uint64_t short_bytes = 64 << 10, long_bytes = 1 << 20;
   const std::uint64_t bytes = core::message_size_of(o, p.at.size).bytes;
-  // What does not wait is carried without MPI: then any thread may make the progress.
+  // What does not wait is executed without MPI: then any thread may make the progress.
   bool offered = f == form::blocking ? on.selected_backend_of(o) != core::reference_backend
-                                     : on.any_thread_carries(o) && p.near;
+                                     : on.any_thread_executes(o) && p.near;
   auto rounds = static_cast<int>(m_process->settings().interpose.trials);
   if (bytes > long_bytes) rounds = std::min(rounds, 3);
   // What is timed must not decide over bits; what MPI adds up in its own order is not strict.
@@ -266,7 +269,7 @@ course interposer::make_course(partner& p, core::communicator& on, const sucl_op
   if (ordered && level == base::determinism::strict && f == form::blocking) offered = true;
   if (!offered) rounds = 0;
   const int turn = f == form::blocking && bytes <= short_bytes ? 4 : 1;
-  course c{trial(rounds, turn, offered ? way::sucl : way::mpi)};
+  call_class c{ab_measurement(rounds, turn, offered ? choice::sucl : choice::mpi)};
   c.offered = offered;
   c.ranks = p.at.size;
   // Where some ranks need not wait they run further ahead of each other than turns show.
@@ -274,40 +277,41 @@ course interposer::make_course(partner& p, core::communicator& on, const sucl_op
   return c;
 }
 
-// What becomes of a call that SuCL might carry: `served` if there is a course to look it up in.
-// Every rank comes to the same answer.
-fate interposer::judge(partner& p, const transfer& t, form f, course** found) {
-  if (!p.suitable) return fate::stranger;
-  if (!t.known) return fate::unknown;
-  if (p.oversubscribed) return fate::oversubscribed;
+// The outcome of a call that SuCL might execute: `served` if there is a call_class to look it up
+// in. Every rank comes to the same answer.
+outcome interposer::classify(comm_state& p, const transfer& t, form f, call_class** found) {
+  if (!p.suitable) return outcome::unsupported_comm;
+  if (!t.known) return outcome::unknown;
+  if (p.oversubscribed) return outcome::oversubscribed;
   const std::uint64_t bytes = core::message_size_of(t.record, p.at.size).bytes;
-  if (bytes == 0 && t.record.kind != SUCL_KIND_BARRIER) return fate::slower;  // nothing to do
+  if (bytes == 0 && t.record.kind != SUCL_KIND_BARRIER) return outcome::slower;  // nothing to do
   ++p.calls;
   if (!p.core) {
     // SuCL sets itself up where ranks may wait for each other.
     const auto& settings = m_process->settings();
     const bool strict = settings.determinism == base::name(base::determinism::strict) &&
                         base::order_matters(t.record.kind, t.record.type, t.record.op);
-    if (f == form::started || (!strict && p.calls <= settings.interpose.after)) return fate::early;
+    if (f == form::started || (!strict && p.calls <= settings.interpose.after))
+      return outcome::early;
     adopt(p);
-    if (!p.core) return fate::oversubscribed;
+    if (!p.core) return outcome::oversubscribed;
   }
   const std::uint64_t key = key_of(t.record, f, bytes);
-  auto known = p.courses.find(key);
-  if (known == p.courses.end()) {
-    known = p.courses.emplace(key, make_course(p, *p.core, t.record, f)).first;
-    course& made = known->second;
-    if (f == form::started && made.offered && !(made.shared = p.box.find(key)))
-      made = {trial(0, 1, way::mpi)};
+  auto known = p.classes.find(key);
+  if (known == p.classes.end()) {
+    known = p.classes.emplace(key, make_class(p, *p.core, t.record, f)).first;
+    call_class& made = known->second;
+    if (f == form::started && made.offered && !(made.shared = p.decisions.find(key)))
+      made = {ab_measurement(0, 1, choice::mpi)};
   }
   *found = &known->second;
-  return known->second.offered ? fate::served : fate::slower;
+  return known->second.offered ? outcome::served : outcome::slower;
 }
 
-int interposer::serve(partner& p, const course* c, transfer& t) {
-  tally& own = p.counts[static_cast<std::size_t>(t.record.kind)];
-  ++own.calls[static_cast<std::size_t>(fate::served)];
-  if (c) own.saved += c->judge.saving();
+int interposer::serve(comm_state& p, const call_class* c, transfer& t) {
+  counters& own = p.counts[static_cast<std::size_t>(t.record.kind)];
+  ++own.calls[static_cast<std::size_t>(outcome::served)];
+  if (c) own.saved += c->tuner.saving();
   const own_call guard;
   try {
     const sucl_operation asked = t.filled();
@@ -323,31 +327,31 @@ int interposer::serve(partner& p, const course* c, transfer& t) {
   }
 }
 
-void interposer::agree(const partner& p, course& c) {
-  auto times = c.judge.medians();
+void interposer::agree(const comm_state& p, call_class& c) {
+  auto times = c.tuner.medians();
   PMPI_Allreduce(MPI_IN_PLACE, times.data(), 2, MPI_DOUBLE, MPI_MAX, p.native);
   c.decide(faster(times, c.margin), times);
 }
 
-void interposer::forget(partner& p) {
+void interposer::forget(comm_state& p) {
   const own_call guard;
   m_generation.fetch_add(1, std::memory_order_release);
   if (p.core) p.core->shut_down(true);
   m_requests.forget(p, MPI_COMM_WORLD);
   if (p.core) m_cores.fetch_sub(1);
-  for (const auto& l : p.lanes) {
+  for (const auto& l : p.slots) {
     if (l->busy) continue;  // its request is still there
     l->core->shut_down(true);
     m_cores.fetch_sub(1);
   }
   const std::lock_guard lock(m_mutex);
   for (std::size_t k = 0; k < m_totals.size(); ++k) m_totals[k] += p.counts[k];
-  m_partners.erase(&p);
+  m_comms.erase(&p);
 }
 
 int interposer::on_free(MPI_Comm, int, void* value, void* self) {
-  static_cast<interposer*>(self)->forget(*static_cast<partner*>(value));
+  static_cast<interposer*>(self)->forget(*static_cast<comm_state*>(value));
   return MPI_SUCCESS;
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

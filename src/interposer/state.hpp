@@ -18,74 +18,74 @@
 #include <memory>
 #include <mutex>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
 /// How a collective was called. MPI does not match different forms, so they are tried apart.
 enum class form { blocking, started, persistent };
 
 /// The calls of one class on one communicator: the same form, kind, type, op, and size up to a
 /// factor of two.
-struct course {
-  trial judge;
-  bool offered = false;      ///< SuCL would not leave it to MPI itself
-  ballot* shared = nullptr;  ///< where ranks agree that may not wait for each other
+struct call_class {
+  ab_measurement tuner;
+  bool offered = false;               ///< SuCL would not leave it to MPI itself
+  shared_decision* shared = nullptr;  ///< where ranks agree that may not wait for each other
   int ranks = 1;
   double margin = 0.97;           ///< SuCL has to be faster by
-  std::uint64_t left = 0;         ///< calls until the next trial; 0: there is none
+  std::uint64_t left = 0;         ///< calls until the next measurement; 0: there is none
   std::uint64_t interval = 1000;  ///< from the one before to that
 
   /// Counts a call after the decision, which may have been made in a bad moment: true if this one
-  /// begins a new trial. At longer and longer intervals, so that trials stay a small part.
+  /// begins a new measurement. At longer and longer intervals, so that trials stay a small part.
   bool review() {
     if (left == 0 || --left > 0) return false;
-    judge.again();
+    tuner.again();
     return true;
   }
   /// The call was none.
   void take_back() {
     if (left > 0) ++left;
   }
-  /// Whether the next call is part of a trial.
-  bool wants_trial() const { return left == 1 || !judge.decided(); }
-  void decide(way w, const std::array<double, 2>& slowest) {
-    judge.decide(w, slowest);
+  /// Whether the next call is part of a measurement.
+  bool wants_measurement() const { return left == 1 || !tuner.decided(); }
+  void decide(choice w, const std::array<double, 2>& slowest) {
+    tuner.decide(w, slowest);
     left = interval;
     interval *= 8;
   }
 
-  /// The way of a call that may not wait. Under the lock of the requests.
-  way start();
+  /// The choice of a call that may not wait. Under the lock of the requests.
+  choice start();
   /// The time of such a call. Under the lock of the requests.
   void note(std::uint64_t number, double seconds);
 };
 
 /// Where one persistent operation runs: such operations are started in any order, which may be
 /// another one on each rank, and SuCL keeps to the order of the starts.
-struct lane {
+struct persistent_slot {
   std::shared_ptr<core::communicator> core;
-  ballot* ballots = nullptr;  ///< two, that take turns
-  std::uint64_t uses = 0;     ///< so far
-  bool busy = false;          ///< on this rank
-  std::unique_ptr<course> of_request;
+  shared_decision* decisions = nullptr;  ///< two, that take turns
+  std::uint64_t uses = 0;                ///< so far
+  bool busy = false;                     ///< on this rank
+  std::unique_ptr<call_class> of_request;
 };
 
 /// One MPI communicator. MPI serialises the collectives on it, so nothing here is locked.
-struct partner {
+struct comm_state {
   MPI_Comm native = MPI_COMM_NULL;
-  place at;
+  comm_position at;
   bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
   bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
-  bool near = false;            ///< all ranks share memory: non-blocking calls may be carried
+  bool near = false;            ///< all ranks share memory: non-blocking calls may be executed
   std::uint64_t calls = 0;      ///< collectives so far
   std::shared_ptr<core::communicator> core;
-  ballot_box box;
-  std::map<std::uint64_t, course> courses;
-  std::vector<std::shared_ptr<lane>> lanes;
-  tallies counts{};
+  shared_decisions decisions;
+  std::map<std::uint64_t, call_class> classes;
+  std::vector<std::shared_ptr<persistent_slot>> slots;
+  counters_by_kind counts{};
 };
 
-/// What tells blocking calls apart before anything is known of them. Equal ones, with types and ops
-/// that are MPI's own, are of one class.
+/// What distinguishes blocking calls before anything is known of them. Equal ones, with types and
+/// ops that are MPI's own, are of one class.
 struct signature {
   MPI_Comm comm;
   sucl_kind kind;
@@ -100,9 +100,9 @@ struct signature {
 struct route {
   signature of;
   std::uint64_t generation;
-  std::uint64_t* passed;  ///< counts those that MPI carries
-  partner* with;
-  course* judged;  ///< null where there is nothing to be tried: MPI goes
+  std::uint64_t* passed;  ///< counts those that MPI executes
+  comm_state* with;
+  call_class* measured;  ///< null where there is nothing to be tried: MPI goes
 };
 
 /// Whether a library has found a call's arguments wrong. Then nothing has happened, and other ranks
@@ -116,7 +116,7 @@ struct thread_state {
   static constexpr std::size_t routes = 64;
   int inside;  ///< SuCL calls MPI by its usual names, which come back here
   MPI_Comm latest;
-  partner* latest_partner;
+  comm_state* latest_state;
   std::uint64_t latest_generation;
   route known[routes];
 };
@@ -137,35 +137,36 @@ class interposer {
 
   requests& table() { return m_requests; }
   /// This process among those of the communicator.
-  place place_in(MPI_Comm comm) {
+  comm_position position_in(MPI_Comm comm) {
     int code = MPI_SUCCESS;
-    const partner* p = find(comm, code);
-    return p ? p->at : place{0, 0};
+    const comm_state* p = find(comm, code);
+    return p ? p->at : comm_position{0, 0};
   }
 
-  /// Carries a blocking collective that `describe` describes, or has `pass` call MPI. Returns MPI's
-  /// code. `lasts`: calls of the same signature are of the same class, if its type is MPI's own.
+  /// Executes a blocking collective that `describe` describes, or has `pass` call MPI. Returns
+  /// MPI's code. `lasts`: calls of the same signature are of the same class, if its type is MPI's
+  /// own.
   template <class Describe, class Pass>
   static int blocking(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
     interposer* const self = active();
     if (!self || s.comm == MPI_COMM_NULL) return pass();
-    const route& r = place_of(s);
+    const route& r = slot_of(s);
     const bool known = r.generation == m_generation.load(std::memory_order_acquire) && r.of == s;
-    // The course may be on trial again, because of other calls of its class.
-    if (!known || (r.judged && r.judged->wants_trial()))
-      return self->carry(s, lasts, describe, pass);
-    if (r.judged && r.judged->judge.next() == way::sucl) {
+    // The call_class may be measured again, because of other calls of its class.
+    if (!known || (r.measured && r.measured->wants_measurement()))
+      return self->serve_or_pass(s, lasts, describe, pass);
+    if (r.measured && r.measured->tuner.next() == choice::sucl) {
       transfer t = describe(r.with->at);
       if (!t.known) return pass();
-      r.judged->review();
-      return self->serve(*r.with, r.judged, t);
+      r.measured->review();
+      return self->serve(*r.with, r.measured, t);
     }
     ++*r.passed;
-    if (!r.judged) return pass();
-    r.judged->review();
-    course* const judged = r.judged;  // the route may be another one's afterwards
+    if (!r.measured) return pass();
+    r.measured->review();
+    call_class* const measured = r.measured;  // the route may be another one's afterwards
     const int code = pass();
-    if (is_refused(code)) judged->take_back();
+    if (is_refused(code)) measured->take_back();
     return code;
   }
 
@@ -176,17 +177,17 @@ class interposer {
     interposer* const self = active();
     if (!self || comm == MPI_COMM_NULL) return pass();
     int code = MPI_SUCCESS;
-    partner* const with = self->find(comm, code);
+    comm_state* const with = self->find(comm, code);
     if (!with) return code;
-    partner& p = *with;
+    comm_state& p = *with;
     transfer t;
     if (p.suitable) t = describe(p.at);
-    course* c = nullptr;
-    const fate f = self->judge(p, t, form::started, &c);
-    if (f != fate::served) return self->count(p, kind, f), pass();
+    call_class* c = nullptr;
+    const outcome f = self->classify(p, t, form::started, &c);
+    if (f != outcome::served) return self->count(p, kind, f), pass();
     const turn now = self->turn_of(*c);
-    if (now.to == way::sucl) return self->begin(p, *c, now, std::move(t), request);
-    self->count(p, kind, now.decided ? fate::slower : fate::tried);
+    if (now.to == choice::sucl) return self->begin(p, *c, now, std::move(t), request);
+    self->count(p, kind, now.decided ? outcome::slower : outcome::tried);
     const stopwatch time;
     code = pass();
     if (is_refused(code)) self->take_back(*c);
@@ -202,25 +203,25 @@ class interposer {
     int code = pass();
     interposer* const self = active();
     if (!self || code != MPI_SUCCESS || comm == MPI_COMM_NULL) return code;
-    partner* const with = self->find(comm, code);
+    comm_state* const with = self->find(comm, code);
     if (!with) return code;
-    partner& p = *with;
+    comm_state& p = *with;
     transfer t;
     if (p.suitable) t = describe(p.at);
-    const fate f = self->prepare(p, t, *request);
-    if (f != fate::served) self->count(p, kind, f);
+    const outcome f = self->prepare(p, t, *request);
+    if (f != outcome::served) self->count(p, kind, f);
     return code;
   }
 
-  /// Passes on what SuCL never carries.
+  /// Passes on what SuCL never executes.
   template <class Pass>
   static int leave(sucl_kind kind, MPI_Comm comm, const Pass& pass) {
     interposer* const self = active();
     if (!self || comm == MPI_COMM_NULL) return pass();
     int code = MPI_SUCCESS;
-    partner* const p = self->find(comm, code);
+    comm_state* const p = self->find(comm, code);
     if (!p) return code;
-    self->count(*p, kind, p->suitable ? fate::unknown : fate::stranger);
+    self->count(*p, kind, p->suitable ? outcome::unknown : outcome::unsupported_comm);
     return pass();
   }
 
@@ -236,74 +237,74 @@ class interposer {
 
  private:
   struct turn {
-    way to;
+    choice to;
     std::uint64_t number;
     bool decided;
     bool timed;
   };
 
   interposer(base::config settings, const sucl_bootstrap& control);
-  static route& place_of(const signature& s);
+  static route& slot_of(const signature& s);
   /// Null if MPI says that it is no communicator, which `code` is then: the program has been told.
-  partner* find(MPI_Comm comm, int& code);
-  partner& meet(MPI_Comm comm);
-  void adopt(partner& p);
+  comm_state* find(MPI_Comm comm, int& code);
+  comm_state& meet(MPI_Comm comm);
+  void adopt(comm_state& p);
   std::shared_ptr<core::communicator> make_core(MPI_Comm comm);
-  fate judge(partner& p, const transfer& t, form f, course** found);
-  course make_course(partner& p, core::communicator& on, const sucl_operation& o, form f);
-  turn turn_of(course& c);
+  outcome classify(comm_state& p, const transfer& t, form f, call_class** found);
+  call_class make_class(comm_state& p, core::communicator& on, const sucl_operation& o, form f);
+  turn turn_of(call_class& c);
   /// The call that has taken the last turn was none.
-  void take_back(course& c);
+  void take_back(call_class& c);
 
   template <class Describe, class Pass>
-  int carry(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
+  int serve_or_pass(const signature& s, bool lasts, const Describe& describe, const Pass& pass) {
     int code = MPI_SUCCESS;
-    partner* const with = find(s.comm, code);
+    comm_state* const with = find(s.comm, code);
     if (!with) return code;
-    partner& p = *with;
+    comm_state& p = *with;
     transfer t;
     if (p.suitable) t = describe(p.at);
     lasts = lasts && facts_of(s.type).predefined;
-    course* c = nullptr;
-    const fate f = judge(p, t, form::blocking, &c);
-    if (f == fate::served && (!c->judge.decided() || c->review())) return tried(p, *c, t, pass);
-    std::uint64_t& counter = counter_of(p, s.kind, f == fate::served ? fate::slower : f);
+    call_class* c = nullptr;
+    const outcome f = classify(p, t, form::blocking, &c);
+    if (f == outcome::served && (!c->tuner.decided() || c->review())) return tried(p, *c, t, pass);
+    std::uint64_t& counter = counter_of(p, s.kind, f == outcome::served ? outcome::slower : f);
     // What is not known may be wrong this once.
-    if (lasts && f != fate::early && f != fate::unknown)
-      place_of(s) = {s, m_generation.load(), &counter, &p, c};
-    if (f == fate::served && c->judge.next() == way::sucl) return serve(p, c, t);
+    if (lasts && f != outcome::early && f != outcome::unknown)
+      slot_of(s) = {s, m_generation.load(), &counter, &p, c};
+    if (f == outcome::served && c->tuner.next() == choice::sucl) return serve(p, c, t);
     ++counter;
     code = pass();
     if (!is_refused(code)) return code;
-    if (f == fate::early) --p.calls;
-    if (f == fate::served) c->take_back();
+    if (f == outcome::early) --p.calls;
+    if (f == outcome::served) c->take_back();
     return code;
   }
 
   template <class Pass>
-  int tried(partner& p, course& c, transfer& t, const Pass& pass) {
-    const std::uint64_t number = c.judge.started();
-    const way to = c.judge.start();
+  int tried(comm_state& p, call_class& c, transfer& t, const Pass& pass) {
+    const std::uint64_t number = c.tuner.started();
+    const choice to = c.tuner.start();
     const stopwatch time;
-    if (to == way::mpi) count(p, t.record.kind, fate::tried);
-    const int code = to == way::mpi ? pass() : serve(p, nullptr, t);
-    if (to == way::mpi && is_refused(code)) return c.judge.take_back(), code;
-    if (c.judge.note(number, time.seconds())) agree(p, c);
+    if (to == choice::mpi) count(p, t.record.kind, outcome::tried);
+    const int code = to == choice::mpi ? pass() : serve(p, nullptr, t);
+    if (to == choice::mpi && is_refused(code)) return c.tuner.take_back(), code;
+    if (c.tuner.note(number, time.seconds())) agree(p, c);
     return code;
   }
 
-  static std::uint64_t& counter_of(partner& p, sucl_kind kind, fate f) {
+  static std::uint64_t& counter_of(comm_state& p, sucl_kind kind, outcome f) {
     return p.counts[static_cast<std::size_t>(kind)].calls[static_cast<std::size_t>(f)];
   }
-  static void count(partner& p, sucl_kind kind, fate f) { ++counter_of(p, kind, f); }
+  static void count(comm_state& p, sucl_kind kind, outcome f) { ++counter_of(p, kind, f); }
 
-  int serve(partner& p, const course* c, transfer& t);
-  static void agree(const partner& p, course& c);
-  int begin(partner& p, course& c, const turn& now, transfer t, MPI_Request* request);
+  int serve(comm_state& p, const call_class* c, transfer& t);
+  static void agree(const comm_state& p, call_class& c);
+  int begin(comm_state& p, call_class& c, const turn& now, transfer t, MPI_Request* request);
   int issue(pending& r);
-  fate prepare(partner& p, transfer& t, MPI_Request request);
-  std::shared_ptr<lane> free_lane(partner& p);
-  void forget(partner& p);
+  outcome prepare(comm_state& p, transfer& t, MPI_Request request);
+  std::shared_ptr<persistent_slot> free_slot(comm_state& p);
+  void forget(comm_state& p);
   void print_summary();
   static int on_free(MPI_Comm comm, int key, void* value, void* self);
 
@@ -318,14 +319,14 @@ class interposer {
   requests m_requests;
   std::atomic<int> m_cores{0};  ///< SuCL's communicators
   std::mutex m_mutex;           ///< guards what follows
-  std::map<partner*, std::unique_ptr<partner>> m_partners;
-  tallies m_totals{};  ///< of partners that are gone
+  std::map<comm_state*, std::unique_ptr<comm_state>> m_comms;
+  counters_by_kind m_totals{};  ///< of partners that are gone
 };
 
 // SuCL's communicators: each takes some of MPI's, which are few in some libraries.
-constexpr int most_cores = 48;
-// Persistent requests of one communicator that SuCL carries at a time.
-constexpr std::size_t most_lanes = 16;
+constexpr int max_cores = 48;
+// Persistent requests of one communicator that SuCL executes at a time.
+constexpr std::size_t max_slots = 16;
 
 /// While one exists, MPI's functions that this thread calls are those of the library.
 struct own_call {
@@ -335,4 +336,4 @@ struct own_call {
   own_call& operator=(const own_call&) = delete;
 };
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

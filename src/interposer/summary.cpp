@@ -10,18 +10,18 @@
 #include <numeric>
 #include <vector>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 namespace {
 
-constexpr std::size_t fates = static_cast<std::size_t>(fate::count);
-constexpr const char* headings[fates] = {"served",       "in trials", "MPI faster", "set-up",
-                                         "communicator", "no room",   "not known"};
+constexpr std::size_t outcomes = static_cast<std::size_t>(outcome::count);
+constexpr const char* headings[outcomes] = {"served",       "in trials", "MPI faster", "set-up",
+                                            "communicator", "no room",   "not known"};
 
-void print(const tallies& all) {
+void print(const counters_by_kind& all) {
   std::fprintf(stderr, "sucl: collectives of all ranks\n%22s %12s %12s %14s   %s\n", "", "served",
                "passed on", "saved, s", "why passed on");
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k) {
-    const tally& t = all[k];
+    const counters& t = all[k];
     const std::uint64_t passed =
         std::accumulate(t.calls.begin() + 1, t.calls.end(), std::uint64_t{0});
     if (t.calls[0] + passed == 0) continue;
@@ -29,7 +29,7 @@ void print(const tallies& all) {
                  static_cast<unsigned long long>(t.calls[0]),
                  static_cast<unsigned long long>(passed), t.saved);
     const char* before = " ";
-    for (std::size_t f = 1; f < fates; ++f) {
+    for (std::size_t f = 1; f < outcomes; ++f) {
       if (t.calls[f] == 0) continue;
       std::fprintf(stderr, "%s%s %llu", before, headings[f],
                    static_cast<unsigned long long>(t.calls[f]));
@@ -41,15 +41,15 @@ void print(const tallies& all) {
 
 }  // namespace
 
-void tally::operator+=(const tally& other) {
-  for (std::size_t f = 0; f < fates; ++f) calls[f] += other.calls[f];
+void counters::operator+=(const counters& other) {
+  for (std::size_t f = 0; f < outcomes; ++f) calls[f] += other.calls[f];
   saved += other.saved;
 }
 
-void print_summary(tallies mine, int rank) {
+void print_summary(counters_by_kind mine, int rank) {
   std::vector<std::uint64_t> calls;
   std::vector<double> saved;
-  for (const tally& t : mine) {
+  for (const counters& t : mine) {
     calls.insert(calls.end(), t.calls.begin(), t.calls.end());
     saved.push_back(t.saved);
   }
@@ -62,10 +62,10 @@ void print_summary(tallies mine, int rank) {
   sum(saved, MPI_DOUBLE);
   if (!first) return;
   for (std::size_t k = 0; k < mine.size(); ++k) {
-    for (std::size_t f = 0; f < fates; ++f) mine[k].calls[f] = calls[k * fates + f];
+    for (std::size_t f = 0; f < outcomes; ++f) mine[k].calls[f] = calls[k * outcomes + f];
     mine[k].saved = saved[k];
   }
   print(mine);
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

@@ -10,29 +10,29 @@
 #include <array>
 #include <cstdint>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
-/// What became of a call: SuCL carried it, or why it was passed on.
-enum class fate {
+/// The outcome of a call: SuCL executed it, or why it was passed on.
+enum class outcome {
   served,
-  tried,           ///< MPI's turn in a trial
-  slower,          ///< MPI is faster, or selected
-  early,           ///< before SuCL set itself up for the communicator
-  stranger,        ///< a communicator that SuCL does not serve
-  oversubscribed,  ///< no room for one communicator or one request more
-  unknown,         ///< a type, an op or a form that SuCL does not carry
+  tried,             ///< MPI's turn in a measurement
+  slower,            ///< MPI is faster, or selected
+  early,             ///< before SuCL set itself up for the communicator
+  unsupported_comm,  ///< a communicator that SuCL does not serve
+  oversubscribed,    ///< no room for one communicator or one request more
+  unknown,           ///< a type, an op or a form that SuCL does not support
   count
 };
 
 /// The calls of one kind.
-struct tally {
-  std::array<std::uint64_t, static_cast<std::size_t>(fate::count)> calls{};
+struct counters {
+  std::array<std::uint64_t, static_cast<std::size_t>(outcome::count)> calls{};
   double saved = 0;  ///< seconds, from the medians of the trials
-  void operator+=(const tally& other);
+  void operator+=(const counters& other);
 };
-using tallies = std::array<tally, SUCL_KIND_COUNT>;
+using counters_by_kind = std::array<counters, SUCL_KIND_COUNT>;
 
-/// Sums the tallies of all ranks and has the first print them. Collective.
-void print_summary(tallies mine, int rank);
+/// Sums the counters_by_kind of all ranks and has the first print them. Collective.
+void print_summary(counters_by_kind mine, int rank);
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

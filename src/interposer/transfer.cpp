@@ -6,11 +6,11 @@
 
 #include <cstddef>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 namespace {
 
 // No inter-communicator's special roots.
-bool is_rank(int root, place at) { return root >= 0 && root < at.size; }
+bool is_rank(int root, comm_position at) { return root >= 0 && root < at.size; }
 
 transfer of(sucl_kind kind) {
   transfer t;
@@ -60,7 +60,7 @@ sucl_operation transfer::filled() {
     o.send = nullptr;
   }
   if (!counts.empty()) o.recv_counts = counts.data();
-  if (!places.empty()) o.recv_displs = places.data();
+  if (!displs.empty()) o.recv_displs = displs.data();
   return o;
 }
 
@@ -80,7 +80,7 @@ transfer barrier() {
   return t;
 }
 
-transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, place at) {
+transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, comm_position at) {
   transfer t = of(kind);
   sucl_operation& o = t.record;
   const type_facts facts = facts_of(send.type);
@@ -103,7 +103,7 @@ transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, p
   return t;
 }
 
-transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, place at) {
+transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, comm_position at) {
   transfer t = reduction(SUCL_KIND_REDUCE_SCATTER, send, recv, op, 0, at);
   if (!counts) return t.known = false, std::move(t);
   t.counts.assign(counts, counts + at.size);
@@ -118,7 +118,7 @@ transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, pla
   return t;
 }
 
-transfer broadcast(side data, int root, place at) {
+transfer broadcast(side data, int root, comm_position at) {
   transfer t = of(SUCL_KIND_BROADCAST);
   t.to = blocks_of(data, 1);
   if (!is_rank(root, at) || !t.to.fits()) return t;
@@ -129,7 +129,7 @@ transfer broadcast(side data, int root, place at) {
   return t;
 }
 
-transfer exchange(sucl_kind kind, side send, side recv, place at) {
+transfer exchange(sucl_kind kind, side send, side recv, comm_position at) {
   transfer t = of(kind);
   t.to = blocks_of(recv, at.size);
   if (!t.to.fits()) return t;
@@ -146,7 +146,7 @@ transfer exchange(sucl_kind kind, side send, side recv, place at) {
   return t;
 }
 
-transfer rooted(sucl_kind kind, side send, side recv, int root, place at) {
+transfer rooted(sucl_kind kind, side send, side recv, int root, comm_position at) {
   transfer t = of(kind);
   if (!is_rank(root, at)) return t;
   const bool gathers = kind == SUCL_KIND_GATHER;
@@ -173,19 +173,19 @@ transfer rooted(sucl_kind kind, side send, side recv, int root, place at) {
   return t;
 }
 
-transfer allgatherv(side send, void* recv, const int* counts, const int* places, MPI_Datatype type,
-                    place at) {
+transfer allgatherv(side send, void* recv, const int* counts, const int* displs, MPI_Datatype type,
+                    comm_position at) {
   transfer t = of(SUCL_KIND_ALLGATHERV);
-  if (!counts || !places) return t;
-  t.to = packed(recv, counts, places, type, at.size);
+  if (!counts || !displs) return t;
+  t.to = packed(recv, counts, displs, type, at.size);
   if (!t.to.fits()) return t;
   for (int r = 0; r < at.size; ++r) {
     t.counts.push_back(t.to.block_bytes(r));
-    t.places.push_back(t.to.offset(r));
+    t.displs.push_back(t.to.offset(r));
   }
   move(t, t.counts[static_cast<std::size_t>(at.rank)]);
   t.record.recv_counts = t.counts.data();
-  t.record.recv_displs = t.places.data();
+  t.record.recv_displs = t.displs.data();
   if (send.memory == MPI_IN_PLACE) {
     t.record.flags |= SUCL_FLAG_IN_PLACE;
     t.first_loaded = at.rank;
@@ -198,4 +198,4 @@ transfer allgatherv(side send, void* recv, const int* counts, const int* places,
   return t;
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 namespace {
 
 struct row {
@@ -110,7 +110,7 @@ std::vector<row> make_rows() {
   return rows;
 }
 
-// For questions that may be wrong: their errors are nobody's but the one who asks.
+// For questions that may be wrong: their errors go to the caller alone.
 MPI_Comm quiet_comm() {
   static const MPI_Comm comm = [] {
     MPI_Comm made = MPI_COMM_NULL;
@@ -124,7 +124,8 @@ MPI_Comm quiet_comm() {
   return comm;
 }
 
-// MPI has no function that tells whether a type is committed, but a send to nobody checks it.
+// MPI has no function that tells whether a type is committed, but a send to MPI_PROC_NULL checks
+// it.
 bool is_usable(MPI_Datatype type) {
   static const char nothing = 0;
   return type != MPI_DATATYPE_NULL &&
@@ -212,4 +213,4 @@ sucl_op op_of(MPI_Op op, op_group group) {
   return SUCL_OP_NONE;
 }
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

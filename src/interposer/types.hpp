@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace sucl::pmpi {
+namespace sucl::interposer {
 
 /// A handle as a number: it is a pointer in some libraries and an int in others.
 template <class Handle>
@@ -45,4 +45,4 @@ type_facts facts_of(MPI_Datatype type);
 /// not define on types of the group.
 sucl_op op_of(MPI_Op op, op_group group);
 
-}  // namespace sucl::pmpi
+}  // namespace sucl::interposer

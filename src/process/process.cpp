@@ -21,8 +21,8 @@ namespace {
 std::atomic<bool> one_runs{false};
 std::atomic<const sucl_bootstrap*> left_behind{nullptr};
 
-// Nobody watches, so the others may wait for this process for ever; not every launcher ends them
-// when a process exits without having finalised MPI.
+// No launcher watches, so the others may wait for this process for ever; not every launcher ends
+// them when a process exits without having finalised MPI.
 void end_job_at_exit(const sucl_bootstrap& control) {
   if (left_behind.exchange(&control)) return;
   std::atexit([] {
@@ -137,7 +137,7 @@ void process::say_where_the_others_are() const {
   if (!SUCL_HAS_FIELD(m_control, sucl_bootstrap, rendezvous) || !m_control->rendezvous)
     base::fail(errc::unavailable,
                std::string("the control plane ") + m_control->name +
-                   " cannot be told of the other processes",
+                   " cannot be given the addresses of the other processes",
                "Install SuCL's modules again");
   sucl_rendezvous where{};
   where.struct_size = sizeof where;
@@ -157,7 +157,7 @@ void process::say_where_the_others_are() const {
     throw_last(status, m_control->name, "initialisation");
 }
 
-// The others are to hear what is wrong with the configuration of this rank, which may say nothing
+// The others must get the error with the configuration of this rank, which may say nothing
 // of use on how to reach them.
 void process::find_any_control_plane(const error_info& why) {
   m_settings = {};
@@ -189,7 +189,7 @@ void process::check_threads(const sucl_bootstrap_info& info) const {
                    : "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
 }
 
-// Tells the others whether this rank can start, and hears whether they can.
+// Exchanges with the others whether each rank can start.
 void process::meet_the_others(sucl_group* everyone, problem wrong) {
   const sucl_oob oob{m_control, everyone};
   m_peers = std::make_shared<peer_processes>(oob, m_rank, m_size);
@@ -341,7 +341,7 @@ void process::end_communicators() {
 }
 
 void process::note_unreported(const error_info& failure, bool thrown) {
-  if (!m_public) return;  // whoever runs this process hears of failures by its observers
+  if (!m_public) return;  // failures reach the runner of this process by its observers
   if (!thrown) return report_at_last(failure);
   const std::lock_guard lock(m_mutex);
   m_thrown.push_back(failure);

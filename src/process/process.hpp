@@ -77,7 +77,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   /// operation of this process was given up, or, with the watchdog, if another process has left
   /// that way or died: MPI would wait for ever.
   void shut_down();
-  /// The same without waiting for anybody: everything in flight is given up.
+  /// The same without waiting for peers: everything in flight is given up.
   void abandon(const std::string& why);
   bool alive() const { return !m_ended && !forked(); }
   /// Has `hand_over` called at the end, if commands have thrown: true if handlers have all now.

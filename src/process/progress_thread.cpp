@@ -83,10 +83,10 @@ bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& acti
 }
 
 // What has to be looked at now and then, whatever is under way.
-void progress_thread::look_around(std::vector<std::shared_ptr<communicator>>& active) {
+void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& active) {
   const auto now = clock::now();
-  if ((!m_watchdog && !m_compares) || now - m_last_look < watch_period) return;
-  m_last_look = now;
+  if ((!m_watchdog && !m_compares) || now - m_last_poll < watch_period) return;
+  m_last_poll = now;
   if (m_watchdog) m_watchdog->look(now);
   if (!m_compares) return;
   for (const auto& c : m_process.communicators())
@@ -109,9 +109,9 @@ void progress_thread::loop() {
         ++i;
         continue;
       }
-      // Whoever issues from here on wakes it again; whatever came before is seen by this look. For
-      // that it must read what the last one wrote who found the communicator queued already: a
-      // store alone could pass the look.
+      // A thread that issues from here on wakes it again; whatever came before is seen by this
+      // poll. For that it must read what the last one wrote who found the communicator queued
+      // already: a store alone could pass the look.
       active[i]->m_queued.exchange(false, std::memory_order_acq_rel);
       if (!active[i]->assisted() && active[i]->progress(&finished) &&
           !active[i]->m_queued.exchange(true, std::memory_order_acq_rel)) {
@@ -121,7 +121,7 @@ void progress_thread::loop() {
       active[i] = std::move(active.back());
       active.pop_back();
     }
-    look_around(active);
+    poll_all(active);
     rest.after(finished + (active.empty() ? 1 : 0));
   }
 }

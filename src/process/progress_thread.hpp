@@ -40,7 +40,7 @@ class progress_thread {
  private:
   void start_locked();
   void loop();
-  void look_around(std::vector<std::shared_ptr<communicator>>& active);
+  void poll_all(std::vector<std::shared_ptr<communicator>>& active);
   bool take_work(std::vector<std::shared_ptr<communicator>>& active);
 
   process& m_process;
@@ -49,7 +49,7 @@ class progress_thread {
   std::vector<std::shared_ptr<communicator>> m_woken;
   std::thread m_thread;
   std::unique_ptr<watchdog> m_watchdog;
-  std::chrono::steady_clock::time_point m_last_look;
+  std::chrono::steady_clock::time_point m_last_poll;
   bool m_compares = false, m_nudged = false;
   bool m_stop = false;
 };

@@ -19,18 +19,19 @@ using time_point = std::chrono::steady_clock::time_point;
 constexpr auto longest_grace = 2s;
 constexpr auto grace_for_left = 500ms;
 
-enum class mail_kind : std::uint32_t { query = 1, answer = 2, verdict = 3 };
+enum class message_kind : std::uint32_t { query = 1, answer = 2, diagnosis = 3 };
 
-struct mail {
-  mail_kind what;
-  std::int32_t code;       // verdict: errc; answer: 1 if commands of the program stand before it
+struct control_message {
+  message_kind what;
+  std::int32_t code;       // diagnosis: errc; answer: 1 if commands of the program stand before it
   std::uint64_t sequence;  // query: of the operation; answer: of the last one posted
-  char text[1024];         // verdict
+  char text[1024];         // diagnosis
 };
 
-void notify(const sucl_bootstrap& control, communicator& c, int rank, const mail& m) {
-  const std::size_t bytes = m.what == mail_kind::verdict ? sizeof m : offsetof(mail, text);
-  control.notify(c.mail_group(), rank, &m, bytes);
+void notify(const sucl_bootstrap& control, communicator& c, int rank, const control_message& m) {
+  const std::size_t bytes =
+      m.what == message_kind::diagnosis ? sizeof m : offsetof(control_message, text);
+  control.notify(c.control_group(), rank, &m, bytes);
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ void watchdog::look(time_point now) {
   forget_ended();
   for (const auto& c : m_process.communicators()) {
     if (c->alive()) c->check_device();
-    const auto mail = c->hold_mail();
+    const auto held = c->hold_control_group();
     if (c->alive()) look_at(*c, watched_of(c), now);
   }
 }
@@ -59,11 +60,11 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
 }
 
 void watchdog::look_at(communicator& c, watched& w, time_point now) {
-  read_mail(c, w);
+  read_messages(c, w);
   if (w.failed) return;
   const peer_processes* peers = m_process.peers();
   if (peers && peers->published_so_far() > 0)
-    if (const auto v = peers->published(c.id())) return hear(c, w, *v);
+    if (const auto v = peers->published(c.id())) return apply_diagnosis(c, w, *v);
   if (m_process.settings().watchdog.timeout.count() == 0) return;
   const auto state = c.snapshot();
   if (!state.busy) {
@@ -79,44 +80,44 @@ void watchdog::look_at(communicator& c, watched& w, time_point now) {
       all = w.open->answers[r].given || (peers && peers->is_stopped(c.where().world_ranks[r]));
     if (all || now >= w.open->deadline) conclude(c, w);
   } else if (now - state.since > m_process.settings().watchdog.timeout) {
-    start_inquiry(c, w, now);
+    start_query(c, w, now);
   }
 }
 
-void watchdog::read_mail(communicator& c, watched& w) {
+void watchdog::read_messages(communicator& c, watched& w) {
   const auto& control = *m_process.control();
   for (;;) {
-    mail m{};
+    control_message m{};
     std::int32_t source = -1;
     std::uint64_t bytes = 0;
-    if (control.poll(c.mail_group(), &source, &m, sizeof m, &bytes) || source < 0) return;
+    if (control.poll(c.control_group(), &source, &m, sizeof m, &bytes) || source < 0) return;
     switch (m.what) {
-      case mail_kind::query: {
-        mail reply{};
-        reply.what = mail_kind::answer;
+      case message_kind::query: {
+        control_message reply{};
+        reply.what = message_kind::answer;
         const auto state = c.snapshot();
         reply.sequence = state.posted;
         reply.code = state.held ? 1 : 0;
         notify(control, c, source, reply);
         break;
       }
-      case mail_kind::answer:
+      case message_kind::answer:
         if (w.open)
           w.open->answers[static_cast<std::size_t>(source)] = {m.sequence, true, m.code == 1};
         break;
-      case mail_kind::verdict: {
+      case message_kind::diagnosis: {
         if (w.failed) break;
         m.text[sizeof m.text - 1] = '\0';
-        const verdict v{static_cast<errc>(m.code), m.text};
+        const diagnosis v{static_cast<errc>(m.code), m.text};
         if (m_process.peers()) m_process.peers()->publish(c.id(), v);
-        hear(c, w, v);
+        apply_diagnosis(c, w, v);
         break;
       }
     }
   }
 }
 
-void watchdog::hear(communicator& c, watched& w, const verdict& v) {
+void watchdog::apply_diagnosis(communicator& c, watched& w, const diagnosis& v) {
   w.failed = true;
   c.fail_all(info_of(v));
 }
@@ -131,21 +132,21 @@ void watchdog::check_processes(communicator& c, watched& w, time_point now) {
   }
   const std::string what = describe(state.oldest) + " of " + c.label() + " cannot finish: ";
   if (!gone.died.empty())
-    return send_verdict(c, w, errc::peer_lost,
-                        what + ranks_text(gone.died) + " of " + std::to_string(c.size()) +
-                            (gone.died.size() == 1 ? " has died" : " have died"));
+    return send_diagnosis(c, w, errc::peer_lost,
+                          what + ranks_text(gone.died) + " of " + std::to_string(c.size()) +
+                              (gone.died.size() == 1 ? " has died" : " have died"));
   // Who has left has sent what the others wait for; it may be on its way.
   if (!w.gone_since) w.gone_since = now;
   if (now - *w.gone_since < grace_for_left) return;
-  if (gone.told) return send_verdict(c, w, gone.told->code, what + gone.told->text);
-  send_verdict(c, w, errc::peer_lost,
-               what + ranks_text(gone.left) + " of " + std::to_string(c.size()) +
-                   (gone.left.size() == 1 ? " has left" : " have left"));
+  if (gone.told) return send_diagnosis(c, w, gone.told->code, what + gone.told->text);
+  send_diagnosis(c, w, errc::peer_lost,
+                 what + ranks_text(gone.left) + " of " + std::to_string(c.size()) +
+                     (gone.left.size() == 1 ? " has left" : " have left"));
 }
 
-void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
+void watchdog::start_query(communicator& c, watched& w, time_point now) {
   const auto state = c.snapshot();
-  w.open = std::make_unique<inquiry>();
+  w.open = std::make_unique<progress_query>();
   w.open->operation = describe(state.oldest);
   w.open->sequence = state.oldest.sequence;
   w.open->on_stream = state.on_stream;
@@ -156,20 +157,20 @@ void watchdog::start_inquiry(communicator& c, watched& w, time_point now) {
                                longest_grace, timeout + std::chrono::milliseconds(200));
   w.open->answers.resize(static_cast<std::size_t>(c.size()));
   w.open->answers[static_cast<std::size_t>(c.rank())] = {state.posted, true};
-  mail query{};
-  query.what = mail_kind::query;
+  control_message query{};
+  query.what = message_kind::query;
   query.sequence = w.open->sequence;
   for (int r = 0; r < c.size(); ++r)
     if (r != c.rank()) notify(*m_process.control(), c, r, query);
 }
 
 void watchdog::conclude(communicator& c, watched& w) {
-  const inquiry asked = *w.open;
+  const progress_query asked = *w.open;
   w.open.reset();
   // What has gone wrong first is why others do not come.
   if (m_process.peers())
     if (const auto gone = m_process.peers()->gone(c.where().world_ranks); gone.told)
-      return send_verdict(
+      return send_diagnosis(
           c, w, gone.told->code,
           asked.operation + " of " + c.label() + " cannot finish: " + gone.told->text);
   std::vector<int> late, silent, stopped, held;
@@ -204,7 +205,7 @@ void watchdog::conclude(communicator& c, watched& w) {
   if (reasons.empty() && asked.peer >= 0)
     reasons = "rank " + std::to_string(asked.peer) + " has not issued the matching operation";
   if (reasons.empty()) {
-    reasons = "every rank has arrived, but the data did not move on";
+    reasons = "every rank has posted the operation, but it made no progress";
     if (asked.on_stream)
       reasons +=
           ". Commands before it on the device's stream may still run; and copies between the "
@@ -212,36 +213,36 @@ void watchdog::conclude(communicator& c, watched& w) {
           "and pageable memory (of malloc) in one thread hold up what another thread has launched, "
           "so use pinned memory (sycl::malloc_host) there";
   }
-  send_verdict(c, w, errc::timeout, text + reasons);
+  send_diagnosis(c, w, errc::timeout, text + reasons);
 }
 
 void watchdog::notify_failure(const sucl_bootstrap& control, communicator& c,
                               const error_info& failure) {
-  mail verdict{};
-  verdict.what = mail_kind::verdict;
-  verdict.code = static_cast<std::int32_t>(failure.code);
+  control_message diagnosis{};
+  diagnosis.what = message_kind::diagnosis;
+  diagnosis.code = static_cast<std::int32_t>(failure.code);
   const std::string text =
       c.label() + " has failed on rank " + std::to_string(c.rank()) + ": " + failure.message;
-  std::strncpy(verdict.text, text.c_str(), sizeof verdict.text - 1);
+  std::strncpy(diagnosis.text, text.c_str(), sizeof diagnosis.text - 1);
   for (int r = 0; r < c.size(); ++r)
-    if (r != c.rank()) notify(control, c, r, verdict);
+    if (r != c.rank()) notify(control, c, r, diagnosis);
 }
 
 // On the board first: others may find wrong data from when the operation is given up here.
-void watchdog::send_verdict(communicator& c, watched& w, errc code, const std::string& text) {
-  const verdict why{code, text};
+void watchdog::send_diagnosis(communicator& c, watched& w, errc code, const std::string& text) {
+  const diagnosis why{code, text};
   if (m_process.peers()) {
     m_process.peers()->fail(why);
     m_process.peers()->publish(c.id(), why);
   }
-  mail letter{};
-  letter.what = mail_kind::verdict;
-  letter.code = static_cast<std::int32_t>(code);
-  std::strncpy(letter.text, text.c_str(), sizeof letter.text - 1);
+  control_message message{};
+  message.what = message_kind::diagnosis;
+  message.code = static_cast<std::int32_t>(code);
+  std::strncpy(message.text, text.c_str(), sizeof message.text - 1);
   for (int r = 0; r < c.size(); ++r)
-    if (r != c.rank()) notify(*m_process.control(), c, r, letter);
+    if (r != c.rank()) notify(*m_process.control(), c, r, message);
   base::log(base::log_level::error, "watchdog", text);
-  hear(c, w, why);
+  apply_diagnosis(c, w, why);
 }
 
 }  // namespace sucl::core

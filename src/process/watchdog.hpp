@@ -24,13 +24,13 @@ class communicator;
 class process;
 
 /// Runs on the engine's thread while SUCL_TIMEOUT is set, and where devices are asked for errors of
-/// kernels: without SUCL_TIMEOUT it does only that, and hears of those of other ranks.
+/// kernels: without SUCL_TIMEOUT it does only that, and reads those of other ranks.
 ///
-/// An operation that has been ready or posted for longer than the timeout starts an inquiry: every
-/// rank of its communicator is asked by mail how far it has come. Ranks whose last collective has a
-/// lower number have not arrived; ranks that do not answer within the grace time are stopped, dead
-/// or unreachable, and on the own host the process table tells which. The verdict is mailed to all,
-/// so that every rank that still runs fails with the same message.
+/// An operation that has been ready or posted for longer than the timeout starts an progress_query:
+/// every rank of its communicator is asked by a control message how far it has come. Ranks whose
+/// last collective has a lower number have not arrived; ranks that do not answer within the grace
+/// time are stopped, dead or unreachable, and on the own host the process table tells which. The
+/// diagnosis is mailed to all, so that every rank that still runs fails with the same message.
 class watchdog {
  public:
   explicit watchdog(process& owner) : m_process(owner) {}
@@ -40,7 +40,8 @@ class watchdog {
   /// One look at all communicators. Never waits.
   void look(std::chrono::steady_clock::time_point now);
 
-  /// Tells the other ranks of a communicator, whose mail is held, how it has failed on this one.
+  /// Reports to the other ranks of a communicator, whose control group is held, how it has failed
+  /// on this one.
   static void notify_failure(const sucl_bootstrap& control, communicator& c,
                              const error_info& failure);
 
@@ -50,7 +51,7 @@ class watchdog {
     bool given = false;
     bool held = false;
   };
-  struct inquiry {
+  struct progress_query {
     std::string operation;
     std::uint64_t sequence = 0;  ///< 0: point-to-point
     int peer = -1;
@@ -61,17 +62,17 @@ class watchdog {
   struct watched {
     std::weak_ptr<communicator> who;
     std::optional<std::chrono::steady_clock::time_point> gone_since;  ///< a peer, in good order
-    std::unique_ptr<inquiry> open;
+    std::unique_ptr<progress_query> open;
     bool failed = false;
   };
 
   void look_at(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  void read_mail(communicator& c, watched& w);
-  void hear(communicator& c, watched& w, const verdict& v);
+  void read_messages(communicator& c, watched& w);
+  void apply_diagnosis(communicator& c, watched& w, const diagnosis& v);
   void check_processes(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  void start_inquiry(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  void start_query(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void conclude(communicator& c, watched& w);
-  void send_verdict(communicator& c, watched& w, errc code, const std::string& text);
+  void send_diagnosis(communicator& c, watched& w, errc code, const std::string& text);
   watched& watched_of(const std::shared_ptr<communicator>& c);
   void forget_ended();
 

@@ -283,7 +283,7 @@ void flows::fix(std::uint32_t index, double rate, std::uint32_t held_by) {
 }
 
 // The least rate at which one of the limits is full; those all of whose flows stay are dropped.
-double flows::least_share() {
+double flows::min_share() {
   double share = std::numeric_limits<double>::infinity();
   std::size_t kept = 0;
   for (const std::uint32_t i : m_filling) {
@@ -318,7 +318,7 @@ void flows::fill() {
   std::iota(m_filling.begin(), m_filling.end(), std::uint32_t{0});
   std::size_t bounded = 0;
   while (m_unfixed > 0) {
-    const double share = least_share();
+    const double share = min_share();
     bool any = false;
     for (; bounded < m_bounded.size() && m_bundles[m_bounded[bounded]].bound <= share; ++bounded) {
       const std::uint32_t b = m_bounded[bounded];

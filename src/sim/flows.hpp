@@ -180,7 +180,7 @@ class flows {
   void open_changed();
   void open_bundle(std::uint32_t bundle);
   bool open_unfair();
-  double least_share();
+  double min_share();
   void fill();
   void apply(ticks now);
   void fix(std::uint32_t bundle, double rate, std::uint32_t held_by);

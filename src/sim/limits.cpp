@@ -23,9 +23,9 @@ limits::table limits::make(usage::part what, std::int64_t members, std::int64_t 
 }
 
 std::uint32_t& limits::table::at(std::int64_t member, std::int64_t port) {
-  constexpr std::uint64_t most_dense = 1 << 20;
+  constexpr std::uint64_t max_dense = 1 << 20;
   const auto place = static_cast<std::uint64_t>(member * ports + port);
-  if (places > most_dense) return sparse[place];
+  if (places > max_dense) return sparse[place];
   if (ids.empty()) ids.resize(places);
   return ids[place];
 }

@@ -19,9 +19,9 @@ void check_level(const machine& m, std::size_t index) {
   const std::string where = "level '" + l.name + "' ";
   if (l.groups < 1) wrong(m, where + "has no groups", "Give groups = 1 or more.");
   if (l.ports < 1) wrong(m, where + "has no ports", "Give ports = 1 or more.");
-  if (l.transports.size() > most_transports)
+  if (l.transports.size() > max_transports)
     wrong(m, where + "has " + std::to_string(l.transports.size()) + " transports",
-          "Give at most " + std::to_string(most_transports) + ".");
+          "Give at most " + std::to_string(max_transports) + ".");
   if (l.transports.empty())
     wrong(m, where + "has no transport", "Add a [[level.transport]] with its name and latency.");
   const auto ranks = static_cast<std::uint64_t>(member_ranks(m, index));
@@ -82,14 +82,14 @@ hierarchy hierarchy_of(const machine& m, std::int64_t ranks) {
 void check_size(const machine& m) {
   if (m.levels.empty())
     wrong(m, "it has no levels", "Add a [[level]] with its name, groups and a transport.");
-  if (m.levels.size() > most_machine_levels)
+  if (m.levels.size() > max_machine_levels)
     wrong(m, "it has " + std::to_string(m.levels.size()) + " levels",
-          "Give at most " + std::to_string(most_machine_levels) + ".");
+          "Give at most " + std::to_string(max_machine_levels) + ".");
   std::int64_t ranks = 1;
   for (const level& l : m.levels) {
     ranks *= std::max(1, l.groups);
-    if (ranks > most_machine_ranks)
-      wrong(m, "it has more than " + std::to_string(most_machine_ranks) + " ranks",
+    if (ranks > max_machine_ranks)
+      wrong(m, "it has more than " + std::to_string(max_machine_ranks) + " ranks",
             "Lower the groups of its levels.");
   }
 }

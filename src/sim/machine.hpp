@@ -17,7 +17,7 @@
 
 namespace sucl::sim {
 
-/// A way to carry messages between the groups of a level, as in "mpi" or "ipc".
+/// A way to execute messages between the groups of a level, as in "mpi" or "ipc".
 struct transport {
   std::string name;
   double latency = 0;    ///< from the start of a message to its first byte at the other side
@@ -39,7 +39,7 @@ struct level {
   double port_both = 0;               ///< of each port, both directions together
   double link_bandwidth = 0;          ///< between each two members that are wired, each direction
   double fabric_bandwidth = 0;        ///< of all messages within one group of the level together
-  std::vector<transport> transports;  ///< never empty; the first carries what is via "any"
+  std::vector<transport> transports;  ///< never empty; the first moves what is via "any"
 
   friend bool operator==(const level&, const level&) = default;
 };
@@ -67,9 +67,9 @@ struct machine {
 };
 
 /// What a description may have: more than the largest machine there is has processors.
-inline constexpr std::int32_t most_machine_ranks = 1 << 20;
-inline constexpr std::size_t most_machine_levels = 16;
-inline constexpr std::size_t most_transports = 32;
+inline constexpr std::int32_t max_machine_ranks = 1 << 20;
+inline constexpr std::size_t max_machine_levels = 16;
+inline constexpr std::size_t max_transports = 32;
 
 /// The number of ranks: the product of the levels' groups.
 std::int64_t rank_count(const machine& m);

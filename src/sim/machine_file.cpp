@@ -25,10 +25,10 @@ constexpr double gigabytes = 1e9;  // a second
 // memory.
 using range = base::bounds<double>;
 using whole_range = base::bounds<std::int64_t>;
-constexpr range times{0, 1e8};            // microseconds
-constexpr range bandwidths{0, 1e6};       // GB/s
-constexpr double least_bandwidth = 1e-6;  // of one that is a limit
-constexpr whole_range rank_counts{1, most_machine_ranks};
+constexpr range times{0, 1e8};          // microseconds
+constexpr range bandwidths{0, 1e6};     // GB/s
+constexpr double min_bandwidth = 1e-6;  // of one that is a limit
+constexpr whole_range rank_counts{1, max_machine_ranks};
 constexpr whole_range port_counts{1, 1024};
 
 // A key of a table: a real number in a unit, a whole number, or text; one of them is set.
@@ -93,7 +93,7 @@ double real_of(const toml::node& node, const toml_place& place, const std::strin
   const std::string origin = base::origin_of(place, node.source());
   base::check_bounds(origin, name, *value, wanted);
   if (unit == gigabytes && *value > 0)  // 0 is no limit
-    base::check_bounds(origin, name, *value, range{least_bandwidth, wanted.high});
+    base::check_bounds(origin, name, *value, range{min_bandwidth, wanted.high});
   return *value == 0 ? 0 : *value * unit;  // -0 is 0
 }
 
@@ -166,7 +166,7 @@ transport read_transport(const toml::table& table, const toml_place& place,
     if (!set_key(t, keys, entry, place, prefix)) refuse_key(keys, {}, entry, prefix);
   if (t.name.empty())
     base::refuse(base::origin_of(place, table.source()), prefix + "name is missing",
-                 "Add name = \"mpi\" or what carries the messages.");
+                 "Add name = \"mpi\" or what executes the messages.");
   return t;
 }
 

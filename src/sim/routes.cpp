@@ -66,7 +66,7 @@ routes::routes(const plan::schedule& s, const machine& m, flows& f)
     for (const plan::channel& c : s.ranks[r].channels) add_channel(static_cast<std::int32_t>(r), c);
 }
 
-// Which transport of each level of the machine carries each level of the plan.
+// Which transport of each level of the machine serves each level of the plan.
 void routes::join_transports() {
   for (const plan::level& p : m_schedule.levels) {
     std::vector<std::uint8_t>& row = m_transports.emplace_back();
@@ -92,7 +92,7 @@ void routes::add(std::int32_t rank, const instruction& i, bool first_of_kernel) 
   if (i.op == opcode::fence) return m_of.push_back(0);
   const auto [from, to] = ends_of(rank, i);
   const bool kernel = is_kernel(i.op);
-  // A kernel belongs to the rank that runs it, whoever's memory it reads and writes.
+  // A kernel belongs to the rank that runs it, whichever rank's memory it reads and writes.
   const auto a = static_cast<std::uint32_t>(kernel ? rank : from);
   const auto b = static_cast<std::uint32_t>(kernel ? i.peer : to);
   const key k{std::uint64_t{a} << 32 | b, manner_of(i, first_of_kernel)};

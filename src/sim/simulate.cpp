@@ -82,7 +82,7 @@ class simulation {
 
   prediction run() {
     m_running = m_threads.size();
-    m_result.least_seconds = least_left() * (1 - rounding);
+    m_result.min_seconds = min_left() * (1 - rounding);
     for (std::uint32_t t = 0; t < m_threads.size(); ++t) wake(t, 0);
     while (!gives_up()) {
       const ticks next = std::min(m_events.next(), m_flows.next());
@@ -101,14 +101,14 @@ class simulation {
  private:
   std::uint64_t work() const { return m_result.events + m_flows.work(); }
   bool gives_up() {
-    if (m_options.most_work > 0 && work() > m_options.most_work) return true;
-    if (m_options.most_seconds <= 0 || m_running == 0) return false;
+    if (m_options.max_work > 0 && work() > m_options.max_work) return true;
+    if (m_options.max_seconds <= 0 || m_running == 0) return false;
     double least = to_seconds(m_now);
-    if (m_now >= m_next_look) {
-      least += least_left() * (1 - rounding);
-      m_next_look = m_now + to_ticks(m_options.most_seconds / looks);
+    if (m_now >= m_next_check) {
+      least += min_left() * (1 - rounding);
+      m_next_check = m_now + to_ticks(m_options.max_seconds / looks);
     }
-    return least > m_options.most_seconds;
+    return least > m_options.max_seconds;
   }
   prediction gave_up() {
     prediction p;
@@ -116,7 +116,7 @@ class simulation {
     p.events = m_result.events;
     p.work = work();
     p.gave_up = true;
-    p.least_seconds = m_result.least_seconds;
+    p.min_seconds = m_result.min_seconds;
     return p;
   }
 
@@ -346,7 +346,7 @@ class simulation {
   // ---- what is still to be done
 
   // The least time that the rest takes: what still has to go through the busiest limit.
-  double least_left() const {
+  double min_left() const {
     const std::vector<double> under_way = m_flows.under_way(m_now);
     double seconds = 0;
     for (std::uint32_t i = 0; i < m_total.size(); ++i)
@@ -408,7 +408,7 @@ class simulation {
     copy_to_likes();
     for (const double end : m_result.rank_seconds)
       m_result.seconds = std::max(m_result.seconds, end);
-    m_result.gave_up = m_options.most_seconds > 0 && m_result.seconds > m_options.most_seconds;
+    m_result.gave_up = m_options.max_seconds > 0 && m_result.seconds > m_options.max_seconds;
     m_result.levels = m_routes.traffic();
     if (m_options.matrix) m_result.matrix = m_routes.matrix();
     m_result.work = work();
@@ -440,7 +440,7 @@ class simulation {
   plan::queues<waiting> m_messages, m_signals;
   event_queue<event> m_events;
   ticks m_now = 0;
-  ticks m_next_look = 0;  // at what is left
+  ticks m_next_check = 0;  // at what is left
   prediction m_result;
 };
 

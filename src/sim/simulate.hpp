@@ -26,8 +26,8 @@ struct simulate_options {
   /// The simulation ends with prediction::gave_up when the plan turns out to take longer than this
   /// many seconds, which what is left for the busiest link shows early, or when simulating it costs
   /// more than so much work. 0: never.
-  double most_seconds = 0;
-  std::uint64_t most_work = 0;
+  double max_seconds = 0;
+  std::uint64_t max_work = 0;
 };
 
 /// When an instruction ran, in seconds from the start. Transfers end when their last byte is
@@ -90,7 +90,7 @@ struct prediction {
   std::uint64_t work = 0;             ///< what it cost: events, and rates found for transfers
   bool gave_up = false;               ///< at `seconds`: the plan takes too long, or too much work
   /// What has to go through the busiest limit alone takes; as long in any number of channels.
-  double least_seconds = 0;
+  double min_seconds = 0;
 
   std::vector<std::vector<std::vector<span>>> timeline;  ///< [rank][channel][instruction]
   std::vector<pair_traffic> matrix;                      ///< by from and to; those with messages

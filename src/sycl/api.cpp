@@ -59,7 +59,7 @@ void check_alive(communicator_state& state) {
                "Keep sucl::runtime alive while its communicators are used");
 }
 
-// What is wrong is told to the other ranks too, where that can be.
+// What is wrong is reported to the other ranks too, where that can be.
 void resolve_call(communicator_state& state, const detail::request& request, resolved& call) {
   try {
     resolve(state, request, call);
@@ -75,7 +75,7 @@ void resolve_call(communicator_state& state, const detail::request& request, res
   if (own) return *own;
   if (state.queue()) return *state.queue();
   static ::sycl::queue host_only = queue_for_host_memory();
-  // DPC++ keeps some bytes of each command of an out-of-order queue until somebody waits for all.
+  // DPC++ keeps some bytes of each command of an out-of-order queue until a thread waits for all.
   static std::atomic<unsigned> uses = 0;
   if (uses.fetch_add(1, std::memory_order_relaxed) % 256 == 255 && idle(host_only))
     host_only.wait();

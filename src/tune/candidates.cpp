@@ -140,7 +140,7 @@ void add_composed(collection& all, const problem& p, const std::vector<shape>& l
     }
 }
 
-// The transports that carry messages between ranks `near` and `far` apart, and all in between.
+// The transports that execute messages between ranks `near` and `far` apart, and all in between.
 std::vector<std::string> transports(const sim::machine& m, std::int64_t near, std::int64_t far) {
   const std::int64_t last = sim::rank_count(m) - 1;
   if (far < near || near > last) return {};

@@ -19,9 +19,9 @@ struct group {
   std::string via;
 };
 
-class guesser {
+class estimator {
  public:
-  guesser(const plan::problem& p, const plan::recipe& r, const sim::machine& m)
+  estimator(const plan::problem& p, const plan::recipe& r, const sim::machine& m)
       : m_problem(p), m_recipe(r), m_sum(m), m_ranks(p.ranks), m_hierarchy(r.hierarchy) {
     if (m_hierarchy.empty()) m_hierarchy = {p.ranks};
     m_bytes = static_cast<double>(p.counts[0] * p.element_bytes);
@@ -431,7 +431,7 @@ class guesser {
 }  // namespace
 
 estimate guess(const plan::problem& p, const plan::recipe& r, const sim::machine& m) {
-  return guesser(p, r, m).run();
+  return estimator(p, r, m).run();
 }
 
 }  // namespace sucl::tune

@@ -25,13 +25,13 @@ struct family {
   double busiest = 0;       // seconds that its busiest part works
   double fixed = 0;         // seconds that channels do not divide, and those that they do
   double rest = 0;
-  bool fitted = false;    // both come from two numbers of channels
-  double moved = 1;       // how much the fit changed by the last number of channels, of 1
-  bool too_dear = false;  // to be simulated in more channels within the budget
+  bool fitted = false;       // both come from two numbers of channels
+  double moved = 1;          // how much the fit changed by the last number of channels, of 1
+  bool over_budget = false;  // to be simulated in more channels within the budget
 };
 
 /// What a fit says about a recipe that was not simulated.
-struct promised {
+struct predicted {
   recipe how;
   double seconds = 0;
 };
@@ -46,8 +46,8 @@ struct known {
   bool gave_up = true;
 
   // Whether it gave up for work, and this much may say more.
-  bool cut_short(double most_work) const {
-    return gave_up && work > allowed && most_work > 1.5 * allowed;
+  bool cut_short(double max_work) const {
+    return gave_up && work > allowed && max_work > 1.5 * allowed;
   }
 };
 

@@ -26,7 +26,7 @@ constexpr double unlimited = std::numeric_limits<double>::max();
 
 // How much longer than the best forecast a guess may be to be worth a simulation.
 constexpr double hopeless = 6;
-constexpr std::size_t least_simulated = 12;
+constexpr std::size_t min_simulated = 12;
 // Work of the simulator for an instruction, if few transfers share a link.
 constexpr double costs = 4;
 // The first look at a plan may take this part of the budget.
@@ -38,30 +38,30 @@ constexpr double reserve = 0.15;
 // A forecast or a plan must be so much better to count.
 constexpr double better = 0.995;
 constexpr std::size_t refined = 4;
-constexpr int least_kept = 5;
+constexpr int min_kept = 5;
 // Instructions of plans that are proved beside the best one.
 constexpr double others_proved = 5e4;
 // Plans simulated at once, whatever the number of threads.
 constexpr std::size_t abreast = 8;
 constexpr int depths[] = {2, 4, 8, 16, 32, 64, 128};
 constexpr int first_channels = 4;
-constexpr int most_rounds = 12;
+constexpr int max_rounds = 12;
 // Work for a start, and for each rank.
 constexpr double budget = 0.8e6;
 constexpr double budget_of_rank = 4e3;
-// A finalist has at most so many instructions, and so many for each rank; and at most so many
-// times more channels than were simulated, of which there must be so many.
-constexpr double largest_finalist = 2.2e5;
+// A shortlisted recipe has at most so many instructions, and so many for each rank; and at most so
+// many times more channels than were simulated, of which there must be so many.
+constexpr double largest_shortlisted = 2.2e5;
 constexpr double largest_of_rank = 800;
-// Parts of the budget for all finalists, for one of them, and for changes of the best one.
-constexpr double all_finalists = 1.5;
-constexpr double dearest_finalist = 1.2;
+// Parts of the budget for all shortlist, for one of them, and for changes of the best one.
+constexpr double share_of_shortlist = 1.5;
+constexpr double costliest_shortlisted = 1.2;
 constexpr double polishing = 1;
-constexpr std::size_t finalists_abreast = 2;
+constexpr std::size_t shortlist_abreast = 2;
 // About what can be built and proved in two seconds and 1 GiB.
 constexpr double provable = 4e6;
 constexpr int farthest = 8;
-constexpr int least_fitted = 4;
+constexpr int min_fitted = 4;
 constexpr double near_fit = 0.1;
 // What a guess may overrate a time.
 constexpr double doubt = 1.3;
@@ -80,7 +80,7 @@ class searcher {
     look();
     deepen();
     if (m_result.best.empty()) simulate_smallest();
-    for (int round = 0; round < most_rounds && refine(); ++round) {
+    for (int round = 0; round < max_rounds && refine(); ++round) {
     }
     reach();
     finish();
@@ -132,7 +132,7 @@ class searcher {
       std::vector<trial> trials;
       for (double planned = 0; next < last && trials.size() < abreast; ++next) {
         family& f = m_families[next];
-        if (next >= least_simulated && f.forecast > hopeless * least) {
+        if (next >= min_simulated && f.forecast > hopeless * least) {
           last = next;
           break;
         }
@@ -142,7 +142,7 @@ class searcher {
         if (most != too_many.end() && f.cost.instructions >= most->second) continue;
         planned += work;
         chosen.push_back(&f);
-        trials.push_back({f.how, m_budget / share, most_seconds(hopeless * best())});
+        trials.push_back({f.how, m_budget / share, max_seconds(hopeless * best())});
       }
       const std::vector<known> seen = simulate(trials);
       for (std::size_t i = 0; i < seen.size(); ++i) {
@@ -190,10 +190,10 @@ class searcher {
   }
 
   // The most promising family that costs no more than this; null if there is none.
-  family* next_family(double most_work) {
+  family* next_family(double max_work) {
     family* most = nullptr;
     for (family& f : m_families)
-      if (f.next > 0 && f.forecast < better * best() && work_of_next(f) <= most_work &&
+      if (f.next > 0 && f.forecast < better * best() && work_of_next(f) <= max_work &&
           !outdone(f) && (!most || f.forecast < most->forecast))
         most = &f;
     return most;
@@ -258,21 +258,21 @@ class searcher {
   // More channels for what promises most in them, as long as that is worth it: each simulation
   // corrects a fit. What costs too much is foretold.
   void reach() {
-    m_most_work = (1 + beyond) * m_budget;
-    for (promise next = most_promising(); next.from; next = most_promising()) {
+    m_max_work = (1 + beyond) * m_budget;
+    for (prediction next = most_promising(); next.from; next = most_promising()) {
       family& f = *next.from;
-      const double most = std::min(m_most_work - m_spent, astray * work_of(next));
+      const double most = std::min(m_max_work - m_spent, astray * work_of(next));
       const known deep = simulate({{in_channels(f.how, next.channels), most, 0}})[0];
       if (fit(f, next.channels, deep)) continue;
       if (deep.gave_up) {
-        f.too_dear = true;
+        f.over_budget = true;
         continue;
       }
       f.fixed = f.seconds;  // more channels do not make it faster
       f.rest = 0;
     }
     decide();
-    simulate_finalists(published_finalists(), unlimited, unlimited);
+    simulate_shortlist(published_shortlist(), unlimited, unlimited);
     polish();
   }
 
@@ -287,55 +287,55 @@ class searcher {
       for (const recipe& r : neighbours(seed.how, m_problem, m_machine))
         if (!m_known.contains(plan::to_text(r)) && work * r.pipeline <= left &&
             static_cast<double>(seed.instructions) / seed.how.pipeline * r.pipeline <=
-                most_instructions())
+                max_instructions())
           fresh.push_back(r);
       std::stable_sort(fresh.begin(), fresh.end(), in_fewer_channels);
-      left -= simulate_finalists(fresh, left, dearest_finalist * m_budget);
+      left -= simulate_shortlist(fresh, left, costliest_shortlisted * m_budget);
     }
   }
 
   // A few at a time, each as far as it may be the best, until this much work is done in all or for
   // one of them. Returns it.
-  double simulate_finalists(const std::vector<recipe>& list, double most_work, double dearest) {
+  double simulate_shortlist(const std::vector<recipe>& list, double max_work, double costliest) {
     double done = 0;
-    for (std::size_t next = 0; next < list.size() && done < most_work;) {
+    for (std::size_t next = 0; next < list.size() && done < max_work;) {
       std::vector<trial> trials;
       const int channels = list[next].pipeline;
-      for (; next < list.size() && trials.size() < finalists_abreast &&
+      for (; next < list.size() && trials.size() < shortlist_abreast &&
              list[next].pipeline == channels;
            ++next)
-        trials.push_back({list[next], std::min(most_work - done, dearest), most_seconds(best())});
+        trials.push_back({list[next], std::min(max_work - done, costliest), max_seconds(best())});
       for (const known& k : simulate(trials)) done += k.work;
     }
     return done;
   }
 
   // A family, and the number of channels to simulate next.
-  struct promise {
+  struct prediction {
     family* from = nullptr;
     int channels = 0;
   };
 
   // Channels drift apart, so the work grows faster than their number.
-  static double work_of(const promise& p) {
+  static double work_of(const prediction& p) {
     const double times = static_cast<double>(p.channels) / p.from->channels;
     return p.from->work * times * std::sqrt(times);
   }
 
   // Whose best number of channels promises the shortest time, clearly better than the best so far.
   // On the way there the number of channels doubles, as a fit is right nearby.
-  promise most_promising() {
-    promise most;
+  prediction most_promising() {
+    prediction most;
     double least = better * best();
     for (family& f : m_families) {
-      promise next{&f, 0};
-      if (f.too_dear) continue;
+      prediction next{&f, 0};
+      if (f.over_budget) continue;
       for (const int depth : depths) {
         if (depth <= f.channels || !can_take(f.how, depth)) continue;
         if (next.channels == 0) next.channels = depth;
         const double seconds = in_depth(f, depth);
         if (seconds >= least) continue;
-        if (m_spent + work_of(next) > m_most_work) break;
+        if (m_spent + work_of(next) > m_max_work) break;
         most = next;
         least = seconds;
       }
@@ -343,48 +343,50 @@ class searcher {
     return most;
   }
 
-  // What fits promise beyond the budget, which they know to some hundredths: the finalists are
+  // What fits promise beyond the budget, which they know to some hundredths: the shortlist are
   // simulated at full size.
   void decide() {
-    const std::vector<promised> list = promising();
+    const std::vector<predicted> list = best_predicted();
     // Each in as many channels as promise most, then in half as many, which a fit may underrate.
-    std::vector<recipe> finalists;
+    std::vector<recipe> shortlist;
     for (const int part : {1, 2})
-      for (const promised& p : list) finalists.push_back(in_channels(p.how, p.how.pipeline / part));
-    simulate_finalists(finalists, all_finalists * m_budget, dearest_finalist * m_budget);
+      for (const predicted& p : list)
+        shortlist.push_back(in_channels(p.how, p.how.pipeline / part));
+    simulate_shortlist(shortlist, share_of_shortlist * m_budget, costliest_shortlisted * m_budget);
   }
 
   // The best number of channels of each family that a simulation of them may confirm.
-  std::vector<promised> promising() const {
-    std::vector<promised> list;
+  std::vector<predicted> best_predicted() const {
+    std::vector<predicted> list;
     for (const family& f : m_families) {
-      if (f.channels < least_fitted) continue;
-      promised most{{}, better * best()};
+      if (f.channels < min_fitted) continue;
+      predicted most{{}, better * best()};
       for (const int depth : depths) {
         const double seconds = in_depth(f, depth);
         const double instructions = f.instructions / f.channels * depth;
         if (depth <= f.channels || depth > farthest * f.channels || seconds >= most.seconds ||
-            instructions > most_instructions() ||
-            f.work / f.channels * depth > dearest_finalist * m_budget || !can_take(f.how, depth))
+            instructions > max_instructions() ||
+            f.work / f.channels * depth > costliest_shortlisted * m_budget ||
+            !can_take(f.how, depth))
           continue;
         most = {in_channels(f.how, depth), seconds};
       }
       if (!most.how.algorithm.empty()) list.push_back(std::move(most));
     }
     std::stable_sort(list.begin(), list.end(),
-                     [](const promised& a, const promised& b) { return a.seconds < b.seconds; });
+                     [](const predicted& a, const predicted& b) { return a.seconds < b.seconds; });
     return list;
   }
 
   // Published parameters, those in few channels first, without large plans that are hopeless by a
   // guess and those that are too large to be proved in seconds.
-  std::vector<recipe> published_finalists() const {
+  std::vector<recipe> published_shortlist() const {
     std::vector<recipe> list;
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
       for (const published& s : sets) {
         const estimate e = guess(m_problem, s.how, m_machine);
         const bool hopeful = e.seconds < doubt * best() && e.instructions < provable;
-        if (hopeful || e.instructions < most_instructions()) list.push_back(s.how);
+        if (hopeful || e.instructions < max_instructions()) list.push_back(s.how);
       }
     std::stable_sort(list.begin(), list.end(), in_fewer_channels);
     return list;
@@ -394,27 +396,27 @@ class searcher {
     return a.pipeline < b.pipeline;
   }
 
-  double most_instructions() const {
-    return (largest_finalist + largest_of_rank * m_problem.ranks) * m_budget / own_budget();
+  double max_instructions() const {
+    return (largest_shortlisted + largest_of_rank * m_problem.ranks) * m_budget / own_budget();
   }
   double own_budget() const { return budget + budget_of_rank * m_problem.ranks; }
 
   // The time that a plan must not take to be among the best.
   double worst_kept() const {
-    const auto keep = static_cast<std::size_t>(std::max(m_options.keep, least_kept));
+    const auto keep = static_cast<std::size_t>(std::max(m_options.keep, min_kept));
     return m_result.best.size() >= keep ? m_result.best[keep - 1].seconds : 0;
   }
 
-  static double most_seconds(double seconds) { return seconds < unlimited ? seconds : 0; }
+  static double max_seconds(double seconds) { return seconds < unlimited ? seconds : 0; }
 
   // Builds and simulates what is not known yet, side by side; keeps the list of results sorted.
   std::vector<known> simulate(const std::vector<trial>& list) {
     std::vector<trial> fresh;
     for (const trial& t : list) {
       const auto before = m_known.find(plan::to_text(t.how));
-      if (before != m_known.end() && !before->second.cut_short(t.most_work)) continue;
+      if (before != m_known.end() && !before->second.cut_short(t.max_work)) continue;
       if (hopeless_in_any(t)) {
-        m_known[plan::to_text(t.how)].allowed = t.most_work;
+        m_known[plan::to_text(t.how)].allowed = t.max_work;
         continue;
       }
       if (m_options.progress) m_options.progress(plan::to_text(t.how));
@@ -436,19 +438,19 @@ class searcher {
     return plan::to_text(r);
   }
   bool hopeless_in_any(const trial& t) const {
-    const auto known = m_least.find(alone(t.how));
-    return known != m_least.end() && t.most_seconds > 0 && known->second > t.most_seconds;
+    const auto known = m_min.find(alone(t.how));
+    return known != m_min.end() && t.max_seconds > 0 && known->second > t.max_seconds;
   }
 
   void record(const trial& t, outcome o) {
     const recipe& r = t.how;
     known& k = m_known[plan::to_text(r)];
-    k.allowed = t.most_work;
+    k.allowed = t.max_work;
     k.instructions = static_cast<double>(o.instructions);
     if (o.too_large) k.work = m_budget;
     if (o.too_large || o.seen || m_hashes.contains(o.hash)) return;
     if (!o.time.gave_up) m_hashes.insert(o.hash);
-    m_least[alone(r)] = o.time.least_seconds;
+    m_min[alone(r)] = o.time.min_seconds;
     k.work = static_cast<double>(o.instructions + o.time.work);
     k.seconds = o.time.seconds;
     k.gave_up = o.time.gave_up;
@@ -483,12 +485,12 @@ class searcher {
     m_known.clear();
     m_hashes.clear();
     // A guess may be somewhat wrong.
-    if (least.instructions < 2.0 * plan::most_instructions) simulate({{smallest, unlimited, 0}});
+    if (least.instructions < 2.0 * plan::max_instructions) simulate({{smallest, unlimited, 0}});
     if (m_result.best.empty())
       base::fail(errc::out_of_memory,
                  std::string("every plan of ") + sucl::name(m_problem.kind) + " for " +
                      std::to_string(m_problem.ranks) + " ranks has more than " +
-                     std::to_string(plan::most_instructions / 1'000'000) + " million instructions",
+                     std::to_string(plan::max_instructions / 1'000'000) + " million instructions",
                  "Take fewer ranks.");
   }
 
@@ -525,7 +527,7 @@ class searcher {
     auto& list = m_result.best;
     if (list.size() > static_cast<std::size_t>(m_options.keep))
       list.resize(static_cast<std::size_t>(m_options.keep));
-    double left = m_options.most_verified;
+    double left = m_options.max_verified;
     std::vector<found*> proved;
     for (found& f : list) {
       for (const auto& sets :
@@ -550,12 +552,12 @@ class searcher {
   const search_options& m_options;
   double m_budget = 0;
   double m_spent = 0;
-  double m_most_work = 0;  // that may be spent in the end
+  double m_max_work = 0;  // that may be spent in the end
   std::vector<family> m_families;
   std::map<int, family> m_leaders;  // the fastest by number of channels
   std::set<std::pair<double, double>> m_deepened;
   std::set<std::uint64_t> m_hashes;
-  std::map<std::string, double> m_least;  // seconds that a recipe takes at least, see alone()
+  std::map<std::string, double> m_min;  // seconds that a recipe takes at least, see alone()
   plan::schedule m_best_plan;
   std::map<std::string, known> m_known;  // by recipe
   search_result m_result;

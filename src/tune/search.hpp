@@ -33,7 +33,7 @@ struct search_options {
   /// everywhere; 0: enough for about a second at 64 ranks and for seconds at thousands.
   double budget = 0;
   /// A best plan of more instructions is returned unverified.
-  double most_verified = 6e6;
+  double max_verified = 6e6;
   int threads = 0;  ///< to simulate in; 0: one a processor. The result does not depend on them
   /// Called with what it is at.
   std::function<void(const std::string&)> progress;
@@ -50,11 +50,11 @@ struct search_result {
 /// are simulated, and the parameters of the best plans are changed while that helps, as far as the
 /// budget goes. A quarter of it more goes into more channels for what promises most in them. Beyond
 /// it published parameters that a guess does not rule out are simulated, and then plans of some
-/// size that promise to be better still, the finalists; each until what still has to go through its
+/// size that promise to be better still, the shortlist; each until what still has to go through its
 /// busiest link shows that it cannot be the best. Deterministic: the same input gives the same
 /// result everywhere.
 ///
-/// The best plan was proved right by the verifier, unless it has more than most_verified
+/// The best plan was proved right by the verifier, unless it has more than max_verified
 /// instructions; so were others that are cheap to prove (found::verified). Throws what
 /// plan::check() throws, and invalid_argument where the machine has fewer ranks.
 search_result search(const plan::problem& p, const sim::machine& m, const search_options& o = {});

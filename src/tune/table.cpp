@@ -45,7 +45,7 @@ void write(writer& out, const table_row& r) {
   out.word("backend", r.backend);
   if (!r.how.algorithm.empty()) out.word("recipe", plan::to_text(r.how));
   if (r.slice) out.word("slice", base::print_bytes(r.slice));
-  if (!r.way.empty()) out.word("way", r.way);
+  if (!r.protocol.empty()) out.word("protocol", r.protocol);
   if (r.seconds > 0) {
     out.line("us", microseconds(r.seconds));
     out.word("at", base::print_bytes(r.at));

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Selection tables: who carries a message and by which plan, as `sucl tune` measures it and
-/// `sucl plan search` predicts it. docs/reference/tuning-table.md describes the format.
+/// Selection tables: which backend executes a message and by which plan, as `sucl tune` measures it
+/// and `sucl plan search` predicts it. docs/reference/tuning-table.md describes the format.
 #pragma once
 
 #include "base/text.hpp"
@@ -26,7 +26,7 @@ enum class call_form { any, blocking, event };
 /// memory that only devices read.
 enum class memory_kind { ordinary, symmetric, device };
 
-/// Who carries messages of some sizes, and how.
+/// Which backend executes messages of some sizes, and how.
 struct table_row {
   sucl::kind what = sucl::kind::allreduce;
   call_form form = call_form::any;
@@ -35,7 +35,8 @@ struct table_row {
   std::string backend;
   plan::recipe how;         ///< of backend "plan"; without an algorithm SuCL chooses
   std::uint64_t slice = 0;  ///< bytes that one run of the plan takes; 0: SuCL chooses
-  std::string way;     ///< of backend "kernels": one of kernels::way_names; empty: SuCL chooses
+  std::string
+      protocol;  ///< of backend "kernels": one of kernels::protocol_names; empty: SuCL chooses
   double seconds = 0;  ///< for a message of `at` bytes; 0: not known
   std::uint64_t at = 0;
   bool verified = false;  ///< the plan was proved right at this size
@@ -45,8 +46,8 @@ struct table_row {
   friend bool operator==(const table_row& a, const table_row& b) {
     return a.what == b.what && a.form == b.form && a.memory == b.memory && a.ranks == b.ranks &&
            a.nodes == b.nodes && a.bytes == b.bytes && a.backend == b.backend && a.how == b.how &&
-           a.slice == b.slice && a.way == b.way && a.seconds == b.seconds && a.at == b.at &&
-           a.verified == b.verified;
+           a.slice == b.slice && a.protocol == b.protocol && a.seconds == b.seconds &&
+           a.at == b.at && a.verified == b.verified;
   }
 };
 

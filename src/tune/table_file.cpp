@@ -5,7 +5,7 @@
 #include "base/bounds.hpp"
 #include "base/config/toml_reading.hpp"
 #include "base/file.hpp"
-#include "kernels/collective/job.hpp"
+#include "kernels/collective/args.hpp"
 #include "tune/table.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ bool yes_or_no(const toml_entry& e, const toml_place& place) {
 constexpr base::bounds<double> times{0, 1e12};  // microseconds
 constexpr base::bounds<std::uint64_t> core_counts{1, 1 << 20};
 constexpr base::bounds<std::uint64_t> slices{1, std::uint64_t{1} << 40};
-constexpr base::bounds<std::uint64_t> sizes{0, plan::most_bytes};
+constexpr base::bounds<std::uint64_t> sizes{0, plan::max_bytes};
 
 double time_of(const toml_entry& e, const toml_place& place) {
   const auto value = e.node->value<double>();
@@ -136,10 +136,10 @@ constexpr row_key row_keys[] = {
                   const toml_place& p) { r.how = parsed(e, p, read_recipe); }},
     {"slice", [](table_row& r, const toml_entry& e,
                  const toml_place& p) { r.slice = bounded(e, p, base::parse_bytes, slices); }},
-    {"way",
+    {"protocol",
      [](table_row& r, const toml_entry& e, const toml_place& p) {
-       r.way = kernels::way_names[one_of(
-           e, p, {std::begin(kernels::way_names), std::end(kernels::way_names)})];
+       r.protocol = kernels::protocol_names[one_of(
+           e, p, {std::begin(kernels::protocol_names), std::end(kernels::protocol_names)})];
      }},
     {"us",
      [](table_row& r, const toml_entry& e, const toml_place& p) { r.seconds = time_of(e, p); }},
@@ -161,8 +161,8 @@ void check(const table_row& r, bool has_collective) {
   if (r.backend != "plan" && (!r.how.algorithm.empty() || r.slice))
     refuse(r.origin, "this choice has a recipe, but backend " + r.backend + " takes none",
            "Recipes and slices are for backend = \"plan\".");
-  if (r.backend != "kernels" && !r.way.empty())
-    refuse(r.origin, "this choice has a way, but backend " + r.backend + " takes none",
+  if (r.backend != "kernels" && !r.protocol.empty())
+    refuse(r.origin, "this choice has a protocol, but backend " + r.backend + " takes none",
            "Ways are for backend = \"kernels\".");
   if (r.backend != "plan" && r.memory == memory_kind::symmetric)
     refuse(r.origin, "this choice gives symmetric memory to backend " + r.backend,

@@ -32,8 +32,8 @@ outcome run_one(const plan::problem& p, const sim::machine& m, const trial& t,
   for (const plan::program& r : s.ranks)
     o.scratch_bytes = std::max(o.scratch_bytes, r.scratch_bytes);
   sim::simulate_options limits;
-  limits.most_seconds = t.most_seconds;
-  limits.most_work = static_cast<std::uint64_t>(std::clamp(t.most_work, 1.0, 1e18));
+  limits.max_seconds = t.max_seconds;
+  limits.max_work = static_cast<std::uint64_t>(std::clamp(t.max_work, 1.0, 1e18));
   limits.usage = t.how.pipeline == 1;
   o.time = sim::simulate(s, m, limits);
   if (!o.time.gave_up && o.time.seconds < t.kept_below) o.plan = std::move(s);

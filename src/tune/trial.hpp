@@ -18,9 +18,9 @@ namespace sucl::tune {
 
 struct trial {
   plan::recipe how;
-  double most_work = 0;     ///< of the simulator, at least 1
-  double most_seconds = 0;  ///< that the plan may take; 0: any
-  double kept_below = 0;    ///< a plan of fewer seconds comes back too
+  double max_work = 0;     ///< of the simulator, at least 1
+  double max_seconds = 0;  ///< that the plan may take; 0: any
+  double kept_below = 0;   ///< a plan of fewer seconds comes back too
 };
 
 struct outcome {

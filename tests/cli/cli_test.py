@@ -361,10 +361,10 @@ class Info(Case):
             self.assertTrue(mpi["loads"], mpi)
             self.assertTrue(mpi["launcher_found"])
             self.assertRegex(mpi["library"], r"MPI")
-            self.assertIn("allreduce", mpi["carries"]["kinds"])
+            self.assertIn("allreduce", mpi["supports"]["kinds"])
         backends = {backend["name"]: backend for backend in info["backends"]}
         self.assertTrue(backends["mpi"]["found"])
-        self.assertIn("fp32", backends["mpi"]["carries"]["reductions"]["sum"])
+        self.assertIn("fp32", backends["mpi"]["supports"]["reductions"]["sum"])
         self.assertRegex(backends["ipc"]["description"], "single-copy reads of other memory: "
                          r"(possible|not possible \(.+\))$")
         keys = {row["key"]: row for row in info["configuration"]["values"]}
@@ -417,8 +417,8 @@ class Tune(Case):
             times = [one["us"] for one in point["tried"]]
             self.assertEqual(times, sorted(times))
             self.assertGreater(times[0], 0)
-            carriers = {one["backend"] for one in point["tried"]}
-            self.assertEqual(carriers, {"plan"} if point["memory"] == "symmetric"
+            backends = {one["backend"] for one in point["tried"]}
+            self.assertEqual(backends, {"plan"} if point["memory"] == "symmetric"
                              else {"plan", "mpi"})
         subjects = {(point["memory"], point["form"], point["bytes"])
                     for point in measured["points"]}

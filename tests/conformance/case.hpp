@@ -62,7 +62,7 @@ std::size_t count_of(int value);
 
 struct test_case {
   std::array<int, factors> at{};
-  bool messages_in_order = false;  ///< the carrier takes them one after the other
+  bool messages_in_order = false;  ///< the backend takes them one after the other
   bool divides_first = false;      ///< averages of 16-bit floats: subnormal ones may be a step off
 
   sucl::kind kind() const { return static_cast<sucl::kind>(at[f_kind]); }

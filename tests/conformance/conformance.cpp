@@ -21,10 +21,10 @@ namespace {
 
 struct profile {
   const char* name;
-  const char* backend;  ///< that must carry the collectives
+  const char* backend;  ///< that must execute the collectives
   std::vector<std::pair<const char*, const char*>> settings;
   bool (*leaves)(int kind) = nullptr;  ///< collectives that it leaves to others; null: none
-  /// That must carry messages, one after the other; null: in any order, whoever does.
+  /// That must execute messages, one after the other; null: in any order, whoever does.
   const char* in_order = nullptr;
   bool divides_first = false;  ///< averages of 16-bit floats
 };
@@ -36,7 +36,7 @@ bool hidden_counts(int kind) {
   return kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV || kind == SUCL_KIND_SCATTERV;
 }
 
-bool not_in_levels(int kind) {
+bool not_in_hierarchical(int kind) {
   return kind > SUCL_KIND_ALLREDUCE && kind != SUCL_KIND_ALLGATHER &&
          kind != SUCL_KIND_REDUCE_SCATTER_BLOCK;
 }
@@ -48,12 +48,12 @@ const std::vector<profile>& profiles() {
       {"plan_watched", "plan", {{"SUCL_TIMEOUT", "60"}, {"SUCL_VALIDATE", "1"}}},
       {"nodes", "plan", {{"SUCL_NODE_SIZE", "2"}}, hidden_counts},
       {"nodes_uneven", "plan", {{"SUCL_NODE_SIZE", "3,3,1"}}, hidden_counts},
-      {"levels",
-       "levels",
+      {"hierarchical",
+       "hierarchical",
        {{"SUCL_NODE_SIZE", "2"},
-        {"SUCL_RULES", "[{ backend = \"levels\" }]"},
-        {"SUCL_BACKEND_LEVELS_SINGLE_LEADER", "256"}},
-       not_in_levels},
+        {"SUCL_RULES", "[{ backend = \"hierarchical\" }]"},
+        {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
+       not_in_hierarchical},
       {"mock", "mock", {{"SUCL_RULES", "[{ backend = \"mock\" }]"}}},
       {"staged1",
        "mpi",
@@ -89,27 +89,27 @@ const std::vector<profile>& profiles() {
        {{"SUCL_BACKEND_KERNELS_ENABLED", "0"}, {"SUCL_BACKEND_NCCL_EXACT", "true"}},
        prefixes},
       {"kernels", "kernels", {{"SUCL_RULES", "[{ backend = \"kernels\" }]"}}},
-      {"kernels_small_lanes",
+      {"kernels_small_buffers",
        "kernels",
        {{"SUCL_RULES", "[{ backend = \"kernels\" }]"},
-        {"SUCL_BACKEND_KERNELS_LOW_LATENCY", "256"},
+        {"SUCL_BACKEND_KERNELS_LL_MAX_BYTES", "256"},
         {"SUCL_BACKEND_KERNELS_STAGING", "128Ki"},
-        {"SUCL_BACKEND_KERNELS_TWO_SHOT", "16Ki"},
+        {"SUCL_BACKEND_KERNELS_TWO_SHOT_MIN_BYTES", "16Ki"},
         {"SUCL_BACKEND_KERNELS_GROUPS", "4"}}},
       // Four ranks on two nodes: kernels within each, and between them MPI, or NCCL on the streams,
       // which wants a GPU for each rank.
-      {"levels_kernels",
-       "levels",
+      {"hierarchical_kernels",
+       "hierarchical",
        {{"SUCL_NODE_SIZE", "2"},
-        {"SUCL_RULES", "[{ backend = [\"levels\", \"kernels\", \"mpi\"] }]"},
-        {"SUCL_BACKEND_LEVELS_SINGLE_LEADER", "256"}},
-       not_in_levels},
-      {"levels_nccl",
-       "levels",
+        {"SUCL_RULES", "[{ backend = [\"hierarchical\", \"kernels\", \"mpi\"] }]"},
+        {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
+       not_in_hierarchical},
+      {"hierarchical_nccl",
+       "hierarchical",
        {{"SUCL_NODE_SIZE", "2"},
-        {"SUCL_RULES", "[{ backend = [\"levels\", \"kernels\", \"nccl\"] }]"},
-        {"SUCL_BACKEND_LEVELS_SINGLE_LEADER", "256"}},
-       not_in_levels},
+        {"SUCL_RULES", "[{ backend = [\"hierarchical\", \"kernels\", \"nccl\"] }]"},
+        {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
+       not_in_hierarchical},
       {"kernels_messages",
        "kernels",
        {{"SUCL_RULES", "[{ backend = \"kernels\" }]"}, {"SUCL_BACKEND_KERNELS_MESSAGES", "true"}},
@@ -186,8 +186,8 @@ class suite {
   }
 
   bool run() {
-    check_carriers();
-    check_carrier_of_messages();
+    check_backends();
+    check_backend_of_messages();
     const auto cases = cover(m_options.cases, seed(), ranks());
     const auto start = std::chrono::steady_clock::now();
     for (test_case c : cases) {
@@ -234,8 +234,8 @@ class suite {
   }
 
   // Otherwise a profile could test something else than it says.
-  void check_carriers() {
-    const std::string wanted = std::string("carried by ") + m_options.how->backend + "\n";
+  void check_backends() {
+    const std::string wanted = std::string("executed by ") + m_options.how->backend + "\n";
     for (int k = 0; k <= SUCL_KIND_EXSCAN; ++k) {
       if (m_options.how->leaves && m_options.how->leaves(k)) continue;
       const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
@@ -246,18 +246,18 @@ class suite {
   }
 
   // The same for messages, which plans leave to a backend of their own.
-  void check_carrier_of_messages() {
+  void check_backend_of_messages() {
     const std::string collectives = m_options.how->backend;
-    std::string carrier;
+    std::string backend;
     if (m_options.how->in_order)
-      carrier = m_options.how->in_order;
+      backend = m_options.how->in_order;
     else if (collectives == "plan")
-      carrier = "messages";
+      backend = "messages";
     else if (collectives == "mpi")
-      carrier = "mpi";
+      backend = "mpi";
     else
       return;
-    const std::string wanted = "carried by " + carrier + "\n";
+    const std::string wanted = "executed by " + backend + "\n";
     for (int k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP; ++k) {
       const auto text = m_places[0].comm.explain(static_cast<kind>(k), 4096);
       if (text.find(wanted) != std::string::npos) continue;

@@ -5,7 +5,7 @@
 //
 //   conformance_large [BACKEND]
 //
-// With a name, that backend must carry them. Skipped, with exit status 77, where the machine has
+// With a name, that backend must execute them. Skipped, with exit status 77, where the machine has
 // too little memory.
 #include <sucl/sucl.hpp>
 
@@ -79,8 +79,8 @@ bool carried_by(const char* backend, sucl::communicator& comm) {
   bool all = true;
   for (const kind k : {kind::allreduce, kind::broadcast, kind::alltoallv, kind::send, kind::recv}) {
     const auto text = comm.explain(k, n, sucl::type::int8);
-    if (text.find("carried by " + std::string(backend) + "\n") != std::string::npos) continue;
-    std::printf("FAILED: not carried by %s: %s", backend, text.c_str());
+    if (text.find("executed by " + std::string(backend) + "\n") != std::string::npos) continue;
+    std::printf("FAILED: not executed by %s: %s", backend, text.c_str());
     all = false;
   }
   return all;

@@ -88,7 +88,7 @@ TEST_F(copies, come_before_an_operation_in_order) {
 }
 
 // What the vendor's library lacks, between what it has.
-TEST_F(copies, come_before_what_the_host_carries) {
+TEST_F(copies, come_before_what_the_host_executes) {
   follow_long_copies(j.queue, j.world, true);
   follow_long_copies(j.in_order, j.in_order_world, true);
 }

@@ -106,14 +106,14 @@ sycl::event each(sycl::queue& q, size_t count, const std::vector<sycl::event>& d
   });
 }
 
-/// What only holds for operations on streams: a call of one that the host carries waits for the
+/// What only holds for operations on streams: a call of one that the host executes waits for the
 /// GPU, and for the other ranks.
 struct streams : device {
   void SetUp() override {
     device::SetUp();
     if (IsSkipped()) return;
-    if (j.world.explain(kind::allreduce, n).find("carried by mpi") != std::string::npos)
-      GTEST_SKIP() << "the host carries operations, as where ranks share a GPU and no rule names "
+    if (j.world.explain(kind::allreduce, n).find("executed by mpi") != std::string::npos)
+      GTEST_SKIP() << "the host executes operations, as where ranks share a GPU and no rule names "
                       "kernels";
   }
 };
@@ -229,7 +229,7 @@ TEST_F(streams, returns_while_a_long_kernel_runs_on_blocks) {
 }
 
 // An operation that the vendor's library lacks goes through the host: in order all the same.
-TEST_F(device, what_the_host_carries_comes_in_order) {
+TEST_F(device, what_the_host_executes_comes_in_order) {
   for (auto* q : {&j.queue, &j.in_order}) {
     auto& comm = q == &j.queue ? j.world : j.in_order_world;
     numbers x(*q), y(*q);
@@ -289,7 +289,7 @@ TEST_F(streams, two_communicators_in_any_order_with_large_messages) {
   use_two_communicators(*this, size_t{16} << 20, 10);
 }
 
-// Random kinds, sizes and queues; some carried by the library, some through the host, none awaited
+// Random kinds, sizes and queues; some executed by the library, some through the host, none awaited
 // before a batch is issued. Every result is checked.
 TEST_F(device, mixed_operations) {
   const char* wanted = std::getenv("SUCL_TEST_MIXED");
@@ -355,7 +355,7 @@ TEST_F(device, mixed_operations) {
   }
 }
 
-// What a group of messages carries, of which there are two to every rank.
+// What a group of messages executes, of which there are two to every rank.
 constexpr size_t longest_message = 4096;
 constexpr size_t place_of(int peer, int m) {
   return static_cast<size_t>(2 * peer + m) * longest_message;
@@ -371,7 +371,7 @@ constexpr int content_of(int from, int to, int m, int round) {
 TEST_F(device, groups_come_in_order) {
   auto& q = j.in_order;
   const bool on_stream =
-      j.in_order_world.explain(kind::group, 4).find("carried by mpi") == std::string::npos;
+      j.in_order_world.explain(kind::group, 4).find("executed by mpi") == std::string::npos;
   numbers x(q, place_of(size, 0)), y(q, place_of(size, 0)), z(q, 1);
   int *out = x.get(), *in = y.get(), *wrong = z.get();
   const int me = rank, ranks = size;

@@ -92,7 +92,7 @@ std::vector<void*> fill_memory(const sycl::queue& q) {
   return all;
 }
 
-// `used`: operations of the sizes that come have been carried out before.
+// `used`: operations of the sizes that come have been executed before.
 void memory_full(bench& b, bool everywhere, bool used) {
   if (used) b.expect_sum(b.world, "before");
   b.fill(n);

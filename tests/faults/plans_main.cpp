@@ -5,7 +5,7 @@
 //
 //   faults_plans killed|stopped host|device [SEED]
 //
-// With `device` the communicators have the CPU device, and SuCL's kernels must carry them.
+// With `device` the communicators have the CPU device, and SuCL's kernels must execute them.
 // All ranks run the same random operations, on ordinary memory and on memory that all of them
 // reach. A thread of the victim, whichever it is, ends or stops its process at some instruction.
 // The others must get an error that names it, go on among themselves, and find nothing of it left
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   auto world = on_device ? rt.world(sycl::queue(sycl::cpu_selector_v)) : rt.world();
   const std::string how = world.explain(sucl::kind::allreduce, 4096);
   const std::string who = world.selected_backend(sucl::kind::allreduce, 4096);
-  if (on_device && (who != "kernels" || how.find("carried by kernels") == std::string::npos))
+  if (on_device && (who != "kernels" || how.find("executed by kernels") == std::string::npos))
     fail(who + ": " + how);
   std::uint64_t seed = std::random_device{}();
   if (argc > 3) seed = std::strtoull(argv[3], nullptr, 10);

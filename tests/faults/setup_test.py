@@ -43,7 +43,7 @@ class Setup(unittest.TestCase):
         self.text = done.stdout + done.stderr
         self.assertNotEqual(done.returncode, 0, self.text)
 
-    def check_told(self, pattern, by_exception=True):
+    def check_reported(self, pattern, by_exception=True):
         """Every survivor has an error that names the victim, and nobody else."""
         if by_exception:
             told = re.findall(r"^rank (\d) told: (.*)$", self.text, re.MULTILINE)
@@ -66,18 +66,18 @@ class Setup(unittest.TestCase):
             for how, words in (("kill", "died"), ("stop", "stopped")):
                 with self.subTest(step=step, how=how):
                     self.run_ranks(step, how, "--timeout", TIMEOUT[how])
-                    self.check_told(f"rank {VICTIM} .*{words}")
+                    self.check_reported(f"rank {VICTIM} .*{words}")
 
     def test_at_the_start_and_the_end(self):
         for how in ("kill", "stop"):
             with self.subTest(step="start", how=how):
                 self.run_ranks("start", how, "--timeout", TIMEOUT["stop"])
                 # Without MPI there is no library below that cannot be called back.
-                self.check_told(f"rank {VICTIM} has not arrived", by_exception=FLAVOUR == "local")
+                self.check_reported(f"rank {VICTIM} has not arrived", by_exception=FLAVOUR == "local")
         for how, words in (("kill", "died"), ("stop", "stopped")):
             with self.subTest(step="end", how=how):
                 self.run_ranks("end", how, "--timeout", TIMEOUT[how])
-                self.check_told(f"rank {VICTIM} .*{words}", by_exception=False)
+                self.check_reported(f"rank {VICTIM} .*{words}", by_exception=False)
 
     def test_one_rank_cannot_start(self):
         for key, words in WRONG:
@@ -87,14 +87,14 @@ class Setup(unittest.TestCase):
                 with self.subTest(key=key, options=options):
                     self.run_ranks(key, "wrong", *options, waiting=bool(options))
                     if options:
-                        self.check_told(f"rank {VICTIM} cannot start: .*{words}")
+                        self.check_reported(f"rank {VICTIM} cannot start: .*{words}")
                         self.assertRegex(self.text, f"rank {VICTIM} told: .*{words}")
                     else:  # the others may wait in MPI_Init until the launcher ends them
                         self.assertRegex(self.text, rf"rank \d told: .*{words}")
 
     def test_an_exception_is_no_operation_that_was_given_up(self):
         self.run_ranks("operation", "throw", "--timeout", "20")
-        self.check_told(f"rank {VICTIM} has ended its runtime: an exception has passed")
+        self.check_reported(f"rank {VICTIM} has ended its runtime: destroyed during")
         self.assertNotIn("an operation was given up", self.text.split("told")[0])
         self.assertIn("the victim: the victim's own", self.text)
 

@@ -28,7 +28,7 @@
 namespace {
 
 using input = std::vector<char>;
-constexpr std::size_t most_bytes = 16384;
+constexpr std::size_t max_bytes = 16384;
 
 struct options {
   std::uint64_t mutations = 0, seed = 1;
@@ -86,9 +86,9 @@ class damage {
 
   input next() {
     input bytes = m_files[below(m_files.size())];
-    bytes.resize(std::min(bytes.size(), most_bytes));
+    bytes.resize(std::min(bytes.size(), max_bytes));
     for (std::size_t n = 1 + below(4); n > 0; --n) change(bytes);
-    bytes.resize(std::min(bytes.size(), most_bytes));
+    bytes.resize(std::min(bytes.size(), max_bytes));
     return bytes;
   }
 

@@ -19,8 +19,8 @@
 
 namespace {
 
-using sucl::pmpi::place;
-using sucl::pmpi::transfer;
+using sucl::interposer::comm_position;
+using sucl::interposer::transfer;
 
 std::vector<std::uint64_t> in_bytes(const std::vector<int>& elements, std::size_t extent) {
   std::vector<std::uint64_t> bytes;
@@ -34,7 +34,7 @@ struct arrays {
 };
 
 // These the interposer leaves to MPI.
-transfer describe_blocks(fuzz::collective& c, sucl_kind kind, place at, arrays& a) {
+transfer describe_blocks(fuzz::collective& c, sucl_kind kind, comm_position at, arrays& a) {
   transfer t;
   if (c.has_gaps()) return t;
   const bool all = kind == SUCL_KIND_ALLTOALLV, root = at.rank == c.root();
@@ -62,31 +62,31 @@ transfer describe_blocks(fuzz::collective& c, sucl_kind kind, place at, arrays& 
   return t;
 }
 
-transfer describe(fuzz::collective& c, place at, arrays& a) {
+transfer describe(fuzz::collective& c, comm_position at, arrays& a) {
   using fuzz::kind;
-  const sucl::pmpi::side in{c.input(), c.elements(), c.type()};
-  const sucl::pmpi::side out{c.output(), c.elements(), c.type()};
+  const sucl::interposer::side in{c.input(), c.elements(), c.type()};
+  const sucl::interposer::side out{c.output(), c.elements(), c.type()};
   const auto reduced = [&](sucl_kind k) {
-    return sucl::pmpi::reduction(k, in, c.output(), c.op(), c.root(), at);
+    return sucl::interposer::reduction(k, in, c.output(), c.op(), c.root(), at);
   };
   switch (c.what()) {
-    case kind::barrier: return sucl::pmpi::barrier();
-    case kind::bcast: return sucl::pmpi::broadcast(out, c.root(), at);
+    case kind::barrier: return sucl::interposer::barrier();
+    case kind::bcast: return sucl::interposer::broadcast(out, c.root(), at);
     case kind::allreduce: return reduced(SUCL_KIND_ALLREDUCE);
     case kind::reduce: return reduced(SUCL_KIND_REDUCE);
     case kind::reduce_scatter_block: return reduced(SUCL_KIND_REDUCE_SCATTER_BLOCK);
     case kind::reduce_scatter:
-      return sucl::pmpi::reduce_scatter(in, c.output(), c.counts().data(), c.op(), at);
+      return sucl::interposer::reduce_scatter(in, c.output(), c.counts().data(), c.op(), at);
     case kind::scan: return reduced(SUCL_KIND_SCAN);
     case kind::exscan: return reduced(SUCL_KIND_EXSCAN);
-    case kind::allgather: return sucl::pmpi::exchange(SUCL_KIND_ALLGATHER, in, out, at);
-    case kind::alltoall: return sucl::pmpi::exchange(SUCL_KIND_ALLTOALL, in, out, at);
-    case kind::gather: return sucl::pmpi::rooted(SUCL_KIND_GATHER, in, out, c.root(), at);
-    case kind::scatter: return sucl::pmpi::rooted(SUCL_KIND_SCATTER, in, out, c.root(), at);
+    case kind::allgather: return sucl::interposer::exchange(SUCL_KIND_ALLGATHER, in, out, at);
+    case kind::alltoall: return sucl::interposer::exchange(SUCL_KIND_ALLTOALL, in, out, at);
+    case kind::gather: return sucl::interposer::rooted(SUCL_KIND_GATHER, in, out, c.root(), at);
+    case kind::scatter: return sucl::interposer::rooted(SUCL_KIND_SCATTER, in, out, c.root(), at);
     case kind::allgatherv:
-      return sucl::pmpi::allgatherv({in.memory, c.counts()[std::size_t(at.rank)], in.type},
-                                    out.memory ? c.output() : nullptr, c.counts().data(),
-                                    c.places().data(), c.type(), at);
+      return sucl::interposer::allgatherv({in.memory, c.counts()[std::size_t(at.rank)], in.type},
+                                          out.memory ? c.output() : nullptr, c.counts().data(),
+                                          c.places().data(), c.type(), at);
     case kind::alltoallv: return describe_blocks(c, SUCL_KIND_ALLTOALLV, at, a);
     case kind::gatherv: return describe_blocks(c, SUCL_KIND_GATHERV, at, a);
     case kind::scatterv: return describe_blocks(c, SUCL_KIND_SCATTERV, at, a);
@@ -147,7 +147,7 @@ class player {
     flight f;
     f.what = std::make_unique<fuzz::collective>(on.mpi, m_common);
     const bool waits = m_common() % 2;
-    const place at{on.sucl->rank(), on.sucl->size()};
+    const comm_position at{on.sucl->rank(), on.sucl->size()};
     f.what
         ->expect();  // before it is described: without memory its arguments are wrong on some ranks
     f.moved = describe(*f.what, at, f.lengths);

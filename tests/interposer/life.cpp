@@ -156,7 +156,7 @@ void errors() {
   MPI_Request r = MPI_REQUEST_NULL;
   MPI_Iallreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, comm, &r);
   expect(MPI_Cancel(&r) != MPI_SUCCESS, "a collective was cancelled");
-  expect(MPI_Request_free(&r) != MPI_SUCCESS, "a collective under way was freed");
+  expect(MPI_Request_free(&r) != MPI_SUCCESS, "a collective under choice was freed");
   expect(MPI_Wait(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS && sum == sum_of_ranks(),
          "a sum is wrong after errors");
   MPI_Comm_free(&comm);
@@ -204,14 +204,14 @@ void many_communicators() {
 }
 
 // More than SuCL makes communicators for, all alive.
-void crowd() {
+void communicators_beyond_the_limit() {
   std::vector<MPI_Comm> comms(70);
   for (auto& c : comms) MPI_Comm_dup(MPI_COMM_WORLD, &c);
   for (auto& c : comms) {
     int sum = -1;
     settle(c);
     MPI_Allreduce(&g_rank, &sum, 1, MPI_INT, MPI_SUM, c);
-    expect(sum == sum_of_ranks(), "a sum in a crowd is wrong");
+    expect(sum == sum_of_ranks(), "a sum beyond the limit is wrong");
   }
   for (auto& c : comms) MPI_Comm_free(&c);
 }
@@ -271,7 +271,7 @@ int main(int argc, char** argv) {
   arguments_are_copied();
   errors();
   many_communicators();
-  crowd();
+  communicators_beyond_the_limit();
   threads(provided);
   between_groups();
   std::printf("rank %d: %d failures\n", g_rank, g_failures);

@@ -23,11 +23,11 @@ void expect(bool right, const char* what, int count) {
   ++g_failures;
 }
 
-struct place {
+struct comm_position {
   MPI_Comm comm;
   int rank;
   int size;
-  explicit place(MPI_Comm c) : comm(c) {
+  explicit comm_position(MPI_Comm c) : comm(c) {
     MPI_Comm_rank(c, &rank);
     MPI_Comm_size(c, &size);
   }
@@ -55,7 +55,7 @@ std::vector<T> sum(int ranks, int count) {
 }
 
 template <class T>
-void reductions(const place& at, MPI_Datatype type, int n) {
+void reductions(const comm_position& at, MPI_Datatype type, int n) {
   const auto mine = input<T>(at.rank, n);
   const auto all = sum<T>(at.size, n);
   std::vector<T> out(static_cast<std::size_t>(n));
@@ -90,7 +90,7 @@ void reductions(const place& at, MPI_Datatype type, int n) {
   expect(at.rank == 0 || out == sum<T>(at.rank, n), "exscan", n);
 }
 
-void other_ops(const place& at, int n) {
+void other_ops(const comm_position& at, int n) {
   const auto mine = input<int>(at.rank, n);
   std::vector<int> out(mine.size());
   MPI_Allreduce(mine.data(), out.data(), n, MPI_INT, MPI_MAX, at.comm);
@@ -126,7 +126,7 @@ void other_ops(const place& at, int n) {
   MPI_Op_free(&op);
 }
 
-void moves(const place& at, int n) {
+void moves(const comm_position& at, int n) {
   const int last = at.size - 1;
   auto data = at.rank == last ? input<double>(last, n) : std::vector<double>(std::size_t(n));
   MPI_Bcast(data.data(), n, MPI_DOUBLE, last, at.comm);
@@ -190,7 +190,7 @@ void moves(const place& at, int n) {
 }
 
 // The same data described in different ways by different ranks.
-void derived_types(const place& at, int n) {
+void derived_types(const comm_position& at, int n) {
   MPI_Datatype strided = MPI_DATATYPE_NULL;
   MPI_Type_vector(n, 1, 2, MPI_INT, &strided);
   MPI_Type_commit(&strided);
@@ -237,7 +237,7 @@ void derived_types(const place& at, int n) {
 }
 
 // Calls of one class that look different, often enough for a decision to be looked at again.
-void many_alike(const place& at) {
+void many_alike(const comm_position& at) {
   for (int i = 0; i < 2600; ++i) {
     const int root = (i / 7) % at.size, count = 5 + i % 3;
     auto data =
@@ -248,7 +248,7 @@ void many_alike(const place& at) {
 }
 
 void everything(MPI_Comm comm, int count) {
-  const place at(comm);
+  const comm_position at(comm);
   reductions<float>(at, MPI_FLOAT, count);
   reductions<int>(at, MPI_INT, count);
   reductions<long>(at, MPI_LONG, count);
@@ -272,7 +272,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < 6; ++round)
     for (int count : {0, 1, 5, 1000}) everything(MPI_COMM_WORLD, count);
   everything(MPI_COMM_WORLD, 70001);
-  many_alike(place(MPI_COMM_WORLD));
+  many_alike(comm_position(MPI_COMM_WORLD));
   // Communicators come and go, some with calls left over, some without any.
   for (int i = 0; i < 20; ++i) {
     MPI_Comm half = MPI_COMM_NULL;

@@ -1,9 +1,10 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Every function that completes or asks for requests, over requests in every state, some carried by
-// SuCL and some the library's. What comes out has to be what the standard says or, where a library
-// has its own mind, what that library says of the same requests through its profiling interface.
+// Every function that completes or asks for requests, over requests in every state, some executed
+// by SuCL and some the library's. What comes out has to be what the standard says or, where a
+// library has its own mind, what that library says of the same requests through its profiling
+// interface.
 //
 //   requests [first row [last row]]
 //

@@ -2,7 +2,7 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 # Runs COMMAND. Every one of RANKS ranks has to say that it is right, unless OWN is -1: then it is a
-# program of others. SuCL must have carried collectives of KINDS, and SUCL_TEST_EXPECT of the
+# program of others. SuCL must have executed collectives of KINDS, and SUCL_TEST_EXPECT of the
 # environment must be found in what is printed.
 execute_process(COMMAND ${COMMAND} OUTPUT_VARIABLE text ERROR_VARIABLE errors RESULT_VARIABLE status)
 set(text "${text}${errors}")
@@ -25,6 +25,6 @@ endif()
 string(REPLACE "," ";" KINDS "${KINDS}")
 foreach(kind IN LISTS KINDS)
   if(NOT text MATCHES "\n *${kind} +[1-9]")
-    message(FATAL_ERROR "No ${kind} was carried by SuCL:\n${text}")
+    message(FATAL_ERROR "No ${kind} was executed by SuCL:\n${text}")
   endif()
 endforeach()

@@ -3,13 +3,13 @@
 
 // SuCL's own kernels as the SYCL runtime compiles them, against the same device functions compiled
 // with this program and run by threads: bit for bit what operations give, and what is written to
-// other ranks. Threads carry out an operation on all ranks. Then all that a rank waits for lies in
-// its lanes, so that its kernel can be run again alone.
+// other ranks. Threads run an operation on all ranks. Then all that a rank waits for lies in
+// its peer buffers, so that its kernel can be run again alone.
 #include "backends/device_kernels/launch_plan.hpp"
 #include "backends/device_kernels/message_launch.hpp"
 #include "support/op_rule.hpp"
 #include "sycl/rtc/kernel_forms.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 #include "unit/thread_device.hpp"
 
 #include <gtest/gtest.h>
@@ -43,29 +43,33 @@ class parity : public ::testing::Test {
   ::sycl::queue m_queue{::sycl::cpu_selector_v};
 };
 
-/// The lanes between some ranks, and what their kernels are told of them.
-class lane_set {
+/// The peer buffers between some ranks, and the addresses that their kernels get.
+class buffer_set {
  public:
-  lane_set(int ranks, std::uint64_t bytes) : m_ranks(ranks), m_tables(size()) {
-    for (std::size_t i = 0; i < size() * size(); ++i) m_lanes.emplace_back(bytes);
+  buffer_set(int ranks, std::uint64_t bytes) : m_ranks(ranks), m_tables(size()) {
+    for (std::size_t i = 0; i < size() * size(); ++i) m_buffers.emplace_back(bytes);
     for (int r = 0; r < ranks; ++r) point(r);
   }
-  const kernels::lanes* of(int rank) const { return &m_tables[static_cast<std::size_t>(rank)]; }
-  page& lane(int from, int to) { return m_lanes[static_cast<std::size_t>(from * m_ranks + to)]; }
+  const kernels::peer_buffer_table* of(int rank) const {
+    return &m_tables[static_cast<std::size_t>(rank)];
+  }
+  page& buffer(int from, int to) {
+    return m_buffers[static_cast<std::size_t>(from * m_ranks + to)];
+  }
 
-  /// Runs a kernel of this rank on lanes that it has not written to yet; whether it then has
+  /// Runs a kernel of this rank on buffers that it has not written to yet; whether it then has
   /// written the same as before.
   template <class Kernel>
   bool writes_again(int rank, const Kernel& kernel) {
     bool same = true;
     std::vector<page> before;
     for (int q = 0; q < m_ranks; ++q) {
-      before.push_back(lane(rank, q));
-      std::fill(lane(rank, q).begin(), lane(rank, q).end(), std::byte{0});
+      before.push_back(buffer(rank, q));
+      std::fill(buffer(rank, q).begin(), buffer(rank, q).end(), std::byte{0});
     }
     kernel();
     for (int q = 0; q < m_ranks; ++q) {
-      page& after = lane(rank, q);
+      page& after = buffer(rank, q);
       same = same && after == before[static_cast<std::size_t>(q)];
       std::copy_n(before[static_cast<std::size_t>(q)].begin(), after.size(), after.begin());
     }
@@ -77,14 +81,14 @@ class lane_set {
   void point(int rank) {
     auto& table = m_tables[static_cast<std::size_t>(rank)];
     for (int q = 0; q < m_ranks; ++q) {
-      table.out[q] = lane(rank, q).data();
-      table.in[q] = lane(q, rank).data();
+      table.out[q] = buffer(rank, q).data();
+      table.in[q] = buffer(q, rank).data();
     }
   }
 
   int m_ranks;
-  std::vector<page> m_lanes;
-  std::vector<kernels::lanes> m_tables;
+  std::vector<page> m_buffers;
+  std::vector<kernels::peer_buffer_table> m_tables;
 };
 
 /// Ranks whose kernels are threads.
@@ -162,8 +166,8 @@ class collective_case {
         m_ranks(ranks),
         m_in_place(in_place),
         m_threads(ranks),
-        m_lanes(ranks, bytes()),
-        m_table(2 * kernels::most_ranks),
+        m_buffers(ranks, bytes()),
+        m_table(2 * kernels::max_ranks),
         m_memory(static_cast<std::size_t>(ranks)) {
     std::mt19937_64 random(d.seed);
     for (int r = 0; r < ranks; ++r) {
@@ -172,7 +176,7 @@ class collective_case {
       for (page* memory : {&m.send, &m.recv})
         special ? fill_with_special_elements(*memory, d, random) : fill(*memory, d, random);
       m_table[static_cast<std::size_t>(r)] = m.send.data();
-      m_table[static_cast<std::size_t>(kernels::most_ranks + r)] = m.recv.data();
+      m_table[static_cast<std::size_t>(kernels::max_ranks + r)] = m.recv.data();
     }
     for (int r = 0; r < ranks; ++r) m_kernels.push_back(kernel_of(r, mapped));
   }
@@ -190,7 +194,7 @@ class collective_case {
         return ::sycl::event{};
       });
       const bool same =
-          m_lanes.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); });
+          m_buffers.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); });
       EXPECT_TRUE(same || is_pair(m_draw.element)) << text(r);  // pairs have padding
     }
     for (int r = 0; r < m_ranks; ++r) {
@@ -201,35 +205,35 @@ class collective_case {
   }
 
  private:
-  static constexpr std::uint64_t most_in_wide_lines = 700;
+  static constexpr std::uint64_t max_in_ll128 = 700;
 
-  static kernels::lane_shape shape() {
-    kernels::lane_shape s;
-    s.small = 4 << 10;
-    s.wide = kernels::wide_bytes(most_in_wide_lines);
-    s.stage = 64 << 10;  // no place is used twice, so that all stays to be read again
+  static kernels::buffer_layout shape() {
+    kernels::buffer_layout s;
+    s.ll = 4 << 10;
+    s.ll128 = kernels::ll128_bytes(max_in_ll128);
+    s.stage = 64 << 10;  // no slot is used twice, so that all stays to be read again
     return s;
   }
   static std::uint64_t bytes() { return shape().bytes(); }
 
   core::kernel_launch kernel_of(int rank, bool mapped) {
     const auto n = static_cast<std::size_t>(rank);
-    core::job_setting s;
+    core::launch_setting s;
     s.rank = rank;
     s.ranks = m_ranks;
     s.shape = shape();
     s.items = items;
     s.groups = groups;
-    s.small = 256;
-    s.shared = 1 << 10;
-    s.wide_from = 120;
-    s.wide = most_in_wide_lines;
-    s.two_shot = 4 << 10;
-    s.direct = 2 << 10;
+    s.ll_max_bytes = 256;
+    s.ll_two_shot_max_bytes = 1 << 10;
+    s.ll128_min_bytes = 120;
+    s.ll128_max_bytes = max_in_ll128;
+    s.two_shot_min_bytes = 4 << 10;
+    s.direct_min_bytes = 2 << 10;
     s.mapped = mapped;
     auto k = core::make_launch(m_operations[n], s);
     auto& j = k.what;
-    j.with = m_lanes.of(rank);
+    j.with = m_buffers.of(rank);
     j.pair_out = m_ranks == 2 ? j.with->out[1 - rank] : nullptr;
     j.pair_in = m_ranks == 2 ? j.with->in[1 - rank] : nullptr;
     j.abort = &m_abort;
@@ -237,7 +241,7 @@ class collective_case {
     j.epoch = 2 + m_draw.seed % 2;
     j.await = m_draw.seed % 3 == 0 ? j.epoch : 0;
     j.announces = true;
-    if (m_draw.what == kind::barrier) k.to = m_lanes.lane(rank, rank).data();
+    if (m_draw.what == kind::barrier) k.to = m_buffers.buffer(rank, rank).data();
     j.recv_key = kernels::key_of(1, m_draw.misplaced);
     j.send_key = k.in_place ? j.recv_key : kernels::key_of(0, m_draw.misplaced);
     return k;
@@ -256,7 +260,7 @@ class collective_case {
   int m_ranks;
   bool m_in_place;
   thread_ranks m_threads;
-  lane_set m_lanes;
+  buffer_set m_buffers;
   std::vector<const std::byte*> m_table;
   std::vector<memory> m_memory;
   std::vector<sucl_operation> m_operations;
@@ -264,7 +268,7 @@ class collective_case {
   std::uint32_t m_abort = 0;
 };
 
-/// What is moved aside first takes two kernels, and mapped memory is aligned.
+/// What is staged first takes two kernels, and mapped memory is aligned.
 void run(draw d, int ranks, bool in_place, bool mapped, ::sycl::queue& queue,
          std::set<std::string>& used, bool special = false) {
   if (d.what == kind::reduce_scatter || (mapped && d.what == kind::alltoall)) in_place = false;
@@ -274,7 +278,7 @@ void run(draw d, int ranks, bool in_place, bool mapped, ::sycl::queue& queue,
 
 TEST_F(parity, of_collectives_and_of_every_kernel) {
   std::set<std::string> used;
-  // Each sum that has kernels of its own, another one, and what is only moved, every way.
+  // Each sum that has kernels of its own, another one, and what is only moved, with every protocol.
   const auto run_sizes = [&](kind what, type element, op reduction, bool mapped) {
     for (const std::uint64_t bytes : {80, 200, 1000, 3000, 30000}) {
       draw d = make_draw(bytes, 3, 1);
@@ -322,11 +326,11 @@ TEST_F(parity, of_every_type_and_op) {
 
 // ---- messages
 
-kernels::message_shape message_shape_of_test() {
-  kernels::message_shape s;
-  s.at = kernels::lane_shape{}.of_collectives();
+kernels::message_layout message_shape_of_test() {
+  kernels::message_layout s;
+  s.at = kernels::buffer_layout{}.of_collectives();
   s.channels = groups;
-  s.line = 64;
+  s.ll_bytes = 64;
   s.slot = 1024;
   return s;
 }
@@ -376,17 +380,19 @@ void run_messages(::sycl::queue& queue, std::uint64_t bytes, int messages) {
   constexpr int ranks = 3;
   const auto shape = message_shape_of_test();
   thread_ranks threads(ranks);
-  lane_set lanes(ranks, shape.at + shape.bytes());
+  buffer_set buffers(ranks, shape.at + shape.bytes());
   std::vector<exchange_of_rank> exchanges;
   std::vector<kernels::kernel_control> controls(ranks);
-  std::vector<std::unique_ptr<core::message_jobs>> jobs;
+  std::vector<std::unique_ptr<core::message_launcher>> launchers;
   std::vector<core::message_launch> kernels;
-  // What has gone through the channels is counted, so the kernel of each way has counts of its own.
+  // What has gone through the channels is counted, so the kernel of each protocol has counts of its
+  // own.
   const auto kernel_of = [&](int r) {
     const auto n = static_cast<std::size_t>(r);
-    jobs.push_back(std::make_unique<core::message_jobs>(threads.of(r), shape, &controls[n]));
-    auto k = jobs.back()->make(exchanges[n].whole(), nullptr);
-    k.what.with = lanes.of(r);
+    launchers.push_back(
+        std::make_unique<core::message_launcher>(threads.of(r), shape, &controls[n]));
+    auto k = launchers.back()->make(exchanges[n].whole(), nullptr);
+    k.what.with = buffers.of(r);
     return k;
   };
   for (int r = 0; r < ranks; ++r) exchanges.emplace_back(r, ranks, bytes, messages);
@@ -399,7 +405,7 @@ void run_messages(::sycl::queue& queue, std::uint64_t bytes, int messages) {
       if (e.parts[i].recv) std::fill(e.pages[i].begin(), e.pages[i].end(), std::byte{0});
     const auto k = kernel_of(r);
     EXPECT_TRUE(
-        lanes.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); }))
+        buffers.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); }))
         << bytes << " bytes, rank " << r;
     EXPECT_TRUE(e.pages == wanted) << bytes << " bytes, rank " << r;
     EXPECT_EQ(controls[static_cast<std::size_t>(r)].abort, 0u);

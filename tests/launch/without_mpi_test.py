@@ -73,7 +73,7 @@ class Job(unittest.TestCase):
             self.assertIn(f"{ranks} ranks by SuCL over TCP", self.text)
             self.assertNotIn("FAILED", self.text)
             if ranks > 1:
-                self.assertIn("carried by plan", self.text)
+                self.assertIn("executed by plan", self.text)
 
     def test_input_goes_to_rank_0(self):
         done = subprocess.run(

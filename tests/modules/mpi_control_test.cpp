@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The control plane of the MPI module: groups, exchange, mail.
+/// The control plane of the MPI module: groups, exchange, control messages.
 #include "mpi_module.hpp"
 
 #include <gtest/gtest.h>
@@ -141,7 +141,7 @@ TEST(groups, refuse_a_handle_of_another_library) {
   EXPECT_EQ(adopted, nullptr);
 }
 
-/// The next letter.
+/// The next message.
 std::string read(sucl_group* group, int* source) {
   std::string text(4096, '\0');
   std::uint64_t bytes = 0;
@@ -159,16 +159,16 @@ sucl_status notify(sucl_group* group, int to, const std::string& text) {
   return control().notify(group, to, text.data(), text.size());
 }
 
-TEST(mail, arrives_in_order_without_anybody_waiting) {
-  constexpr int letters = 50;
+TEST(control_messages, arrives_in_order_without_anybody_waiting) {
+  constexpr int messages = 50;
   const int to = (module().rank + 1) % module().size;
   const int from = (module().rank + module().size - 1) % module().size;
-  for (int i = 0; i < letters; ++i)
+  for (int i = 0; i < messages; ++i)
     ASSERT_EQ(
         notify(module().world, to, std::string(i % 3 == 0 ? 4096u : 10u, static_cast<char>(i))),
         SUCL_SUCCESS);
   module().meet();  // all are sent, none is read
-  for (int i = 0; i < letters; ++i) {
+  for (int i = 0; i < messages; ++i) {
     int source = -1;
     const std::string text = read(module().world, &source);
     EXPECT_EQ(source, from);
@@ -182,7 +182,7 @@ TEST(mail, arrives_in_order_without_anybody_waiting) {
   EXPECT_EQ(source, -1);
 }
 
-TEST(mail, may_be_empty_and_to_oneself) {
+TEST(control_messages, may_be_empty_and_to_oneself) {
   module().meet();
   ASSERT_EQ(notify(module().world, module().rank, ""), SUCL_SUCCESS);
   int source = -1;
@@ -191,7 +191,7 @@ TEST(mail, may_be_empty_and_to_oneself) {
   module().meet();
 }
 
-TEST(mail, is_kept_where_there_is_no_room_for_it) {
+TEST(control_messages, is_kept_where_there_is_no_room_for_it) {
   module().meet();
   ASSERT_EQ(notify(module().world, module().rank, "hello"), SUCL_SUCCESS);
   char little[2];
@@ -206,14 +206,14 @@ TEST(mail, is_kept_where_there_is_no_room_for_it) {
   module().meet();
 }
 
-TEST(mail, refuses_what_it_cannot_carry) {
+TEST(control_messages, refuses_what_it_cannot_send) {
   EXPECT_EQ(notify(module().world, module().size, "x"), SUCL_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(notify(module().world, -1, "x"), SUCL_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(notify(module().world, 0, std::string(4097, 'x')), SUCL_ERROR_INVALID_ARGUMENT);
 }
 
 // The watchdog's thread writes and reads while the main thread is in a collective.
-TEST(mail, travels_beside_the_main_thread) {
+TEST(control_messages, travels_beside_the_main_thread) {
   const int to = (module().rank + 1) % module().size;
   std::string text;
   std::thread watchdog([&] {
@@ -226,8 +226,8 @@ TEST(mail, travels_beside_the_main_thread) {
   EXPECT_EQ(text, "beside");
 }
 
-// Freed with letters that nobody has read: neither side waits.
-TEST(mail, unread_does_not_keep_a_group) {
+// Freed with messages that no rank has read: neither side waits.
+TEST(control_messages, unread_does_not_keep_a_group) {
   sucl_group* part = nullptr;
   ASSERT_EQ(control().group_split(module().world, 0, 0, &part), SUCL_SUCCESS);
   for (int i = 0; i < 5; ++i)

@@ -98,12 +98,12 @@ void module_ends_mpi_first() {
   control().group_free(module().world);
 }
 
-// Mail that nobody reads must not keep the library from ending.
-void ends_with_unread_mail() {
-  const std::string letter(4096, 'x');
+// Control messages that nobody reads must not keep the library from ending.
+void ends_with_unread_messages() {
+  const std::string text(4096, 'x');
   const int to = (module().rank + 1) % module().size;
   for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(control().notify(module().world, to, letter.data(), letter.size()), SUCL_SUCCESS);
+    EXPECT_EQ(control().notify(module().world, to, text.data(), text.size()), SUCL_SUCCESS);
   control().group_free(module().world);
   control().finalize();
   EXPECT_EQ(control().alive(), 0);
@@ -143,7 +143,7 @@ struct order {
 const order orders[] = {{"program-ends-mpi-first", program_ends_mpi_first},
                         {"hook-frees-everything", hook_frees_everything},
                         {"module-ends-mpi-first", module_ends_mpi_first},
-                        {"ends-with-unread-mail", ends_with_unread_mail},
+                        {"ends-with-unread-messages", ends_with_unread_messages},
                         {"ends-after-abort", ends_after_abort},
                         {"mpi-is-the-programs", mpi_is_the_programs}};
 

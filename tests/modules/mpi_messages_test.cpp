@@ -48,7 +48,7 @@ numbers filled(std::size_t n, int first) {
   return v;
 }
 
-TEST(messages, carry_every_type_around_the_ring) {
+TEST(messages, send_every_type_around_the_ring) {
   backend_comm comm(module().world);
   for (const element_kind& e : all_elements()) {
     for (const std::uint64_t count : {0u, 1u, 7u, 1000u}) {

@@ -1,9 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The bits of reductions whose association shows: the same on all ranks whoever carries them, and
-// with determinism = "strict", under which tests/ranks/CMakeLists.txt runs this with several
-// carriers, those of a plain loop over the ranks.
+// The bits of reductions whose association shows: the same on all ranks whichever backend executes
+// them, and with determinism = "strict", under which tests/ranks/CMakeLists.txt runs this with
+// several backends, those of a plain loop over the ranks.
 #include "job.hpp"
 #include "support/ordered_sums.hpp"
 

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Ranks that mean different operations, which SuCL carries itself: without any setting all of them
+// Ranks that mean different operations, which SuCL executes itself: without any setting all of them
 // get an error that says who called what, and other communicators go on.
 #include "ranks/job.hpp"
 
@@ -56,13 +56,13 @@ std::string told(communicator& comm, const call& mine) {
   return text;
 }
 
-// Plans carry operations of each size here.
+// Plans execute operations of each size here.
 class disagreement : public ::testing::Test {
  protected:
   void SetUp() override {
     if (m_job.aside.size() == 1) GTEST_SKIP() << "needs two ranks";
     if (m_job.aside.selected_backend(kind::allreduce, 4) != "plan")
-      GTEST_SKIP() << "MPI carries it";
+      GTEST_SKIP() << "MPI executes it";
   }
   using maker = std::function<communicator()>;
   void differ(const char* name, const call& usual, const call& other, const std::string& says,

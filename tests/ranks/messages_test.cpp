@@ -19,8 +19,8 @@ std::vector<int> pattern(std::size_t n, int key) {
   return v;
 }
 
-// Rank 0 is inside a collective, which the library may carry by a call that blocks, while the last
-// rank needs its messages before it joins.
+// Rank 0 is inside a collective, which the library may execute by a call that blocks, while the
+// last rank needs its messages before it joins.
 TEST(messages, go_on_while_a_collective_blocks) {
   auto comm = the_job().aside.dup();
   const int last = comm.size() - 1;

@@ -155,9 +155,9 @@ int run(int argc, char** argv) {
   runtime rt(argc, argv);
   const communicator world = rt.world();
   const std::string wanted = argc > 1 ? argv[1] : "";
-  const std::string carrier = world.selected_backend(kind::allreduce, 4096);
-  if (!wanted.empty() && carrier != wanted) {
-    std::printf("%s carries, not %s\n", carrier.c_str(), wanted.c_str());
+  const std::string backend = world.selected_backend(kind::allreduce, 4096);
+  if (!wanted.empty() && backend != wanted) {
+    std::printf("%s executes, not %s\n", backend.c_str(), wanted.c_str());
     return 1;
   }
   test all(world);

@@ -60,7 +60,7 @@ TEST_F(tuning, is_refused_on_every_rank_if_it_is_wrong_on_one) {
   expect_sum(comm);
 }
 
-// Where kernels of GPUs carry nothing there is nothing to gain, and nothing changes.
+// Where kernels of GPUs execute nothing there is nothing to gain, and nothing changes.
 TEST_F(tuning, registers_memory_where_that_helps) {
   auto comm = j.world.dup();
   std::vector<int> x(3000, rank + 1);

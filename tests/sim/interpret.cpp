@@ -177,8 +177,8 @@ class machine {
     }
     if (i.op == opcode::send || i.op == opcode::receive) {
       const bool sending = i.op == opcode::send;
-      auto& lane = m_lanes[{sending ? rank : i.peer, sending ? i.peer : rank, channel, i.level}];
-      (sending ? lane.sends : lane.receives).push_back(m_transfers.size());
+      auto& pair = m_pairs[{sending ? rank : i.peer, sending ? i.peer : rank, channel, i.level}];
+      (sending ? pair.sends : pair.receives).push_back(m_transfers.size());
     }
     m_pending.push_back(m_transfers.size());
     m_transfers.push_back(std::move(t));
@@ -187,11 +187,11 @@ class machine {
   // Moves the data of some pending transfers.
   bool move_data() {
     bool moved = false;
-    for (auto& [key, lane] : m_lanes) {
-      if (lane.sends.empty() || lane.receives.empty() || m_random() % 3 == 0) continue;
-      deliver(m_transfers[lane.sends.front()], m_transfers[lane.receives.front()]);
-      lane.sends.pop_front();
-      lane.receives.pop_front();
+    for (auto& [key, pair] : m_pairs) {
+      if (pair.sends.empty() || pair.receives.empty() || m_random() % 3 == 0) continue;
+      deliver(m_transfers[pair.sends.front()], m_transfers[pair.receives.front()]);
+      pair.sends.pop_front();
+      pair.receives.pop_front();
       moved = true;
     }
     for (const std::size_t k : m_pending) {
@@ -237,7 +237,7 @@ class machine {
     return wrong;
   }
 
-  struct lane {
+  struct pair {
     std::deque<std::size_t> sends, receives;
   };
 
@@ -248,7 +248,7 @@ class machine {
   std::vector<std::vector<runner>> m_runners;
   std::vector<transfer> m_transfers;
   std::vector<std::size_t> m_pending;
-  std::map<std::tuple<int, int, int, int>, lane> m_lanes;
+  std::map<std::tuple<int, int, int, int>, pair> m_pairs;
   std::map<std::tuple<int, int, std::uint64_t>, std::int64_t> m_flags;
   bool m_lengths_differ = false;
 };

@@ -40,7 +40,7 @@ TEST_P(search_of, is_not_worse_than_published_parameters) {
   for (const auto& sets : {hiccl_sets(p, m), ext_mpi_sets(p, m)})
     for (const published& s : sets) {
       sim::simulate_options o;
-      o.most_seconds = best.seconds;  // no need to know how much worse it is
+      o.max_seconds = best.seconds;  // no need to know how much worse it is
       const sim::prediction t = sim::simulate(plan::build(p, s.how), m, o);
       EXPECT_TRUE(t.gave_up || t.seconds >= best.seconds)
           << s.source << " takes " << t.seconds << " s: " << plan::to_text(s.how)

@@ -135,7 +135,7 @@ TEST(search, returns_no_more_than_asked_by_rising_time) {
 
 TEST(search, says_what_is_not_proved) {
   search_options o;
-  o.most_verified = 10;
+  o.max_verified = 10;
   EXPECT_FALSE(search(make(kind::allreduce, 16, 65536), small_machine(), o).best[0].verified);
 }
 

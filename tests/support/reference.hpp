@@ -437,7 +437,7 @@ inline bool a_subnormal_apart(element e, const std::byte* a, const std::byte* b)
   });
 }
 
-/// An element for people; opaque ones in hexadecimal.
+/// An element, human-readable; opaque ones in hexadecimal.
 inline std::string text(element e, op o, const std::byte* at) {
   const auto number = [](long double v) {
     char line[64];

@@ -15,7 +15,7 @@
 namespace sucl::torture {
 
 board::board(communicator comm, int rank, int ranks) : m_rank(rank), m_ranks(ranks) {
-  if (ranks > most_ranks) throw std::runtime_error("more ranks than the board has lines");
+  if (ranks > max_ranks) throw std::runtime_error("more ranks than the board has lines");
   // Rank 0's file, by its descriptor: nothing is left behind, whatever happens.
   int where[2] = {0, 0};
   const std::size_t bytes = sizeof(line) * static_cast<std::size_t>(ranks);

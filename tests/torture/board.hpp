@@ -17,7 +17,7 @@ namespace sucl::torture {
 
 class board {
  public:
-  static constexpr int most_ranks = 16;
+  static constexpr int max_ranks = 16;
   static constexpr std::size_t places = 4096;
 
   /// Collective. The file has no name any more when all ranks have it.

@@ -252,7 +252,7 @@ step draw_step(std::uint64_t seed, std::uint64_t index, int rank, int ranks) {
   s.key = common.next();
   s.form = static_cast<form>(weighted(common, {2600, 300, 120, 60, 200, 60, 8, 8, 6}));
   s.groups = draw_groups(common, s.form);
-  const std::size_t bytes = s.groups.size() > 1 ? most_bytes / 32 : most_bytes / 2;
+  const std::size_t bytes = s.groups.size() > 1 ? max_bytes / 32 : max_bytes / 2;
   for (std::size_t i = 0; i < s.groups.size(); ++i) {
     const membership m = membership_of(s.groups[i], rank, ranks);
     if (m.size == 0) {

@@ -126,6 +126,6 @@ void write_inputs(const operation& o, int ranks, int rank, std::uint64_t index, 
                   std::byte* out);
 
 /// Bytes of an operand at most.
-inline constexpr std::size_t most_bytes = std::size_t{2} << 20;
+inline constexpr std::size_t max_bytes = std::size_t{2} << 20;
 
 }  // namespace sucl::torture

@@ -16,7 +16,7 @@ using reference::is_complex;
 using reference::is_loc;
 using reference::is_narrow;
 
-constexpr int most_enumerated = 5;  // ranks: 105 associations
+constexpr int max_enumerated = 5;  // ranks: 105 associations
 
 // ---- Integers: the order changes nothing.
 
@@ -61,7 +61,7 @@ bool fold_bools(op o, const bool* v, int n) {
 // ---- Floating-point numbers.
 
 template <class V>
-V least_of(V a, V b) {
+V min_of(V a, V b) {
   if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<V>::quiet_NaN();
   if (a == b) return std::signbit(a) ? a : b;
   return a < b ? a : b;
@@ -76,7 +76,7 @@ V greatest_of(V a, V b) {
 template <class V>
 V step(op o, V a, V b) {
   switch (o) {
-    case op::min: return least_of(a, b);
+    case op::min: return min_of(a, b);
     case op::max: return greatest_of(a, b);
     case op::prod: return a * b;
     default: return a + b;
@@ -198,7 +198,7 @@ bool right_real(op o, const T* inputs, int n, T is) {
   for (std::size_t i = 1; i < static_cast<std::size_t>(n); ++i) total = step(o, total, v[i]);
   if (closes_to<T>(o, total, n, got)) return true;
   if (o == op::min || o == op::max) return false;
-  if (n > most_enumerated)
+  if (n > max_enumerated)
     return within_bound<V>(o, v.data(), n, got,
                            reference::is_fp8<T> ? V(0x1p-2)
                            : is_narrow<T>       ? V(0x1p-7)

@@ -25,7 +25,7 @@ std::string check_folds(const operation& o, int ranks, int first, int last, std:
 std::uint64_t hash_elements(reference::element e, std::size_t count, const std::byte* at,
                             std::uint64_t before);
 
-/// An element for people, with its bits.
+/// An element, human-readable, with its bits.
 std::string describe(reference::element e, op o, const std::byte* at);
 
 }  // namespace sucl::torture

@@ -10,7 +10,7 @@ namespace sucl::torture {
 namespace {
 
 // Both operands of a step, gaps between blocks and guards.
-constexpr std::size_t arena_bytes = 3 * most_bytes;
+constexpr std::size_t arena_bytes = 3 * max_bytes;
 
 class system_arena : public arena {
  public:

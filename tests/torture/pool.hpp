@@ -68,7 +68,7 @@ class pool {
   /// Collective over those of the old one.
   party renew(group_of g, bool split);
 
-  bool messages_in_order = false;  ///< the carrier takes them one after the other
+  bool messages_in_order = false;  ///< the backend takes them one after the other
   std::unique_ptr<arena> spare;    ///< while another one is in a communicator's place
 
  private:

@@ -25,7 +25,7 @@ constexpr const char* usage =
     "renewed), a communicator (world, in_order, queueless, copy, reversed, parity, but_last), a\n"
     "kind, type, op, or 'special', 'finite', 'exact' values. --only keeps the steps that have one\n"
     "of the names. --replay runs one step, --times times; --list only prints what steps do.\n"
-    "--messages-in-order: where MPI carries messages, which then wait for each other.\n"
+    "--messages-in-order: where MPI executes messages, which then wait for each other.\n"
     "Prints a line of JSON. Exit status: 0, or 1 if a result was wrong or differed between "
     "ranks.\n";
 

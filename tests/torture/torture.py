@@ -5,7 +5,7 @@
 
     torture.py --build build/default [--part random|kills|files|soak] [--minutes 60] [--seed 1]
 
-random: 10^6 random operations under every MPI, with 2 to 4 ranks and several carriers. kills: 500
+random: 10^6 random operations under every MPI, with 2 to 4 ranks and several backends. kills: 500
 jobs that lose a rank. files: 10^6 damaged files for every reader. soak: all forms for 30 minutes.
 --minutes scales all of that. Each part leaves PART.json in --output, and the parts that are there
 make summary.json and summary.md; --document writes the latter as a page of the documentation.
@@ -27,8 +27,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARTS = ("random", "files", "kills", "soak")
 FORMATS = ("configuration", "tuning_table", "plan_text", "plan_json", "machine")
 OPERATIONS, KILLS, FILES, SOAK_SECONDS = 1_000_000, 500, 1_000_000, 1800
-# Who carries operations: environment and arguments, and the share of the steps.
-CARRIERS = {
+# Which backend executes operations: environment and arguments, and the share of the steps.
+BACKENDS = {
     "plans and messages": ({}, [], 10),
     "MPI": ({"SUCL_THRESHOLD": "-1"}, ["--messages-in-order"], 3),
     "plans on several nodes": ({"SUCL_NODE_SIZE": "2"}, ["--messages-in-order"], 2),
@@ -74,12 +74,12 @@ class Torture:
         o = self.options
         runs, faults, total, wrong, differing, number = [], [], 0, 0, 0, 0
         wanted = max(1000, int(OPERATIONS * self.scale))
-        cells = [(mpi, ranks, carrier) for carrier in CARRIERS for mpi in o.mpis
+        cells = [(mpi, ranks, backend) for backend in BACKENDS for mpi in o.mpis
                  for ranks in o.ranks]
-        shares = sum(CARRIERS[c][2] for _, _, c in cells)
+        shares = sum(BACKENDS[c][2] for _, _, c in cells)
         while total < wanted and len(faults) < 20:
-            for mpi, ranks, carrier in cells:
-                environment, extra, share = CARRIERS[carrier]
+            for mpi, ranks, backend in cells:
+                environment, extra, share = BACKENDS[backend]
                 # A step has 1.2 operations.
                 steps = max(50, int(wanted / 1.15 * share / shares))
                 number += 1
@@ -91,7 +91,7 @@ class Torture:
                 total += found["operations"]
                 wrong += found["wrong"]
                 differing += found["differing"]
-                runs.append({"mpi": mpi, "ranks": ranks, "carrier": carrier, "seed": seed,
+                runs.append({"mpi": mpi, "ranks": ranks, "backend": backend, "seed": seed,
                              **{k: found.get(k) for k in ("operations", "seconds")}})
                 if status != 0:
                     variables = " ".join(f"{k}={v}" for k, v in environment.items())
@@ -204,20 +204,20 @@ def line_of_soak(r):
 
 
 def table_of(runs):
-    """Operations by carrier and MPI."""
+    """Operations by backend and MPI."""
     sums = {}
     for r in runs:
-        row = sums.setdefault(r["carrier"], {})
+        row = sums.setdefault(r["backend"], {})
         row[r["mpi"]] = row.get(r["mpi"], 0) + (r["operations"] or 0)
     mpis = sorted({r["mpi"] for r in runs})
-    yield "| carried by | " + " | ".join(mpis) + " |"
+    yield "| executed by | " + " | ".join(mpis) + " |"
     yield "|---" * (len(mpis) + 1) + "|"
-    for carrier, row in sums.items():
-        yield f"| {carrier} | " + " | ".join(f"{row.get(m, 0):,}" for m in mpis) + " |"
+    for backend, row in sums.items():
+        yield f"| {backend} | " + " | ".join(f"{row.get(m, 0):,}" for m in mpis) + " |"
 
 
 def page(results):
-    """What the parts found, for people."""
+    """What the parts found, human-readable."""
     lines = ["# Reliability", "",
              "What `make torture` found: [how it works](../../CONTRIBUTING.md#torture). "
              "This page is made from its results by `make torture PART=document`.", "",

@@ -12,11 +12,11 @@ struct format {
   int bits;
   int fraction;
   std::uint64_t sign() const { return std::uint64_t{1} << (bits - 1); }
-  std::uint64_t most_fraction() const { return (std::uint64_t{1} << fraction) - 1; }
+  std::uint64_t max_fraction() const { return (std::uint64_t{1} << fraction) - 1; }
   std::uint64_t special() const { return (std::uint64_t{1} << (bits - 1 - fraction)) - 1; }
   std::uint64_t bias() const { return special() / 2; }
   std::uint64_t number(std::uint64_t exponent, std::uint64_t significant) const {
-    return exponent << fraction | (significant & most_fraction());
+    return exponent << fraction | (significant & max_fraction());
   }
 };
 

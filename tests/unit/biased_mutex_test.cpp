@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The mutex that favours a thread.
+// The mutex that is biased to a thread.
 #include "core/support/biased_mutex.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using sucl::core::biased_mutex;
 
-// Locks often enough to be favoured.
+// Locks often enough to be biased.
 void earn(biased_mutex& m) {
   for (int i = 0; i < 1000; ++i) {
     const std::lock_guard lock(m);
@@ -21,7 +21,7 @@ void earn(biased_mutex& m) {
   }
 }
 
-TEST(biased_mutex, excludes_whoever_is_favoured) {
+TEST(biased_mutex, excludes_the_thread_with_the_bias) {
   biased_mutex m;
   long count = 0;
   constexpr int rounds = 20000;
@@ -59,7 +59,7 @@ TEST(biased_mutex, only_one_thread_is_ever_favoured) {
   EXPECT_TRUE(m.is_biased_to_me());
 }
 
-TEST(biased_mutex, a_favour_outlives_its_thread) {
+TEST(biased_mutex, a_bias_outlives_its_thread) {
   biased_mutex m;
   int value = 0;
   std::thread([&] {
@@ -75,7 +75,7 @@ TEST(biased_mutex, the_favoured_thread_is_waited_for) {
   biased_mutex m;
   bool inside = false;
   std::atomic<bool> entered{false}, tried{false};
-  std::thread favoured([&] {
+  std::thread biased([&] {
     earn(m);
     const std::lock_guard lock(m);
     inside = true;
@@ -90,7 +90,7 @@ TEST(biased_mutex, the_favoured_thread_is_waited_for) {
     const std::lock_guard lock(m);
     EXPECT_FALSE(inside);
   }
-  favoured.join();
+  biased.join();
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ TEST(Config, IsCompleteWithoutAnySource) {
   EXPECT_TRUE(c.nodes.size.empty());
   EXPECT_TRUE(c.rules.empty());
   EXPECT_TRUE(c.warnings.empty());
-  EXPECT_EQ(backend_order(c),
-            (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels", "levels", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels",
+                                     "hierarchical", "mock"}));
   EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
   EXPECT_FALSE(c.find_backend("mock")->enabled);
   EXPECT_EQ(c.find_backend("ucc"), nullptr);
@@ -120,8 +120,8 @@ backend = "mpi"
   EXPECT_EQ(c.watchdog.timeout, 1500ms);
   EXPECT_EQ(c.log.level, "debug");
   EXPECT_EQ(c.nodes.size, std::vector<std::uint64_t>{4});
-  EXPECT_EQ(backend_order(c),
-            (names{"nccl", "mpi", "rccl", "plan", "messages", "ipc", "kernels", "levels", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "messages", "ipc", "kernels",
+                                     "hierarchical", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
   EXPECT_EQ(nccl.path, "/opt/nccl.so");
   EXPECT_EQ(nccl.platforms, names{"cuda"});
@@ -198,8 +198,8 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
-  EXPECT_EQ(backend_order(c),
-            (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels", "levels", "mock"}));
+  EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels",
+                                     "hierarchical", "mock"}));
   EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
   EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
   EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");

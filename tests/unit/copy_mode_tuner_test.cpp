@@ -10,7 +10,7 @@
 using std::chrono::nanoseconds;
 using sucl::core::copy_mode_tuner;
 using sucl::core::copy_mode_tuners;
-using sucl::core::vote;
+using sucl::core::timings;
 
 namespace {
 
@@ -20,7 +20,7 @@ int run(std::vector<copy_mode_tuner>& ranks, int count, const std::vector<nanose
         const std::vector<nanoseconds>& read) {
   int reads = 0;
   for (int i = 0; i < count; ++i) {
-    vote slowest{0, 0};
+    timings slowest{0, 0};
     for (const copy_mode_tuner& c : ranks) {
       slowest.staged = std::max(slowest.staged, c.mine().staged);
       slowest.read = std::max(slowest.read, c.mine().read);
@@ -49,16 +49,16 @@ TEST(copy_mode_tuner, tries_both_ways_and_then_takes_the_faster_one) {
   // The slowest rank counts: staging is fast on one of them only.
   EXPECT_EQ(run(ranks, period, {fast, slower}, {slow, slow}), period - turn);
   EXPECT_TRUE(ranks[1].reads());
-  EXPECT_EQ(run(ranks, period, {fast, fast}, {slow, slow}), turn) << "it looks again";
+  EXPECT_EQ(run(ranks, period, {fast, fast}, {slow, slow}), turn) << "it spins again";
 }
 
 TEST(copy_mode_tuner, goes_on_as_before_where_a_rank_has_no_times_yet) {
   std::vector<copy_mode_tuner> ranks(1);
-  const vote unknown{vote::none, vote::none};
+  const timings unknown{timings::none, timings::none};
   for (int i = 0; i < 2 * turn; ++i) ranks[0].next(unknown);
   EXPECT_FALSE(ranks[0].next(unknown));
   EXPECT_TRUE(ranks[0].next({2000, 1000}));
-  EXPECT_TRUE(ranks[0].next({vote::none, 1000}));
+  EXPECT_TRUE(ranks[0].next({timings::none, 1000}));
   EXPECT_FALSE(ranks[0].next({500, 1000}));
 }
 
@@ -74,32 +74,33 @@ TEST(copy_mode_tuner, lets_scratch_go_round_before_it_times) {
   }
 }
 
-// While scratch goes round, and once all have agreed that reading is slower, nothing is to be told.
-TEST(copy_mode_tuner, is_settled_while_nothing_is_tried) {
+// During one full pass over the scratch ring, and once all have agreed that reading is slower,
+// nothing is to be told.
+TEST(copy_mode_tuner, has_converged_while_nothing_is_timed) {
   copy_mode_tuner c;
   constexpr int cold = copy_mode_tuner::cold;
   for (int i = 0; i < 2 * turn; ++i) {
-    EXPECT_EQ(c.is_settled(), i < cold) << i;
-    c.next({vote::none, vote::none});
+    EXPECT_EQ(c.converged(), i < cold) << i;
+    c.next({timings::none, timings::none});
   }
-  EXPECT_FALSE(c.is_settled()) << "nobody has told";
-  EXPECT_FALSE(c.next({1000, vote::none}));
-  EXPECT_FALSE(c.is_settled()) << "not all have told";
+  EXPECT_FALSE(c.converged()) << "nobody has told";
+  EXPECT_FALSE(c.next({1000, timings::none}));
+  EXPECT_FALSE(c.converged()) << "not all have told";
   EXPECT_FALSE(c.next({1000, 2000}));
   for (int i = 2 * turn + 2; i < period + cold; ++i) {
-    EXPECT_TRUE(c.is_settled()) << i;
+    EXPECT_TRUE(c.converged()) << i;
     EXPECT_FALSE(c.next());
     EXPECT_FALSE(c.tries());
   }
-  EXPECT_FALSE(c.is_settled()) << "it is tried again";
+  EXPECT_FALSE(c.converged()) << "it is tried again";
 }
 
 TEST(copy_mode_tuner, is_not_won_by_little) {
   copy_mode_tuner c;
-  for (int i = 0; i < 2 * turn; ++i) c.next({vote::none, vote::none});
+  for (int i = 0; i < 2 * turn; ++i) c.next({timings::none, timings::none});
   EXPECT_FALSE(c.next({1000, 900})) << "telling each other costs, too";
   EXPECT_TRUE(c.next({1000, 800}));
-  EXPECT_FALSE(c.is_settled());
+  EXPECT_FALSE(c.converged());
 }
 
 // An interrupted trial, or one that was lucky, does not decide.
@@ -107,33 +108,35 @@ TEST(copy_mode_tuner, goes_by_the_median) {
   copy_mode_tuner c;
   for (const int ns : {900000, 1000, 1010, 1, 1020}) c.note(false, nanoseconds(ns));
   EXPECT_EQ(c.mine().staged, 1010u);
-  EXPECT_EQ(c.mine().read, vote::none) << "it has not been tried";
+  EXPECT_EQ(c.mine().read, timings::none) << "it has not been tried";
   c.note(false, nanoseconds(5));
   EXPECT_EQ(c.mine().staged, 1010u) << "enough were tried";
   for (int i = 0; i < 5; ++i) c.note(true, std::chrono::hours(1));
-  EXPECT_EQ(c.mine().read, vote::none - 1) << "longer than can be told";
+  EXPECT_EQ(c.mine().read, timings::none - 1) << "longer than can be told";
 }
 
 // Two times and the number of a tuner travel in one word, in steps of 16 ns.
-TEST(copy_mode_tuner, is_told_with_the_times_of_its_ranks) {
-  using sucl::core::ballot;
-  EXPECT_EQ(ballot::of(0).number, 0u);
+TEST(copy_mode_tuner, is_packed_with_the_times_of_its_ranks) {
+  using sucl::core::packed_timings;
+  EXPECT_EQ(packed_timings::of(0).number, 0u);
   for (const int kind : {0, 9, 15})
     for (const std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{70000}, ~std::uint64_t{0}}) {
       const std::uint32_t number = copy_mode_tuners::number_of(kind, bytes);
-      const ballot told = ballot::of(ballot{number, {160, 1000000007}}.packed());
-      EXPECT_EQ(told.number, number);
-      EXPECT_EQ(told.times.staged, 160u);
-      EXPECT_EQ(told.times.read, 1000000007u / 16 * 16);
+      const packed_timings unpacked =
+          packed_timings::of(packed_timings{number, {160, 1000000007}}.packed());
+      EXPECT_EQ(unpacked.number, number);
+      EXPECT_EQ(unpacked.times.staged, 160u);
+      EXPECT_EQ(unpacked.times.read, 1000000007u / 16 * 16);
       copy_mode_tuners all;
       EXPECT_TRUE(copy_mode_tuners::is_number(number));
       EXPECT_EQ(&all.at(number), &all.of(kind, bytes));
     }
   EXPECT_FALSE(copy_mode_tuners::is_number(0));
   EXPECT_FALSE(copy_mode_tuners::is_number(1023));
-  const ballot unknown = ballot::of(ballot{1, {vote::none, vote::none - 1}}.packed());
-  EXPECT_EQ(unknown.times.staged, vote::none);
-  EXPECT_LT(unknown.times.read, vote::none) << "long, but known";
+  const packed_timings unknown =
+      packed_timings::of(packed_timings{1, {timings::none, timings::none - 1}}.packed());
+  EXPECT_EQ(unknown.times.staged, timings::none);
+  EXPECT_LT(unknown.times.read, timings::none) << "long, but known";
 }
 
 TEST(copy_mode_tuner, tries_few_long_operations) {

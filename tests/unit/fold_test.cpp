@@ -3,7 +3,7 @@
 
 // The reductions of the executor.
 #include "core/host_ops/fold.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(fold, is_the_same_with_every_instruction_set) {
         }
         auto rest = from;
         core::fold_nontemporal(base, one, got.data() + 1, rest.data(), sources, n, 3);
-        EXPECT_EQ(bare(got), bare(want)) << name(static_cast<type>(t)) << " past the caches";
+        EXPECT_EQ(bare(got), bare(want)) << name(static_cast<type>(t)) << " by non-temporal stores";
         // The result may replace any source.
         const std::size_t at = random() % sources;
         base(in[at].data() + 3, from.data(), sources, n, 3);

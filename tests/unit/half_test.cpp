@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/half.hpp"
 
-#include "adapt_reference.hpp"
+#include "staging_reference.hpp"
 
 #include <gtest/gtest.h>
 

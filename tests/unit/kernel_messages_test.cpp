@@ -3,7 +3,7 @@
 
 // Sends, receives and groups of them by kernels whose work items are threads: drawn at random,
 // against what was sent.
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 #include "unit/thread_device.hpp"
 
 #include <gtest/gtest.h>
@@ -16,15 +16,15 @@ using namespace sucl;
 using namespace sucl::testing;
 
 core::kernel_settings with_messages() {
-  auto s = small_lanes();
+  auto s = small_buffers();
   s.messages = true;
   s.groups = 3;
-  s.message_line = 64;
-  s.message_staging = 3 * kernels::message_shape::slots * 256;
+  s.message_ll_bytes = 64;
+  s.message_staging = 3 * kernels::message_layout::slots * 256;
   return s;
 }
 
-struct letter {
+struct sample_message {
   int from, to, tag;
   std::uint64_t bytes, key, misplaced;
   std::byte at(std::uint64_t i) const {
@@ -40,9 +40,9 @@ std::uint64_t draw_length(std::mt19937_64& random) {
 }
 
 // What all ranks exchange in one operation each; the same on every rank.
-std::vector<letter> draw_round(std::mt19937_64& random, int ranks, std::size_t most) {
-  std::vector<letter> all(1 + random() % most);
-  for (letter& l : all) {
+std::vector<sample_message> draw_round(std::mt19937_64& random, int ranks, std::size_t most) {
+  std::vector<sample_message> all(1 + random() % most);
+  for (sample_message& l : all) {
     l.from = static_cast<int>(random() % static_cast<unsigned>(ranks));
     l.to = static_cast<int>(random() % static_cast<unsigned>(ranks));
     l.tag = static_cast<int>(random() % 3);
@@ -56,11 +56,11 @@ std::vector<letter> draw_round(std::mt19937_64& random, int ranks, std::size_t m
 constexpr std::uint64_t margin = 32;
 
 // One rank's part of a round, as one operation.
-class round_of_letters {
+class round_of_messages {
  public:
-  round_of_letters(const std::vector<letter>& all, int rank) {
+  round_of_messages(const std::vector<sample_message>& all, int rank) {
     m_pages.reserve(2 * all.size());
-    for (const letter& l : all) {
+    for (const sample_message& l : all) {
       if (l.from == rank) add(l, true);
       if (l.to == rank) add(l, false);
     }
@@ -103,12 +103,12 @@ class round_of_letters {
  private:
   static constexpr std::byte untouched{0xaa};
   struct page {
-    letter what;
+    sample_message what;
     bool sends;
     bytes memory;
   };
 
-  void add(const letter& l, bool sends) {
+  void add(const sample_message& l, bool sends) {
     page p{l, sends, bytes(l.bytes + 2 * margin + l.misplaced, untouched)};
     std::byte* data = p.memory.data() + margin + l.misplaced;
     auto o = operation(sends ? kind::send : kind::recv, type::bytes, l.bytes);
@@ -132,13 +132,13 @@ class round_of_letters {
 // Rounds by round, without waiting for one before the next; and collectives in between.
 void exchange(const kernel_rank& j, std::uint64_t seed, int rounds, std::size_t most) {
   std::mt19937_64 random(seed);
-  std::vector<std::unique_ptr<round_of_letters>> all;
+  std::vector<std::unique_ptr<round_of_messages>> all;
   std::vector<flight> flights;
   std::vector<std::vector<float>> sums;
   sums.reserve(static_cast<std::size_t>(rounds));
   for (int i = 0; i < rounds; ++i) {
-    const auto letters = draw_round(random, j.info.size, most);
-    auto mine = std::make_unique<round_of_letters>(letters, j.info.rank);
+    const auto messages = draw_round(random, j.info.size, most);
+    auto mine = std::make_unique<round_of_messages>(messages, j.info.rank);
     if (!mine->empty()) flights.push_back(post(j.kernels, mine->whole()));
     all.push_back(std::move(mine));
     if (i % 5 != 0) continue;
@@ -199,7 +199,7 @@ sucl_operation recv_of(bytes& v, int from, int tag) {
   return o;
 }
 
-// What fits the lane is sent before anybody receives it, to the rank itself too.
+// What fits the peer buffer is sent before it is received, to the rank itself too.
 TEST(kernel_messages_short, do_not_wait_for_their_receives) {
   for_devices(
       2, reach::all,
@@ -254,7 +254,7 @@ TEST(kernel_messages_in_place, replace_what_they_send) {
       with_messages());
 }
 
-// Both ends are told, also where the sender is in the middle of a message that nobody wants.
+// Both ends get the error, also where the sender is in the middle of a message without a receive.
 TEST(kernel_messages_mismatch, is_an_error_on_both_sides) {
   struct wrong {
     std::size_t sent, expected;
@@ -290,7 +290,7 @@ TEST(kernel_messages_mismatch, is_an_error_on_both_sides) {
         with_messages());
 }
 
-// A message that nobody sends: the kernel ends when it is told to.
+// A message that is never sent: the kernel ends when it is aborted.
 TEST(kernel_messages_lost, end_when_they_are_given_up) {
   for_devices(
       2, reach::all,
@@ -331,19 +331,19 @@ TEST(kernel_messages_lists, do_not_pile_up) {
 }
 
 TEST(kernel_messages_cut, is_for_all_channels) {
-  const kernels::message_shape s{4, 0, 64, 1024};
+  const kernels::message_layout s{4, 0, 64, 1024};
   const auto cut = [&](std::uint64_t n) { return kernels::cut_of(s, n); };
   EXPECT_EQ(cut(0).pieces, 1u);
   EXPECT_EQ(cut(65).pieces, 2u);
-  EXPECT_TRUE(cut(256).lines);
-  EXPECT_FALSE(cut(257).lines);
+  EXPECT_TRUE(cut(256).ll);
+  EXPECT_FALSE(cut(257).ll);
   EXPECT_EQ(cut(257).piece, 128u);
   EXPECT_EQ(cut(4096).piece, 1024u);
   EXPECT_EQ(cut(4097).pieces, 5u);
   EXPECT_EQ(s.bytes(), s.stage(3, 3) + s.slot);
 }
 
-TEST(kernel_messages_setting, has_them_carried) {
+TEST(kernel_messages_setting, has_them_executed) {
   for_devices(1, reach::all, [](const kernel_rank& j) {
     sucl_query q{};
     q.struct_size = sizeof q;

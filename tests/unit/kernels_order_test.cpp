@@ -1,10 +1,10 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Kernels fold in order of rank whichever way they go: their bits are those of a plain loop over
-// the ranks, and so those of every other backend in the fixed order.
+// Kernels fold in order of rank whichever protocol they use: their bits are those of a plain loop
+// over the ranks, and so those of every other backend in the fixed order.
 #include "support/ordered_sums.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 #include "unit/thread_device.hpp"
 
 #include <gtest/gtest.h>
@@ -21,14 +21,14 @@ struct summed {
   op reduction;
 };
 
-tune::table table_of_way(const char* way) {
+tune::table table_of_protocol(const char* protocol) {
   tune::table t;
   for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
     tune::table_row r;
     r.what = static_cast<kind>(k);
     r.memory = tune::memory_kind::device;
     r.backend = "kernels";
-    r.way = way;
+    r.protocol = protocol;
     r.origin = "file t.toml:1:1";
     t.rows.push_back(r);
   }
@@ -36,7 +36,7 @@ tune::table table_of_way(const char* way) {
 }
 
 void expect_fixed_order(const kernel_rank& j, kind k, const summed& s, std::uint64_t count,
-                        bool in_place, const char* way) {
+                        bool in_place, const char* protocol) {
   const int rank = j.info.rank, size = j.info.size;
   const bool blocks = k == kind::reduce_scatter_block;
   const std::uint64_t elements = blocks ? count * static_cast<std::uint64_t>(size) : count;
@@ -53,7 +53,7 @@ void expect_fixed_order(const kernel_rank& j, kind k, const summed& s, std::uint
   EXPECT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
   const auto wanted = ordered_result(k, s.element, s.reduction, rank, size, count, o.root);
   EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), recv.begin()))
-      << way << ": " << name(k) << " of " << count << " " << name(s.element) << ", "
+      << protocol << ": " << name(k) << " of " << count << " " << name(s.element) << ", "
       << name(s.reduction) << ", rank " << rank << (in_place ? ", in place" : "");
 }
 
@@ -61,8 +61,8 @@ class kernels_fold_on : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(ranks, kernels_fold_on, ::testing::Values(2, 3, 4));
 
 TEST_P(kernels_fold_on, in_order_of_rank) {
-  for (const char* way : kernels::way_names) {
-    const tune::table table = table_of_way(way);
+  for (const char* protocol : kernels::protocol_names) {
+    const tune::table table = table_of_protocol(protocol);
     for_devices(GetParam(), reach::all, [&](const kernel_rank& j) {
       j.device.on_host = false;
       j.comm().retune(&table);
@@ -75,7 +75,7 @@ TEST_P(kernels_fold_on, in_order_of_rank) {
           const bool scans = k == kind::scan || k == kind::exscan;
           if (scans && s.reduction == op::avg) continue;
           for (const std::uint64_t count : {1, 5, 333, 3001})
-            expect_fixed_order(j, k, s, count, turn++ % 3 == 0, way);
+            expect_fixed_order(j, k, s, count, turn++ % 3 == 0, protocol);
         }
     });
   }

@@ -2,10 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The device functions of collectives with threads as work items, launched by the backend kernels:
-// every operation that it carries, drawn at random, against the backend mock. What devices do is
+// every operation that it supports, drawn at random, against the backend mock. What devices do is
 // another matter: tests/device.
 #include "kernels/collective/fold.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 #include "unit/thread_device.hpp"
 
 #include <gtest/gtest.h>
@@ -56,11 +56,11 @@ INSTANTIATE_TEST_SUITE_P(ranks, kernels_with,
 TEST(kernels_memory, a_rank_without_memory_is_told_to_all) {
   for (int first = 0; first < 2; ++first)
     for (int left = 0; left < 4; ++left)
-      for_lenders(2, [&](const lending_rank& j) {
+      for_providers(2, [&](const provider_rank& j) {
         thread_device device(true);
         if (j.rank >= first) device.allocations_left = left;
         try {
-          kernel_comm made(j.memory_provider, j.oob, device, j.rank, j.size, small_lanes());
+          kernel_comm made(j.memory_provider, j.oob, device, j.rank, j.size, small_buffers());
           ADD_FAILURE() << "no error with " << left;
         } catch (const error& e) {
           EXPECT_EQ(e.code(), errc::out_of_memory) << e.what();
@@ -71,7 +71,7 @@ TEST(kernels_memory, a_rank_without_memory_is_told_to_all) {
 TEST(kernels_memory, further_communicators_of_a_device_take_less) {
   constexpr std::uint64_t mebi = 1 << 20;
   for (const int size : {2, 3})
-    for_lenders(size, [&](const lending_rank& j) {
+    for_providers(size, [&](const provider_rank& j) {
       thread_device device(true);
       device.who[0] = static_cast<unsigned char>(j.rank + 1);
       const core::kernel_settings usual(j.size);
@@ -118,8 +118,8 @@ TEST_P(kernels_with, agree_in_mapped_memory) {
     auto* memory = static_cast<std::byte*>(j.comm().memory().add(bytes, 0));
     EXPECT_EQ(j.comm().memory().used_by(1), how != reach::some);
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-      const bool everybody = seed % 4 != 0 || j.info.rank % 2 == 0;
-      compare(j, seed + 5000u * static_cast<unsigned>(j.info.size), everybody ? memory : nullptr,
+      const bool on_all = seed % 4 != 0 || j.info.rank % 2 == 0;
+      compare(j, seed + 5000u * static_cast<unsigned>(j.info.size), on_all ? memory : nullptr,
               bytes);
     }
     EXPECT_TRUE(j.comm().memory().remove(memory));
@@ -127,7 +127,7 @@ TEST_P(kernels_with, agree_in_mapped_memory) {
   });
 }
 
-// Memory of the program's own, of another size on each rank, from an odd place in it.
+// Memory of the program's own, of another size on each rank, at an odd offset.
 TEST_P(kernels_with, agree_in_registered_memory) {
   const auto [size, how] = GetParam();
   for_devices(size, how, [&](const kernel_rank& j) {
@@ -150,10 +150,10 @@ TEST_P(kernels_with, agree_in_registered_memory) {
   });
 }
 
-// A tuning table has operations go other ways, where they can, and they stay right.
+// A tuning table has operations use other protocols, where they can, and they stay right.
 TEST_P(kernels_with, go_the_ways_of_a_table) {
   const auto [size, how] = GetParam();
-  for (std::size_t way = 0; way < std::size(kernels::way_names); ++way)
+  for (std::size_t protocol = 0; protocol < std::size(kernels::protocol_names); ++protocol)
     for_devices(size, how, [&](const kernel_rank& j) {
       tune::table table;
       for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
@@ -161,36 +161,37 @@ TEST_P(kernels_with, go_the_ways_of_a_table) {
         r.what = static_cast<kind>(k);
         r.memory = tune::memory_kind::device;
         r.backend = "kernels";
-        r.way = kernels::way_names[way];
+        r.protocol = kernels::protocol_names[protocol];
         r.origin = "file t.toml:1:1";
         table.rows.push_back(r);
       }
       j.device.on_host = false;
       j.comm().retune(&table);
       auto o = operation(kind::allreduce, type::fp32, 16, op::sum);
-      const bool possible = way < 2 || (way == 2 && size > 1) || (way == 3 && size > 2) ||
-                            (way == 4 && how == reach::all);
+      const bool possible = protocol < 2 || (protocol == 2 && size > 1) ||
+                            (protocol == 3 && size > 2) || (protocol == 4 && how == reach::all);
       if (size > 1) {
-        EXPECT_EQ(j.comm().describe(o).find(
-                      table.rows[0].way + ", tuning table (file t.toml:1:1)") != std::string::npos,
-                  possible)
+        EXPECT_EQ(
+            j.comm().describe(o).find(table.rows[0].protocol +
+                                      ", tuning table (file t.toml:1:1)") != std::string::npos,
+            possible)
             << j.comm().describe(o);
       }
       for (std::uint64_t seed = 1; seed <= 25; ++seed)
         compare(j, seed + 9000u * static_cast<unsigned>(size), nullptr, 0);
       if (size > 1 && possible) {
-        EXPECT_GT(j.device.used[way], 0) << table.rows[0].way;
+        EXPECT_GT(j.device.used[protocol], 0) << table.rows[0].protocol;
       }
       j.comm().retune(nullptr);
       EXPECT_EQ(j.comm().describe(o).find("tuning table"), std::string::npos);
     });
 }
 
-// Neither words that nobody has written yet nor the flags of lines starting again may pass for
+// Neither flags that no rank has written yet nor the flags of lines starting again may pass for
 // data.
 TEST(kernels, go_on_after_very_many_operations) {
   for (const std::uint64_t before : {(1ull << 31) - 20, (1ull << 32) - 20, (1ull << 40) - 20}) {
-    auto settings = small_lanes();
+    auto settings = small_buffers();
     settings.operations = before;
     for_devices(
         3, reach::all,
@@ -223,7 +224,7 @@ TEST(kernels, a_fast_root_waits_for_slow_ranks) {
   });
 }
 
-// A rank that does not come: the others' kernels end when they are told to.
+// A rank that does not come: the others' kernels end when they are aborted.
 TEST(kernels, end_when_they_are_given_up) {
   for (const std::size_t n : {std::size_t{10}, std::size_t{5000}})
     for_devices(2, reach::all, [&](const kernel_rank& j) {
@@ -257,13 +258,16 @@ TEST(kernels, divide_sums_of_64_bits) {
 }
 
 TEST(kernels, settings_are_checked) {
-  EXPECT_EQ(core::kernel_settings::read({{"low_latency", "8Ki"}, {"groups", "4"}}, 2).small, 8192u);
-  EXPECT_THROW(core::kernel_settings::read({{"lanes", "4"}}, 2), error);
+  EXPECT_EQ(core::kernel_settings::read({{"ll_max_bytes", "8Ki"}, {"groups", "4"}}, 2).ll_max_bytes,
+            8192u);
+  EXPECT_THROW(core::kernel_settings::read({{"blocks", "4"}}, 2), error);
   EXPECT_THROW(core::kernel_settings::read({{"groups", "257"}}, 2), error);
   EXPECT_THROW(core::kernel_settings::read({{"staging", "4Ki"}}, 2), error);
-  EXPECT_THROW(core::kernel_settings::read({{"wide", "2Gi"}}, 2), error);
-  EXPECT_THROW(core::kernel_settings::read({{"two_shot", "2097152Ti"}}, 2), error);
-  EXPECT_EQ(core::kernel_settings::read({{"two_shot", "1048576Ti"}}, 2).two_shot, 1ull << 60);
+  EXPECT_THROW(core::kernel_settings::read({{"ll128_max_bytes", "2Gi"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"two_shot_min_bytes", "2097152Ti"}}, 2), error);
+  EXPECT_EQ(
+      core::kernel_settings::read({{"two_shot_min_bytes", "1048576Ti"}}, 2).two_shot_min_bytes,
+      1ull << 60);
 }
 
 // Kernels of ranks that mean different operations compute anything, or wait for ever: ranks find
@@ -291,7 +295,7 @@ TEST(kernels_mismatch, is_an_error_on_every_rank) {
           return run(j.kernels, o);
         };
         for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_EQ(call(sums(5), n).status, SUCL_SUCCESS);
-        sucl_oob meeting = core::oob_split(*j.info.oob, j.info.rank);  // nobody goes on before
+        sucl_oob meeting = core::oob_split(*j.info.oob, j.info.rank);  // no rank goes on before
         core::oob_free(meeting);
         flight f = call(j.info.rank == 0 ? other : usual, 21);
         const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);

@@ -5,7 +5,7 @@
 #include "allocation_counter.hpp"
 #include "backends/shm_p2p/fifo.hpp"
 #include "core/control/core_services.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 using namespace sucl;
 using namespace sucl::testing;
 
-struct letter {
+struct sample_message {
   int from, to, tag;
   std::uint64_t elements, element_size;
   std::uint64_t key;
@@ -32,11 +32,11 @@ struct letter {
 };
 
 // The same on every rank.
-std::vector<letter> draw_letters(std::uint64_t seed, int ranks, std::size_t count) {
+std::vector<sample_message> draw_messages(std::uint64_t seed, int ranks, std::size_t count) {
   std::mt19937_64 random(seed);
-  std::vector<letter> all;
+  std::vector<sample_message> all;
   for (std::size_t i = 0; i < count; ++i) {
-    letter l{};
+    sample_message l{};
     l.from = static_cast<int>(random() % static_cast<unsigned>(ranks));
     l.to = static_cast<int>(random() % static_cast<unsigned>(ranks));
     l.tag = static_cast<int>(random() % 3);
@@ -51,7 +51,7 @@ std::vector<letter> draw_letters(std::uint64_t seed, int ranks, std::size_t coun
   return all;
 }
 
-// Memory of one letter at one end, with a margin that must not change.
+// Memory of one sample_message at one end, with a margin that must not change.
 struct page {
   std::vector<std::byte> own;
   std::byte* data;
@@ -77,24 +77,24 @@ class post_office {
   post_office(const post_office&) = delete;
   post_office& operator=(const post_office&) = delete;
 
-  // All of this rank's letters: those of a direction, a peer and a tag in their order, everything
-  // else in any.
-  void handle(const std::vector<letter>& all) {
-    std::vector<std::deque<const letter*>> lanes;
-    for (const letter& l : all)
+  // All of this rank's sample_messages: those of a direction, a peer and a tag in their order,
+  // everything else in any.
+  void handle(const std::vector<sample_message>& all) {
+    std::vector<std::deque<const sample_message*>> pairs;
+    for (const sample_message& l : all)
       for (const bool sending : {true, false}) {
         if ((sending ? l.from : l.to) != m_rank) continue;
         const auto key =
             static_cast<std::size_t>((sending ? l.to : l.from) * 6 + l.tag * 2 + (sending ? 1 : 0));
-        if (lanes.size() <= key) lanes.resize(key + 1);
-        lanes[key].push_back(&l);
+        if (pairs.size() <= key) pairs.resize(key + 1);
+        pairs[key].push_back(&l);
       }
     for (;;) {
       std::vector<std::size_t> left;
-      for (std::size_t i = 0; i < lanes.size(); ++i)
-        if (!lanes[i].empty()) left.push_back(i);
+      for (std::size_t i = 0; i < pairs.size(); ++i)
+        if (!pairs[i].empty()) left.push_back(i);
       if (left.empty()) break;
-      post_some(lanes, left);
+      post_some(pairs, left);
       while (m_flights.size() > 40) settle();
     }
     while (!m_flights.empty()) settle();
@@ -103,11 +103,11 @@ class post_office {
  private:
   struct under_way {
     std::vector<sucl_operation> parts;
-    std::vector<std::pair<const letter*, page>> in, out;
+    std::vector<std::pair<const sample_message*, page>> in, out;
     flight state;
   };
 
-  page make_page(const letter& l, bool mapped) {
+  page make_page(const sample_message& l, bool mapped) {
     page p;
     const std::uint64_t bytes = l.bytes() + 2 * margin;
     if (mapped && m_used + bytes < mapped_bytes) {
@@ -121,7 +121,7 @@ class post_office {
     return p;
   }
 
-  sucl_operation part_of(const letter& l, bool sending, under_way& u) {
+  sucl_operation part_of(const sample_message& l, bool sending, under_way& u) {
     page p = make_page(l, l.mapped[sending ? 0 : 1]);
     auto o = operation(sending ? kind::send : kind::recv, type::bytes, l.elements);
     o.element_size = l.element_size;
@@ -138,14 +138,15 @@ class post_office {
     return o;
   }
 
-  void post_some(std::vector<std::deque<const letter*>>& lanes, std::vector<std::size_t>& left) {
+  void post_some(std::vector<std::deque<const sample_message*>>& pairs,
+                 std::vector<std::size_t>& left) {
     auto u = std::make_unique<under_way>();
     std::shuffle(left.begin(), left.end(), m_random);
     const std::size_t most = m_random() % 3 == 0 ? 6 : 1;
     for (std::size_t i = 0; i < std::min(most, left.size()); ++i) {
-      auto& lane = lanes[left[i]];
-      u->parts.push_back(part_of(*lane.front(), left[i] % 2 == 1, *u));
-      lane.pop_front();
+      auto& fifo = pairs[left[i]];
+      u->parts.push_back(part_of(*fifo.front(), left[i] % 2 == 1, *u));
+      fifo.pop_front();
     }
     sucl_operation whole = u->parts.front();
     const bool pair = u->parts.size() == 1 ? false : join(*u, whole);
@@ -211,13 +212,13 @@ TEST_P(messages, arrive_in_any_mix) {
               [](const backends& b, const sucl_comm_info& info) {
                 for (std::uint64_t seed = 1; seed <= 4; ++seed) {
                   post_office office(b, info, seed);
-                  office.handle(draw_letters(seed + 100, info.size, 400));
+                  office.handle(draw_messages(seed + 100, info.size, 400));
                 }
               },
               {{"reads", reads}});
 }
 
-constexpr std::size_t lane_words = core::lane_layout::short_bytes / sizeof(std::int32_t);
+constexpr std::size_t fifo_words = core::fifo_layout::short_bytes / sizeof(std::int32_t);
 
 sucl_operation send_of(const std::vector<std::int32_t>& v, int to, int tag) {
   auto o = operation(kind::send, type::int32, v.size());
@@ -341,7 +342,7 @@ TEST(messages_steady, allocate_nothing) {
       o.root = o.source = peer;
       EXPECT_EQ(run(b.messages, o).status, SUCL_SUCCESS);
     };
-    const std::vector<std::int32_t> longest(lane_words);
+    const std::vector<std::int32_t> longest(fifo_words);
     std::vector<std::int32_t> page(longest.size());
     for (int tag = 0; tag < 8; ++tag)
       EXPECT_EQ(run(b.messages, send_of(longest, peer, tag)).status, SUCL_SUCCESS);

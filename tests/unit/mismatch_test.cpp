@@ -4,7 +4,7 @@
 // Ranks that call different operations of the executor: an error on each, which says what all have
 // called, and no later result.
 #include "backends/shm_common/flag_wait.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -224,31 +224,31 @@ TEST_P(mismatch, among_operations_in_flight_is_an_error_on_every_rank) {
   });
 }
 
-TEST(run_words, tell_calls_apart_and_outlast_their_numbers) {
-  using core::look;
-  using core::run_word;
-  using core::seen;
-  constexpr std::uint64_t wraps = std::uint64_t{1} << run_word::run_bits;
+TEST(run_flags, distinguish_calls_and_outlast_their_numbers) {
+  using core::flag_state;
+  using core::poll_flag;
+  using core::run_flag;
+  constexpr std::uint64_t wraps = std::uint64_t{1} << run_flag::run_bits;
   for (const std::uint64_t run :
        {std::uint64_t{1}, std::uint64_t{77}, wraps - 1, wraps, wraps + 5}) {
-    const std::uint64_t mine = run_word::of(run, 0x1234), other = run_word::of(run, 0x1235);
+    const std::uint64_t mine = run_flag::of(run, 0x1234), other = run_flag::of(run, 0x1235);
     const auto see = [&](std::uint64_t word, std::uint64_t signal) {
-      return look(std::atomic_ref(word), mine, signal, 0);
+      return poll_flag(std::atomic_ref(word), mine, signal, 0);
     };
-    EXPECT_EQ(see(mine | 2, 1), seen::there);
-    EXPECT_EQ(see(mine | 2, 2), seen::there);
-    EXPECT_EQ(see(mine | 2, 3), seen::not_yet);
-    EXPECT_EQ(see(mine | run_word::most_signals, run_word::most_signals), seen::there);
-    EXPECT_EQ(see(mine, 1), seen::not_yet);
-    EXPECT_EQ(see(other | 2, 1), seen::other_call);
-    EXPECT_EQ(see(other, 1), seen::other_call);
-    EXPECT_EQ(see(run_word::of(run - 4, 0x1234) | 9, 1), seen::not_yet);
-    EXPECT_EQ(see(run_word::of(run - 4, 0x1235) | 9, 1), seen::not_yet);
+    EXPECT_EQ(see(mine | 2, 1), flag_state::raised);
+    EXPECT_EQ(see(mine | 2, 2), flag_state::raised);
+    EXPECT_EQ(see(mine | 2, 3), flag_state::not_yet);
+    EXPECT_EQ(see(mine | run_flag::max_signals, run_flag::max_signals), flag_state::raised);
+    EXPECT_EQ(see(mine, 1), flag_state::not_yet);
+    EXPECT_EQ(see(other | 2, 1), flag_state::other_call);
+    EXPECT_EQ(see(other, 1), flag_state::other_call);
+    EXPECT_EQ(see(run_flag::of(run - 4, 0x1234) | 9, 1), flag_state::not_yet);
+    EXPECT_EQ(see(run_flag::of(run - 4, 0x1235) | 9, 1), flag_state::not_yet);
   }
   // Each slot, long before a number comes again.
   for (std::uint64_t slot = 0; slot < 4; ++slot) {
-    EXPECT_TRUE(run_word::renews(wraps / 16 * 3 + slot, 4));
-    EXPECT_FALSE(run_word::renews(wraps / 16 * 3 + 4 + slot, 4));
+    EXPECT_TRUE(run_flag::renews(wraps / 16 * 3 + slot, 4));
+    EXPECT_FALSE(run_flag::renews(wraps / 16 * 3 + 4 + slot, 4));
   }
 }
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Every op on every type against docs/reference/operations.md, by bits: the host's loops of each
-// instruction set, the kernels' folds, the mock's, and what the adaptation converts.
+// instruction set, the kernels' folds, the mock's, and what the staging converts.
 #include "support/op_rule.hpp"
 #include "../backends/mock/reduce.hpp"
 #include "core/host_ops/fold.hpp"
@@ -164,8 +164,8 @@ TEST(op_rule, holds_for_the_mock) {
 }
 
 // Converted, combined as the backend does it, and converted back.
-void adapt(const core::conversion& how, const operands& x, std::byte* to) {
-  const std::size_t wide = size_of(static_cast<type>(how.type)) * how.lanes;
+void convert(const core::conversion& how, const operands& x, std::byte* to) {
+  const std::size_t wide = size_of(static_cast<type>(how.type)) * how.components;
   operands wire{static_cast<type>(how.type), static_cast<op>(how.op), {}};
   for (const auto& s : x.sources) {
     wire.sources.emplace_back(s);
@@ -186,7 +186,7 @@ TEST(op_rule, holds_for_what_is_converted) {
       if (o == op::avg && x.ranks() == 1)  // a communicator of one rank converts nothing
         std::memcpy(to, x.sources[0].data(), x.sources[0].size());
       else
-        adapt(*how, x, to);
+        convert(*how, x, to);
     });
   });
 }

@@ -3,7 +3,7 @@
 
 // Operations that are run over and over, at once or, where a peer is late, from where they stopped.
 #include "backends/shm_plan/plan_cache.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST_P(prepared, agrees_with_the_definitions_each_time) {
         if (info.rank == time % size && time % 2)
           std::this_thread::sleep_for(std::chrono::microseconds(100));
         const bool at_once = p && core::run_at_once(b.plan, *p);
-        // Long blocks follow the letters in runs of their own.
+        // Long blocks follow the block_descriptors in runs of their own.
         EXPECT_TRUE(at_once || size > 1 || !p || core::has_hidden_counts(o.kind));
         EXPECT_EQ(at_once ? SUCL_SUCCESS : run(b.plan, o).status, SUCL_SUCCESS);
         EXPECT_TRUE(same(d, mine.recv, model.recv)) << describe(d, info.rank, size, in_place);

@@ -250,7 +250,7 @@ TEST(runtime, calls_that_are_known) {
     EXPECT_EQ(x, sum(c));
 
     c.use_table(nullptr);
-    EXPECT_FALSE(c.run_cached(asked)) << "another backend may carry it now";
+    EXPECT_FALSE(c.run_cached(asked)) << "another backend may execute it now";
     c.run(asked, {}, &asked);
     c.shut_down(true);
     EXPECT_THROW(c.run_cached(asked), error);

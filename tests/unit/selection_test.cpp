@@ -68,7 +68,7 @@ std::string chosen(const std::string& text, const selection_query& q,
   return result;
 }
 
-TEST(Selection, WithoutConfigurationTheVendorOrMpiCarriesEverything) {
+TEST(Selection, WithoutConfigurationTheVendorOrMpiExecutesEverything) {
   for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
     const auto q = query(static_cast<kind>(k), 4);
     EXPECT_EQ(chosen("", q), "nccl");
@@ -120,21 +120,24 @@ TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
 TEST(Selection, LevelsGoBeforeMpiForDeviceMemoryOnSeveralNodes) {
   const selection_scope devices{"cuda", 8, 2, false, true};
   EXPECT_EQ(chosen("", query(kind::allreduce, 4), devices), "nccl");
-  EXPECT_EQ(chosen("", query(kind::allreduce, 4), devices, {"nccl"}), "levels");
-  EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_SYSTEM), devices, {"nccl"}), "levels")
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4), devices, {"nccl"}), "hierarchical");
+  EXPECT_EQ(chosen("", query(kind::allreduce, 4, SUCL_MEMORY_SYSTEM), devices, {"nccl"}),
+            "hierarchical")
       << "ranks that use other memory in the same operation must choose alike";
   EXPECT_EQ(chosen("", query(kind::send, 4), devices, {"nccl", "messages"}), "mpi");
   EXPECT_EQ(chosen("", query(kind::allreduce, 4), {"cuda", 8, 1, false, true}, {"nccl", "kernels"}),
             "mpi");
   EXPECT_EQ(chosen("threshold = -1", query(kind::allreduce, 4), devices), "mpi");
+  EXPECT_EQ(chosen("[backends.hierarchical]\nenabled = false", query(kind::allreduce, 4), devices,
+                   {"nccl"}),
+            "mpi");
+  const std::string rule = "[[rules]]\nbackend = \"hierarchical\"";
+  EXPECT_EQ(chosen(rule, query(kind::allreduce, 4, SUCL_MEMORY_SYSTEM), {"host", 4, 2}),
+            "hierarchical");
   EXPECT_EQ(
-      chosen("[backends.levels]\nenabled = false", query(kind::allreduce, 4), devices, {"nccl"}),
-      "mpi");
-  const std::string rule = "[[rules]]\nbackend = \"levels\"";
-  EXPECT_EQ(chosen(rule, query(kind::allreduce, 4, SUCL_MEMORY_SYSTEM), {"host", 4, 2}), "levels");
-  EXPECT_EQ(chosen(rule, query(kind::send, 4, SUCL_MEMORY_SYSTEM), {"host", 4, 2}, {"levels"}),
-            "messages")
-      << "a rule for levels leaves messages as they are";
+      chosen(rule, query(kind::send, 4, SUCL_MEMORY_SYSTEM), {"host", 4, 2}, {"hierarchical"}),
+      "messages")
+      << "a rule for hierarchical leaves messages as they are";
 }
 
 TEST(Selection, ThresholdSplitsBySize) {
@@ -273,7 +276,7 @@ TEST(Selection, MessagesGoByOneBackendOrByNone) {
       std::string::npos);
 }
 
-TEST(Selection, KernelsCarryAllMessagesOrNone) {
+TEST(Selection, KernelsExecuteAllMessagesOrNone) {
   const selection_scope two{"cuda", 2, 1};
   const std::string on = "[backends.kernels]\nmessages = true\n";
   const auto all = [&](const std::string& text, const selection_scope& scope,
@@ -381,7 +384,7 @@ backend = "mock"
   };
   EXPECT_EQ(
       render(explain(table, query(kind::allreduce, 1 << 20), obstacle)),
-      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: carried by ucc
+      R"(allreduce of 1Mi bytes (fp32, sum, device memory) on cuda, 8 ranks on 2 nodes: executed by ucc
   passed mpi, rules[0] (file sucl.toml:9:1): it is for broadcast
   passed rccl, rules[1] (file sucl.toml:12:1): it is for platform hip
   passed rccl, rules[2] (file sucl.toml:15:1): it is for ranks 2..4, not 8
@@ -393,7 +396,7 @@ backend = "mock"
   passed kernels, platform: it is for the ranks of one node
   passed nccl, platform: it has no allreduce of fp32
   passed rccl, platform: it is for platform hip
-  taken  ucc, platform: the first backend for platform cuda that can carry it
+  taken  ucc, platform: the first backend for platform cuda that can execute it
 )");
 }
 
@@ -406,7 +409,7 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   q.memory = SUCL_MEMORY_SYSTEM;
   EXPECT_EQ(
       render(explain(split, q, broken)),
-      R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can carry it
+      R"(allgatherv of any size (fp32, system memory) on host, 1 rank on 1 node: no backend can execute it
   passed mpi, threshold: it is for ..63 bytes, and ranks may have different sizes
   passed kernels, platform: it is for platform cuda, hip
   passed nccl, platform: it is for platform cuda

@@ -3,7 +3,7 @@
 
 // Where runs have their scratch: no two of them that may be under way at once have the same bytes.
 #include "backends/shm_plan/shared.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::uint64_t draw_bytes(std::mt19937_64& random, std::uint64_t most) {
   return random() % 4 == 0 ? of : 1 + random() % of;
 }
 
-void look_at(const backends& b, const sucl_comm_info& info, const core::sharing& how) {
+void load_word(const backends& b, const sucl_comm_info& info, const core::sharing& how) {
   const core::placement where{info.rank, info.size, {0, 0}, {}};
   core::shared_memory memory(b.ipc, where, how);
   ASSERT_TRUE(memory.complete());
@@ -55,7 +55,8 @@ void look_at(const backends& b, const sucl_comm_info& info, const core::sharing&
 TEST(scratch, of_runs_that_may_be_under_way_is_apart) {
   for_ranks(2, [](const backends& b, const sucl_comm_info& info) {
     for (const bool is_long : {true, false})
-      for (const std::uint64_t slot : {256u << 10, 1u << 20}) look_at(b, info, {4, slot, is_long});
+      for (const std::uint64_t slot : {256u << 10, 1u << 20})
+        load_word(b, info, {4, slot, is_long});
   });
 }
 
@@ -66,7 +67,7 @@ TEST(scratch, of_short_runs_is_beside_their_words) {
     for (std::uint64_t number = 1; number < 9; ++number) {
       const auto need = memory.need_of(core::shared_memory::inline_bytes);
       const std::byte* scratch = memory.parts()[1] + memory.scratch_at(need, number);
-      const std::uint64_t* word = memory.place(memory.slot_of(number), 1, 0);
+      const std::uint64_t* word = memory.flag_at(memory.slot_of(number), 1, 0);
       EXPECT_EQ(static_cast<const void*>(scratch), static_cast<const void*>(word + 1));
       memory.take(need);
     }

@@ -270,18 +270,18 @@ TEST(simulate, gives_up_what_takes_too_long_and_nothing_else) {
       const plan::schedule s = plan::build(p, plan::recipe_from_text(how));
       const double seconds = simulate(s, m).seconds;
       simulate_options o;
-      o.most_seconds = seconds * 1.0001;
+      o.max_seconds = seconds * 1.0001;
       const prediction whole = simulate(s, m, o);
       EXPECT_FALSE(whole.gave_up) << how << " " << count;
       EXPECT_EQ(whole.seconds, seconds) << how << " " << count;
-      o.most_seconds = seconds * 0.9999;
+      o.max_seconds = seconds * 0.9999;
       EXPECT_TRUE(simulate(s, m, o).gave_up) << how << " " << count;
     }
 }
 
 TEST(simulate, gives_up_before_it_begins_where_bytes_alone_take_too_long) {
   simulate_options o;
-  o.most_seconds = 9 * us;
+  o.max_seconds = 9 * us;
   const auto p =
       simulate(plan_of({send(1) + "fence\n", receive(0) + "fence\n"}), two_levels(2, 1), o);
   EXPECT_TRUE(p.gave_up);

@@ -108,7 +108,7 @@ void expect_equal(const span& a, const span& b) {
 
 void expect_equal(const prediction& a, const prediction& b) {
   EXPECT_NEAR(a.seconds, b.seconds, near);
-  EXPECT_NEAR(a.least_seconds, b.least_seconds, near);
+  EXPECT_NEAR(a.min_seconds, b.min_seconds, near);
   for (std::size_t r = 0; r < b.rank_seconds.size(); ++r) {
     EXPECT_NEAR(a.rank_seconds[r], b.rank_seconds[r], near);
     for (std::size_t c = 0; c < b.timeline[r].size(); ++c)

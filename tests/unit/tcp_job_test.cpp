@@ -125,7 +125,7 @@ TEST(tcp_job, exchanges_that_are_started_together_do_not_mix) {
   leave(all);
 }
 
-TEST(tcp_job, mail_comes_in_order_and_nobody_waits_for_the_reader) {
+TEST(tcp_job, control_messages_come_in_order_without_waiting_for_the_reader) {
   constexpr int size = 12, letters = 40;
   tcp_job job;
   auto all = job.start(whole_job(size));

@@ -57,7 +57,7 @@ TEST(tcp_hmac, has_the_published_values) {
 }
 
 TEST(tcp_wire, reads_back_what_it_wrote_and_nothing_else) {
-  const auto frame = tcp::writer(tcp::frame_type::mail)
+  const auto frame = tcp::writer(tcp::frame_type::control_message)
                          .number(std::uint64_t{1} << 60)
                          .number(std::int32_t{-7})
                          .text("abc")
@@ -125,7 +125,7 @@ TEST(tcp_identity, is_a_line_that_reads_back) {
   EXPECT_EQ(back.hosts(), (std::vector<std::string>{"10.0.0.1:4711", "[fd00::1]:4711"}));
   for (int i = 0; i < 100; ++i)
     id.addresses.push_back(tcp::endpoint_of("fd00:1111:2222:3333:4444:5555:6666:7777"));
-  EXPECT_LE(id.text().size(), tcp::most_identity);
+  EXPECT_LE(id.text().size(), tcp::max_identity);
   EXPECT_GE(tcp::identity::of(id.text()).addresses.size(), 4u);
   const std::string text = back.text();
   for (std::size_t n = 0; n + 8 < text.size(); n += 3)

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "kernels/collective/two_shot.hpp"
-#include "kernels/message/carry.hpp"
+#include "kernels/message/move.hpp"
 
 #include <sys/mman.h>
 
@@ -33,7 +33,7 @@ struct thread_group {
 };
 
 /// A work item.
-struct thread_place {
+struct thread_item {
   thread_group* in;
   static constexpr int warp = 1;
   int m_thread, m_threads, m_group, m_groups;
@@ -62,7 +62,7 @@ void run_items(int group_count, int items, int resident, const Body& body) {
     groups.push_back(std::make_unique<thread_group>(items));
     for (int t = 0; t < items; ++t)
       threads.emplace_back([&, group = groups.back().get(), g, t] {
-        body(thread_place{group, t, items, g, group_count}, *group);
+        body(thread_item{group, t, items, g, group_count}, *group);
         group->meeting.arrive_and_wait();
         if (t == 0) room.release();
       });
@@ -71,13 +71,13 @@ void run_items(int group_count, int items, int resident, const Body& body) {
 }
 
 template <class Amounts, class Folder>
-void run_kernel(const kernel_launch& k, const kernels::exchange_job<Amounts>& j,
+void run_kernel(const kernel_launch& k, const kernels::exchange_args<Amounts>& j,
                 const thread_device& on, const Folder& folder) {
   const auto* from = static_cast<const std::byte*>(k.in_place ? k.to : k.from);
   const kernels::memory_pair m{from, static_cast<std::byte*>(k.to)};
-  run_items(k.groups, on.items, on.resident, [&](const thread_place& at, thread_group&) {
-    kernels::with_way<Folder>(j, [&](auto how, auto may_be_direct) {
-      kernels::carry_out<how(), may_be_direct()>(at, j, m, folder);
+  run_items(k.groups, on.items, on.resident, [&](const thread_item& at, thread_group&) {
+    kernels::with_protocol<Folder>(j, [&](auto how, auto may_be_direct) {
+      kernels::run_protocol<how(), may_be_direct()>(at, j, m, folder);
     });
   });
 }
@@ -85,10 +85,10 @@ void run_kernel(const kernel_launch& k, const kernels::exchange_job<Amounts>& j,
 template <class Folder>
 void run_kernel(const kernel_launch& k, const thread_device& on, const Folder& folder) {
   if (k.lists)
-    run_kernel(k, kernels::exchange_job<kernels::listed>{k.what, k.lists[0], k.lists[1]}, on,
+    run_kernel(k, kernels::exchange_args<kernels::listed>{k.what, k.lists[0], k.lists[1]}, on,
                folder);
   else
-    run_kernel(k, kernels::exchange_job<kernels::alike>{k.what, k.send, k.recv}, on, folder);
+    run_kernel(k, kernels::exchange_args<kernels::alike>{k.what, k.send, k.recv}, on, folder);
 }
 
 void run_kernel(const kernel_launch& k, const thread_device& on) {
@@ -100,8 +100,8 @@ void run_kernel(const kernel_launch& k, const thread_device& on) {
 }
 
 void run_kernel(const message_launch& k, const thread_device& on) {
-  run_items(k.groups, on.items, on.resident, [&](const thread_place& at, thread_group& group) {
-    kernels::carry_messages(at, k.what, group.board);
+  run_items(k.groups, on.items, on.resident, [&](const thread_item& at, thread_group& group) {
+    kernels::move_messages(at, k.what, group.board);
   });
 }
 
@@ -124,7 +124,7 @@ kernel_launch copy_of(const kernel_launch& k) {
   return copy;
 }
 
-/// Lends memory as the backend ipc does, and device memory of this process.
+/// Provides memory as the backend ipc does, and device memory of this process.
 core::backend_comm memory_provider_of(const core::backend_comm& ipc, reach how) {
   static auto& tables = *new std::array<sucl_backend, 3>;
   static std::mutex mutex;
@@ -142,7 +142,7 @@ core::backend_comm memory_provider_of(const core::backend_comm& ipc, reach how) 
     return SUCL_SUCCESS;
   };
   t.memory_close = [](sucl_backend_comm*, std::int32_t, void*) {};
-  if (how == reach::some)  // rank 0's is in nobody's reach
+  if (how == reach::some)  // no rank reaches rank 0's
     t.memory_open = [](sucl_backend_comm*, std::int32_t rank, const sucl_memory_key* key,
                        void** address) -> sucl_status {
       std::memcpy(address, key->bytes, sizeof *address);
@@ -198,22 +198,22 @@ bool thread_device::test(void* token) {
   return true;
 }
 
-// Small lanes, so that small messages take all ways.
-core::kernel_settings small_lanes() {
+// Small buffers, so that small messages use all protocols.
+core::kernel_settings small_buffers() {
   core::kernel_settings s(2);
-  s.small = 512;
+  s.ll_max_bytes = 512;
   s.staging = 16 << 10;
-  s.wide_from = 700;
-  s.wide = 3 << 10;
-  s.wide_from_all = 2 << 10;
-  s.shared = 3 << 10;
-  s.two_shot = 4 << 10;
-  s.direct = 2 << 10;
+  s.ll128_min_bytes = 700;
+  s.ll128_max_bytes = 3 << 10;
+  s.ll128_exchange_max_bytes = 2 << 10;
+  s.ll_two_shot_max_bytes = 3 << 10;
+  s.two_shot_min_bytes = 4 << 10;
+  s.direct_min_bytes = 2 << 10;
   s.groups = 2;
   return s;
 }
 
-void for_lenders(int size, const std::function<void(const lending_rank&)>& body) {
+void for_providers(int size, const std::function<void(const provider_rank&)>& body) {
   core::registry registry;
   const auto& ipc = registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", {}});
   run_ranks(size, [&](const sucl_comm_info& info) {

@@ -30,7 +30,7 @@ class thread_device final : public core::kernel_device {
   void write(void* to, const void* from, std::uint64_t bytes) override;
   void* pin(void* memory, std::uint64_t) override { return memory; }
   void release(void*) override {}
-  bool keeps_lines_whole(const identity_type&) override { return true; }
+  bool keeps_ll128_stores_whole(const identity_type&) override { return true; }
   void* launch(const core::kernel_launch& kernel, void*) override;
   void* launch(const core::message_launch& kernel, void*) override;
   bool test(void* token) override;
@@ -43,7 +43,7 @@ class thread_device final : public core::kernel_device {
   identity_type who{};
   int allocations_left = 1 << 30;          ///< then there is no more memory
   std::uint64_t allocated = 0;             ///< bytes, so far
-  std::array<std::atomic<int>, 5> used{};  ///< kernels of each way
+  std::array<std::atomic<int>, 5> used{};  ///< kernels of each protocol
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once
 
@@ -65,18 +65,18 @@ struct kernel_rank {
 };
 
 /// A rank that makes communicators of kernels itself.
-struct lending_rank {
+struct provider_rank {
   core::backend_comm memory_provider;
   sucl_oob& oob;
   int rank, size;
 };
-void for_lenders(int size, const std::function<void(const lending_rank&)>& body);
+void for_providers(int size, const std::function<void(const provider_rank&)>& body);
 
-/// Small lanes, so that small messages take all ways.
-core::kernel_settings small_lanes();
+/// Small buffers, so that small messages use all protocols.
+core::kernel_settings small_buffers();
 
 /// Runs ranks that are threads.
 void for_devices(int size, reach how, const std::function<void(const kernel_rank&)>& body,
-                 const core::kernel_settings& settings = small_lanes());
+                 const core::kernel_settings& settings = small_buffers());
 
 }  // namespace sucl::testing

@@ -86,7 +86,8 @@ TEST_F(trace, writes_operations_with_all_that_is_known) {
 TEST_F(trace, gives_overlapping_operations_threads_of_their_own) {
   run_ranks(1, [&](const sucl_comm_info& info) {
     recorder below;
-    const core::backend_comm c = core::wrap_trace(below.channel(), info, options(path("lanes"), 0));
+    const core::backend_comm c =
+        core::wrap_trace(below.channel(), info, options(path("tracks"), 0));
     std::vector<flight> flights;
     for (int i = 0; i < 3; ++i)
       flights.push_back(post(c, operation(kind::barrier, type::bytes, 0)));
@@ -96,7 +97,7 @@ TEST_F(trace, gives_overlapping_operations_threads_of_their_own) {
     run(c, operation(kind::barrier, type::bytes, 0));
     destroy(c);
   });
-  const json all = read(path("lanes.0"));
+  const json all = read(path("tracks.0"));
   std::map<std::int64_t, double> end;  // of the last event on each thread
   const json spans = events(all, "X");
   ASSERT_EQ(spans.size(), 4u);

@@ -57,7 +57,7 @@ TEST(TuningTable, IsReadAsItWasWritten) {
             row(kind::allreduce, {1024, ~std::uint64_t{0}}, "plan", "staged_two_shot")};
   t.rows.push_back(row(kind::allgather, {0, 4095}, "kernels"));
   t.rows[2].memory = memory_kind::device;
-  t.rows[2].way = "small_two_shot";
+  t.rows[2].protocol = "ll_two_shot";
   t.rows[0].form = call_form::event;
   t.rows[0].ranks = {2, 2};
   t.rows[0].nodes = {1, 3};
@@ -88,8 +88,9 @@ TEST(TuningTable, RefusesWhatIsWrongWithItsPlace) {
   expect_words(refusal("format = 2\nsorts = 1\n"), {"t.toml:2:1", "unknown key 'sorts'"});
   expect_words(refusal(choice + "recpie = \"ring\"\n"), {"t.toml:9:1", "recpie", "'recipe'"});
   expect_words(refusal(choice + "recipe = \"ring\"\n"), {"t.toml:6:1", "takes none"});
-  expect_words(refusal(choice + "way = \"wide\"\n"), {"t.toml:6:1", "has a way", "kernels"});
-  expect_words(refusal(choice + "way = \"wid\"\n"), {"t.toml:9:7", "'wide'"});
+  expect_words(refusal(choice + "protocol = \"ll128\"\n"),
+               {"t.toml:6:1", "has a protocol", "kernels"});
+  expect_words(refusal(choice + "protocol = \"ll12\"\n"), {"t.toml:9:12", "'ll128'"});
   expect_words(refusal(choice + "form = \"blockng\"\n"), {"t.toml:9:8", "'blocking'"});
   expect_words(refusal(choice + "bytes = \"4Kj\"\n"), {"t.toml:9:9", "bytes"});
   expect_words(refusal(choice + "us = \"fast\"\n"), {"t.toml:9:6", "microseconds"});
@@ -146,7 +147,7 @@ selection_query query(kind what, std::uint64_t bytes, bool blocking) {
   return q;
 }
 
-TEST(TuningTable, DecidesWhoCarriesWhat) {
+TEST(TuningTable, SelectsTheBackend) {
   tune::table t;
   t.rows = {row(kind::reduce, {100, 200}, "mpi"), row(kind::reduce, {201, 300}, "mock")};
   t.rows[0].form = call_form::blocking;

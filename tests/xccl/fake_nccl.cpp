@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Plays NCCL for ranks that are threads of one process. Calls are carried out when they are made,
+// Plays NCCL for ranks that are threads of one process. Calls are executed when they are made,
 // or at the end of their group; a collective waits there for the other ranks. The environment
 // makes it misbehave: FAKE_NCCL_VERSION, FAKE_NCCL_FAIL (the name of a call), FAKE_NCCL_ASYNC.
 #include <algorithm>

@@ -153,7 +153,7 @@ TEST(streams, are_not_for_what_the_host_has_to_do) {
 }
 
 // An operation that goes through the host and is not ready yet comes first on every rank, so what
-// is issued behind it cannot be posted by whoever has the stream.
+// is issued behind it cannot be posted by the caller that has the stream.
 TEST(streams, nothing_overtakes_the_host) {
   run(2, [](rank_job& j) {
     int mine = j.comm.rank() + 1, stream = 0;

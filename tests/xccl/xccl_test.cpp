@@ -235,8 +235,8 @@ TEST(xccl_streams, complex_sums_are_sums_of_reals) {
   });
 }
 
-bool carries(const core::backend_handle& b, kind k, type t, op o,
-             sucl_memory memory = SUCL_MEMORY_DEVICE) {
+bool supports(const core::backend_handle& b, kind k, type t, op o,
+              sucl_memory memory = SUCL_MEMORY_DEVICE) {
   sucl_query q{};
   q.struct_size = sizeof q;
   q.kind = static_cast<sucl_kind>(k);
@@ -253,33 +253,33 @@ bool carries(const core::backend_handle& b, kind k, type t, op o,
 TEST(xccl_query, says_what_the_library_has) {
   core::registry registry;
   const auto& b = registry.open(source("nccl"));
-  EXPECT_TRUE(carries(b, kind::allreduce, type::bf16, op::sum));
-  EXPECT_TRUE(carries(b, kind::allreduce, type::fp16, op::avg));
-  EXPECT_TRUE(carries(b, kind::alltoallv, type::int64_loc, op::none));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::int16, op::sum));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::int32, op::avg));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::int32, op::bit_or));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::complex_fp32, op::prod));
-  EXPECT_TRUE(carries(b, kind::allreduce, type::int64, op::min));
+  EXPECT_TRUE(supports(b, kind::allreduce, type::bf16, op::sum));
+  EXPECT_TRUE(supports(b, kind::allreduce, type::fp16, op::avg));
+  EXPECT_TRUE(supports(b, kind::alltoallv, type::int64_loc, op::none));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::int16, op::sum));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::int32, op::avg));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::int32, op::bit_or));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::complex_fp32, op::prod));
+  EXPECT_TRUE(supports(b, kind::allreduce, type::int64, op::min));
   // There a number wins over a NaN.
   for (const type t : {type::fp16, type::bf16, type::fp32, type::fp64}) {
-    EXPECT_FALSE(carries(b, kind::allreduce, t, op::min));
-    EXPECT_FALSE(carries(b, kind::reduce, t, op::max));
+    EXPECT_FALSE(supports(b, kind::allreduce, t, op::min));
+    EXPECT_FALSE(supports(b, kind::reduce, t, op::max));
   }
-  EXPECT_FALSE(carries(b, kind::scan, type::fp32, op::sum));
-  EXPECT_FALSE(carries(b, kind::send, type::fp32, op::none));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::fp32, op::sum, SUCL_MEMORY_SYSTEM));
+  EXPECT_FALSE(supports(b, kind::scan, type::fp32, op::sum));
+  EXPECT_FALSE(supports(b, kind::send, type::fp32, op::none));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::fp32, op::sum, SUCL_MEMORY_SYSTEM));
 }
 
 TEST(xccl_query, exact_leaves_out_what_is_rounded_otherwise) {
   core::registry registry;
   const auto& b = registry.open(source("nccl", {{"exact", "true"}, {"messages", "1"}}));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::bf16, op::sum));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::fp32, op::avg));
-  EXPECT_TRUE(carries(b, kind::allreduce, type::fp32, op::sum));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::fp64, op::sum));
-  EXPECT_FALSE(carries(b, kind::allreduce, type::complex_fp64, op::sum));
-  EXPECT_TRUE(carries(b, kind::send, type::fp32, op::none));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::bf16, op::sum));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::fp32, op::avg));
+  EXPECT_TRUE(supports(b, kind::allreduce, type::fp32, op::sum));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::fp64, op::sum));
+  EXPECT_FALSE(supports(b, kind::allreduce, type::complex_fp64, op::sum));
+  EXPECT_TRUE(supports(b, kind::send, type::fp32, op::none));
 }
 
 error_info refusal(const core::backend_source& from) {

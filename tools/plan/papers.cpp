@@ -23,7 +23,7 @@ using plan::problem;
 using plan::recipe;
 
 constexpr double forever = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t most_work = 40'000'000;  // of one simulation
+constexpr std::uint64_t max_work = 40'000'000;  // of one simulation
 
 constexpr kind eight[] = {kind::broadcast, kind::reduce,    kind::gather,
                           kind::scatter,   kind::allgather, kind::reduce_scatter_block,
@@ -37,10 +37,10 @@ double timed(const problem& p, const recipe& r, const sim::machine& m, double mo
              bool* too_large = nullptr) {
   if (!plan::refusal(p, r).empty()) return forever;
   sim::simulate_options limits;
-  limits.most_seconds = most;
-  limits.most_work = most_work;
+  limits.max_seconds = most;
+  limits.max_work = max_work;
   const sim::prediction t = sim::simulate(plan::build(p, r), m, limits);
-  if (too_large) *too_large = t.gave_up && t.work >= most_work;
+  if (too_large) *too_large = t.gave_up && t.work >= max_work;
   return t.gave_up ? forever : t.seconds;
 }
 

@@ -32,8 +32,8 @@ struct timeline {
 timeline in_order(const plan::schedule& s);
 
 /// SVG: a row for each channel of each rank. With times, what the rank does or waits for is above
-/// and the transfers on their way are below. At most `most_ranks` ranks are drawn, the first ones.
-std::string draw_timeline(const plan::schedule& s, const timeline& t, int most_ranks);
+/// and the transfers on their way are below. At most `max_ranks` ranks are drawn, the first ones.
+std::string draw_timeline(const plan::schedule& s, const timeline& t, int max_ranks);
 
 /// SVG: who sends to whom, the colour saying on which level and its strength how much.
 std::string draw_matrix(const plan::schedule& s);

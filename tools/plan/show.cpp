@@ -75,7 +75,7 @@ json as_json(const plan::schedule& s, const numbers& n) {
                       {"via", s.levels[l].via},
                       {"messages", n.levels[l].messages},
                       {"bytes", n.levels[l].bytes},
-                      {"most_bytes_of_a_rank", n.levels[l].most}});
+                      {"max_bytes_of_a_rank", n.levels[l].most}});
   return {{"collective", sucl::name(s.what.kind)},
           {"ranks", s.what.ranks},
           {"algorithm", s.algorithm},

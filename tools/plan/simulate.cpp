@@ -134,11 +134,11 @@ int plan_simulate(const words& arguments) {
   }
   shown.at("simulating " + std::to_string(plan::instruction_count(s)) + " instructions");
   sim::simulate_options options{!timeline_file.empty(), false, true};
-  options.most_work = static_cast<std::uint64_t>(source.effort);
+  options.max_work = static_cast<std::uint64_t>(source.effort);
   const sim::prediction p = sim::simulate(s, m, options);
   if (p.gave_up)
     base::fail(errc::out_of_memory,
-               "the simulation takes more than " + std::to_string(options.most_work) + " steps",
+               "the simulation takes more than " + std::to_string(options.max_work) + " steps",
                "Take fewer ranks or instructions, or allow more with --effort.");
   if (!json_file.empty()) write_file(json_file, as_json(s, m, p).dump(2) + "\n");
   if (!timeline_file.empty()) write_file(timeline_file, draw_timeline(s, bars_of(p), drawn));

@@ -20,7 +20,7 @@
 namespace sucl::tools {
 namespace {
 
-constexpr int most_ranks = 65536;
+constexpr int max_ranks = 65536;
 
 std::vector<kind> planned_kinds() {
   std::vector<kind> list;
@@ -34,9 +34,9 @@ std::string read_standard_input() {
   std::array<char, 65536> piece{};
   while (std::cin.read(piece.data(), piece.size()) || std::cin.gcount() > 0) {
     text.append(piece.data(), static_cast<std::size_t>(std::cin.gcount()));
-    if (text.size() > base::most_file_bytes)
+    if (text.size() > base::max_file_bytes)
       base::fail(errc::invalid_argument,
-                 "standard input has more than the " + base::print_bytes(base::most_file_bytes) +
+                 "standard input has more than the " + base::print_bytes(base::max_file_bytes) +
                      " that are read",
                  "Give a plan of fewer ranks.");
   }
@@ -70,7 +70,7 @@ void define(CLI::App& app, problem_options& o, bool bytes) {
   app.add_option("--collective", o.collective, "The collective (allreduce)")->type_name("NAME");
   app.add_option("--ranks", o.ranks, "Number of ranks")
       ->type_name("N")
-      ->check(CLI::Range(1, most_ranks).description(""));
+      ->check(CLI::Range(1, max_ranks).description(""));
   if (bytes)
     app.add_option("--bytes", o.bytes,
                    "Bytes of a rank's message; of gathers, scatters, alltoall and reduce_scatter "
@@ -81,7 +81,7 @@ void define(CLI::App& app, problem_options& o, bool bytes) {
       ->check(CLI::Range(1, 1 << 20).description(""));
   app.add_option("--root", o.root, "Root of rooted collectives (0)")
       ->type_name("RANK")
-      ->check(CLI::Range(0, most_ranks).description(""));
+      ->check(CLI::Range(0, max_ranks).description(""));
   app.add_flag("--in-place", o.in_place, "The input lies in the output");
   app.add_flag("--ranked", o.ranked, "Combine in order of rank");
   app.add_flag("--fixed", o.fixed, "Fold in order of rank, as with determinism = \"strict\"");
@@ -125,10 +125,10 @@ plan::problem make_problem(const problem_options& o, std::uint64_t bytes) {
   if (p.kind == kind::reduce_scatter || p.kind == kind::allgatherv || p.kind == kind::gatherv ||
       p.kind == kind::scatterv)
     entries = ranks;
-  constexpr std::size_t most_entries = std::size_t{1} << 26;
-  if (entries > most_entries)
+  constexpr std::size_t max_entries = std::size_t{1} << 26;
+  if (entries > max_entries)
     wrong_usage("alltoallv of " + std::to_string(ranks) + " ranks has " + std::to_string(entries) +
-                " counts, more than the " + std::to_string(most_entries) +
+                " counts, more than the " + std::to_string(max_entries) +
                 " that there may be. Use alltoall or fewer ranks.");
   p.counts.assign(entries, bytes / o.element);
   as_usage([&] { plan::check(p); });

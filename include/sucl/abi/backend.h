@@ -6,7 +6,7 @@
  * The contract between SuCL and a backend: plain C, versioned, append-only.
  *
  * A backend is a shared library that exports one symbol, `sucl_backend_entry`, which returns one
- * table, `sucl_backend`. SuCL loads it, asks what it can carry (`query`), gives it one
+ * table, `sucl_backend`. SuCL loads it, asks what it supports (`query`), gives it one
  * communicator at a time (`comm_create`) and then posts operations to it (`post`). Every kind of
  * operation goes through that one entry, described by one plain record, `sucl_operation`.
  *
@@ -49,7 +49,7 @@ enum {
   SUCL_ERROR_MISMATCH = 6,       /**< ranks issued different operations or arguments */
   SUCL_ERROR_CONFIGURATION = 7,  /**< configuration file, environment variable or command line */
   SUCL_ERROR_UNAVAILABLE = 8,    /**< a backend or library is missing or of the wrong version */
-  SUCL_ERROR_UNSUPPORTED = 9,    /**< no backend at hand can carry the operation */
+  SUCL_ERROR_UNSUPPORTED = 9,    /**< no backend at hand can execute the operation */
   SUCL_ERROR_NATIVE = 10,        /**< the library below reported an error: see the native code */
   SUCL_ERROR_TIMEOUT = 11,       /**< the watchdog gave up on an operation */
   SUCL_ERROR_PEER_LOST = 12,     /**< a process of the communicator died */
@@ -191,7 +191,7 @@ typedef struct sucl_oob_request sucl_oob_request;
 /** Levels of the core's log. */
 enum { SUCL_LOG_ERROR = 0, SUCL_LOG_WARN = 1, SUCL_LOG_INFO = 2, SUCL_LOG_DEBUG = 3 };
 
-/** What the core lends to a backend. Valid until the backend's `close` has returned. */
+/** What the core provides to a backend. Valid until the backend's `close` has returned. */
 typedef struct sucl_core {
   uint32_t struct_size;
   uint32_t abi_major;
@@ -223,7 +223,7 @@ typedef struct sucl_setting {
   const char* value;
 } sucl_setting;
 
-/** A question to a backend: can it carry this natively? */
+/** A question to a backend: can it execute this natively? */
 typedef struct sucl_query {
   uint32_t struct_size;
   sucl_kind kind;
@@ -281,7 +281,7 @@ typedef struct sucl_region {
   void* handle;       /**< the backend's own */
 } sucl_region;
 
-/** What a rank tells its peers of memory of its own, so that they can reach it. Since 1.1. */
+/** What a rank sends its peers of memory of its own, so that they can reach it. Since 1.1. */
 typedef struct sucl_memory_key {
   unsigned char bytes[128];
 } sucl_memory_key;

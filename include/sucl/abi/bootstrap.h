@@ -65,13 +65,13 @@ typedef struct sucl_bootstrap {
   uint32_t abi_minor;
   uint32_t reserved;
   const char* name; /**< "openmpi", "mpich", "impi": the flavour this module was built for */
-  /** Initialises the library if nobody has. Fails if it is finalised already. */
+  /** Initialises the library unless that is done. Fails if it is finalised already. */
   sucl_status (*init)(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_info* info);
   /** Ends the library if `init` started it. */
   void (*finalize)(void);
   /** 1 while calls are possible: initialised and not finalised. */
   int32_t (*alive)(void);
-  /** Calls `hook(arg)` at the start of the library's finalisation, whoever asks for it. */
+  /** Calls `hook(arg)` at the start of the library's finalisation, whichever caller asks for it. */
   sucl_status (*at_finalize)(void (*hook)(void*), void* arg);
   /** The group of all processes; collective. */
   sucl_status (*group_world)(sucl_group** group);
@@ -92,8 +92,9 @@ typedef struct sucl_bootstrap {
   sucl_status (*allgather_start)(sucl_group* group, const void* mine, void* all, uint64_t bytes,
                                  sucl_oob_request** request);
   sucl_status (*test)(sucl_group* group, sucl_oob_request* request, int32_t* done);
-  /** Watchdog's mail, at most 4096 bytes, not collective. `notify` never waits for the receiver;
-   * `poll` sets `*source` to -1 if nothing came. Callable from any thread if thread_multiple. */
+  /** The watchdog's control messages, at most 4096 bytes, not collective. `notify` never waits for
+   * the receiver; `poll` sets `*source` to -1 if nothing came. Callable from any thread if
+   * thread_multiple. */
   sucl_status (*notify)(sucl_group* group, int32_t rank, const void* data, uint64_t bytes);
   sucl_status (*poll)(sucl_group* group, int32_t* source, void* data, uint64_t capacity,
                       uint64_t* bytes);

@@ -38,79 +38,82 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   const auto* comm = reinterpret_cast<kernel_comm*>(state);  // null: of any GPU
   const auto kind = static_cast<sucl::kind>(q->kind);
   const bool reached = (comm && comm->device().on_host) || q->memory != SUCL_MEMORY_SYSTEM;
-  const bool carried =
-      is_point_to_point(q->kind) ? comm && comm->carries_messages() : kernels_carry(q->kind);
+  const bool supported =
+      is_point_to_point(q->kind) ? comm && comm->supports_messages() : kernels_support(q->kind);
   answer->supported =
-      carried && reached &&
+      supported && reached &&
       (!reduces(kind) || defined(static_cast<op>(q->op), static_cast<type>(q->type)));
   answer->flags = SUCL_CAP_STREAM_ORDERED;
   answer->max_count = 0;
   return SUCL_SUCCESS;
 }
 
-kernels::lane_shape shape_of(const kernel_settings& s, std::uint64_t groups, int ranks, bool wide) {
+kernels::buffer_layout shape_of(const kernel_settings& s, std::uint64_t groups, int ranks,
+                                bool ll128) {
   constexpr std::uint64_t line = 128;
-  kernels::lane_shape shape;
+  kernels::buffer_layout shape;
   // Two slices of what is shared.
-  const std::uint64_t slices = ranks > 2 ? 2 * kernels::line_slice(s.shared, ranks) : 0;
-  constexpr std::uint64_t row = kernels::line_row;
-  shape.small = (std::max(s.small, slices) + row - 1) / row * row;
-  shape.wide = wide ? kernels::wide_bytes(s.wide) : 0;
+  const std::uint64_t slices =
+      ranks > 2 ? 2 * kernels::ll_slice(s.ll_two_shot_max_bytes, ranks) : 0;
+  constexpr std::uint64_t row = kernels::ll_row;
+  shape.ll = (std::max(s.ll_max_bytes, slices) + row - 1) / row * row;
+  shape.ll128 = ll128 ? kernels::ll128_bytes(s.ll128_max_bytes) : 0;
   shape.stage = (s.staging + page - 1) / page * page;
   if (!s.messages) return shape;
   auto& m = shape.messages;
   m.at = shape.of_collectives();
-  m.channels = static_cast<int>(std::min<std::uint64_t>(groups, kernels::most_channels));
-  m.line = s.message_line;
+  m.channels = static_cast<int>(std::min<std::uint64_t>(groups, kernels::max_channels));
+  m.ll_bytes = s.message_ll_bytes;
   m.slot = s.message_staging / (static_cast<unsigned>(m.channels) * m.slots) / line * line;
   return shape;
 }
 
 // Collective: devices may differ, and all ranks cut alike. `large`: whether the device's large
 // memory is free, and then whether all ranks' is.
-job_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_oob oob, int rank,
-                  int size, bool& large) {
+launch_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_oob oob, int rank,
+                     int size, bool& large) {
   const auto share = [&](const auto& mine) {
     std::vector<std::decay_t<decltype(mine)>> all(static_cast<std::size_t>(size));
     if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
       throw_last(status, kernel_backend_name, "set-up", rank);
     return all;
   };
-  struct card {
+  struct device_summary {
     std::int32_t groups;
     std::int32_t large;
     kernel_device::identity_type who;
   };
-  const auto cards = share(card{std::min(static_cast<std::int32_t>(wanted.groups), device.groups),
-                                large, device.identity()});
-  for (const card& c : cards) large = large && c.large;
+  const auto summaries = share(device_summary{
+      std::min(static_cast<std::int32_t>(wanted.groups), device.groups), large, device.identity()});
+  for (const device_summary& c : summaries) large = large && c.large;
   const kernel_settings s = large ? wanted : wanted.of_further_communicators(size);
-  bool whole = s.wide > 0;
+  bool whole = s.ll128_max_bytes > 0;
   for (int r = 0; r < size && whole; ++r)
-    whole = r == rank || device.keeps_lines_whole(cards[static_cast<std::size_t>(r)].who);
+    whole =
+        r == rank || device.keeps_ll128_stores_whole(summaries[static_cast<std::size_t>(r)].who);
   const auto all_whole = share(static_cast<char>(whole));
-  const bool wide = std::count(all_whole.begin(), all_whole.end(), 0) == 0;
-  job_setting setting;
+  const bool ll128 = std::count(all_whole.begin(), all_whole.end(), 0) == 0;
+  launch_setting setting;
   setting.rank = rank;
   setting.ranks = size;
-  setting.groups = kernels::most_groups;
-  for (const card& c : cards) setting.groups = std::min(setting.groups, c.groups);
-  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups), size, wide);
-  setting.wide_from = s.wide_from;
-  setting.wide = wide ? s.wide : 0;
-  setting.small = s.small;
-  setting.shared = s.shared;
+  setting.groups = kernels::max_groups;
+  for (const device_summary& c : summaries) setting.groups = std::min(setting.groups, c.groups);
+  setting.shape = shape_of(s, static_cast<std::uint64_t>(setting.groups), size, ll128);
+  setting.ll128_min_bytes = s.ll128_min_bytes;
+  setting.ll128_max_bytes = ll128 ? s.ll128_max_bytes : 0;
+  setting.ll_max_bytes = s.ll_max_bytes;
+  setting.ll_two_shot_max_bytes = s.ll_two_shot_max_bytes;
   setting.items = device.items;
-  setting.two_shot = s.two_shot;
-  // Wide lines are as fast, and work on any memory without asking where it is.
+  setting.two_shot_min_bytes = s.two_shot_min_bytes;
+  // LL128 is as fast, and works on any memory without asking where it is.
   constexpr std::uint64_t mebi = 1 << 20;
-  const auto from = [&](std::uint64_t in_lines) {
-    const std::uint64_t usual = wide ? std::max(mebi, in_lines + 1) : mebi;
-    return std::max(s.direct ? s.direct : usual, s.small + 1);
+  const auto from = [&](std::uint64_t in_ll128) {
+    const std::uint64_t usual = ll128 ? std::max(mebi, in_ll128 + 1) : mebi;
+    return std::max(s.direct_min_bytes ? s.direct_min_bytes : usual, s.ll_max_bytes + 1);
   };
-  setting.direct = from(s.wide_from_all);
-  setting.direct_from_root = from(s.wide);
-  setting.wide_from_all = std::min(setting.wide, s.wide_from_all);
+  setting.direct_min_bytes = from(s.ll128_exchange_max_bytes);
+  setting.direct_min_bytes_of_root = from(s.ll128_max_bytes);
+  setting.ll128_exchange_max_bytes = std::min(setting.ll128_max_bytes, s.ll128_exchange_max_bytes);
   return setting;
 }
 
@@ -119,12 +122,12 @@ job_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_oob
 kernel_settings::kernel_settings(int ranks) {
   constexpr std::uint64_t mebi = 1 << 20;
   const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
-  small = mebi / n;
+  ll_max_bytes = mebi / n;
   staging = std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
-  wide_from_all = 8 * mebi / peers;
-  wide = ranks > 2 ? wide_from_all : 32 * mebi;
-  shared = mebi / 2;
-  two_shot = 16 * mebi / (peers * peers);
+  ll128_exchange_max_bytes = 8 * mebi / peers;
+  ll128_max_bytes = ranks > 2 ? ll128_exchange_max_bytes : 32 * mebi;
+  ll_two_shot_max_bytes = mebi / 2;
+  two_shot_min_bytes = 16 * mebi / (peers * peers);
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
 }
 
@@ -134,39 +137,39 @@ kernel_settings kernel_settings::of_further_communicators(int ranks) const {
   kernel_settings less = *this;
   const auto peers = static_cast<std::uint64_t>(std::max(ranks, 2) - 1);
   less.staging = std::clamp(8 * mebi / peers, std::min(mebi, staging), staging);
-  less.wide = std::min(wide, wide_from_all);
+  less.ll128_max_bytes = std::min(ll128_max_bytes, ll128_exchange_max_bytes);
   return less;
 }
 
 namespace {
 
 constexpr const char* name_of_all = "backend kernels";
-constexpr std::uint64_t least_staging = 4096;  // for each group
+constexpr std::uint64_t min_staging = 4096;  // for each group
 
 // A setting that is a size.
 struct size_row {
   const char* key;
-  std::uint64_t kernel_settings::* place;
+  std::uint64_t kernel_settings::* field;
   base::bounds<std::uint64_t> wanted;
 };
 
 // Of memory, and of what lies in it.
-constexpr std::uint64_t most_memory = std::uint64_t{1} << 30;
+constexpr std::uint64_t max_memory = std::uint64_t{1} << 30;
 // A size from which something is done may be beyond every message.
 constexpr base::bounds<std::uint64_t> any_size{0, std::uint64_t{1} << 60};
 
 constexpr size_row sizes[] = {
-    {"low_latency", &kernel_settings::small, {0, most_memory}},
-    {"low_latency_shared", &kernel_settings::shared, {0, most_memory}},
-    {"wide_from", &kernel_settings::wide_from, any_size},
-    {"wide", &kernel_settings::wide, {0, most_memory}},
-    {"wide_from_all", &kernel_settings::wide_from_all, any_size},
-    {"staging", &kernel_settings::staging, {least_staging, most_memory}},
-    {"two_shot", &kernel_settings::two_shot, any_size},
-    {"direct", &kernel_settings::direct, any_size},
+    {"ll_max_bytes", &kernel_settings::ll_max_bytes, {0, max_memory}},
+    {"ll_two_shot_max_bytes", &kernel_settings::ll_two_shot_max_bytes, {0, max_memory}},
+    {"ll128_min_bytes", &kernel_settings::ll128_min_bytes, any_size},
+    {"ll128_max_bytes", &kernel_settings::ll128_max_bytes, {0, max_memory}},
+    {"ll128_exchange_max_bytes", &kernel_settings::ll128_exchange_max_bytes, any_size},
+    {"staging", &kernel_settings::staging, {min_staging, max_memory}},
+    {"two_shot_min_bytes", &kernel_settings::two_shot_min_bytes, any_size},
+    {"direct_min_bytes", &kernel_settings::direct_min_bytes, any_size},
     {"message_staging",
      &kernel_settings::message_staging,
-     {least_staging * kernels::most_channels * kernels::message_shape::slots, most_memory}}};
+     {min_staging * kernels::max_channels * kernels::message_layout::slots, max_memory}}};
 
 }  // namespace
 
@@ -180,25 +183,26 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
     }
     if (key == "groups") {
       s.groups = base::parse_number(value);
-      base::check_bounds(name_of_all, key, s.groups, {1, kernels::most_groups});
+      base::check_bounds(name_of_all, key, s.groups, {1, kernels::max_groups});
       continue;
     }
     const auto size = std::find_if(std::begin(sizes), std::end(sizes),
                                    [&k = key](const size_row& r) { return k == r.key; });
     if (size == std::end(sizes))
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
-                 "It knows low_latency, low_latency_shared, wide_from, wide, wide_from_all, "
-                 "staging, two_shot, direct and message_staging, which are sizes, groups, and "
-                 "messages, which is true or false");
-    s.*size->place = base::parse_bytes(value);
-    base::check_bounds(name_of_all, key, s.*size->place, size->wanted);
-    s.sized = s.sized || key == "staging" || key == "wide";
+                 "Its keys are ll_max_bytes, ll_two_shot_max_bytes, ll128_min_bytes, "
+                 "ll128_max_bytes, ll128_exchange_max_bytes, staging, two_shot_min_bytes, "
+                 "direct_min_bytes and message_staging, which are sizes, groups, and messages, "
+                 "which is true or false");
+    s.*size->field = base::parse_bytes(value);
+    base::check_bounds(name_of_all, key, s.*size->field, size->wanted);
+    s.sized = s.sized || key == "staging" || key == "ll128_max_bytes";
   }
-  if (s.staging < least_staging * s.groups)
+  if (s.staging < min_staging * s.groups)
     base::refuse(name_of_all,
                  "staging = " + base::print_bytes(s.staging) + " is too small for " +
                      std::to_string(s.groups) + " groups",
-                 "Write at least " + base::print_bytes(least_staging * s.groups) +
+                 "Write at least " + base::print_bytes(min_staging * s.groups) +
                      ", 4Ki for each group, or fewer groups.");
   return s;
 }
@@ -213,22 +217,22 @@ bool kernel_settings::wants_messages(
 namespace {
 
 std::mutex devices_mutex;
-std::set<kernel_device::identity_type> devices_with_large_memory_lent;
+std::set<kernel_device::identity_type> devices_with_large_memory_in_use;
 
 }  // namespace
 
-// What nobody knows apart has as much as it likes.
+// A device that cannot be told apart from others has as much as it likes.
 kernel_comm::large_memory::large_memory(const kernel_device::identity_type& who) : m_who(who) {
   const std::lock_guard lock(devices_mutex);
   m_free =
-      who == kernel_device::identity_type{} || devices_with_large_memory_lent.insert(who).second;
+      who == kernel_device::identity_type{} || devices_with_large_memory_in_use.insert(who).second;
   m_mine = m_free;
 }
 
 void kernel_comm::large_memory::keep(bool yes) {
   if (yes || !m_mine) return;
   const std::lock_guard lock(devices_mutex);
-  devices_with_large_memory_lent.erase(m_who);
+  devices_with_large_memory_in_use.erase(m_who);
   m_mine = false;
 }
 
@@ -241,8 +245,8 @@ std::int32_t kernel_comm::make_control() try {
   return static_cast<std::int32_t>(e.code());
 }
 
-job_setting kernel_comm::agreed(const kernel_settings& settings, const sucl_oob& oob, int rank,
-                                int size) {
+launch_setting kernel_comm::agreed(const kernel_settings& settings, const sucl_oob& oob, int rank,
+                                   int size) {
   bool large = m_large.is_free();
   auto setting = agree(settings, m_device, oob, rank, size, large);
   m_large.keep(large);
@@ -258,7 +262,7 @@ kernel_comm::kernel_comm(const backend_comm& memory_provider, const sucl_oob& oo
       m_board(m_memory.boards(), rank),
       m_epoch(settings.operations) {
   // What cannot be mapped goes through the host, in parts.
-  if (!m_memory.all_on_devices()) m_setting.wide = 0;
+  if (!m_memory.all_on_devices()) m_setting.ll128_max_bytes = 0;
   if (settings.messages) m_messages.emplace(device, m_setting.shape.messages, &control());
 }
 
@@ -271,18 +275,18 @@ void kernel_comm::check() {
   check_messages(control(), m_setting.ranks);
   if (!m_board.alarmed()) return;
   abort();
-  throw error(m_board.verdict());
+  throw error(m_board.diagnosis());
 }
 
 void kernel_comm::compare_calls() {
-  m_looks = 0;
+  m_calls_since_compare = 0;
   if (m_board.compare()) abort();
 }
 
 void kernel_comm::abort() { std::atomic_ref(control().abort).store(1, std::memory_order_release); }
 
-// The flags of lines have 32 bits, and 0 is what fresh memory has. Even and odd numbers take turns
-// all the same.
+// The flags of LL lines have 32 bits, and 0 is what fresh memory has. Even and odd numbers take
+// turns all the same.
 void kernel_comm::next_epoch() {
   m_previous = m_epoch++;
   if (static_cast<std::uint32_t>(m_epoch) == 0) m_epoch += 2;
@@ -299,7 +303,7 @@ void* kernel_comm::bounce_buffer(std::uint64_t bytes) {
 
 void* kernel_comm::launch(kernel_launch& kernel, void* target) {
   auto& j = kernel.what;
-  j.with = m_memory.lanes();
+  j.with = m_memory.addresses();
   j.mapped = m_memory.table();
   j.abort = &control().abort;
   j.pair_out = m_memory.pair_out();
@@ -309,20 +313,20 @@ void* kernel_comm::launch(kernel_launch& kernel, void* target) {
 
 void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
   m_setting.mapped = m_memory.used_by(o.sequence);
-  const tuned_way* row = tuned(o);
+  const tuned_protocol* row = tuned(o);
   auto kernel = make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt);
   auto& j = kernel.what;
   next_epoch();
   j.epoch = m_epoch;
-  j.await = m_heard_all ? 0 : m_previous;
-  m_heard_all = hears_all(kernel, o.kind);
-  j.announces = !m_heard_all;
+  j.await = m_previous_was_barrier ? 0 : m_previous;
+  m_previous_was_barrier = implies_barrier(kernel, o.kind);
+  j.announces = !m_previous_was_barrier;
   if (o.kind == SUCL_KIND_BARRIER) kernel.to = m_memory.spare();
   if (j.may_be_direct) {
     const auto e = extents_of(o, m_setting.rank, m_setting.ranks);
     const void* from = kernel.in_place ? o.recv : o.send;
     const bool moves_within =
-        kernel.in_place && j.how == kernels::way::staged && o.kind != SUCL_KIND_ALLGATHER;
+        kernel.in_place && j.how == kernels::protocol::staged && o.kind != SUCL_KIND_ALLGATHER;
     // Memory that a rank has not is as good as mapped.
     const auto key = [&](const void* memory, std::uint64_t elements) {
       if (elements == 0) return kernels::key_of(0, 0);
@@ -331,7 +335,7 @@ void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
     j.send_key = key(from, kernel.in_place ? e.recv : e.send);
     j.recv_key = key(o.recv, e.recv);
   }
-  if (!needs_result_aside(o) || j.fold_bytes == 0) return launch(kernel, target);
+  if (!needs_bounce_buffer(o) || j.fold_bytes == 0) return launch(kernel, target);
   const std::uint64_t bytes = j.fold_bytes;
   // Sources stay where they are, and the result comes last.
   kernel.from = o.recv;
@@ -345,7 +349,7 @@ void* kernel_comm::copy(void* to, const void* from, std::uint64_t bytes, void* t
   kernel_launch k;
   k.what.rank = m_setting.rank;
   k.what.ranks = m_setting.ranks;
-  k.what.how = kernels::way::small;
+  k.what.how = kernels::protocol::ll;
   k.what.own_bytes = bytes;
   k.groups = m_setting.groups;
   k.from = from;
@@ -364,22 +368,23 @@ void kernel_comm::retune(const tune::table* table) {
   for (auto& rows : m_tuned) rows.clear();
   if (!table) return;
   for (const tune::table_row& r : table->rows) {
-    const auto* name =
-        std::find(std::begin(kernels::way_names), std::end(kernels::way_names), r.way);
-    if (name == std::end(kernels::way_names) || r.memory != memory || !r.ranks.contains(ranks) ||
-        !r.nodes.contains(1) || r.form == tune::call_form::blocking)
+    const auto* name = std::find(std::begin(kernels::protocol_names),
+                                 std::end(kernels::protocol_names), r.protocol);
+    if (name == std::end(kernels::protocol_names) || r.memory != memory ||
+        !r.ranks.contains(ranks) || !r.nodes.contains(1) || r.form == tune::call_form::blocking)
       continue;
     m_tuned[static_cast<std::size_t>(r.what)].push_back(
-        {r.bytes, static_cast<kernels::way>(name - std::begin(kernels::way_names)), r.origin});
+        {r.bytes, static_cast<kernels::protocol>(name - std::begin(kernels::protocol_names)),
+         r.origin});
   }
 }
 
-const kernel_comm::tuned_way* kernel_comm::tuned(const sucl_operation& o) const {
+const kernel_comm::tuned_protocol* kernel_comm::tuned(const sucl_operation& o) const {
   const auto& rows = m_tuned[o.kind];
   if (rows.empty()) return nullptr;
   const auto message = message_size_of(o, m_setting.ranks);
   if (!message.known) return nullptr;
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const tuned_way& r) {
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const tuned_protocol& r) {
     return r.bytes.contains(message.bytes);
   });
   return row == rows.end() ? nullptr : &*row;
@@ -390,10 +395,10 @@ std::string kernel_comm::describe(const sucl_operation& o) const {
   const bool has_counts = o.kind == SUCL_KIND_REDUCE_SCATTER || o.kind == SUCL_KIND_ALLGATHERV ||
                           o.kind == SUCL_KIND_ALLTOALLV || o.kind == SUCL_KIND_GATHERV ||
                           o.kind == SUCL_KIND_SCATTERV;
-  if (!kernels_carry(o.kind) || has_counts) return text;
-  const tuned_way* row = tuned(o);
+  if (!kernels_support(o.kind) || has_counts) return text;
+  const tuned_protocol* row = tuned(o);
   const auto how = make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt).what.how;
-  text += std::string(", way ") + kernels::way_names[static_cast<std::size_t>(how)];
+  text += std::string(", protocol ") + kernels::protocol_names[static_cast<std::size_t>(how)];
   if (row && row->how == how) text += ", tuning table (" + row->origin + ")";
   return text;
 }
@@ -406,7 +411,7 @@ void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
     finish(copy(bounce_buffer(bytes), o.recv, bytes, target));
   }
   auto kernel = m_messages->make(o, given);
-  kernel.what.with = m_memory.lanes();
+  kernel.what.with = m_memory.addresses();
   return m_device.launch(kernel, target);
 }
 
@@ -415,14 +420,14 @@ void* kernel_comm::start(const sucl_operation& o, void* target) {
   check();
   if (is_point_to_point(o.kind)) return start_messages(o, target);
   m_board.note(signature_of(o, m_setting.ranks));
-  if (++m_looks >= calls_between) compare_calls();
+  if (++m_calls_since_compare >= calls_between) compare_calls();
   return start_collective(o, target);
 }
 
 bool kernel_comm::test(void* token) {
-  constexpr unsigned looks_between = 1000;
+  constexpr unsigned polls_between = 1000;
   if (!m_device.test(token)) {
-    if (++m_looks >= looks_between) compare_calls();
+    if (++m_calls_since_compare >= polls_between) compare_calls();
     return false;
   }
   check();

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The built-in backend that carries collectives, and messages if it is told to, by kernels of
+/// The built-in backend that executes collectives, and messages if configured to, by kernels of
 /// SuCL's own, on the devices of one node. Who has the SYCL objects launches them: see
 /// kernel_device.
 #pragma once
@@ -29,26 +29,27 @@ inline constexpr const char* kernel_backend_name = "kernels";
 
 /// Settings of [backends.kernels].
 struct kernel_settings {
-  std::uint64_t small;                 ///< largest message that goes in lines with flags
-  std::uint64_t staging;               ///< staging memory for each peer, of each half
-  std::uint64_t wide_from = 32 << 10;  ///< smallest and largest message that goes in wide lines,
-  std::uint64_t wide;                  ///< where links keep them whole;
-  std::uint64_t wide_from_all;         ///< the largest where all ranks send as much
-  std::uint64_t shared;                ///< the same where three and more ranks share the work
-  std::uint64_t two_shot;    ///< from here ranks share the work of allreduce, reduce and broadcast
-  std::uint64_t direct = 0;  ///< from here mapped memory is used as such; 0: above wide lines
-  std::uint64_t groups = kernels::most_groups;
-  bool messages = false;              ///< sends and receives too
-  std::uint64_t message_staging;      ///< staging memory of messages for each peer
-  std::uint64_t message_line = 4096;  ///< largest piece of a message that goes in lines
-  std::uint64_t operations = 0;       ///< that count as done; for trying what comes after very many
-  bool sized = false;                 ///< the sizes of memory are the program's choice
+  std::uint64_t ll_max_bytes;                ///< largest message of the LL protocol
+  std::uint64_t staging;                     ///< staging memory for each peer, of each half
+  std::uint64_t ll128_min_bytes = 32 << 10;  ///< smallest and largest message of the LL128
+  std::uint64_t ll128_max_bytes;             ///< protocol, where links keep its stores whole;
+  std::uint64_t ll128_exchange_max_bytes;    ///< the largest where all ranks send as much
+  std::uint64_t ll_two_shot_max_bytes;       ///< LL, where three and more ranks share the work
+  std::uint64_t two_shot_min_bytes;    ///< ranks share the work of allreduce, reduce and broadcast
+  std::uint64_t direct_min_bytes = 0;  ///< mapped memory is used as such; 0: above LL128
+  std::uint64_t groups = kernels::max_groups;
+  bool messages = false;          ///< sends and receives too
+  std::uint64_t message_staging;  ///< staging memory of messages for each peer
+  std::uint64_t message_ll_bytes =
+      4096;                      ///< largest piece of a message that goes by the LL protocol
+  std::uint64_t operations = 0;  ///< that count as done; for trying what comes after very many
+  bool sized = false;            ///< the sizes of memory are the program's choice
 
   /// What is good for so many ranks on one node: each sends to all others.
   explicit kernel_settings(int ranks);
 
-  /// Those of communicators whose device has lent the large memory to another one: less than 64 MiB
-  /// of each device.
+  /// Those of communicators whose device has given the large memory to another one: less than 64
+  /// MiB of each device.
   kernel_settings of_further_communicators(int ranks) const;
 
   /// Throws errc::configuration.
@@ -82,21 +83,21 @@ class kernel_comm {
   /// All kernels end soon, whatever they wait for.
   void abort();
 
-  /// The ways of a tuning table count from now on; null: none. Nothing is in flight.
+  /// The protocols of a tuning table count from now on; null: none. Nothing is in flight.
   void retune(const tune::table* tuned);
-  /// The way of an operation, for people.
+  /// The protocol of an operation, human-readable.
   std::string describe(const sucl_operation& operation) const;
 
   kernel_device& device() const { return m_device; }
   peer_buffers& memory() { return m_memory; }
-  bool carries_messages() const { return m_messages.has_value(); }
+  bool supports_messages() const { return m_messages.has_value(); }
 
  private:
   kernels::kernel_control& control() const {
     return *static_cast<kernels::kernel_control*>(m_control.get());
   }
   std::int32_t make_control();
-  job_setting agreed(const kernel_settings& settings, const sucl_oob& oob, int rank, int size);
+  launch_setting agreed(const kernel_settings& settings, const sucl_oob& oob, int rank, int size);
   void next_epoch();
   void* launch(kernel_launch& kernel, void* target);
   void* start_collective(const sucl_operation& operation, void* target);
@@ -106,12 +107,12 @@ class kernel_comm {
   void* bounce_buffer(std::uint64_t bytes);
 
   /// What a row of a tuning table has to say.
-  struct tuned_way {
+  struct tuned_protocol {
     base::range bytes;
-    kernels::way how;
+    kernels::protocol how;
     std::string origin;
   };
-  const tuned_way* tuned(const sucl_operation& operation) const;
+  const tuned_protocol* tuned(const sucl_operation& operation) const;
 
   /// The right to the large memory of a device; given back at the end.
   class large_memory {
@@ -130,21 +131,21 @@ class kernel_comm {
 
   kernel_device& m_device;
   large_memory m_large;
-  job_setting m_setting;
+  launch_setting m_setting;
   std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
   peer_buffers m_memory;
   call_board m_board;
-  std::optional<message_jobs> m_messages;
-  std::array<std::vector<tuned_way>, SUCL_KIND_COUNT> m_tuned;
+  std::optional<message_launcher> m_messages;
+  std::array<std::vector<tuned_protocol>, SUCL_KIND_COUNT> m_tuned;
   std::vector<std::shared_ptr<void>> m_bounce_buffers;
   std::uint64_t m_bounce_bytes = 0;
   std::uint64_t m_epoch = 0, m_previous = 0;
-  bool m_heard_all = true;  ///< in the operation before
-  unsigned m_looks = 0;     ///< since calls were compared
+  bool m_previous_was_barrier = true;  ///< in the operation before
+  unsigned m_calls_since_compare = 0;  ///< since calls were compared
 };
 
 /// The largest number of ranks.
-inline constexpr int most_kernel_ranks = kernels::most_ranks;
+inline constexpr int max_kernel_ranks = kernels::max_ranks;
 
 /// Its table; `state` of its channels is the kernel_comm.
 SUCL_CORE_API const sucl_backend& kernel_backend() noexcept;

@@ -11,25 +11,25 @@ namespace {
 
 using base::range;
 
-// Messages that kernels carry faster than the libraries of the vendors: between two ranks all but
-// some scatters, where the root's own block is under way beside that of its peer.
+// Messages that kernels move faster than the libraries of the vendors: between two ranks all but
+// some scatters, where the root's own block moves while that of its peer does.
 // Three and four ranks have the sizes that were measured with four GPUs (docs/results/gpu.md); for
 // more nothing was measured, and only short messages go by kernels.
 std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scope) {
   constexpr std::uint64_t mebi = 1 << 20;
   const auto ranks = static_cast<std::uint64_t>(scope.ranks);
   if (scope.nodes > 1 || is_point_to_point(what)) return {{}};
-  const std::uint64_t lines = mebi / ranks;
+  const std::uint64_t ll = mebi / ranks;
   if (ranks == 2 && what == SUCL_KIND_SCATTER) return {{0, 8 * mebi}, {48 * mebi, range{}.high}};
-  if (ranks > 4) return {{0, what == SUCL_KIND_ALLREDUCE ? lines : lines / 2}};
+  if (ranks > 4) return {{0, what == SUCL_KIND_ALLREDUCE ? ll : ll / 2}};
   if (ranks > 2) switch (what) {
-      case SUCL_KIND_ALLREDUCE: return {{0, lines}, {4 * mebi, 32 * mebi}};
+      case SUCL_KIND_ALLREDUCE: return {{0, ll}, {4 * mebi, 32 * mebi}};
       case SUCL_KIND_BROADCAST:
-      case SUCL_KIND_REDUCE: return {{0, lines}};
+      case SUCL_KIND_REDUCE: return {{0, ll}};
       case SUCL_KIND_ALLGATHER:
       case SUCL_KIND_ALLTOALL: return {{0, 8 * mebi}};
       case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {{}};
-      default: return {{0, lines / 2}};
+      default: return {{0, ll / 2}};
     }
   return {{}};
 }
@@ -81,15 +81,15 @@ class kernel_built_in_backend final : public built_in_backend {
   const char* name() const override { return kernel_backend_name; }
   const sucl_backend& table() const override { return kernel_backend(); }
   bool uses_memory_provider() const override { return true; }
-  bool carries_messages(const base::backend_entry& entry) const override {
+  bool supports_messages(const base::backend_entry& entry) const override {
     return kernel_settings::wants_messages(entry.settings);
   }
 
   std::string obstacle(backend_creation& c) const override {
     std::string platform = c.not_for_platform(name());
     if (!platform.empty()) return platform;
-    if (c.size() > most_kernel_ranks)
-      return "it is for up to " + std::to_string(most_kernel_ranks) + " ranks";
+    if (c.size() > max_kernel_ranks)
+      return "it is for up to " + std::to_string(max_kernel_ranks) + " ranks";
     if (c.where.nodes > 1) return "the ranks are on several nodes";
     const std::string memory = c.no_shared_memory();
     return memory.empty() ? shared_device(c) : memory;
@@ -109,9 +109,9 @@ class kernel_built_in_backend final : public built_in_backend {
   }
 
   void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
-    const bool carried =
-        what <= SUCL_KIND_EXSCAN || (carries_messages(list.entry()) && is_point_to_point(what));
-    if (at == candidate_position::before_default || !carried) return;
+    const bool supported =
+        what <= SUCL_KIND_EXSCAN || (supports_messages(list.entry()) && is_point_to_point(what));
+    if (at == candidate_position::before_default || !supported) return;
     std::vector<range> sizes = sizes_for_kernels(what, list.scope());
     const bool all = sizes.front().everything();
     if (at == candidate_position::after_platforms) {

@@ -2,11 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What the device side of a communicator lends to the backend of kernels.
+/// What the backend of kernels needs of the device of a communicator.
 #pragma once
 
-#include "kernels/collective/job.hpp"
-#include "kernels/message/job.hpp"
+#include "kernels/collective/args.hpp"
+#include "kernels/message/args.hpp"
 
 #include <sucl/abi/backend.h>
 
@@ -18,7 +18,7 @@ namespace sucl::core {
 
 /// One kernel of a collective operation.
 struct kernel_launch {
-  kernels::job what{};
+  kernels::collective_args what{};
   kernels::alike send{}, recv{};             ///< what goes where,
   std::unique_ptr<kernels::listed[]> lists;  ///< or, of two, the same for each rank; null: alike
   sucl_type type = SUCL_TYPE_BYTES;
@@ -32,7 +32,7 @@ struct kernel_launch {
 
 /// One kernel of sends and receives.
 struct message_launch {
-  kernels::message_job what{};
+  kernels::message_args what{};
   int groups = 1;
 };
 
@@ -59,11 +59,11 @@ struct kernel_device {
   virtual bool test(void* token) = 0;
   /// Returns when all kernels are done.
   virtual void drain() = 0;
-  /// What no other device has; zero if nobody knows.
+  /// Unique among devices; zero if unknown.
   using identity_type = std::array<unsigned char, 16>;
   virtual identity_type identity() { return {}; }
   /// Whether a store of 128 bytes to memory of that device arrives as a whole.
-  virtual bool keeps_lines_whole(const identity_type&) { return false; }
+  virtual bool keeps_ll128_stores_whole(const identity_type&) { return false; }
 
   int items = 1;        ///< of a work group
   int groups = 1;       ///< most that a kernel should have

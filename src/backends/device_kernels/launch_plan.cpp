@@ -10,12 +10,12 @@ namespace sucl::core {
 namespace {
 
 using kernels::alike;
-using kernels::job;
+using kernels::collective_args;
 using kernels::listed;
-using kernels::way;
+using kernels::protocol;
 
 constexpr std::uint64_t quad_bytes = 16;
-constexpr std::uint64_t line_of_cache = 128;
+constexpr std::uint64_t cache_line = 128;
 constexpr int all = -1;
 
 std::uint64_t rounded_up(std::uint64_t n, std::uint64_t unit) {
@@ -25,7 +25,7 @@ std::uint64_t rounded_up(std::uint64_t n, std::uint64_t unit) {
 // Writes down what goes where.
 struct maker {
   const sucl_operation& o;
-  const job_setting& s;
+  const launch_setting& s;
   kernel_launch k{};
   std::uint64_t size = o.element_size;
   std::uint64_t block = o.count * size;
@@ -38,7 +38,7 @@ struct maker {
     return {start, stride, block, 0, s.ranks};
   }
   alike only(int rank) const { return {0, 0, block, rank, rank + 1}; }
-  alike nobody(std::uint64_t stride = 0) const { return {0, stride, 0, 0, 0}; }
+  alike none(std::uint64_t stride = 0) const { return {0, stride, 0, 0, 0}; }
 
   void folds(int ranks) {
     k.reduces = true;
@@ -62,12 +62,12 @@ struct maker {
     k.recv = {0, 0, 1, 0, s.ranks};
   }
   void broadcast() {
-    k.send = at_root() ? every(0) : nobody();
+    k.send = at_root() ? every(0) : none();
     k.recv = only(o.root);
   }
   void reduce() {
     k.send = only(o.root);
-    k.recv = at_root() ? every(0) : nobody();
+    k.recv = at_root() ? every(0) : none();
     k.what.own_bytes = block;
     folds(s.ranks);
     if (!at_root()) k.what.fold_bytes = 0;
@@ -137,7 +137,7 @@ struct maker {
     const bool from_recv = in_place() && at_root();
     k.send = only(o.root);
     if (from_recv) k.send.start = block * static_cast<unsigned>(s.rank);
-    k.recv = at_root() ? every(block) : nobody();
+    k.recv = at_root() ? every(block) : none();
     k.what.own_bytes = at_root() ? block : 0;
   }
   void gatherv() {
@@ -151,7 +151,7 @@ struct maker {
       k.lists[0].size[o.root] = block;
   }
   void scatter() {
-    k.send = at_root() ? every(block) : nobody();
+    k.send = at_root() ? every(block) : none();
     k.recv = only(o.root);
     if (at_root() && in_place()) k.recv.start = block * static_cast<unsigned>(s.rank);
     k.what.own_bytes = at_root() ? block : 0;
@@ -179,42 +179,48 @@ struct maker {
   // Reductions are not faster so: staging memory, which is written from afar, is read at home.
   bool could_be_direct() const {
     if (!s.mapped) return false;
-    if (o.kind == SUCL_KIND_BROADCAST) return block >= s.direct_from_root;
-    return (o.kind == SUCL_KIND_ALLGATHER || o.kind == SUCL_KIND_ALLTOALL) && block >= s.direct;
+    if (o.kind == SUCL_KIND_BROADCAST) return block >= s.direct_min_bytes_of_root;
+    return (o.kind == SUCL_KIND_ALLGATHER || o.kind == SUCL_KIND_ALLTOALL) &&
+           block >= s.direct_min_bytes;
   }
 
-  // Whether an operation can go a way, on every rank alike. Words of eight bytes are combined one
-  // by one. Between two ranks only an allreduce has work to share.
-  bool possible(way w) const {
+  // Whether a protocol supports an operation, on every rank alike. Words of eight bytes are
+  // combined one by one. Between two ranks only an allreduce has work to share.
+  bool possible(protocol w) const {
     switch (w) {
-      case way::small: return known && most <= s.shape.small;
-      case way::wide:
-        return known && !k.lists && s.wide > 0 && most <= s.wide && (!k.reduces || size <= 8);
-      case way::small_two_shot: return sliced() && s.ranks > 2 && block <= s.shared;
-      case way::two_shot: return sliced() && (s.ranks > 2 || !rooted()) && block > 0;
+      case protocol::ll: return known && most <= s.shape.ll;
+      case protocol::ll128:
+        return known && !k.lists && s.ll128_max_bytes > 0 && most <= s.ll128_max_bytes &&
+               (!k.reduces || size <= 8);
+      case protocol::ll_two_shot:
+        return sliced() && s.ranks > 2 && block <= s.ll_two_shot_max_bytes;
+      case protocol::two_shot: return sliced() && (s.ranks > 2 || !rooted()) && block > 0;
       default: return !known || most > 0;  // there are pieces
     }
   }
-  // A root that sends all to everybody is what takes longest.
-  std::uint64_t alone_in_lines() const {
+  // A root that sends all to every rank is what takes longest.
+  std::uint64_t alone_in_ll() const {
     constexpr std::uint64_t early = 8;
-    const bool shared = o.kind == SUCL_KIND_BROADCAST && possible(way::small_two_shot);
-    return shared ? s.small / early : s.small;
+    const bool shared = o.kind == SUCL_KIND_BROADCAST && possible(protocol::ll_two_shot);
+    return shared ? s.ll_max_bytes / early : s.ll_max_bytes;
   }
-  // The way without being told. Among more than two ranks what is sent to all of them is shared
+  // The protocol by default. Among more than two ranks what is sent to all of them is shared
   // sooner.
-  way usual() const {
-    if (could_be_direct()) return o.kind == SUCL_KIND_BROADCAST ? way::two_shot : way::staged;
-    // Where data goes one way only, the links are all that counts, and lines keep them busy
-    // longest.
-    const bool one_way = rooted() || o.kind == SUCL_KIND_GATHER;
-    const std::uint64_t in_wide_lines = sliced() && s.ranks > 2 ? alone_in_lines()
-                                        : one_way               ? s.wide
-                                                                : s.wide_from_all;
-    if (possible(way::wide) && most >= s.wide_from && most <= in_wide_lines) return way::wide;
-    if (known && most <= alone_in_lines()) return way::small;
-    if (possible(way::small_two_shot)) return way::small_two_shot;
-    return possible(way::two_shot) && block >= s.two_shot ? way::two_shot : way::staged;
+  protocol usual() const {
+    if (could_be_direct())
+      return o.kind == SUCL_KIND_BROADCAST ? protocol::two_shot : protocol::staged;
+    // Where data goes in one direction only, the links are all that counts, and LL128 keeps them
+    // busy longest.
+    const bool one_direction = rooted() || o.kind == SUCL_KIND_GATHER;
+    const std::uint64_t in_ll128 = sliced() && s.ranks > 2 ? alone_in_ll()
+                                   : one_direction         ? s.ll128_max_bytes
+                                                           : s.ll128_exchange_max_bytes;
+    if (possible(protocol::ll128) && most >= s.ll128_min_bytes && most <= in_ll128)
+      return protocol::ll128;
+    if (known && most <= alone_in_ll()) return protocol::ll;
+    if (possible(protocol::ll_two_shot)) return protocol::ll_two_shot;
+    return possible(protocol::two_shot) && block >= s.two_shot_min_bytes ? protocol::two_shot
+                                                                         : protocol::staged;
   }
   void share() {
     if (o.kind == SUCL_KIND_BROADCAST) {
@@ -227,13 +233,13 @@ struct maker {
 
   // Half of the groups take a processor each; with all of them one group of a processor waits while
   // another works, which pays when each has some to do.
-  int groups_for_lines(std::uint64_t bytes) const {
+  int groups_for_ll(std::uint64_t bytes) const {
     const auto each = quad_bytes * static_cast<unsigned>(s.items);
     return static_cast<int>(
         std::clamp<std::uint64_t>((bytes + each - 1) / each, 1, half_of_groups()));
   }
-  int groups_for_wide(std::uint64_t bytes) const {
-    const auto each = kernels::wide_data * static_cast<unsigned>(s.items) / kernels::wide_parts;
+  int groups_for_ll128(std::uint64_t bytes) const {
+    const auto each = kernels::ll128_data * static_cast<unsigned>(s.items) / kernels::ll128_parts;
     return static_cast<int>(std::clamp<std::uint64_t>(
         (bytes + each - 1) / std::max(each, quad_bytes), 1, static_cast<unsigned>(s.groups)));
   }
@@ -244,18 +250,18 @@ struct maker {
   }
   std::uint64_t half_of_groups() const { return (static_cast<std::uint64_t>(s.groups) + 1) / 2; }
 
-  // What is mapped is for each rank to find out, and has its own ways.
-  void choose_way(std::optional<way> wanted) {
-    job& j = k.what;
+  // What is mapped is for each rank to find out, and has its own protocols.
+  void choose_protocol(std::optional<protocol> wanted) {
+    collective_args& j = k.what;
     j.bytes = block;
     j.source = j.target = all;
     j.how = wanted && possible(*wanted) && !could_be_direct() ? *wanted : usual();
-    if (j.how == way::two_shot || j.how == way::small_two_shot) share();
+    if (j.how == protocol::two_shot || j.how == protocol::ll_two_shot) share();
     switch (j.how) {
-      case way::wide: k.groups = groups_for_wide(most); break;
-      case way::small: k.groups = groups_for_lines(most); break;
-      case way::small_two_shot:
-        k.groups = groups_for_lines(kernels::line_slice(block, s.ranks));
+      case protocol::ll128: k.groups = groups_for_ll128(most); break;
+      case protocol::ll: k.groups = groups_for_ll(most); break;
+      case protocol::ll_two_shot:
+        k.groups = groups_for_ll(kernels::ll_slice(block, s.ranks));
         break;
       default: cut();
     }
@@ -263,15 +269,15 @@ struct maker {
 
   // In pieces, for staging memory.
   void cut() {
-    job& j = k.what;
+    collective_args& j = k.what;
     k.groups = known ? groups_for(most) : s.groups;
     j.may_be_direct = known && could_be_direct();
     auto cuts = static_cast<std::uint64_t>(k.groups);
-    if (j.how == way::two_shot) cuts *= static_cast<unsigned>(s.ranks);
+    if (j.how == protocol::two_shot) cuts *= static_cast<unsigned>(s.ranks);
     const auto groups = static_cast<unsigned>(k.groups);
     j.slot = s.shape.stage / (4 * groups) / quad_bytes * quad_bytes;
-    if (known) j.slot = std::min(j.slot, rounded_up((most + cuts - 1) / cuts, line_of_cache));
-    if (largest() / (j.slot * groups) >= kernels::most_steps - 1)
+    if (known) j.slot = std::min(j.slot, rounded_up((most + cuts - 1) / cuts, cache_line));
+    if (largest() / (j.slot * groups) >= kernels::max_steps - 1)
       base::fail(errc::unsupported, "the message is cut into too many pieces",
                  "Raise staging in [backends.kernels]");
   }
@@ -309,18 +315,17 @@ struct maker {
 
 }  // namespace
 
-bool kernels_carry(sucl_kind kind) noexcept {
+bool kernels_support(sucl_kind kind) noexcept {
   return kind >= SUCL_KIND_BARRIER && kind <= SUCL_KIND_EXSCAN;
 }
 
-bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept {
-  if (kernel.what.how == way::two_shot) return false;
+bool implies_barrier(const kernel_launch& kernel, sucl_kind kind) noexcept {
+  if (kernel.what.how == protocol::two_shot) return false;
   // Of every rank that has a slice.
-  if (kernel.what.how == way::small_two_shot)
-    return kind == SUCL_KIND_ALLREDUCE &&
-           kernels::line_slice(kernel.what.bytes, kernel.what.ranks) *
-                   static_cast<unsigned>(kernel.what.ranks - 1) <
-               kernel.what.bytes;
+  if (kernel.what.how == protocol::ll_two_shot)
+    return kind == SUCL_KIND_ALLREDUCE && kernels::ll_slice(kernel.what.bytes, kernel.what.ranks) *
+                                                  static_cast<unsigned>(kernel.what.ranks - 1) <
+                                              kernel.what.bytes;
   switch (kind) {
     case SUCL_KIND_BARRIER:
     case SUCL_KIND_ALLREDUCE:
@@ -332,18 +337,18 @@ bool hears_all(const kernel_launch& kernel, sucl_kind kind) noexcept {
   }
 }
 
-kernel_launch make_launch(const sucl_operation& o, const job_setting& s,
-                          std::optional<way> wanted) {
+kernel_launch make_launch(const sucl_operation& o, const launch_setting& s,
+                          std::optional<protocol> wanted) {
   maker m{o, s};
   m.describe();
-  job& j = m.k.what;
+  collective_args& j = m.k.what;
   j.rank = s.rank;
   j.ranks = s.ranks;
-  j.small = s.shape.small;
-  j.wide = s.shape.wide;
+  j.ll = s.shape.ll;
+  j.ll128 = s.shape.ll128;
   j.stage = s.shape.stage;
   j.divisor = o.op == SUCL_OP_AVG ? s.ranks : 1;
-  m.choose_way(wanted);
+  m.choose_protocol(wanted);
   m.k.type = o.type;
   m.k.op = o.op;
   m.k.in_place = m.in_place() || (o.kind == SUCL_KIND_BARRIER);

@@ -16,31 +16,31 @@ namespace {
 using kernels::message_fault;
 using kernels::message_part;
 
-constexpr std::size_t least_parts = 64;
+constexpr std::size_t min_parts = 64;
 constexpr std::size_t sheets_at_once = 64;
-constexpr std::size_t parts_of_a_job = 2;
+constexpr std::size_t parts_in_args = 2;
 
 std::size_t queue_of(const message_part& p) {
   return 2 * static_cast<std::size_t>(p.peer) + static_cast<std::size_t>(p.sends);
 }
 
 template <class Word>
-Word look_at(const Word& place) {
-  return std::atomic_ref(const_cast<Word&>(place)).load(std::memory_order_acquire);
+Word load_word(const Word& word) {
+  return std::atomic_ref(const_cast<Word&>(word)).load(std::memory_order_acquire);
 }
 
 }  // namespace
 
-message_jobs::message_jobs(kernel_device& device, const kernels::message_shape& shape,
-                           kernels::kernel_control* control)
+message_launcher::message_launcher(kernel_device& device, const kernels::message_layout& shape,
+                                   kernels::kernel_control* control)
     : m_device(device),
       m_shape(shape),
       m_control(control),
       m_counts(device.allocate(sizeof(kernels::message_counts))) {
-  add_sheets(sheets_at_once, least_parts);
+  add_sheets(sheets_at_once, min_parts);
 }
 
-void message_jobs::collect(const sucl_operation& o, const void* given) {
+void message_launcher::collect(const sucl_operation& o, const void* given) {
   const auto add = [&](const void* memory, std::uint64_t count, int peer, bool sends) {
     m_parts.push_back({static_cast<std::byte*>(const_cast<void*>(memory)), count * o.element_size,
                        peer, o.tag, -1, sends});
@@ -51,9 +51,9 @@ void message_jobs::collect(const sucl_operation& o, const void* given) {
 }
 
 // Returns the number of queues.
-int message_jobs::arrange() {
-  std::array<std::int32_t, kernels::most_queues> last{};
-  std::array<bool, kernels::most_queues> opened{}, begun{};
+int message_launcher::arrange() {
+  std::array<std::int32_t, kernels::max_queues> last{};
+  std::array<bool, kernels::max_queues> opened{}, begun{};
   m_arranged.clear();
   const auto append = [&](const message_part& p) {
     last[queue_of(p)] = static_cast<std::int32_t>(m_arranged.size());
@@ -71,13 +71,13 @@ int message_jobs::arrange() {
   return queues;
 }
 
-bool message_jobs::in_use(const sheet& s) const {
+bool message_launcher::in_use(const sheet& s) const {
   return !std::all_of(m_control->read, m_control->read + s.groups,
-                      [&](const std::uint64_t& word) { return look_at(word) >= s.number; });
+                      [&](const std::uint64_t& word) { return load_word(word) >= s.number; });
 }
 
 // The device's library may wait for all that runs before it gives such memory: many at once.
-void message_jobs::add_sheets(std::size_t count, std::size_t room) {
+void message_launcher::add_sheets(std::size_t count, std::size_t room) {
   const auto block = m_device.allocate_host(count * room * sizeof(message_part));
   auto* parts = static_cast<message_part*>(block.get());
   for (std::size_t i = 0; i < count; ++i)
@@ -85,20 +85,20 @@ void message_jobs::add_sheets(std::size_t count, std::size_t room) {
 }
 
 // The one that has been used longest ago is tried first.
-message_jobs::sheet& message_jobs::take_sheet(std::size_t parts) {
+message_launcher::sheet& message_launcher::take_sheet(std::size_t parts) {
   for (std::size_t i = 0; i < m_sheets.size(); ++i) {
     sheet& s = m_sheets[m_next];
     m_next = (m_next + 1) % m_sheets.size();
     if (s.room >= parts && !in_use(s)) return s;
   }
-  std::size_t room = least_parts;
+  std::size_t room = min_parts;
   while (room < parts) room *= 2;
   m_next = m_sheets.size();
-  add_sheets(std::max<std::size_t>(1, sheets_at_once * least_parts / room), room);
+  add_sheets(std::max<std::size_t>(1, sheets_at_once * min_parts / room), room);
   return m_sheets[m_next];
 }
 
-message_launch message_jobs::make(const sucl_operation& o, const void* given) {
+message_launch message_launcher::make(const sucl_operation& o, const void* given) {
   m_parts.clear();
   if (o.kind == SUCL_KIND_GROUP)
     for (std::uint64_t i = 0; i < o.part_count; ++i) collect(o.parts[i], nullptr);
@@ -117,7 +117,7 @@ message_launch message_jobs::make(const sucl_operation& o, const void* given) {
   k.groups = static_cast<int>(std::min(most, static_cast<std::uint64_t>(m_shape.channels)));
   if (!m_arranged.empty()) j.first = m_arranged.front();
   if (m_arranged.size() > 1) j.second = m_arranged[1];
-  if (m_arranged.size() > parts_of_a_job) {
+  if (m_arranged.size() > parts_in_args) {
     sheet& s = take_sheet(m_arranged.size());
     s.number = j.number = ++m_number;
     s.groups = k.groups;
@@ -128,7 +128,7 @@ message_launch message_jobs::make(const sucl_operation& o, const void* given) {
 }
 
 void check_messages(const kernels::kernel_control& control, int ranks) {
-  if (look_at(control.abort) == 0) return;
+  if (load_word(control.abort) == 0) return;
   const auto text = [](std::uint64_t bytes, int tag) {
     return std::to_string(bytes) + " bytes with tag " + std::to_string(tag);
   };
@@ -136,7 +136,7 @@ void check_messages(const kernels::kernel_control& control, int ranks) {
     const auto& f = control.failures[r];
     const std::string peer = "rank " + std::to_string(r);
     std::string what;
-    switch (look_at(f.fault)) {
+    switch (load_word(f.fault)) {
       case message_fault::none: continue;
       case message_fault::mismatch:
         what = peer + " has sent a message of " + text(f.bytes, f.tag) +
@@ -147,7 +147,7 @@ void check_messages(const kernels::kernel_control& control, int ranks) {
         break;
     }
     base::fail(errc::mismatch, what,
-               "Kernels carry the messages of two ranks in the order of the calls: receive them in "
+               "Kernels match the messages of two ranks in the order of the calls: receive them in "
                "the order in which they are sent, or have messages = false in [backends.kernels]");
   }
 }

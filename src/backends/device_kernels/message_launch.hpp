@@ -16,13 +16,14 @@
 namespace sucl::core {
 
 /// The messages of one communicator. One thread at a time.
-class message_jobs {
+class message_launcher {
  public:
   /// `control` must stay. Throws sucl::error.
-  message_jobs(kernel_device& device, const kernels::message_shape& shape,
-               kernels::kernel_control* control);
+  message_launcher(kernel_device& device, const kernels::message_layout& shape,
+                   kernels::kernel_control* control);
 
-  /// The kernel of an operation, but for the lanes. `given` is what it sends if it is in place.
+  /// The kernel of an operation, but for the addresses of buffers. `given` is what it sends if it
+  /// is in place.
   message_launch make(const sucl_operation& operation, const void* given);
 
  private:
@@ -40,7 +41,7 @@ class message_jobs {
   sheet& take_sheet(std::size_t parts);
 
   kernel_device& m_device;
-  kernels::message_shape m_shape;
+  kernels::message_layout m_shape;
   kernels::kernel_control* m_control;
   std::shared_ptr<void> m_counts;
   std::vector<kernels::message_part> m_parts;     ///< of an operation, as it has them

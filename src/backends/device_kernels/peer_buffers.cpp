@@ -19,18 +19,18 @@
 namespace sucl::core {
 namespace {
 
-constexpr std::size_t most_pieces = 256;
+constexpr std::size_t max_pieces = 256;
 constexpr std::uint64_t page = 4096;
 constexpr auto longest_wait = std::chrono::seconds(2);
 
-// What a rank tells of a piece.
-struct card {
+// What ranks exchange of a piece of memory.
+struct memory_descriptor {
   sucl_memory_key key{};
   std::int32_t exported = 0;
   std::int32_t status = SUCL_SUCCESS;
 };
 
-std::atomic_ref<std::uint64_t> left_word(void* part) {
+std::atomic_ref<std::uint64_t> left_flag(void* part) {
   return std::atomic_ref(*static_cast<std::uint64_t*>(part));
 }
 
@@ -46,17 +46,17 @@ std::vector<T> peer_buffers::gather(const T& mine) {
 
 peer_buffers::peer_buffers(const backend_comm& memory_provider, const sucl_oob& oob,
                            kernel_device& device, int rank, int size,
-                           const kernels::lane_shape& shape, std::int32_t status)
+                           const kernels::buffer_layout& shape, std::int32_t status)
     : m_memory_provider(memory_provider),
       m_oob(oob),
       m_device(device),
       m_rank(rank),
       m_size(size),
       m_shape(shape) {
-  m_own = map(m_device.on_host ? 0 : lane_of(rank, size), make_tables(status));
-  make_host_lanes();
+  m_own = map(m_device.on_host ? 0 : buffer_of(rank, size), make_tables(status));
+  make_host_buffers();
   const auto n = static_cast<std::size_t>(size);
-  kernels::lanes all{};
+  kernels::peer_buffer_table all{};
   // A pair uses one kind of memory for each direction, which both know.
   std::vector<char> reached(n);
   for (std::size_t r = 0; r < n; ++r) reached[r] = m_own.peers[r] != nullptr;
@@ -69,35 +69,35 @@ peer_buffers::peer_buffers(const backend_comm& memory_provider, const sucl_oob& 
   const auto self = static_cast<std::size_t>(rank);
   for (std::size_t r = 0; r < n; ++r) {
     auto* theirs = static_cast<std::byte*>(reached[r] ? m_own.peers[r] : m_pinned[r]);
-    all.out[r] = theirs + (reached[r] ? 0 : page) + lane_of(static_cast<int>(r), rank);
+    all.out[r] = theirs + (reached[r] ? 0 : page) + buffer_of(static_cast<int>(r), rank);
     all.in[r] = (everywhere[r * n + self] ? static_cast<std::byte*>(m_own.own.get()) : own_host) +
-                lane_of(rank, static_cast<int>(r));
+                buffer_of(rank, static_cast<int>(r));
   }
-  m_spare = const_cast<std::byte*>(all.in[self]) + kernels::words_bytes;
+  m_spare = const_cast<std::byte*>(all.in[self]) + kernels::flags_bytes;
   if (size == 2) {
     m_pair_out = all.out[1 - self];
     m_pair_in = all.in[1 - self];
   }
-  device.write(m_lanes.get(), &all, sizeof all);
-  gather(0);  // nobody writes before all is zeroed
+  device.write(m_buffers.get(), &all, sizeof all);
+  gather(0);  // no rank writes before all is zeroed
 }
 
-// What this rank has for itself, before ranks tell each other of their memory.
+// What this rank has for itself, before ranks exchange descriptors of their memory.
 std::int32_t peer_buffers::make_tables(std::int32_t status) try {
   if (status != SUCL_SUCCESS) return status;
-  m_lanes = m_device.allocate(sizeof(kernels::lanes));
-  m_table = m_device.allocate(most_pieces * kernels::most_ranks * sizeof(void*));
+  m_buffers = m_device.allocate(sizeof(kernels::peer_buffer_table));
+  m_table = m_device.allocate(max_pieces * kernels::max_ranks * sizeof(void*));
   return SUCL_SUCCESS;
 } catch (const error& e) {
   return static_cast<std::int32_t>(e.code());
 }
 
-// Where the lane from a rank begins in the memory of its reader; of all ranks, the end of the
-// memory. Only messages have a rank write to itself: the words are enough for collectives.
-std::uint64_t peer_buffers::lane_of(int reader, int writer) const {
+// Where the buffer from a rank begins in the memory of its reader; of all ranks, the end of the
+// memory. Only messages have a rank write to itself: the flags are enough for collectives.
+std::uint64_t peer_buffers::buffer_of(int reader, int writer) const {
   const auto before = static_cast<std::uint64_t>(writer);
   if (writer <= reader || m_shape.messages.channels > 0) return before * m_shape.bytes();
-  return (before - 1) * m_shape.bytes() + kernels::words_bytes + page;
+  return (before - 1) * m_shape.bytes() + kernels::flags_bytes + page;
 }
 
 peer_buffers::~peer_buffers() {
@@ -107,10 +107,10 @@ peer_buffers::~peer_buffers() {
       if (piece.own) unmap(piece);
     unmap(m_own);
     // Peers may be at work on this rank's memory until they have left too.
-    left_word(m_host.base).store(1, std::memory_order_release);
+    left_flag(m_host.base).store(1, std::memory_order_release);
     const auto until = std::chrono::steady_clock::now() + longest_wait;
     for (int r = 0; r < m_size && !m_abandoned; ++r)
-      while (!left_word(m_host.peers[r]).load(std::memory_order_acquire) && !m_abandoned) {
+      while (!left_flag(m_host.peers[r]).load(std::memory_order_acquire) && !m_abandoned) {
         sched_yield();
         m_abandoned = std::chrono::steady_clock::now() > until;
       }
@@ -150,27 +150,27 @@ mapped_piece peer_buffers::map(std::uint64_t bytes, std::int32_t status) {
   return piece;
 }
 
-// Ranks tell each other of their memory, or why they have none, and map it.
+// Ranks exchange descriptors of their memory, or why they have none, and map it.
 void peer_buffers::share(mapped_piece& piece, std::int32_t status) {
-  card mine;
+  memory_descriptor mine;
   mine.status = status;
   const auto* table = m_memory_provider.table;
   if (piece.own && SUCL_HAS_FIELD(table, sucl_backend, memory_close) && table->memory_export)
     mine.exported = table->memory_export(m_memory_provider.comm, piece.own.get(), piece.bytes,
                                          SUCL_MEMORY_DEVICE, &mine.key) == SUCL_SUCCESS;
-  const auto cards = gather(mine);
-  for (std::size_t r = 0; r < cards.size(); ++r)
-    if (cards[r].status)
-      base::fail(static_cast<errc>(cards[r].status),
+  const auto descriptors = gather(mine);
+  for (std::size_t r = 0; r < descriptors.size(); ++r)
+    if (descriptors[r].status)
+      base::fail(static_cast<errc>(descriptors[r].status),
                  "rank " + std::to_string(r) + " has no device memory for " +
                      std::to_string(piece.bytes) + " bytes that peers reach",
                  "Free memory of the device first, or lower staging in [backends.kernels]");
-  piece.peers.assign(cards.size(), nullptr);
-  for (std::size_t r = 0; r < cards.size(); ++r) {
+  piece.peers.assign(descriptors.size(), nullptr);
+  for (std::size_t r = 0; r < descriptors.size(); ++r) {
     if (r == static_cast<std::size_t>(m_rank))
       piece.peers[r] = piece.own.get();
-    else if (cards[r].exported && piece.own &&
-             table->memory_open(m_memory_provider.comm, static_cast<int>(r), &cards[r].key,
+    else if (descriptors[r].exported && piece.own &&
+             table->memory_open(m_memory_provider.comm, static_cast<int>(r), &descriptors[r].key,
                                 &piece.peers[r]) != SUCL_SUCCESS)
       piece.peers[r] = nullptr;
   }
@@ -184,9 +184,9 @@ void peer_buffers::unmap(mapped_piece& piece) {
   piece.peers.assign(static_cast<std::size_t>(m_size), nullptr);
 }
 
-// Host memory for whoever cannot map a peer's, and a page before it in which a rank tells that it
-// has left.
-void peer_buffers::make_host_lanes() {
+// Host memory for ranks that cannot map a peer's, and a page before it in which a rank signals that
+// it has left.
+void peer_buffers::make_host_buffers() {
   char complete = 1;
   for (const void* peer : m_own.peers) complete = complete && peer;
   const auto all = gather(complete);
@@ -220,7 +220,7 @@ void peer_buffers::make_host_lanes() {
              "of the host");
 }
 
-// Behind the word that tells that a rank has left.
+// Behind the flag that says that a rank has left.
 std::vector<std::byte*> peer_buffers::boards() const {
   constexpr std::uint64_t board_at = 128;
   static_assert(board_at + call_board::part_bytes <= page);
@@ -262,12 +262,12 @@ bool peer_buffers::add(mapped_piece piece, std::uint64_t sequence, bool keeps) {
   std::size_t number = 0;
   while (number < m_pieces.size() && m_pieces[number].own) ++number;
   // What some rank does not reach is used through staging memory, as any other.
-  const bool whole_team = std::find(all.begin(), all.end(), 0) == all.end() && number < most_pieces;
+  const bool whole_team = std::find(all.begin(), all.end(), 0) == all.end() && number < max_pieces;
   if (!whole_team) {
     unmap(piece);
   } else {
     auto* row =
-        static_cast<std::byte*>(m_table.get()) + number * kernels::most_ranks * sizeof(void*);
+        static_cast<std::byte*>(m_table.get()) + number * kernels::max_ranks * sizeof(void*);
     m_device.write(row, piece.peers.data(), piece.peers.size() * sizeof(void*));
   }
   gather(0);  // the tables of all ranks are written

@@ -24,31 +24,33 @@ struct mapped_piece {
   std::vector<void*> peers;  ///< one entry a rank, this one's own too; null: out of reach
 };
 
-/// Lanes between all ranks of a communicator on one node. A lane lies in memory of its reader's
+/// Buffers between all ranks of a communicator on one node. A buffer lies in memory of its reader's
 /// device where the writer can map that, else in host memory that both reach: the pairs are probed
-/// one by one. One thread at a time, but for what looks for memory, which any may.
+/// one by one. One thread at a time, but for look-ups of memory, which any may do.
 class peer_buffers {
  public:
   /// Collective. Throws sucl::error on every rank if it cannot be had on one, or if the status of
   /// one, of what it has made before, is no success.
   peer_buffers(const backend_comm& memory_provider, const sucl_oob& oob, kernel_device& device,
-               int rank, int size, const kernels::lane_shape& shape,
+               int rank, int size, const kernels::buffer_layout& shape,
                std::int32_t status = SUCL_SUCCESS);
   ~peer_buffers();
   peer_buffers(const peer_buffers&) = delete;
   peer_buffers& operator=(const peer_buffers&) = delete;
 
-  const kernels::lanes* lanes() const { return static_cast<kernels::lanes*>(m_lanes.get()); }
-  /// Of two ranks, the lane to the other one and from it, as the device reaches them.
+  const kernels::peer_buffer_table* addresses() const {
+    return static_cast<kernels::peer_buffer_table*>(m_buffers.get());
+  }
+  /// Of two ranks, the buffer to the other one and from it, as the device reaches them.
   std::byte* pair_out() const { return m_pair_out; }
   const std::byte* pair_in() const { return m_pair_in; }
   /// Where the peers' pieces are, in memory of the device.
   const std::byte* const* table() const { return static_cast<std::byte* const*>(m_table.get()); }
-  /// A little memory that nobody needs: barriers have none of their own.
+  /// A little unused memory: barriers have none of their own.
   void* spare() const { return m_spare; }
-  /// Whether the lanes of all pairs are in memory of devices.
+  /// Whether the buffers of all pairs are in memory of devices.
   bool all_on_devices() const { return m_unmapped == 0; }
-  /// How the lanes were made, for people.
+  /// How the buffers were made, human-readable.
   std::string description() const;
 
   /// Allocates memory that all ranks map, after operation `sequence`. Collective. Throws on every
@@ -73,11 +75,11 @@ class peer_buffers {
  private:
   mapped_piece map(std::uint64_t bytes, std::int32_t status = SUCL_SUCCESS);
   std::int32_t make_tables(std::int32_t status);
-  std::uint64_t lane_of(int reader, int writer) const;
+  std::uint64_t buffer_of(int reader, int writer) const;
   void share(mapped_piece& piece, std::int32_t status);
   bool add(mapped_piece piece, std::uint64_t sequence, bool keeps);
   void unmap(mapped_piece& piece);
-  void make_host_lanes();
+  void make_host_buffers();
   void free_host();
   template <class T>
   std::vector<T> gather(const T& mine);
@@ -86,11 +88,11 @@ class peer_buffers {
   sucl_oob m_oob;
   kernel_device& m_device;
   int m_rank, m_size;
-  kernels::lane_shape m_shape;
+  kernels::buffer_layout m_shape;
   mapped_piece m_own;
   sucl_region m_host{};
   std::vector<void*> m_pinned;
-  std::shared_ptr<void> m_lanes, m_table;
+  std::shared_ptr<void> m_buffers, m_table;
   void* m_spare = nullptr;
   std::byte* m_pair_out = nullptr;
   const std::byte* m_pair_in = nullptr;

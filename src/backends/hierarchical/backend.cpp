@@ -15,7 +15,7 @@
 
 namespace sucl::core {
 
-/// An operation that is carried from the host.
+/// An operation that is executed from the host.
 struct hierarchical_request {
   sucl_operation operation{};
   step_list what;
@@ -49,7 +49,7 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
 // Contributions are combined more than once: what must be rounded once is left to others.
 sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answer) {
   const auto* comm = reinterpret_cast<hierarchical_comm*>(state);  // null: of any communicator
-  static const hierarchical_map any = map_levels({0, 0, 1, 1}, 0);
+  static const hierarchical_map any = map_nodes({0, 0, 1, 1}, 0);
   const bool narrow = base::is_narrow_float(q->type);
   const bool rounds =
       q->op == SUCL_OP_AVG || (narrow && (q->op == SUCL_OP_SUM || q->op == SUCL_OP_PROD));
@@ -71,12 +71,13 @@ hierarchical_settings hierarchical_settings::read(
   for (const auto& [key, value] : table) {
     if (key == "leaders") {
       s.leaders = base::parse_number(value);
-      base::check_bounds("backend levels", key, s.leaders, {0, 1 << 20});
+      base::check_bounds("backend hierarchical", key, s.leaders, {0, 1 << 20});
     } else if (key == "single_leader") {
       s.single_leader = base::parse_bytes(value);
-      base::check_bounds("backend levels", key, s.single_leader, {0, std::uint64_t{1} << 60});
+      base::check_bounds("backend hierarchical", key, s.single_leader, {0, std::uint64_t{1} << 60});
     } else {
-      base::fail(errc::configuration, "backend levels does not understand " + key + " = " + value,
+      base::fail(errc::configuration,
+                 "backend hierarchical does not understand " + key + " = " + value,
                  "It knows leaders, a number, and single_leader, a size");
     }
   }
@@ -84,7 +85,7 @@ hierarchical_settings hierarchical_settings::read(
 }
 
 int hierarchical_settings::leaders_of(const hierarchical_map& where) const {
-  const auto most = static_cast<std::uint64_t>(where.most_leaders);
+  const auto most = static_cast<std::uint64_t>(where.max_leaders);
   return static_cast<int>(leaders == 0 ? most : std::min(leaders, most));
 }
 
@@ -146,7 +147,7 @@ std::byte* hierarchical_comm::memory_for(const sucl_operation& o, const step_lis
 
 sucl_operation hierarchical_comm::record_of(const sucl_operation& o, const step_list& what,
                                             const hierarchical_step& s, std::byte* memory) const {
-  using area = step_place::area;
+  using area = step_memory::area;
   sucl_operation r{};
   r.struct_size = sizeof r;
   r.kind = s.kind;
@@ -159,7 +160,7 @@ sucl_operation hierarchical_comm::record_of(const sucl_operation& o, const step_
   if (s.in_place) r.flags = SUCL_FLAG_IN_PLACE;
   const auto scratch_memory =
       on_device(o) || wider(o) != SUCL_MEMORY_DEVICE ? wider(o) : sucl_memory{SUCL_MEMORY_SYSTEM};
-  const auto place = [&](const step_place& p, sucl_memory& kind) -> std::byte* {
+  const auto place = [&](const step_memory& p, sucl_memory& kind) -> std::byte* {
     if (p.where == area::none) return nullptr;
     const void* base = p.where == area::scratch ? memory : p.where == area::send ? o.send : o.recv;
     kind = p.where == area::scratch ? scratch_memory
@@ -227,7 +228,7 @@ void hierarchical_comm::advance() {
 bool hierarchical_comm::advance(hierarchical_request& r) {
   try {
     while (r.next < r.what.size) {
-      if (!carry_on(r)) return false;
+      if (!advance_step(r)) return false;
       r.current = {};
       ++r.next;
     }
@@ -259,7 +260,7 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
 }
 
 // Begins the step that comes next, or progresses it; true if it is done.
-bool hierarchical_comm::carry_on(hierarchical_request& r) {
+bool hierarchical_comm::advance_step(hierarchical_request& r) {
   const hierarchical_step& s = r.what.steps[r.next];
   communicator& on = part(s);
   if (!r.current.get()) {
@@ -274,7 +275,7 @@ bool hierarchical_comm::carry_on(hierarchical_request& r) {
   if (!r.current.failure()) return true;
   const error_info failure = *r.current.failure();
   try {
-    on.check();  // told here
+    on.check();  // reported here
   } catch (const error&) {
   }
   throw error(failure);
@@ -308,7 +309,7 @@ std::string hierarchical_comm::describe(const sucl_operation& o) {
 const sucl_backend& hierarchical_backend() noexcept {
   static const sucl_backend table = table_of<hierarchical_comm>(
       hierarchical_backend_name,
-      "steps within each node and between nodes, carried by other backends", query, post, test);
+      "steps within each node and between nodes, executed by other backends", query, post, test);
   return table;
 }
 

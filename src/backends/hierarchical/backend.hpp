@@ -23,19 +23,19 @@
 namespace sucl::core {
 
 /// Its name in the configuration.
-inline constexpr const char* hierarchical_backend_name = "levels";
+inline constexpr const char* hierarchical_backend_name = "hierarchical";
 
-/// Settings of [backends.levels].
+/// Settings of [backends.hierarchical].
 struct hierarchical_settings {
   std::uint64_t leaders = 0;                ///< of each node; 0: all that there can be
-  std::uint64_t single_leader = 64u << 10;  ///< bytes below which one leader carries all
+  std::uint64_t single_leader = 64u << 10;  ///< bytes below which one leader sends all
 
   /// Throws errc::configuration.
   static hierarchical_settings read(const std::vector<std::pair<std::string, std::string>>& table);
   int leaders_of(const hierarchical_map& where) const;
 };
 
-/// What the device side of a communicator lends for steps on a queue.
+/// What the device side of a communicator provides for steps on a queue.
 struct hierarchical_queue {
   virtual ~hierarchical_queue() = default;
   /// What start() has to know of a communicator; it keeps that.
@@ -61,7 +61,7 @@ struct hierarchical_request;
 
 /// A communicator's two levels. One thread at a time, but for abort().
 ///
-/// Operations carried from the host come one after the other, since they share scratch; those on
+/// Operations executed from the host come one after the other, since they share scratch; those on
 /// streams are ordered there, and have scratch of their own.
 class hierarchical_comm {
  public:
@@ -78,15 +78,15 @@ class hierarchical_comm {
   bool test(hierarchical_request* request);
   /// Puts all steps of an operation on the queue that `target` names.
   void launch(const sucl_operation& operation, void* target);
-  /// Whether whoever carries each of its steps now orders it on a stream.
+  /// Whether whichever backend executes each of its steps now orders it on a stream.
   bool orders_on_stream(const sucl_operation& operation);
   bool has_queue() const { return m_queue != nullptr; }
 
-  /// Throws what has failed on the two communicators and nobody was told of.
+  /// Throws what has failed on the two communicators and was not reported yet.
   void check();
   /// Gives up everything. Any thread.
   void abort();
-  /// Who carries which step, in a line for people.
+  /// Which backend executes which step, as text.
   std::string describe(const sucl_operation& operation);
   const hierarchical_map& where() const { return m_where; }
 
@@ -104,7 +104,7 @@ class hierarchical_comm {
                            const hierarchical_step& step, std::byte* memory) const;
   void advance();
   bool advance(hierarchical_request& request);
-  bool carry_on(hierarchical_request& request);
+  bool advance_step(hierarchical_request& request);
   void fail(hierarchical_request& request) const;
   bool conclude(hierarchical_request* request);
 

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// What the core knows of the backend of two levels.
+// What the core knows of the backend hierarchical.
 #include "backends/hierarchical/backend.hpp"
 #include "core/selection/backend_creation.hpp"
 
@@ -25,17 +25,17 @@ sucl_operation probe_of_device_memory() {
 
 class hierarchical_built_in_comm final : public built_in_comm {
  public:
-  explicit hierarchical_built_in_comm(hierarchical_comm& levels) : m_levels(levels) {}
+  explicit hierarchical_built_in_comm(hierarchical_comm& comm) : m_comm(comm) {}
 
   std::string describe(const sucl_operation& o) override {
-    return "  on this rank: " + m_levels.describe(o) + "\n";
+    return "  on this rank: " + m_comm.describe(o) + "\n";
   }
-  void check() override { m_levels.check(); }
+  void check() override { m_comm.check(); }
   bool checks() const override { return true; }
-  bool orders_on_stream(const sucl_operation& o) override { return m_levels.orders_on_stream(o); }
+  bool orders_on_stream(const sucl_operation& o) override { return m_comm.orders_on_stream(o); }
 
  private:
-  hierarchical_comm& m_levels;
+  hierarchical_comm& m_comm;
 };
 
 class hierarchical_built_in_backend final : public built_in_backend {
@@ -66,8 +66,8 @@ class hierarchical_built_in_backend final : public built_in_backend {
                             c.around.hierarchical};
     if (!c.some_rule_names(name())) how.must_order = &sums;
     backend_instance made;
-    made.via = make_hierarchical(c.entry_of(name())->settings,
-                                 map_levels(c.where.node_of, c.rank()), how, why);
+    made.via = make_hierarchical(c.entry_of(name())->settings, map_nodes(c.where.node_of, c.rank()),
+                                 how, why);
     if (!made.via.table) return made;
     made.own = std::make_unique<hierarchical_built_in_comm>(hierarchical_of(made.via));
     made.traits.launches = made.traits.needs_progress = made.traits.composed = true;
@@ -83,7 +83,7 @@ class hierarchical_built_in_backend final : public built_in_backend {
       list.add(selection_stage::built_in);
   }
 
-  std::string merit(const selection_scope&) const override {
+  std::string reason(const selection_scope&) const override {
     return "device memory leaves its node once, after the node's ranks have combined it";
   }
 };

@@ -7,7 +7,7 @@
 namespace sucl::core {
 namespace {
 
-using area = step_place::area;
+using area = step_memory::area;
 
 // Writes down the steps of this rank.
 struct planner {
@@ -27,17 +27,17 @@ struct planner {
   // Of a message that is not cut: the root if it is a leader, which saves a step.
   int root_leader() const { return root_local() < leaders ? root_local() : 0; }
 
-  static step_place send(std::uint64_t at = 0) { return {area::send, at}; }
-  static step_place recv(std::uint64_t at = 0) { return {area::recv, at}; }
-  static step_place nowhere() { return {}; }
-  step_place scratch(std::uint64_t at, std::uint64_t elements) {
+  static step_memory send(std::uint64_t at = 0) { return {area::send, at}; }
+  static step_memory recv(std::uint64_t at = 0) { return {area::recv, at}; }
+  static step_memory nowhere() { return {}; }
+  step_memory scratch(std::uint64_t at, std::uint64_t elements) {
     list.scratch = std::max(list.scratch, at + elements);
     return {area::scratch, at};
   }
-  step_place input() const { return in_place() ? recv() : send(); }
+  step_memory input() const { return in_place() ? recv() : send(); }
 
-  hierarchical_step& add(level on, sucl_kind kind, std::uint64_t count, step_place from,
-                         step_place to, int root = 0) {
+  hierarchical_step& add(level on, sucl_kind kind, std::uint64_t count, step_memory from,
+                         step_memory to, int root = 0) {
     hierarchical_step& s = list.steps[list.size++];
     s = {on, kind, root, count, from, to};
     if (from == to && from.where != area::none) s.from = {}, s.in_place = true;
@@ -68,12 +68,12 @@ struct planner {
   }
 
   // Steps within the node on messages that are cut into slices.
-  void reduce_to_slices(step_place to) {
+  void reduce_to_slices(step_memory to) {
     if (even()) return void(add(level::node, SUCL_KIND_REDUCE_SCATTER_BLOCK, mine(), input(), to));
     list_slices();
     add(level::node, SUCL_KIND_REDUCE_SCATTER, 0, input(), to).uneven = true;
   }
-  void share_slices(step_place from) {
+  void share_slices(step_memory from) {
     const bool there = from == recv(first());
     auto& s = add(level::node, even() ? SUCL_KIND_ALLGATHER : SUCL_KIND_ALLGATHERV, mine(),
                   there ? nowhere() : from, recv());
@@ -81,7 +81,7 @@ struct planner {
     s.uneven = !even();
     if (s.uneven) list_slices();
   }
-  void collect_slices(step_place from) {
+  void collect_slices(step_memory from) {
     auto& s = add(level::node, even() ? SUCL_KIND_GATHER : SUCL_KIND_GATHERV, mine(), from,
                   at_root() ? recv() : nowhere(), root_local());
     s.uneven = !even();
@@ -107,7 +107,7 @@ struct planner {
   }
   void allreduce_slices() {
     // In place the input is read until the first step is over.
-    const step_place slice = in_place() ? scratch(0, mine()) : recv(first());
+    const step_memory slice = in_place() ? scratch(0, mine()) : recv(first());
     reduce_to_slices(slice);
     if (mine() > 0) add(level::across, SUCL_KIND_ALLREDUCE, mine(), slice, slice);
     share_slices(slice);
@@ -117,7 +117,7 @@ struct planner {
     if (slices > 1) return reduce_slices();
     const int leader = root_leader();
     const bool leads = w.local == leader;
-    step_place result = nowhere();
+    step_memory result = nowhere();
     if (at_root() && leads)
       result = recv();
     else if (leads && !w.alone())
@@ -135,7 +135,7 @@ struct planner {
         .uneven = true;
   }
   void reduce_slices() {
-    const step_place slice = mine() > 0 ? scratch(0, mine()) : nowhere();
+    const step_memory slice = mine() > 0 ? scratch(0, mine()) : nowhere();
     reduce_to_slices(slice);
     if (mine() > 0)
       add(level::across, SUCL_KIND_REDUCE, mine(), slice, by_root() ? slice : nowhere(),
@@ -144,7 +144,7 @@ struct planner {
   }
 
   // The data at a rank that has all of it.
-  step_place whole(std::uint64_t at = 0) const {
+  step_memory whole(std::uint64_t at = 0) const {
     return at_root() && !in_place() ? send(at) : recv(at);
   }
   void broadcast_here(int from) {
@@ -183,7 +183,7 @@ struct planner {
   void allgather() {
     const bool leads = w.local == 0;
     const auto rank = static_cast<std::uint64_t>(w.rank);
-    const step_place block = recv(rank * o.count);
+    const step_memory block = recv(rank * o.count);
     if (!w.alone()) {
       auto& s = add(level::node, SUCL_KIND_GATHER, o.count, in_place() ? block : send(),
                     leads ? block : nowhere());
@@ -203,8 +203,8 @@ struct planner {
 
   void reduce_scatter_block() {
     const bool leads = w.local == 0;
-    const step_place sums = leads && !w.alone() ? scratch(0, all()) : nowhere();
-    const step_place blocks = leads && !w.alone() ? scratch(all(), of_node()) : recv();
+    const step_memory sums = leads && !w.alone() ? scratch(0, all()) : nowhere();
+    const step_memory blocks = leads && !w.alone() ? scratch(all(), of_node()) : recv();
     if (!w.alone()) add(level::node, SUCL_KIND_REDUCE, all(), input(), sums);
     if (leads) {
       const bool uneven = list_nodes();
@@ -219,7 +219,7 @@ struct planner {
 
 }  // namespace
 
-hierarchical_map map_levels(const std::vector<int>& node_of, int rank) {
+hierarchical_map map_nodes(const std::vector<int>& node_of, int rank) {
   hierarchical_map w;
   w.rank = rank;
   w.node_of = node_of;
@@ -234,7 +234,7 @@ hierarchical_map map_levels(const std::vector<int>& node_of, int rank) {
   }
   w.node = node_of[static_cast<std::size_t>(rank)];
   w.local = w.local_of[static_cast<std::size_t>(rank)];
-  w.most_leaders = *std::min_element(w.ranks_on.begin(), w.ranks_on.end());
+  w.max_leaders = *std::min_element(w.ranks_on.begin(), w.ranks_on.end());
   return w;
 }
 

@@ -28,22 +28,22 @@ struct hierarchical_map {
   std::vector<int> local_of;  ///< one entry a rank
   std::vector<int> ranks_on;  ///< one entry a node
   std::vector<int> first_on;  ///< lowest rank of each node
-  int most_leaders = 1;       ///< so many local numbers are on every node
+  int max_leaders = 1;        ///< so many local numbers are on every node
   bool consecutive = true;    ///< the ranks of a node follow each other
   bool alone() const { return ranks_on[static_cast<std::size_t>(node)] == 1; }
 };
-hierarchical_map map_levels(const std::vector<int>& node_of, int rank);
+hierarchical_map map_nodes(const std::vector<int>& node_of, int rank);
 
 /// The communicators that a rank takes part in: the ranks of its node, by their local numbers, and
 /// those of its own local number on each node, by the numbers of the nodes.
 enum class level { node, across };
 
 /// Memory that a step reads or writes: a place in that of the operation, or in scratch.
-struct step_place {
+struct step_memory {
   enum class area { none, send, recv, scratch };
   area where = area::none;
   std::uint64_t at = 0;  ///< elements from its start
-  bool operator==(const step_place&) const = default;
+  bool operator==(const step_memory&) const = default;
 };
 
 /// One collective on one of the two communicators.
@@ -52,7 +52,7 @@ struct hierarchical_step {
   sucl_kind kind = SUCL_KIND_BARRIER;
   int root = 0;             ///< a rank of that communicator
   std::uint64_t count = 0;  ///< as in sucl_operation
-  step_place from, to;
+  step_memory from, to;
   bool in_place = false;  ///< the input is in `to`
   bool uneven = false;    ///< it has the counts and displacements of the list
 };
@@ -73,7 +73,7 @@ bool has_steps(sucl_kind kind, const hierarchical_map& where) noexcept;
 
 /// The steps of an operation on this rank: an empty list if nothing is to be moved. `slices`:
 /// leaders that share the message. `leaders`: local numbers that have a communicator across nodes,
-/// at least `slices` and at most most_leaders.
+/// at least `slices` and at most max_leaders.
 step_list steps_of(const sucl_operation& operation, const hierarchical_map& where, int slices,
                    int leaders);
 

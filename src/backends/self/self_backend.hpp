@@ -9,7 +9,7 @@
 
 namespace sucl::core {
 
-/// Named "self". Carries every kind, on communicators of one rank.
+/// Named "self". Executes every kind, on communicators of one rank.
 const sucl_backend& self_backend() noexcept;
 
 /// A channel on a communicator of one rank.

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Whether what an operation writes is still in a cache when somebody reads it.
+/// Whether what an operation writes is still in a cache when it is read.
 #pragma once
 
 #include <sucl/abi/backend.h>

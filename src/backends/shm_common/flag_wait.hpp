@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The innermost of the executor: looking at a word, raising it, and moving a few bytes.
+/// The innermost of the executor: polling a flag, raising it, and moving a few bytes.
 #pragma once
 
 #include "core/host_ops/fold.hpp"
@@ -18,9 +18,9 @@
 
 namespace sucl::core {
 
-/// Looks without a pause between them. A pause takes as long as a word needs from core to core, on
+/// Polls without a pause between them. A pause takes as long as a cache-line transfer, on
 /// some processors as 140 cycles, and small messages come before it would be over.
-inline constexpr int eager_looks = 400;
+inline constexpr int spins_without_pause = 400;
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -28,41 +28,41 @@ inline void relax() {
 #endif
 }
 
-/// What a word of a channel says: how many signals its owner has raised in a run, which run, and
-/// what the owner has called up to it. One word, so that who waits for the signal finds out at no
-/// cost whether both mean the same.
+/// The flag of a channel: how many signals its owner has raised in a run, which run, and
+/// what the owner has called up to it. One word, so that a rank that waits for the signal
+/// finds out at no cost whether both mean the same.
 ///
-/// Numbers of runs wrap. A word is looked at by ranks that are in that run or before it, and its
-/// owner writes it again before its number could look like a later one: see run_word::renews().
-struct run_word {
+/// Numbers of runs wrap. A flag is polled by ranks that are in that run or before it, and its
+/// owner writes it again before its number could look like a later one: see run_flag::renews().
+struct run_flag {
   static constexpr int signal_bits = 16, history_bits = 20, run_bits = 28;
-  static constexpr std::uint64_t most_signals = (std::uint64_t{1} << signal_bits) - 1;
+  static constexpr std::uint64_t max_signals = (std::uint64_t{1} << signal_bits) - 1;
 
   /// Before any signal.
   static constexpr std::uint64_t of(std::uint64_t run, std::uint64_t history) noexcept {
     constexpr std::uint64_t mask = (std::uint64_t{1} << history_bits) - 1;
     return run << (history_bits + signal_bits) | (history & mask) << signal_bits;
   }
-  /// Whether the words of a slot have to be written at the begin of this run.
+  /// Whether the flags of a slot have to be written at the begin of this run.
   static constexpr bool renews(std::uint64_t run, std::uint64_t slots) noexcept {
     return run % (std::uint64_t{1} << (run_bits - 4)) < slots;
   }
 };
 
-enum class seen { there, not_yet, other_call };
+enum class flag_state { raised, not_yet, other_call };
 
-/// Whether `signal` of a run is there, after that many looks, or the owner of the word has called
-/// something else in that run; `wanted` is run_word::of() that run.
-inline seen look(std::atomic_ref<std::uint64_t> word, std::uint64_t wanted, std::uint64_t signal,
-                 int looks) {
+/// Whether `signal` of a run is there, after that many polls, or the owner of the flag has called
+/// something else in that run; `wanted` is run_flag::of() that run.
+inline flag_state poll_flag(std::atomic_ref<std::uint64_t> flag, std::uint64_t wanted,
+                            std::uint64_t signal, int spins) {
   for (int n = 0;; ++n) {
-    const std::uint64_t differs = word.load(std::memory_order_acquire) ^ wanted;
-    if (differs - signal <= run_word::most_signals - signal) return seen::there;
-    if (differs > run_word::most_signals &&
-        differs >> (run_word::history_bits + run_word::signal_bits) == 0)
-      return seen::other_call;
-    if (n >= looks) return seen::not_yet;
-    if (n >= eager_looks) relax();
+    const std::uint64_t differs = flag.load(std::memory_order_acquire) ^ wanted;
+    if (differs - signal <= run_flag::max_signals - signal) return flag_state::raised;
+    if (differs > run_flag::max_signals &&
+        differs >> (run_flag::history_bits + run_flag::signal_bits) == 0)
+      return flag_state::other_call;
+    if (n >= spins) return flag_state::not_yet;
+    if (n >= spins_without_pause) relax();
   }
 }
 
@@ -76,7 +76,7 @@ inline bool stores_pairs() noexcept {
 }
 
 /// Raises a word that has data in the one behind it: 16 bytes, on their own line. Stored one after
-/// the other, a peer that looks at the word would take the line away in between.
+/// the other, a peer that polls the word would take the line away in between.
 inline void store_pair(std::uint64_t* word, std::uint64_t value, std::uint64_t next) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
   std::atomic_signal_fence(std::memory_order_release);

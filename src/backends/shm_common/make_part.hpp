@@ -17,7 +17,7 @@ namespace sucl::core {
 
 /// Makes the transports between nodes, agrees on reads, and has `make(placement, reads)` make this
 /// rank's part. Its table is null where that cannot be, and `*why` says why; also without memory,
-/// because MPI carries everything that these backends do. Collective.
+/// because MPI supports everything that these backends do. Collective.
 template <class Make>
 backend_comm make_shared_part(backend_creation& c, std::string* why, const Make& make) {
   placement where{c.rank(), c.size(), c.where.node_of, {}, c.where.oversubscribed};

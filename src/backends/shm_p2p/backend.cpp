@@ -13,10 +13,10 @@ namespace sucl::core {
 namespace {
 
 p2p_engine& of(sucl_backend_comm* comm) { return *reinterpret_cast<p2p_engine*>(comm); }
-delivery* of(sucl_request* request) { return reinterpret_cast<delivery*>(request); }
+p2p_request* of(sucl_request* request) { return reinterpret_cast<p2p_request*>(request); }
 
-// Gives a delivery back that is over, and reports how it failed, if it did.
-void conclude(p2p_engine& m, delivery* d) {
+// Gives a request back that is over, and reports how it failed, if it did.
+void conclude(p2p_engine& m, p2p_request* d) {
   m.recycle(d);
   if (d->failure) throw error(*d->failure);
 }
@@ -25,7 +25,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request*
   return guarded([&] {
     p2p_engine& m = of(comm);
     *request = nullptr;
-    delivery* d = m.start(*o);
+    p2p_request* d = m.start(*o);
     if (d->open > 0) m.progress();
     if (m.over(*d))
       conclude(m, d);
@@ -37,7 +37,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request*
 sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
   return guarded([&] {
     p2p_engine& m = of(comm);
-    delivery* d = of(request);
+    p2p_request* d = of(request);
     if (d->open > 0 || !d->far.empty()) m.progress();
     *done = m.over(*d);
     if (*done) conclude(m, d);
@@ -65,12 +65,12 @@ const sucl_backend& message_backend() noexcept {
 
 backend_comm make_message_comm(const backend_comm& memory, placement where, bool reads,
                                std::string* obstacle) {
-  const std::vector<transport> lent = where.transports;
+  const std::vector<transport> transports_of_caller = where.transports;
   std::unique_ptr<p2p_engine> made;
   try {
     made = std::make_unique<p2p_engine>(memory, std::move(where), reads);
   } catch (...) {
-    for (const transport& t : lent) t.via.table->comm_destroy(t.via.comm);
+    for (const transport& t : transports_of_caller) t.via.table->comm_destroy(t.via.comm);
     throw;
   }
   if (!made->complete()) {
@@ -83,13 +83,13 @@ backend_comm make_message_comm(const backend_comm& memory, placement where, bool
           reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
 
-bool carries_messages(const backend_comm& c) { return c.table == &message_backend(); }
+bool supports_messages(const backend_comm& c) { return c.table == &message_backend(); }
 
 sucl_request* start_message(const backend_comm& messages, const sucl_operation& o) {
   p2p_engine& m = of(messages.comm);
-  delivery* d = m.start(o);
-  for (int looks = d->far.empty() ? m.looks() : 1; !m.over(*d); --looks) {
-    if (looks == 0) return reinterpret_cast<sucl_request*>(d);
+  p2p_request* d = m.start(o);
+  for (int polls = d->far.empty() ? m.spin_limit() : 1; !m.over(*d); --polls) {
+    if (polls == 0) return reinterpret_cast<sucl_request*>(d);
     m.progress();
   }
   conclude(m, d);
@@ -107,9 +107,9 @@ void remove_message_memory(const backend_comm& messages, const void* base) {
 
 std::string describe_messages(const backend_comm& messages) {
   const p2p_engine& m = of(messages.comm);
-  std::string text = "  messages of a node: up to " + std::to_string(lane_layout::short_bytes) +
+  std::string text = "  messages of a node: up to " + std::to_string(fifo_layout::short_bytes) +
                      " bytes beside their envelope, longer ones in pieces of " +
-                     std::to_string(lane_layout::chunk_bytes >> 10) + " KiB\n";
+                     std::to_string(fifo_layout::chunk_bytes >> 10) + " KiB\n";
   if (!m.where().transports.empty())
     text += "  messages between nodes: by " + m.where().transports.front().name + "\n";
   return text;

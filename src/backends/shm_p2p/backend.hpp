@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The built-in backend that carries sends and receives: between ranks of a node through memory
-/// that another backend lends, between nodes by a transport.
+/// The built-in backend that executes sends and receives: between ranks of a node through memory
+/// that another backend provides, between nodes by a transport.
 #pragma once
 
 #include "backends/shm_common/placement.hpp"
@@ -19,12 +19,12 @@ namespace sucl::core {
 inline constexpr const char* message_backend_name = "messages";
 
 /// Most ranks of a node that a communicator may have for it: each pair has memory of its own.
-inline constexpr int most_message_ranks = 64;
+inline constexpr int max_message_ranks = 64;
 
-/// Its table, for who wants to know what it carries: its query needs no state.
+/// Its table, for callers that ask what it supports: its query needs no state.
 SUCL_CORE_API const sucl_backend& message_backend() noexcept;
 
-/// A channel for one communicator. Collective. `memory` lends the memory, and must outlive it.
+/// A channel for one communicator. Collective. `memory` provides the memory, and must outlive it.
 /// `reads`: every rank may copy from the memory of every other one. The channel ends the transports
 /// in `where`, on an error too. Throws where there is no memory; `*obstacle` says why it cannot be
 /// used though nothing failed.
@@ -39,13 +39,13 @@ void add_message_memory(const backend_comm& messages, const sucl_region& region,
 void remove_message_memory(const backend_comm& messages, const void* base);
 
 /// Whether a channel is one of these, with no layer above it.
-bool carries_messages(const backend_comm& c);
+bool supports_messages(const backend_comm& c);
 
 /// Starts an operation for who blocks until it is done, and makes progress for as long as peers
 /// that are near need. Null: it is done. Throws what fails.
 sucl_request* start_message(const backend_comm& messages, const sucl_operation& o);
 
-/// How messages travel, in lines for people.
+/// How messages are moved, human-readable.
 std::string describe_messages(const backend_comm& messages);
 
 }  // namespace sucl::core

@@ -36,13 +36,13 @@ class message_built_in_backend final : public built_in_backend {
   const char* name() const override { return message_backend_name; }
   const sucl_backend& table() const override { return message_backend(); }
   bool uses_memory_provider() const override { return true; }
-  bool carries_messages(const base::backend_entry&) const override { return true; }
+  bool supports_messages(const base::backend_entry&) const override { return true; }
 
   std::string obstacle(backend_creation& c) const override {
     std::string platform = c.not_for_platform(name());
     if (!platform.empty()) return platform;
-    if (c.size() > most_message_ranks)
-      return "it is for up to " + std::to_string(most_message_ranks) + " ranks";
+    if (c.size() > max_message_ranks)
+      return "it is for up to " + std::to_string(max_message_ranks) + " ranks";
     return c.no_host_memory();
   }
 
@@ -63,7 +63,7 @@ class message_built_in_backend final : public built_in_backend {
       list.add(selection_stage::built_in, {}, every_memory, list.other_platform());
   }
 
-  std::string merit(const selection_scope&) const override {
+  std::string reason(const selection_scope&) const override {
     return "ranks of a node exchange messages through shared memory";
   }
 };

@@ -17,12 +17,12 @@
 namespace sucl::core {
 namespace {
 
-// From here on a second copy costs more than a system call and a look at each page.
-constexpr std::uint64_t least_read_bytes = std::uint64_t{12} << 10;
+// From here on a second copy costs more than a system call that visits each page.
+constexpr std::uint64_t min_read_bytes = std::uint64_t{12} << 10;
 // What one step copies at most, so that both directions go on side by side.
 constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
-// Looks in vain before the processor is given away, where others need it.
-constexpr int looks_in_a_crowd = 8;
+// Polls in vain before the processor is yielded, where others need it.
+constexpr int polls_before_yield = 8;
 
 bool sends(sucl_kind kind) { return kind == SUCL_KIND_SEND || kind == SUCL_KIND_SENDRECV; }
 bool receives(sucl_kind kind) { return kind == SUCL_KIND_RECV || kind == SUCL_KIND_SENDRECV; }
@@ -45,8 +45,8 @@ p2p_engine::p2p_engine(const backend_comm& memory_provider, placement where, boo
       m_memory_provider(memory_provider),
       m_reads(reads) {
   const std::vector<int> neighbours = m_where.neighbours();
-  m_looks = m_where.oversubscribed ? 0 : 500;
-  // The lanes of a rank's part are those that it sends by, by the place of the receiver on the
+  m_spin_limit = m_where.oversubscribed ? 0 : 500;
+  // The FIFOs of a rank's part are those that it sends by, by the index of the receiver on the
   // node; a part is as large as the largest node needs.
   std::uint64_t most = 0;
   for (const int node : m_where.node_of)
@@ -55,21 +55,21 @@ p2p_engine::p2p_engine(const backend_comm& memory_provider, placement where, boo
                                           m_where.node_of.begin(), m_where.node_of.end(), node)));
   m_region.struct_size = sizeof m_region;
   if (const auto status = memory_provider.table->memory_create(
-          memory_provider.comm, most * lane_layout::bytes, &m_region))
+          memory_provider.comm, most * fifo_layout::bytes, &m_region))
     throw_last(status, memory_provider.table->name, "communicator creation", m_rank);
   m_peers.resize(static_cast<std::size_t>(m_where.size));
-  const auto lane = [&](int from, std::size_t place) {
+  const auto fifo = [&](int from, std::size_t place) {
     auto* part = static_cast<std::byte*>(m_region.peers[from]);
     m_complete = m_complete && part;
-    return part ? part + place * lane_layout::bytes : nullptr;
+    return part ? part + place * fifo_layout::bytes : nullptr;
   };
   const auto own = static_cast<std::size_t>(
       std::find(neighbours.begin(), neighbours.end(), m_rank) - neighbours.begin());
   for (std::size_t i = 0; i < neighbours.size(); ++i) {
     auto made = std::make_unique<peer>();
     made->rank = neighbours[i];
-    made->out = outbox(lane(m_rank, i));
-    made->in = inbox(lane(neighbours[i], own));
+    made->out = fifo_sender(fifo(m_rank, i));
+    made->in = fifo_receiver(fifo(neighbours[i], own));
     m_near.push_back(made.get());
     m_peers[static_cast<std::size_t>(neighbours[i])] = std::move(made);
   }
@@ -106,22 +106,22 @@ p2p_engine::item* p2p_engine::take_item() {
   return i;
 }
 
-delivery* p2p_engine::take_delivery() {
-  if (m_free_deliveries.empty()) {
-    m_deliveries.push_back(std::make_unique<delivery>());
-    m_free_deliveries.push_back(m_deliveries.back().get());
+p2p_request* p2p_engine::take_request() {
+  if (m_free_requests.empty()) {
+    m_requests.push_back(std::make_unique<p2p_request>());
+    m_free_requests.push_back(m_requests.back().get());
   }
-  delivery* d = m_free_deliveries.back();
-  m_free_deliveries.pop_back();
+  p2p_request* d = m_free_requests.back();
+  m_free_requests.pop_back();
   d->open = 0;
   d->far.clear();
   d->failure.reset();
   return d;
 }
 
-delivery* p2p_engine::start(const sucl_operation& o) {
+p2p_request* p2p_engine::start(const sucl_operation& o) {
   if (m_broken) throw error(*m_broken);
-  delivery* d = take_delivery();
+  p2p_request* d = take_request();
   try {
     const bool group = o.kind == SUCL_KIND_GROUP;
     const sucl_operation* parts = group ? o.parts : &o;
@@ -129,12 +129,12 @@ delivery* p2p_engine::start(const sucl_operation& o) {
     const void* data = o.send;
     if (!group && (o.flags & SUCL_FLAG_IN_PLACE)) {
       const std::uint64_t bytes = o.count * o.element_size;
-      if (d->aside_bytes < bytes) d->bounce_buffer.reset(new std::byte[bytes]);
-      d->aside_bytes = std::max(d->aside_bytes, bytes);
+      if (d->bounce_bytes < bytes) d->bounce_buffer.reset(new std::byte[bytes]);
+      d->bounce_bytes = std::max(d->bounce_bytes, bytes);
       if (bytes > 0) std::memcpy(d->bounce_buffer.get(), o.recv, bytes);
       data = d->bounce_buffer.get();
     }
-    // Receives first: what comes finds its place.
+    // Receives first: then messages find their receives.
     for (const sucl_operation* part = parts; part != end; ++part)
       if (receives(part->kind)) receive(*part, d);
     for (const sucl_operation* part = parts; part != end; ++part)
@@ -152,7 +152,7 @@ delivery* p2p_engine::start(const sucl_operation& o) {
 }
 
 // Of an operation that failed while it was started: parts that are under way cannot be taken back.
-void p2p_engine::give_up(delivery* d, const error_info& info) {
+void p2p_engine::give_up(p2p_request* d, const error_info& info) {
   if (d->open > 0 || !d->far.empty())
     m_broken = info;
   else
@@ -161,7 +161,7 @@ void p2p_engine::give_up(delivery* d, const error_info& info) {
 }
 
 // What a transport gets: one message.
-void p2p_engine::post_far(sucl_operation o, sucl_kind half, delivery* d) {
+void p2p_engine::post_far(sucl_operation o, sucl_kind half, p2p_request* d) {
   if (m_where.transports.empty())
     base::fail(errc::internal, "a message to another node has no transport", "Report this");
   const transport& t = m_where.transports.front();
@@ -176,7 +176,7 @@ void p2p_engine::post_far(sucl_operation o, sucl_kind half, delivery* d) {
   ++m_open;
 }
 
-void p2p_engine::send(const sucl_operation& o, const void* data, delivery* d) {
+void p2p_engine::send(const sucl_operation& o, const void* data, p2p_request* d) {
   if (!m_where.near(o.root)) {
     sucl_operation far = o;
     far.send = data;
@@ -186,7 +186,7 @@ void p2p_engine::send(const sucl_operation& o, const void* data, delivery* d) {
   const std::uint64_t bytes = o.count * o.element_size;
   const envelope e{bytes, o.tag, false, static_cast<std::uint8_t>(o.type),
                    static_cast<std::uint16_t>(o.element_size)};
-  if (bytes <= lane_layout::short_bytes && !p.unsent.head && p.out.put(e, data, bytes)) return;
+  if (bytes <= fifo_layout::short_bytes && !p.unsent.head && p.out.put(e, data, bytes)) return;
   item* i = take_item();
   i->owner = d;
   i->memory = static_cast<std::byte*>(const_cast<void*>(data));
@@ -194,8 +194,8 @@ void p2p_engine::send(const sucl_operation& o, const void* data, delivery* d) {
   i->element_size = o.element_size;
   i->type = o.type;
   i->tag = o.tag;
-  if (bytes > lane_layout::short_bytes) {
-    i->about.serial = ++p.announced_serial;
+  if (bytes > fifo_layout::short_bytes) {
+    i->about.serial = ++p.rendezvous_serial;
     i->about.address = reinterpret_cast<std::uint64_t>(data);
     locate(i->memory, bytes, i->about.region, i->about.offset);
   }
@@ -204,7 +204,7 @@ void p2p_engine::send(const sucl_operation& o, const void* data, delivery* d) {
   send_waiting(p);
 }
 
-void p2p_engine::receive(const sucl_operation& o, delivery* d) {
+void p2p_engine::receive(const sucl_operation& o, p2p_request* d) {
   if (!m_where.near(o.source)) return post_far(o, SUCL_KIND_RECV, d);
   peer& p = near(o.source);
   item* i = take_item();
@@ -215,10 +215,10 @@ void p2p_engine::receive(const sucl_operation& o, delivery* d) {
   i->type = o.type;
   i->tag = o.tag;
   ++d->open, ++p.open, ++m_open;
-  if (!match_stray(p, *i)) p.receives.push(i);
+  if (!match_unexpected(p, *i)) p.receives.push(i);
 }
 
-bool p2p_engine::over(delivery& d) {
+bool p2p_engine::over(p2p_request& d) {
   if (m_broken) throw error(*m_broken);
   for (sucl_request*& request : d.far) {
     if (!request) continue;
@@ -253,7 +253,7 @@ void p2p_engine::locate(const std::byte* memory, std::uint64_t bytes, std::uint6
 }
 
 // Null where this rank does not know of the memory, or not yet.
-std::byte* p2p_engine::reach(int rank, std::uint64_t region, std::uint64_t offset) const {
+std::byte* p2p_engine::mapped_address(int rank, std::uint64_t region, std::uint64_t offset) const {
   if (region == 0) return nullptr;
   for (const shared_region& r : m_regions)
     if (r.number == region) {
@@ -272,7 +272,7 @@ envelope p2p_engine::envelope_of(const item& i) {
 
 bool p2p_engine::put(peer& p, item& i) {
   const envelope e = envelope_of(i);
-  return e.announced ? p.out.put(e, &i.about, sizeof i.about) : p.out.put(e, i.memory, i.bytes);
+  return e.rendezvous ? p.out.put(e, &i.about, sizeof i.about) : p.out.put(e, i.memory, i.bytes);
 }
 
 bool p2p_engine::send_waiting(peer& p) {
@@ -283,38 +283,38 @@ bool p2p_engine::send_waiting(peer& p) {
     if (i->about.serial == 0)
       finish(p, i);
     else
-      p.announced.push(i);
+      p.waiting_for_reply.push(i);
   }
   return moved;
 }
 
-bool p2p_engine::follow_orders(peer& p) {
+bool p2p_engine::take_replies(peer& p) {
   bool moved = false;
-  order o;
-  while (p.announced.head && p.out.next(o)) {
-    item** at = &p.announced.head;
+  rendezvous_reply o;
+  while (p.waiting_for_reply.head && p.out.next(o)) {
+    item** at = &p.waiting_for_reply.head;
     while ((*at)->about.serial != o.serial) at = &(*at)->next;
-    item* i = p.announced.take(at);
+    item* i = p.waiting_for_reply.take(at);
     moved = true;
-    if (o.what == order::act::forget) {
+    if (o.what == rendezvous_reply::act::finish) {
       finish(p, i);
       continue;
     }
-    if (o.what == order::act::push) {
+    if (o.what == rendezvous_reply::act::write) {
       i->pushed = true;
-      i->target = reach(p.rank, o.region, o.offset);
+      i->target = mapped_address(p.rank, o.region, o.offset);
     }
-    p.leaving.push(i);
+    p.sending.push(i);
   }
   return moved;
 }
 
 bool p2p_engine::fill_chunk(peer& p) {
-  item* i = p.leaving.head;
+  item* i = p.sending.head;
   if (!i) return false;
   if (i->target && i->moved < i->bytes) {
     const std::uint64_t n = std::min(i->bytes - i->moved, piece_bytes);
-    m_publisher.copy(i->target + i->moved, i->memory + i->moved, n);
+    m_copier.copy(i->target + i->moved, i->memory + i->moved, n);
     i->moved += n;
     return true;
   }
@@ -325,12 +325,12 @@ bool p2p_engine::fill_chunk(peer& p) {
     std::memcpy(chunk, &there, sizeof there);
     i->pushed = false;
   } else {
-    const std::uint64_t n = std::min(i->bytes - i->moved, lane_layout::chunk_bytes);
-    m_publisher.copy(chunk, i->memory + i->moved, n);
+    const std::uint64_t n = std::min(i->bytes - i->moved, fifo_layout::chunk_bytes);
+    m_copier.copy(chunk, i->memory + i->moved, n);
     i->moved += n;
   }
   p.out.filled();
-  if (i->moved == i->bytes) finish(p, p.leaving.pop());
+  if (i->moved == i->bytes) finish(p, p.sending.pop());
   return true;
 }
 
@@ -370,14 +370,14 @@ void p2p_engine::collect(peer& p) {
     item** at = &p.receives.head;
     while (*at && (*at)->tag != e.tag) at = &(*at)->next;
     if (!*at) {
-      // While this rank waits for anything, nobody has to wait for room in its rings.
+      // While this rank waits for anything, no sender has to wait for room in its rings.
       if (m_open == 0) return;
-      set_aside(p, e);
+      keep_unexpected(p, e);
       continue;
     }
     item* r = p.receives.take(at);
-    if (e.announced) {
-      announcement about;
+    if (e.rendezvous) {
+      rendezvous_request about;
       p.in.read(&about, sizeof about);
       p.in.pop(sizeof about);
       match_long(p, r, e, about);
@@ -392,28 +392,28 @@ void p2p_engine::collect(peer& p) {
   }
 }
 
-void p2p_engine::set_aside(peer& p, const envelope& e) {
-  if (m_free_strays.empty()) {
-    m_strays.push_back(std::make_unique<stray>());
-    m_free_strays.push_back(m_strays.back().get());
+void p2p_engine::keep_unexpected(peer& p, const envelope& e) {
+  if (m_free_unexpected.empty()) {
+    m_unexpected.push_back(std::make_unique<unexpected_message>());
+    m_free_unexpected.push_back(m_unexpected.back().get());
   }
-  stray* s = m_free_strays.back();
+  unexpected_message* s = m_free_unexpected.back();
   s->what = e;
-  const std::uint64_t bytes = e.announced ? sizeof s->about : e.bytes;
-  if (!e.announced) s->data.resize(bytes);
-  p.in.read(e.announced ? static_cast<void*>(&s->about) : s->data.data(), bytes);
+  const std::uint64_t bytes = e.rendezvous ? sizeof s->about : e.bytes;
+  if (!e.rendezvous) s->data.resize(bytes);
+  p.in.read(e.rendezvous ? static_cast<void*>(&s->about) : s->data.data(), bytes);
   p.in.pop(bytes);
-  m_free_strays.pop_back();
-  p.strays.push(s);
+  m_free_unexpected.pop_back();
+  p.unexpected.push(s);
 }
 
-bool p2p_engine::match_stray(peer& p, item& r) {
-  stray** at = &p.strays.head;
+bool p2p_engine::match_unexpected(peer& p, item& r) {
+  unexpected_message** at = &p.unexpected.head;
   while (*at && (*at)->what.tag != r.tag) at = &(*at)->next;
   if (!*at) return false;
-  stray* s = p.strays.take(at);
-  m_free_strays.push_back(s);
-  if (s->what.announced) {
+  unexpected_message* s = p.unexpected.take(at);
+  m_free_unexpected.push_back(s);
+  if (s->what.rendezvous) {
     match_long(p, &r, s->what, s->about);
     return true;
   }
@@ -425,7 +425,7 @@ bool p2p_engine::match_stray(peer& p, item& r) {
   return true;
 }
 
-void p2p_engine::match_long(peer& p, item* r, const envelope& e, const announcement& about) {
+void p2p_engine::match_long(peer& p, item* r, const envelope& e, const rendezvous_request& about) {
   r->about = about;
   if (!fits(*r, e)) {
     refuse(*r, e, p.rank);
@@ -433,8 +433,8 @@ void p2p_engine::match_long(peer& p, item* r, const envelope& e, const announcem
   } else if (p.rank == m_rank) {
     r->source = reinterpret_cast<const std::byte*>(about.address);
   } else {
-    r->source = reach(p.rank, about.region, about.offset);
-    r->read = !r->source && m_reads && r->bytes >= least_read_bytes;
+    r->source = mapped_address(p.rank, about.region, about.offset);
+    r->read = !r->source && m_reads && r->bytes >= min_read_bytes;
   }
   p.matched.push(r);
 }
@@ -457,7 +457,7 @@ void p2p_engine::copy_piece(peer& p, item& r) {
 bool p2p_engine::handle_matched(peer& p) {
   item* r = p.matched.head;
   if (!r) return false;
-  order o{order::act::forget, r->about.serial, 0, 0};
+  rendezvous_reply o{rendezvous_reply::act::finish, r->about.serial, 0, 0};
   if (!r->refused) {
     if ((r->source || r->read) && r->moved < r->bytes) {
       copy_piece(p, *r);
@@ -466,20 +466,20 @@ bool p2p_engine::handle_matched(peer& p) {
     if (!r->source && !r->read) {
       locate(r->memory, r->bytes, o.region, o.offset);
       r->pushed = o.region != 0;
-      o.what = r->pushed ? order::act::push : order::act::stream;
+      o.what = r->pushed ? rendezvous_reply::act::write : rendezvous_reply::act::send;
     }
   }
-  if (!p.in.give(o)) return false;
+  if (!p.in.reply(o)) return false;
   p.matched.pop();
-  if (o.what == order::act::forget)
+  if (o.what == rendezvous_reply::act::finish)
     finish(p, r);
   else
-    p.arriving.push(r);
+    p.receiving.push(r);
   return true;
 }
 
 bool p2p_engine::take_chunk(peer& p) {
-  item* r = p.arriving.head;
+  item* r = p.receiving.head;
   if (!r) return false;
   const std::byte* chunk = p.in.full_chunk();
   if (!chunk) return false;
@@ -489,12 +489,12 @@ bool p2p_engine::take_chunk(peer& p) {
     r->pushed = false;
     if (there) r->moved = r->bytes;
   } else {
-    const std::uint64_t n = std::min(r->bytes - r->moved, lane_layout::chunk_bytes);
+    const std::uint64_t n = std::min(r->bytes - r->moved, fifo_layout::chunk_bytes);
     std::memcpy(r->memory + r->moved, chunk, n);
     r->moved += n;
   }
   p.in.taken();
-  if (r->moved == r->bytes) finish(p, p.arriving.pop());
+  if (r->moved == r->bytes) finish(p, p.receiving.pop());
   return true;
 }
 
@@ -505,9 +505,9 @@ bool p2p_engine::advance(peer& p) {
   collect(p);
   if (p.open == 0) return false;
   bool moved = send_waiting(p);
-  moved |= follow_orders(p);
+  moved |= take_replies(p);
   moved |= handle_matched(p);
-  for (std::uint64_t i = 0; i < lane_layout::chunk_count; ++i) {
+  for (std::uint64_t i = 0; i < fifo_layout::chunk_count; ++i) {
     const bool filled = fill_chunk(p), taken = take_chunk(p);
     if (!filled && !taken) break;
     moved = true;
@@ -516,21 +516,21 @@ bool p2p_engine::advance(peer& p) {
 }
 
 void p2p_engine::progress() {
-  constexpr int most_passes = 64;
-  int looks = m_looks;
-  for (int pass = 0; pass < most_passes && m_open > 0;) {
+  constexpr int max_passes = 64;
+  int polls = m_spin_limit;
+  for (int pass = 0; pass < max_passes && m_open > 0;) {
     bool moved = false, streams = false;
     for (peer* p : m_near) {
       moved |= advance(*p);
-      streams = streams || p->leaving.head || p->arriving.head;
+      streams = streams || p->sending.head || p->receiving.head;
     }
     if (moved) {
       ++pass;
-      looks = m_looks;
+      polls = m_spin_limit;
     } else {
       // The other end is at work on it, too, or needs this processor for that.
-      if (m_where.oversubscribed && ++m_vain % looks_in_a_crowd == 0) sched_yield();
-      if (!streams || looks-- <= 0) return;
+      if (m_where.oversubscribed && ++m_idle_polls % polls_before_yield == 0) sched_yield();
+      if (!streams || polls-- <= 0) return;
       relax();
     }
   }

@@ -20,20 +20,21 @@
 
 namespace sucl::core {
 
-/// An operation on its way: its messages between ranks of the node, and those that a transport has.
-struct delivery {
+/// An operation in flight: its messages between ranks of the node, and those that a transport has.
+struct p2p_request {
   int open = 0;                                ///< messages of the node that are not done
   std::vector<sucl_request*> far;              ///< of the transport; null: done
   std::optional<error_info> failure;           ///< the first one
   std::unique_ptr<std::byte[]> bounce_buffer;  ///< what is sent from memory that is received into
-  std::uint64_t aside_bytes = 0;
+  std::uint64_t bounce_bytes = 0;
 };
 
 /// The messages of one communicator. One thread at a time.
 ///
 /// Messages of a pair of ranks are matched by tag, in the order in which they were posted. Short
-/// ones go through the ring of their lane and are done for the sender once they are there. Long
-/// ones are announced there; the receiver orders their data when it has a receive for them.
+/// ones go eagerly through the ring of their FIFO and are done for the sender once they are there.
+/// Long ones use a rendezvous: a request goes through the ring, and the receiver replies when it
+/// has a receive for it.
 class p2p_engine {
  public:
   /// Takes memory from `memory provider`. Collective. `reads`: every rank may copy from the memory
@@ -47,17 +48,17 @@ class p2p_engine {
   bool complete() const { return m_complete; }
   const placement& where() const { return m_where; }
   bool reads() const { return m_reads; }
-  /// How often who blocks makes progress before others may have their turn.
-  int looks() const { return m_where.oversubscribed ? 64 : m_looks; }
+  /// How often a blocking call makes progress before other work may run.
+  int spin_limit() const { return m_where.oversubscribed ? 64 : m_spin_limit; }
 
   /// Starts an operation.
-  delivery* start(const sucl_operation& o);
+  p2p_request* start(const sucl_operation& o);
   /// Does what can be done without waiting for long.
   void progress();
   /// Whether it is over. Asks the transport, too.
-  bool over(delivery& d);
+  bool over(p2p_request& d);
   /// Gives it back.
-  void recycle(delivery* d) { m_free_deliveries.push_back(d); }
+  void recycle(p2p_request* d) { m_free_requests.push_back(d); }
   /// Gives up what is on its way through transports. Afterwards there is only destruction.
   void abort();
 
@@ -69,24 +70,24 @@ class p2p_engine {
   /// One message at one of its ends.
   struct item {
     item* next = nullptr;
-    delivery* owner = nullptr;
+    p2p_request* owner = nullptr;
     std::byte* memory = nullptr;
     std::uint64_t bytes = 0, moved = 0;
     std::uint64_t element_size = 1;
     sucl_type type = SUCL_TYPE_BYTES;
     std::int32_t tag = 0;
-    announcement about;                 ///< of a long one
+    rendezvous_request about;           ///< of a long one
     const std::byte* source = nullptr;  ///< receiver: the data, where this process reaches them
     std::byte* target = nullptr;        ///< sender: where to, in memory that both reach
     bool read = false;                  ///< receiver: copies from the sender's memory
     bool refused = false;               ///< receiver: does not want the data
     bool pushed = false;  ///< the first chunk says whether the sender reaches the receiver's memory
   };
-  /// A message that came before its receive.
-  struct stray {
-    stray* next = nullptr;
+  /// A message that arrived before its receive.
+  struct unexpected_message {
+    unexpected_message* next = nullptr;
     envelope what;
-    announcement about;
+    rendezvous_request about;
     std::vector<std::byte> data;
   };
   template <class T>
@@ -112,34 +113,34 @@ class p2p_engine {
   };
   struct peer {
     int rank = 0;
-    outbox out;
-    inbox in;
-    std::uint64_t announced_serial = 0;
-    queue<item> unsent;     ///< sends that wait for room in the ring
-    queue<item> announced;  ///< long sends that wait for their order
-    queue<item> leaving;    ///< those whose data go, in the order of their orders
-    queue<item> receives;   ///< that have no message yet
-    queue<item> matched;    ///< long receives that have not given their order, or copy themselves
-    queue<item> arriving;   ///< those whose data come
-    queue<stray> strays;
+    fifo_sender out;
+    fifo_receiver in;
+    std::uint64_t rendezvous_serial = 0;
+    queue<item> unsent;             ///< sends that wait for room in the ring
+    queue<item> waiting_for_reply;  ///< long sends that wait for the reply
+    queue<item> sending;            ///< those whose data is being sent, in the order of the replies
+    queue<item> receives;           ///< that have no message yet
+    queue<item> matched;            ///< long receives that have not replied, or copy themselves
+    queue<item> receiving;          ///< those whose data is arriving
+    queue<unexpected_message> unexpected;
     int open = 0;  ///< items in these queues
   };
 
-  [[noreturn]] void give_up(delivery* d, const error_info& info);
-  void post_far(sucl_operation o, sucl_kind half, delivery* d);
-  void send(const sucl_operation& o, const void* data, delivery* d);
-  void receive(const sucl_operation& o, delivery* d);
+  [[noreturn]] void give_up(p2p_request* d, const error_info& info);
+  void post_far(sucl_operation o, sucl_kind half, p2p_request* d);
+  void send(const sucl_operation& o, const void* data, p2p_request* d);
+  void receive(const sucl_operation& o, p2p_request* d);
   static envelope envelope_of(const item& i);
   static bool fits(const item& r, const envelope& e);
   bool put(peer& p, item& i);
   void collect(peer& p);
-  void set_aside(peer& p, const envelope& e);
-  bool match_stray(peer& p, item& r);
-  void match_long(peer& p, item* r, const envelope& e, const announcement& about);
+  void keep_unexpected(peer& p, const envelope& e);
+  bool match_unexpected(peer& p, item& r);
+  void match_long(peer& p, item* r, const envelope& e, const rendezvous_request& about);
   void refuse(const item& r, const envelope& e, int from) const;
   bool advance(peer& p);
   bool send_waiting(peer& p);
-  bool follow_orders(peer& p);
+  bool take_replies(peer& p);
   bool fill_chunk(peer& p);
   bool handle_matched(peer& p);
   void copy_piece(peer& p, item& r);
@@ -148,18 +149,18 @@ class p2p_engine {
   peer& near(int rank) { return *m_peers[static_cast<std::size_t>(rank)]; }
   void locate(const std::byte* memory, std::uint64_t bytes, std::uint64_t& region,
               std::uint64_t& offset) const;
-  std::byte* reach(int rank, std::uint64_t region, std::uint64_t offset) const;
+  std::byte* mapped_address(int rank, std::uint64_t region, std::uint64_t offset) const;
   item* take_item();
-  delivery* take_delivery();
+  p2p_request* take_request();
 
   const placement m_where;
   const int m_rank;
   backend_comm m_memory_provider;
   bool m_reads;
   bool m_complete = true;
-  nt_store_policy m_publisher;
-  int m_looks;          ///< at memory before progress() returns while data come
-  unsigned m_vain = 0;  ///< looks at memory with nothing to do
+  nt_store_policy m_copier;
+  int m_spin_limit;           ///< before progress() returns while data arrives
+  unsigned m_idle_polls = 0;  ///< polls with nothing to do
   sucl_region m_region{};
   std::vector<std::unique_ptr<peer>> m_peers;  ///< by rank; null: on another node
   std::vector<peer*> m_near;
@@ -172,10 +173,10 @@ class p2p_engine {
   std::optional<error_info> m_broken;  ///< why nothing goes on
   std::vector<std::unique_ptr<item>> m_items;
   std::vector<item*> m_free_items;
-  std::vector<std::unique_ptr<stray>> m_strays;
-  std::vector<stray*> m_free_strays;
-  std::vector<std::unique_ptr<delivery>> m_deliveries;
-  std::vector<delivery*> m_free_deliveries;
+  std::vector<std::unique_ptr<unexpected_message>> m_unexpected;
+  std::vector<unexpected_message*> m_free_unexpected;
+  std::vector<std::unique_ptr<p2p_request>> m_requests;
+  std::vector<p2p_request*> m_free_requests;
 };
 
 }  // namespace sucl::core

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The memory that messages from one rank to another go through: a ring of envelopes, which carry
-/// short messages in themselves, orders in the other direction, and chunks for the data of long
+/// The memory that messages from one rank to another go through: a ring of envelopes, with
+/// short messages behind them, replies in the other direction, and chunks for the data of long
 /// ones. One thread at each end, of any process that has the memory mapped.
 #pragma once
 
@@ -16,46 +16,46 @@
 
 namespace sucl::core {
 
-/// What the sender says of a message. Lies at the start of a cell of the ring, whose word, once it
-/// has the number of the cell, says that all of it is there.
+/// The envelope of a message, at the start of a cell of the ring. The flag of the cell equals the
+/// number of the cell once all of it is there.
 struct envelope {
   std::uint64_t bytes = 0;
   std::int32_t tag = 0;
-  bool announced = false;          ///< an announcement takes the place of the data
+  bool rendezvous = false;         ///< a rendezvous_request follows instead of the data
   std::uint8_t type = 0;           ///< sucl_type of the elements,
   std::uint16_t element_size = 0;  ///< and their size in its low bits
 };
 static_assert(sizeof(envelope) == 16);
 
-/// Of a message that is too long for the ring.
-struct announcement {
-  std::uint64_t serial = 0;   ///< among those of its lane, from 1
+/// Ready to send (RTS): of a message that is too long for the ring.
+struct rendezvous_request {
+  std::uint64_t serial = 0;   ///< among those of its FIFO, from 1
   std::uint64_t address = 0;  ///< of the data in the sender's process
   std::uint64_t region = 0;   ///< number of the memory that all ranks reach; 0: in none
   std::uint64_t offset = 0;   ///< in the sender's part of it
 };
 
-/// What the receiver wants to be done about an announced message.
-struct order {
+/// The receiver's answer to a rendezvous request: clear to send (CTS), or finished (FIN).
+struct rendezvous_reply {
   enum class act : std::uint64_t {
-    stream = 1,  ///< its data are to come through the chunks, in the order of these orders
-    push = 2,    ///< the sender copies them to memory that both reach, and fills an empty chunk
-    forget = 3   ///< the receiver has what it wanted
+    send = 1,   ///< send the data through the chunks, in the order of these replies
+    write = 2,  ///< write it to memory that both reach, and fill an empty chunk
+    finish = 3  ///< the receiver has the data, or does not want it
   };
-  act what = act::stream;
+  act what = act::send;
   std::uint64_t serial = 0;
-  std::uint64_t region = 0, offset = 0;  ///< push: where to
+  std::uint64_t region = 0, offset = 0;  ///< write: where to
 };
 
-/// Where everything lies in a lane. Whoever writes a line is its only writer.
-struct lane_layout {
+/// The layout of a FIFO. Each line has one writer.
+struct fifo_layout {
   static constexpr std::uint64_t line = 64;
-  static constexpr std::uint64_t freed = 0;          ///< cells of the ring, by the receiver
-  static constexpr std::uint64_t taken = 1 * line;   ///< chunks, by the receiver
-  static constexpr std::uint64_t filled = 2 * line;  ///< chunks, by the sender
-  static constexpr std::uint64_t seen = 3 * line;    ///< orders, by the sender
-  static constexpr std::uint64_t orders = 4 * line;  ///< by the receiver
-  static constexpr std::uint64_t order_count = 32;
+  static constexpr std::uint64_t freed = 0;           ///< cells of the ring, by the receiver
+  static constexpr std::uint64_t taken = 1 * line;    ///< chunks, by the receiver
+  static constexpr std::uint64_t filled = 2 * line;   ///< chunks, by the sender
+  static constexpr std::uint64_t seen = 3 * line;     ///< replies, by the sender
+  static constexpr std::uint64_t replies = 4 * line;  ///< by the receiver
+  static constexpr std::uint64_t reply_count = 32;
   static constexpr std::uint64_t ring = 4096;
   static constexpr std::uint64_t cells = 1024;  ///< of the ring, a line each
   static constexpr std::uint64_t chunks = ring + cells * line;
@@ -72,49 +72,49 @@ struct lane_layout {
   /// The longest message that goes through the ring.
   static constexpr std::uint64_t short_bytes = std::uint64_t{8} << 10;
 };
-static_assert(lane_layout::cells_of(lane_layout::short_bytes) < lane_layout::cells / 4);
-static_assert(lane_layout::head + sizeof(announcement) <= lane_layout::line);
-static_assert(lane_layout::orders + lane_layout::order_count * lane_layout::line <=
-              lane_layout::ring);
+static_assert(fifo_layout::cells_of(fifo_layout::short_bytes) < fifo_layout::cells / 4);
+static_assert(fifo_layout::head + sizeof(rendezvous_request) <= fifo_layout::line);
+static_assert(fifo_layout::replies + fifo_layout::reply_count * fifo_layout::line <=
+              fifo_layout::ring);
 
-namespace lane_detail {
+namespace fifo_detail {
 
 using word = std::atomic_ref<std::uint64_t>;
 inline word at(std::byte* base, std::uint64_t offset) {
   return word(*reinterpret_cast<std::uint64_t*>(base + offset));
 }
 
-}  // namespace lane_detail
+}  // namespace fifo_detail
 
-/// The sender's end of a lane.
-class outbox {
+/// The sender's end of a FIFO.
+class fifo_sender {
  public:
-  outbox() = default;
-  explicit outbox(std::byte* base) : m_base(base) {}
+  fifo_sender() = default;
+  explicit fifo_sender(std::byte* base) : m_base(base) {}
 
   /// Writes an envelope and `bytes` bytes after it; false where the ring has no room.
   bool put(const envelope& e, const void* data, std::uint64_t bytes);
-  /// The next order, if there is one.
-  bool next(order& o);
+  /// The next reply, if there is one.
+  bool next(rendezvous_reply& o);
   /// An empty chunk, or null; filled() makes it one for the receiver.
   std::byte* empty_chunk();
   void filled() {
-    lane_detail::at(m_base, layout::filled).store(++m_filled, std::memory_order_release);
+    fifo_detail::at(m_base, layout::filled).store(++m_filled, std::memory_order_release);
   }
 
  private:
-  using layout = lane_layout;
+  using layout = fifo_layout;
   std::byte* m_base = nullptr;
   std::uint64_t m_written = 0, m_freed = 0;  // cells
-  std::uint64_t m_seen = 0;                  // orders
+  std::uint64_t m_seen = 0;                  // replies
   std::uint64_t m_filled = 0, m_taken = 0;   // chunks
 };
 
 /// The receiver's end.
-class inbox {
+class fifo_receiver {
  public:
-  inbox() = default;
-  explicit inbox(std::byte* base) : m_base(base) {}
+  fifo_receiver() = default;
+  explicit fifo_receiver(std::byte* base) : m_base(base) {}
 
   /// The envelope of the next message; false if there is none.
   bool peek(envelope& e) const;
@@ -122,19 +122,19 @@ class inbox {
   void read(void* to, std::uint64_t bytes) const;
   /// Goes on to the next message. `bytes` follow the envelope.
   void pop(std::uint64_t bytes);
-  /// Gives an order; false where there is no room.
-  bool give(const order& o);
+  /// Replies to a rendezvous request; false where there is no room.
+  bool reply(const rendezvous_reply& o);
   /// The next full chunk, or null; taken() gives it back.
   const std::byte* full_chunk();
   void taken() {
-    lane_detail::at(m_base, layout::taken).store(++m_taken, std::memory_order_release);
+    fifo_detail::at(m_base, layout::taken).store(++m_taken, std::memory_order_release);
   }
 
  private:
-  using layout = lane_layout;
+  using layout = fifo_layout;
   std::byte* m_base = nullptr;
   std::uint64_t m_read = 0, m_freed = 0;    // cells
-  std::uint64_t m_given = 0, m_seen = 0;    // orders
+  std::uint64_t m_given = 0, m_seen = 0;    // replies
   std::uint64_t m_filled = 0, m_taken = 0;  // chunks
 };
 

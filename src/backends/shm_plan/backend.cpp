@@ -49,7 +49,7 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
 
 void answer_query(const sucl_query& q, bool several_nodes, bool ordered, sucl_capability* answer) {
   ordered = ordered && base::order_matters(q.kind, q.type, q.op);
-  answer->supported = plans_carry(q.kind, several_nodes, ordered) &&
+  answer->supported = plans_support(q.kind, several_nodes, ordered) &&
                       q.memory != SUCL_MEMORY_DEVICE &&
                       (!reduces(static_cast<kind>(q.kind)) || find_fold(q.type, q.op));
   answer->flags = 0;
@@ -62,7 +62,7 @@ sucl_status query(sucl_state*, const sucl_query* q, sucl_capability* answer) {
 }
 
 // Between nodes contributions are combined more than once: what must be rounded once is widened, or
-// divided at the end, by whoever asks.
+// divided at the end, by the caller.
 template <bool Ordered>
 sucl_status query_between_nodes(sucl_state*, const sucl_query* q, sucl_capability* answer) {
   answer_query(*q, true, Ordered, answer);
@@ -115,8 +115,8 @@ bool remove_mapped(const backend_comm& plans, void* base, std::uint64_t sequence
 
 backend_comm make_plan_comm(const backend_comm& memory, placement where, std::string* obstacle,
                             const tune::table* tuned, bool ordered) {
-  if (where.size > most_plan_ranks) {
-    *obstacle = "it is for up to " + std::to_string(most_plan_ranks) + " ranks";
+  if (where.size > max_plan_ranks) {
+    *obstacle = "it is for up to " + std::to_string(max_plan_ranks) + " ranks";
     for (const transport& t : where.transports) t.via.table->comm_destroy(t.via.comm);
     return {};
   }
@@ -126,15 +126,15 @@ backend_comm make_plan_comm(const backend_comm& memory, placement where, std::st
   if (several) how.slot_bytes = std::uint64_t{1} << 20;
   // Ranks that share processors share those' own caches, where little scratch stays. Of many ranks
   // long rings are more than the shared cache holds, and nothing is known of what they gain.
-  constexpr int most_with_long_ring = 16;
-  how.long_ring = !where.oversubscribed && where.size <= most_with_long_ring;
+  constexpr int max_with_long_ring = 16;
+  how.long_ring = !where.oversubscribed && where.size <= max_with_long_ring;
   auto rows = tuning_of(tuned, where);
   auto made = std::make_unique<executor>(memory, std::move(where), how, std::move(rows));
   if (!made->memory().complete()) {
     *obstacle = "some ranks of a node share no memory";
     return {};
   }
-  if (ordered) made->shapes().fold_in_order();
+  if (ordered) made->plans().fold_in_order();
   return {several ? &between_nodes(ordered) : &plan_backend(), nullptr,
           reinterpret_cast<sucl_backend_comm*>(made.release())};
 }
@@ -164,7 +164,7 @@ void remove_compiled(const backend_comm& plans, std::uint64_t number) {
 
 const call_board& board_of(const backend_comm& plans) { return of(plans.comm).board(); }
 
-bool is_settled(const backend_comm& plans) {
+bool converged(const backend_comm& plans) {
   const executor& r = of(plans.comm);
   return r.board().alarmed() || r.all_have_followed();
 }
@@ -177,19 +177,19 @@ bool run_at_once(const backend_comm& plans, const prepared_run& p) {
   return of(plans.comm).run_at_once(p);
 }
 
-void allow_reads(const backend_comm& plans) { of(plans.comm).shapes().allow_reads(); }
+void allow_reads(const backend_comm& plans) { of(plans.comm).plans().allow_reads(); }
 
 void retune(const backend_comm& plans, const tune::table* tuned) {
-  of(plans.comm).shapes().use(tuned);
+  of(plans.comm).plans().use(tuned);
 }
 
 std::string describe_plan(const backend_comm& plans, const sucl_operation& o) {
-  return of(plans.comm).shapes().describe(o);
+  return of(plans.comm).plans().describe(o);
 }
 
 std::string plan_obstacle(const backend_comm& plans, const tune::table_row& row,
                           const sucl_operation& o) {
-  return of(plans.comm).shapes().obstacle(row, o);
+  return of(plans.comm).plans().obstacle(row, o);
 }
 
 }  // namespace sucl::core

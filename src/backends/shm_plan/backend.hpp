@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The built-in backend that carries collectives by SuCL's own plans over memory that another
-/// backend lends.
+/// The built-in backend that executes collectives by SuCL's own plans over memory that another
+/// backend provides.
 #pragma once
 
 #include "backends/shm_common/placement.hpp"
@@ -21,14 +21,14 @@ namespace sucl::core {
 /// Its name in the configuration.
 inline constexpr const char* plan_backend_name = "plan";
 /// Most ranks that a communicator may have for it.
-inline constexpr int most_plan_ranks = 64;
+inline constexpr int max_plan_ranks = 64;
 
-/// Its table within a node, for who wants to know what it carries: its query needs no state.
-/// Between nodes it carries less.
+/// Its table within a node, for callers that ask what it supports: its query needs no state.
+/// Between nodes it supports less.
 SUCL_CORE_API const sucl_backend& plan_backend() noexcept;
 
-/// A channel for one communicator. Collective. `memory` lends the memory, and must outlive it. The
-/// channel ends the transports in `where`, on an error too. Throws where there is no memory;
+/// A channel for one communicator. Collective. `memory` provides the memory, and must outlive it.
+/// The channel ends the transports in `where`, on an error too. Throws where there is no memory;
 /// `*obstacle` says why it cannot be used, on every rank alike, though nothing failed.
 /// `tuned` may be null. `ordered`: where the order of operands matters, plans fold in the fixed
 /// order.
@@ -41,10 +41,10 @@ void allow_reads(const backend_comm& plans);
 /// Goes by another tuning table, or by none (null). Nothing is in flight.
 void retune(const backend_comm& plans, const tune::table* tuned);
 
-/// By which plans a channel carries an operation, in lines for people; empty if that is not known
+/// By which plans a channel executes an operation, human-readable; empty if that is not known
 /// beforehand.
 std::string describe_plan(const backend_comm& plans, const sucl_operation& o);
-/// Why a channel does not carry an operation by a row of a tuning table, if that is the first one
+/// Why a channel does not execute an operation by a row of a tuning table, if that is the first one
 /// that fits; empty: it does. The same on every rank.
 std::string plan_obstacle(const backend_comm& plans, const tune::table_row& row,
                           const sucl_operation& o);
@@ -62,7 +62,7 @@ void remove_compiled(const backend_comm& plans, std::uint64_t number);
 /// What the ranks of the node have called on such a channel. As long as the channel.
 const call_board& board_of(const backend_comm& plans);
 /// Whether every rank of the node has finished what this one has begun, or a mismatch was found.
-bool is_settled(const backend_comm& plans);
+bool converged(const backend_comm& plans);
 
 struct prepared_run;
 /// Works out what running an operation over and over on the same memory needs; null where it cannot

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Which plan carries a collective over several nodes, as long as nothing has been measured.
+/// Which plan executes a collective over several nodes, as long as nothing has been measured.
 #pragma once
 
 #include "plan/algorithms/algorithms.hpp"

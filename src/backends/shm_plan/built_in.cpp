@@ -13,10 +13,10 @@ namespace {
 
 using base::range;
 
-// Messages that plans carry faster than MPI. On one node plans mostly copy ordinary memory twice,
-// and libraries whose blocking calls copy once are ahead in between. Between nodes plans have fewer
-// messages, because nodes combine and share; where each pair has data of its own that only pays for
-// small blocks, and for large ones the copies on the way are all that is left of it.
+// Message sizes for which plans are faster than MPI. On one node plans mostly copy ordinary memory
+// twice, and libraries whose blocking calls copy once are ahead in between. Between nodes plans
+// have fewer messages, because nodes combine and share; where each pair has data of its own that
+// only pays for small blocks, and for large ones the copies on the way are all that is left of it.
 std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope) {
   constexpr std::uint64_t most = range{}.high;
   const bool pairs =
@@ -38,7 +38,7 @@ class plan_comm final : public built_in_comm {
   std::string describe(const sucl_operation& o) override { return describe_plan(m_plans, o); }
   void retune(const tune::table* tuned) override { core::retune(m_plans, tuned); }
   const call_board* board() const override { return &board_of(m_plans); }
-  bool settled() const override { return is_settled(m_plans); }
+  bool settled() const override { return converged(m_plans); }
 
   std::shared_ptr<prepared_run> prepare(const sucl_operation& o) override {
     return prepare_run(m_plans, o);
@@ -118,7 +118,7 @@ class plan_built_in_backend final : public built_in_backend {
     list.add(selection_stage::built_in, {}, host_memory, ruled_out, tune::call_form::event);
   }
 
-  std::string merit(const selection_scope& scope) const override {
+  std::string reason(const selection_scope& scope) const override {
     return scope.nodes > 1 ? "nodes combine and share what they send"
                            : "faster than MPI within a node";
   }

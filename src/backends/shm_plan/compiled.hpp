@@ -19,7 +19,7 @@ struct compiled_code {
   /// still read the one before.
   static constexpr std::size_t copies = 2;
 
-  shape how;
+  plan_instance how;
   program code;
   fold_function fold = nullptr;
   std::uint64_t element_size = 1;

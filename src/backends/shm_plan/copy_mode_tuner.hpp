@@ -2,7 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Whether operations of a kind and size are faster staged or read: tried, not guessed.
+/// Whether operations of a kind and size are faster staged or read: measured while the program
+/// runs.
 #pragma once
 
 #include <algorithm>
@@ -14,23 +15,23 @@
 
 namespace sucl::core {
 
-/// How long the two ways take on a rank, in nanoseconds; none: it has not seen enough of them.
-struct vote {
+/// How long the two copy modes take on a rank, in nanoseconds; none: not measured often enough.
+struct timings {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t staged, read;
 
-  /// Of two ranks, the longer time of each way.
-  static vote slower(const vote& a, const vote& b) {
+  /// Of two ranks, the longer time of each copy mode.
+  static timings slower(const timings& a, const timings& b) {
     return {std::max(a.staged, b.staged), std::max(a.read, b.read)};
   }
 };
 
-/// What is known of the operations of one kind and size. From time to time some are carried in
-/// either way and timed; the others go the way that was faster. All ranks count the same
-/// operations, tell their times before each, and so decide alike.
+/// What is known of the operations of one kind and size. From time to time some are executed in
+/// either copy mode and timed; the others use the faster one. All ranks count the same operations,
+/// exchange their times before each, and so decide alike.
 class copy_mode_tuner {
  public:
-  static constexpr std::uint64_t trials = 5;  ///< of each way: the median counts
+  static constexpr std::uint64_t trials = 5;  ///< of each copy mode: the median counts
   static constexpr std::uint64_t cold = 3;    ///< before them: memory is touched, caches are filled
   static constexpr std::uint64_t period = 2048;
   /// Of long operations, which programs call less often, fewer are tried.
@@ -44,29 +45,30 @@ class copy_mode_tuner {
         m_cold(is_long ? long_cold : cold),
         m_staged_first(std::max(m_cold, round)) {}
 
-  /// The ranks have told `slowest`, the longer time of each way.
-  void agree(const vote& slowest) { m_agreed = slowest; }
-  /// The way of the next operation. True: it is read.
+  /// The ranks have exchanged `slowest`, the longer time of each copy mode.
+  void agree(const timings& slowest) { m_agreed = slowest; }
+  /// The copy mode of the next operation. True: it is read.
   bool next() {
     const std::uint64_t round = m_rounds++ % period;
     if (round == 0) m_seen = {};
     const std::uint64_t staged = m_staged_first + m_trials, both = staged + m_cold + m_trials;
     m_tries = round < staged ? round >= m_staged_first : round < both && round - staged >= m_cold;
     if (round < both) return round >= staged;
-    if (m_agreed.staged != vote::none && m_agreed.read != vote::none)
+    if (m_agreed.staged != timings::none && m_agreed.read != timings::none)
       m_reads = m_agreed.read < m_agreed.staged - m_agreed.staged / 8;
     return m_reads;
   }
-  bool next(const vote& slowest) {
+  bool next(const timings& slowest) {
     agree(slowest);
     return next();
   }
-  /// Whether the next operation is staged whatever the ranks would tell, and takes no part in a
-  /// trial: while scratch goes round, and once reading has lost.
-  bool is_settled() const {
+  /// Whether the next operation is staged whatever the ranks would measure, and is not timed:
+  /// during one full pass over the scratch ring buffer, and once staging has been chosen.
+  bool converged() const {
     const std::uint64_t round = m_rounds % period;
-    return round < m_staged_first || (round > m_staged_first + m_cold + 2 * m_trials && !m_reads &&
-                                      m_agreed.staged != vote::none && m_agreed.read != vote::none);
+    return round < m_staged_first ||
+           (round > m_staged_first + m_cold + 2 * m_trials && !m_reads &&
+            m_agreed.staged != timings::none && m_agreed.read != timings::none);
   }
   /// Whether that one is to be timed.
   bool tries() const { return m_tries; }
@@ -75,12 +77,12 @@ class copy_mode_tuner {
     times& all = m_seen[read];
     if (all.count == m_trials) return;
     const auto ns =
-        std::min<std::uint64_t>(static_cast<std::uint64_t>(took.count()), vote::none - 1);
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(took.count()), timings::none - 1);
     all.list[all.count++] = static_cast<std::uint32_t>(ns);
     std::sort(all.list.begin(), all.list.begin() + all.count);
   }
-  vote mine() const { return {median(m_seen[false]), median(m_seen[true])}; }
-  /// The way of those that are not tried.
+  timings mine() const { return {median(m_seen[false]), median(m_seen[true])}; }
+  /// The copy mode of those that are not timed.
   bool reads() const { return m_reads; }
 
  private:
@@ -89,27 +91,27 @@ class copy_mode_tuner {
     std::uint32_t count = 0;
   };
   std::uint32_t median(const times& all) const {
-    return all.count == m_trials ? all.list[m_trials / 2] : vote::none;
+    return all.count == m_trials ? all.list[m_trials / 2] : timings::none;
   }
 
   std::uint64_t m_trials, m_cold, m_staged_first;
   std::uint64_t m_rounds = 0;
   std::array<times, 2> m_seen{};
-  vote m_agreed{vote::none, vote::none};
+  timings m_agreed{timings::none, timings::none};
   bool m_tries = false, m_reads = false;
 };
 
-/// A tuner and a rank's vote in one word, where the ranks do not know beforehand which one comes
-/// next: then they tell their times of the last one.
-struct ballot {
+/// A tuner and a rank's timings in one word, where the ranks do not know beforehand which one comes
+/// next: then they exchange their times of the last one.
+struct packed_timings {
   std::uint32_t number = 0;  ///< of the tuner; 0: none
-  vote times{vote::none, vote::none};
+  timings times{timings::none, timings::none};
 
   std::uint64_t packed() const {
     return std::uint64_t{number} << 54 | std::uint64_t{coarse(times.staged)} << 27 |
            coarse(times.read);
   }
-  static ballot of(std::uint64_t word) {
+  static packed_timings of(std::uint64_t word) {
     return {static_cast<std::uint32_t>(word >> 54), {fine(word >> 27), fine(word)}};
   }
 
@@ -117,11 +119,11 @@ struct ballot {
   // Of 27 bits, in 16 ns; the longest is none.
   static constexpr std::uint32_t grain = 16, most = (1u << 27) - 1;
   static std::uint32_t coarse(std::uint32_t ns) {
-    return ns == vote::none ? most : std::min(ns / grain, most - 1);
+    return ns == timings::none ? most : std::min(ns / grain, most - 1);
   }
   static std::uint32_t fine(std::uint64_t bits) {
     const auto steps = static_cast<std::uint32_t>(bits) & most;
-    return steps == most ? vote::none : steps * grain;
+    return steps == most ? timings::none : steps * grain;
   }
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 using action = step::action;
 
-// Looks at what is not there before the processor is given away, some ten nanoseconds each: some
+// Polls in vain before the processor is yielded, some ten nanoseconds each: some
 // microseconds where there is a processor for each rank, none to speak of where the peer needs it.
 constexpr int spin_limit = 500, spin_limit_oversubscribed = 10;
 }  // namespace
@@ -30,8 +30,8 @@ executor::executor(const backend_comm& memory, placement where, const sharing& h
       m_transports(m_where.transports),
       m_memory_provider(memory),
       m_memory(memory, m_where, how),
-      m_shapes(m_where, how.slot_bytes, std::move(tuning)),
-      m_looks(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
+      m_plans(m_where, how.slot_bytes, std::move(tuning)),
+      m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
       m_peer_completed(static_cast<std::size_t>(m_size), 0) {
   m_safe_run = m_memory.slots();
 }
@@ -74,31 +74,31 @@ sucl_operation executor::simplest(const sucl_operation& o) const {
 
 execution* executor::start(const sucl_operation& asked) {
   if (m_broken) throw error(*m_broken);
-  // A request that has not been given back is still asked whether it is done, by its shape.
-  if (m_shapes.oversubscribed() && m_free.size() == m_requests.size()) m_shapes.forget();
-  heed_alarm();
+  // A request that has not been given back is still asked whether it is done, by its plan_instance.
+  if (m_plans.is_full() && m_free.size() == m_requests.size()) m_plans.forget();
+  check_alarm();
   execution* r = take_request();
   const sucl_operation& o = r->what = simplest(asked);
   r->signature = signature_of(asked, m_size);
   r->own = nullptr;
   r->reading = false;
   r->timed = nullptr;
-  r->announcing = execution::notice::none;
+  r->exchanging = execution::notice::none;
   r->element_size = o.element_size;
   r->failure.reset();
   if (o.kind == compiled_plan_kind) {
     start_compiled(*r);
   } else if (has_hidden_counts(o.kind)) {
-    r->announcing = execution::notice::counts;
+    r->exchanging = execution::notice::counts;
   } else {
-    r->how = &m_shapes.of(o, reach::staged);
+    r->how = &m_plans.of(o, access_mode::staged);
     r->fold = reduces(static_cast<kind>(o.kind)) ? find_fold(o.type, o.op) : nullptr;
     const bool maps = may_be_mapped(o);
-    if (maps) m_shapes.of(o, reach::mapped);  // what is wrong with its plan is found now
-    if (maps || may_be_read(o)) r->announcing = execution::notice::memory;
+    if (maps) m_plans.of(o, access_mode::mapped);  // what is wrong with its plan is found now
+    if (maps || may_be_read(o)) r->exchanging = execution::notice::memory;
   }
   set_memory(*r);
-  if (r->announcing == execution::notice::counts) announce(*r);
+  if (r->exchanging == execution::notice::counts) start_exchange(*r);
   m_free.pop_back();
   r->started = r->finished = 0;
   if (!r->done()) m_queue.push_back(r);
@@ -113,10 +113,10 @@ void executor::set_memory(execution& e) {
   e.send_counts = o.send_counts;
   e.send_displs = o.send_displs;
   if (o.kind == SUCL_KIND_BARRIER) {  // between nodes it gathers a byte of each rank
-    e.note.resize(1);
-    e.notes.resize(static_cast<std::size_t>(m_size));
-    e.send = reinterpret_cast<std::byte*>(e.note.data());
-    e.recv = reinterpret_cast<std::byte*>(e.notes.data());
+    e.own_metadata.resize(1);
+    e.all_metadata.resize(static_cast<std::size_t>(m_size));
+    e.send = reinterpret_cast<std::byte*>(e.own_metadata.data());
+    e.recv = reinterpret_cast<std::byte*>(e.all_metadata.data());
   }
   if (!(o.flags & SUCL_FLAG_IN_PLACE)) return;
   e.send = e.recv;
@@ -148,7 +148,7 @@ void executor::start_compiled(execution& e) {
   const auto found = std::find_if(m_compiled.begin(), m_compiled.end(),
                                   [&](const auto& c) { return c.first == e.what.plan; });
   if (found == m_compiled.end())
-    base::fail(errc::shut_down, "the compiled plan is not there any more",
+    base::fail(errc::shut_down, "the compiled plan has been destroyed",
                "Keep the handle while the plan is used");
   e.own = found->second.get();
   e.how = &e.own->how;
@@ -158,7 +158,8 @@ void executor::start_compiled(execution& e) {
 
 // ---- runs
 
-// Looks at the ranks that have not been heard of for long. Afterwards `m_safe_run` is up to date.
+// Reads how far the ranks are that this one has not waited for lately. Then `m_safe_run` is
+// current.
 bool executor::find_out(std::uint64_t number, const compiled_code* own) {
   std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
   if (own) before = std::max(before, own->last_run[own->starts % compiled_code::copies]);
@@ -183,15 +184,15 @@ bool executor::begin_next() {
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
   if (!may_begin(number, owner->own)) return false;
-  if (owner->started == owner->how->slices) return false;  // its announcement is under way
-  if (owner->announcing == execution::notice::memory) announce_or_stage(*owner);
+  if (owner->started == owner->how->slices) return false;  // its metadata is being exchanged
+  if (owner->exchanging == execution::notice::memory) exchange_or_stage(*owner);
   run& r = m_runs[number % window];
   r.owner = owner;
   r.history = m_memory.board().history_after(owner->signature);
-  r.word = run_word::of(number, r.history);
+  r.flag = run_flag::of(number, r.history);
   m_memory.board().show(number, r.history, owner->signature);
   m_memory.board().keep(r.history);
-  if (m_ahead == 0 && run_word::renews(number, m_memory.slots())) renew_words(number, r.word);
+  if (m_ahead == 0 && run_flag::renews(number, m_memory.slots())) renew_flags(number, r.flag);
   r.code = &owner->how->of(owner->started);
   r.number = number;
   r.shift = owner->started * owner->how->slice_bytes;
@@ -215,7 +216,7 @@ bool executor::begin_next() {
     r.scratch = owner->own->scratch[copy].data();
     r.scratch_at = 0;
   }
-  if (owner->announcing != execution::notice::none) {
+  if (owner->exchanging != execution::notice::none) {
     ++owner->started;
     return true;
   }
@@ -238,9 +239,9 @@ std::byte* executor::address(const run& r, const operand& o) const {
     begin = (sends ? q.peer_send : q.peer_recv)[static_cast<std::size_t>(o.rank)];
   std::byte* base = begin + r.shift + o.offset;
   if (o.block < 0) return base;
-  const shape& s = *q.how;
+  const plan_instance& s = *q.how;
   const auto block = static_cast<std::size_t>(o.block);
-  // What a letter of a peer told is where its block for this rank lies.
+  // The block descriptor of a peer says where its block for this rank lies.
   if (s.clipped && o.rank != m_rank) return base;
   if (s.clipped)
     return base + (sends ? q.send_displs : q.what.recv_displs)[block] * q.what.element_size;
@@ -263,7 +264,7 @@ std::uint64_t executor::length(const run& r, const operand& o) const {
 // The root of a scatter in place keeps its block where it lies.
 bool executor::keeps_block(const execution& e, const step& s) {
   return s.own_block && (e.what.flags & SUCL_FLAG_IN_PLACE) &&
-         e.announcing == execution::notice::none &&
+         e.exchanging == execution::notice::none &&
          (e.what.kind == SUCL_KIND_SCATTER || e.what.kind == SUCL_KIND_SCATTERV);
 }
 
@@ -280,9 +281,9 @@ inline void executor::copy(const run& r, const step& s) {
   const std::byte* from = address(r, source);
   if (q.reading && source.rank != m_rank && source.where != plan::space::scratch)
     read(r, source.rank, to, from, bytes);
-  else if (s.publishes)
-    m_publisher.copy(to, from, bytes);
-  else if (to != from && q.how->copies_past_caches && bytes >= nt_store_policy::least_bytes &&
+  else if (s.nontemporal)
+    m_copier.copy(to, from, bytes);
+  else if (to != from && q.how->copies_nontemporal && bytes >= nt_store_policy::min_bytes &&
            is_own_output(s))
     copy_nontemporal(to, from, bytes);
   else if (to != from)
@@ -290,35 +291,35 @@ inline void executor::copy(const run& r, const step& s) {
 }
 
 inline void executor::fold(const run& r, const step& s) const {
-  const void* from[most_sources];
+  const void* from[max_sources];
   const operand* o = &r.code->sources[s.first];
   std::byte* to = address(r, s.to);
   const std::uint64_t count = s.bytes / r.owner->element_size;
   for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = address(r, o[i]);
   const execution& q = *r.owner;
-  if (q.how->folds_past_caches && is_own_output(s) &&
+  if (q.how->folds_nontemporal && is_own_output(s) &&
       std::find(from, from + s.sources, to) == from + s.sources)
     fold_nontemporal(q.fold, q.element_size, to, from, s.sources, count, m_size);
   else
     q.fold(to, from, s.sources, count, m_size);
 }
 
-inline bool executor::wait(run& r, const step& s, int looks) {
-  switch (look(m_memory.at(r.slot, s.peer, s.channel), r.word, s.value, looks)) {
-    case seen::not_yet: return false;
-    case seen::other_call: accuse(r.number, r.history);
-    case seen::there: break;
+inline bool executor::wait(run& r, const step& s, int spins) {
+  switch (poll_flag(m_memory.at(r.slot, s.peer, s.channel), r.flag, s.value, spins)) {
+    case flag_state::not_yet: return false;
+    case flag_state::other_call: accuse(r.number, r.history);
+    case flag_state::raised: break;
   }
-  note_alive(s.peer, r.number);
+  note_peer_in_run(s.peer, r.number);
   return true;
 }
 
 // ---- whether all ranks mean the same
 
-// Once in very many runs, so that no number that a word still has looks like a later one.
-void executor::renew_words(std::uint64_t number, std::uint64_t word) {
-  for (std::uint32_t c = 0; c < most_channels; ++c)
-    m_memory.at(m_memory.slot_of(number), m_rank, c).store(word, std::memory_order_release);
+// Once in very many runs, so that no number that a flag still has is taken for a later one.
+void executor::renew_flags(std::uint64_t number, std::uint64_t value) {
+  for (std::uint32_t c = 0; c < max_channels; ++c)
+    m_memory.at(m_memory.slot_of(number), m_rank, c).store(value, std::memory_order_release);
 }
 
 // Nothing may go on: what peers do from here on is not what this rank expects.
@@ -326,9 +327,9 @@ void executor::accuse(std::uint64_t number, std::uint64_t history) {
   throw error(m_memory.board().accuse(number, history));
 }
 
-void executor::heed_alarm() {
+void executor::check_alarm() {
   if (!m_memory.board().alarmed()) return;
-  m_broken = m_memory.board().verdict();
+  m_broken = m_memory.board().diagnosis();
   throw error(*m_broken);
 }
 
@@ -336,7 +337,7 @@ void executor::heed_alarm() {
 // plans may have other signals, or none.
 void executor::examine_peers() {
   constexpr unsigned period = 16;
-  if (++m_vain % period != 0) return;
+  if (++m_idle_polls % period != 0) return;
   for (std::uint64_t n = m_retired + 1; n <= m_begun; ++n) {
     const run& r = m_runs[n % window];
     if (m_memory.board().differs(n, r.history)) accuse(n, r.history);
@@ -386,17 +387,17 @@ bool executor::landed(const transfer& t) const {
   return done != 0;
 }
 
-// Finishes the oldest messages until `keep` are left. A look costs much more than one at a word.
-bool executor::fence(transfers& t, std::uint64_t keep, int looks) {
-  looks /= 16;
+// Finishes the oldest messages until `keep` are left. A test costs much more than polling a flag.
+bool executor::fence(transfers& t, std::uint64_t keep, int spins) {
+  spins /= 16;
   for (; t.list.size() - t.head > keep; ++t.head)
     while (!landed(t.list[t.head]))
-      if (looks-- <= 0) return false;
+      if (spins-- <= 0) return false;
   return true;
 }
 
 // Goes on with one channel; true once it is at its end.
-bool executor::advance_channel(run& r, std::uint32_t channel, int looks) {
+bool executor::advance_channel(run& r, std::uint32_t channel, int spins) {
   const auto& code = r.code->channels[channel];
   for (std::uint32_t& at = r.at[channel]; at < code.size(); ++at, ++m_steps) {
     const step& s = code[at];
@@ -404,15 +405,15 @@ bool executor::advance_channel(run& r, std::uint32_t channel, int looks) {
       case action::copy: copy(r, s); break;
       case action::fold: fold(r, s); break;
       case action::signal:
-        m_memory.at(r.slot, m_rank, channel).store(r.word | s.value, std::memory_order_release);
+        m_memory.at(r.slot, m_rank, channel).store(r.flag | s.value, std::memory_order_release);
         break;
       case action::wait:
-        if (!wait(r, s, looks)) return false;
+        if (!wait(r, s, spins)) return false;
         break;
       case action::send:
       case action::receive: post(r, channel, s); break;
       case action::fence:
-        if (!fence(r.posted[channel], s.bytes, looks)) return false;
+        if (!fence(r.posted[channel], s.bytes, spins)) return false;
         break;
     }
   }
@@ -420,19 +421,19 @@ bool executor::advance_channel(run& r, std::uint32_t channel, int looks) {
 }
 
 // True once the run is over.
-bool executor::advance(run& r, int looks) {
+bool executor::advance(run& r, int spins) {
   const auto channels = static_cast<std::uint32_t>(r.code->channels.size());
-  if (channels == 1) return advance_channel(r, 0, looks);
+  if (channels == 1) return advance_channel(r, 0, spins);
   for (std::uint32_t c = 0; c < channels; ++c)
-    if ((r.ended >> c & 1u) == 0 && advance_channel(r, c, looks)) r.ended |= 1u << c;
+    if ((r.ended >> c & 1u) == 0 && advance_channel(r, c, spins)) r.ended |= 1u << c;
   return r.ended == (1u << channels) - 1;
 }
 
 void executor::retire() {
   note_retired();
   execution* owner = m_runs[m_retired % window].owner;
-  if (owner->announcing == execution::notice::none) {
-    if (owner->reading) note_trouble(*owner);
+  if (owner->exchanging == execution::notice::none) {
+    if (owner->reading) note_unreadable(*owner);
     ++owner->finished;
     if (owner->timed && owner->done())
       owner->timed->note(owner->reading, std::chrono::steady_clock::now() - owner->since);
@@ -442,11 +443,11 @@ void executor::retire() {
   if (owner->done()) next_in_queue();  // there is nothing to move
 }
 
-void executor::progress(int looks) {
+void executor::progress(int spins) {
   if (m_broken) throw error(*m_broken);
-  heed_alarm();
+  check_alarm();
   try {
-    go_on(looks);
+    go_on(spins);
     if (m_begun != m_retired) examine_peers();
   } catch (const error& e) {
     m_broken = e.info();
@@ -454,14 +455,14 @@ void executor::progress(int looks) {
   }
 }
 
-void executor::go_on(int looks) {
+void executor::go_on(int spins) {
   std::uint32_t over = 0;  // runs that are, by their place in the window
   for (;;) {
     while (m_head < m_queue.size() && begin_next()) {
     }
     const std::uint64_t first = m_retired + 1;
-    if (m_begun == first) {  // as mostly: it is worth to look again and again
-      if (!advance(m_runs[first % window], looks)) return;
+    if (m_begun == first) {  // as mostly: spinning pays
+      if (!advance(m_runs[first % window], spins)) return;
       retire();
       if (m_head == m_queue.size()) return;
       continue;
@@ -483,9 +484,9 @@ void executor::go_on(int looks) {
 }
 
 void executor::finish(execution* r) {
-  progress(m_looks);
+  progress(m_spin_limit);
   std::uint64_t before = m_steps;
-  for (int idle = 0; !r->done() && idle <= m_looks / 8; ++idle) {
+  for (int idle = 0; !r->done() && idle <= m_spin_limit / 8; ++idle) {
     if (m_steps != before) idle = 0;
     before = m_steps;
     relax();

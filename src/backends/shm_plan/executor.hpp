@@ -37,11 +37,11 @@ struct mapped_memory {
   }
 };
 
-/// An operation on its way through the executor.
+/// An operation in the executor.
 struct execution {
   sucl_operation what{};
   call_signature signature;
-  const shape* how = nullptr;
+  const plan_instance* how = nullptr;
   compiled_code* own = nullptr;  ///< of a compiled plan
   fold_function fold = nullptr;
   std::uint64_t element_size = 1;  ///< that folds count in
@@ -49,10 +49,10 @@ struct execution {
   std::byte* recv = nullptr;
   std::uint64_t started = 0;   ///< slices
   std::uint64_t finished = 0;  ///< slices
-  /// The ranks tell each other first what only some know, and then decide how to go on.
-  enum class notice : std::uint8_t { none, memory, counts } announcing = notice::none;
-  std::vector<std::uint64_t> note, notes;  ///< what this rank tells, and what all do
-  std::vector<std::byte*> peer_send;       ///< by rank, where memory is mapped
+  /// The ranks exchange first what only some know, and then decide how to go on.
+  enum class notice : std::uint8_t { none, memory, counts } exchanging = notice::none;
+  std::vector<std::uint64_t> own_metadata, all_metadata;  ///< of this rank, and of all
+  std::vector<std::byte*> peer_send;                      ///< by rank, where memory is mapped
   std::vector<std::byte*> peer_recv;
   /// Of blocks whose lengths differ; in elements.
   const std::uint64_t *send_counts = nullptr, *send_displs = nullptr;
@@ -61,7 +61,7 @@ struct execution {
   std::chrono::steady_clock::time_point since;
   std::uint64_t first_run = 0;  ///< of those that read
   std::optional<error_info> failure;
-  bool done() const { return announcing == notice::none && finished == how->slices; }
+  bool done() const { return exchanging == notice::none && finished == how->slices; }
 };
 
 /// Runs operations of one communicator. One thread at a time.
@@ -80,13 +80,13 @@ class executor {
 
   const shared_memory& memory() const { return m_memory; }
   const placement& where() const { return m_where; }
-  plan_cache& shapes() { return m_shapes; }
+  plan_cache& plans() { return m_plans; }
 
   /// Queues an operation. Throws where its plan cannot be made.
   execution* start(const sucl_operation& o);
-  /// Does what can be done without waiting, looking `looks` times at what is not there yet. Throws
+  /// Does what can be done without waiting, looking `spins` times at what is not there yet. Throws
   /// what a transport reports: then nothing goes on any more.
-  void progress(int looks);
+  void progress(int spins);
   /// Runs until the request is done, but gives up waiting when it takes long: then other work
   /// of the process has to go on.
   void finish(execution* r);
@@ -100,7 +100,7 @@ class executor {
   /// rank.
   void add(const mapped_memory& m, std::uint64_t sequence);
   /// Gives back the memory that begins at `base`; false if there is none. Nothing uses it; after
-  /// the last one operations of a higher sequence number look for none.
+  /// the last one operations of a higher sequence number check for none.
   bool remove(const void* base, std::uint64_t sequence, mapped_memory& m);
   const std::vector<mapped_memory>& memories() const { return m_memories; }
   /// What the ranks of the node have called.
@@ -138,33 +138,33 @@ class executor {
     const program* code = nullptr;
     std::uint64_t number = 0;
     std::uint64_t history = 0;  ///< of the calls up to this one
-    std::uint64_t word = 0;     ///< run_word::of() both
+    std::uint64_t flag = 0;     ///< run_flag::of() both
     std::uint64_t shift = 0;    ///< bytes from the begin of a block to the slice
     std::uint32_t slot = 0;
     std::byte* const* scratch = nullptr;  ///< by rank; it begins `scratch_at` bytes from there
     std::uint64_t scratch_at = 0;
     std::uint32_t ended = 0;  ///< channels
-    std::array<std::uint32_t, most_channels> at{};
-    std::array<transfers, most_channels> posted;
+    std::array<std::uint32_t, max_channels> at{};
+    std::array<transfers, max_channels> posted;
   };
 
   execution* take_request();
   sucl_operation simplest(const sucl_operation& o) const;
   void set_memory(execution& e);
   void start_compiled(execution& e);
-  void announce_or_stage(execution& e);
-  void announce(execution& e);
-  void go_on(int looks);
+  void exchange_or_stage(execution& e);
+  void start_exchange(execution& e);
+  void go_on(int spins);
   bool begin_next();
   void next_in_queue();
   bool may_be_mapped(const sucl_operation& o) const;
   bool may_be_read(const sucl_operation& o);
-  void tell_memory(execution& e);
-  void write_letters(execution& e);
-  bool take_letters(execution& e, bool decides);
+  void write_memory(execution& e);
+  void write_counts(execution& e);
+  bool take_counts(execution& e, bool decides);
   bool is_clipped_read(execution& e, std::uint64_t longest);
   void decide(execution& e);
-  void decide_reach(execution& e);
+  void decide_access_mode(execution& e);
   bool any_in_place(const execution& e) const;
   copy_mode_tuner& tuner_of(const sucl_operation& o);
   copy_mode_tuner* tuner_if_open(const sucl_operation& o);
@@ -172,7 +172,7 @@ class executor {
   void take_addresses(execution& e) const;
   void read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
             std::uint64_t bytes) const;
-  void note_trouble(execution& e) const;
+  void note_unreadable(execution& e) const;
   bool all_mapped(execution& e, const program& code) const;
   // Whether every rank of the node has finished the run that had this one's scratch before.
   bool may_begin(std::uint64_t number, const compiled_code* own) {
@@ -180,15 +180,15 @@ class executor {
   }
   bool find_out(std::uint64_t number, const compiled_code* own);
   void bind(execution& e, prepared_run& p) const;
-  bool is_all_told(execution& e);
+  bool has_all_counts(execution& e);
   struct bound_run;
   static void raise(const bound_run& r, const bound_step& s);
   bool take(const bound_run& r, const bound_step& s);
-  bool advance(run& r, int looks);
-  bool advance_channel(run& r, std::uint32_t channel, int looks);
-  bool wait(run& r, const step& s, int looks);
+  bool advance(run& r, int spins);
+  bool advance_channel(run& r, std::uint32_t channel, int spins);
+  bool wait(run& r, const step& s, int spins);
   void post(run& r, std::uint32_t channel, const step& s);
-  bool fence(transfers& t, std::uint64_t keep, int looks);
+  bool fence(transfers& t, std::uint64_t keep, int spins);
   bool landed(const transfer& t) const;
   std::byte* address(const run& r, const operand& o) const;
   std::uint64_t length(const run& r, const operand& o) const;
@@ -199,12 +199,12 @@ class executor {
   void copy(const run& r, const step& s);
   void fold(const run& r, const step& s) const;
   void retire();
-  void renew_words(std::uint64_t number, std::uint64_t word);
+  void renew_flags(std::uint64_t number, std::uint64_t value);
   [[noreturn]] void accuse(std::uint64_t number, std::uint64_t history);
-  void heed_alarm();
+  void check_alarm();
   void examine_peers();
-  // Whoever is in a run has finished those that are out of its window.
-  void note_alive(std::int32_t peer, std::uint64_t run) {
+  // A rank that is in a run has finished those that are out of its window.
+  void note_peer_in_run(std::int32_t peer, std::uint64_t run) {
     auto& known = m_peer_completed[static_cast<std::size_t>(peer)];
     if (run > window) known = std::max(known, run - window);
   }
@@ -228,8 +228,8 @@ class executor {
   const owned_transports m_transports;
   backend_comm m_memory_provider;
   shared_memory m_memory;
-  plan_cache m_shapes;
-  nt_store_policy m_publisher;
+  plan_cache m_plans;
+  nt_store_policy m_copier;
   copy_mode_tuners m_tuners;
   std::uint32_t m_last_tuner = 0;  ///< number of the one of blocks of their own lengths
   std::vector<mapped_memory> m_memories;
@@ -239,7 +239,7 @@ class executor {
     std::uint64_t since, until;
   };
   std::vector<mapped_time> m_mapped_times;
-  int m_looks;  ///< at a word before the processor is given away
+  int m_spin_limit;  ///< polls of a flag before the processor is given away
 
   std::vector<std::unique_ptr<execution>> m_requests;
   std::vector<execution*> m_free;
@@ -252,7 +252,7 @@ class executor {
   std::uint32_t m_ahead = 0;    ///< steps that run_at_once() has taken of the next run
   const prepared_run* m_prepared = nullptr;     ///< whose they are
   std::uint64_t m_steps = 0;                    ///< taken so far: whether something moves
-  unsigned m_vain = 0;                          ///< calls of progress() in which nothing did
+  unsigned m_idle_polls = 0;                    ///< calls of progress() in which nothing did
   std::uint64_t m_safe_run = 0;                 ///< runs up to this number may begin
   std::vector<std::uint64_t> m_peer_completed;  ///< by rank: it has finished the runs up to here
   std::optional<error_info> m_broken;           ///< why nothing goes on

@@ -67,24 +67,37 @@ const std::vector<tuning_row>& default_tuning() {
   constexpr base::range two{2, 2}, more{3, any_size};
   static const std::vector<tuning_row> rows = [&] {
     std::vector<tuning_row> all{
-        {SUCL_KIND_ALLREDUCE, reach::staged, {0, 64 * kib}, "staged_one_shot", 64 * kib, {}},
-        // Two ranks move as much in one step as in two. The second step waits for lines that travel
-        // both ways: where these are slow (docs/design/executor.md) it took three times as long.
-        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_one_shot", 256 * kib, {}, two},
-        {SUCL_KIND_ALLREDUCE, reach::staged, {}, "staged_two_shot", 256 * kib, {}},
-        {SUCL_KIND_ALLREDUCE, reach::mapped, {0, 4 * mib}, "mapped_one_shot", 256 * kib, {}},
-        {SUCL_KIND_ALLREDUCE, reach::mapped, {}, "mapped_two_shot", 256 * kib, {}},
-        {any, reach::mapped, {}, "mapped_one_shot", 512 * kib, {}},
-        {SUCL_KIND_BROADCAST, reach::staged, {0, 2 * mib}, "staged_one_shot", 64 * kib, {}, two},
-        {SUCL_KIND_BROADCAST, reach::staged, {0, 8 * mib}, "staged_one_shot", 128 * kib, {}, two},
+        {SUCL_KIND_ALLREDUCE, access_mode::staged, {0, 64 * kib}, "staged_one_shot", 64 * kib, {}},
+        // Two ranks move as much in one step as in two. The second step waits for cache lines
+        // to be transferred in both directions: where these are slow (docs/design/executor.md) it
+        // took three times as long.
+        {SUCL_KIND_ALLREDUCE, access_mode::staged, {}, "staged_one_shot", 256 * kib, {}, two},
+        {SUCL_KIND_ALLREDUCE, access_mode::staged, {}, "staged_two_shot", 256 * kib, {}},
+        {SUCL_KIND_ALLREDUCE, access_mode::mapped, {0, 4 * mib}, "mapped_one_shot", 256 * kib, {}},
+        {SUCL_KIND_ALLREDUCE, access_mode::mapped, {}, "mapped_two_shot", 256 * kib, {}},
+        {any, access_mode::mapped, {}, "mapped_one_shot", 512 * kib, {}},
+        {SUCL_KIND_BROADCAST,
+         access_mode::staged,
+         {0, 2 * mib},
+         "staged_one_shot",
+         64 * kib,
+         {},
+         two},
+        {SUCL_KIND_BROADCAST,
+         access_mode::staged,
+         {0, 8 * mib},
+         "staged_one_shot",
+         128 * kib,
+         {},
+         two},
         // Half of a slice is a rank's own block, which is not staged.
-        {SUCL_KIND_ALLTOALL, reach::staged, {}, "staged_one_shot", 512 * kib, {}, two},
-        {any, reach::staged, {0, 64 * kib}, "staged_one_shot", 64 * kib, {}},
-        {any, reach::staged, {}, "staged_one_shot", 256 * kib, {}},
+        {SUCL_KIND_ALLTOALL, access_mode::staged, {}, "staged_one_shot", 512 * kib, {}, two},
+        {any, access_mode::staged, {0, 64 * kib}, "staged_one_shot", 64 * kib, {}},
+        {any, access_mode::staged, {}, "staged_one_shot", 256 * kib, {}},
     };
     // To one other rank a short copy through scratch is over before that one could have read.
     const auto may_read = [&](sucl_kind k, base::range bytes, base::range ranks) {
-      all.push_back({k, reach::read, bytes, "read_one_shot", 1 * mib, {}, ranks, true});
+      all.push_back({k, access_mode::read, bytes, "read_one_shot", 1 * mib, {}, ranks, true});
     };
     for (const sucl_kind k : {SUCL_KIND_BROADCAST, SUCL_KIND_SCATTER, SUCL_KIND_GATHER}) {
       may_read(k, {32 * kib, any_size}, two);
@@ -100,9 +113,9 @@ const std::vector<tuning_row>& default_tuning() {
 namespace {
 
 tuning_row row_here(const tune::table_row& r, const placement& where) {
-  reach memory = reach::staged;
-  if (r.how.algorithm.starts_with("read_")) memory = reach::read;
-  if (r.memory == tune::memory_kind::symmetric) memory = reach::mapped;
+  access_mode memory = access_mode::staged;
+  if (r.how.algorithm.starts_with("read_")) memory = access_mode::read;
+  if (r.memory == tune::memory_kind::symmetric) memory = access_mode::mapped;
   const bool along_nodes = r.how.algorithm == "node_shot" || r.how.algorithm == "two_level";
   plan::recipe how = r.how;
   if (along_nodes && how.nodes.empty() && where.several_nodes()) how.nodes = where.node_of;
@@ -127,7 +140,7 @@ std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& whe
   // of its copies are the root's.
   for (const tuning_row& r : default_tuning()) {
     const bool scatters = r.kind == SUCL_KIND_SCATTER;
-    if (where.oversubscribed && r.memory == reach::read && !scatters) continue;
+    if (where.oversubscribed && r.memory == access_mode::read && !scatters) continue;
     rows.push_back(r);
     if (where.oversubscribed && scatters) rows.back().bytes.low = 64 * kib;
   }
@@ -138,18 +151,18 @@ std::string plan_cache::obstacle(const tune::table_row& row, const sucl_operatio
   return obstacle(row_here(row, m_where), o, message_size_of(o, m_size).bytes);
 }
 
-// Why a row does not carry an operation of `bytes` bytes; empty: it does. What depends on the plan
-// is found out on a small one of its kind.
+// Why a row does not execute an operation of `bytes` bytes; empty: it does. What depends on the
+// plan is found out on a small one of its kind.
 std::string plan_cache::obstacle(const tuning_row& row, const sucl_operation& o,
                                  std::uint64_t bytes) const {
-  if (row.memory == reach::read && !m_reads) return "ranks may not read each other's memory";
+  if (row.memory == access_mode::read && !m_reads) return "ranks may not read each other's memory";
   if (row.origin.empty()) return {};
-  const std::uint64_t least = row.memory == reach::read     ? least_read_bytes
-                              : row.memory == reach::mapped ? least_mapped_bytes
-                                                            : 0;
+  const std::uint64_t least = row.memory == access_mode::read     ? min_read_bytes
+                              : row.memory == access_mode::mapped ? min_mapped_bytes
+                                                                  : 0;
   if (bytes < least) return "messages of less than " + base::print_bytes(least) + " are staged";
   if (has_hidden_counts(o.kind)) return "only some ranks know its counts";
-  const bool entered = row.memory != reach::staged;
+  const bool entered = row.memory != access_mode::staged;
   const program_key key{
       row.recipe,
       o.kind,
@@ -166,7 +179,7 @@ std::string plan_cache::obstacle(const tuning_row& row, const sucl_operation& o,
     const program code = lower(s, m_where, blocking_of(key));
     const bool maps = code.maps_send || code.maps_recv;
     if (maps && !entered) return "it needs memory of allocate()";
-    if (!maps && row.memory == reach::mapped) return "it stages what is within reach";
+    if (!maps && row.memory == access_mode::mapped) return "it stages what is within reach";
     if (rounds(o) && !plan::folds_once(s)) return "it would round results more than once";
     if (!entered && !plan::serves_in_place(s)) return "it needs separate memory";
   } catch (const error& e) {
@@ -177,17 +190,17 @@ std::string plan_cache::obstacle(const tuning_row& row, const sucl_operation& o,
 
 // The first row that fits after `after`; null: there is none. Ordinary memory is staged where a
 // tuning table says so, whatever could be read.
-const tuning_row* plan_cache::row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
-                                      const tuning_row* after) const {
-  // Where everybody combines everything, work grows with the ranks twice.
+const tuning_row* plan_cache::row_for(const sucl_operation& o, access_mode memory,
+                                      std::uint64_t bytes, const tuning_row* after) const {
+  // Where every rank combines everything, work grows with the ranks twice.
   const auto ranks = static_cast<std::uint64_t>(m_size);
   const bool grows = o.kind == SUCL_KIND_ALLREDUCE && bytes < any_size / 4096;
   const std::uint64_t on_two = grows ? bytes * ranks * ranks / 4 : bytes;
   const tuning_row* end = m_tuning.data() + m_tuning.size();
   for (const tuning_row* r = after ? after + 1 : m_tuning.data(); r != end; ++r) {
     const bool tuned = !r->origin.empty();
-    const bool decides =
-        r->memory == memory || (tuned && memory == reach::read && r->memory == reach::staged);
+    const bool decides = r->memory == memory ||
+                         (tuned && memory == access_mode::read && r->memory == access_mode::staged);
     if (!decides || (r->kind != o.kind && r->kind != SUCL_KIND_COUNT) ||
         !r->ranks.contains(ranks) || !r->bytes.contains(tuned ? bytes : on_two) ||
         !obstacle(*r, o, bytes).empty())
@@ -212,8 +225,8 @@ std::string plan_cache::describe(const sucl_operation& o) const {
   };
   const bool reached = may_be_reached(kind) && !m_several_nodes;
   const tuning_row* read =
-      reached && bytes >= least_read_bytes ? row_for(o, reach::read, bytes) : nullptr;
-  const tuning_row* staged = row_for(o, reach::staged, bytes);
+      reached && bytes >= min_read_bytes ? row_for(o, access_mode::read, bytes) : nullptr;
+  const tuning_row* staged = row_for(o, access_mode::staged, bytes);
   if (read)
     add(read->tuned_online ? "where that proves faster: " : "", read->recipe, read->slice,
         read->origin);
@@ -223,8 +236,8 @@ std::string plan_cache::describe(const sucl_operation& o) const {
     const choice c = between_nodes(o, bytes);
     add("", c.algorithm, c.slice, "");
   }
-  if (reached && bytes >= least_mapped_bytes) {
-    const tuning_row* mapped = row_for(o, reach::mapped, bytes);
+  if (reached && bytes >= min_mapped_bytes) {
+    const tuning_row* mapped = row_for(o, access_mode::mapped, bytes);
     add("on memory of allocate(): ", mapped->recipe, mapped->slice, mapped->origin);
   }
   for (const tuning_row& r : m_tuning) {
@@ -235,7 +248,7 @@ std::string plan_cache::describe(const sucl_operation& o) const {
   return text;
 }
 
-bool plans_carry(sucl_kind kind, bool several_nodes, bool ordered) noexcept {
+bool plans_support(sucl_kind kind, bool several_nodes, bool ordered) noexcept {
   // Between nodes only these have a plan in the fixed order.
   if (several_nodes && ordered && kind != SUCL_KIND_ALLREDUCE && kind != SUCL_KIND_REDUCE_SCATTER &&
       kind != SUCL_KIND_REDUCE_SCATTER_BLOCK)
@@ -257,12 +270,12 @@ plan_cache::choice plan_cache::between_nodes(const sucl_operation& o, std::uint6
 void plan_cache::forget() {
   m_quick.fill({});
   m_clipped.fill({});
-  m_shapes.clear();
+  m_plans.clear();
   m_programs.clear();
 }
 
-plan_cache::shape_map::value_type& plan_cache::look_up(const sucl_operation& o, reach memory,
-                                                       bool in_place) {
+plan_cache::instance_map::value_type& plan_cache::look_up(const sucl_operation& o,
+                                                          access_mode memory, bool in_place) {
   m_key.assign({static_cast<std::uint64_t>(o.kind),
                 static_cast<std::uint64_t>(memory) * 8 + in_place * 4u + demands(o), o.element_size,
                 rooted(static_cast<kind>(o.kind)) ? static_cast<std::uint64_t>(o.root) : 0,
@@ -271,17 +284,17 @@ plan_cache::shape_map::value_type& plan_cache::look_up(const sucl_operation& o, 
     m_key.back() = 0;
     m_key.insert(m_key.end(), o.recv_counts, o.recv_counts + m_size);
   }
-  const auto found = m_shapes.find(m_key);
-  if (found != m_shapes.end()) return *found;
-  auto made = std::make_unique<shape>(make(o, memory, in_place));
-  return *m_shapes.emplace(m_key, std::move(made)).first;
+  const auto found = m_plans.find(m_key);
+  if (found != m_plans.end()) return *found;
+  auto made = std::make_unique<plan_instance>(make(o, memory, in_place));
+  return *m_plans.emplace(m_key, std::move(made)).first;
 }
 
 namespace {
 
 // An operation of no elements takes a run too, in which nothing is done: who expects it to move
 // something finds out.
-shape one_run(shape s) {
+plan_instance one_run(plan_instance s) {
   static const program nothing = [] {
     program p;
     p.channels.resize(1);
@@ -296,8 +309,8 @@ shape one_run(shape s) {
 
 }  // namespace
 
-shape plan_cache::make(const sucl_operation& o, reach memory, bool in_place) {
-  shape s;
+plan_instance plan_cache::make(const sucl_operation& o, access_mode memory, bool in_place) {
+  plan_instance s;
   if (o.kind == SUCL_KIND_BARRIER && !m_several_nodes) {
     s.code.push_back(program_of({"barrier", o.kind, 0, 1, false, false, {}, false}));
     s.slices = 1;
@@ -305,16 +318,16 @@ shape plan_cache::make(const sucl_operation& o, reach memory, bool in_place) {
     return s;
   }
   const std::uint64_t bytes = longest_block(o, m_size) * o.element_size;
-  // Where nobody else touches it, each rank's memory is its own affair.
-  const bool both_ways = in_place || memory == reach::staged;
+  // Where no other rank touches it, each rank's memory may differ.
+  const bool both_ways = in_place || memory == access_mode::staged;
   for (const tuning_row* row = row_for(o, memory, bytes); row;
        row = row_for(o, memory, bytes, row)) {
-    s = make_by({row->recipe, row->slice, memory != reach::staged, row->tuned_online}, o);
+    s = make_by({row->recipe, row->slice, memory != access_mode::staged, row->tuned_online}, o);
     if (s.there && (!both_ways || serves_in_place(s))) return one_run(std::move(s));
   }
   if (m_several_nodes) s = make_by(between_nodes(o, bytes), o);
   if (m_several_nodes && s.there) return one_run(std::move(s));
-  if (memory == reach::staged)
+  if (memory == access_mode::staged)
     base::fail(errc::internal,
                "no plan for " + std::string(name(static_cast<kind>(o.kind))) + " fits into " +
                    std::to_string(m_slot_bytes) + " bytes of scratch",
@@ -324,9 +337,9 @@ shape plan_cache::make(const sucl_operation& o, reach memory, bool in_place) {
   return s;
 }
 
-// A shape that is not there needs more scratch than a slot has, however short the slices.
-shape plan_cache::make_by(choice c, const sucl_operation& o) {
-  shape s;
+// A plan_instance that is not there needs more scratch than a slot has, however short the slices.
+plan_instance plan_cache::make_by(choice c, const sucl_operation& o) {
+  plan_instance s;
   while (!(has_counts(o.kind) ? cut_counts(o, c, s) : cut_uniform(o, c, s))) {
     s = {};
     s.there = false;
@@ -342,15 +355,15 @@ shape plan_cache::make_by(choice c, const sucl_operation& o) {
   return s;
 }
 
-// What leaves the caches before it is read again is written past them: its old lines need not be
-// fetched then. Of what is combined more is still there.
-void plan_cache::choose_stores(const sucl_operation& o, shape& s) const {
+// What leaves the caches before it is read again is stored non-temporally: its old lines need not
+// be fetched then. Of what is combined more is still there.
+void plan_cache::choose_stores(const sucl_operation& o, plan_instance& s) const {
   const std::uint64_t bytes = bytes_touched(o, m_size);
-  s.copies_past_caches = bytes >= m_cache_bytes;
-  s.folds_past_caches = bytes / 2 >= m_cache_bytes;
+  s.copies_nontemporal = bytes >= m_cache_bytes;
+  s.folds_nontemporal = bytes / 2 >= m_cache_bytes;
 }
 
-bool plan_cache::serves_in_place(const shape& s) const {
+bool plan_cache::serves_in_place(const plan_instance& s) const {
   return (!s.tail || s.tail->in_place) &&
          std::all_of(s.code.begin(), s.code.end(), [](const program* p) { return p->in_place; });
 }
@@ -369,19 +382,19 @@ sucl_operation uniform_of(const sucl_operation& o) {
 
 const tuning_row* plan_cache::row_of_clipped_reads(const sucl_operation& o,
                                                    std::uint64_t bytes) const {
-  if (!m_reads || bytes < least_read_bytes) return nullptr;
-  const tuning_row* row = row_for(uniform_of(o), reach::read, bytes);
+  if (!m_reads || bytes < min_read_bytes) return nullptr;
+  const tuning_row* row = row_for(uniform_of(o), access_mode::read, bytes);
   return row && row->recipe == "read_one_shot" ? row : nullptr;
 }
 
 // By the plan of the uniform operation with blocks as long as the longest one. In the plans that
 // are used every rank takes its blocks straight from their owners, so that steps can be clipped.
-const shape& plan_cache::clipped(const sucl_operation& o, std::uint64_t bytes, bool reads) {
+const plan_instance& plan_cache::clipped(const sucl_operation& o, std::uint64_t bytes, bool reads) {
   const sucl_operation uniform = uniform_of(o);
   // Few lengths, so that there are few programs. Nothing is gained by cutting what is read.
   const auto blocks = static_cast<std::uint64_t>(sends_blocks(uniform.kind) ? m_size : 1);
   const std::uint64_t staged =
-      std::min(row_for(uniform, reach::staged, bytes)->slice, m_slot_bytes) / blocks;
+      std::min(row_for(uniform, access_mode::staged, bytes)->slice, m_slot_bytes) / blocks;
   const std::uint64_t whole = std::bit_ceil(std::max<std::uint64_t>(bytes, 64));
   const std::uint64_t slice =
       reads ? whole : std::min(whole, std::bit_floor(std::max<std::uint64_t>(staged, 64)));
@@ -394,16 +407,16 @@ const shape& plan_cache::clipped(const sucl_operation& o, std::uint64_t bytes, b
   e = wanted;
   m_key.assign({static_cast<std::uint64_t>(o.kind), reads, static_cast<std::uint64_t>(uniform.root),
                 slice, slices});
-  std::unique_ptr<shape>& made = m_shapes[m_key];
-  if (!made) made = std::make_unique<shape>(make_clipped(uniform, reads, slice, slices));
+  std::unique_ptr<plan_instance>& made = m_plans[m_key];
+  if (!made) made = std::make_unique<plan_instance>(make_clipped(uniform, reads, slice, slices));
   e.found = made.get();
   return *made;
 }
 
-shape plan_cache::make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
-                               std::uint64_t slices) {
+plan_instance plan_cache::make_clipped(const sucl_operation& uniform, bool reads,
+                                       std::uint64_t slice, std::uint64_t slices) {
   const std::string algorithm = reads ? "read_one_shot" : "staged_one_shot";
-  shape s;
+  plan_instance s;
   s.clipped = true;
   s.slices = slices;
   s.slice_bytes = slice;
@@ -419,7 +432,7 @@ shape plan_cache::make_clipped(const sucl_operation& uniform, bool reads, std::u
 }
 
 // Slices of `count` elements of each block, of equal length but for the last one.
-bool plan_cache::cut_uniform(const sucl_operation& o, const choice& c, shape& s) {
+bool plan_cache::cut_uniform(const sucl_operation& o, const choice& c, plan_instance& s) {
   const std::uint64_t element = plan_element(o);
   // A barrier between nodes gathers a byte of each rank.
   const bool barrier = o.kind == SUCL_KIND_BARRIER;
@@ -452,7 +465,7 @@ bool plan_cache::cut_uniform(const sucl_operation& o, const choice& c, shape& s)
 }
 
 // The same where each block has its own length: slice k takes [a, b) of those that have it.
-bool plan_cache::cut_counts(const sucl_operation& o, const choice& c, shape& s) {
+bool plan_cache::cut_counts(const sucl_operation& o, const choice& c, plan_instance& s) {
   const std::uint64_t element = plan_element(o);
   const std::uint64_t scale = o.element_size / element;
   std::vector<std::uint64_t> counts;
@@ -494,8 +507,8 @@ plan::problem plan_cache::problem_of(const program_key& key) const {
   return p;
 }
 
-// Messages within nodes become copies. Where nobody knows whose input lies in its output, every
-// plan has to serve both ways.
+// Messages within nodes become copies. Where ranks do not know whose input lies in its output,
+// every plan has to work in place and out of place.
 plan::schedule plan_cache::schedule_of(const program_key& key) const {
   if (key.kind == SUCL_KIND_BARRIER) return make_barrier(m_size);
   plan::schedule s = plan::build(problem_of(key), plan::recipe_from_text(key.algorithm));

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// From an operation to the plans that carry it: which algorithm, cut into which slices.
+/// From an operation to the plans that execute it: which algorithm, cut into which slices.
 #pragma once
 
 #include "backends/shm_common/cpu_cache.hpp"
@@ -26,7 +26,7 @@
 namespace sucl::core {
 
 /// How the memory of the ranks may be used.
-enum class reach : std::uint8_t {
+enum class access_mode : std::uint8_t {
   staged,  ///< only its owner touches it: data goes through shared scratch
   mapped,  ///< every rank reads and writes that of all others
   read     ///< every rank copies from that of all others
@@ -35,7 +35,7 @@ enum class reach : std::uint8_t {
 /// A row of the table of algorithms: the first one that fits is taken.
 struct tuning_row {
   sucl_kind kind;
-  reach memory;
+  access_mode memory;
   base::range bytes;  ///< of the operation, as selection sees them; of allreduce: on 2 ranks
   std::string recipe;
   std::uint64_t slice;  ///< bytes that a run takes at most
@@ -46,9 +46,9 @@ struct tuning_row {
 };
 
 /// Below this, what is to be mapped is staged: data beside the flag is as fast as can be.
-inline constexpr std::uint64_t least_mapped_bytes = 2048;
+inline constexpr std::uint64_t min_mapped_bytes = 2048;
 /// Below this, what is to be read is staged: that is faster than the system call.
-inline constexpr std::uint64_t least_read_bytes = 8192;
+inline constexpr std::uint64_t min_read_bytes = 8192;
 
 /// The rows that hold on one node without any other knowledge. The last ones must fit everything.
 const std::vector<tuning_row>& default_tuning();
@@ -59,7 +59,7 @@ const std::vector<tuning_row>& default_tuning();
 std::vector<tuning_row> tuning_of(const tune::table* tuned, const placement& where);
 
 /// Operations of one kind, size and root: everything that is worked out once.
-struct shape {
+struct plan_instance {
   std::vector<const program*> code;  ///< of each slice; the last entry stands for all that follow
   const program* tail = nullptr;     ///< of the last slice, if it differs
   std::uint64_t slices = 0;
@@ -71,8 +71,8 @@ struct shape {
   bool clipped = false;
   bool tuned_online = false;  ///< as of a tuning_row
   /// The memory of the ranks does not fit into their caches: results go past them.
-  bool copies_past_caches = false, folds_past_caches = false;
-  std::string recipe;  ///< for people
+  bool copies_nontemporal = false, folds_nontemporal = false;
+  std::string recipe;  ///< human-readable
   bool there = true;   ///< false: no plan
 
   const program& of(std::uint64_t slice) const {
@@ -81,7 +81,7 @@ struct shape {
   }
 };
 
-/// All shapes of one communicator. One thread at a time.
+/// All plan instances of one communicator. One thread at a time.
 class plan_cache {
  public:
   /// `slot_bytes`: scratch that a run may have.
@@ -93,24 +93,25 @@ class plan_cache {
         m_tuning(std::move(tuning)),
         m_several_nodes(where.several_nodes()) {}
 
-  /// Goes by another tuning table, or by none (null). Forgets all shapes.
+  /// Goes by another tuning table, or by none (null). Forgets all instances.
   void use(const tune::table* tuned) {
     m_tuning = tuning_of(tuned, m_where);
     forget();
   }
 
-  /// By which plans an operation of known size is carried: a line for each reach. Any thread.
+  /// By which plans an operation of known size is executed: a line for each access mode. Any
+  /// thread.
   std::string describe(const sucl_operation& o) const;
 
-  /// Why an operation is not carried by a row of a tuning table, as if that were the first one that
-  /// fits; empty: it is. The same on every rank. Any thread.
+  /// Why an operation is not executed by a row of a tuning table, as if that were the first one
+  /// that fits; empty: it is. The same on every rank. Any thread.
   std::string obstacle(const tune::table_row& row, const sucl_operation& o) const;
 
-  /// The shape of an operation, made and verified if it is new. Throws what plan::build() and
-  /// plan::verify_or_fail() throw. The reference stays valid until forget(). `in_place`: some
-  /// rank's input lies in its output, which matters where peers reach it. A shape that is not
-  /// `there`: no plan is meant for that reach.
-  const shape& of(const sucl_operation& o, reach memory, bool in_place = false) {
+  /// The plan instance of an operation, made and verified if it is new. Throws what plan::build()
+  /// and plan::verify_or_fail() throw. The reference stays valid until forget(). `in_place`: some
+  /// rank's input lies in its output, which matters where peers reach it. An instance that is not
+  /// `there`: no plan is meant for that access mode.
+  const plan_instance& of(const sucl_operation& o, access_mode memory, bool in_place = false) {
     quick_entry& e = m_quick[quick_key(o, memory) % m_quick.size()];
     if (e.found && e.same(o, memory, in_place, demands(o), m_size)) return *e.found;
     const auto& [key, made] = look_up(o, memory, in_place);
@@ -137,26 +138,27 @@ class plan_cache {
 
   /// The same for an operation whose blocks have different lengths that only some ranks know; the
   /// longest of all has `bytes` bytes. `reads`: blocks are copied from where they lie.
-  const shape& clipped(const sucl_operation& o, std::uint64_t bytes, bool reads);
+  const plan_instance& clipped(const sucl_operation& o, std::uint64_t bytes, bool reads);
   /// The row by which such blocks may be copied from where they lie; null: they are staged.
   const tuning_row* row_of_clipped_reads(const sucl_operation& o, std::uint64_t bytes) const;
 
-  /// Whether so many shapes are kept that they had better be forgotten.
-  bool oversubscribed() const { return m_shapes.size() > most_shapes; }
+  /// Whether so many instances are kept that they should be forgotten.
+  bool is_full() const { return m_plans.size() > max_instances; }
   void forget();
 
  private:
-  static constexpr std::size_t most_shapes = 4096;
+  static constexpr std::size_t max_instances = 4096;
   struct quick_entry {
-    const shape* found = nullptr;
+    const plan_instance* found = nullptr;
     sucl_kind kind = 0;
     std::int32_t root = 0;
-    reach memory = reach::staged;
+    access_mode memory = access_mode::staged;
     bool in_place = false;
     unsigned demands = 0;
     std::uint64_t count = 0, element_size = 0;
     const std::uint64_t* counts = nullptr;  ///< of the blocks, where those have their own
-    bool same(const sucl_operation& o, reach m, bool together, unsigned demanded, int size) const {
+    bool same(const sucl_operation& o, access_mode m, bool together, unsigned demanded,
+              int size) const {
       return kind == o.kind && element_size == o.element_size && root == o.root && memory == m &&
              in_place == together && demands == demanded &&
              (counts ? std::equal(counts, counts + size, o.recv_counts) : count == o.count);
@@ -175,7 +177,7 @@ class plan_cache {
   }
   // What type and op ask of a plan, besides the size of elements.
   unsigned demands(const sucl_operation& o) const { return rounds(o) + 2u * ordered(o); }
-  std::uint64_t quick_key(const sucl_operation& o, reach memory) const {
+  std::uint64_t quick_key(const sucl_operation& o, access_mode memory) const {
     std::uint64_t size = o.count;
     if (has_counts(o.kind)) {
       size = 0;
@@ -195,27 +197,27 @@ class plan_cache {
     bool ordered = false;
     auto operator<=>(const program_key&) const = default;
   };
-  // What carries an operation, and how much of it a run takes.
+  // What executes an operation, and how much of it a run takes.
   struct choice {
     std::string algorithm;
     std::uint64_t slice;
     bool entered = false;       ///< all have said before that they are there
     bool tuned_online = false;  ///< as of a tuning_row
   };
-  using shape_map = std::map<std::vector<std::uint64_t>, std::unique_ptr<shape>>;
-  const tuning_row* row_for(const sucl_operation& o, reach memory, std::uint64_t bytes,
+  using instance_map = std::map<std::vector<std::uint64_t>, std::unique_ptr<plan_instance>>;
+  const tuning_row* row_for(const sucl_operation& o, access_mode memory, std::uint64_t bytes,
                             const tuning_row* after = nullptr) const;
   std::string obstacle(const tuning_row& row, const sucl_operation& o, std::uint64_t bytes) const;
   choice between_nodes(const sucl_operation& o, std::uint64_t bytes) const;
-  shape_map::value_type& look_up(const sucl_operation& o, reach memory, bool in_place);
-  shape make(const sucl_operation& o, reach memory, bool in_place);
-  shape make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
-                     std::uint64_t slices);
-  shape make_by(choice c, const sucl_operation& o);
-  bool serves_in_place(const shape& s) const;
-  void choose_stores(const sucl_operation& o, shape& s) const;
-  bool cut_uniform(const sucl_operation& o, const choice& c, shape& s);
-  bool cut_counts(const sucl_operation& o, const choice& c, shape& s);
+  instance_map::value_type& look_up(const sucl_operation& o, access_mode memory, bool in_place);
+  plan_instance make(const sucl_operation& o, access_mode memory, bool in_place);
+  plan_instance make_clipped(const sucl_operation& uniform, bool reads, std::uint64_t slice,
+                             std::uint64_t slices);
+  plan_instance make_by(choice c, const sucl_operation& o);
+  bool serves_in_place(const plan_instance& s) const;
+  void choose_stores(const sucl_operation& o, plan_instance& s) const;
+  bool cut_uniform(const sucl_operation& o, const choice& c, plan_instance& s);
+  bool cut_counts(const sucl_operation& o, const choice& c, plan_instance& s);
   plan::problem problem_of(const program_key& key) const;
   plan::schedule schedule_of(const program_key& key) const;
   blocking blocking_of(const program_key& key) const;
@@ -230,12 +232,12 @@ class plan_cache {
   bool m_folds_in_order = false;
   bool m_several_nodes;
   std::array<quick_entry, 64> m_quick{};
-  shape_map m_shapes;
-  std::vector<std::uint64_t> m_key;  ///< of the shape that is looked up; keeps its memory
+  instance_map m_plans;
+  std::vector<std::uint64_t> m_key;  ///< of the plan_instance that is looked up; keeps its memory
   std::map<program_key, std::unique_ptr<program>> m_programs;
-  /// The shapes that clipped() gave last.
+  /// The instances that clipped() returned last.
   struct clipped_entry {
-    const shape* found = nullptr;
+    const plan_instance* found = nullptr;
     sucl_kind kind = 0;
     std::int32_t root = 0;
     bool reads = false;
@@ -258,9 +260,9 @@ constexpr bool has_readable_input(sucl_kind kind) noexcept {
   return may_be_reached(kind) || kind == SUCL_KIND_ALLGATHERV;
 }
 
-/// Whether an operation of this kind can be carried, whatever its size. `ordered`: in the fixed
+/// Whether an operation of this kind is supported, whatever its size. `ordered`: in the fixed
 /// order.
-bool plans_carry(sucl_kind kind, bool several_nodes, bool ordered = false) noexcept;
+bool plans_support(sucl_kind kind, bool several_nodes, bool ordered = false) noexcept;
 
 /// Whether the counts of an operation are known to some ranks only.
 constexpr bool has_hidden_counts(sucl_kind kind) noexcept {

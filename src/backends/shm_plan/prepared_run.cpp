@@ -29,11 +29,11 @@ std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
   e.element_size = o.element_size;
   set_memory(e);
   if (has_hidden_counts(o.kind)) {
-    e.announcing = execution::notice::counts;
+    e.exchanging = execution::notice::counts;
     e.peer_send.resize(static_cast<std::size_t>(m_size));
-    announce(e);
+    start_exchange(e);
   } else {
-    e.how = &m_shapes.of(o, reach::staged);
+    e.how = &m_plans.of(o, access_mode::staged);
   }
   const program& code = e.how->of(0);
   if (e.how->slices != 1 || code.channels.size() != 1 || code.posts) return nullptr;
@@ -44,18 +44,18 @@ std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
   return made;
 }
 
-// Whether nothing is left to do once the ranks have told each other their counts.
-bool executor::is_all_told(execution& e) {
+// Whether nothing is left to do once the ranks have exchanged their counts.
+bool executor::has_all_counts(execution& e) {
   e.failure.reset();
-  return take_letters(e, false) && !e.failure;
+  return take_counts(e, false) && !e.failure;
 }
 
 namespace {
 
-// Has a signal take along what was to be copied beside its word just before.
+// Has a signal take along what was to be copied beside its flag just before.
 void join(bound_step& before, bound_step& signal, const std::byte* beside,
           std::uint64_t scratch_bytes) {
-  constexpr std::uint64_t most = sizeof *signal.word;
+  constexpr std::uint64_t most = sizeof *signal.flag;
   if (before.what != action::copy || before.size == 0 || before.to.at != beside) return;
   const bool fills = before.size == most || (before.size < most && before.size == scratch_bytes);
   if (!before.to.in_scratch || !fills || !stores_pairs()) return;
@@ -82,7 +82,7 @@ void executor::bind(execution& e, prepared_run& p) const {
     b.first = p.sources.size();
     if (s.what == action::signal || s.what == action::wait) {
       const bool signals = s.what == action::signal;
-      b.word = m_memory.place(0, signals ? m_rank : s.peer, signals ? 0 : s.channel);
+      b.flag = m_memory.flag_at(0, signals ? m_rank : s.peer, signals ? 0 : s.channel);
       if (signals && p.scratch.ring == 0 && !p.steps.empty())
         join(p.steps.back(), b, r.scratch[m_rank], r.code->scratch_bytes);
     } else {
@@ -90,7 +90,7 @@ void executor::bind(execution& e, prepared_run& p) const {
       b.to = memory(s.to);
       b.sources = copies ? 1 : s.sources;
       b.size = copies ? s.bytes : s.bytes / e.element_size;
-      b.publishes = s.publishes && s.bytes >= nt_store_policy::least_bytes;
+      b.nontemporal = s.nontemporal && s.bytes >= nt_store_policy::min_bytes;
       for (std::uint32_t i = 0; i < b.sources; ++i)
         p.sources.push_back(memory(r.code->sources[s.first + i]));
       const bool stays = b.to.at == p.sources.back().at && !b.to.in_scratch;
@@ -103,8 +103,8 @@ void executor::bind(execution& e, prepared_run& p) const {
 // One run of it.
 struct executor::bound_run {
   const prepared_run& how;
-  std::uint64_t number, history, word, scratch_at;
-  std::uint64_t slot;  ///< words before those of its slot
+  std::uint64_t number, history, flag, scratch_at;
+  std::uint64_t slot;  ///< flags before those of its slot
 
   const std::byte* source(const bound_step& s, std::uint32_t i = 0) const {
     return how.sources[s.first + i].in(scratch_at);
@@ -112,40 +112,40 @@ struct executor::bound_run {
 };
 
 inline void executor::raise(const bound_run& r, const bound_step& s) {
-  std::uint64_t* const word = s.word + r.slot;
-  const std::uint64_t value = r.word | s.value;
-  if (s.size == 0) return shared_memory::word(*word).store(value, std::memory_order_release);
+  std::uint64_t* const flag = s.flag + r.slot;
+  const std::uint64_t value = r.flag | s.value;
+  if (s.size == 0) return shared_memory::flag(*flag).store(value, std::memory_order_release);
   std::uint64_t data = 0;
   move_bytes(&data, r.source(s), s.size);
-  store_pair(word, value, data);
+  store_pair(flag, value, data);
 }
 
 // One step; false if it waits for a peer that is not near.
 inline bool executor::take(const bound_run& r, const bound_step& s) {
   switch (s.what) {
     case action::copy:
-      if (s.publishes)
-        m_publisher.copy(s.to.in(r.scratch_at), r.source(s), s.size);
+      if (s.nontemporal)
+        m_copier.copy(s.to.in(r.scratch_at), r.source(s), s.size);
       else
         move_bytes(s.to.in(r.scratch_at), r.source(s), s.size);
       return true;
     case action::fold: {
-      const void* from[most_sources];
+      const void* from[max_sources];
       for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = r.source(s, i);
       r.how.fold(s.to.in(r.scratch_at), from, s.sources, s.size, m_size);
       return true;
     }
     case action::signal: raise(r, s); return true;
     default:
-      switch (look(shared_memory::word(s.word[r.slot]), r.word, s.value,
-                   m_looks < eager_looks ? m_looks : eager_looks)) {
-        case seen::not_yet: return false;
-        case seen::other_call:
+      switch (poll_flag(shared_memory::flag(s.flag[r.slot]), r.flag, s.value,
+                        m_spin_limit < spins_without_pause ? m_spin_limit : spins_without_pause)) {
+        case flag_state::not_yet: return false;
+        case flag_state::other_call:
           m_memory.board().show(r.number, r.history, r.how.what->signature);
           accuse(r.number, r.history);
-        case seen::there: break;
+        case flag_state::raised: break;
       }
-      note_alive(s.peer, r.number);
+      note_peer_in_run(s.peer, r.number);
       return true;
   }
 }
@@ -155,25 +155,25 @@ bool executor::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
   if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
     return false;
-  if (p.tuner && !p.tuner->is_settled()) return false;
-  const bool tells = p.what->announcing == execution::notice::counts;
-  if (tells) write_letters(*p.what);
+  if (p.tuner && !p.tuner->converged()) return false;
+  const bool has_counts = p.what->exchanging == execution::notice::counts;
+  if (has_counts) write_counts(*p.what);
   const std::uint64_t history = m_memory.board().history_after(p.what->signature);
   const bound_run r{p,
                     number,
                     history,
-                    run_word::of(number, history),
+                    run_flag::of(number, history),
                     m_memory.scratch_at(p.scratch, number),
-                    m_memory.slot_of(number) * shared_memory::words_of_slot()};
-  if (run_word::renews(number, m_memory.slots())) renew_words(number, r.word);
+                    m_memory.slot_of(number) * shared_memory::flags_per_slot()};
+  if (run_flag::renews(number, m_memory.slots())) renew_flags(number, r.flag);
   const bound_step* const end = p.steps.data() + p.steps.size();
   const bound_step* s = p.steps.data();
   while (s != end && take(r, *s)) ++s;
-  // Nobody looks there before it has waited for long: what is waited for goes first.
+  // Peers read this only after a long wait: what they wait for goes first.
   m_memory.board().show(number, history, p.what->signature);
   m_ahead = static_cast<std::uint32_t>(s - p.steps.data());
   m_prepared = &p;
-  if (s != end || (tells && !is_all_told(*p.what))) return false;
+  if (s != end || (has_counts && !has_all_counts(*p.what))) return false;
   m_ahead = 0;
   m_begun = number;
   m_memory.board().keep(history);

@@ -30,20 +30,20 @@ struct bound_memory {
 /// A step whose memory is known.
 struct bound_step {
   step::action what = step::action::copy;
-  bool publishes = false;  ///< a copy that is long enough for it to matter
-  std::int32_t peer = -1;  ///< of a wait
+  bool nontemporal = false;  ///< a copy that is long enough for it to matter
+  std::int32_t peer = -1;    ///< of a wait
   std::uint32_t sources = 0;
   std::uint64_t value = 0;  ///< of a signal or a wait, beside the run's number
   std::uint64_t size = 0;   ///< bytes of a copy, or that a signal takes along; elements of a fold
   bound_memory to;
-  std::uint64_t* word = nullptr;  ///< of a signal or a wait, in the first slot
+  std::uint64_t* flag = nullptr;  ///< of a signal or a wait, in the first slot
   std::size_t first = 0;          ///< of prepared_run::sources
 };
 
 /// One slice on one channel, on the same memory each time. Holds while no tuning table is changed,
 /// and no memory made known or forgotten.
 struct prepared_run {
-  /// Keeps the notes of operations that only begin with telling each other their counts.
+  /// Keeps the metadata of operations that only begin with exchanging their counts.
   std::shared_ptr<execution> what;
   fold_function fold = nullptr;
   copy_mode_tuner* tuner = nullptr;  ///< only while it is settled that this is not read

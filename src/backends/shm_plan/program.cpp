@@ -19,7 +19,7 @@ using plan::opcode;
 using plan::space;
 using action = step::action;
 
-// Every channel has one word that its signals raise. This is where the k-th signal of a rank to a
+// Every channel has one flag that its signals raise. This is where the k-th signal of a rank to a
 // flag of another one appears.
 struct appearance {
   std::uint32_t channel;
@@ -84,10 +84,10 @@ class lowering {
     for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
       const plan::program& p = m_schedule.ranks[r];
       m_out.scratch_bytes = std::max(m_out.scratch_bytes, p.scratch_bytes);
-      if (p.channels.size() > most_channels)
+      if (p.channels.size() > max_channels)
         base::fail(errc::unsupported,
                    "a plan with " + std::to_string(p.channels.size()) + " channels",
-                   "The executor takes up to " + std::to_string(most_channels));
+                   "The executor takes up to " + std::to_string(max_channels));
       for (const auto& c : p.channels)
         for (const instruction& i : c) {
           note_spaces(i);
@@ -112,7 +112,7 @@ class lowering {
     m_out.posts |= i.op == opcode::send || i.op == opcode::receive;
   }
 
-  // Whether other ranks look at some of this memory, or are its owners.
+  // Whether other ranks read some of this memory, or are its owners.
   bool is_looked_at(const movement& m) const {
     return m.rank != m_rank ||
            std::any_of(m_looked_at.begin(), m_looked_at.end(), [&](const instruction* i) {
@@ -204,7 +204,7 @@ class lowering {
     step& s = add(sends ? action::send : action::receive);
     s.peer = i.peer;
     s.channel = transport_of(i.level);
-    s.value = i.level * most_channels + (m_out.channels.size() - 1);
+    s.value = i.level * max_channels + (m_out.channels.size() - 1);
     s.first = first;
     s.sources = 1;
     s.bytes = i.bytes;
@@ -224,7 +224,7 @@ class lowering {
       m.from.push_back({owner(n.src, n.peer), plan::local_form(n.src), n.src_offset});
     };
     take(one);
-    while (m.from.size() < most_sources && i + 1 < code.size() && goes_on(code[i], code[i + 1]))
+    while (m.from.size() < max_sources && i + 1 < code.size() && goes_on(code[i], code[i + 1]))
       take(code[++i]);
     m.folds = m.from.size() > 1;
     write(m);
@@ -251,14 +251,14 @@ class lowering {
   }
 
   void write(const movement& m) {
-    const bool publishes = !m.folds && m.bytes >= nt_store_policy::least_bytes && is_looked_at(m);
+    const bool nontemporal = !m.folds && m.bytes >= nt_store_policy::min_bytes && is_looked_at(m);
     for (std::uint64_t done = 0; done < m.bytes;) {
       std::uint64_t length = m.bytes - done;
       step s;
       s.what = m.folds ? action::fold : action::copy;
       s.first = static_cast<std::uint32_t>(m_out.sources.size());
       s.sources = static_cast<std::uint32_t>(m.from.size());
-      s.publishes = publishes;
+      s.nontemporal = nontemporal;
       s.to = place(m.to, m.rank, m.offset + done, &length);
       s.own_block = !m.folds && m.to == space::recv && m.from[0].where == space::send &&
                     m.rank == m_rank && m.from[0].rank == m_rank;

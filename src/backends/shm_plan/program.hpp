@@ -28,15 +28,15 @@ struct step {
   enum class action : std::uint8_t {
     copy,     ///< to <- from
     fold,     ///< to <- the combination of several sources
-    signal,   ///< this channel's word becomes `value`
-    wait,     ///< until the word of channel `channel` of `peer` is at least `value`
+    signal,   ///< this channel's flag becomes `value`
+    wait,     ///< until the flag of channel `channel` of `peer` is at least `value`
     send,     ///< post to transport `channel`, with tag `value` in its run
     receive,  ///< the same
     fence     ///< until those of this channel are done, but `bytes` of them
   };
   action what = action::copy;
-  bool own_block = false;  ///< copies a rank's input to its own output
-  bool publishes = false;  ///< copies to memory that other ranks look at
+  bool own_block = false;    ///< copies a rank's input to its own output
+  bool nontemporal = false;  ///< copies to memory that other ranks read
   std::int32_t peer = -1;
   std::uint32_t channel = 0;
   std::uint32_t first = 0;  ///< of program::sources; a copy has one
@@ -65,13 +65,13 @@ struct blocking {
 };
 
 /// Most channels that a rank may have.
-inline constexpr std::size_t most_channels = 16;
+inline constexpr std::size_t max_channels = 16;
 
 /// Most sources of a fold, one for each rank that plans may have. More are combined in several.
-inline constexpr std::size_t most_sources = plan::most_fold_sources;
+inline constexpr std::size_t max_sources = plan::max_fold_sources;
 
 /// Tags of the messages of one run: its levels and channels.
-inline constexpr std::uint64_t tags_of_run = 256 * most_channels;
+inline constexpr std::uint64_t tags_of_run = 256 * max_channels;
 
 /// Lowers the part of this rank. Throws errc::unsupported where the schedule has more channels or
 /// signals than the executor counts, errc::invalid_argument where a level names a transport that

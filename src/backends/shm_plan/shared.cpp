@@ -17,9 +17,9 @@ shared_memory::shared_memory(const backend_comm& via, const placement& where, co
       m_how(how),
       m_rank(static_cast<std::uint32_t>(where.rank)),
       m_size(static_cast<std::uint32_t>(where.size)) {
-  static_assert(first_bytes + (most_channels - 1) * line <= words_bytes);
+  static_assert(first_bytes + (max_channels - 1) * line <= flags_bytes);
   static_assert(inline_bytes + sizeof(std::uint64_t) == first_bytes);
-  std::uint64_t bytes = head_bytes + m_how.slots * words_bytes;
+  std::uint64_t bytes = head_bytes + m_how.slots * flags_bytes;
   const std::uint64_t runs = m_how.slots + 1;
   const auto add_ring = [&](std::uint64_t length) {
     m_rings.push_back({bytes, length});
@@ -38,12 +38,12 @@ shared_memory::shared_memory(const backend_comm& via, const placement& where, co
     m_complete = m_complete && (m_parts.back() || !where.near(static_cast<int>(r)));
   }
   if (!m_complete) return;
-  // The words are looked at before anything is written: their pages had better be there.
+  // The flags are polled before anything is written: their pages are touched first.
   std::memset(m_parts[static_cast<std::size_t>(where.rank)], 0,
-              head_bytes + m_how.slots * words_bytes);
+              head_bytes + m_how.slots * flags_bytes);
   for (std::uint32_t slot = 0; slot < m_how.slots; ++slot)
     for (std::byte* part : m_parts)
-      m_words.push_back(part ? part + head_bytes + slot * words_bytes : nullptr);
+      m_flags.push_back(part ? part + head_bytes + slot * flags_bytes : nullptr);
   std::vector<std::byte*> boards;
   for (std::byte* part : m_parts) boards.push_back(part ? part + board_at : nullptr);
   m_board = call_board(std::move(boards), where.rank);

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What the ranks of a node share to run plans: words that say how far each is, and scratch memory.
+/// What the ranks of a node share to run plans: flags that say how far each is, and scratch memory.
 #pragma once
 
 #include "backends/shm_common/placement.hpp"
@@ -27,7 +27,7 @@ struct sharing {
 /// The shared memory of one communicator: of each node, the ranks that are there.
 ///
 /// Every run of a plan has a number, the same on all ranks, and uses the slot `number % slots`. A
-/// slot has a word for each channel, which the owner raises and peers wait for. The word of channel
+/// slot has a flag for each channel, which the owner raises and peers wait for. The flag of channel
 /// 0 is followed by bytes on the same and the next cache lines: the scratch of runs that need no
 /// more, so that a small message and its flag arrive together.
 ///
@@ -37,9 +37,9 @@ struct sharing {
 class shared_memory {
  public:
   static constexpr std::uint64_t line = 64;
-  static constexpr std::uint64_t inline_bytes = 504;  ///< scratch beside the word
+  static constexpr std::uint64_t inline_bytes = 504;  ///< scratch beside the flag
 
-  /// Takes the region over from `via`, whose backend lends it. Collective.
+  /// Takes the region over from `via`, whose backend provides it. Collective.
   shared_memory(const backend_comm& via, const placement& where, const sharing& how);
   ~shared_memory();
   shared_memory(const shared_memory&) = delete;
@@ -54,32 +54,32 @@ class shared_memory {
   }
   std::uint64_t slot_bytes() const { return m_how.slot_bytes; }
 
-  using word = std::atomic_ref<std::uint64_t>;
-  /// The word of a channel of a rank in a slot.
-  word at(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
-    return word(*place(slot, rank, channel));
+  using flag = std::atomic_ref<std::uint64_t>;
+  /// The flag of a channel of a rank in a slot.
+  flag at(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
+    return flag(*flag_at(slot, rank, channel));
   }
   /// Where it lies.
-  std::uint64_t* place(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
-    std::byte* words = m_words[slot * m_size + static_cast<std::uint32_t>(rank)];
-    if (channel > 0) words += first_bytes + (channel - 1) * line;
-    return reinterpret_cast<std::uint64_t*>(words);
+  std::uint64_t* flag_at(std::uint32_t slot, std::int32_t rank, std::uint32_t channel) const {
+    std::byte* flags = m_flags[slot * m_size + static_cast<std::uint32_t>(rank)];
+    if (channel > 0) flags += first_bytes + (channel - 1) * line;
+    return reinterpret_cast<std::uint64_t*>(flags);
   }
   /// The number of the last run that a rank has finished, and all before it.
-  word finished(std::int32_t rank) const {
-    return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)]));
+  flag finished(std::int32_t rank) const {
+    return flag(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)]));
   }
   /// The number of the last run in which a rank could not read the memory of another one.
-  word trouble(std::int32_t rank) const {
-    return word(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)] + line));
+  flag last_unreadable(std::int32_t rank) const {
+    return flag(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)] + line));
   }
-  /// What the ranks of the node show each other.
+  /// Where ranks of the node compare their calls.
   call_board& board() { return m_board; }
   const call_board& board() const { return m_board; }
-  /// From a word to that of the next slot, in words.
-  static constexpr std::uint64_t words_of_slot() { return words_bytes / sizeof(std::uint64_t); }
+  /// From a flag to that of the next slot, in flags.
+  static constexpr std::uint64_t flags_per_slot() { return flags_bytes / sizeof(std::uint64_t); }
 
-  /// What a run takes of scratch: bytes of a ring. Ring 0 is beside the words.
+  /// What a run takes of scratch: bytes of a ring. Ring 0 is beside the flags.
   struct need {
     std::uint32_t ring = 0;
     std::uint64_t bytes = 0;
@@ -94,7 +94,7 @@ class shared_memory {
   std::byte* const* parts() const { return m_parts.data(); }
   /// Where in each part the next run has its scratch, which is to be run `number`.
   std::uint64_t scratch_at(const need& n, std::uint64_t number) const {
-    if (n.ring == 0) return head_bytes + slot_of(number) * words_bytes + sizeof(std::uint64_t);
+    if (n.ring == 0) return head_bytes + slot_of(number) * flags_bytes + sizeof(std::uint64_t);
     const ring& r = m_rings[n.ring - 1];
     if (!r.touched) touch(r);
     return r.begin + next_in(r, n);
@@ -124,8 +124,8 @@ class shared_memory {
   void touch(const ring& r) const noexcept;
   // As much as two processors' own caches of a MiB hold.
   static constexpr std::uint64_t long_ring_bytes = std::uint64_t{2} << 20;
-  static constexpr std::uint64_t first_bytes = 512;   ///< word of channel 0 and inline scratch
-  static constexpr std::uint64_t words_bytes = 2048;  ///< all words of a slot
+  static constexpr std::uint64_t first_bytes = 512;   ///< flag of channel 0 and inline scratch
+  static constexpr std::uint64_t flags_bytes = 2048;  ///< all flags of a slot
   static constexpr std::uint64_t head_bytes = 4096;
   static constexpr std::uint64_t board_at = 2 * line;
   static_assert(board_at + call_board::part_bytes <= head_bytes);
@@ -136,7 +136,7 @@ class shared_memory {
   bool m_complete = true;
   sucl_region m_region{};
   std::vector<std::byte*> m_parts;  // by rank
-  std::vector<std::byte*> m_words;  // by slot and rank
+  std::vector<std::byte*> m_flags;  // by slot and rank
   call_board m_board;
   // One for all runs; or one for those of up to 4 KiB, 8 KiB and so on.
   std::vector<ring> m_rings;

@@ -46,7 +46,7 @@ struct rule {
   std::string origin;  ///< as in "file sucl.toml:12:1"
 };
 
-/// One value for people: what it is, where it came from, and how to change it.
+/// One value as text: what it is, where it came from, and how to change it.
 struct setting_row {
   std::string key;
   std::string value;

@@ -17,7 +17,7 @@ namespace sucl::base {
 enum class determinism : std::uint8_t {
   ranks,  ///< all ranks that receive a result
   run,    ///< another run with the same inputs, ranks, placement, configuration and version
-  strict  ///< whatever backend carries it, wherever the ranks and the memory are
+  strict  ///< whatever backend executes it, wherever the ranks and the memory are
 };
 
 /// The level of this name; `ranks` where there is none.

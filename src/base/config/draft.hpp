@@ -59,7 +59,7 @@ void load_toml_variable(draft& d, const key_row& row, const std::string& name,
 
 void load_environment(draft& d, variables environment);
 
-/// Checks what can be checked only now, and adds the rows for people.
+/// Checks what can be checked only now, and adds the human-readable rows.
 void complete(draft& d);
 
 /// Begin of the variables for keys of backends: "SUCL_BACKEND_NCCL_PATH".

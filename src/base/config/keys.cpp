@@ -186,7 +186,7 @@ void add_selection(std::vector<key_row>& t) {
                   threshold_form, [](auto& k) -> auto& { return k.all->threshold; }));
   t.push_back(
       row({"default_backend", "mpi", "SUCL_DEFAULT_BACKEND",
-           "Carries what no rule and no backend of the platform carries.", shared, &backends},
+           "Executes what no rule and no backend of the platform executes.", shared, &backends},
           text_form, [](auto& k) -> auto& { return k.all->default_backend; }));
   t.push_back(row({"determinism", "ranks", "SUCL_DETERMINISM",
                    "Whose results of a reduction have the same bits: ranks (all ranks of an "
@@ -225,8 +225,8 @@ void add_staging(std::vector<key_row>& t) {
       number_form, microseconds, [](auto& k) -> auto& { return k.all->progress.poll_us; }));
   t.push_back(bounded_row(
       {"progress.spin_us", "50", "SUCL_SPIN_US",
-       "Microseconds for which whoever waits polls before it yields its processor "
-       "after each look."},
+       "Spin time in microseconds before a waiting thread yields its processor between "
+       "polls."},
       number_form, microseconds, [](auto& k) -> auto& { return k.all->progress.spin_us; }));
 }
 
@@ -286,7 +286,7 @@ void add_interposer(std::vector<key_row>& t) {
   t.push_back(
       bounded_row({"interpose.trials", "5", "SUCL_INTERPOSE_TRIALS",
                    "Interposed MPI programs: rounds in which SuCL and MPI take turns, for each "
-                   "kind, form and size, after which the faster carries the rest; at most 15. 0: "
+                   "kind, form and size, after which the faster executes the rest; at most 15. 0: "
                    "no trial.",
                    shared},
                   number_form, {0, 15}, [](auto& k) -> auto& { return k.all->interpose.trials; }));
@@ -317,7 +317,7 @@ void add_platforms_and_backends(std::vector<key_row>& t) {
 }
 
 void add_rules(std::vector<key_row>& t) {
-  t.push_back(group("rules", "SUCL_RULES", "Which backend carries what; the first match wins."));
+  t.push_back(group("rules", "SUCL_RULES", "Which backend executes what; the first match wins."));
   t.push_back(row({"rules.*.collective", "*", "", "Kinds of operation.", shared, &collectives},
                   list_form, [](auto& k) -> auto& { return k.selection->collectives; }));
   t.push_back(
@@ -398,7 +398,7 @@ std::vector<backend_entry> built_in_backends() {
           {"messages", "", {"*"}, true, {}},
           {"ipc", "", {}, true, {}},
           {"kernels", "", {"cuda", "hip"}, true, {}},
-          {"levels", "", {"*"}, true, {}},
+          {"hierarchical", "", {"*"}, true, {}},
           {"mock", "", {}, false, {}}};
 }
 

@@ -42,7 +42,7 @@ struct vocabulary {
 /// A key. In names a star stands for the name of an entry, or for the number of a rule.
 struct key_row {
   const char* name;
-  const char* form;      ///< what is written, for people: "size"
+  const char* form;      ///< what is written, human-readable: "size"
   const char* example;   ///< a value as in a file
   const char* fallback;  ///< the default, as in an environment variable
   const char* environment;

@@ -30,7 +30,7 @@ bool names_a_library(std::string_view key) {
   return key == "path" || key == "library";
 }
 
-// Whoever can write into a working directory must not thereby run code in the processes of those
+// A user who can write into a working directory must not thereby run code in the processes of those
 // who start programs there.
 void refuse_modules(const draft& d) {
   for (const auto& [key, origin] : d.origins) {
@@ -122,7 +122,7 @@ std::string take_config_argument(int* argc, char** argv) {
   std::string path;
   if (argc == nullptr || argv == nullptr) return path;
   int kept = 0;
-  bool ours = true;  // until "--", after which arguments belong to somebody else
+  bool ours = true;  // until "--", after which arguments belong to another program
   for (int i = 0; i < *argc; ++i) {
     const std::string_view argument = argv[i] == nullptr ? "" : argv[i];
     ours = ours && argument != "--";

@@ -22,7 +22,7 @@ constexpr std::array<toml_type, 9> toml_types{
 // The parser bounds how deep values are nested, but not the tables that dotted keys make, which are
 // destroyed one within the other.
 void check_keys(std::string_view text, const toml_place& place) {
-  constexpr int most_parts = 32;
+  constexpr int max_parts = 32;
   constexpr std::string_view ends = "\n=,{}[]";
   int dots = 0, line = 1;
   char quote = 0;
@@ -33,9 +33,9 @@ void check_keys(std::string_view text, const toml_place& place) {
       quote = quote == 0 ? c : 0;
     else if (ends.find(c) != ends.npos)
       dots = quote = 0;
-    else if (c == '.' && ++dots == most_parts)
+    else if (c == '.' && ++dots == max_parts)
       refuse(place.name + ":" + std::to_string(line),
-             "a key has more than " + std::to_string(most_parts) + " parts",
+             "a key has more than " + std::to_string(max_parts) + " parts",
              "No key of SuCL's has more than three.");
   }
 }

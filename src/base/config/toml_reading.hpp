@@ -43,7 +43,7 @@ struct toml_entry {
   const toml::node* node;
 };
 
-/// The entries of a table as they stand in the file.
+/// The entries of a table as the file has them.
 std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place);
 
 /// Parses a whole text; throws errc::configuration that says where it is not TOML.

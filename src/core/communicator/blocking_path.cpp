@@ -164,7 +164,8 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
   wait(issue(record, shape, true, {}, true).operation);
 }
 
-// Who carries messages within nodes, if nothing is before this one and nobody looks on; or null.
+// Which backend executes messages within nodes, if nothing is before this one and nothing observes
+// it; or null.
 const backend_instance* communicator::message_backend_for(const sucl_operation& record,
                                                           const layouts& shape) {
   if (!is_point_to_point(record.kind) || !m_waiting.empty() || !m_flight.empty() || m_direct ||
@@ -202,7 +203,7 @@ void communicator::run_message(const sucl_operation& record, const backend_insta
 }
 
 // Lets the backend block in this thread, which is the fastest way through an MPI library. `direct`
-// stays as it is meanwhile: nobody else changes what is known.
+// stays as it is meanwhile: no other thread changes it.
 void communicator::run_directly(sucl_operation& direct, const layouts& shape,
                                 const backend_instance& c, std::unique_lock<biased_mutex>& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;

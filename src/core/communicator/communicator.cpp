@@ -80,7 +80,7 @@ communicator::~communicator() {
   try {
     shut_down(true);
   } catch (const error&) {
-    // A destructor has nobody to tell; what failed was logged where it failed.
+    // A destructor has no caller to report to; what failed was logged where it failed.
   }
   if (!m_is_part) m_job->note_gone();
 }
@@ -129,7 +129,7 @@ void communicator::throw_if_shut_down() const {
                "Keep the runtime alive, and MPI initialised, while communicators are used");
 }
 
-// Why an operation cannot be issued; a failure that nobody has been told of is told once.
+// Why an operation cannot be issued; a failure that was not reported yet is reported once.
 void communicator::rethrow_pending() {
   throw_if_shut_down();
   note_reported();
@@ -168,7 +168,7 @@ issue_result communicator::issue(const sucl_operation& record, const layouts& sh
   return {std::move(t), done};
 }
 
-// Tells observers of what is done so far; gives up the lock meanwhile.
+// Notifies observers of what is done so far; gives up the lock meanwhile.
 void communicator::deliver_done(std::unique_lock<biased_mutex>& lock) {
   while (!m_done.empty()) {
     std::vector<op_request*> finished;
@@ -314,7 +314,7 @@ void communicator::finish(op_request& n, const error_info* failure) {
   if (failure) {
     n.failure = *failure;
     base::log(base::log_level::info, "runtime", describe(n.record), " failed: ", failure->message);
-    // Who waits is told; an asynchronous failure is kept for the next call.
+    // A waiting caller gets the error; an asynchronous failure is kept for the next call.
     const bool asynchronous = n.watch.done || n.watch.assisted;
     if (asynchronous && !m_pending_error && !m_broken) {
       m_pending_error = *failure;
@@ -325,7 +325,7 @@ void communicator::finish(op_request& n, const error_info* failure) {
   m_done.push_back(&n);
 }
 
-// Tells observers. Without the lock: they call into SYCL, or issue operations.
+// Notifies observers. Without the lock: they call into SYCL, or issue operations.
 void communicator::deliver(std::vector<op_request*>& done) {
   for (op_request* n : done) {
     if (n->watch.done) n->watch.done(n->watch.context, n->failure ? &*n->failure : nullptr);
@@ -341,7 +341,7 @@ void communicator::deliver(std::vector<op_request*>& done) {
 
 bool communicator::progress(int* finished) {
   std::unique_lock lock(m_mutex, std::try_to_lock);
-  if (!lock) return true;  // somebody else makes progress
+  if (!lock) return true;  // another thread makes progress
   return progress_locked(lock, finished, !m_direct);
 }
 
@@ -422,10 +422,10 @@ void communicator::wait_all() {
 }
 
 // A rank of this machine may have given up what was over here, with wrong data.
-void communicator::hear_verdict() {
+void communicator::read_published_diagnosis() {
   const peer_processes* peers = m_job->peers();
   const auto published = peers ? peers->published_so_far() : 0;
-  if (m_heard.exchange(published, std::memory_order_relaxed) == published) return;
+  if (m_seen_diagnosis.exchange(published, std::memory_order_relaxed) == published) return;
   if (const auto v = peers->published(m_id)) fail_all(info_of(*v));
 }
 
@@ -435,7 +435,7 @@ std::unique_ptr<setup_step> communicator::begin_step(const char* what) {
 }
 
 void communicator::check() {
-  hear_verdict();
+  read_published_diagnosis();
   check_device();
   std::lock_guard lock(m_mutex);
   if (!m_direct) m_backends.compare_calls();
@@ -478,7 +478,7 @@ void communicator::fail_all(const error_info& info) {
   deliver(done);
 }
 
-// Fails everything that is not done, for observers that are still to be told.
+// Fails everything that is not done, for observers that are still to be notified.
 void communicator::give_up(const error_info& info) {
   m_broken = info;
   m_broken->rank = rank();
@@ -562,7 +562,7 @@ void communicator::shut_down(bool drain) {
   const bool thrown = unheard && !m_broken && m_pending_thrown;
   lock.unlock();
   if (unheard) m_job->note_unreported(*unheard, thrown);
-  const std::lock_guard mail(m_mail);
+  const std::lock_guard control(m_control_mutex);
   sucl_oob own{m_job->control(), m_group};
   keep ? oob_keep(own) : oob_free(own);
 }

@@ -62,7 +62,7 @@ class ticket {
 /// What issue() did.
 struct issue_result {
   ticket operation;
-  bool done = false;  ///< it is done or has failed, and the observer will not be told
+  bool done = false;  ///< it is done or has failed, and the observer will not be notified
 };
 
 /// What the device side of a communicator knows of operations that it has put on native streams:
@@ -78,7 +78,7 @@ struct stream_work {
   void (*drain)(void* context) = nullptr;
 };
 
-/// What the device side of a communicator lends to it.
+/// What the device side of a communicator provides to it.
 struct device_services {
   /// Keeps what the others point to: a thread of the core may be the last to let go of the
   /// communicator.
@@ -97,7 +97,7 @@ struct device_services {
   void* memory_context = nullptr;
 };
 
-/// A blocking operation that is run over and over, and who carries it.
+/// A blocking operation that is run over and over, and which backend executes it.
 struct persistent_call {
   sucl_operation record{};                ///< normalised; arrays must stay
   const backend_instance* via = nullptr;  ///< null: it has not run yet
@@ -109,9 +109,9 @@ struct persistent_call {
 /// The issue queue of one communicator.
 ///
 /// Operations are posted to backends in issue order, each as soon as it is ready and the one before
-/// it is posted completely; once posted they progress side by side. Progress is made by whoever
-/// calls progress(): the engine's thread, a caller that waits, or one that polls for a moment after
-/// issuing.
+/// it is posted completely; once posted they progress side by side. Progress is made by any thread
+/// that calls progress(): the engine's thread, a caller that waits, or one that polls for a moment
+/// after issuing.
 class SUCL_CORE_API communicator : public std::enable_shared_from_this<communicator> {
  public:
   /// Takes over `group`. Collective. `is_part`: of another communicator, which ends it, and which
@@ -133,9 +133,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                      const observer& watch, bool blocking = false);
 
-  /// A collective was called with arguments that are wrong on this rank, and its caller is told.
-  /// Where arguments are compared between ranks it takes its place among the operations, so that
-  /// the others are told too; otherwise nothing happens. Never throws.
+  /// A collective was called with arguments that are wrong on this rank, and its caller gets the
+  /// error. Where arguments are compared between ranks it takes its place among the operations, so
+  /// that the others get it too; otherwise nothing happens. Never throws.
   void refuse(const sucl_operation& record, const error_info& wrong) noexcept;
   /// The same of an operation that was issued and is not ready: it fails instead of starting.
   void refuse(const ticket& t, const error_info& wrong);
@@ -147,7 +147,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& shape);
 
   /// Whether it would do so now. The answer of a communicator that is part of another one, for
-  /// whoever issues all its operations.
+  /// the thread that issues all its operations.
   bool would_order_on_stream(const sucl_operation& record);
 
   /// Posts it; its memory is in the record, or in op_request::parts. From inside the command that
@@ -162,8 +162,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// once. `target` names the queue.
   void post_launch(const ticket& t, void* target) noexcept { post_on_stream(t, target); }
 
-  /// Whether device memory would go through scratch memory of the host on its way to whoever
-  /// carries a send or recv.
+  /// Whether device memory would go through scratch memory of the host on its way to whichever
+  /// backend executes a send or recv.
   bool stages(const sucl_operation& message);
   /// Takes memory of the host for a message in the place of its device memory, which the issuer
   /// copies from, before the message is ready, or to, once it is done. Only before it is ready.
@@ -195,11 +195,11 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Helps until the ticket is done, then throws its failure, if any.
   void wait(const ticket& t);
-  /// Helps until the ticket is done. While somebody does, the progress thread rests.
+  /// Helps until the ticket is done. Meanwhile the progress thread rests.
   void assist(const ticket& t);
   /// Helps until everything issued is done, then check().
   void wait_all();
-  /// Throws the first failure of an operation that nobody has been told of.
+  /// Throws the first failure of an operation that was not reported yet.
   void check();
   /// Whether ranks have to be asked now and then what they have had kernels do.
   bool compares_calls() const { return m_backends.compares_calls(); }
@@ -242,15 +242,15 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// for what is in flight. Throws on every rank, and changes nothing, if it is wrong on any.
   void use_tuning(const std::string& toml);
 
-  /// Which backend would carry this by event.
+  /// Which backend would execute this by event.
   std::string selected_backend_by_event(kind k, std::uint64_t bytes, type t, op o);
-  /// Which backend would carry this, and why.
+  /// Which backend would execute this, and why.
   std::string explain(kind k, std::uint64_t bytes, type t, op o);
   /// Its name, for a record whose arrays are complete and a call of the blocking form or not.
   std::string selected_backend_of(const sucl_operation& record, bool blocking = true);
   /// Whether that one does without MPI, so that any thread may make its progress.
-  bool any_thread_carries(const sucl_operation& record, bool blocking = true);
-  /// Why plans do not carry a record by a row of a tuning table, if that is the first one that
+  bool any_thread_executes(const sucl_operation& record, bool blocking = true);
+  /// Why plans do not execute a record by a row of a tuning table, if that is the first one that
   /// fits; empty: they do. The same on every rank.
   std::string plan_obstacle(const tune::table_row& row, const sucl_operation& record);
 
@@ -268,7 +268,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void fail_all(const error_info& info);
   /// The same where the program has been told, or is about to be, of what is behind it.
   void abandon(const error_info& info);
-  /// The same for what has failed on this rank alone: the others are told, and fail too.
+  /// The same for what has failed on this rank alone: the others get the error, and fail too.
   void fail_everywhere(const error_info& info);
   /// Asks the device whether a kernel of this process has failed on it, and then does so.
   void check_device();
@@ -284,9 +284,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
     clock::time_point since;
   };
   status snapshot();
-  /// Keeps the mail group, and with it the communicator, from ending meanwhile.
-  std::unique_lock<std::mutex> hold_mail() { return std::unique_lock(m_mail); }
-  sucl_group* mail_group() const { return m_group; }
+  /// Keeps the control group, and with it the communicator, from ending meanwhile.
+  std::unique_lock<std::mutex> hold_control_group() { return std::unique_lock(m_control_mutex); }
+  sucl_group* control_group() const { return m_group; }
   std::uint64_t id() const { return m_id; }
   bool alive() const { return !m_ended.load(std::memory_order_acquire) && !forked(); }
 
@@ -305,7 +305,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   sucl_group* split_group(int colour, int key);
   std::shared_ptr<communicator> make_part(int colour, int key);
   void drain_streams();
-  void hear_verdict();
+  void read_published_diagnosis();
   void deliver_done(std::unique_lock<biased_mutex>& lock);
   bool test(op_request& n);
   void finish(op_request& n, const error_info* error);
@@ -334,7 +334,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   const backend_instance* message_backend_for(const sucl_operation& record, const layouts& shape);
   void run_message(const sucl_operation& record, const backend_instance& c,
                    std::unique_lock<biased_mutex>& lock);
-  // Whether a call may go past the queue to who carried it last time.
+  // Whether a call may go past the queue to the backend that executed it last time.
   bool knows(const persistent_call& call) const {
     return call.via && call.epoch == m_cache_epoch && m_waiting.empty() && m_flight.empty() &&
            !m_direct.load(std::memory_order_relaxed);
@@ -372,13 +372,13 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
   staging m_staging;
 
-  std::mutex m_mail;     ///< taken before m_mutex, never after it
-  biased_mutex m_mutex;  ///< guards what follows, and every call into backends
+  std::mutex m_control_mutex;  ///< taken before m_mutex, never after it
+  biased_mutex m_mutex;        ///< guards what follows, and every call into backends
   std::vector<std::unique_ptr<op_request>> m_requests;
   std::vector<op_request*> m_free;
   std::deque<op_request*> m_waiting;  ///< issued, not posted; in order
   std::vector<op_request*> m_flight;  ///< posted, not done; in order
-  std::vector<op_request*> m_done;    ///< finished, observer not told yet
+  std::vector<op_request*> m_done;    ///< finished, observer not notified yet
   std::atomic<bool> m_direct{false};  ///< a caller is inside a blocking backend call; set locked
   struct cached_call {
     sucl_operation asked{};  ///< as it came
@@ -395,7 +395,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::optional<error_info> m_broken;  ///< why nothing works any more
   /// Of the operation that comes next: since when it has been seen ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
-  std::atomic<std::uint64_t> m_heard{0};      ///< verdicts on this machine that were looked at
+  std::atomic<std::uint64_t> m_seen_diagnosis{
+      0};                                     ///< diagnoses on this machine that were looked at
   bool m_broken_reported = false;             ///< a call has thrown it
   std::optional<error_info> m_pending_error;  ///< failure that no caller has seen
   bool m_pending_thrown = false;              ///< by a command, for SYCL to tell of it

@@ -21,7 +21,7 @@ constexpr const char* same_everywhere =
 
 }  // namespace
 
-// Before calls that block everybody has arrived, or the watchdog says who has not.
+// Before calls that block every rank has arrived, or the watchdog says who has not.
 void communicator::meet() {
   if (m_job->settings().watchdog.timeout.count() == 0) return;
   const setup_pause watched;
@@ -37,7 +37,8 @@ compiled_facts communicator::compile(const compile_request& request) {
   const std::uint64_t number = ++m_compiled;
   built_in_comm* const plans = m_backends.custom_plans();
   if (!plans)
-    base::fail(errc::unavailable, "plans cannot run here: " + m_backends.custom_plan_obstacle(),
+    base::fail(errc::unavailable,
+               "this communicator cannot run compiled plans: " + m_backends.custom_plan_obstacle(),
                "`sucl info` lists what each backend needs");
   lock.unlock();
   meet();

@@ -21,13 +21,13 @@ namespace sucl::core {
 
 using clock = std::chrono::steady_clock;
 
-/// What the issuer wants to hear of an operation. Functions may be null; they are called without
+/// What the issuer wants to know of an operation. Functions may be null; they are called without
 /// any lock held, by whichever thread makes progress.
 struct observer {
   void* context = nullptr;
   /// Whether what the operation waits for is done; asked until it is. Null: mark_ready() is called.
   bool (*is_ready)(void* context) = nullptr;
-  /// Somebody calls communicator::assist() for the operation soon, so the progress thread is not
+  /// The caller calls communicator::assist() for the operation soon, so the progress thread is not
   /// needed for it. Failures are kept for communicator::check().
   bool assisted = false;
   /// The issuer's command throws the failure, so that SYCL hands it to an asynchronous handler.
@@ -49,14 +49,15 @@ struct op_request {
   layouts shape;  ///< where memory is not contiguous
   /// Of a message: memory of the host that its issuer copies from and to the device's; null: none.
   void* bounce_buffer = nullptr;
-  const backend_instance* via = nullptr;  ///< who carries it, once posted: as it is, or adapted
+  const backend_instance* via =
+      nullptr;  ///< which backend executes it, once posted: natively, or staged
   sucl_request* request = nullptr;
   std::unique_ptr<staged_operation> pipeline;
   observer watch;
   clock::time_point issued;
   clock::time_point posted;
   std::optional<error_info> failure;
-  bool on_stream = false;  ///< posted by whoever has the stream, not by the core
+  bool on_stream = false;  ///< posted by the caller that has the stream, not by the core
   std::atomic<bool> ready{false};
   std::atomic<phase> at{phase::waiting};
   std::atomic<int> references{0};

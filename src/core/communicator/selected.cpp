@@ -30,7 +30,7 @@ std::string communicator::selected_backend_of(const sucl_operation& record, bool
   return m_backends.choose(record, blocking).name;
 }
 
-bool communicator::any_thread_carries(const sucl_operation& record, bool blocking) {
+bool communicator::any_thread_executes(const sucl_operation& record, bool blocking) {
   std::lock_guard lock(m_mutex);
   throw_if_shut_down();
   return m_backends.choose(record, blocking).traits.any_thread;

@@ -49,7 +49,7 @@ std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
 
 }  // namespace
 
-// Each rank has its own, or all are told who has none.
+// Each rank has its own, or all get the error of the one that has none.
 void* communicator::allocate_plain(std::uint64_t bytes) {
   auto memory = plain_memory(bytes);
   readiness mine;

@@ -26,7 +26,7 @@ bool communicator::orders_on_stream(const sucl_operation& record, const layouts&
   if (dense && is_native(record, w, m_staging)) return true;
   const auto how = plan_staging(record, shape, *c.formats, m_staging);
   if (how.needed) return false;
-  // Of a group, whose parts have their own types, whatever carries messages decides.
+  // Of a group, whose parts have their own types, whatever executes messages decides.
   return record.kind != SUCL_KIND_GROUP ||
          c.formats->of(SUCL_KIND_SEND, SUCL_TYPE_UINT8, SUCL_OP_NONE, 1).streams;
 }
@@ -34,7 +34,7 @@ bool communicator::orders_on_stream(const sucl_operation& record, const layouts&
 bool communicator::may_go_on_stream(const sucl_operation& record, const layouts& shape,
                                     const backend_instance& c) {
   if (!orders_on_stream(record, shape, c) || !may_post(record)) return false;
-  // Steps of an operation that the host carries are still to come, and this one's would overtake.
+  // Steps of an operation that the host executes are still to come, and this one's would overtake.
   if (c.traits.composed && std::any_of(m_flight.begin(), m_flight.end(),
                                        [&](const op_request* n) { return n->via == &c; }))
     return false;
@@ -82,8 +82,8 @@ std::optional<ticket> communicator::issue_on_stream(const sucl_operation& record
   return ticket(n);
 }
 
-// The backend is called without the lock, so that whoever issues the next operation meanwhile does
-// not wait; m_direct keeps everybody else from calling it.
+// The backend is called without the lock, so that a thread that issues the next operation meanwhile
+// does not wait; m_direct keeps all other threads from calling it.
 void communicator::post_on_stream(const ticket& t, void* stream) noexcept {
   op_request& n = *t.get();
   std::unique_lock lock(m_mutex);
@@ -138,7 +138,7 @@ void communicator::fail_everywhere(const error_info& info) {
     peers->publish(m_id, {info.code, m_label + " has failed on rank " + std::to_string(rank()) +
                                          ": " + info.message});
   if (m_job->control()) {
-    const auto mail = hold_mail();
+    const auto held = hold_control_group();
     if (alive()) m_job->notify_failure(*this, info);
   }
   base::log(base::log_level::error, "runtime", m_label, " ends: ", info.message);

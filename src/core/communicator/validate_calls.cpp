@@ -17,7 +17,7 @@ namespace sucl::core {
 bool communicator::may_run(op_request& n) {
   if (!m_validator || n.record.kind > SUCL_KIND_EXSCAN) return true;
   if (!m_validator->busy()) {
-    // It has arrived, whoever else has not.
+    // It has arrived, even if others have not.
     m_collectives_posted = n.record.sequence;
     m_validator->start(n.record, n.failure ? &*n.failure : nullptr);
   }
@@ -46,7 +46,7 @@ void communicator::refuse(const sucl_operation& record, const error_info& wrong)
   lock.unlock();
   m_job->wake(*this);
 } catch (const std::exception& e) {
-  base::log(base::log_level::warn, "runtime", "the other ranks cannot be told: ", e.what());
+  base::log(base::log_level::warn, "runtime", "the other ranks cannot get the error: ", e.what());
 }
 
 void communicator::refuse(const ticket& t, const error_info& wrong) {
@@ -82,7 +82,7 @@ void communicator::give_up_mismatched() {
   if (m_pending_error && m_pending_error->code == errc::mismatch) m_pending_error.reset();
 }
 
-// A call throws what is wrong. What is not done yet is told by the progress thread.
+// A call throws what is wrong. What is not done yet is reported by the progress thread.
 void communicator::note_reported() {
   if (!m_broken && m_backends.mismatched()) {
     give_up_mismatched();
@@ -92,7 +92,7 @@ void communicator::note_reported() {
 }
 
 // Before its end a rank learns that others have found a mismatch in what it has called last: they
-// are about to, or they are late. Nobody waits for long for those.
+// are about to, or they are late. No rank waits for long for those.
 void communicator::settle_calls() {
   constexpr auto longest = std::chrono::milliseconds(100);
   if (m_broken) return;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What the core lends to backends: the log, error details, the out-of-band exchange.
+/// What the core provides to backends: the log, error details, the out-of-band exchange.
 #pragma once
 
 #include <sucl/abi/bootstrap.h>
@@ -13,7 +13,7 @@
 #include <new>
 #include <string>
 
-/// The out-of-band channel of one communicator, as lent to one backend. Null `bootstrap`: a single
+/// The out-of-band channel of one communicator, as given to one backend. Null `bootstrap`: a single
 /// process without a control plane, where every exchange is a copy that is done at once.
 ///
 /// Exchanges match between ranks by the order in which they are started, so a channel must have
@@ -25,7 +25,7 @@ struct sucl_oob {
 
 namespace sucl::core {
 
-/// The table that is lent to every backend and bootstrap. Lives as long as libsucl_core.
+/// The table that is given to every backend and bootstrap. Lives as long as libsucl_core.
 SUCL_CORE_API const sucl_core& services() noexcept;
 
 /// Details of a failure that a C function has just returned to this thread, and forgets them. If

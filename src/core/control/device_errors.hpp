@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Errors of CUDA and HIP devices that nobody is told of unless he asks: SYCL runtimes check
+/// Errors of CUDA and HIP devices that are reported only on request: SYCL runtimes check
 /// neither every launch nor, before they wait, whether a kernel has failed.
 #pragma once
 
@@ -35,7 +35,7 @@ class SUCL_CORE_API device_errors {
   static const device_errors& of(bool is_hip, int device);
 
   /// Before a launch: forgets what earlier calls of this thread have left, which may have been
-  /// handled long ago; logs what a launch that nobody checked has left. Whether a kernel has
+  /// handled long ago; logs what an unchecked launch has left. Whether a kernel has
   /// failed.
   std::optional<error_info> clear() const;
   /// After a launch in this thread: why the kernel does not run.

@@ -19,7 +19,7 @@ using clock = std::chrono::steady_clock;
 // A process that ends in good order has sent all that the others need before.
 constexpr auto grace = 500ms;
 constexpr auto pause = 1ms;
-constexpr auto between_looks = 20ms;
+constexpr auto between_polls = 20ms;
 
 }  // namespace
 
@@ -82,15 +82,15 @@ finalize_barrier::obstacle finalize_barrier::wait() {
       m_control.group_free(m_everyone);
       return {};
     }
-    char letter = 0;
+    char message = 0;
     std::int32_t source = -1;
     std::uint64_t bytes = 0;
-    if (!m_control.poll(m_everyone, &source, &letter, sizeof letter, &bytes) && source >= 0) {
+    if (!m_control.poll(m_everyone, &source, &message, sizeof message, &bytes) && source >= 0) {
       const auto why = m_peers->failure(source);
       return {why ? why->text : "rank " + std::to_string(source) + " has left after an error"};
     }
     const auto now = clock::now();
-    if (now - looked > between_looks) {
+    if (now - looked > between_polls) {
       looked = now;
       const bool late = now - begin > m_timeout;
       const obstacle found = look(late);

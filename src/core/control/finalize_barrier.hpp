@@ -25,13 +25,13 @@ class finalize_barrier {
   finalize_barrier(const finalize_barrier&) = delete;
   finalize_barrier& operator=(const finalize_barrier&) = delete;
 
-  /// Tells the others that this process ends without finalising. Does not wait.
+  /// Signals the others that this process ends without finalising. Does not wait.
   void leave();
 
   /// Why the library cannot be finalised.
   struct obstacle {
     std::string text;     ///< empty: it can
-    bool is_new = false;  ///< nobody has told of it before
+    bool is_new = false;  ///< it was not reported before
   };
   /// Waits until every process has come here, or one has left after an error, has died, or is
   /// stopped when the timeout is over. Of those that only take longer it warns once.

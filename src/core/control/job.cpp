@@ -15,8 +15,8 @@ void job::check_backends(const tune::table& t) const {
 }
 
 std::uint64_t job::agree_on_id(const sucl_oob& oob, int size) {
-  // Rank 0 chooses, among the numbers that are its own: unique in the job, whoever else chooses
-  // now.
+  // Rank 0 chooses, among the numbers that are its own: unique in the job, whatever other ranks
+  // choose now.
   const std::uint64_t mine = m_ids.fetch_add(1) * static_cast<std::uint64_t>(m_size) +
                              static_cast<std::uint64_t>(m_rank) + 1;
   std::vector<std::uint64_t> all(static_cast<std::size_t>(size), mine);

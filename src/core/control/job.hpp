@@ -68,8 +68,8 @@ class SUCL_CORE_API job {
                                                           device_services device) = 0;
   /// A communicator has work for the progress thread.
   virtual void wake(communicator& c) = 0;
-  /// Tells the other ranks of a communicator, whose control messages are held, how it has failed
-  /// on this one.
+  /// Reports to the other ranks of a communicator, whose control messages are held, how it has
+  /// failed on this one.
   virtual void notify_failure(communicator& c, const error_info& failure) = 0;
   /// Something was given up that MPI may still be busy with, and the other ranks may look why.
   virtual void note_failure(const error_info& why) = 0;

@@ -37,7 +37,7 @@ class variables {
   const variable_lookup& m_lookup;
 };
 
-constexpr std::int64_t most_ranks = 1 << 24, most_port = 65535;
+constexpr std::int64_t max_ranks = 1 << 24, max_port = 65535;
 
 // FNV-1a: the same on every rank.
 std::uint64_t hash(const std::string& text) {
@@ -53,8 +53,8 @@ std::uint16_t port_of_job(const std::string& name) {
 }
 
 void read_place(launch& l, const variables& v, const char* rank, const char* size) {
-  l.rank = static_cast<int>(v.number(rank, most_ranks));
-  l.size = static_cast<int>(v.number(size, most_ranks));
+  l.rank = static_cast<int>(v.number(rank, max_ranks));
+  l.size = static_cast<int>(v.number(size, max_ranks));
   if (l.rank < l.size) return;
   base::fail(errc::configuration,
              std::string(rank) + " is " + std::to_string(l.rank) + ", and " + size + " is " +
@@ -67,7 +67,7 @@ void read_place(launch& l, const variables& v, const char* rank, const char* siz
 void finish(launch& l, const variables& v, const std::string& job) {
   if (v.has("SUCL_TCP_ADDRESS")) l.address = v.text("SUCL_TCP_ADDRESS");
   if (v.has("SUCL_TCP_PORT")) {
-    const auto port = static_cast<std::uint16_t>(v.number("SUCL_TCP_PORT", most_port));
+    const auto port = static_cast<std::uint16_t>(v.number("SUCL_TCP_PORT", max_port));
     if (port != 0) l.port = port;
   }
   l.secret = v.has("SUCL_TCP_SECRET") ? "given:" + v.text("SUCL_TCP_SECRET") : "job:" + job;
@@ -79,8 +79,8 @@ launch by_torchrun(const variables& v) {
   read_place(l, v, "RANK", "WORLD_SIZE");
   l.address = v.text("MASTER_ADDR");
   // The port itself is that of PyTorch's own store, whose agent listens there.
-  const auto port = v.has("MASTER_PORT") ? v.number("MASTER_PORT", most_port) : 0;
-  if (port > 0) l.port = static_cast<std::uint16_t>(port < most_port ? port + 1 : port - 1);
+  const auto port = v.has("MASTER_PORT") ? v.number("MASTER_PORT", max_port) : 0;
+  if (port > 0) l.port = static_cast<std::uint16_t>(port < max_port ? port + 1 : port - 1);
   finish(l, v,
          "torchrun " + v.text("MASTER_ADDR") + " " + v.text("MASTER_PORT") + " " +
              v.text("TORCHELASTIC_RUN_ID") + " " + v.text("TORCHELASTIC_RESTART_COUNT"));

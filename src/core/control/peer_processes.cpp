@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::size_t text_limit = 700;
 constexpr std::size_t label_limit = 120;
-constexpr std::size_t most_steps = 8;
-constexpr std::size_t most_verdicts = 8;
+constexpr std::size_t max_steps = 8;
+constexpr std::size_t max_diagnoses = 8;
 constexpr std::uint32_t begun = 1;
 constexpr std::uint32_t through = 2;
 
@@ -53,7 +53,7 @@ struct step_line {
   line<label_limit> label;
 };
 
-struct verdict_line {
+struct diagnosis_line {
   std::uint64_t communicator = 0;
   std::int32_t code = 0;
   line<text_limit> text;
@@ -66,12 +66,12 @@ struct board_slot {
   std::atomic<std::uint32_t> failing;  ///< taken by who writes the failure
   std::int32_t code;
   line<text_limit> failure;
-  std::array<step_line, most_steps> steps;
+  std::array<step_line, max_steps> steps;
   line<label_limit> failed_step;
   std::int32_t step_code;
   line<text_limit> step_failure;
-  std::atomic<std::uint64_t> verdicts;  ///< so far; the last ones are kept
-  std::array<verdict_line, most_verdicts> last;
+  std::atomic<std::uint64_t> diagnoses;  ///< so far; the last ones are kept
+  std::array<diagnosis_line, max_diagnoses> last;
 };
 
 struct job_board_header {
@@ -83,8 +83,8 @@ namespace {
 constexpr std::size_t header_bytes = 4096;
 constexpr std::size_t slot_bytes = (sizeof(board_slot) + 63) / 64 * 64;
 
-/// What a process tells of itself when the job starts.
-struct card {
+/// The record of a process when the job starts.
+struct process_record {
   std::string host;
   std::int64_t process = 0;
   int memory = -1;  ///< descriptor of a board that it has made
@@ -92,8 +92,8 @@ struct card {
   std::string packed() const {
     return std::to_string(process) + " " + std::to_string(memory) + " " + host;
   }
-  static card of(const std::string& text) {
-    card c;
+  static process_record of(const std::string& text) {
+    process_record c;
     std::istringstream in(text);
     in >> c.process >> c.memory;
     in.ignore(1);
@@ -120,7 +120,7 @@ char process_state(std::int64_t pid) {
 
 }  // namespace
 
-error_info info_of(const verdict& v) {
+error_info info_of(const diagnosis& v) {
   error_info info;
   info.code = v.code;
   info.message = v.text;
@@ -138,23 +138,23 @@ bool is_stopped_process(std::int64_t process) {
 peer_processes::peer_processes(const sucl_oob& oob, int rank, int size) : m_rank(rank) {
   m_peers.resize(static_cast<std::size_t>(size));
   m_bytes = header_bytes + slot_bytes * m_peers.size();
-  card mine{host_identity(), getpid(), make_memory(m_bytes)};
+  process_record mine{host_identity(), getpid(), make_memory(m_bytes)};
   const auto texts = exchange(oob, size, mine.packed());
-  std::vector<card> cards;
-  for (const auto& text : texts) cards.push_back(card::of(text));
-  const auto near = [&](const card& c) { return c.host == mine.host; };
-  const auto maker = std::find_if(cards.begin(), cards.end(), near);
-  const bool makes = maker - cards.begin() == rank;
+  std::vector<process_record> records;
+  for (const auto& text : texts) records.push_back(process_record::of(text));
+  const auto near = [&](const process_record& c) { return c.host == mine.host; };
+  const auto maker = std::find_if(records.begin(), records.end(), near);
+  const bool makes = maker - records.begin() == rank;
   bool threads = false;  // ranks that are threads of one process watch nothing
   for (int r = 0; r < size; ++r) {
-    const card& c = cards[static_cast<std::size_t>(r)];
+    const process_record& c = records[static_cast<std::size_t>(r)];
     peer& p = m_peers[static_cast<std::size_t>(r)];
     p.process = c.process;
     if (r == rank || !near(c)) continue;
     threads = threads || c.process == mine.process;
     if (c.process == mine.process) continue;
     const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(c.process), 0));
-    // Old kernels lack the call; then only a process that answers no mail is noticed.
+    // Old kernels lack the call; then only a process that answers no control message is noticed.
     if (fd >= 0 || errno == ESRCH) p.descriptor = fd >= 0 ? fd : -1;
   }
   if (!makes && mine.memory >= 0) close(mine.memory);
@@ -163,13 +163,13 @@ peer_processes::peer_processes(const sucl_oob& oob, int rank, int size) : m_rank
   map_board(maker->process, maker->memory, makes);
   if (!m_memory) return;
   for (int r = 0; r < size; ++r)
-    if (near(cards[static_cast<std::size_t>(r)]))
+    if (near(records[static_cast<std::size_t>(r)]))
       m_peers[static_cast<std::size_t>(r)].slot =
           reinterpret_cast<board_slot*>(static_cast<std::byte*>(m_memory) + header_bytes +
                                         slot_bytes * static_cast<std::size_t>(r));
 }
 
-// The memory of whoever has made it is reached by its descriptor there.
+// The memory of the rank that has made it is reached by its descriptor there.
 void peer_processes::map_board(std::int64_t owner, int descriptor, bool own) {
   if (descriptor < 0) return;
   int fd = descriptor;
@@ -216,19 +216,19 @@ bool peer_processes::is_through(int rank) const {
   return s && s->leaving.load(std::memory_order_acquire) == through;
 }
 
-std::optional<verdict> peer_processes::failure(int rank) const {
+std::optional<diagnosis> peer_processes::failure(int rank) const {
   const board_slot* s = at(rank).slot;
   const auto text = s ? s->failure.read() : std::nullopt;
   if (!text) return std::nullopt;
-  return verdict{static_cast<errc>(s->code), *text};
+  return diagnosis{static_cast<errc>(s->code), *text};
 }
 
-std::optional<verdict> peer_processes::failure_in(int rank, const std::string& label) const {
+std::optional<diagnosis> peer_processes::failure_in(int rank, const std::string& label) const {
   const board_slot* s = at(rank).slot;
   if (!s || s->failed_step.read() != label.substr(0, label_limit - 1)) return std::nullopt;
   const auto text = s->step_failure.read();
   if (!text) return std::nullopt;
-  return verdict{static_cast<errc>(s->step_code), *text};
+  return diagnosis{static_cast<errc>(s->step_code), *text};
 }
 
 std::optional<bool> peer_processes::is_in(int rank, const std::string& label) const {
@@ -239,12 +239,13 @@ std::optional<bool> peer_processes::is_in(int rank, const std::string& label) co
                      [&](const step_line& step) { return step.label.read() == short_label; });
 }
 
-std::optional<verdict> peer_processes::published(std::uint64_t communicator) const {
+std::optional<diagnosis> peer_processes::published(std::uint64_t communicator) const {
   for (const peer& p : m_peers) {
     if (!p.slot) continue;
-    for (const verdict_line& v : p.slot->last) {
+    for (const diagnosis_line& v : p.slot->last) {
       const auto text = v.text.read();
-      if (text && v.communicator == communicator) return verdict{static_cast<errc>(v.code), *text};
+      if (text && v.communicator == communicator)
+        return diagnosis{static_cast<errc>(v.code), *text};
     }
   }
   return std::nullopt;
@@ -278,14 +279,14 @@ peer_processes::departures peer_processes::gone(const std::vector<int>& ranks) c
   return d;
 }
 
-void peer_processes::fail(const verdict& why) {
+void peer_processes::fail(const diagnosis& why) {
   board_slot* s = own();
   if (!s || s->failing.exchange(1)) return;
   s->code = static_cast<std::int32_t>(why.code);
   s->failure.write(why.text);
 }
 
-void peer_processes::fail_in(const std::string& label, const verdict& why) {
+void peer_processes::fail_in(const std::string& label, const diagnosis& why) {
   board_slot* s = own();
   if (!s) return;
   s->failed_step.write("");
@@ -298,7 +299,7 @@ int peer_processes::enter(const std::string& label) {
   board_slot* s = own();
   if (!s) return -1;
   s->failed_step.write("");
-  for (std::size_t i = 0; i < most_steps; ++i) {
+  for (std::size_t i = 0; i < max_steps; ++i) {
     if (s->steps[i].taken.exchange(1)) continue;
     s->steps[i].label.write(label);
     return static_cast<int>(i);
@@ -313,10 +314,10 @@ void peer_processes::exit(int place) {
   step.taken.store(0);
 }
 
-void peer_processes::publish(std::uint64_t communicator, const verdict& v) {
+void peer_processes::publish(std::uint64_t communicator, const diagnosis& v) {
   board_slot* s = own();
   if (!s) return;
-  verdict_line& place = s->last[s->verdicts.fetch_add(1) % most_verdicts];
+  diagnosis_line& place = s->last[s->diagnoses.fetch_add(1) % max_diagnoses];
   place.text.there.store(0, std::memory_order_release);
   place.communicator = communicator;
   place.code = static_cast<std::int32_t>(v.code);

@@ -18,9 +18,9 @@
 
 namespace sucl::core {
 
-/// Why something failed, as ranks tell each other: the first reason goes round, and what follows
-/// from it does not hide it.
-struct verdict {
+/// Why something failed, as ranks report it to each other: the first reason is passed on, and what
+/// follows from it does not hide it.
+struct diagnosis {
   errc code = errc::internal;
   std::string text;
 };
@@ -28,8 +28,8 @@ struct verdict {
 struct board_slot;
 struct job_board_header;
 
-/// The error that a verdict is thrown as.
-error_info info_of(const verdict& v);
+/// The error that a diagnosis is thrown as.
+error_info info_of(const diagnosis& v);
 
 /// Whether a process of this machine is stopped by a signal, or by a debugger.
 bool is_stopped_process(std::int64_t process);
@@ -61,33 +61,33 @@ class SUCL_CORE_API peer_processes {
   /// It has ended it in good order.
   bool is_through(int rank) const;
   /// What it has failed of first, if it has.
-  std::optional<verdict> failure(int rank) const;
+  std::optional<diagnosis> failure(int rank) const;
   /// The same, of a step of set-up with this label.
-  std::optional<verdict> failure_in(int rank, const std::string& label) const;
+  std::optional<diagnosis> failure_in(int rank, const std::string& label) const;
   /// Whether it is known to be in the step with this label; nothing where that is not known.
   std::optional<bool> is_in(int rank, const std::string& label) const;
-  /// The verdict that some process has published on a communicator.
-  std::optional<verdict> published(std::uint64_t communicator) const;
-  /// Grows with each verdict that is published on this machine.
+  /// The diagnosis that some process has published on a communicator.
+  std::optional<diagnosis> published(std::uint64_t communicator) const;
+  /// Grows with each diagnosis that is published on this machine.
   std::uint64_t published_so_far() const;
 
   /// Those of some ranks of the job that are not there any more, by their place in the list.
   struct departures {
     std::vector<int> died;
-    std::vector<int> left;        ///< in good order
-    std::optional<verdict> told;  ///< why another one has ended, or is about to
+    std::vector<int> left;          ///< in good order
+    std::optional<diagnosis> told;  ///< why another one has ended, or is about to
     bool empty() const { return died.empty() && left.empty() && !told; }
   };
   departures gone(const std::vector<int>& ranks) const;
 
-  // What this process tells.
-  void leave();                   ///< it begins to end its runtime
-  void end_well();                ///< its runtime has ended, in good order
-  void fail(const verdict& why);  ///< the first one stays
-  void fail_in(const std::string& label, const verdict& why);
+  // What this process publishes.
+  void leave();                     ///< it begins to end its runtime
+  void end_well();                  ///< its runtime has ended, in good order
+  void fail(const diagnosis& why);  ///< the first one stays
+  void fail_in(const std::string& label, const diagnosis& why);
   int enter(const std::string& label);  ///< returns what is passed to exit()
   void exit(int place);
-  void publish(std::uint64_t communicator, const verdict& v);
+  void publish(std::uint64_t communicator, const diagnosis& v);
 
  private:
   static constexpr int none = -2;  ///< not another process of this machine

@@ -21,7 +21,7 @@
 namespace sucl::core {
 namespace {
 
-constexpr int most_ranks = 4096;
+constexpr int max_ranks = 4096;
 
 int number_of(std::initializer_list<const char*> names, int otherwise) {
   for (const char* name : names)
@@ -67,7 +67,7 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
-// The process that listens there; 0: nobody does.
+// The process that listens there; 0: none does.
 pid_t listener(const std::string& job, int rank) {
   sockaddr_un address;
   const socklen_t length = address_of(job, rank, address);
@@ -91,7 +91,7 @@ presence::presence()
     : m_job(name_of_job()),
       m_rank(number_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}, -1)),
       m_size(number_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, 0)) {
-  m_all_near = m_size > 0 && m_size <= most_ranks &&
+  m_all_near = m_size > 0 && m_size <= max_ranks &&
                m_size == number_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}, 0);
   if (m_job.empty() || m_rank < 0) return;
   m_job += host_identity();

@@ -10,8 +10,8 @@
 
 namespace sucl::core {
 
-/// A mark that other processes of this machine see, by what the launcher has told: a socket without
-/// a place in the file system, which goes with the process.
+/// A mark that other processes of this machine see, by the variables of the launcher: a socket
+/// without a place in the file system, which goes with the process.
 class presence {
  public:
   presence();
@@ -20,7 +20,8 @@ class presence {
   presence& operator=(const presence&) = delete;
 
   struct report {
-    bool known = false;        ///< the launcher has told enough, and all ranks are on this machine
+    bool known =
+        false;  ///< the launcher has set enough variables, and all ranks are on this machine
     std::vector<int> missing;  ///< ranks that have not begun, or have died
     std::vector<int> stopped;
   };

@@ -126,7 +126,7 @@ base::library load(const std::string& path, const std::vector<std::string>& dire
     return base::library::open(path);
   } catch (const error& e) {
     if (path.find('/') != path.npos) throw;
-    // Nobody gave a path, so the cure is about the search.
+    // No path was given, so the cure is about the search.
     base::fail(e.code(), e.message() + ", nor in " + joined(directories),
                "Build or install the module, give its path in the configuration, or add its "
                "directory to SUCL_MODULE_PATH.");

@@ -65,11 +65,11 @@ class SUCL_CORE_API registry {
   registry(const registry&) = delete;
   registry& operator=(const registry&) = delete;
 
-  /// The backend of this name, opened now if nobody has; throws sucl::error if it cannot be used.
-  /// What was tried before keeps its outcome: the other fields count the first time only.
+  /// The backend of this name, opened now unless it is open; throws sucl::error if it cannot be
+  /// used. What was tried before keeps its outcome: the other fields count the first time only.
   const backend_handle& open(const backend_source& source);
 
-  /// The same for a backend that nobody insists on: null if it cannot be used; reports() says why.
+  /// The same for a backend that is not required: null if it cannot be used; reports() says why.
   const backend_handle* try_open(const backend_source& source);
 
   /// Everything that was tried, in order.

@@ -27,7 +27,7 @@ constexpr auto grace_time = 500ms;
 constexpr auto out_of_sight = 500ms;
 constexpr auto presence_after_failure = 1500ms;
 // Ranks that are all there may have much to do, as compiling kernels.
-constexpr auto patience_with_those_present = 120s;
+constexpr auto wait_for_those_present = 120s;
 
 thread_local setup_step* t_current = nullptr;
 
@@ -89,37 +89,37 @@ void setup_steps::remove(setup_step& s) {
 }
 
 // What is wrong with waiting on in this step, if anything is.
-std::optional<verdict> setup_steps::judge(setup_step& s, clock::time_point now) const {
-  if (!m_peers) return judge_late(s, now);
+std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point now) const {
+  if (!m_peers) return diagnose_late(s, now);
   const std::string what = s.m_label + " cannot be done: ";
   peer_processes::departures gone;
   if (s.m_lasts) {
     gone.died = died_in_the_end(s);
   } else {
-    // Whoever has gone may not belong to a step whose members are not known.
+    // A process that has gone may not belong to a step whose members are not known.
     gone = m_peers->gone(s.m_members);
     if (const auto why = failed_in(s)) gone.told = why;
   }
   if (!gone.died.empty())
-    return verdict{errc::peer_lost, what + have(gone.died, " has died", " have died")};
+    return diagnosis{errc::peer_lost, what + have(gone.died, " has died", " have died")};
   if (gone.empty()) {
     s.m_left.reset();
   } else if (!s.m_left) {
     s.m_left = now;
   } else if (now - *s.m_left > grace_time) {
-    if (gone.told) return verdict{gone.told->code, what + gone.told->text};
-    return verdict{errc::peer_lost, what + have(gone.left, " has left", " have left")};
+    if (gone.told) return diagnosis{gone.told->code, what + gone.told->text};
+    return diagnosis{errc::peer_lost, what + have(gone.left, " has left", " have left")};
   }
-  return judge_late(s, now);
+  return diagnose_late(s, now);
 }
 
-// What another rank has failed of in this step: by itself, or because it has been told of a third.
-std::optional<verdict> setup_steps::failed_in(const setup_step& s) const {
+// What another rank has failed of in this step: by itself, or because it got the error of a third.
+std::optional<diagnosis> setup_steps::failed_in(const setup_step& s) const {
   for (const int r : s.m_members) {
     auto why = r == m_peers->rank() ? std::nullopt : m_peers->failure_in(r, s.m_label);
     if (!why) continue;
     if (why->code == errc::timeout || why->code == errc::peer_lost) return why;
-    return verdict{why->code, "rank " + std::to_string(r) + " has failed: " + why->text};
+    return diagnosis{why->code, "rank " + std::to_string(r) + " has failed: " + why->text};
   }
   return std::nullopt;
 }
@@ -133,11 +133,12 @@ std::vector<int> setup_steps::died_in_the_end(const setup_step& s) const {
 }
 
 // The same once the timeout is over.
-std::optional<verdict> setup_steps::judge_late(const setup_step& s, clock::time_point now) const {
+std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
+                                                    clock::time_point now) const {
   const auto waited = now - s.m_since.load();
   if (m_timeout.count() == 0 || waited < m_timeout) return std::nullopt;
   const std::string what = s.m_label + " was not done within " + in_seconds(m_timeout) + ": ";
-  if (!m_peers) return verdict{errc::timeout, what + missing_at_start()};
+  if (!m_peers) return diagnosis{errc::timeout, what + missing_at_start()};
   const bool all_known = !s.m_members.empty();
   const int n = all_known ? static_cast<int>(s.m_members.size()) : m_peers->size();
   std::vector<int> gone, stopped, late, far;
@@ -153,18 +154,20 @@ std::optional<verdict> setup_steps::judge_late(const setup_step& s, clock::time_
     else if (!*present && !m_peers->is_leaving(r))
       late.push_back(i);
   }
-  const auto timed_out = [&](const std::string& why) { return verdict{errc::timeout, what + why}; };
+  const auto timed_out = [&](const std::string& why) {
+    return diagnosis{errc::timeout, what + why};
+  };
   if (!stopped.empty()) return timed_out(have(stopped, " is stopped", " are stopped"));
   if (!late.empty()) return timed_out(have(late, " has not arrived", " have not arrived"));
   if (!gone.empty() && !s.m_lasts) return timed_out(have(gone, " has gone", " have gone"));
   if (!far.empty())
-    return timed_out("nothing is heard of " + ranks_text(far) +
+    return timed_out("nothing has arrived from " + ranks_text(far) +
                      ", on other machines or out of sight");
-  if (waited < m_timeout + patience_with_those_present) return std::nullopt;
+  if (waited < m_timeout + wait_for_those_present) return std::nullopt;
   return timed_out("every rank has arrived, but it did not go on");
 }
 
-// Before the processes know each other there is only what the launcher has told.
+// Before the processes know each other there is only what the launcher has set.
 std::string setup_steps::missing_at_start() const {
   const auto found = m_presence ? m_presence->look() : presence::report{};
   if (!found.stopped.empty()) return have(found.stopped, " is stopped", " are stopped");
@@ -184,14 +187,14 @@ void setup_steps::watch() {
     }
     const auto now = clock::now();
     for (setup_step* s : m_steps)
-      if (!s->m_paused && now - s->m_last_look.load() > out_of_sight && end_if_stuck(*s, now))
+      if (!s->m_paused && now - s->m_last_poll.load() > out_of_sight && end_if_stuck(*s, now))
         std::_Exit(EXIT_FAILURE);
     m_changed.wait_for(lock, 50ms, [&] { return m_stop; });
   }
 }
 
 bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
-  const auto why = judge(s, now);
+  const auto why = diagnose(s, now);
   if (!why) {
     s.m_condemned.reset();
     return false;
@@ -213,7 +216,7 @@ setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> mem
     : m_label(std::move(label)), m_members(std::move(members)), m_lasts(lasts), m_begun(begun) {
   if (t_current || forked()) return;
   m_all = &all;
-  m_since = m_last_look = clock::now();
+  m_since = m_last_poll = clock::now();
   t_current = this;
   all.add(*this);
 }
@@ -236,7 +239,7 @@ setup_pause::setup_pause() {
 
 setup_pause::~setup_pause() {
   if (!t_current) return;
-  t_current->m_since = t_current->m_last_look = setup_step::clock::now();
+  t_current->m_since = t_current->m_last_poll = setup_step::clock::now();
   t_current->m_paused = false;
 }
 
@@ -248,12 +251,12 @@ sucl_status keep_waiting() noexcept try {
   setup_step* s = t_current;
   if (!s) return SUCL_SUCCESS;
   const auto now = setup_step::clock::now();
-  if (now - s->m_last_look.load() < between_checks) return SUCL_SUCCESS;
-  s->m_last_look = now;
-  std::optional<verdict> why;
+  if (now - s->m_last_poll.load() < between_checks) return SUCL_SUCCESS;
+  s->m_last_poll = now;
+  std::optional<diagnosis> why;
   {
     const std::lock_guard lock(s->m_all->m_mutex);
-    why = s->m_all->judge(*s, now);
+    why = s->m_all->diagnose(*s, now);
     if (why && s->m_all->m_peers) s->m_all->m_peers->fail(*why);
   }
   if (!why) return SUCL_SUCCESS;

@@ -28,8 +28,8 @@ class setup_step;
 /// Steps so far, by label. A communicator has its own, which end with it.
 using step_counts = std::map<std::string, std::uint64_t>;
 
-/// To be called again and again by whoever waits for other ranks in a step of set-up: success while
-/// it is worth it, or the status to return, whose details are kept. Cheap.
+/// To be called again and again by a thread that waits for other ranks in a step of set-up: success
+/// while it is worth it, or the status to return, whose details are kept. Cheap.
 SUCL_CORE_API sucl_status keep_waiting() noexcept;
 /// What was waited for has come.
 SUCL_CORE_API void note_progress() noexcept;
@@ -46,7 +46,7 @@ class SUCL_CORE_API setup_steps {
   setup_steps(const setup_steps&) = delete;
   setup_steps& operator=(const setup_steps&) = delete;
 
-  /// Before the first step. 0: nobody is waited for with a limit. `given_up` hears that a step was.
+  /// Before the first step. 0: no wait has a limit. `given_up` is called when a step was.
   void begin(std::chrono::nanoseconds timeout, std::function<void()> given_up);
   /// Once the processes know each other.
   void know(std::shared_ptr<peer_processes> peers);
@@ -56,9 +56,9 @@ class SUCL_CORE_API setup_steps {
   friend sucl_status keep_waiting() noexcept;
   void add(setup_step& s);
   void remove(setup_step& s);
-  std::optional<verdict> judge(setup_step& s, clock::time_point now) const;
-  std::optional<verdict> judge_late(const setup_step& s, clock::time_point now) const;
-  std::optional<verdict> failed_in(const setup_step& s) const;
+  std::optional<diagnosis> diagnose(setup_step& s, clock::time_point now) const;
+  std::optional<diagnosis> diagnose_late(const setup_step& s, clock::time_point now) const;
+  std::optional<diagnosis> failed_in(const setup_step& s) const;
   std::vector<int> died_in_the_end(const setup_step& s) const;
   std::string missing_at_start() const;
   void watch();
@@ -90,7 +90,7 @@ class SUCL_CORE_API setup_step {
   setup_step(const setup_step&) = delete;
   setup_step& operator=(const setup_step&) = delete;
 
-  /// This rank has failed in it: the others are told.
+  /// This rank has failed in it: the others get the error.
   void fail(const error_info& why);
 
  private:
@@ -107,7 +107,7 @@ class SUCL_CORE_API setup_step {
   step_counts* m_begun = nullptr;
   int m_place = -1;
   std::atomic<clock::time_point> m_since;      ///< when the wait that is going on began
-  std::atomic<clock::time_point> m_last_look;  ///< of the thread itself
+  std::atomic<clock::time_point> m_last_poll;  ///< of the thread itself
   std::atomic<bool> m_paused{false};
   std::optional<clock::time_point> m_left;       ///< since when a member is known to have gone
   std::optional<clock::time_point> m_condemned;  ///< since when nothing can come of it
@@ -122,7 +122,7 @@ class SUCL_CORE_API setup_pause {
   setup_pause& operator=(const setup_pause&) = delete;
 };
 
-/// Runs `work`; what it throws on this rank is told to the others that are in the step.
+/// Runs `work`; what it throws on this rank is reported to the others that are in the step.
 template <class Work>
 auto in_step(setup_step& step, Work&& work) {
   try {

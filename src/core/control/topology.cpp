@@ -122,21 +122,21 @@ std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::stri
     std::array<char, 1016> text;
   };
   const auto p = static_cast<std::size_t>(size);
-  first_round card{mine.size(), {}};
-  std::copy_n(mine.begin(), std::min(mine.size(), card.text.size()), card.text.begin());
-  std::vector<first_round> cards(p);
-  gather(oob, &card, cards.data(), sizeof card);
+  first_round mine_first{mine.size(), {}};
+  std::copy_n(mine.begin(), std::min(mine.size(), mine_first.text.size()), mine_first.text.begin());
+  std::vector<first_round> firsts(p);
+  gather(oob, &mine_first, firsts.data(), sizeof mine_first);
   std::uint64_t most = 0;
-  for (const auto& c : cards) most = std::max(most, c.length);
+  for (const auto& c : firsts) most = std::max(most, c.length);
   std::vector<std::string> texts;
-  if (most <= card.text.size()) {
-    for (const auto& c : cards) texts.emplace_back(c.text.data(), c.length);
+  if (most <= mine_first.text.size()) {
+    for (const auto& c : firsts) texts.emplace_back(c.text.data(), c.length);
     return texts;
   }
   std::vector<char> padded(most), all(most * p);
   std::copy(mine.begin(), mine.end(), padded.begin());
   gather(oob, padded.data(), all.data(), most);
-  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(all.data() + r * most, cards[r].length);
+  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(all.data() + r * most, firsts[r].length);
   return texts;
 }
 

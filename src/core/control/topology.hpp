@@ -16,7 +16,7 @@
 
 namespace sucl::core {
 
-/// What a rank tells of itself when a communicator is created.
+/// The record of a rank when a communicator is created.
 struct self_description {
   std::string platform = "host";
   std::string implementation;

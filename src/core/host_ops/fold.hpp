@@ -23,8 +23,8 @@ using fold_function = void (*)(void* to, const void* const* from, std::size_t so
 /// what it computes, whatever the processor.
 SUCL_CORE_API fold_function find_fold(sucl_type type, sucl_op op) noexcept;
 
-/// The same into memory that is written past the caches, whose elements have `element_size` bytes.
-/// `to` is none of the sources.
+/// The same into memory that is written by non-temporal stores, whose elements have `element_size`
+/// bytes. `to` is none of the sources.
 SUCL_CORE_API void fold_nontemporal(fold_function fold, std::uint64_t element_size, std::byte* to,
                                     const void** from, std::size_t sources, std::uint64_t count,
                                     int divisor) noexcept;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t line = 64;
 
-// To whole lines: one that is written past the caches in parts is written several times.
+// To whole lines: one that is written by non-temporal stores in parts is written several times.
 void stream_lines(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   for (std::uint64_t i = 0; i < bytes; i += line) {
     const auto part = [&](std::uint64_t k) {
@@ -57,7 +57,7 @@ void copy_nontemporal(void* to, const void* from, std::uint64_t bytes) noexcept 
 
 void nt_store_policy::copy(void* to, const void* from, std::uint64_t bytes) noexcept {
   using clock = std::chrono::steady_clock;
-  const bool is_long = bytes >= least_timed_bytes;
+  const bool is_long = bytes >= min_timed_bytes;
   if (is_long && m_until_trial-- <= 0) {
     const auto begin = clock::now();
     std::memcpy(to, from, bytes);
@@ -71,14 +71,15 @@ void nt_store_policy::copy(void* to, const void* from, std::uint64_t bytes) noex
 }
 
 // Near each other, two cores took lines over at 20 to 40 GB/s, far from each other at 3, and
-// operations took 4.7 and 32 us, and past the caches 10 and 9. One fast copy is no accident.
+// operations took 4.7 and 32 us, and with non-temporal stores 10 and 9. One fast copy is no
+// accident.
 void nt_store_policy::note(std::uint64_t bytes, std::chrono::nanoseconds took) noexcept {
   constexpr double slow = 0.2;  // ns a byte
   const bool is_slow = static_cast<double>(took.count()) > slow * static_cast<double>(bytes);
   m_slow_ones = is_slow ? std::min(m_slow_ones + 1, enough) : 0;
-  m_past_caches = m_slow_ones == enough;
-  if (m_past_caches) m_short_left = short_copies;
-  m_until_trial = m_past_caches ? slow_copies_between : is_slow ? 0 : copies_between;
+  m_nontemporal = m_slow_ones == enough;
+  if (m_nontemporal) m_short_left = short_copies;
+  m_until_trial = m_nontemporal ? slow_copies_between : is_slow ? 0 : copies_between;
 }
 
 }  // namespace sucl::core

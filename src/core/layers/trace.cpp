@@ -24,15 +24,15 @@ namespace sucl::core {
 namespace {
 
 constexpr int clock_rounds = 8;
-constexpr std::size_t most_lanes = 128;
-constexpr std::size_t most_notes = 4096;
+constexpr std::size_t max_tracks = 128;
+constexpr std::size_t max_notes = 4096;
 constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
 
 struct traced {
   sucl_operation op{};  // of its pointers only the arrays of counts are used, which stay valid
   std::int64_t issued = 0;
   std::int64_t posted = 0;
-  std::size_t lane = 0;
+  std::size_t track = 0;
   sucl_request* below = nullptr;
 };
 
@@ -43,9 +43,9 @@ struct tracer {
   int rank;
   int size;
   std::uint64_t id;
-  std::string backend;        // as a JSON string
-  std::vector<bool> lanes{};  // in use; a lane is a thread of the timeline
-  std::size_t lanes_named = 0;
+  std::string backend;         // as a JSON string
+  std::vector<bool> tracks{};  // in use; a track is a thread of the timeline
+  std::size_t tracks_named = 0;
   std::mutex mutex{};  // of `issued`, which the threads that issue fill
   std::map<std::uint64_t, std::int64_t> issued{};
 
@@ -99,29 +99,30 @@ std::uint64_t bytes_of(const tracer& t, const sucl_operation& op) {
   return sum;
 }
 
-// Threads are numbered by lane, then communicator, in 31 bits, which is what viewers take.
-std::uint64_t thread_of(const tracer& t, std::size_t lane) {
-  return (t.id & 0xffffff) | (static_cast<std::uint64_t>(lane) << 24);
+// Threads are numbered by track, then communicator, in 31 bits, which is what viewers take.
+std::uint64_t thread_of(const tracer& t, std::size_t track) {
+  return (t.id & 0xffffff) | (static_cast<std::uint64_t>(track) << 24);
 }
 
-void name_thread(const tracer& t, std::size_t lane) {
+void name_thread(const tracer& t, std::size_t track) {
   std::string name = "communicator " + std::to_string(t.id) + " (rank " + std::to_string(t.rank) +
                      " of " + std::to_string(t.size) + ")";
-  if (lane > 0) name += ", overlap " + std::to_string(lane);
+  if (track > 0) name += ", overlap " + std::to_string(track);
   t.file.add(R"({"name":"thread_name","ph":"M","pid":)" + std::to_string(t.process) + R"(,"tid":)" +
-             std::to_string(thread_of(t, lane)) + R"(,"args":{"name":)" + json_string(name) + "}}");
+             std::to_string(thread_of(t, track)) + R"(,"args":{"name":)" + json_string(name) +
+             "}}");
 }
 
-std::size_t take_lane(tracer& t) {
-  const auto at = std::find(t.lanes.begin(), t.lanes.end(), false);
-  const auto lane = static_cast<std::size_t>(at - t.lanes.begin());
-  if (lane >= most_lanes) return most_lanes;  // shown on top of each other
-  if (at == t.lanes.end()) {
-    t.lanes.push_back(true);
-    name_thread(t, lane);
+std::size_t take_track(tracer& t) {
+  const auto at = std::find(t.tracks.begin(), t.tracks.end(), false);
+  const auto track = static_cast<std::size_t>(at - t.tracks.begin());
+  if (track >= max_tracks) return max_tracks;  // shown on top of each other
+  if (at == t.tracks.end()) {
+    t.tracks.push_back(true);
+    name_thread(t, track);
   }
-  t.lanes[lane] = true;
-  return lane;
+  t.tracks[track] = true;
+  return track;
 }
 
 std::int64_t take_issue(tracer& t, std::uint64_t sequence, std::int64_t posted) {
@@ -142,7 +143,7 @@ std::string event_of(const tracer& t, const traced& r, sucl_status status, std::
   std::string text = R"({"name":")" + name + R"(","cat":")" +
                      (op.kind <= SUCL_KIND_EXSCAN || compiled ? "collective" : "point-to-point") +
                      R"(","ph":"X","pid":)" + number(t.process) + R"(,"tid":)" +
-                     number(thread_of(t, std::min(r.lane, most_lanes - 1))) + R"(,"ts":)" +
+                     number(thread_of(t, std::min(r.track, max_tracks - 1))) + R"(,"ts":)" +
                      micro(r.posted + offset) + R"(,"dur":)" + micro(done - r.posted);
   text += R"(,"args":{"sequence":)" + number(op.sequence) + R"(,"kind":")" + name +
           R"(","type":")" + sucl::name(static_cast<type>(op.type)) + R"(","op":")" +
@@ -162,7 +163,7 @@ void finish(tracer& t, const traced& r, sucl_status status) noexcept {
     t.file.add(event_of(t, r, status, steady_now()));
   } catch (...) {
   }
-  if (r.lane < t.lanes.size()) t.lanes[r.lane] = false;
+  if (r.track < t.tracks.size()) t.tracks[r.track] = false;
 }
 
 sucl_status query(sucl_state* state, const sucl_query* question, sucl_capability* answer) {
@@ -176,7 +177,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_
   try {
     r = std::make_unique<traced>();
     r->op = *operation;
-    r->lane = take_lane(t);
+    r->track = take_track(t);
   } catch (const std::bad_alloc&) {
     return services().fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "no memory to trace an operation",
                            "Switch the trace layer off.");
@@ -253,7 +254,7 @@ std::int64_t ahead_of(const sucl_comm_info& info, int reference) {
   return least + (most - least) / 2;
 }
 
-// Ranks that know the job's clock already, from a communicator before, tell it to the others.
+// Ranks that know the job's clock already, from a communicator before, send it to the others.
 void agree_on_clock(trace_file& file, const sucl_comm_info& info) {
   const auto offsets = gather(info, file.offset().value_or(unknown));
   if (std::count(offsets.begin(), offsets.end(), unknown) == 0) return;
@@ -314,7 +315,7 @@ void trace_issue(const backend_comm& top, std::uint64_t sequence) noexcept {
   try {
     const std::lock_guard lock(t.mutex);
     // Notes of operations that never reached this channel are not kept for ever.
-    if (t.issued.size() >= most_notes) t.issued.erase(t.issued.begin());
+    if (t.issued.size() >= max_notes) t.issued.erase(t.issued.begin());
     t.issued.emplace(sequence, steady_now());
   } catch (...) {
   }

@@ -8,7 +8,7 @@
 
 namespace sucl::core {
 
-// What the ranks tell each other of one operation. Apart from the validator: an exchange that is
+// What the ranks exchange of one operation. Apart from the validator: an exchange that is
 // given up may still write here.
 struct validator::exchange {
   digest mine{};

@@ -17,7 +17,7 @@
 namespace sucl::core {
 
 /// Compares the collectives of one communicator, one after the other, before it is chosen who
-/// carries them: ranks that disagree might choose differently. Never blocks. Not thread-safe.
+/// executes them: ranks that disagree might choose differently. Never blocks. Not thread-safe.
 class SUCL_CORE_API validator {
  public:
   /// Collective. A channel of its own is split off `oob`.

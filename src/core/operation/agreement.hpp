@@ -57,7 +57,7 @@ std::optional<error_info> compare_counts(const std::vector<digest>& all,
                                          const std::vector<std::uint64_t>& counts,
                                          std::uint64_t ordinal, std::uint64_t comm);
 
-/// Ascending ranks for people: "rank 1", "ranks 0,2-5".
+/// Ascending ranks as text: "rank 1", "ranks 0,2-5".
 std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace sucl::core

@@ -14,16 +14,16 @@ namespace sucl::core {
 /// One backend on one communicator: what operations are posted to.
 ///
 /// A layer (validate, trace) is a channel too: its table forwards to the channel below, which its
-/// `comm` holds, so layers stack and whoever posts does not know of them. A layer's table serves a
-/// communicator that exists: it has query, comm_destroy, post, test and abort, but neither open,
-/// close nor comm_create. Destroying a layer destroys the channel below it.
+/// `comm` holds, so layers stack and the caller of post() does not know of them. A layer's table
+/// serves a communicator that exists: it has query, comm_destroy, post, test and abort, but neither
+/// open, close nor comm_create. Destroying a layer destroys the channel below it.
 struct backend_comm {
   const sucl_backend* table = nullptr;
   sucl_state* state = nullptr;
   sucl_backend_comm* comm = nullptr;
 };
 
-/// A backend that carries messages between nodes for a built-in one, which nothing else posts to.
+/// A backend that executes messages between nodes for a built-in one, which nothing else posts to.
 struct transport {
   std::string name;
   backend_comm via;

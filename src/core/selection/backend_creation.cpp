@@ -76,28 +76,28 @@ bool backend_creation::agree(bool mine) const {
 // A rank without memory is no reason to go without a backend, as one without a library is: the
 // communicator is not made.
 backend_creation::agreement backend_creation::agree_on_part(const error_info& problem) const {
-  struct card {
+  struct creation_result {
     std::int32_t code;
     char text[252];
   };
-  card mine{static_cast<std::int32_t>(problem.code), {}};
+  creation_result mine{static_cast<std::int32_t>(problem.code), {}};
   problem.message.copy(mine.text, sizeof mine.text - 1);
-  const std::vector<card> cards = gather(mine);
+  const std::vector<creation_result> results = gather(mine);
   agreement v;
-  for (std::size_t r = 0; r < cards.size(); ++r) {
-    if (cards[r].code == SUCL_SUCCESS) continue;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    if (results[r].code == SUCL_SUCCESS) continue;
     v.all = false;
-    if (cards[r].code != SUCL_ERROR_OUT_OF_MEMORY || v.no_memory) continue;
+    if (results[r].code != SUCL_ERROR_OUT_OF_MEMORY || v.no_memory) continue;
     v.no_memory.emplace();
     v.no_memory->code = errc::out_of_memory;
     // What every rank says they have agreed on already.
-    const bool agreed = std::all_of(cards.begin(), cards.end(), [&](const card& c) {
-      return std::strcmp(c.text, cards[r].text) == 0;
+    const bool agreed = std::all_of(results.begin(), results.end(), [&](const creation_result& c) {
+      return std::strcmp(c.text, results[r].text) == 0;
     });
-    v.no_memory->message = cards[r].text;
+    v.no_memory->message = results[r].text;
     if (!agreed || size() == 1)
       v.no_memory->message =
-          "rank " + std::to_string(r) + " has no memory for a communicator: " + cards[r].text;
+          "rank " + std::to_string(r) + " has no memory for a communicator: " + results[r].text;
     v.no_memory->hint = "Free memory of the device first, or make fewer communicators";
   }
   return v;
@@ -145,9 +145,9 @@ std::string backend_creation::make_transports(std::vector<transport>& result) {
   if (where.nodes == 1) return {};
   if (where.nodes == size()) return "every rank is alone on its node";
   const auto* entry = entry_of(reference_backend);
-  if (!entry) return "nothing carries messages between nodes";
+  if (!entry) return "nothing executes messages between nodes";
   if (const auto none = no_mpi(oob.bootstrap); !none.empty())
-    return "nothing carries messages between nodes: " + none;
+    return "nothing executes messages between nodes: " + none;
   const auto source = source_of(*entry);
   const backend_handle* handle = backends.try_open(source);
   if (!agree(handle != nullptr)) return source.name + " cannot be used on every rank";

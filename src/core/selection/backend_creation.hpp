@@ -30,7 +30,7 @@ struct backend_instance {
   backend_comm via;
   backend_traits traits;
   std::unique_ptr<built_in_comm> own;         ///< of a built-in one: itself, without the layers
-  std::unique_ptr<transfer_formats> formats;  ///< what it carries, and how the rest travels
+  std::unique_ptr<transfer_formats> formats;  ///< what it supports, and how the rest travels
   bool layered = false;                       ///< `via` is a layer above `own`
 };
 
@@ -109,7 +109,7 @@ class backend_creation {
   sucl_comm_info info(sucl_oob* own) const;
   backend_source source_of(const base::backend_entry& entry) const;
 
-  /// What carries messages between nodes. Returns why there is nothing; empty also where there is
+  /// What executes messages between nodes. Returns why there is nothing; empty also where there is
   /// one node. Collective.
   std::string make_transports(std::vector<transport>& made);
   /// Whether ranks may copy from each other's memory, all of them. Collective when it is first
@@ -118,7 +118,7 @@ class backend_creation {
   bool asked_for_reads() const { return m_reads.has_value(); }
   /// Why no memory is shared by the ranks of a node; empty: it is.
   std::string no_shared_memory() const;
-  /// The same for backends that carry what the host reads.
+  /// The same for backends that execute what the host reads.
   std::string no_host_memory() const;
 
  private:

@@ -15,13 +15,14 @@ namespace sucl::core {
 namespace {
 
 constexpr const char* mpi_hint =
-    "Start the program with mpiexec or `sucl run --launcher mpi`, so that MPI carries what nothing "
+    "Start the program with mpiexec or `sucl run --launcher mpi`, so that MPI executes what "
+    "nothing "
     "else does; communicator.explain() says why each backend was passed over";
 
 [[noreturn]] void refuse_reference(error_info problem) {
   if (problem.message.empty()) {
     problem.code = errc::unavailable;
-    problem.message = "MPI cannot carry a new communicator on another rank";
+    problem.message = "MPI cannot execute a new communicator on another rank";
     problem.hint = "Look for what that rank says";
   }
   problem.operation = "communicator creation";
@@ -111,7 +112,7 @@ void backend_set::create(const base::config& settings, registry& backends,
     scope.reads = true;
     m_table = compile(settings, scope, built_ins, around.tuned);
   }
-  // The one that only lends memory is no backend for operations.
+  // The one that only provides memory is no backend for operations.
   const bool none = std::all_of(m_all.begin(), m_all.end(), [](const backend_instance& one) {
     return one.name == memory_backend_name;
   });
@@ -123,7 +124,7 @@ void backend_set::refuse_all(const base::config& settings, const topology& where
   if (where.nodes > 1 && !m_no_mpi.empty())
     base::fail(errc::unavailable,
                "the ranks of the communicator are on " + std::to_string(where.nodes) +
-                   " nodes, and nothing carries data between nodes: " + m_no_mpi,
+                   " nodes, and nothing moves data between nodes: " + m_no_mpi,
                mpi_hint);
   base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
              "`sucl info` lists every backend and why it cannot be used");
@@ -204,7 +205,7 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
   backend_instance made;
   made.name = source.name;
   auto info = c.info(&c.split_oob());
-  // The one that lends memory needs none, and each costs one of the few thousand that MPI has.
+  // The one that provides memory needs none, and each costs one of the few thousand that MPI has.
   if (source.name != memory_backend_name) info.native_comm = c.around.native_comm();
   made.via = {handle->table, handle->state, nullptr};
   const auto status = handle->table->comm_create(handle->state, &info, &made.via.comm);
@@ -214,7 +215,7 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
   if (!v.all) {
     if (!status) handle->table->comm_destroy(made.via.comm);
     c.drop_last_oob();
-    // Without it much could not be carried, and the program can end what it lacks room for.
+    // Without it much could not be executed, and the program can end what it lacks room for.
     if (source.name == reference_backend) refuse_reference(problem);
     if (v.no_memory && c.around.native_device) throw error(*v.no_memory);
     return status ? problem.message : "its communicator cannot be made on every rank";
@@ -245,7 +246,7 @@ bool backend_set::usable(int backend, const sucl_operation& record) {
   const transfer_format& w =
       c.formats->of(record.kind, record.type, record.op, record.element_size);
   // What would be converted on the host first is better off there.
-  return w.carried && !(c.traits.composed && (w.convert || w.fold));
+  return w.supported && !(c.traits.composed && (w.convert || w.fold));
 }
 
 const backend_instance& backend_set::choose(const sucl_operation& record, bool blocking,
@@ -266,7 +267,7 @@ const backend_instance& backend_set::choose(const sucl_operation& record, bool b
   if (m_fallback >= 0) return m_all[static_cast<std::size_t>(m_fallback)];
   base::fail(
       errc::unsupported,
-      "no backend carries " + std::string(name(static_cast<kind>(record.kind))) + " of " +
+      "no backend supports " + std::string(name(static_cast<kind>(record.kind))) + " of " +
           name(static_cast<type>(record.type)) + " with op " + name(static_cast<op>(record.op)) +
           (m_no_mpi.empty() ? "" : "; " + m_no_mpi),
       m_no_mpi.empty() ? "communicator.explain() says why each backend was passed over" : mpi_hint);
@@ -301,7 +302,7 @@ std::string backend_set::explain_bits(const sucl_operation& record,
   const backend_instance* c = named(backend);
   const bool above =
       c && c->formats->of(record.kind, record.type, record.op, record.element_size).fold != nullptr;
-  return "  bits   those of a fold in order of rank, whatever backend carries it" + level +
+  return "  bits   those of a fold in order of rank, whatever backend executes it" + level +
          (above ? "  folds  SuCL, of what " + backend + " moves\n" : "");
 }
 
@@ -314,7 +315,7 @@ std::string backend_set::explain(const sucl_operation& record, std::uint64_t byt
       const auto i = static_cast<std::size_t>(b);
       if (!m_obstacles[i].empty()) return m_obstacles[i];
       return folds_in_order(record) ? "it does not fold in the fixed order"
-                                    : "it cannot carry this";
+                                    : "it cannot execute this";
     });
   };
   const explanation e = answer(true), by_event = answer(false);
@@ -330,7 +331,7 @@ std::string backend_set::explain(const sucl_operation& record, std::uint64_t byt
   text += explain_bits(record, e.backend);
   if (e.backend.empty() && m_fallback >= 0)
     text += "\n" + m_all[static_cast<std::size_t>(m_fallback)].name +
-            " carries it: a single process without MPI\n";
+            " executes it: a single process without MPI\n";
   return text;
 }
 
@@ -369,7 +370,7 @@ backend_comm backend_set::shared_memory() const {
 
 error_info backend_set::mismatch() const {
   for (const call_board* b : m_boards)
-    if (b->alarmed()) return b->verdict();
+    if (b->alarmed()) return b->diagnosis();
   return {};
 }
 

@@ -77,14 +77,14 @@ class backend_set {
   bool settled() const;
 
   /// Throws what work on a device has found wrong, or what failed in the steps of earlier
-  /// operations, if nobody was told.
+  /// operations, if they were not reported.
   void check() const {
     for (built_in_comm* c : m_checked) c->check();
   }
 
   /// Gives up everything in flight.
   void abort();
-  /// Destroys the channels, and what was lent to them, unless `keep`: after abort().
+  /// Destroys the channels, and what was given to them, unless `keep`: after abort().
   void destroy(bool keep);
 
  private:
@@ -101,7 +101,7 @@ class backend_set {
   std::string explain_bits(const sucl_operation& record, const std::string& backend) const;
 
   std::vector<backend_instance> m_all;
-  std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< lent to backends and layers
+  std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< given to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
   std::string m_no_mpi;         ///< why MPI is no last resort; "": it is, or the process is alone
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all

@@ -64,7 +64,7 @@ class built_in_comm {
   built_in_comm(const built_in_comm&) = delete;
   built_in_comm& operator=(const built_in_comm&) = delete;
 
-  /// How it would carry an operation, in whole lines for explain().
+  /// How it would execute an operation, in whole lines for explain().
   virtual std::string describe(const sucl_operation&) { return {}; }
   /// Another tuning table counts from now on, which must stay; null: none. Nothing is in flight.
   virtual void retune(const tune::table*) {}
@@ -133,7 +133,7 @@ class built_in_comm {
   virtual void add_plan(std::uint64_t /*number*/, std::unique_ptr<plan_draft>) {}
   /// Forgets it. Nothing runs it.
   virtual void remove_plan(std::uint64_t /*number*/) {}
-  /// Why it does not carry an operation by a row of a tuning table, if that is the first one that
+  /// Why it does not execute an operation by a row of a tuning table, if that is the first one that
   /// fits; empty: it does. The same on every rank.
   virtual std::string obstacle(const tune::table_row&, const sucl_operation&) { return {}; }
 };
@@ -148,7 +148,7 @@ class built_in_backend {
 
   /// As in the configuration. One that is not there serves a process that is alone.
   virtual const char* name() const = 0;
-  /// Its table, to ask what it carries; its query needs no state.
+  /// Its table, to ask what it supports; its query needs no state.
   virtual const sucl_backend& table() const = 0;
   /// Whether it needs the backend that shares memory.
   virtual bool uses_memory_provider() const { return false; }
@@ -164,9 +164,9 @@ class built_in_backend {
   /// Adds its candidates for one kind of operation at a position of the list.
   virtual void add_candidates(candidate_list&, sucl_kind, candidate_position) const {}
   /// Whether sends and receives of a communicator go by it, all or none.
-  virtual bool carries_messages(const base::backend_entry&) const { return false; }
+  virtual bool supports_messages(const base::backend_entry&) const { return false; }
   /// Why it is better than the default backend.
-  virtual std::string merit(const selection_scope&) const { return {}; }
+  virtual std::string reason(const selection_scope&) const { return {}; }
 };
 
 }  // namespace sucl::core

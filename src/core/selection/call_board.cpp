@@ -74,7 +74,7 @@ void call_board::note(const call_signature& call) {
   word(m_own + last_at).store(m_noted, std::memory_order_release);
 }
 
-// Whoever is ahead knows what it was like when it was where the other one is.
+// A rank that is ahead knows what it was like when it was where the other one is.
 bool call_board::compare_with(std::size_t rank) {
   const std::uint64_t last = word(m_parts[rank] + last_at).load(std::memory_order_acquire);
   const std::uint64_t both = std::min(last, m_noted);
@@ -92,7 +92,7 @@ bool call_board::compare() {
   return alarmed();
 }
 
-// The first call in which ranks differ, as far as that is still to be seen: some wait for nobody.
+// The first call in which ranks differ, as far as that is still to be seen: some wait for no peer.
 std::uint64_t call_board::first_difference(std::uint64_t number) const {
   std::uint64_t first = number;
   for (std::uint64_t n = number - 1; n > 0 && number - n < entries; --n) {
@@ -164,16 +164,16 @@ error_info call_board::accuse(const std::string& what) {
   }
   for (std::byte* part : m_parts)
     if (part) word(part).store(1, std::memory_order_release);
-  return verdict();
+  return diagnosis();
 }
 
-error_info call_board::verdict() const {
+error_info call_board::diagnosis() const {
   error_info info;
   info.code = errc::mismatch;
   info.hint =
       "Every rank of a communicator must issue the same operations in the same order with "
       "matching arguments; this communicator cannot be used any more";
-  // Whoever writes it needs no more than a moment, unless it is killed.
+  // Its writer needs no more than a moment, unless it is killed.
   constexpr int spin_limit = 100000;
   for (int looks = 0; looks < spin_limit; ++looks) {
     if (word(m_first + state_at).load(std::memory_order_acquire) == there) {

@@ -22,12 +22,12 @@ namespace sucl::core {
 /// signature and of all that were before it. Ranks whose histories of one number differ have called
 /// something else, then or before.
 ///
-/// A rank writes to lines of its own, which nobody reads unless something is wrong. One that finds
-/// a mismatch writes a verdict for all of them, and raises the alarm of each: a word that a rank
+/// A rank writes to lines of its own, which no rank reads unless something is wrong. One that finds
+/// a mismatch writes a diagnosis for all of them, and raises the alarm of each: a word that a rank
 /// looks at in its own part.
 class call_board {
  public:
-  /// What each rank lends: zeroed, on cache lines of its own.
+  /// What each rank provides: zeroed, on cache lines of its own.
   static constexpr std::uint64_t part_bytes = 3200;
 
   call_board() = default;
@@ -53,26 +53,26 @@ class call_board {
   /// compare(). Its history is kept.
   void note(const call_signature& call);
   /// Compares what this rank has noted with what the others have, as far as both have come. True
-  /// once somebody has found a mismatch; then all ranks are told. Not while note() runs.
+  /// once a rank has found a mismatch; then all ranks get it. Not while note() runs.
   bool compare();
 
   /// Whether some rank has found a mismatch.
   bool alarmed() const { return m_own && word(m_own).load(std::memory_order_acquire) != 0; }
   /// What it says: the same on every rank. Any thread.
-  error_info verdict() const;
+  error_info diagnosis() const;
 
   /// Whether a rank shows another history for call `number`.
   bool differs(std::uint64_t number, std::uint64_t history) const;
-  /// Tells all ranks what each of them has called, and gives the verdict.
+  /// Reports to all ranks what each of them has called, and gives the diagnosis.
   error_info accuse(std::uint64_t number, std::uint64_t history);
-  /// Tells all ranks of something else that they do not agree on.
+  /// Reports to all ranks something else that they do not agree on.
   error_info accuse(const std::string& what);
 
  private:
   using ref = std::atomic_ref<std::uint64_t>;
   static ref word(std::byte* at) { return ref(*reinterpret_cast<std::uint64_t*>(at)); }
 
-  // A part begins with the alarm. The verdict of a node is in the part of its first rank.
+  // A part begins with the alarm. The diagnosis of a node is in the part of its first rank.
   static constexpr std::uint64_t line = 64;
   static constexpr std::uint64_t last_at = sizeof(std::uint64_t);  ///< the last noted call
   static constexpr std::uint64_t state_at = line;  ///< 0: none, 1: being written, 2: there

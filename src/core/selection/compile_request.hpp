@@ -24,7 +24,7 @@ struct compile_request {
 struct compiled_facts {
   std::uint64_t number = 0;
   std::uint64_t send_elements = 0, recv_elements = 0;  ///< that this rank reads and writes
-  std::string text;                                    ///< for people
+  std::string text;                                    ///< human-readable
 };
 
 }  // namespace sucl::core

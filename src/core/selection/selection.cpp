@@ -74,7 +74,7 @@ struct compiler {
     list.push_back({stage, rule, backend, bytes, memories, std::move(ruled_out)});
   }
 
-  // Rows for symmetric memory are for plans alone: nobody else knows that memory.
+  // Rows for symmetric memory are for plans alone: no other backend knows that memory.
   void add_table(kind what) {
     const std::size_t rows = tuned ? tuned->rows.size() : 0;
     for (std::size_t i = 0; i < rows; ++i) {
@@ -111,7 +111,8 @@ struct compiler {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
       if (is_built_in(b.name)) continue;
-      if (b.name == memory_backend_name && b.platforms.empty()) continue;  // it only lends memory
+      if (b.name == memory_backend_name && b.platforms.empty())
+        continue;  // it only provides memory
       if (!b.enabled && b.platforms.empty()) continue;
       std::string ruled_out;
       if (b.platforms.empty())
@@ -162,17 +163,17 @@ std::vector<bool> message_backends(const selection_table& table, const base::con
   std::vector<bool> yes;
   for (std::size_t i = 0; i < c.backends.size(); ++i) {
     const built_in_backend* own = built_in_of(table, static_cast<int>(i));
-    yes.push_back(own ? c.backends[i].enabled && own->carries_messages(c.backends[i])
+    yes.push_back(own ? c.backends[i].enabled && own->supports_messages(c.backends[i])
                       : c.backends[i].name != memory_backend_name);
   }
   return yes;
 }
 
 // What comes before a backend for some message, or nothing.
-const candidate* before(int backend, const std::vector<bool>& carries,
+const candidate* before(int backend, const std::vector<bool>& supporting,
                         const std::vector<candidate>& list) {
   for (const candidate& c : list) {
-    if (!c.ruled_out.empty() || !carries[static_cast<std::size_t>(c.backend)]) continue;
+    if (!c.ruled_out.empty() || !supporting[static_cast<std::size_t>(c.backend)]) continue;
     if (c.backend != backend) return &c;
     if (c.bytes.everything() && (c.memories & 1u << SUCL_MEMORY_SYSTEM)) return nullptr;
   }
@@ -183,10 +184,10 @@ std::string source_of(const selection_table& table, const candidate& c);
 
 // A sender knows neither the length nor the form that its receiver has given: all messages go by
 // this backend, or none.
-void agree_on_messages(int backend, const std::vector<bool>& carries, selection_table& table) {
+void agree_on_messages(int backend, const std::vector<bool>& supporting, selection_table& table) {
   std::string why;
   for (sucl_kind k = SUCL_KIND_SEND; k <= SUCL_KIND_GROUP && why.empty(); ++k)
-    if (const candidate* c = before(backend, carries, table.all[static_cast<std::size_t>(k)]))
+    if (const candidate* c = before(backend, supporting, table.all[static_cast<std::size_t>(k)]))
       why = source_of(table, *c) + " has " + table.backends[static_cast<std::size_t>(c->backend)] +
             " for some of " + name(static_cast<kind>(k)) +
             ", and both ends of a message must choose alike";
@@ -229,7 +230,7 @@ std::string misfit(const candidate& c, const selection_query& q) {
   return "it is for " + base::print_byte_range(c.bytes) + " bytes";
 }
 
-std::string merit_of_row(const selection_table& table, const tune::table_row& row) {
+std::string reason_of_row(const selection_table& table, const tune::table_row& row) {
   if (row.seconds <= 0) return "the table says so";
   char time[32];
   std::snprintf(time, sizeof time, "%.3g us", row.seconds * 1e6);
@@ -237,19 +238,19 @@ std::string merit_of_row(const selection_table& table, const tune::table_row& ro
          base::print_bytes(row.at);
 }
 
-std::string merit(const selection_table& table, const candidate& c) {
+std::string reason(const selection_table& table, const candidate& c) {
   switch (c.stage) {
     case selection_stage::table:
-      return merit_of_row(table, table.tuned->rows[static_cast<std::size_t>(c.rule)]);
-    case selection_stage::rule: return "the first backend of the rule that can carry it";
+      return reason_of_row(table, table.tuned->rows[static_cast<std::size_t>(c.rule)]);
+    case selection_stage::rule: return "the first backend of the rule that can execute it";
     case selection_stage::threshold:
       return c.bytes.everything() ? "a negative threshold asks for MPI"
                                   : "the message is below " + base::print_bytes(c.bytes.high + 1);
     case selection_stage::platform:
-      return "the first backend for platform " + table.scope.platform + " that can carry it";
-    case selection_stage::built_in: return built_in_of(table, c.backend)->merit(table.scope);
+      return "the first backend for platform " + table.scope.platform + " that can execute it";
+    case selection_stage::built_in: return built_in_of(table, c.backend)->reason(table.scope);
     case selection_stage::default_backend: return "nothing before it applies";
-    case selection_stage::last_resort: return "nothing else can carry it";
+    case selection_stage::last_resort: return "nothing else can execute it";
   }
   return {};
 }
@@ -284,11 +285,11 @@ selection_table compile(const base::config& c, const selection_scope& scope,
       work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));
     table.all[k] = std::move(work.list);
   }
-  const auto carries = message_backends(table, c);
+  const auto supporting = message_backends(table, c);
   for (auto b = built_ins.rbegin(); b != built_ins.rend(); ++b) {
     const int backend = compiler{c, scope, tuned, built_ins, {}}.index_of((*b)->name());
-    if (backend >= 0 && carries[static_cast<std::size_t>(backend)])
-      agree_on_messages(backend, carries, table);
+    if (backend >= 0 && supporting[static_cast<std::size_t>(backend)])
+      agree_on_messages(backend, supporting, table);
   }
   for (std::size_t k = 0; k < SUCL_KIND_COUNT; ++k)
     std::copy_if(table.all[k].begin(), table.all[k].end(), std::back_inserter(table.live[k]),
@@ -309,7 +310,7 @@ explanation explain(const selection_table& table, const selection_query& q,
     if (one.why.empty() && !fits(c, q)) one.why = misfit(c, q);
     if (one.why.empty()) one.why = obstacle(c.backend);
     one.taken = one.why.empty();
-    if (one.taken) one.why = merit(table, c);
+    if (one.taken) one.why = reason(table, c);
     result.considered.push_back(std::move(one));
     if (!result.considered.back().taken) continue;
     result.backend = result.considered.back().backend;
@@ -327,7 +328,7 @@ std::string render(const explanation& e) {
   text += std::string(", ") + name_of(q.memory) + " memory) on " + e.scope.platform + ", " +
           plural(static_cast<std::uint64_t>(e.scope.ranks), "rank") + " on " +
           plural(static_cast<std::uint64_t>(e.scope.nodes), "node") + ": ";
-  text += e.backend.empty() ? "no backend can carry it" : "carried by " + e.backend;
+  text += e.backend.empty() ? "no backend can execute it" : "executed by " + e.backend;
   for (const auto& one : e.considered)
     text += "\n  " + std::string(one.taken ? "taken  " : "passed ") + one.backend + ", " +
             one.source + ": " + one.why;

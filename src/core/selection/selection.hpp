@@ -2,21 +2,22 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Who carries an operation, and why.
+/// Which backend executes an operation, and why.
 ///
 /// For each kind of operation compile() writes down the candidates of one communicator in order:
 ///   1. the backends of each rule that applies to the communicator, in the order of the rules;
 ///   2. MPI for messages below the threshold (for all of them if it is negative);
 ///   3. the rows of the tuning table, if there is one;
-///   4. SuCL's own kernels for the messages that they carry faster on devices; the enabled backends
+///   4. SuCL's own kernels for the messages that they execute faster on devices; the enabled
+///   backends
 ///      of the communicator's platform, in the order of the configuration; kernels for the others;
 ///   5. unless a default backend is configured, for ranks with device memory on several nodes steps
-///      within nodes and between them (levels); SuCL's own plans for memory that the host reads,
-///      and for messages the backend messages;
+///      within nodes and between them (hierarchical); SuCL's own plans for memory that the host
+///      reads, and for messages the backend messages;
 ///   6. the default backend, and last MPI.
 /// Both ends of a message must choose alike whatever each knows of it, so a built-in backend
-/// carries all messages of a communicator, or none where another one comes before it for any.
-/// choose() takes the first candidate that fits the message and can carry it. The answer is the
+/// executes all messages of a communicator, or none where another one comes before it for any.
+/// choose() takes the first candidate that fits the message and can execute it. The answer is the
 /// same on every rank as long as the questions and the capabilities are.
 #pragma once
 
@@ -40,7 +41,7 @@ inline constexpr const char* mixed_platforms = "mixed";
 /// The backend that can always be asked: MPI.
 inline constexpr const char* reference_backend = "mpi";
 
-/// The backend whose memory the ranks of a node share. It carries nothing for which no rule or
+/// The backend whose memory the ranks of a node share. It executes nothing for which no rule or
 /// platform names it.
 inline constexpr const char* memory_backend_name = "ipc";
 
@@ -79,7 +80,7 @@ enum class selection_stage {
   last_resort
 };
 
-/// One backend that may carry one kind of operation.
+/// One backend that may execute one kind of operation.
 struct candidate {
   selection_stage stage;
   int rule;     ///< index of its rule in the configuration, or of its row in the table; or -1
@@ -122,7 +123,7 @@ class candidate_list {
   }
   /// Why the communicator's platform is not one of the backend's; empty if it is.
   std::string other_platform() const;
-  /// Whether MPI is what carries an operation that nothing else does.
+  /// Whether MPI is what executes an operation that nothing else does.
   bool mpi_is_default() const { return m_config.default_backend == reference_backend; }
   void add(selection_stage stage, const base::range& bytes = {},
            std::uint32_t memories = every_memory, std::string ruled_out = {},
@@ -150,7 +151,7 @@ inline bool fits(const candidate& c, const selection_query& q) noexcept {
   return q.bytes_known ? c.bytes.contains(q.bytes) : c.bytes.everything();
 }
 
-/// The candidate that carries the operation, or null if none can. `usable(backend)` says whether
+/// The candidate that executes the operation, or null if none can. `usable(backend)` says whether
 /// the backend of this index is loaded and capable of it. Allocates nothing.
 template <class Usable>
 const candidate* choose(const selection_table& table, const selection_query& q,
@@ -172,16 +173,16 @@ struct consideration {
 struct explanation {
   selection_scope scope;
   selection_query query;
-  std::string backend;  ///< "" if nobody can carry it
+  std::string backend;  ///< "" if no backend can execute it
   std::vector<consideration> considered;
 };
 
-/// choose() with reasons. `obstacle(backend)` says why the backend of this index cannot carry the
+/// choose() with reasons. `obstacle(backend)` says why the backend of this index cannot execute the
 /// operation, as in "not loaded: no such file"; "" if it can.
 explanation explain(const selection_table& table, const selection_query& q,
                     const std::function<std::string(int)>& obstacle);
 
-/// An explanation for people, several lines.
+/// A human-readable explanation, several lines.
 std::string render(const explanation& e);
 
 }  // namespace sucl::core

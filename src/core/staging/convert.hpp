@@ -13,12 +13,12 @@
 namespace sucl::core {
 
 /// How a reduction travels as another one. `user` below is elements of the caller's type, `wire`
-/// `lanes` times as many elements of `type`; the memory must not overlap, except where `load` is
-/// null.
+/// `components` times as many elements of `type`; the memory must not overlap, except where `load`
+/// is null.
 struct conversion {
-  sucl_type type;       ///< what is sent instead
-  sucl_op op;           ///< and how that is reduced
-  std::uint32_t lanes;  ///< elements of `type` for one element of the caller's
+  sucl_type type;            ///< what is sent instead
+  sucl_op op;                ///< and how that is reduced
+  std::uint32_t components;  ///< elements of `type` for one element of the caller's
   /// Caller's elements to wire elements. Null: they are the same.
   void (*load)(void* wire, const void* user, std::size_t elements);
   /// Reduced wire elements to the caller's. Null: they are the same. Where `load` is null, `user`

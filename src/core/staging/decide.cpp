@@ -32,9 +32,9 @@ const char* memory_name(sucl_memory memory) {
   error_info info;
   info.code = errc::unsupported;
   info.backend = formats.name();
-  info.message = "backend '" + formats.name() + "' cannot carry " + what + " " + why;
+  info.message = "backend '" + formats.name() + "' cannot execute " + what + " " + why;
   info.hint =
-      "Select another backend for it in the configuration; `sucl info` lists what each carries.";
+      "Select another backend for it in the configuration; `sucl info` lists what each executes.";
   throw error(std::move(info));
 }
 
@@ -43,15 +43,15 @@ bool is_scan(sucl_kind kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIN
 // Values that only ranks of the same communicator share: the wire, the settings, the counts.
 std::uint64_t slice_elements(const sucl_operation& op, const transfer_format& w, const staging& s) {
   if (has_private_counts(op.kind)) return unlimited;
-  const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
+  const std::uint64_t components = w.convert ? w.convert->components : 1;
   std::uint64_t result = unlimited;
-  if (w.max_count != 0) result = std::max<std::uint64_t>(1, w.max_count / lanes);
+  if (w.max_count != 0) result = std::max<std::uint64_t>(1, w.max_count / components);
   if (stages(w, s) || (w.convert && w.convert->load) || w.fold) {
     const bool blocks = has_source_blocks(op.kind) || has_sink_blocks(op.kind) || w.fold;
     const std::uint64_t bytes =
         blocks ? std::max(s.chunk_bytes / static_cast<std::uint64_t>(s.size), s.min_block_bytes)
                : s.chunk_bytes;
-    const std::uint64_t element = std::max<std::uint64_t>(1, w.element_size * lanes);
+    const std::uint64_t element = std::max<std::uint64_t>(1, w.element_size * components);
     result = std::min(result, std::max<std::uint64_t>(1, bytes / element));
   }
   return result;
@@ -73,8 +73,8 @@ bool displaced(const std::optional<base::strided>& layout) {
                        "that backend does not reach");
 }
 
-// Contributions go to scratch of whoever folds them. In place, they leave through scratch too: the
-// result of one slice may lie where a later one is still being sent from.
+// Contributions go to scratch of the rank that folds them. In place, they leave through scratch
+// too: the result of one slice may lie where a later one is still being sent from.
 void decide_fold_scratch(staging_plan& a, const sucl_operation& op, const transfer_formats& formats,
                          const transfer_format& w, bool sliced) {
   const roles r = roles_of(op, a.rank);
@@ -120,11 +120,11 @@ staging_plan plan_one(const sucl_operation& op, const layouts& where, transfer_f
     fail_unsupported(op, formats, "at all: an average is not defined for prefixes");
   const transfer_format* w = &formats.of(op.kind, op.type, op.op, op.element_size);
   staging_plan a;
-  if (has_private_counts(op.kind) && (!w->carried || w->max_count != 0)) {
+  if (has_private_counts(op.kind) && (!w->supported || w->max_count != 0)) {
     a.as_messages = true;
     w = &formats.of(SUCL_KIND_SEND, op.type, SUCL_OP_NONE, op.element_size);
   }
-  if (!w->carried) fail_unsupported(op, formats, "in any memory, and no conversion helps");
+  if (!w->supported) fail_unsupported(op, formats, "in any memory, and no conversion helps");
   a.type = w->type;
   a.op = w->op;
   a.element_size = w->element_size;
@@ -184,7 +184,7 @@ staging_plan plan_as_it_is(const sucl_operation& op, transfer_formats& formats) 
     return {};
   }
   const transfer_format& w = formats.of(op.kind, op.type, op.op, op.element_size);
-  if (!w.carried || w.type != op.type) fail_unsupported(op, formats, "in any memory");
+  if (!w.supported || w.type != op.type) fail_unsupported(op, formats, "in any memory");
   return {};
 }
 

@@ -31,7 +31,7 @@ class scratch {
 
   SUCL_CORE_API void release() noexcept;
   /// Keeps the memory from being used again while the pool lives: for memory that an operation
-  /// may still read or write though everybody gave up on it.
+  /// may still read or write though every rank gave up on it.
   SUCL_CORE_API void abandon() noexcept;
 
  private:
@@ -43,9 +43,9 @@ class scratch {
   std::size_t m_capacity = 0;
 };
 
-/// Lends scratch memory and keeps what comes back, so that a size that was used before costs no
+/// Hands out scratch memory and keeps what comes back, so that a size that was used before costs no
 /// allocation. Sizes are rounded up by at most an eighth. May be used from several threads; must
-/// outlive what it lent and the backends that were given it.
+/// outlive what it handed out and the backends that were given it.
 class SUCL_CORE_API scratch_pool {
  public:
   using allocate_function = void* (*)(void* context, std::size_t bytes);

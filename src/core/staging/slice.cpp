@@ -7,9 +7,11 @@
 namespace sucl::core {
 namespace {
 
-std::uint64_t lanes(const staging_plan& how) { return how.convert ? how.convert->lanes : 1; }
+std::uint64_t components(const staging_plan& how) {
+  return how.convert ? how.convert->components : 1;
+}
 
-std::uint64_t wire_size(const staging_plan& how) { return lanes(how) * how.element_size; }
+std::uint64_t wire_size(const staging_plan& how) { return components(how) * how.element_size; }
 
 std::uint64_t wire_count(const slice& s, const side& end) {
   return end.present ? end.wire_count(s.first, s.last) : 0;
@@ -26,7 +28,7 @@ unsigned char* direct(const side& end, std::uint64_t first) {
 void clip(const slice& s, const side& end, std::uint64_t* counts, std::uint64_t* displs) {
   std::uint64_t start = 0;
   for (std::uint64_t i = 0; i < end.blocks; ++i) {
-    counts[i] = side::clipped(end.counts[i], s.first, s.last) * lanes(*s.of->how);
+    counts[i] = side::clipped(end.counts[i], s.first, s.last) * components(*s.of->how);
     displs[i] = start;
     start += counts[i];
   }
@@ -126,7 +128,7 @@ sucl_operation backend_instance(slice& s, scratch_pool& pool) {
   if (how.fold) op.kind = how.moved;
   op.element_size = how.element_size;
   op.stream = op.launch_target = nullptr;
-  op.count = side::clipped(op.count, s.first, s.last) * lanes(how);
+  op.count = side::clipped(op.count, s.first, s.last) * components(how);
   op.flags = t.in_place ? op.flags | SUCL_FLAG_IN_PLACE : op.flags & ~SUCL_FLAG_IN_PLACE;
   // Slices and messages must go on while others wait, on this rank and on its peers.
   if (t.slices > 1 || how.as_messages) op.flags &= ~SUCL_FLAG_MAY_BLOCK;

@@ -41,10 +41,10 @@ void begin_load(slice& s, const device_copier* copier, scratch_pool& pool, copie
 /// Converts what was copied.
 void finish_load(slice& s);
 
-/// The operation that carries a loaded slice. It refers to the slice's memory.
+/// The operation that executes a loaded slice. It refers to the slice's memory.
 sucl_operation backend_instance(slice& s, scratch_pool& pool);
 
-/// Brings a carried slice to its place, except what `pending` still copies.
+/// Stores a slice whose operation is done, except what `pending` still copies.
 void begin_store(slice& s, const device_copier* copier, scratch_pool& pool, copies& pending);
 
 /// Gives scratch memory back, or keeps it from being used again.

@@ -16,7 +16,7 @@
 namespace sucl::core {
 namespace {
 
-enum class phase { idle, loading, loaded, carried, landed, storing };
+enum class phase { idle, loading, loaded, posted, landed, storing };
 
 // A slice in progress; of a group that is posted as one, a slice of each message.
 struct slot {
@@ -39,7 +39,7 @@ slice cut(const task& of, std::uint64_t index) {
 
 }  // namespace
 
-// Slices are loaded and posted in the order of the tasks, and carried and stored in any.
+// Slices are loaded and posted in the order of the tasks, and executed and stored in any.
 struct staged_operation::state {
   sucl_operation operation;
   staging_plan how;
@@ -77,7 +77,7 @@ void staged_operation::state::make_tasks() {
   together = how.groups && single && tasks.size() > 1;
   if (together) total = 1;
   // Slices of a collective wait for its other ranks, who are there or will come. Messages must
-  // all be posted without waiting for anybody: two ranks may both send before they receive.
+  // all be posted without waiting for peers: two ranks may both send before they receive.
   const bool wait = !is_message(operation.kind) && !how.as_messages;
   slots.resize(wait ? std::min<std::uint64_t>(static_cast<std::uint64_t>(how.depth), total)
                     : total);
@@ -121,7 +121,7 @@ void staged_operation::state::post(slot& s) {
   }
   s.request = nullptr;
   check(below.table->post(below.comm, &s.operation, &s.request));
-  s.now = s.request ? phase::carried : phase::landed;
+  s.now = s.request ? phase::posted : phase::landed;
 }
 
 void staged_operation::state::progress(slot& s) {
@@ -129,7 +129,7 @@ void staged_operation::state::progress(slot& s) {
     for (slice& part : s.slices) finish_load(part);
     s.now = phase::loaded;
   }
-  if (s.now == phase::carried) {
+  if (s.now == phase::posted) {
     std::int32_t done = 0;
     const sucl_status status = below.table->test(below.comm, s.request, &done);
     if (status != SUCL_SUCCESS || done) {

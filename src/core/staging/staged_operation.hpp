@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Bridges what a backend does not carry natively: an operation becomes slices, each of which is
-/// loaded (copied, packed, converted) into scratch memory, carried there by an operation that the
+/// Bridges what a backend does not support natively: an operation becomes slices, each of which is
+/// loaded (copied, packed, converted) into scratch memory, executed there by an operation that the
 /// backend has, and stored (converted, unpacked, copied) to where it belongs. The rules that keep
 /// the ranks in step are in docs/design/staging.md.
 #pragma once
@@ -24,7 +24,7 @@
 
 namespace sucl::core {
 
-/// Asynchronous copies between host and device memory, lent by whoever knows the device.
+/// Asynchronous copies between host and device memory, provided by the device side.
 struct device_copier {
   void* context = nullptr;
   /// Starts a copy; null: it is done already. Throws sucl::error.
@@ -43,7 +43,7 @@ struct layouts {
   std::vector<layouts> parts;
 };
 
-/// How a communicator is adapted. Every field but `rank` must be the same on every rank.
+/// How a communicator is staged. Every field but `rank` must be the same on every rank.
 struct staging {
   int rank = 0;
   int size = 1;
@@ -57,7 +57,7 @@ struct staging {
   std::int32_t message_tag = 32767;      ///< for collectives that travel as messages; kept free
 };
 
-/// How one operation is adapted; made by plan_staging().
+/// How one operation is staged; made by plan_staging().
 struct staging_plan {
   bool needed = false;               ///< false: post the operation as it is
   bool as_messages = false;          ///< travels as sends and receives
@@ -83,17 +83,17 @@ struct staging_plan {
   std::vector<staging_plan> parts;  ///< of a group
 };
 
-/// Decides how `operation` is adapted. Communicates nothing and keeps nothing but the table's
+/// Decides how `operation` is staged. Communicates nothing and keeps nothing but the table's
 /// answers. Throws `unsupported`, naming backend, kind, type, op and memory, where nothing helps.
 SUCL_CORE_API staging_plan plan_staging(const sucl_operation& operation, const layouts& where,
                                         transfer_formats& formats, const staging& settings);
 
-/// Whether what a backend carries is cut into slices of scratch memory on every rank.
+/// Whether what a backend executes is cut into slices of scratch memory on every rank.
 inline bool stages(const transfer_format& w, const staging& settings) noexcept {
   return settings.comm_stages && !w.reaches(SUCL_MEMORY_DEVICE);
 }
 
-/// A quick test that a dense operation needs no adaptation: true only where plan_staging() says
+/// A quick test that a dense operation needs no staging: true only where plan_staging() says
 /// so too, and in the common case.
 inline bool is_native(const sucl_operation& operation, const transfer_format& w,
                       const staging& settings) noexcept {
@@ -103,14 +103,14 @@ inline bool is_native(const sucl_operation& operation, const transfer_format& w,
   const auto reached = [&](const void* at, sucl_memory memory) {
     return w.reaches(memory) || (at == nullptr && memory == SUCL_MEMORY_SYSTEM);
   };
-  return w.carried && w.convert == nullptr && w.fold == nullptr && w.type == operation.type &&
+  return w.supported && w.convert == nullptr && w.fold == nullptr && w.type == operation.type &&
          !stages(w, settings) && !is_message(operation.kind) && operation.kind != SUCL_KIND_GROUP &&
          (w.max_count == 0 || (!counted && operation.count <= w.max_count)) &&
          reached(operation.send, operation.send_memory) &&
          reached(operation.recv, operation.recv_memory);
 }
 
-/// One running adapted operation: a state machine that whoever drives the communicator steps.
+/// One running staged operation: a state machine that the thread in the communicator steps.
 ///
 /// What the operation refers to must be ready when it is made, and stay until it is done: a stream
 /// is not waited for. `copier` may be null where nothing is staged, else fails with `unsupported`.

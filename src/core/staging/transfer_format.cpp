@@ -56,7 +56,7 @@ transfer_format transfer_formats::find(sucl_kind kind, sucl_type type, sucl_op o
   if (m_folds_above && base::order_matters(kind, type, op))
     return find_moved(kind, type, op, element_size);
   transfer_format found = question(type, op, element_size);
-  if (found.carried) return found;
+  if (found.supported) return found;
   if (!reduces(static_cast<sucl::kind>(kind)))
     return type == SUCL_TYPE_BYTES ? found : question(SUCL_TYPE_BYTES, SUCL_OP_NONE, element_size);
   const conversion* convert = conversion_for(type, op);
@@ -64,7 +64,7 @@ transfer_format transfer_formats::find(sucl_kind kind, sucl_type type, sucl_op o
   found = question(convert->type, convert->op, size_of(static_cast<sucl::type>(convert->type)));
   found.convert = convert;
   // The host converts, so it has to be a backend that works on the host's memory.
-  found.carried = found.carried && found.reaches(SUCL_MEMORY_SYSTEM);
+  found.supported = found.supported && found.reaches(SUCL_MEMORY_SYSTEM);
   return found;
 }
 
@@ -92,7 +92,7 @@ transfer_format transfer_formats::find_moved(sucl_kind kind, sucl_type type, suc
   found.streams = false;
   // The host folds.
   found.memories &= ~(1u << SUCL_MEMORY_DEVICE);
-  found.carried = found.carried && found.fold && found.reaches(SUCL_MEMORY_SYSTEM);
+  found.supported = found.supported && found.fold && found.reaches(SUCL_MEMORY_SYSTEM);
   return found;
 }
 
@@ -117,7 +117,7 @@ transfer_format transfer_formats::ask(sucl_kind kind, sucl_type type, sucl_op op
     result.max_count = tighter(result.max_count, answer.max_count);
     result.streams = result.streams && (answer.flags & SUCL_CAP_STREAM_ORDERED) != 0;
   }
-  result.carried = result.memories != 0;
+  result.supported = result.memories != 0;
   return result;
 }
 
@@ -126,11 +126,11 @@ transfer_format transfer_formats::ask_messages(sucl_type type, std::uint64_t ele
   transfer_format result = ask(SUCL_KIND_SEND, type, SUCL_OP_NONE, element_size);
   const auto include = [&](sucl_kind kind) {
     const transfer_format other = ask(kind, type, SUCL_OP_NONE, element_size);
-    if (other.carried) result.max_count = tighter(result.max_count, other.max_count);
+    if (other.supported) result.max_count = tighter(result.max_count, other.max_count);
     return other.memories;
   };
   result.memories &= include(SUCL_KIND_RECV);
-  result.carried = result.memories != 0;
+  result.supported = result.memories != 0;
   result.groups = (include(SUCL_KIND_GROUP) & result.memories) == result.memories;
   result.pairs = (include(SUCL_KIND_SENDRECV) & result.memories) == result.memories;
   return result;

@@ -21,26 +21,26 @@ namespace sucl::core {
 /// How operations of one kind, type and op travel over one backend. It follows from the backend's
 /// answers alone, never from where a rank's memory is, so it is the same on every rank.
 struct transfer_format {
-  bool carried = false;  ///< whether there is a way at all
+  bool supported = false;  ///< whether there is a way at all
   sucl_type type = SUCL_TYPE_BYTES;
   sucl_op op = SUCL_OP_NONE;
   std::uint64_t element_size = 0;
   const conversion* convert = nullptr;  ///< null: type and op are the operation's own, or bytes
   std::uint32_t memories = 0;           ///< bit m: the backend reads and writes memory kind m
   std::uint64_t max_count = 0;          ///< over all those memories; 0: no limit
-  bool groups = false;                  ///< of messages: a group of them is carried too
-  bool pairs = false;                   ///< of messages: sendrecv is carried too
+  bool groups = false;                  ///< of messages: a group of them is executed too
+  bool pairs = false;                   ///< of messages: sendrecv is executed too
   bool streams = false;                 ///< orders on a native stream
-  /// Of a reduction that the backend may not carry as one, because it combines in an order of its
-  /// own: contributions are moved to whoever needs the result by an operation of this kind, and
-  /// folded there in order of rank. Null: not so.
+  /// Of a reduction that the backend may not execute as one, because it combines in an order of its
+  /// own: contributions are moved to the ranks that need the result by an operation of this kind,
+  /// and folded there in order of rank. Null: not so.
   fold_function fold = nullptr;
   sucl_kind moved = SUCL_KIND_ALLGATHER;
 
   bool reaches(sucl_memory memory) const noexcept { return (memories >> memory & 1u) != 0; }
 };
 
-/// Asks a backend what it carries, and remembers. One thread at a time.
+/// Asks a backend what it executes, and remembers. One thread at a time.
 class transfer_formats {
  public:
   using query_function = std::function<sucl_capability(const sucl_query&)>;

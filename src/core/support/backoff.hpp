@@ -16,8 +16,8 @@ namespace sucl::core {
 
 /// Spins at first, then yields its processor, and after a long time without a completion, when
 /// peers are far behind and polling only takes their processor away, sleeps for a hundredth of the
-/// time that it has waited: short naps cost whoever computes more than yielding does, as each is a
-/// timer, an interrupt and two changes of threads.
+/// time that it has waited: short naps cost a computing thread more than yielding does, as each is
+/// a timer, an interrupt and two changes of threads.
 class backoff {
  public:
   explicit backoff(std::uint64_t spin_us) : m_spin(spin_us) {}

@@ -37,19 +37,19 @@ bool biased_mutex::try_lock_slowly() {
   return false;
 }
 
-// After the barrier a thread that was favoured either sees that it is not any more, or can be seen
+// After the barrier a thread that had the bias either sees that it is not any more, or can be seen
 // to be inside.
 void biased_mutex::revoke() noexcept {
   if (m_favoured.load(std::memory_order_relaxed) == pthread_t{}) return;
   m_favoured.store(pthread_t{}, std::memory_order_release);
   membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-  m_merits = 0;
+  m_bias_score = 0;
 }
 
 void biased_mutex::own() noexcept {
   m_by_mutex = true;
   const pthread_t self = pthread_self();
-  if (m_last != self) m_merits = 0;
+  if (m_last != self) m_bias_score = 0;
   m_last = self;
 }
 

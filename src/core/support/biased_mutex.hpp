@@ -12,9 +12,9 @@
 
 namespace sucl::core {
 
-/// A mutex that may favour one thread, always the same: that one locks and unlocks it by plain
-/// stores, where a locked instruction would wait until flags that it has just stored for other
-/// processes have arrived. Another thread that wants it takes the favour away first, by a barrier
+/// A mutex that may be biased to one thread, always the same: that one locks and unlocks it by
+/// plain stores, where a locked instruction would wait until flags that it has just stored for
+/// other processes have arrived. Another thread that wants it revokes the bias first, by a barrier
 /// on all processors (membarrier), which costs some microseconds. Biased locking, after Kawachiya,
 /// Koseki and Onodera, "Lock reservation", OOPSLA 2002. Not recursive.
 class biased_mutex {
@@ -33,20 +33,20 @@ class biased_mutex {
     m_mutex.unlock();
   }
 
-  /// The thread that has it locked does something that is worth a favour. It is granted after many
+  /// The thread that has it locked does something that is worth a bias. It is granted after many
   /// of them in which no other thread has locked it; never where the system has no such barrier,
   /// nor to another thread than the first that got it.
   void bias_to_me() noexcept {
-    if (m_by_mutex && m_merits < enough && ++m_merits == enough) grant();
+    if (m_by_mutex && m_bias_score < enough && ++m_bias_score == enough) grant();
   }
 
-  /// Whether the calling thread is favoured now.
+  /// Whether the calling thread has the bias now.
   bool is_biased_to_me() const noexcept {
     return m_favoured.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
-  /// Little beside what it costs to take a favour away.
+  /// Little beside what it costs to revoke a bias.
   static constexpr int enough = 256;
 
   bool enter() noexcept {
@@ -64,13 +64,13 @@ class biased_mutex {
   void revoke() noexcept;
 
   std::atomic<pthread_t> m_favoured{};  ///< changed by who has m_mutex
-  /// The favoured thread has it. Only one thread may ever write this: it may have been stopped
-  /// before its store, and lost the favour meanwhile.
+  /// The thread with the bias has it. Only one thread may ever write this: it may have been stopped
+  /// before its store, and lost the bias meanwhile.
   std::atomic<bool> m_inside{false};
   bool m_by_mutex = false;  ///< who has it has m_mutex
-  int m_merits = 0;
+  int m_bias_score = 0;
   pthread_t m_last{};   ///< who had m_mutex last
-  pthread_t m_first{};  ///< who was favoured first
+  pthread_t m_first{};  ///< the first thread with a bias
   std::mutex m_mutex;
 };
 

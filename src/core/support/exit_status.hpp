@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Errors that the program never hears of.
+/// Errors that never reach the program.
 #pragma once
 
 #include <sucl/error.hpp>

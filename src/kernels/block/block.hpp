@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/strided.hpp"
-#include "kernels/collective/job.hpp"
+#include "kernels/collective/args.hpp"
 
 #include <cstdint>
 
@@ -21,7 +21,7 @@ struct block_shape {
   std::uint64_t start;         ///< where the block begins
 
   /// Where unit `i` of the dense memory lies in the array.
-  constexpr std::uint64_t place(std::uint64_t i) const {
+  constexpr std::uint64_t offset(std::uint64_t i) const {
     const std::uint64_t r = i / row;
     return start + r / rows * plane + r % rows * pitch + i % row;
   }
@@ -47,26 +47,26 @@ inline block_shape shape_of(const base::strided& b, std::uint64_t elements, std:
           b.place(0) * b.element_size / unit};
 }
 
-/// Calls `f(unit, place)` for the units of the dense memory that are this work item's.
-template <class Place, class Function>
-SUCL_INLINE void each_unit(const Place& at, const block_shape& s, const Function& f) {
+/// Calls `f(unit, offset)` for the units of the dense memory that are this work item's.
+template <class Item, class Function>
+SUCL_INLINE void each_unit(const Item& at, const block_shape& s, const Function& f) {
   const auto threads = static_cast<std::uint64_t>(at.threads());
   const std::uint64_t stride = static_cast<unsigned>(at.groups()) * threads;
   for (std::uint64_t i =
            static_cast<unsigned>(at.group()) * threads + static_cast<unsigned>(at.thread());
        i < s.units; i += stride)
-    f(i, s.place(i));
+    f(i, s.offset(i));
 }
 
-template <class Unit, class Place>
-SUCL_INLINE void pack(const Place& at, const block_shape& s, Unit* dense, const Unit* array) {
-  each_unit(at, s, [&](std::uint64_t i, std::uint64_t place) { dense[i] = array[place]; });
+template <class Unit, class Item>
+SUCL_INLINE void pack(const Item& at, const block_shape& s, Unit* dense, const Unit* array) {
+  each_unit(at, s, [&](std::uint64_t i, std::uint64_t offset) { dense[i] = array[offset]; });
 }
 
 /// Touches nothing besides the block.
-template <class Unit, class Place>
-SUCL_INLINE void unpack(const Place& at, const block_shape& s, Unit* array, const Unit* dense) {
-  each_unit(at, s, [&](std::uint64_t i, std::uint64_t place) { array[place] = dense[i]; });
+template <class Unit, class Item>
+SUCL_INLINE void unpack(const Item& at, const block_shape& s, Unit* array, const Unit* dense) {
+  each_unit(at, s, [&](std::uint64_t i, std::uint64_t offset) { array[offset] = dense[i]; });
 }
 
 }  // namespace sucl::kernels

@@ -6,15 +6,15 @@
 #pragma once
 
 #include "kernels/collective/two_shot.hpp"
-#include "kernels/item_place.hpp"
+#include "kernels/work_item.hpp"
 
 namespace sucl::kernels {
 
 /// A collective operation. The offsets are those of the operation's memory in what the kernel is
 /// given: whole buffers, or the memory itself.
-template <way How, bool MayBeDirect, class Folder, class Amounts>
+template <protocol How, bool MayBeDirect, class Folder, class Amounts>
 struct collective {
-  exchange_job<Amounts> what;
+  exchange_args<Amounts> what;
   Folder folder;
   std::uint64_t send_start, recv_start;
   bool in_place;  ///< what is sent is in the receive memory
@@ -25,7 +25,7 @@ struct collective {
 #ifndef SUCL_KERNELS_EMPTY
     if (!what.with) return;  // launched to be loaded
     const memory_pair memory{in_place ? recv + recv_start : send + send_start, recv + recv_start};
-    carry_out<How, MayBeDirect>(item_place(item), what, memory, folder);
+    run_protocol<How, MayBeDirect>(work_item(item), what, memory, folder);
 #endif
   }
 };

@@ -3,22 +3,23 @@
 
 /// @file
 /// Operations in which every rank gives a part of its memory to each peer and moves or combines
-/// what it gets: all collectives but those that two_shot.hpp carries better.
+/// what it gets: all collectives but those for which two_shot.hpp is faster.
 #pragma once
 
 #include "kernels/collective/fold.hpp"
-#include "kernels/collective/protocol.hpp"
+#include "kernels/collective/signal.hpp"
 
 namespace sucl::kernels {
 
-// ---- in lines: the data is there as soon as it is seen, and no work item waits for another
+// ---- LL: the data is there as soon as its flag is seen, and no work item waits for another
 
-SUCL_INLINE quad poll_quad(const job& j, const std::byte* lines, std::uint64_t at, bool& ok) {
-  return wait_for_quad<line_row>(j, lines, at, static_cast<std::uint32_t>(j.epoch), ok);
+SUCL_INLINE quad poll_quad(const collective_args& j, const std::byte* lines, std::uint64_t at,
+                           bool& ok) {
+  return wait_for_quad<ll_row>(j, lines, at, static_cast<std::uint32_t>(j.epoch), ok);
 }
 
-template <class Amounts, class Place>
-SUCL_INLINE void push_lines(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m) {
+template <class Amounts, class Item>
+SUCL_INLINE void push_ll(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m) {
   constexpr std::uint64_t size = sizeof(quad);
   const auto flag = static_cast<std::uint32_t>(j.epoch);
   const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
@@ -26,28 +27,28 @@ SUCL_INLINE void push_lines(const Place& at, const exchange_job<Amounts>& j, con
   for (int k = 1; k < j.ranks; ++k) {
     const int q = peer(j, k);
     const std::uint64_t bytes = j.send.bytes(q);
-    std::byte* lines = lane_to(j, q) + lines_at(j);
+    std::byte* lines = buffer_to(j, q) + ll_at(j);
     for (std::uint64_t p = first; p < bytes; p += stride)
-      push_quad<line_row>(lines, p, load_quad(m.send + j.send.at(q) + p, bytes - p), flag);
+      push_quad<ll_row>(lines, p, load_quad(m.send + j.send.at(q) + p, bytes - p), flag);
   }
 }
 
-template <class Amounts, class Place, class Folder>
-SUCL_INLINE void exchange_small(const Place& at, const exchange_job<Amounts>& j,
-                                const memory_pair& m, const Folder& folder) {
+template <class Amounts, class Item, class Folder>
+SUCL_INLINE void exchange_ll(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
+                             const Folder& folder) {
   constexpr std::uint64_t size = sizeof(quad);
   const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
   const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * size;
   bool ok = begin(at, j);
   if (!ok) return;
-  push_lines(at, j, m);
+  push_ll(at, j, m);
   if constexpr (Folder::combines) {
     const std::byte* own = m.send + j.send.at(j.rank);
     for (std::uint64_t p = first; p < j.fold_bytes && ok; p += stride) {
       quad result[1];
       folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
         return s == j.rank ? load_quad(own + p, j.fold_bytes - p)
-                           : poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
+                           : poll_quad(j, buffer_from(j, s) + ll_at(j), p, ok);
       });
       if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result[0], j.fold_bytes - p);
     }
@@ -60,7 +61,7 @@ SUCL_INLINE void exchange_small(const Place& at, const exchange_job<Amounts>& j,
       if (s == j.rank && to == own) continue;
       for (std::uint64_t p = first; p < bytes && ok; p += stride) {
         const quad v = s == j.rank ? load_quad(own + p, bytes - p)
-                                   : poll_quad(j, lane_from(j, s) + lines_at(j), p, ok);
+                                   : poll_quad(j, buffer_from(j, s) + ll_at(j), p, ok);
         if (ok) store_quad(to + p, v, bytes - p);
       }
     }
@@ -75,8 +76,8 @@ struct pieces {
   std::uint64_t slot;  ///< bytes
   std::uint64_t group, groups;
 
-  template <class Place>
-  pieces(const Place& at, const job& j)
+  template <class Item>
+  pieces(const Item& at, const collective_args& j)
       : slot(j.slot),
         group(static_cast<unsigned>(at.group())),
         groups(static_cast<unsigned>(at.groups())) {}
@@ -92,56 +93,56 @@ struct pieces {
     return all <= group ? 0 : (all - group + groups - 1) / groups;
   }
   /// Where the piece of a step lies in staging memory.
-  std::uint64_t place(std::uint64_t step) const { return (group * slots + step % slots) * slot; }
+  std::uint64_t offset(std::uint64_t step) const { return (group * slots + step % slots) * slot; }
 };
 
-template <class Amounts, class Place>
-SUCL_INLINE bool push_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+template <class Amounts, class Item>
+SUCL_INLINE bool push_piece(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
                             const pieces& cut, std::uint64_t step) {
   const auto has = [&](int q) { return cut.length(step, j.send.bytes(q)) != 0; };
-  if (step >= pieces::slots && !hear(at, j, word::freed, step + 1 - pieces::slots, has))
+  if (step >= pieces::slots && !wait_peers(at, j, flag::freed, step + 1 - pieces::slots, has))
     return false;
   bool any = false;
   for (int k = 1; k < j.ranks; ++k) {
     const int q = peer(j, k);
     if (!has(q)) continue;
     any = true;
-    copy(at, lane_to(j, q) + stage_at(j) + cut.place(step), m.send + j.send.at(q) + cut.begin(step),
-         cut.length(step, j.send.bytes(q)));
+    copy(at, buffer_to(j, q) + stage_at(j) + cut.offset(step),
+         m.send + j.send.at(q) + cut.begin(step), cut.length(step, j.send.bytes(q)));
   }
-  if (any) tell(at, j, word::ready, step + 1, has);
+  if (any) signal_peers(at, j, flag::ready, step + 1, has);
   return true;
 }
 
-template <class Amounts, class Place, class Folder>
-SUCL_INLINE bool take_piece(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
+template <class Amounts, class Item, class Folder>
+SUCL_INLINE bool take_piece(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
                             const pieces& cut, const Folder& folder, std::uint64_t step) {
   const auto has = [&](int s) { return cut.length(step, j.recv.bytes(s)) != 0; };
-  if (!hear(at, j, word::ready, step + 1, has)) return false;
-  const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.place(step);
+  if (!wait_peers(at, j, flag::ready, step + 1, has)) return false;
+  const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.offset(step);
   if constexpr (Folder::combines) {
     const std::byte* own = m.send + j.send.at(j.rank);
     std::byte* to = m.recv + j.recv.at(j.rank) + begin;
-    fold_memory places;
+    fold_memory memory;
     for (int s = 0; s < j.folded_ranks; ++s)
-      places.add_source(s == j.rank ? own + begin : lane_from(j, s) + stage);
-    places.add_target(to);
-    fold(at, j, folder, cut.length(step, j.fold_bytes), places);
+      memory.add_source(s == j.rank ? own + begin : buffer_from(j, s) + stage);
+    memory.add_target(to);
+    fold(at, j, folder, cut.length(step, j.fold_bytes), memory);
   } else {
     for (int k = 1; k < j.ranks; ++k) {
       const int s = peer(j, k);
-      copy(at, m.recv + j.recv.at(s) + begin, lane_from(j, s) + stage,
+      copy(at, m.recv + j.recv.at(s) + begin, buffer_from(j, s) + stage,
            cut.length(step, j.recv.bytes(s)));
     }
   }
   // Only where the slot is used once more.
-  tell(at, j, word::freed, step + 1,
-       [&](int s) { return cut.length(step + pieces::slots, j.recv.bytes(s)) != 0; });
+  signal_peers(at, j, flag::freed, step + 1,
+               [&](int s) { return cut.length(step + pieces::slots, j.recv.bytes(s)) != 0; });
   return true;
 }
 
-template <class Amounts, class Place, class Folder>
-SUCL_INLINE void exchange_staged(const Place& at, const exchange_job<Amounts>& j,
+template <class Amounts, class Item, class Folder>
+SUCL_INLINE void exchange_staged(const Item& at, const exchange_args<Amounts>& j,
                                  const memory_pair& m, const Folder& folder) {
   const pieces cut(at, j);
   std::uint64_t most = cut.steps(j.fold_bytes);
@@ -159,7 +160,7 @@ SUCL_INLINE void exchange_staged(const Place& at, const exchange_job<Amounts>& j
     if (to != from)
       copy(at, to + cut.begin(step), from + cut.begin(step), cut.length(step, j.own_bytes));
   };
-  // A piece is on its way while the one before it is worked on.
+  // A piece is in transfer while the one before it is worked on.
   for (std::uint64_t step = 0; step <= most; ++step) {
     if constexpr (!Folder::combines)
       if (own_first && step < most) copy_own(step);
@@ -174,55 +175,55 @@ SUCL_INLINE void exchange_staged(const Place& at, const exchange_job<Amounts>& j
 
 enum class side : std::uint64_t { send, recv };
 
-/// A peer may be in the next operation already, so these words take turns.
-constexpr word key_word(const job& j, side s) {
-  return static_cast<word>(static_cast<std::uint64_t>(word::keys) + 2 * (j.epoch & 1) +
+/// A peer may be in the next operation already, so there are two of each of these flags.
+constexpr flag key_flag(const collective_args& j, side s) {
+  return static_cast<flag>(static_cast<std::uint64_t>(flag::keys) + 2 * (j.epoch & 1) +
                            static_cast<std::uint64_t>(s));
 }
 
 /// Tells the peers where this rank's memory is and learns where theirs is; false if all must end.
 /// `*all` says whether all of it is mapped, the same on every rank.
-template <class Place>
-SUCL_INLINE bool compare_keys(const Place& at, const job& j, bool* all) {
+template <class Item>
+SUCL_INLINE bool compare_keys(const Item& at, const collective_args& j, bool* all) {
   each_peer(at, j, [&](int q) {
-    store_relaxed(word_of(lane_to(j, q), key_word(j, side::send), at.group()), j.send_key);
-    store_relaxed(word_of(lane_to(j, q), key_word(j, side::recv), at.group()), j.recv_key);
-    store_release(word_of(lane_to(j, q), word::entered, at.group()), step_of(j, 1));
+    store_relaxed(flag_of(buffer_to(j, q), key_flag(j, side::send), at.group()), j.send_key);
+    store_relaxed(flag_of(buffer_to(j, q), key_flag(j, side::recv), at.group()), j.recv_key);
+    store_release(flag_of(buffer_to(j, q), flag::entered, at.group()), step_of(j, 1));
   });
-  const auto everybody = [](int) { return true; };
-  if (!hear(at, j, word::entered, 1, everybody)) return false;
+  const auto all_ranks = [](int) { return true; };
+  if (!wait_peers(at, j, flag::entered, 1, all_ranks)) return false;
   bool mapped = j.send_key != 0 && j.recv_key != 0;
   each_peer(at, j, [&](int q) {
     mapped = mapped &&
-             load_relaxed(word_of(lane_from(j, q), key_word(j, side::send), at.group())) != 0 &&
-             load_relaxed(word_of(lane_from(j, q), key_word(j, side::recv), at.group())) != 0;
+             load_relaxed(flag_of(buffer_from(j, q), key_flag(j, side::send), at.group())) != 0 &&
+             load_relaxed(flag_of(buffer_from(j, q), key_flag(j, side::recv), at.group())) != 0;
   });
   *all = at.together(mapped);
   return true;
 }
 
 /// A peer's memory.
-template <class Place>
-SUCL_INLINE std::byte* mapped_memory(const Place& at, const job& j, int q, side s) {
-  const std::uint64_t k = load_relaxed(word_of(lane_from(j, q), key_word(j, s), at.group()));
-  return const_cast<std::byte*>(j.mapped[((k >> 48) - 1) * most_ranks + static_cast<unsigned>(q)]) +
+template <class Item>
+SUCL_INLINE std::byte* mapped_memory(const Item& at, const collective_args& j, int q, side s) {
+  const std::uint64_t k = load_relaxed(flag_of(buffer_from(j, q), key_flag(j, s), at.group()));
+  return const_cast<std::byte*>(j.mapped[((k >> 48) - 1) * max_ranks + static_cast<unsigned>(q)]) +
          (k & 0xffffffffffffu);
 }
 
-/// When nobody works on this rank's memory any more, and all that it gets is there.
-template <class Place>
-SUCL_INLINE void leave(const Place& at, const job& j) {
-  constexpr std::uint64_t last = most_steps - 1;
-  const auto everybody = [](int) { return true; };
-  tell(at, j, word::ready, last, everybody);
-  hear(at, j, word::ready, last, everybody);
+/// Returns when no peer works on this rank's memory any more, and all that it gets is there.
+template <class Item>
+SUCL_INLINE void leave(const Item& at, const collective_args& j) {
+  constexpr std::uint64_t last = max_steps - 1;
+  const auto all_ranks = [](int) { return true; };
+  signal_peers(at, j, flag::ready, last, all_ranks);
+  wait_peers(at, j, flag::ready, last, all_ranks);
 }
 
 /// The part of `bytes` that a group works on.
 struct share {
   std::uint64_t begin, length;
-  template <class Place>
-  share(const Place& at, std::uint64_t bytes) {
+  template <class Item>
+  share(const Item& at, std::uint64_t bytes) {
     constexpr std::uint64_t unit = 128;
     const auto groups = static_cast<std::uint64_t>(at.groups());
     const std::uint64_t each = ((bytes + groups - 1) / groups + unit - 1) / unit * unit;
@@ -233,8 +234,8 @@ struct share {
 
 /// Pushes to where peers want it. Groups begin with different peers, so that links and this
 /// device's own memory are at work at once.
-template <class Amounts, class Place>
-SUCL_INLINE void exchange_direct(const Place& at, const exchange_job<Amounts>& j,
+template <class Amounts, class Item>
+SUCL_INLINE void exchange_direct(const Item& at, const exchange_args<Amounts>& j,
                                  const memory_pair& m) {
   for (int k = 0; k < j.ranks; ++k) {
     const int q = (j.rank + k + at.group()) % j.ranks;

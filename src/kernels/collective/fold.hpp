@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/half.hpp"
-#include "kernels/collective/job.hpp"
+#include "kernels/collective/args.hpp"
 #include "kernels/collective/memory.hpp"
 
 #include <sucl/abi/backend.h>
@@ -135,7 +135,7 @@ struct fold_any {
 
   template <int Count, class Source>
   void operator()(quad (&result)[Count], int sources, int divisor, const Source& source) const {
-    quad from[most_ranks];
+    quad from[max_ranks];
     for (int i = 0; i < Count; ++i) {
       for (int s = 0; s < sources; ++s) from[s] = source(s, i);
       result[i] = detail::fold_quads(from, sources, divisor, type, op);

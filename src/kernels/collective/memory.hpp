@@ -2,13 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Words that kernels of several devices and processes write and await, and memory of any
+/// Flags that kernels of several devices and processes write and poll, and memory of any
 /// alignment. Every function is for device code and for the host alike. What is stored with
-/// release at the scope of the system is seen, with all that came before it, by whoever loads it
-/// with acquire, on whatever device.
+/// release at the scope of the system is seen, with all that came before it, by any thread that
+/// loads it with acquire, on whatever device.
 #pragma once
 
-#include "kernels/collective/job.hpp"
+#include "kernels/collective/args.hpp"
 
 #ifdef __SYCL_DEVICE_ONLY__
 #include <sycl/sycl.hpp>
@@ -48,7 +48,7 @@ SUCL_INLINE void store_release(std::uint64_t* p, std::uint64_t value) {
 SUCL_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
   system_word<::sycl::memory_order::relaxed>(*p).store(value);
 }
-SUCL_INLINE void rest() {}
+SUCL_INLINE void back_off() {}
 
 #elif defined(__CUDA_ARCH__)
 
@@ -68,7 +68,7 @@ SUCL_INLINE void store_release(std::uint64_t* p, std::uint64_t value) {
 SUCL_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
   asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(value) : "memory");
 }
-SUCL_INLINE void rest() {}
+SUCL_INLINE void back_off() {}
 
 #else
 
@@ -85,18 +85,18 @@ SUCL_INLINE void store_relaxed(std::uint64_t* p, std::uint64_t value) {
   __atomic_store_n(p, value, __ATOMIC_RELAXED);
 }
 #if defined(__ACPP__) || defined(__HIPSYCL__)
-SUCL_INLINE void rest() {}
+SUCL_INLINE void back_off() {}
 #else
-/// Lets others have the processor: a peer may need it.
-SUCL_INLINE void rest() { sched_yield(); }
+/// Yields the processor: a peer may need it.
+SUCL_INLINE void back_off() { sched_yield(); }
 #endif
 
 #endif
 
-/// One line of the low-latency protocol: twice a word of data with a flag in one aligned store of
-/// eight bytes, which every device keeps whole. Whoever finds both flags has the data.
-SUCL_INLINE void store_line(std::byte* line, std::uint32_t first, std::uint32_t second,
-                            std::uint32_t flag) {
+/// One line of the LL protocol: twice four bytes of data with a flag in one aligned store of eight
+/// bytes, which every device keeps whole. A reader that finds both flags has the data.
+SUCL_INLINE void store_ll(std::byte* line, std::uint32_t first, std::uint32_t second,
+                          std::uint32_t flag) {
 #ifdef __CUDA_ARCH__
   asm volatile("st.volatile.v4.u32 [%0], {%1, %2, %3, %4};"
                :
@@ -110,8 +110,8 @@ SUCL_INLINE void store_line(std::byte* line, std::uint32_t first, std::uint32_t 
 }
 
 /// Takes a line if both of its flags are there.
-SUCL_INLINE bool load_line(const std::byte* line, std::uint32_t flag, std::uint32_t& first,
-                           std::uint32_t& second) {
+SUCL_INLINE bool load_ll(const std::byte* line, std::uint32_t flag, std::uint32_t& first,
+                         std::uint32_t& second) {
 #ifdef __CUDA_ARCH__
   std::uint32_t flags[2];
   asm volatile("ld.volatile.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -128,7 +128,7 @@ SUCL_INLINE bool load_line(const std::byte* line, std::uint32_t flag, std::uint3
 #endif
 }
 
-/// Sixteen bytes of a wide line: whole on GPUs, two words elsewhere.
+/// Sixteen bytes of an LL128 line: one store on GPUs, two elsewhere.
 SUCL_INLINE void store_volatile(std::byte* to, const quad& q) {
 #ifdef __CUDA_ARCH__
   asm volatile("st.volatile.v4.u32 [%0], {%1, %2, %3, %4};"
@@ -160,8 +160,8 @@ SUCL_INLINE quad load_volatile(const std::byte* from) {
   return q;
 }
 
-/// Loads and stores of aligned quads that are touched once. They take no place in a processor's own
-/// cache: with that, stores to another device are half as fast again.
+/// Loads and stores of aligned quads that are touched once. They do not allocate in a processor's
+/// own cache: with that, stores to another device are half as fast again.
 SUCL_INLINE quad load_whole(const std::byte* from) {
 #ifdef __CUDA_ARCH__
   quad q;

@@ -3,19 +3,19 @@
 
 /// @file
 /// Allreduce, reduce and broadcast of large messages: every rank gets one slice of the message from
-/// all that have data, combines it and gives it to all that want it, so that each link carries the
+/// all that have data, combines it and gives it to all that want it, so that each link moves the
 /// same. With one source this is a scatter and an allgather, with one target a reduce_scatter and a
 /// gather (Rabenseifner; van de Geijn).
 #pragma once
 
 #include "kernels/collective/exchange.hpp"
-#include "kernels/collective/wide.hpp"
+#include "kernels/collective/ll128.hpp"
 
 namespace sucl::kernels {
 
 /// Who has data and who wants it.
 struct parties {
-  const job& j;
+  const collective_args& j;
   bool has(int rank) const { return j.source < 0 || j.source == rank; }
   bool wants(int rank) const { return j.target < 0 ? rank != j.source : rank == j.target; }
 };
@@ -25,8 +25,8 @@ struct rounds {
   static constexpr std::uint64_t slots = 2;  // of each of the two phases
   std::uint64_t slot, group, groups, ranks, bytes;
 
-  template <class Place>
-  rounds(const Place& at, const job& j)
+  template <class Item>
+  rounds(const Item& at, const collective_args& j)
       : slot(j.slot),
         group(static_cast<unsigned>(at.group())),
         groups(static_cast<unsigned>(at.groups())),
@@ -43,80 +43,81 @@ struct rounds {
     const std::uint64_t b = begin(round, rank);
     return b >= bytes ? 0 : bytes - b < slot ? bytes - b : slot;
   }
-  std::uint64_t place(std::uint64_t round, std::uint64_t phase) const {
+  std::uint64_t offset(std::uint64_t round, std::uint64_t phase) const {
     return ((group * 2 + phase) * slots + round % slots) * slot;
   }
 };
 
 /// First phase: this rank's data to whose slice it is.
-template <class Place>
-SUCL_INLINE bool push_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
-                             std::uint64_t round) {
+template <class Item>
+SUCL_INLINE bool push_slices(const Item& at, const collective_args& j, const memory_pair& m,
+                             const rounds& cut, std::uint64_t round) {
   const parties who{j};
   if (!who.has(j.rank)) return true;
   const auto has = [&](int q) { return cut.length(round, q) != 0; };
-  if (round >= rounds::slots && !hear(at, j, word::freed, round + 1 - rounds::slots, has))
+  if (round >= rounds::slots && !wait_peers(at, j, flag::freed, round + 1 - rounds::slots, has))
     return false;
   for (int k = 1; k < j.ranks; ++k) {
     const int q = peer(j, k);
-    copy(at, lane_to(j, q) + stage_at(j) + cut.place(round, 0), m.send + cut.begin(round, q),
+    copy(at, buffer_to(j, q) + stage_at(j) + cut.offset(round, 0), m.send + cut.begin(round, q),
          cut.length(round, q));
   }
-  tell(at, j, word::ready, round + 1, has);
+  signal_peers(at, j, flag::ready, round + 1, has);
   return true;
 }
 
 /// Combines this rank's slice, and second phase: to all that want it.
-template <class Place, class Folder>
-SUCL_INLINE bool fold_slice(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
-                            const Folder& folder, std::uint64_t round) {
+template <class Item, class Folder>
+SUCL_INLINE bool fold_slice(const Item& at, const collective_args& j, const memory_pair& m,
+                            const rounds& cut, const Folder& folder, std::uint64_t round) {
   const parties who{j};
   const std::uint64_t length = cut.length(round, j.rank), begin = cut.begin(round, j.rank);
   if (length == 0) return true;
-  const std::uint64_t first = stage_at(j) + cut.place(round, 0);
-  const std::uint64_t second = stage_at(j) + cut.place(round, 1);
+  const std::uint64_t first = stage_at(j) + cut.offset(round, 0);
+  const std::uint64_t second = stage_at(j) + cut.offset(round, 1);
   const auto has = [&](int s) { return who.has(s); };
   const auto wants = [&](int q) { return who.wants(q); };
-  if (!hear(at, j, word::ready, round + 1, has)) return false;
-  if (round >= rounds::slots && !hear(at, j, word::freed_later, round + 1 - rounds::slots, wants))
+  if (!wait_peers(at, j, flag::ready, round + 1, has)) return false;
+  if (round >= rounds::slots &&
+      !wait_peers(at, j, flag::freed_later, round + 1 - rounds::slots, wants))
     return false;
-  fold_memory places;
+  fold_memory memory;
   for (int s = 0; s < j.folded_ranks; ++s) {
     const int from = j.source < 0 ? s : j.source;
-    places.add_source(from == j.rank ? m.send + begin : lane_from(j, from) + first);
+    memory.add_source(from == j.rank ? m.send + begin : buffer_from(j, from) + first);
   }
   for (int k = 1; k < j.ranks; ++k) {
     const int to = peer(j, k);
-    if (who.wants(to)) places.add_target(lane_to(j, to) + second);
+    if (who.wants(to)) memory.add_target(buffer_to(j, to) + second);
   }
-  if (who.wants(j.rank)) places.add_target(m.recv + begin);
-  fold(at, j, folder, length, places);
-  tell(at, j, word::ready_later, round + 1, wants);
+  if (who.wants(j.rank)) memory.add_target(m.recv + begin);
+  fold(at, j, folder, length, memory);
+  signal_peers(at, j, flag::ready_later, round + 1, wants);
   each_peer(at, j, [&](int s) {
     if (who.has(s))
-      store_release(word_of(lane_to(j, s), word::freed, at.group()), step_of(j, round + 1));
+      store_release(flag_of(buffer_to(j, s), flag::freed, at.group()), step_of(j, round + 1));
   });
   return true;
 }
 
 /// The others' slices.
-template <class Place>
-SUCL_INLINE bool take_slices(const Place& at, const job& j, const memory_pair& m, const rounds& cut,
-                             std::uint64_t round) {
+template <class Item>
+SUCL_INLINE bool take_slices(const Item& at, const collective_args& j, const memory_pair& m,
+                             const rounds& cut, std::uint64_t round) {
   if (!parties{j}.wants(j.rank)) return true;
   const auto has = [&](int s) { return cut.length(round, s) != 0; };
-  if (!hear(at, j, word::ready_later, round + 1, has)) return false;
+  if (!wait_peers(at, j, flag::ready_later, round + 1, has)) return false;
   for (int k = 1; k < j.ranks; ++k) {
     const int s = peer(j, k);
-    copy(at, m.recv + cut.begin(round, s), lane_from(j, s) + stage_at(j) + cut.place(round, 1),
+    copy(at, m.recv + cut.begin(round, s), buffer_from(j, s) + stage_at(j) + cut.offset(round, 1),
          cut.length(round, s));
   }
-  tell(at, j, word::freed_later, round + 1, has);
+  signal_peers(at, j, flag::freed_later, round + 1, has);
   return true;
 }
 
-template <class Place, class Folder>
-SUCL_INLINE void two_shot_staged(const Place& at, const job& j, const memory_pair& m,
+template <class Item, class Folder>
+SUCL_INLINE void two_shot_staged(const Item& at, const collective_args& j, const memory_pair& m,
                                  const Folder& folder) {
   const rounds cut(at, j);
   const std::uint64_t most = cut.count();
@@ -128,13 +129,13 @@ SUCL_INLINE void two_shot_staged(const Place& at, const job& j, const memory_pai
   }
 }
 
-/// In lines: nobody waits for more than the 16 bytes that it works on. What is written in place was
-/// given away by the same work item.
-template <class Place, class Folder>
-SUCL_INLINE void two_shot_small(const Place& at, const job& j, const memory_pair& m,
-                                const Folder& folder) {
+/// By the LL protocol: a work item waits for no more than the 16 bytes that it works on. What is
+/// written in place was sent before by the same work item.
+template <class Item, class Folder>
+SUCL_INLINE void two_shot_ll(const Item& at, const collective_args& j, const memory_pair& m,
+                             const Folder& folder) {
   const parties who{j};
-  const std::uint64_t slice = line_slice(j.bytes, j.ranks);
+  const std::uint64_t slice = ll_slice(j.bytes, j.ranks);
   const auto flag = static_cast<std::uint32_t>(j.epoch);
   const auto first =
       static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * sizeof(quad);
@@ -149,9 +150,9 @@ SUCL_INLINE void two_shot_small(const Place& at, const job& j, const memory_pair
   for (int k = 1; k < j.ranks && who.has(j.rank); ++k) {
     const int q = peer(j, k);
     const std::uint64_t bytes = length(q);
-    std::byte* lines = lane_to(j, q) + lines_at(j);
+    std::byte* lines = buffer_to(j, q) + ll_at(j);
     for (std::uint64_t p = first; p < bytes; p += stride)
-      push_quad<line_row>(lines, p, load_quad(m.send + start(q) + p, bytes - p), flag);
+      push_quad<ll_row>(lines, p, load_quad(m.send + start(q) + p, bytes - p), flag);
   }
   const std::uint64_t own = length(j.rank), own_start = start(j.rank);
   for (std::uint64_t p = first; p < own && ok; p += stride) {
@@ -159,21 +160,20 @@ SUCL_INLINE void two_shot_small(const Place& at, const job& j, const memory_pair
     folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
       const int from = j.source < 0 ? s : j.source;
       return from == j.rank ? load_quad(m.send + own_start + p, own - p)
-                            : poll_quad(j, lane_from(j, from) + lines_at(j), p, ok);
+                            : poll_quad(j, buffer_from(j, from) + ll_at(j), p, ok);
     });
     if (!ok) return;
     if (who.wants(j.rank)) store_quad(m.recv + own_start + p, result[0], own - p);
     for (int k = 1; k < j.ranks; ++k) {
       const int q = peer(j, k);
-      if (who.wants(q))
-        push_quad<line_row>(lane_to(j, q) + lines_at(j), slice + p, result[0], flag);
+      if (who.wants(q)) push_quad<ll_row>(buffer_to(j, q) + ll_at(j), slice + p, result[0], flag);
     }
   }
   for (int k = 1; k < j.ranks && who.wants(j.rank); ++k) {
     const int s = peer(j, k);
     const std::uint64_t bytes = length(s);
     for (std::uint64_t p = first; p < bytes && ok; p += stride) {
-      const quad v = poll_quad(j, lane_from(j, s) + lines_at(j), slice + p, ok);
+      const quad v = poll_quad(j, buffer_from(j, s) + ll_at(j), slice + p, ok);
       if (ok) store_quad(m.recv + start(s) + p, v, bytes - p);
     }
   }
@@ -181,8 +181,8 @@ SUCL_INLINE void two_shot_small(const Place& at, const job& j, const memory_pair
 
 /// A broadcast between the ranks' own memory: each takes its slice from the source and gives it to
 /// the others, which it takes in rotated order, so that not all of them load the same link at once.
-template <class Place>
-SUCL_INLINE void two_shot_direct(const Place& at, const job& j, const memory_pair& m) {
+template <class Item>
+SUCL_INLINE void two_shot_direct(const Item& at, const collective_args& j, const memory_pair& m) {
   constexpr std::uint64_t unit = 128;
   const auto ranks = static_cast<std::uint64_t>(j.ranks);
   const std::uint64_t slice = ((j.bytes + ranks - 1) / ranks + unit - 1) / unit * unit;
@@ -190,66 +190,66 @@ SUCL_INLINE void two_shot_direct(const Place& at, const job& j, const memory_pai
   const share mine(at, start >= j.bytes ? 0 : j.bytes - start < slice ? j.bytes - start : slice);
   const std::uint64_t begin = start + mine.begin;
   const bool own = j.source == j.rank;
-  fold_memory places;
-  places.add_source((own ? m.send : mapped_memory(at, j, j.source, side::send)) + begin);
+  fold_memory memory;
+  memory.add_source((own ? m.send : mapped_memory(at, j, j.source, side::send)) + begin);
   for (int k = 1; k < j.ranks; ++k) {
     const int to = peer(j, k);
-    if (to != j.source) places.add_target(mapped_memory(at, j, to, side::recv) + begin);
+    if (to != j.source) memory.add_target(mapped_memory(at, j, to, side::recv) + begin);
   }
-  if (!own) places.add_target(m.recv + begin);
-  fold(at, j, fold_nothing{}, mine.length, places);
+  if (!own) memory.add_target(m.recv + begin);
+  fold(at, j, fold_nothing{}, mine.length, memory);
   leave(at, j);
 }
 
-/// Carries out an operation whose way is known when the kernel is compiled: a kernel for all ways
-/// would need the registers of each. `MayBeDirect` is that of the job.
-template <way How, bool MayBeDirect, class Amounts, class Place, class Folder>
-SUCL_INLINE void carry_out(const Place& at, const exchange_job<Amounts>& j, const memory_pair& m,
-                           const Folder& folder) {
-  if constexpr (How == way::small) {
-    exchange_small(at, j, m, folder);
-  } else if constexpr (How == way::wide) {
-    exchange_wide(at, j, m, folder);
-  } else if constexpr (How == way::small_two_shot) {
-    two_shot_small(at, j, m, folder);
+/// Runs an operation whose protocol is known when the kernel is compiled: a kernel for all
+/// protocols would need the registers of each. `MayBeDirect` is that of the arguments.
+template <protocol How, bool MayBeDirect, class Amounts, class Item, class Folder>
+SUCL_INLINE void run_protocol(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
+                              const Folder& folder) {
+  if constexpr (How == protocol::ll) {
+    exchange_ll(at, j, m, folder);
+  } else if constexpr (How == protocol::ll128) {
+    exchange_ll128(at, j, m, folder);
+  } else if constexpr (How == protocol::ll_two_shot) {
+    two_shot_ll(at, j, m, folder);
   } else {
     if (!at.together(begin(at, j))) return;
     if constexpr (MayBeDirect) {
       bool direct = false;
       if (!compare_keys(at, j, &direct)) return;
-      if constexpr (How == way::two_shot) {
+      if constexpr (How == protocol::two_shot) {
         if (direct) return two_shot_direct(at, j, m);
       } else {
         if (direct) return exchange_direct(at, j, m);
       }
     }
-    if constexpr (How == way::two_shot)
+    if constexpr (How == protocol::two_shot)
       two_shot_staged(at, j, m, folder);
     else
       exchange_staged(at, j, m, folder);
   }
 }
 
-/// Calls `use` with the way of a job and whether it may be direct, as constants. Only what is moved
-/// and not listed may be.
+/// Calls `use` with the protocol and whether it may be direct, as constants. Only what is moved and
+/// not listed may be.
 template <class Folder, class Amounts, class Use>
-auto with_way(const exchange_job<Amounts>& j, const Use& use) {
-  using small = std::integral_constant<way, way::small>;
-  using staged = std::integral_constant<way, way::staged>;
-  using two_shot = std::integral_constant<way, way::two_shot>;
-  using small_two_shot = std::integral_constant<way, way::small_two_shot>;
-  using wide = std::integral_constant<way, way::wide>;
+auto with_protocol(const exchange_args<Amounts>& j, const Use& use) {
+  using ll = std::integral_constant<protocol, protocol::ll>;
+  using staged = std::integral_constant<protocol, protocol::staged>;
+  using two_shot = std::integral_constant<protocol, protocol::two_shot>;
+  using ll_two_shot = std::integral_constant<protocol, protocol::ll_two_shot>;
+  using ll128 = std::integral_constant<protocol, protocol::ll128>;
   using no = std::false_type;
   using yes = std::true_type;
-  if (j.how == way::small) return use(small{}, no{});
+  if (j.how == protocol::ll) return use(ll{}, no{});
   if constexpr (std::is_same_v<Amounts, alike>) {
     if constexpr (!Folder::combines) {
-      if (j.may_be_direct && j.how == way::two_shot) return use(two_shot{}, yes{});
+      if (j.may_be_direct && j.how == protocol::two_shot) return use(two_shot{}, yes{});
       if (j.may_be_direct) return use(staged{}, yes{});
     }
-    if (j.how == way::two_shot) return use(two_shot{}, no{});
-    if (j.how == way::wide) return use(wide{}, no{});
-    if (j.how == way::small_two_shot) return use(small_two_shot{}, no{});
+    if (j.how == protocol::two_shot) return use(two_shot{}, no{});
+    if (j.how == protocol::ll128) return use(ll128{}, no{});
+    if (j.how == protocol::ll_two_shot) return use(ll_two_shot{}, no{});
   }
   return use(staged{}, no{});
 }

@@ -5,20 +5,20 @@
 /// The kernel of sends and receives, for sucl::kernels::launch().
 #pragma once
 
-#include "kernels/item_place.hpp"
-#include "kernels/message/carry.hpp"
+#include "kernels/message/move.hpp"
+#include "kernels/work_item.hpp"
 
 namespace sucl::kernels {
 
 /// Sends and receives of one operation; the board is local memory of the work group.
 struct message {
-  message_job what;
+  message_args what;
 
   SUCL_INLINE void operator()([[maybe_unused]] ::sycl::nd_item<1> item,
                               [[maybe_unused]] message_board* board) const {
 #ifndef SUCL_KERNELS_EMPTY
     if (!what.with) return;  // launched to be loaded
-    carry_messages(item_place(item), what, *board);
+    move_messages(work_item(item), what, *board);
 #endif
   }
 };

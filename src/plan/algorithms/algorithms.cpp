@@ -266,7 +266,7 @@ std::string refuse_hierarchy(const problem& p, const recipe& r) {
   if (product(r.hierarchy) < p.ranks)
     return "the hierarchy has " + std::to_string(product(r.hierarchy)) + " places for " +
            std::to_string(p.ranks) + " ranks: raise its first factor";
-  if (r.hierarchy.size() >= most_levels) return "it has too many levels";
+  if (r.hierarchy.size() >= max_levels) return "it has too many levels";
   if (!r.via.empty() && r.via.size() != r.hierarchy.size())
     return "there are " + std::to_string(r.via.size()) + " transports for " +
            std::to_string(r.hierarchy.size()) + " levels";

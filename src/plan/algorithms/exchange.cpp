@@ -34,7 +34,7 @@ struct member_view {
   int batch(const phase& p) const { return batch_of(ports, p.factor - 1); }
 };
 
-// A phase of reduce-scatter: everybody sends each partner's part of the window, and reduces what
+// A phase of reduce-scatter: every rank sends each partner's part of the window, and reduces what
 // comes in. Partners come in the order digit + 1, digit + 2, ..., `ports` at a time. Where the
 // input lies apart, as it does before the first phase, what comes first goes right to its place.
 void scatter_phase(const member_view& v, const phase& p, window before) {
@@ -65,7 +65,7 @@ void scatter_phase(const member_view& v, const phase& p, window before) {
   v.b.scratch_release(rank, mark);
 }
 
-// A phase of allgather: everybody sends its window to all partners and takes theirs.
+// A phase of allgather: every rank sends its window to all partners and takes theirs.
 void gather_phase(const member_view& v, const phase& p, window before) {
   const int rank = v.rank(), digit = p.digit(v.member), f = p.factor;
   const window mine = before.part(digit, f);

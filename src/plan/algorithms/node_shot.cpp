@@ -351,8 +351,8 @@ class node_shot_maker {
   }
 
   // Waits once for each rank and flag.
-  void hear(int r, int from, std::uint64_t flag) {
-    if (from != r && m_heard.insert({from, flag}).second) m_builder.wait(r, from, flag);
+  void wait_once(int r, int from, std::uint64_t flag) {
+    if (from != r && m_waited.insert({from, flag}).second) m_builder.wait(r, from, flag);
   }
 
   place input_of(int r, const source& s, bool alone) {
@@ -371,7 +371,7 @@ class node_shot_maker {
   }
 
   void write(int r) {
-    m_heard.clear();
+    m_waited.clear();
     for (const message* m : m_receives[at(r)]) m_builder.receive(r, m->from, m->dst, m->bytes);
     m_staged[at(r)].copy(m_builder, r);
     tell(r, m_staged_readers, staged_flag);
@@ -395,7 +395,7 @@ class node_shot_maker {
     if (packs == m_packs.end()) return;
     for (const auto& [index, to] : packs->second) {
       const value& v = m_values[index];
-      for (const source& s : v.terms) hear(r, s.first, staged_flag);
+      for (const source& s : v.terms) wait_once(r, s.first, staged_flag);
       for (const source& s : v.terms)
         take(r, to, input_of(r, s, v.terms.size() == 1), v.bytes, s.first, &s == &v.terms[0]);
     }
@@ -410,9 +410,9 @@ class node_shot_maker {
     const bool alone = out.shares.size() == 1;
     for (const share& s : out.shares) {
       if (s.what == share::type::input && reads_staged(r, s.from.first, alone))
-        hear(r, s.from.first, staged_flag);
-      if (s.what == share::type::own) hear(r, m_values[s.index].from, packed_flag);
-      if (s.what == share::type::landed) hear(r, m_landings[s.index].to, landed_flag);
+        wait_once(r, s.from.first, staged_flag);
+      if (s.what == share::type::own) wait_once(r, m_values[s.index].from, packed_flag);
+      if (s.what == share::type::landed) wait_once(r, m_landings[s.index].to, landed_flag);
     }
     bool first = true;
     for (const share& s : out.shares) {
@@ -453,7 +453,7 @@ class node_shot_maker {
   std::vector<std::vector<const message*>> m_sends, m_receives;
   std::map<int, std::vector<std::pair<std::size_t, place>>> m_packs;  // by rank: value and place
   readers m_staged_readers, m_packed_readers, m_landed_readers;       // {owner, reader}
-  std::set<std::pair<int, std::uint64_t>> m_heard;
+  std::set<std::pair<int, std::uint64_t>> m_waited;
 };
 
 }  // namespace

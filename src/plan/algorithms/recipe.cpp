@@ -26,8 +26,8 @@ struct word_row {
   const char* name;
   std::string recipe::* field;
 };
-constexpr range up_to_ranks{0, most_ranks};
-constexpr range factors{1, most_ranks};
+constexpr range up_to_ranks{0, max_ranks};
+constexpr range factors{1, max_ranks};
 // Each of these multiplies what a plan has of instructions.
 constexpr range pieces{1, 4096};
 constexpr std::array<numbers_row, 3> numbers_rows{{{"radices", &recipe::radices, factors},

@@ -8,7 +8,7 @@
 namespace sucl::plan {
 namespace {
 
-constexpr int most_roots = 8192;  // that many squared primitives
+constexpr int max_roots = 8192;  // that many squared primitives
 
 // Adds primitives, leaving out those of no bytes or no leaves.
 struct writer {
@@ -188,11 +188,11 @@ composition compose(const problem& p, int steps) {
                p.in_place ? "Use make_in_place() on the schedule."
                           : "Compose it from multicasts and reductions.");
   const bool one_root = rooted(p.kind) || (p.kind == kind::allreduce && steps == 3);
-  if (!one_root && p.ranks > most_roots)
+  if (!one_root && p.ranks > max_roots)
     base::fail(errc::out_of_memory,
                "a composition in which each of " + std::to_string(p.ranks) +
                    " ranks sends to each other has too many primitives",
-               "Compositions with a root a rank take up to " + std::to_string(most_roots) +
+               "Compositions with a root a rank take up to " + std::to_string(max_roots) +
                    " ranks. Take exchange, cyclic or hierarchical instead.");
   composition c;
   c.what = p;

@@ -33,9 +33,9 @@ channel& builder::code(int rank) {
 }
 
 void builder::append(int rank, const instruction& i) {
-  if (++m_count > most_instructions)
+  if (++m_count > max_instructions)
     base::fail(errc::out_of_memory,
-               "the plan has more than " + std::to_string(most_instructions / 1'000'000) +
+               "the plan has more than " + std::to_string(max_instructions / 1'000'000) +
                    " million instructions",
                "Take an algorithm with fewer messages, such as exchange, cyclic or tree, or fewer "
                "ranks or channels.");

@@ -14,7 +14,7 @@
 namespace sucl::plan {
 
 /// The most instructions of a plan that is built; they take 3.2 GB.
-inline constexpr std::uint64_t most_instructions = 100'000'000;
+inline constexpr std::uint64_t max_instructions = 100'000'000;
 
 /// A byte of a space.
 struct place {

@@ -17,9 +17,9 @@ inline constexpr const char* custom = "custom";
 
 /// What the numbers of a plan may be.
 using range = base::bounds<std::uint64_t>;
-inline constexpr range any_bytes{0, most_bytes};
-inline constexpr range element_sizes{1, most_bytes};
-inline constexpr range rank_counts{1, most_ranks};
-inline constexpr range rank_numbers{0, most_ranks - 1};
+inline constexpr range any_bytes{0, max_bytes};
+inline constexpr range element_sizes{1, max_bytes};
+inline constexpr range rank_counts{1, max_ranks};
+inline constexpr range rank_numbers{0, max_ranks - 1};
 
 }  // namespace sucl::plan

@@ -12,7 +12,7 @@
 namespace sucl::plan {
 
 /// Most sources of a fold; what has more is folded by several, each of which rounds.
-inline constexpr std::uint32_t most_fold_sources = 64;
+inline constexpr std::uint32_t max_fold_sources = 64;
 
 /// Whether an instruction writes its destination itself, without a receive.
 constexpr bool moves(opcode op) noexcept {

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 // Deeper than plans are, and than what follows could bear.
-constexpr int most_depth = 16;
+constexpr int max_depth = 16;
 
 std::string hexadecimal(std::uint64_t n) {
   char digits[17];
@@ -231,7 +231,7 @@ class reader {
     i.src = one_of<space>(j[4], space_count, at.element(4));
     i.src_offset = to_number(j[5], at.element(5));
     i.bytes = to_number(j[6], at.element(6));
-    i.level = static_cast<std::uint8_t>(to_number(j[7], at.element(7), {0, most_levels - 1}));
+    i.level = static_cast<std::uint8_t>(to_number(j[7], at.element(7), {0, max_levels - 1}));
     if (!has_its_fields(i))
       fail(at, std::string("'") + name(i.op) +
                    "' with the fields that it needs, and -1, none and 0 in the others");
@@ -296,7 +296,7 @@ schedule from_json(std::string_view text) {
   json root;
   try {
     root = json::parse(text, [&deep](int depth, json::parse_event_t, json&) {
-      if (depth <= most_depth) return true;
+      if (depth <= max_depth) return true;
       deep = true;
       return false;  // it is not kept
     });
@@ -308,7 +308,7 @@ schedule from_json(std::string_view text) {
   if (deep)
     base::fail(
         errc::invalid_argument,
-        "the plan's JSON has lists within lists, more than " + std::to_string(most_depth) + " deep",
+        "the plan's JSON has lists within lists, more than " + std::to_string(max_depth) + " deep",
         "src/plan/schedule.schema.json describes the form.");
   const reader from(root, text);
   schedule s = from.read();

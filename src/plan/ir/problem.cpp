@@ -197,17 +197,17 @@ void check(const problem& p) {
   if (!has_plan(p.kind) && p.kind != kind::group)
     base::fail(errc::invalid_argument, "there are no plans for " + std::string(sucl::name(p.kind)),
                "Plans exist for the collectives that move data.");
-  if (p.ranks < 1 || p.ranks > most_ranks)
+  if (p.ranks < 1 || p.ranks > max_ranks)
     base::fail(errc::invalid_argument, std::to_string(p.ranks) + " ranks",
-               "Give from 1 to " + std::to_string(most_ranks) + ".");
+               "Give from 1 to " + std::to_string(max_ranks) + ".");
   if (p.root < 0 || p.root >= p.ranks || (p.root != 0 && !rooted(p.kind)))
     base::fail(errc::invalid_rank,
                "root " + std::to_string(p.root) + " of " + sucl::name(p.kind) + " among " +
                    std::to_string(p.ranks) + " ranks",
                "Roots are counted from 0; a collective without a root has root 0.");
-  if (p.element_bytes == 0 || p.element_bytes > most_bytes)
+  if (p.element_bytes == 0 || p.element_bytes > max_bytes)
     base::fail(errc::invalid_argument, "elements of " + std::to_string(p.element_bytes) + " bytes",
-               "Give the size of an element, from 1 to " + std::to_string(most_bytes) + ".");
+               "Give the size of an element, from 1 to " + std::to_string(max_bytes) + ".");
   const std::size_t wanted = wanted_counts(p);
   const auto displs_good = [&](const auto& d) { return d.empty() || d.size() == wanted; };
   if (p.counts.size() != wanted || !displs_good(p.send_displs) || !displs_good(p.recv_displs))
@@ -219,7 +219,7 @@ void check(const problem& p) {
     base::fail(errc::invalid_count, std::string(sucl::name(p.kind)) + " takes no displacements",
                "Use the v-form.");
   // 2^60 keeps every sum of offsets below 64 bits.
-  const std::uint64_t most = most_bytes / p.element_bytes;
+  const std::uint64_t most = max_bytes / p.element_bytes;
   for (const auto* list : {&p.counts, &p.send_displs, &p.recv_displs})
     for (const std::uint64_t n : *list)
       if (n > most / static_cast<std::uint64_t>(p.ranks))

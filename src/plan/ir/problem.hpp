@@ -16,8 +16,8 @@ namespace sucl::plan {
 
 /// The most ranks of a plan, and bytes that a number of it may say: sums of two of them, and of the
 /// blocks of all ranks, stay below 64 bits.
-inline constexpr std::int32_t most_ranks = 1 << 20;
-inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
+inline constexpr std::int32_t max_ranks = 1 << 20;
+inline constexpr std::uint64_t max_bytes = std::uint64_t{1} << 60;
 
 /// In which order contributions may be combined. All but `free` also say that all ranks that
 /// receive the same element receive the same expression.

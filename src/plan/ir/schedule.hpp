@@ -57,7 +57,7 @@ struct instruction {
   opcode op = opcode::fence;
   space dst = space::none;
   space src = space::none;
-  std::uint8_t level = 0;        ///< index into schedule::levels: who carries it
+  std::uint8_t level = 0;        ///< index into schedule::levels: which backend executes it
   std::int32_t peer = -1;        ///< the other rank
   std::uint64_t dst_offset = 0;  ///< where in dst; the flag number of signal and wait
   std::uint64_t src_offset = 0;  ///< where in src
@@ -84,11 +84,11 @@ struct program {
 /// A level of the machine as the plan sees it, outermost first.
 struct level {
   std::string name;         ///< as in "node"
-  std::string via = "any";  ///< the transport that carries its instructions, as in "mpi", "ipc"
+  std::string via = "any";  ///< the transport that moves its instructions, as in "mpi", "ipc"
 
   friend bool operator==(const level&, const level&) = default;
 };
-inline constexpr std::size_t most_levels = 255;
+inline constexpr std::size_t max_levels = 255;
 
 /// A complete schedule: the same data on every rank.
 struct schedule {

@@ -268,7 +268,7 @@ instruction read_instruction(reader& in) {
   }
   if (!in.at_end() && in.peek()[0] == '@') {
     i.level = static_cast<std::uint8_t>(
-        in.to_number(in.word("").substr(1), "a level", {0, most_levels - 1}));
+        in.to_number(in.word("").substr(1), "a level", {0, max_levels - 1}));
   }
   return i;
 }
@@ -282,7 +282,7 @@ void read_rank(reader& in, schedule& s) {
 }
 
 void read_level(reader& in, schedule& s) {
-  if (in.number("the number of a level") != s.levels.size() || s.levels.size() >= most_levels)
+  if (in.number("the number of a level") != s.levels.size() || s.levels.size() >= max_levels)
     in.fail("level " + std::to_string(s.levels.size()) + ", in order");
   level l;
   l.name = in.word("the name of a level");

@@ -22,14 +22,15 @@ struct message {
   std::uint64_t bytes = 0;
 };
 
-using lane = std::tuple<std::size_t, std::size_t, std::size_t, int>;  // from, to, channel, level
-using lanes = std::map<lane, std::vector<message>>;
+using message_key =
+    std::tuple<std::size_t, std::size_t, std::size_t, int>;  // from, to, channel, level
+using messages_by_key = std::map<message_key, std::vector<message>>;
 
 // Finds all messages, in the order in which they match.
-lanes messages_of(const schedule& s) {
-  lanes all;
+messages_by_key messages_of(const schedule& s) {
+  messages_by_key all;
   for (const bool sending : {true, false}) {
-    std::map<lane, std::size_t> seen;
+    std::map<message_key, std::size_t> seen;
     for (std::size_t r = 0; r < s.ranks.size(); ++r) {
       for (std::size_t c = 0; c < s.ranks[r].channels.size(); ++c) {
         const channel& code = s.ranks[r].channels[c];
@@ -43,7 +44,8 @@ lanes messages_of(const schedule& s) {
           const bool plain =
               stop < code.size() && code[stop].op == opcode::fence && code[stop].bytes == 0;
           const auto peer = static_cast<std::size_t>(i.peer);
-          const lane l = sending ? lane{r, peer, c, i.level} : lane{peer, r, c, i.level};
+          const message_key l =
+              sending ? message_key{r, peer, c, i.level} : message_key{peer, r, c, i.level};
           auto& list = all[l];
           const std::size_t n = seen[l]++;
           if (list.size() <= n) list.resize(n + 1);
@@ -140,7 +142,7 @@ class fuser {
     for (std::size_t n = 1; n < where.size(); ++n) here.replaced[where[n]] = {};
   }
 
-  void fuse(const lane& l, const std::vector<message>& list) {
+  void fuse(const message_key& l, const std::vector<message>& list) {
     std::vector<std::size_t> out, in;
     std::uint64_t total = 0;
     for (const message& m : list) {

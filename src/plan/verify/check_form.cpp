@@ -150,7 +150,7 @@ verdict check_form(const schedule& s) {
   if (s.ranks.size() != static_cast<std::size_t>(s.what.ranks))
     return whole("there are " + std::to_string(s.ranks.size()) + " programs for " +
                  std::to_string(s.what.ranks) + " ranks");
-  if (s.levels.empty() || s.levels.size() > most_levels)
+  if (s.levels.empty() || s.levels.size() > max_levels)
     return whole("there are " + std::to_string(s.levels.size()) + " levels");
   form_checker form(s);
   for (std::size_t r = 0; r < s.ranks.size(); ++r) {

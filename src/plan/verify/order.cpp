@@ -8,10 +8,10 @@
 namespace sucl::plan {
 namespace {
 
-constexpr std::size_t most_news = 16;      // beyond a base, before there is a new one
-constexpr std::size_t most_merged = 32;    // bases that a thread remembers
-constexpr std::size_t least_shared = 128;  // below, comparing costs more than it saves
-constexpr std::size_t places = 4096;       // for bases that are known
+constexpr std::size_t max_news = 16;     // beyond a base, before there is a new one
+constexpr std::size_t max_merged = 32;   // bases that a thread remembers
+constexpr std::size_t min_shared = 128;  // below, comparing costs more than it saves
+constexpr std::size_t places = 4096;     // for bases that are known
 
 // Of the clock of a thread in a group of so many.
 constexpr std::uint64_t clock_bytes(std::uint32_t width) {
@@ -134,7 +134,7 @@ clocks::base clocks::keep(const std::vector<std::uint32_t>& clock) {
 // The base of this content, if another thread has the same.
 clocks::base clocks::share(const std::vector<std::uint32_t>& clock) {
   m_cost.take_steps(clock.size());
-  if (clock.size() <= least_shared) return keep(clock);
+  if (clock.size() <= min_shared) return keep(clock);
   if (m_bases.empty()) m_bases.resize(places);
   std::uint64_t h = 0;
   for (const std::uint32_t value : clock) h = (h + value + 1) * 0x9fb21c651e98df25ull;
@@ -156,7 +156,7 @@ void clocks::merge(thread& me, const base& other) {
   if (std::find(me.merged.begin(), me.merged.end(), other) != me.merged.end()) return;
   m_cost.take_steps(other->size());
   for (std::uint32_t i = 0; i < other->size(); ++i) learn(me, i, (*other)[i]);
-  if (me.merged.size() == most_merged) me.merged.erase(me.merged.begin());
+  if (me.merged.size() == max_merged) me.merged.erase(me.merged.begin());
   me.merged.push_back(other);
 }
 
@@ -164,7 +164,7 @@ clocks::snapshot clocks::release(std::uint32_t t) {
   thread& me = m_threads[t];
   if (me.width == 1) return nullptr;
   if (!me.changed) return me.published;
-  if (me.news.size() > most_news) {
+  if (me.news.size() > max_news) {
     me.common = share(me.clock);
     me.news.clear();
   }

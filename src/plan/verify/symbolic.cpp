@@ -28,8 +28,8 @@ void append(std::vector<share>& list, const share& s) {
 
 // Whether some rank contributes the same place through two shares of a list sorted by first rank.
 bool repeats(const std::vector<share>& list) {
-  constexpr std::size_t most_compared = 64;  // each with each
-  if (list.size() > most_compared) {
+  constexpr std::size_t max_compared = 64;  // each with each
+  if (list.size() > max_compared) {
     std::vector<share> by_shift = list;
     std::sort(by_shift.begin(), by_shift.end(), [](const share& a, const share& b) {
       return std::tie(a.shift, a.first) < std::tie(b.shift, b.first);
@@ -185,7 +185,7 @@ void value_table::add_text(std::uint32_t id, int& left, std::string& text) const
 namespace {
 
 // Segments of a block before it is split, and in the parts that it is split into.
-constexpr std::size_t most_in_block = 96;
+constexpr std::size_t max_in_block = 96;
 constexpr std::size_t split_into = 48;
 constexpr std::size_t near_by = 6;  // segments that are looked at before searching
 
@@ -263,7 +263,7 @@ memory::cursor memory::search(std::uint64_t offset) const {
 }
 
 void memory::split(std::uint32_t b) {
-  if (m_blocks[b].size() <= most_in_block) return;
+  if (m_blocks[b].size() <= max_in_block) return;
   const block whole = std::move(m_blocks[b]);
   std::vector<block> parts;
   for (std::size_t i = 0; i < whole.size(); i += split_into)

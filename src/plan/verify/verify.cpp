@@ -184,7 +184,7 @@ bool checker::note_fold(std::uint32_t t, const instruction& i) {
     sources = 0;
     return false;
   }
-  const bool on = sources > 0 && sources < most_fold_sources && goes_on(code(t, me.pc - 1), i);
+  const bool on = sources > 0 && sources < max_fold_sources && goes_on(code(t, me.pc - 1), i);
   const bool open = on && sources > 1;
   sources = on ? sources + 1 : i.op == opcode::reduce ? 2 : 1;
   return open;

@@ -6,7 +6,7 @@
 #include "core/operation/operation.hpp"
 #include "kernels/block/block.hpp"
 #include "kernels/collective/memory.hpp"
-#include "kernels/item_place.hpp"
+#include "kernels/work_item.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/state.hpp"
 #include "sycl/rtc/kernel_launcher.hpp"
@@ -74,9 +74,9 @@ event with_unit(const base::strided& block, Use&& use) {
 event copy_block(::sycl::queue& queue, const side& s, bool packs, const std::vector<event>& deps) {
   return with_unit(*s.block, [&](auto unit) {
     using word = decltype(unit);
-    constexpr std::size_t items = 256, most_groups = 1024;
+    constexpr std::size_t items = 256, max_groups = 1024;
     const auto shape = kernels::shape_of(*s.block, s.elements, sizeof(word));
-    const std::size_t groups = std::clamp<std::size_t>(shape.units / items, 1, most_groups);
+    const std::size_t groups = std::clamp<std::size_t>(shape.units / items, 1, max_groups);
     buffer_use use = *s.use;
     use.writes = !packs;
     return queue.submit([&](::sycl::handler& h) {
@@ -84,7 +84,7 @@ event copy_block(::sycl::queue& queue, const side& s, bool packs, const std::vec
       h.parallel_for(::sycl::nd_range<1>(groups * items, items),
                      [=, held = held_buffers({use}, h),
                       dense = reinterpret_cast<word*>(s.dense)](::sycl::nd_item<1> item) {
-                       const kernels::item_place at(item);
+                       const kernels::work_item at(item);
                        if (packs) {
                          const std::byte* array = held.reads[0]->get_pointer();
                          kernels::pack(at, shape, dense, reinterpret_cast<const word*>(array));

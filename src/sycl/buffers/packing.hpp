@@ -34,7 +34,7 @@ class packed_memory {
   std::size_t m_bytes = 0;           ///< of the last
 };
 
-/// As start(), for an operation on blocks that this library's kernels carry once it is packed;
+/// As start(), for an operation on blocks that this library's kernels execute once it is packed;
 /// nothing for any other.
 std::optional<::sycl::event> start_packed(communicator_state& state, ::sycl::queue& queue,
                                           const sucl_operation& record, const core::layouts& shape,

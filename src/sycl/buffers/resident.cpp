@@ -18,7 +18,7 @@ namespace {
 namespace rt = ::hipsycl::rt;
 
 // Stands for an operation in the runtime's account of who uses which buffer: a command that does
-// nothing behind it on the same queue, which stays while anybody may wait for it.
+// nothing behind it on the same queue, which stays while a thread may wait for it.
 class mark final : public rt::operation {
  public:
   explicit mark(const ::sycl::queue& on) : m_queue(on) {}
@@ -55,7 +55,7 @@ struct chain {
   const void* lane = nullptr;
   std::weak_ptr<rt::dag_node> last;
   unsigned length = 0;
-  unsigned since_look = 0;  ///< marks, of all queues
+  unsigned since_check = 0;  ///< marks, of all queues
 };
 // So long that asking costs little, and so short that the runtime may descend it.
 constexpr unsigned longest_chain = 64;
@@ -99,8 +99,8 @@ class found final : public resident_buffers {
     before.last = node;
     before.length = older.empty() ? 1 : before.length + 1;
     // The runtime lets go of marks when it is told to look.
-    const bool look = ++before.since_look == longest_chain;
-    if (look) before.since_look = 0;
+    const bool look = ++before.since_check == longest_chain;
+    if (look) before.since_check = 0;
     lock.unlock();
     for (const place& p : m_places) note(p, node, lane);
     runtime.get()->dag().register_submitted_ops(node);

@@ -11,7 +11,7 @@
 
 namespace sucl::sycl_layer {
 
-/// AdaptiveCpp collects commands until somebody waits; this starts them.
+/// AdaptiveCpp collects commands until a thread waits; this starts them.
 inline void flush() {
   ::hipsycl::rt::runtime_keep_alive_token runtime;
   runtime.get()->dag().flush_async();

@@ -132,8 +132,9 @@ void run_now(communicator_state& state, sucl_operation& record, std::vector<sucl
              const core::layouts& shape, const std::vector<buffer_use>& buffers);
 
 /// A queue of the library's own, on the device of another one. Errors that the runtime reports to
-/// it are logged: without a handler they would end the program, and AdaptiveCpp hands whoever ends
-/// a queue the errors of all others too, as of an allocation that the program has seen to fail.
+/// it are logged: without a handler they would end the program, and AdaptiveCpp hands a thread that
+/// ends a queue the errors of all others too, as of an allocation that the program has seen to
+/// fail.
 ::sycl::queue own_queue(const ::sycl::queue& like, bool in_order);
 
 /// Has such a queue take the errors that a call of this library has caused, and seen: AdaptiveCpp

@@ -10,7 +10,7 @@
 namespace sucl::sycl_layer {
 
 /// Throws errc::unsupported if the queue records, or if an event to wait for is one of a graph.
-/// Nothing has been issued yet; where ranks compare arguments the others are told.
+/// Nothing has been issued yet; where ranks compare arguments the others get the error.
 void refuse_recording(communicator_state& state, const ::sycl::queue& queue,
                       const sucl_operation& record, const std::vector<::sycl::event>& deps);
 

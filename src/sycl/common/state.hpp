@@ -51,7 +51,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   core::communicator& core() const { return *m_core; }
   void set_core(std::shared_ptr<core::communicator> c) { m_core = std::move(c); }
   bool has_core() const { return m_core != nullptr; }
-  /// What the core is told of the device.
+  /// What the core gets of the device.
   core::device_services services();
 
   const std::optional<::sycl::queue>& queue() const { return m_queue; }
@@ -76,7 +76,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   ::sycl::event m_last_message;
 };
 
-/// One with what the core is told of its device; null if that cannot be had, which the services
+/// One with what the core gets of its device; null if that cannot be had, which the services
 /// say.
 std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::process>& owner,
                                                const std::optional<::sycl::queue>& queue,
@@ -100,7 +100,7 @@ class runtime_state {
     }
     // While an exception ends the program others may wait for this rank, and it for them.
     if (std::uncaught_exceptions() > m_exceptions)
-      m_process->abandon("an exception has passed the runtime");
+      m_process->abandon("destroyed during stack unwinding");
     else
       m_process->shut_down();
   }

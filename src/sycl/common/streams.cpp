@@ -19,7 +19,7 @@ int native_number(const ::sycl::device& d) { return d.AdaptiveCpp_device_id().ge
 
 #else
 
-// Without native commands, host tasks carry everything.
+// Without native commands, host tasks execute everything.
 bool has_native_streams(const ::sycl::device& d) {
   const auto backend = d.get_backend();
   return with_native_commands<::sycl::handler> && (backend == ::sycl::backend::ext_oneapi_cuda ||
@@ -40,8 +40,8 @@ constexpr std::size_t pinned_at_first = std::size_t{16} << 20;
 constexpr std::size_t page = 4096;
 
 // What means the same as the event of a command with accessors, and may be kept. In AdaptiveCpp
-// such an event keeps the buffers' memory, which would be freed by whoever lets go of it last, and
-// freeing waits for all kernels that run, which may be waiting for that very thread.
+// such an event keeps the buffers' memory, which would be freed by the thread that releases it
+// last, and freeing waits for all kernels that run, which may be waiting for that very thread.
 ::sycl::event without_buffers(const ::sycl::event& done, [[maybe_unused]] ::sycl::queue& queue) {
 #ifdef SYCL_IMPLEMENTATION_ACPP
   // This library submits instantly, so an in-order queue has the command with accessors already.

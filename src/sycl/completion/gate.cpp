@@ -66,7 +66,7 @@ void check(int result, const char* what) {
              "Wait for earlier operations before issuing so many");
 }
 
-constexpr std::size_t least_loan = 4096;
+constexpr std::size_t min_loan = 4096;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ std::shared_ptr<gates> gates::of(const ::sycl::queue& queue) {
 gates::gates(const ::sycl::queue& like)
     : m_memory(like), m_is_hip(like.get_device().get_backend() == ::sycl::backend::hip) {
   functions(m_is_hip);
-  while (m_queues.size() < most_queues) m_queues.push_back({own_queue(like, true)});
+  while (m_queues.size() < max_queues) m_queues.push_back({own_queue(like, true)});
 }
 
 gates::~gates() {
@@ -151,7 +151,7 @@ void gates::copy_on(void* stream, void* to, const void* from, std::size_t bytes)
 }
 
 gates::loan gates::borrow(std::size_t bytes) {
-  const std::size_t unit = std::max(least_loan, std::bit_ceil(bytes) / 8);
+  const std::size_t unit = std::max(min_loan, std::bit_ceil(bytes) / 8);
   const std::size_t size = (bytes + unit - 1) / unit * unit;
   {
     const std::lock_guard lock(m_mutex);

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Commands that tell the host, and wait for it, without a thread: the stream itself writes and
+/// Commands that signal the host, and wait for it, without a thread: the stream itself writes and
 /// awaits words of memory, and copies. For AdaptiveCpp on CUDA and HIP devices, where a command
 /// that waited in its own thread would stop everything else that the runtime is to enqueue.
 #pragma once
@@ -23,7 +23,7 @@ namespace sucl::sycl_layer {
 /// The gates of one device of this process. Any thread.
 class gates {
  public:
-  /// Those of the queue's device and context; they live as long as somebody has them.
+  /// Those of the queue's device and context; they live as long as they are referenced.
   static std::shared_ptr<gates> of(const ::sycl::queue& queue);
   explicit gates(const ::sycl::queue& like);
   ~gates();
@@ -37,7 +37,7 @@ class gates {
   };
   /// One that it is not yet.
   word take();
-  /// Gives it back. The values of a word only grow, so it may be used again before everybody who
+  /// Gives it back. The values of a word only grow, so it may be used again before each one who
   /// waits for this one has looked.
   void give_back(const word& w);
 
@@ -66,7 +66,7 @@ class gates {
  private:
   static constexpr std::size_t page = 1024;  // words that are taken at once
   // Few, because a stream that waits holds up all those that share its connection to the device.
-  static constexpr std::size_t most_queues = 8;
+  static constexpr std::size_t max_queues = 8;
   struct shared_queue {
     ::sycl::queue commands;
     int messages = 0;

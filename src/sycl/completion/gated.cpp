@@ -18,9 +18,10 @@ struct flight {
   std::size_t queue = 0;
   gates::word arrived;  ///< set by the device: what the message waits for is done
   gates::word done;     ///< set by the host: the message is
-  // The stand-in for its device memory, where that is not within reach of who carries the message.
-  // While a gate is closed the driver may make every call wait, as when the program copies to
-  // pageable memory behind it; so these copies are enqueued together with the gates.
+  // The bounce buffer for its device memory, where that is not within reach of the backend that
+  // executes the message. While a gate is closed the driver may make every call wait, as when the
+  // program copies to pageable memory behind it; so these copies are enqueued together with the
+  // gates.
   gates::loan host{};
   bool sends = false;
   bool keeps = false;  ///< parts of what is copied to the device stay as they are
@@ -123,7 +124,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   return watch;
 }
 
-// Carries an operation out before it returns. While a stream waits for the host, the device's
+// Executes an operation before it returns. While a stream waits for the host, the device's
 // library may hold back other work of this process: when it loads a kernel for the first time, or
 // when NCCL makes its first connections. That can be the very work which is to end the wait, so a
 // gate is only for what cannot be awaited here.

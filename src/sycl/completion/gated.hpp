@@ -11,7 +11,7 @@
 
 namespace sucl::sycl_layer {
 
-/// As start(). The progress thread asks whether what the operation waits for is done, carries it
+/// As start(). The progress thread asks whether what the operation waits for is done, executes it
 /// out, and opens the gate that the returned event stands for.
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
                           const sucl_operation& record, const core::layouts& shape,

@@ -163,7 +163,7 @@ std::optional<::sycl::event> start_dense(communicator_state& state, ::sycl::queu
   // Kernels of groups, and those beside which something is put aside, need addresses when they are
   // launched; of buffers they are known to a command of the device only.
   const bool bounce_buffer =
-      core::needs_result_aside(record) ||
+      core::needs_bounce_buffer(record) ||
       (record.kind == SUCL_KIND_SENDRECV && (record.flags & SUCL_FLAG_IN_PLACE));
   const bool by_address = record.kind == SUCL_KIND_GROUP || bounce_buffer;
   if (!buffers.empty() && by_address && state.core().launches(record)) return std::nullopt;

@@ -6,7 +6,7 @@
 // The command that means "done" waits in one of AdaptiveCpp's lanes, which holds up what it puts
 // behind it there. So that nothing of ours ever stands behind such a wait, operations on USM start
 // without a command: the progress thread asks their dependency events whether they are complete.
-// AdaptiveCpp collects commands until somebody waits; each call therefore flushes.
+// AdaptiveCpp collects commands until a thread waits; each call therefore flushes.
 #include "base/error.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/state.hpp"

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Which kernel carries out an operation: from the numbers of a launch to types. Whoever includes
-/// it has all of SuCL's kernels among those that sucl::kernels::launch() knows.
+/// Which kernel executes an operation: from the numbers of a launch to types. A source that
+/// includes it has all of SuCL's kernels among those that sucl::kernels::launch() knows.
 #pragma once
 
 #include "backends/device_kernels/device.hpp"
@@ -24,9 +24,9 @@ inline ::sycl::nd_range<1> range_of(int groups, int items) {
 
 /// Calls `use` with the kernel.
 template <class Amounts, class Folder, class Use>
-::sycl::event with_job(const core::kernel_launch& k, const kernels::exchange_job<Amounts>& j,
-                       const Folder& folder, Use&& use) {
-  return kernels::with_way<Folder>(j, [&](auto how, auto may_be_direct) {
+::sycl::event with_args(const core::kernel_launch& k, const kernels::exchange_args<Amounts>& j,
+                        const Folder& folder, Use&& use) {
+  return kernels::with_protocol<Folder>(j, [&](auto how, auto may_be_direct) {
     return use(
         kernels::collective<how(), may_be_direct(), Folder, Amounts>{j, folder, 0, 0, k.in_place});
   });
@@ -34,13 +34,13 @@ template <class Amounts, class Folder, class Use>
 
 template <class Folder, class Use>
 ::sycl::event with_amounts(const core::kernel_launch& k, const Folder& folder, Use&& use) {
-  using kernels::alike, kernels::exchange_job, kernels::listed;
+  using kernels::alike, kernels::exchange_args, kernels::listed;
   if constexpr (std::is_same_v<Folder, kernels::fold_any> ||
                 std::is_same_v<Folder, kernels::fold_nothing>) {
     if (k.lists)
-      return with_job(k, exchange_job<listed>{k.what, k.lists[0], k.lists[1]}, folder, use);
+      return with_args(k, exchange_args<listed>{k.what, k.lists[0], k.lists[1]}, folder, use);
   }
-  return with_job(k, exchange_job<alike>{k.what, k.send, k.recv}, folder, use);
+  return with_args(k, exchange_args<alike>{k.what, k.send, k.recv}, folder, use);
 }
 
 template <class Use>

@@ -22,14 +22,14 @@ using buffer_list = std::vector<buffer_use>;
 
 // Work groups of this size fit a processor of every GPU, whatever a kernel needs.
 constexpr int items_on_gpus = 256;
-// Two of them. Some places stay free: kernels of two communicators that meet in different order on
+// Two of them. Some slots stay free: kernels of two communicators that meet in different order on
 // different GPUs go on as long as each has one.
 constexpr int groups_on_processor = 2;
-constexpr int places_left = 8;
+constexpr int slots_left = 8;
 
 int groups_for(const ::sycl::device& d) {
   const auto processors = static_cast<int>(d.get_info<::sycl::info::device::max_compute_units>());
-  return std::clamp(groups_on_processor * processors - places_left, 1, kernels::most_groups);
+  return std::clamp(groups_on_processor * processors - slots_left, 1, kernels::max_groups);
 }
 
 /// Functions of the vendor: what lets a device reach memory of the host, and tells devices apart.
@@ -84,7 +84,7 @@ template <class Kernel>
 
 // The same for a message, or a send and a recv, of which each has its memory in a buffer or none.
 ::sycl::event submit_buffers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
-                             const events& deps, const kernels::message_job& job,
+                             const events& deps, const kernels::message_args& args,
                              const buffer_list& buffers) {
   std::size_t send_start = 0, recv_start = 0;
   for (const auto& use : buffers) (use.place.is_send ? send_start : recv_start) = use.place.start;
@@ -97,9 +97,9 @@ template <class Kernel>
       std::byte* send = const_cast<std::byte*>(read) + send_start;
       std::byte* recv = nullptr;
       if (held.writes[0]) recv = held.writes[0]->get_pointer() + recv_start;
-      kernels::message kernel{job};
-      kernel.what.first.memory = job.first.sends ? send : recv;
-      kernel.what.second.memory = job.second.sends ? send : recv;
+      kernels::message kernel{args};
+      kernel.what.first.memory = args.first.sends ? send : recv;
+      kernel.what.second.memory = args.second.sends ? send : recv;
       kernel(item, &board[0]);
     });
   });
@@ -131,7 +131,7 @@ void kernel_launcher::prepare() {
 
 // Launches each kernel once, with nothing to do. CUDA loads a kernel when it is launched first:
 // that takes memory, for which the launch may fail, and waits for all kernels that run, which may
-// be waiting for this one. Here both harm nobody.
+// be waiting for this one. Here both are harmless.
 void kernel_launcher::load_kernels() {
   static std::mutex mutex;
   static auto& loaded = *new std::set<int>;
@@ -151,14 +151,14 @@ void kernel_launcher::load_kernels() {
        {none, sucl_type{SUCL_TYPE_FP32}, sucl_type{SUCL_TYPE_FP64}, sucl_type{SUCL_TYPE_FP16},
         sucl_type{SUCL_TYPE_BF16}, sucl_type{SUCL_TYPE_INT32}})
     for (const bool listed : {false, true})
-      for (std::size_t how = 0; how < std::size(kernels::way_names); ++how)
+      for (std::size_t how = 0; how < std::size(kernels::protocol_names); ++how)
         for (const bool direct : {false, true}) {
           kernel_launch k;
           k.reduces = type != none;
           k.type = k.reduces ? type : sucl_type{SUCL_TYPE_BYTES};
           k.op = k.reduces ? SUCL_OP_SUM : SUCL_OP_NONE;
           if (listed) k.lists = std::make_unique<kernels::listed[]>(2);
-          k.what.how = static_cast<kernels::way>(how);
+          k.what.how = static_cast<kernels::protocol>(how);
           k.what.may_be_direct = direct;
           load(k);
         }
@@ -343,7 +343,7 @@ core::kernel_device::identity_type kernel_launcher::identity() {
 }
 
 // Not over PCI Express, nor by what is not known to.
-bool kernel_launcher::keeps_lines_whole(const identity_type& peer) {
+bool kernel_launcher::keeps_ll128_stores_whole(const identity_type& peer) {
   return backend_name(m_queue.get_device()).find("cuda") != std::string::npos &&
          core::linked_by_nvlink(identity(), peer);
 }

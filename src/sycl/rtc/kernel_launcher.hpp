@@ -32,7 +32,7 @@ class kernel_launcher final : public core::kernel_device {
   bool test(void* token) override;
   void drain() override;
   identity_type identity() override;
-  bool keeps_lines_whole(const identity_type& peer) override;
+  bool keeps_ll128_stores_whole(const identity_type& peer) override;
 
  private:
   ::sycl::event submit(::sycl::queue& queue, const core::kernel_launch& kernel,

@@ -9,13 +9,13 @@
 namespace sucl::sycl_layer {
 namespace {
 
-using area = core::step_place::area;
+using area = core::step_memory::area;
 
 // The buffers of the operation that a step uses, as it uses them. It may not overwrite all of one.
 std::vector<buffer_use> buffers_of(const core::hierarchical_step& step,
                                    const std::vector<buffer_use>& all, std::uint64_t element_size) {
   std::vector<buffer_use> used;
-  const auto add = [&](const core::step_place& place, bool is_send) {
+  const auto add = [&](const core::step_memory& place, bool is_send) {
     for (buffer_use use : all) {
       if (place.where != (use.place.is_send ? area::send : area::recv)) continue;
       use.writes = !is_send;

@@ -3,7 +3,7 @@
 
 /// @file
 /// What every operation means, written as plainly as possible: which elements a rank contributes,
-/// which it gets, and their values. Used on both sides of the adaptation under test.
+/// which it gets, and their values. Used on both sides of the staging under test.
 #pragma once
 
 #include "support/op_rule.hpp"

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "adapt_fake.hpp"
+#include "staging_fake.hpp"
 
 #include <algorithm>
 
@@ -117,7 +117,7 @@ sucl_capability fake_world::answer(const sucl_query& q) const {
   sucl_capability result{};
   result.struct_size = sizeof(result);
   result.supported = (rules.memories >> q.memory & 1u) != 0 &&
-                     (!rules.carries || rules.carries(q.kind, q.type, q.op));
+                     (!rules.supports || rules.supports(q.kind, q.type, q.op));
   result.max_count = rules.max_count;
   return result;
 }
@@ -141,9 +141,9 @@ void fake_world::check(int rank, const sucl_operation& op) {
   if (op.stream) complain(which + "has a stream");
   const bool inside = in_place(op);
   if (reads(op, rank, p) && !asked(inside ? op.recv_memory : op.send_memory).supported)
-    complain(which + "reads what it was not said to carry");
+    complain(which + "reads what it was not declared to support");
   if (writes(op, rank, p) && !asked(op.recv_memory).supported)
-    complain(which + "writes what it was not said to carry");
+    complain(which + "writes what it was not declared to support");
   const std::uint64_t most = rules.max_count ? rules.max_count : ~std::uint64_t{0};
   bool fits = true;
   if (op.kind != SUCL_KIND_REDUCE_SCATTER && op.kind != SUCL_KIND_ALLTOALLV)

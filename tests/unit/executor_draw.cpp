@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 #include "core/selection/backend_creation.hpp"
 
 #include <gtest/gtest.h>
@@ -240,7 +240,7 @@ void for_nodes(const std::vector<int>& node_of, const rank_body& body,
                std::vector<std::pair<std::string, std::string>> settings, const tune::table* tuned,
                bool ordered) {
   const int size = static_cast<int>(node_of.size());
-  message_board board, letters;
+  message_board board, block_descriptors;
   core::registry registry;
   const auto& memory_provider =
       registry.open({"ipc", SUCL_TEST_MODULES "/libsucl_backend_ipc.so", std::move(settings)});
@@ -257,7 +257,7 @@ void for_nodes(const std::vector<int>& node_of, const rank_body& body,
     b.plan = core::make_plan_comm(b.ipc, where, &obstacle, tuned, ordered);
     EXPECT_EQ(obstacle, "");
     if (!where.several_nodes() && core::can_read(b.ipc, info.size)) core::allow_reads(b.plan);
-    if (where.several_nodes()) where.transports = {{"threads", letters.open(info.rank)}};
+    if (where.several_nodes()) where.transports = {{"threads", block_descriptors.open(info.rank)}};
     b.messages = core::make_message_comm(b.ipc, where, core::can_read(b.ipc, info.size), &obstacle);
     EXPECT_EQ(obstacle, "");
     // A channel's user has its exchanges for itself.
@@ -272,7 +272,7 @@ void for_nodes(const std::vector<int>& node_of, const rank_body& body,
     destroy(b.ipc);
     core::oob_free(own);
   });
-  EXPECT_TRUE(board.empty() && letters.empty());
+  EXPECT_TRUE(board.empty() && block_descriptors.empty());
 }
 
 void for_ranks(int size, const rank_body& body,
@@ -281,7 +281,7 @@ void for_ranks(int size, const rank_body& body,
   for_nodes(std::vector<int>(static_cast<std::size_t>(size), 0), body, std::move(settings), tuned);
 }
 
-bool carries(const core::backend_comm& c, const draw& d) {
+bool supports(const core::backend_comm& c, const draw& d) {
   sucl_query q{};
   q.struct_size = sizeof q;
   q.kind = static_cast<sucl_kind>(d.what);

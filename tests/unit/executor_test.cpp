@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The executor with threads as ranks: every operation that plans carry, drawn at random, against
+// The executor with threads as ranks: every operation that plans execute, drawn at random, against
 // the backend mock, which follows the definitions.
 #include "backends/shm_plan/between_nodes.hpp"
 #include "backends/shm_plan/copy_mode_tuner.hpp"
@@ -10,7 +10,7 @@
 #include "core/selection/backend_creation.hpp"
 #include "plan/ir/builder.hpp"
 #include "unit/allocation_counter.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ namespace {
 using namespace sucl;
 using namespace sucl::testing;
 
-class exec : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(ranks, exec, ::testing::Values(1, 2, 3, 4, 7));
+class executor_run : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(ranks, executor_run, ::testing::Values(1, 2, 3, 4, 7));
 
 // Random operations of at least `least` elements.
 void compare(const backends& b, int rank, int size, std::uint64_t draws, std::uint64_t least) {
@@ -55,14 +55,14 @@ void compare(const backends& b, int rank, int size, std::uint64_t draws, std::ui
   }
 }
 
-TEST_P(exec, agrees_with_the_definitions) {
+TEST_P(executor_run, agrees_with_the_definitions) {
   for_ranks(GetParam(), [&](const backends& b, const sucl_comm_info& info) {
     compare(b, info.rank, info.size, 120, 0);
   });
 }
 
 // Runs what a table's rows are for, and returns by how many kinds of collectives its recipe has
-// been run. What it does not run is carried by another plan, and right too.
+// been run. What it does not run is executed by another plan, and right too.
 std::size_t compare_by(const backends& b, const sucl_comm_info& info, const tune::table& t) {
   std::set<kind> by_recipe;
   int left = 6;
@@ -70,7 +70,7 @@ std::size_t compare_by(const backends& b, const sucl_comm_info& info, const tune
     draw d = make_draw(seed + 3000u * static_cast<unsigned>(info.size), info.size, 6000);
     const auto row = std::find_if(t.rows.begin(), t.rows.end(),
                                   [&](const tune::table_row& r) { return r.what == d.what; });
-    if (row == t.rows.end() || !carries(b.plan, d)) continue;
+    if (row == t.rows.end() || !supports(b.plan, d)) continue;
     d.count += 2100;
     --left;
     const bool in_place = (seed * 7 + static_cast<unsigned>(info.rank)) % 3 == 0;
@@ -112,7 +112,7 @@ const char* const recipes[] = {"ring",
                                "read_two_shot"};
 
 // Tables choose the plans: every algorithm there is, on memory that nobody else touches.
-TEST_P(exec, runs_every_algorithm) {
+TEST_P(executor_run, runs_every_algorithm) {
   for (const std::string recipe : recipes) {
     const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
     for_ranks(
@@ -124,7 +124,7 @@ TEST_P(exec, runs_every_algorithm) {
   }
 }
 
-TEST_P(exec, reads_nothing_where_that_is_forbidden) {
+TEST_P(executor_run, reads_nothing_where_that_is_forbidden) {
   const tune::table t = table_of("read_two_shot", tune::memory_kind::ordinary);
   for_ranks(
       GetParam(),
@@ -134,7 +134,7 @@ TEST_P(exec, reads_nothing_where_that_is_forbidden) {
 
 // Once every list has had its longest, nothing is allocated any more: neither by shapes that come
 // again, more of them than are found at first sight, nor where blocks have their own lengths.
-TEST(exec_steady, allocates_nothing) {
+TEST(executor_steady, allocates_nothing) {
   constexpr int size = 3;
   std::barrier<> together(size);
   for_ranks(size, [&](const backends& b, const sucl_comm_info&) {
@@ -169,7 +169,7 @@ TEST(exec_steady, allocates_nothing) {
 
 // An operation that another one's progress has finished is still to be asked for. Shapes that are
 // forgotten meanwhile, because there are so many, must not take away what its answer depends on.
-TEST(exec_shapes, stay_while_an_operation_is_not_asked_for) {
+TEST(executor_plans, stay_while_an_operation_is_not_asked_for) {
   constexpr std::uint64_t many = 4096;  // as many as are kept
   mallopt(M_PERTURB, 0x5a);             // memory that is freed loses its contents at once
   std::barrier<> together(2);
@@ -198,24 +198,24 @@ TEST(exec_shapes, stay_while_an_operation_is_not_asked_for) {
 }
 
 // Slices of a broadcast overlap two copies. Where there is only one they would cost.
-TEST(exec_shapes, are_cut_to_overlap_only_where_data_is_staged) {
+TEST(executor_plans, are_cut_to_overlap_only_where_data_is_staged) {
   const core::placement where{0, 2, {0, 0}, {}};
   core::plan_cache shapes(where, std::uint64_t{256} << 10, core::default_tuning());
   shapes.allow_reads();
   for (const kind k : {kind::broadcast, kind::scatter, kind::gather, kind::allgather}) {
     const sucl_operation o = operation(k, type::fp32, 1 << 14);
-    EXPECT_GT(shapes.of(o, core::reach::staged).slices, k == kind::broadcast ? 1u : 0u);
-    EXPECT_TRUE(shapes.of(o, core::reach::read).there) << name(k);
-    EXPECT_EQ(shapes.of(o, core::reach::read).slices, 1u) << name(k);
-    EXPECT_EQ(shapes.of(o, core::reach::mapped).slices, 1u) << name(k);
+    EXPECT_GT(shapes.of(o, core::access_mode::staged).slices, k == kind::broadcast ? 1u : 0u);
+    EXPECT_TRUE(shapes.of(o, core::access_mode::read).there) << name(k);
+    EXPECT_EQ(shapes.of(o, core::access_mode::read).slices, 1u) << name(k);
+    EXPECT_EQ(shapes.of(o, core::access_mode::mapped).slices, 1u) << name(k);
   }
   const sucl_operation summed = operation(kind::allreduce, type::fp32, 1 << 14, op::sum);
-  EXPECT_FALSE(shapes.of(summed, core::reach::read).there);
+  EXPECT_FALSE(shapes.of(summed, core::access_mode::read).there);
 }
 
 // Counts that contradict each other are an error where they are received, and nothing hangs: with
 // blocks that travel with their lengths, that are staged, and that are read.
-TEST(exec_counts, that_differ_are_an_error) {
+TEST(executor_counts, that_differ_are_an_error) {
   for (const std::uint64_t n : {4, 100, 40000})
     for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
       if (core::can_read(b.ipc, info.size)) core::allow_reads(b.plan);
@@ -251,15 +251,15 @@ const std::vector<std::vector<int>> placements{
     {0, 0, 1, 1},          {0, 0, 0, 1},          {0, 1, 0},
     {0, 0, 1, 1, 2, 2, 2}, {3, 1, 3, 1, 2, 3, 2}, {0, 0, 0, 1, 2, 3, 4}};
 
-class exec_nodes : public ::testing::TestWithParam<std::vector<int>> {};
-INSTANTIATE_TEST_SUITE_P(placements, exec_nodes, ::testing::ValuesIn(placements));
+class executor_nodes : public ::testing::TestWithParam<std::vector<int>> {};
+INSTANTIATE_TEST_SUITE_P(placements, executor_nodes, ::testing::ValuesIn(placements));
 
-TEST_P(exec_nodes, agrees_with_the_definitions) {
+TEST_P(executor_nodes, agrees_with_the_definitions) {
   const int size = static_cast<int>(GetParam().size());
   for_nodes(GetParam(), [&](const backends& b, const sucl_comm_info& info) {
     for (std::uint64_t seed = 1; seed <= 60; ++seed) {
       const draw d = make_draw(seed + 9000u * static_cast<unsigned>(size), size, 60000);
-      if (!carries(b.plan, d)) continue;
+      if (!supports(b.plan, d)) continue;
       const bool in_place = (seed * 7 + static_cast<unsigned>(info.rank)) % 3 == 0;
       memory mine, model;
       auto o = prepare(d, info.rank, size, in_place, mine);
@@ -274,7 +274,7 @@ TEST_P(exec_nodes, agrees_with_the_definitions) {
 }
 
 // Whatever a table says between nodes: messages go over the transport, the rest stays on the nodes.
-TEST_P(exec_nodes, agrees_with_the_definitions_by_every_plan) {
+TEST_P(executor_nodes, agrees_with_the_definitions_by_every_plan) {
   for (const std::string recipe : recipes) {
     if (recipe.starts_with("staged_") || recipe.starts_with("read_")) continue;
     const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
@@ -330,11 +330,11 @@ void keep_the_order(const std::vector<int>& node_of) {
   });
 }
 
-TEST_P(exec, keeps_the_order_of_thousands_of_operations) {
+TEST_P(executor_run, keeps_the_order_of_thousands_of_operations) {
   keep_the_order(std::vector<int>(static_cast<std::size_t>(GetParam()), 0));
 }
 
-TEST_P(exec_nodes, keeps_the_order_of_thousands_of_operations) { keep_the_order(GetParam()); }
+TEST_P(executor_nodes, keeps_the_order_of_thousands_of_operations) { keep_the_order(GetParam()); }
 
 // The same on memory that all ranks reach, on all of it or on some.
 void compare_mapped(int size, const tune::table* tuned) {
@@ -372,16 +372,18 @@ void compare_mapped(int size, const tune::table* tuned) {
   for_ranks(size, body, {}, tuned);
 }
 
-TEST_P(exec, agrees_with_the_definitions_on_mapped_memory) { compare_mapped(GetParam(), nullptr); }
+TEST_P(executor_run, agrees_with_the_definitions_on_mapped_memory) {
+  compare_mapped(GetParam(), nullptr);
+}
 
-TEST_P(exec, agrees_with_the_definitions_on_mapped_memory_by_searched_plans) {
+TEST_P(executor_run, agrees_with_the_definitions_on_mapped_memory_by_searched_plans) {
   for (const char* recipe : {"two_shot(pipeline=2)", "peer_exchange"}) {
     const tune::table t = table_of(recipe, tune::memory_kind::symmetric);
     compare_mapped(GetParam(), &t);
   }
 }
 
-TEST(exec_handover, works_by_both_ways) {
+TEST(executor_handover, works_by_both_ways) {
   for (const char* how : {"proc", "socket", "any"}) {
     for_ranks(3,
               [&](const backends& b, const sucl_comm_info& info) {
@@ -403,7 +405,7 @@ std::string read_file(const std::string& path) {
 
 // A process that is killed in the middle of an operation leaves nothing: what it shares never has a
 // name, and goes with its last process.
-TEST(exec_killed, leaves_no_shared_memory_behind) {
+TEST(executor_killed, leaves_no_shared_memory_behind) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -445,7 +447,7 @@ TEST(exec_killed, leaves_no_shared_memory_behind) {
 }
 
 // Fewest steps for small messages, fewest bytes for large ones.
-TEST(exec_nodes_choice, weighs_steps_against_bytes) {
+TEST(executor_nodes_choice, weighs_steps_against_bytes) {
   const auto chosen = [](kind k, std::uint64_t bytes, int nodes) {
     std::vector<int> node_of;
     for (int r = 0; r < 2 * nodes; ++r) node_of.push_back(r / 2);
@@ -461,7 +463,7 @@ TEST(exec_nodes_choice, weighs_steps_against_bytes) {
 }
 
 // What a program composes may combine any number of pieces in one place.
-TEST(exec_plan, combines_many_sources_in_several_folds) {
+TEST(executor_plan, combines_many_sources_in_several_folds) {
   plan::problem p;
   p.kind = kind::group;
   p.ranks = 1;
@@ -474,18 +476,18 @@ TEST(exec_plan, combines_many_sources_in_several_folds) {
   std::size_t combined = 0;
   for (const core::step& s : code.channels.at(0)) {
     EXPECT_EQ(s.what, core::step::action::fold);
-    EXPECT_LE(s.sources, core::most_sources);
+    EXPECT_LE(s.sources, core::max_sources);
     EXPECT_EQ(code.sources[s.first].where, plan::space::recv) << "what is there already";
     combined += s.sources - 1;
   }
   EXPECT_EQ(combined, 100u);
 }
 
-TEST(exec_plan, refuses_too_many_ranks_on_all) {
+TEST(executor_plan, refuses_too_many_ranks_on_all) {
   core::registry registry;
   std::string obstacle;
   const core::backend_comm c =
-      core::make_plan_comm({}, {0, core::most_plan_ranks + 1, {}, {}}, &obstacle);
+      core::make_plan_comm({}, {0, core::max_plan_ranks + 1, {}, {}}, &obstacle);
   EXPECT_EQ(c.table, nullptr);
   EXPECT_NE(obstacle.find("ranks"), std::string::npos);
 }

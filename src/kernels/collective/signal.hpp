@@ -5,11 +5,11 @@
 /// How work groups of different ranks meet. Work group g of a rank deals with work groups g of its
 /// peers only, so nothing is assumed of how many of them a device runs at once.
 ///
-/// `Place` is where a work item stands: thread(), threads(), group(), groups(), barrier() of the
-/// work group, and together(ok): a barrier that tells whether all say ok.
+/// `Item` describes a work item: thread(), threads(), group(), groups(), barrier() of the
+/// work group, and together(ok): a barrier that returns whether all are ok.
 #pragma once
 
-#include "kernels/collective/job.hpp"
+#include "kernels/collective/args.hpp"
 #include "kernels/collective/memory.hpp"
 
 #include <type_traits>
@@ -23,135 +23,137 @@ struct memory_pair {
 };
 
 template <class Byte>
-SUCL_INLINE auto* word_of(Byte* lane, word w, int group) {
-  const auto place = static_cast<std::uint64_t>(w) * most_groups + static_cast<unsigned>(group);
+SUCL_INLINE auto* flag_of(Byte* buffer, flag f, int group) {
+  const auto index = static_cast<std::uint64_t>(f) * max_groups + static_cast<unsigned>(group);
   if constexpr (std::is_const_v<Byte>)
-    return reinterpret_cast<const std::uint64_t*>(lane) + place;
+    return reinterpret_cast<const std::uint64_t*>(buffer) + index;
   else
-    return reinterpret_cast<std::uint64_t*>(lane) + place;
+    return reinterpret_cast<std::uint64_t*>(buffer) + index;
 }
 
-constexpr std::uint64_t step_of(const job& j, std::uint64_t step) {
-  return j.epoch * most_steps + step;
+constexpr std::uint64_t step_of(const collective_args& j, std::uint64_t step) {
+  return j.epoch * max_steps + step;
 }
 
-/// Looks until `there()`; false if all must end. Looking into the host's memory takes long.
+/// Polls until `there()`; false if all must end. Reading the host's memory takes long.
 template <class Job, class There>
 SUCL_INLINE bool wait_for(const Job& j, const There& there) {
-  constexpr unsigned looks = 1024;
+  constexpr unsigned polls_between = 1024;
   for (unsigned n = 1;; ++n) {
     if (there()) return true;
-    if (n % looks == 0 && *static_cast<const volatile std::uint32_t*>(j.abort) != 0) return false;
-    if (n % 64 == 0) rest();
+    if (n % polls_between == 0 && *static_cast<const volatile std::uint32_t*>(j.abort) != 0)
+      return false;
+    if (n % 64 == 0) back_off();
   }
 }
 
-SUCL_INLINE bool wait_for_word(const job& j, const std::uint64_t* place, std::uint64_t wanted) {
-  return wait_for(j, [&] { return load_acquire(place) >= wanted; });
+SUCL_INLINE bool wait_for_flag(const collective_args& j, const std::uint64_t* at,
+                               std::uint64_t wanted) {
+  return wait_for(j, [&] { return load_acquire(at) >= wanted; });
 }
 
-/// Where a quad of data lies in lines: its second line `Row` bytes behind the first. With the quads
-/// of a row of neighbouring work items together, each of their stores fills whole lines of caches
-/// and links.
+/// Where a quad of data lies in LL lines: its second line `Row` bytes behind the first. With the
+/// quads of a row of neighbouring work items together, each of their stores fills whole cache
+/// lines.
 template <std::uint64_t Row>
-constexpr std::uint64_t line_place(std::uint64_t at) {
+constexpr std::uint64_t ll_offset(std::uint64_t at) {
   return at / Row * 2 * Row + at % Row;
 }
 inline constexpr std::uint64_t no_row = sizeof(quad);
 
-/// A quad in two lines; `at` is where it is in the data.
+/// Stores a quad in two LL lines; `at` is where it is in the data.
 template <std::uint64_t Row>
 SUCL_INLINE void push_quad(std::byte* lines, std::uint64_t at, const quad& v, std::uint32_t flag) {
-  std::byte* line = lines + line_place<Row>(at);
-  store_line(line, v.word[0], v.word[1], flag);
-  store_line(line + Row, v.word[2], v.word[3], flag);
+  std::byte* line = lines + ll_offset<Row>(at);
+  store_ll(line, v.word[0], v.word[1], flag);
+  store_ll(line + Row, v.word[2], v.word[3], flag);
 }
 
 /// Waits for it; clears `ok` if all must end.
 template <std::uint64_t Row, class Job>
 SUCL_INLINE quad wait_for_quad(const Job& j, const std::byte* lines, std::uint64_t at,
                                std::uint32_t flag, bool& ok) {
-  const std::byte* line = lines + line_place<Row>(at);
+  const std::byte* line = lines + ll_offset<Row>(at);
   quad q{};
   ok = ok && wait_for(j, [&] {
-         const bool first = load_line(line, flag, q.word[0], q.word[1]);
-         const bool second = load_line(line + Row, flag, q.word[2], q.word[3]);
+         const bool first = load_ll(line, flag, q.word[0], q.word[1]);
+         const bool second = load_ll(line + Row, flag, q.word[2], q.word[3]);
          return first && second;
        });
   return q;
 }
 
 /// The k-th peer after this rank.
-SUCL_INLINE int peer(const job& j, int k) {
+SUCL_INLINE int peer(const collective_args& j, int k) {
   const int q = j.rank + k;
   return q >= j.ranks ? q - j.ranks : q;
 }
 
-/// The lane to a peer and from it. Where there is one peer, to find them takes no look into memory.
-SUCL_INLINE std::byte* lane_to(const job& j, int q) {
+/// The buffer to a peer and from it. Where there is one peer, no load is needed to find them.
+SUCL_INLINE std::byte* buffer_to(const collective_args& j, int q) {
   return j.ranks == 2 ? j.pair_out : j.with->out[q];
 }
-SUCL_INLINE const std::byte* lane_from(const job& j, int q) {
+SUCL_INLINE const std::byte* buffer_from(const collective_args& j, int q) {
   return j.ranks == 2 ? j.pair_in : j.with->in[q];
 }
 
 /// Calls `f(q)` for every peer, each in one work item of the group.
-template <class Place, class Function>
-SUCL_INLINE void each_peer(const Place& at, const job& j, const Function& f) {
+template <class Item, class Function>
+SUCL_INLINE void each_peer(const Item& at, const collective_args& j, const Function& f) {
   for (int q = at.thread(); q < j.ranks; q += at.threads())
     if (q != j.rank) f(q);
 }
 
-/// The half of the lines and of the staging memory that this operation uses.
-SUCL_INLINE std::uint64_t lines_at(const job& j) {
-  return words_bytes + (j.epoch & 1) * 2 * j.small;
+/// The half of the LL lines, LL128 lines and staging memory that this operation uses.
+SUCL_INLINE std::uint64_t ll_at(const collective_args& j) {
+  return flags_bytes + (j.epoch & 1) * 2 * j.ll;
 }
-SUCL_INLINE std::uint64_t wide_at(const job& j) {
-  return words_bytes + 4 * j.small + (j.epoch & 1) * j.wide;
+SUCL_INLINE std::uint64_t ll128_at(const collective_args& j) {
+  return flags_bytes + 4 * j.ll + (j.epoch & 1) * j.ll128;
 }
-SUCL_INLINE std::uint64_t stage_at(const job& j) {
-  return words_bytes + 4 * j.small + 2 * j.wide + (j.epoch & 1) * j.stage;
+SUCL_INLINE std::uint64_t stage_at(const collective_args& j) {
+  return flags_bytes + 4 * j.ll + 2 * j.ll128 + (j.epoch & 1) * j.stage;
 }
 
 /// What has to be before this rank writes: peers are done with the half that it is going to use.
-/// The end of their kernels says so, which they tell when they begin the next.
-template <class Place>
-SUCL_INLINE bool begin(const Place& at, const job& j) {
+/// Peers signal that their last kernel has ended when they begin the next.
+template <class Item>
+SUCL_INLINE bool begin(const Item& at, const collective_args& j) {
   if (j.announces && at.group() == 0)
     each_peer(at, j,
-              [&](int q) { store_relaxed(word_of(lane_to(j, q), word::begun, 0), j.epoch); });
+              [&](int q) { store_relaxed(flag_of(buffer_to(j, q), flag::begun, 0), j.epoch); });
   if (!j.await) return true;
   for (int q = 0; q < j.ranks; ++q)
-    if (q != j.rank && !wait_for_word(j, word_of(lane_from(j, q), word::begun, 0), j.await))
+    if (q != j.rank && !wait_for_flag(j, flag_of(buffer_from(j, q), flag::begun, 0), j.await))
       return false;
   return true;
 }
 
-/// Tells the ranks from which `f(q)` that this group has done a step; after a barrier.
-template <class Place, class Wanted>
-SUCL_INLINE void tell(const Place& at, const job& j, word w, std::uint64_t step,
-                      const Wanted& wanted) {
+/// Signals the wanted ranks that this group has done a step; after a barrier.
+template <class Item, class Wanted>
+SUCL_INLINE void signal_peers(const Item& at, const collective_args& j, flag f, std::uint64_t step,
+                              const Wanted& wanted) {
   at.barrier();
   each_peer(at, j, [&](int q) {
-    if (wanted(q)) store_release(word_of(lane_to(j, q), w, at.group()), step_of(j, step));
+    if (wanted(q)) store_release(flag_of(buffer_to(j, q), f, at.group()), step_of(j, step));
   });
 }
 
-/// Waits for them; false if all must end. A barrier.
-template <class Place, class Wanted>
-SUCL_INLINE bool hear(const Place& at, const job& j, word w, std::uint64_t step,
-                      const Wanted& wanted) {
+/// Waits for the wanted ranks' signals; false if all must end. A barrier.
+template <class Item, class Wanted>
+SUCL_INLINE bool wait_peers(const Item& at, const collective_args& j, flag f, std::uint64_t step,
+                            const Wanted& wanted) {
   bool ok = true;
   each_peer(at, j, [&](int q) {
     if (wanted(q))
-      ok = wait_for_word(j, word_of(lane_from(j, q), w, at.group()), step_of(j, step)) && ok;
+      ok = wait_for_flag(j, flag_of(buffer_from(j, q), f, at.group()), step_of(j, step)) && ok;
   });
   return at.together(ok);
 }
 
 /// Copies with several loads under way.
-template <class Place>
-SUCL_INLINE void copy(const Place& at, std::byte* to, const std::byte* from, std::uint64_t bytes) {
+template <class Item>
+SUCL_INLINE void copy(const Item& at, std::byte* to, const std::byte* from, std::uint64_t bytes) {
   constexpr int batch = 4;
   constexpr std::uint64_t size = sizeof(quad);
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * size;
@@ -177,8 +179,8 @@ SUCL_INLINE void copy(const Place& at, std::byte* to, const std::byte* from, std
 /// Where the data of a reduction is and where its result goes. Looked up once: what an address
 /// takes to find would otherwise be paid for every 16 bytes.
 struct fold_memory {
-  const std::byte* from[most_ranks];
-  std::byte* to[most_ranks];
+  const std::byte* from[max_ranks];
+  std::byte* to[max_ranks];
   int sources = 0, targets = 0;
 
   void add_source(const std::byte* p) { from[sources++] = p; }
@@ -212,9 +214,9 @@ SUCL_INLINE void fold_batches(const Folder& folder, int sources, int divisor, st
 }
 
 /// Combines `bytes` bytes of several sources and gives the result to all targets.
-template <class Place, class Folder>
-SUCL_INLINE void fold(const Place& at, const job& j, const Folder& folder, std::uint64_t bytes,
-                      const fold_memory& m) {
+template <class Item, class Folder>
+SUCL_INLINE void fold(const Item& at, const collective_args& j, const Folder& folder,
+                      std::uint64_t bytes, const fold_memory& m) {
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * sizeof(quad);
   std::uint64_t p = static_cast<std::uint64_t>(at.thread()) * sizeof(quad);
   if constexpr (Folder::batch > 1) {

@@ -6,12 +6,12 @@
 /// once: it never waits for one while it could go on with another. So, as with collectives, nothing
 /// is assumed of how many groups a device runs at once, as long as it starts them in order.
 ///
-/// Before a piece goes its header: tag and length of the message, in lines. Data in lines follow it
-/// at once; other data are pushed to staging memory and then said to be ready.
+/// Before a piece goes its header, two LL lines: tag and length of the message. Data of the LL
+/// protocol follow it at once; other data are pushed to staging memory and then signalled as ready.
 #pragma once
 
-#include "kernels/collective/protocol.hpp"
-#include "kernels/message/job.hpp"
+#include "kernels/collective/signal.hpp"
+#include "kernels/message/args.hpp"
 
 namespace sucl::kernels {
 
@@ -36,8 +36,8 @@ struct message_queue {
 
 /// Memory of a work group. Between two barriers it is either read or written.
 struct message_board {
-  message_queue queues[most_queues];
-  std::uint32_t ends;       ///< somebody has found that the kernel must end
+  message_queue queues[max_queues];
+  std::uint32_t ends;       ///< a work item has found that the kernel must end
   std::uint32_t cut_short;  ///< while a piece was moved
 };
 
@@ -45,12 +45,12 @@ struct message_board {
 inline constexpr std::uint64_t refused = ~std::uint64_t{0};
 
 /// Fresh memory has no such flag.
-SUCL_INLINE std::uint32_t flag_of(std::uint64_t piece) {
+SUCL_INLINE std::uint32_t ll_flag_of(std::uint64_t piece) {
   return static_cast<std::uint32_t>(piece) | 0x80000000u;
 }
 
 /// Of parameters that are chosen by address every work item would get a copy.
-SUCL_INLINE message_part part_of(const message_job& j, int part) {
+SUCL_INLINE message_part part_of(const message_args& j, int part) {
   if (j.list) return j.list[part];
   const bool first = part == 0;
   return {first ? j.first.memory : j.second.memory, first ? j.first.bytes : j.second.bytes,
@@ -58,14 +58,14 @@ SUCL_INLINE message_part part_of(const message_job& j, int part) {
           first ? j.first.next : j.second.next,     first ? j.first.sends : j.second.sends};
 }
 
-SUCL_INLINE std::uint64_t* count_of(const message_job& j, const message_queue& q, int channel) {
+SUCL_INLINE std::uint64_t* count_of(const message_args& j, const message_queue& q, int channel) {
   return q.part.sends ? &j.counts->sent[q.part.peer][channel]
                       : &j.counts->taken[q.part.peer][channel];
 }
 
 /// Goes on with the first message from `part` on that has a piece in this channel.
-template <class Place>
-SUCL_INLINE void next_message(const Place& at, const message_job& j, message_queue& q, int part) {
+template <class Item>
+SUCL_INLINE void next_message(const Item& at, const message_args& j, message_queue& q, int part) {
   const int channel = at.group();
   q.now = message_queue::state::waiting;
   for (; part >= 0; part = q.part.next) {
@@ -77,8 +77,8 @@ SUCL_INLINE void next_message(const Place& at, const message_job& j, message_que
   q.now = message_queue::state::over;
 }
 
-template <class Place>
-SUCL_INLINE void open_queue(const Place& at, const message_job& j, message_queue& q, int first) {
+template <class Item>
+SUCL_INLINE void open_queue(const Item& at, const message_args& j, message_queue& q, int first) {
   next_message(at, j, q, first);
   q.number = *count_of(j, q, at.group());
   q.out = j.with->out[q.part.peer];
@@ -86,108 +86,107 @@ SUCL_INLINE void open_queue(const Place& at, const message_job& j, message_queue
 }
 
 template <class Byte>
-SUCL_INLINE auto* lane_word(Byte* lane, std::uint64_t place) {
+SUCL_INLINE auto* buffer_word(Byte* buffer, std::uint64_t offset) {
   if constexpr (std::is_const_v<Byte>)
-    return reinterpret_cast<const std::uint64_t*>(lane + place);
+    return reinterpret_cast<const std::uint64_t*>(buffer + offset);
   else
-    return reinterpret_cast<std::uint64_t*>(lane + place);
+    return reinterpret_cast<std::uint64_t*>(buffer + offset);
 }
 
-/// Tells the host, and all kernels of this rank to end.
-SUCL_INLINE void fail(const message_job& j, message_board& board, int peer, message_fault fault) {
+/// Reports to the host, and has all kernels of this rank end.
+SUCL_INLINE void fail(const message_args& j, message_board& board, int peer, message_fault fault) {
   store_release(reinterpret_cast<std::uint64_t*>(&j.control->failures[peer].fault),
                 static_cast<std::uint64_t>(fault));
   *static_cast<volatile std::uint32_t*>(&j.control->abort) = 1;
   board.ends = 1;
 }
 
-/// What the header of a piece says is not what this rank waits for. That is sure to be seen in
-/// channel 0, through which a piece of every message goes; the other groups wait until they are
-/// told.
-SUCL_INLINE void refuse(const message_job& j, message_board& board, const message_queue& q,
+/// The header of a piece does not match what this rank waits for. That is always seen in channel 0,
+/// through which a piece of every message goes; the other groups poll until the kernel is aborted.
+SUCL_INLINE void refuse(const message_args& j, message_board& board, const message_queue& q,
                         std::int32_t tag, std::uint64_t bytes) {
   auto& f = j.control->failures[q.part.peer];
   f.tag = tag;
   f.wanted_tag = q.part.tag;
   f.bytes = bytes;
   f.wanted_bytes = q.part.bytes;
-  store_relaxed(lane_word(q.out, j.shape.freed(0)), refused);
+  store_relaxed(buffer_word(q.out, j.shape.freed(0)), refused);
   fail(j, board, q.part.peer, message_fault::mismatch);
 }
 
-/// Whether the next piece of a send has a place; then its header is on its way.
-template <class Place>
-SUCL_INLINE bool may_send(const Place& at, const message_job& j, message_board& board,
+/// Whether the next piece of a send has a slot; then its header has been sent.
+template <class Item>
+SUCL_INLINE bool may_send(const Item& at, const message_args& j, message_board& board,
                           const message_queue& q) {
   const int channel = at.group();
-  const std::uint64_t freed = load_acquire(lane_word(q.in, j.shape.freed(channel)));
-  if (freed == refused || freed + message_shape::slots < q.number + 1) {
-    if (load_relaxed(lane_word(q.in, j.shape.freed(0))) == refused)
+  const std::uint64_t freed = load_acquire(buffer_word(q.in, j.shape.freed(channel)));
+  if (freed == refused || freed + message_layout::slots < q.number + 1) {
+    if (load_relaxed(buffer_word(q.in, j.shape.freed(0))) == refused)
       fail(j, board, q.part.peer, message_fault::refused);
     return false;
   }
   std::byte* header = q.out + j.shape.header(channel, q.number);
-  const std::uint32_t flag = flag_of(q.number);
-  store_line(header, static_cast<std::uint32_t>(q.part.tag), 0, flag);
-  store_line(header + sizeof(quad), static_cast<std::uint32_t>(q.part.bytes),
-             static_cast<std::uint32_t>(q.part.bytes >> 32), flag);
+  const std::uint32_t flag = ll_flag_of(q.number);
+  store_ll(header, static_cast<std::uint32_t>(q.part.tag), 0, flag);
+  store_ll(header + sizeof(quad), static_cast<std::uint32_t>(q.part.bytes),
+           static_cast<std::uint32_t>(q.part.bytes >> 32), flag);
   return true;
 }
 
-/// Whether the next piece of a receive is there, or, in lines, on its way.
-template <class Place>
-SUCL_INLINE bool may_receive(const Place& at, const message_job& j, message_board& board,
+/// Whether the next piece of a receive is there, or, by the LL protocol, in transfer.
+template <class Item>
+SUCL_INLINE bool may_receive(const Item& at, const message_args& j, message_board& board,
                              const message_queue& q) {
   const int channel = at.group();
   const std::byte* header = q.in + j.shape.header(channel, q.number);
-  const std::uint32_t flag = flag_of(q.number);
+  const std::uint32_t flag = ll_flag_of(q.number);
   std::uint32_t tag, unused, low, high;
-  if (!load_line(header, flag, tag, unused) || !load_line(header + sizeof(quad), flag, low, high))
+  if (!load_ll(header, flag, tag, unused) || !load_ll(header + sizeof(quad), flag, low, high))
     return false;
   const std::uint64_t bytes = std::uint64_t{high} << 32 | low;
   if (static_cast<std::int32_t>(tag) != q.part.tag || bytes != q.part.bytes) {
     if (channel == 0) refuse(j, board, q, static_cast<std::int32_t>(tag), bytes);
     return false;
   }
-  return q.cut.lines || load_acquire(lane_word(q.in, j.shape.ready(channel))) > q.number;
+  return q.cut.ll || load_acquire(buffer_word(q.in, j.shape.ready(channel))) > q.number;
 }
 
 /// Moves a piece that may move; false if it has to be given up.
-template <class Place>
-SUCL_INLINE bool move_piece(const Place& at, const message_job& j, const message_queue& q) {
+template <class Item>
+SUCL_INLINE bool move_piece(const Item& at, const message_args& j, const message_queue& q) {
   constexpr std::uint64_t size = sizeof(quad);
   const int channel = at.group();
   const std::uint64_t length = q.length();
   std::byte* user = q.part.memory + q.begin();
-  if (!q.cut.lines) {
-    const std::uint64_t place = j.shape.stage(channel, q.number);
-    copy(at, q.part.sends ? q.out + place : user, q.part.sends ? user : q.in + place, length);
+  if (!q.cut.ll) {
+    const std::uint64_t offset = j.shape.stage(channel, q.number);
+    copy(at, q.part.sends ? q.out + offset : user, q.part.sends ? user : q.in + offset, length);
     return true;
   }
-  const std::uint64_t place = j.shape.lines(channel, q.number);
-  const std::uint32_t flag = flag_of(q.number);
+  const std::uint64_t offset = j.shape.ll(channel, q.number);
+  const std::uint32_t flag = ll_flag_of(q.number);
   const std::uint64_t stride = static_cast<std::uint64_t>(at.threads()) * size;
   bool ok = true;
   for (auto p = static_cast<std::uint64_t>(at.thread()) * size; p < length && ok; p += stride) {
     if (q.part.sends) {
-      push_quad<no_row>(q.out + place, p, load_quad(user + p, length - p), flag);
+      push_quad<no_row>(q.out + offset, p, load_quad(user + p, length - p), flag);
     } else {
-      const quad v = wait_for_quad<no_row>(j, q.in + place, p, flag, ok);
+      const quad v = wait_for_quad<no_row>(j, q.in + offset, p, flag, ok);
       if (ok) store_quad(user + p, v, length - p);
     }
   }
   return ok;
 }
 
-/// After a barrier: tells the peer that the piece has moved, and goes on to the next.
-template <class Place>
-SUCL_INLINE void close_piece(const Place& at, const message_job& j, message_queue& q) {
+/// After a barrier: signals the peer that the piece has moved, and goes on to the next.
+template <class Item>
+SUCL_INLINE void close_piece(const Item& at, const message_args& j, message_queue& q) {
   const int channel = at.group();
   ++q.number;
   if (!q.part.sends)
-    store_release(lane_word(q.out, j.shape.freed(channel)), q.number);
-  else if (!q.cut.lines)
-    store_release(lane_word(q.out, j.shape.ready(channel)), q.number);
+    store_release(buffer_word(q.out, j.shape.freed(channel)), q.number);
+  else if (!q.cut.ll)
+    store_release(buffer_word(q.out, j.shape.ready(channel)), q.number);
   q.index += static_cast<std::uint64_t>(j.shape.channels);
   if (q.index >= q.cut.pieces)
     next_message(at, j, q, q.part.next);
@@ -196,16 +195,16 @@ SUCL_INLINE void close_piece(const Place& at, const message_job& j, message_queu
   if (q.now == message_queue::state::over) *count_of(j, q, channel) = q.number;
 }
 
-/// Each work item looks after some of the queues.
-template <class Place, class Function>
-SUCL_INLINE void each_queue(const Place& at, const message_job& j, message_board& board,
+/// Each work item polls_between after some of the queues.
+template <class Item, class Function>
+SUCL_INLINE void each_queue(const Item& at, const message_args& j, message_board& board,
                             const Function& f) {
   for (int k = at.thread(); k < j.queues; k += at.threads()) f(board.queues[k], k);
 }
 
-/// Looks which pieces may move. A barrier; what the board says is then the same for all.
-template <class Place>
-SUCL_INLINE void look(const Place& at, const message_job& j, message_board& board, bool at_abort) {
+/// Polls which pieces may move. A barrier; the board is then the same for all.
+template <class Item>
+SUCL_INLINE void poll(const Item& at, const message_args& j, message_board& board, bool at_abort) {
   using state = message_queue::state;
   each_queue(at, j, board, [&](message_queue& q, int) {
     if (q.now == state::over) return;
@@ -217,14 +216,14 @@ SUCL_INLINE void look(const Place& at, const message_job& j, message_board& boar
   at.barrier();
 }
 
-/// Moves what may move; a barrier. Tells whether there was something, and whether all is over.
-/// Sends come first, and wait for nobody: whoever has seen the header of lines waits for the lines,
-/// and two groups that did so before they sent theirs would wait for each other.
+/// Moves what may move; a barrier. Returns whether there was something, and whether all is over.
+/// Sends come first, and wait for no peer: a receiver that has seen the header of LL lines waits
+/// for the lines, and two groups that did so before they sent theirs would wait for each other.
 struct found {
   bool any = false, over = true;
 };
-template <class Place>
-SUCL_INLINE found move_all(const Place& at, const message_job& j, message_board& board) {
+template <class Item>
+SUCL_INLINE found move_all(const Item& at, const message_args& j, message_board& board) {
   using state = message_queue::state;
   found f;
   for (const bool sends : {true, false})
@@ -240,14 +239,14 @@ SUCL_INLINE found move_all(const Place& at, const message_job& j, message_board&
 }
 
 /// All parts of an operation, in one work group.
-template <class Place>
-SUCL_INLINE void carry_messages(const Place& at, const message_job& j, message_board& board) {
-  constexpr unsigned looks = 64;
+template <class Item>
+SUCL_INLINE void move_messages(const Item& at, const message_args& j, message_board& board) {
+  constexpr unsigned polls_between = 64;
   if (at.thread() == 0) board.ends = board.cut_short = 0;
   each_queue(at, j, board, [&](message_queue& q, int k) { open_queue(at, j, q, k); });
   at.barrier();
   for (unsigned n = 1;; ++n) {
-    look(at, j, board, n % looks == 0);
+    poll(at, j, board, n % polls_between == 0);
     if (board.ends) return;
     const found f = move_all(at, j, board);
     if (board.cut_short) return;
@@ -255,7 +254,7 @@ SUCL_INLINE void carry_messages(const Place& at, const message_job& j, message_b
     each_queue(at, j, board, [&](message_queue& q, int) {
       if (q.now == message_queue::state::may_move) close_piece(at, j, q);
     });
-    if (!f.any) rest();
+    if (!f.any) back_off();
   }
   if (j.list && at.thread() == 0) store_relaxed(&j.control->read[at.group()], j.number);
 }

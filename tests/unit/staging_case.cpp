@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "adapt_case.hpp"
+#include "staging_case.hpp"
 
 #include "core/staging/blocks.hpp"
 
@@ -153,9 +153,10 @@ core::staging settings_of(const collective_case& c, const sucl_operation& op,
   const core::transfer_format& w = formats.of(op.kind, op.type, op.op, op.element_size);
   if (c.slice != 0 && !c.by_limit) {
     s.comm_stages = true;
-    const std::uint64_t lanes = w.convert ? w.convert->lanes : 1;
+    const std::uint64_t components = w.convert ? w.convert->components : 1;
     const bool blocks = w.fold || core::has_sink_blocks(c.kind) || core::has_source_blocks(c.kind);
-    s.chunk_bytes = c.slice * w.element_size * lanes * (blocks ? static_cast<unsigned>(c.p) : 1u);
+    s.chunk_bytes =
+        c.slice * w.element_size * components * (blocks ? static_cast<unsigned>(c.p) : 1u);
   }
   return s;
 }
@@ -230,7 +231,7 @@ bool user_array::as_expected() const {
   return true;
 }
 
-bool carries_like_mpi(sucl_kind kind, sucl_type type, sucl_op op) {
+bool supports_like_mpi(sucl_kind kind, sucl_type type, sucl_op op) {
   if (!reduces(static_cast<sucl::kind>(kind))) return true;
   return type != SUCL_TYPE_FP16 && type != SUCL_TYPE_BF16 && type != SUCL_TYPE_FP8_E4M3 &&
          type != SUCL_TYPE_FP8_E5M2 && op != SUCL_OP_AVG;
@@ -281,7 +282,7 @@ std::ostream& operator<<(std::ostream& out, const collective_case& c) {
 std::string run(const collective_case& c) {
   std::mt19937 random(c.seed);
   fake_rules rules;
-  if (!c.native) rules.carries = carries_like_mpi;
+  if (!c.native) rules.supports = supports_like_mpi;
   fake_world world(c.p, rules, c.seed + 1);
   fake_copier copier(c.seed + 2);
   core::scratch_pool pool;
@@ -294,7 +295,7 @@ std::string run(const collective_case& c) {
   core::staging settings = settings_of(c, first, unlimited);
   const core::transfer_format& w =
       unlimited.of(first.kind, first.type, first.op, first.element_size);
-  if (c.by_limit) world.rules.max_count = c.slice * (w.convert ? w.convert->lanes : 1);
+  if (c.by_limit) world.rules.max_count = c.slice * (w.convert ? w.convert->components : 1);
   const core::device_copier table = copier.table();
   core::transfer_formats formats = world.formats();
   if (c.ordered) formats.fold_above();

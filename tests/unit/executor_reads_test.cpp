@@ -4,7 +4,7 @@
 // The executor where ranks copy from each other's memory, which here are those of threads.
 #include "backends/shm_plan/copy_mode_tuner.hpp"
 #include "core/control/core_services.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ core::backend_comm reading_channel(const backends& b, const sucl_comm_info& info
   core::backend_comm plan = core::make_plan_comm(
       memory_provider, {info.rank, info.size, one_node, {}, oversubscribed}, &obstacle, tuned);
   core::allow_reads(plan);
-  // As the runtime does: nobody looks before all have made theirs.
+  // As the runtime does: nobody spins before all have made theirs.
   sucl_oob meeting = core::oob_split(*info.oob, info.rank);
   core::oob_free(meeting);
   return plan;
@@ -69,7 +69,7 @@ TEST(ipc_settings, take_any_word_for_true_and_false) {
 
 // A read that fails ends the operation on all ranks that needed it, nobody waits for ever, and the
 // next operation is right.
-TEST(exec_reads, that_fail_are_errors_and_nothing_hangs) {
+TEST(executor_reads, that_fail_are_errors_and_nothing_hangs) {
   const tune::table reading = table_of("read_two_shot", tune::memory_kind::ordinary);
   for (const int when : {0, 1, 3, 7})
     for_ranks(3, [&](const backends& b, const sucl_comm_info& info) {
@@ -107,7 +107,7 @@ int staged(std::uint64_t bytes) {
 }
 
 // Both ways are tried before the faster one is taken, and all are right.
-TEST(exec_reads, are_tried_after_staging) {
+TEST(executor_reads, are_tried_after_staging) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
     sucl_backend table;
     const core::backend_comm plan = counting_channel(b, info, table);
@@ -141,7 +141,7 @@ sucl_status read_slowly(sucl_backend_comm*, std::int32_t, void* to, std::uint64_
 
 // While reading is slower, operations are prepared and run at once, on each rank as it likes, and
 // those of other kinds between; when the time has come reading is tried again. All are right.
-TEST(exec_reads, that_lose_are_not_spoken_of) {
+TEST(executor_reads, that_lose_are_not_spoken_of) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
     sucl_backend table = *b.ipc.table;
     table.memory_read = read_slowly;
@@ -185,7 +185,7 @@ TEST(exec_reads, that_lose_are_not_spoken_of) {
 }
 
 // So are they for blocks whose lengths differ, with sizes in turns, and short ones between.
-TEST(exec_reads, are_tried_for_blocks_of_their_own_lengths) {
+TEST(executor_reads, are_tried_for_blocks_of_their_own_lengths) {
   for_ranks(2, [&](const backends& b, const sucl_comm_info& info) {
     sucl_backend table;
     const core::backend_comm plan = counting_channel(b, info, table);

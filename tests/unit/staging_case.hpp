@@ -2,10 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// One collective on every rank of the fake backend: made, run through the adaptation, checked.
+/// One collective on every rank of the fake backend: made, run through the staging, checked.
 #pragma once
 
-#include "adapt_fake.hpp"
+#include "staging_fake.hpp"
 
 #include <cstdint>
 #include <ostream>
@@ -26,7 +26,7 @@ struct collective_case {
   bool in_place = false;
   where memory = where::host;
   bool strided = false;  ///< on every other rank
-  bool native = false;   ///< the backend carries every type and op itself
+  bool native = false;   ///< the backend executes every type and op itself
   bool ordered = false;  ///< but only moves what must be folded in order of rank
   unsigned seed = 1;
 };
@@ -39,8 +39,8 @@ std::string run(const collective_case& c);
 /// An element with a value that sums and products of a few ranks keep exact.
 bytes make_element(sucl_type type, sucl_op op, std::mt19937& random);
 
-/// What most MPI libraries carry: no 16-bit floats, no averages.
-bool carries_like_mpi(sucl_kind kind, sucl_type type, sucl_op op);
+/// What most MPI libraries support: no 16-bit floats, no averages.
+bool supports_like_mpi(sucl_kind kind, sucl_type type, sucl_op op);
 
 /// Memory of `elements` elements, dense or a block of a larger array, on the host or scrambled.
 struct user_array {

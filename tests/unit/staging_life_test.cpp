@@ -21,7 +21,7 @@ struct script {
   sucl_status on_test = SUCL_SUCCESS;
   bool done = true;
   int in_flight = 0;
-  int most_in_flight = 0;
+  int max_in_flight = 0;
   std::vector<sucl_operation> posted;
 };
 
@@ -36,7 +36,7 @@ sucl_status start(sucl_backend_comm* comm, const sucl_operation* op, sucl_reques
     return core::services().fail(s.on_post, 42, "the wire is cut", "Mend it.");
   if (op->recv && op->send) std::memcpy(op->recv, op->send, op->count * op->element_size);
   s.posted.push_back(*op);
-  s.most_in_flight = std::max(s.most_in_flight, ++s.in_flight);
+  s.max_in_flight = std::max(s.max_in_flight, ++s.in_flight);
   *request = reinterpret_cast<sucl_request*>(comm);
   return SUCL_SUCCESS;
 }
@@ -50,9 +50,9 @@ sucl_status look(sucl_backend_comm* comm, sucl_request*, std::int32_t* done) {
   return SUCL_SUCCESS;
 }
 
-class adapted_life : public testing::Test {
+class staged_life : public testing::Test {
  protected:
-  adapted_life() {
+  staged_life() {
     m_table.struct_size = sizeof(m_table);
     m_table.name = "script";
     m_table.query = answer_query;
@@ -97,7 +97,7 @@ class adapted_life : public testing::Test {
   std::uint16_t to[8]{};
 };
 
-TEST_F(adapted_life, carries) {
+TEST_F(staged_life, executes) {
   finish();
   EXPECT_EQ(std::memcmp(from, to, sizeof to), 0);
   ASSERT_EQ(backend.posted.size(), 1u);
@@ -105,16 +105,16 @@ TEST_F(adapted_life, carries) {
   EXPECT_EQ(backend.posted[0].sequence, 17u);
 }
 
-TEST_F(adapted_life, keeps_no_more_slices_in_progress_than_it_may) {
+TEST_F(staged_life, keeps_no_more_slices_in_progress_than_it_may) {
   settings.chunk_bytes = 4;
   settings.depth = 3;
   finish();
   EXPECT_EQ(std::memcmp(from, to, sizeof to), 0);
   EXPECT_EQ(backend.posted.size(), 8u);
-  EXPECT_EQ(backend.most_in_flight, 3);
+  EXPECT_EQ(backend.max_in_flight, 3);
 }
 
-TEST_F(adapted_life, lets_only_whole_operations_block) {
+TEST_F(staged_life, lets_only_whole_operations_block) {
   op.flags = SUCL_FLAG_MAY_BLOCK;
   finish();
   EXPECT_EQ(backend.posted[0].flags, std::uint32_t{SUCL_FLAG_MAY_BLOCK});
@@ -125,7 +125,7 @@ TEST_F(adapted_life, lets_only_whole_operations_block) {
   EXPECT_EQ(backend.posted[0].flags, 0u);
 }
 
-TEST_F(adapted_life, allocates_no_scratch_the_second_time) {
+TEST_F(staged_life, allocates_no_scratch_the_second_time) {
   settings.chunk_bytes = 4;
   finish();
   const std::size_t blocks = pool.blocks();
@@ -136,7 +136,7 @@ TEST_F(adapted_life, allocates_no_scratch_the_second_time) {
   EXPECT_EQ(pool.blocks(), 0u);
 }
 
-TEST_F(adapted_life, passes_on_why_a_post_failed) {
+TEST_F(staged_life, passes_on_why_a_post_failed) {
   backend.on_post = SUCL_ERROR_NATIVE;
   auto running = make();
   try {
@@ -156,7 +156,7 @@ TEST_F(adapted_life, passes_on_why_a_post_failed) {
   EXPECT_EQ(pool.blocks(), 0u);
 }
 
-TEST_F(adapted_life, passes_on_why_a_test_failed) {
+TEST_F(staged_life, passes_on_why_a_test_failed) {
   auto running = make();
   EXPECT_FALSE(running->step());
   backend.on_test = SUCL_ERROR_PEER_LOST;
@@ -169,7 +169,7 @@ TEST_F(adapted_life, passes_on_why_a_test_failed) {
   }
 }
 
-TEST_F(adapted_life, does_not_reuse_memory_that_the_backend_may_still_touch) {
+TEST_F(staged_life, does_not_reuse_memory_that_the_backend_may_still_touch) {
   backend.done = false;
   make()->step();
   pool.trim();
@@ -180,7 +180,7 @@ TEST_F(adapted_life, does_not_reuse_memory_that_the_backend_may_still_touch) {
   EXPECT_EQ(pool.blocks(), kept + 2);
 }
 
-TEST_F(adapted_life, wants_a_copier_only_to_stage) {
+TEST_F(staged_life, wants_a_copier_only_to_stage) {
   op.send_memory = SUCL_MEMORY_DEVICE;
   EXPECT_THROW(make(), error);
   op.send_memory = SUCL_MEMORY_SHARED;
@@ -188,7 +188,7 @@ TEST_F(adapted_life, wants_a_copier_only_to_stage) {
   EXPECT_EQ(std::memcmp(from, to, sizeof to), 0);
 }
 
-TEST_F(adapted_life, ends_at_once_where_there_is_nothing_to_exchange) {
+TEST_F(staged_life, ends_at_once_where_there_is_nothing_to_exchange) {
   const std::uint64_t none[1]{};
   op.kind = SUCL_KIND_ALLTOALLV;
   op.op = SUCL_OP_NONE;

@@ -7,7 +7,7 @@
 #include "backends/shm_plan/plan_cache.hpp"
 #include "base/config/determinism.hpp"
 #include "support/ordered_sums.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ namespace {
 using namespace sucl;
 using namespace sucl::testing;
 
-class exec_order : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(ranks, exec_order, ::testing::Values(2, 3, 4, 5, 7));
+class executor_order : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(ranks, executor_order, ::testing::Values(2, 3, 4, 5, 7));
 
 const char* const allreduces[] = {"ring",
                                   "exchange",
@@ -93,7 +93,7 @@ std::vector<part> run_on(const std::vector<int>& nodes, kind k, const summed& s,
       nodes,
       [&](const backends& b, const sucl_comm_info& info) {
         part& mine = parts[static_cast<std::size_t>(info.rank)];
-        // The second call of a shape is a prepared one.
+        // The second call of a plan_instance is a prepared one.
         for (int call = 0; call < 2; ++call) {
           mine = {};
           auto o = mine.prepare(k, s, count, info.rank, info.size, in_place);
@@ -108,7 +108,7 @@ std::vector<part> run_on(const std::vector<int>& nodes, kind k, const summed& s,
 
 std::vector<int> on_one(int size) { return std::vector<int>(static_cast<std::size_t>(size), 0); }
 
-TEST_P(exec_order, gives_all_ranks_the_same_bits_by_every_algorithm) {
+TEST_P(executor_order, gives_all_ranks_the_same_bits_by_every_algorithm) {
   unsigned turn = 0;
   for (const std::string recipe : allreduces) {
     const tune::table t = table_of(recipe.c_str(), tune::memory_kind::ordinary);
@@ -134,7 +134,7 @@ void expect_fixed_order(const std::vector<int>& nodes, const std::string& recipe
     for (const summed& s : all_summed) {
       const bool scans = k == kind::scan || k == kind::exscan;
       if (scans && s.reduction == op::avg) continue;
-      if (!core::plans_carry(static_cast<sucl_kind>(k), several, true)) continue;
+      if (!core::plans_support(static_cast<sucl_kind>(k), several, true)) continue;
       // Between nodes narrow floats and averages are converted above.
       if (several && (s.element == type::bf16 || s.reduction == op::avg)) continue;
       const std::uint64_t count = std::vector<std::uint64_t>{1, 13, 700, 5003}[turn % 4];
@@ -153,13 +153,13 @@ void expect_fixed_order(const std::vector<int>& nodes, const std::string& recipe
   }
 }
 
-TEST_P(exec_order, folds_in_the_fixed_order_whichever_plan_a_table_asks_for) {
+TEST_P(executor_order, folds_in_the_fixed_order_whichever_plan_a_table_asks_for) {
   for (const char* recipe : {"", "ring", "direct", "staged_two_shot", "read_two_shot",
                              "composed(steps=1)", "doubling(radices=7)", "staged_one_shot"})
     expect_fixed_order(on_one(GetParam()), recipe, false);
 }
 
-TEST_P(exec_order, folds_in_the_fixed_order_between_nodes) {
+TEST_P(executor_order, folds_in_the_fixed_order_between_nodes) {
   if (GetParam() < 3) return;
   std::vector<int> nodes;
   for (int r = 0; r < GetParam(); ++r) nodes.push_back(r % 2);
@@ -167,7 +167,7 @@ TEST_P(exec_order, folds_in_the_fixed_order_between_nodes) {
 }
 
 // Online trials decide by time: nothing that is reduced may be among them.
-TEST(exec_order, no_trial_is_held_between_plans_that_reduce) {
+TEST(executor_order, no_trial_is_held_between_plans_that_reduce) {
   for (const core::tuning_row& r : core::default_tuning())
     if (r.tuned_online) {
       EXPECT_NE(r.kind, SUCL_KIND_COUNT);

@@ -3,7 +3,7 @@
 #include "backends/shm_common/cpu_cache.hpp"
 
 #include "backends/shm_plan/plan_cache.hpp"
-#include "unit/exec_draw.hpp"
+#include "unit/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 
@@ -100,10 +100,10 @@ TEST(caches, are_passed_by_long_results) {
         return made;
       }();
       const core::placement where{info.rank, 2, {0, 0}, {}};
-      core::plan_cache shapes(where, std::uint64_t{256} << 10, core::default_tuning());
-      const core::shape& how = shapes.of(o, core::reach::staged);
-      EXPECT_TRUE(how.copies_past_caches) << name(k);
-      EXPECT_EQ(how.folds_past_caches, k != kind::broadcast) << name(k);
+      core::plan_cache plans(where, std::uint64_t{256} << 10, core::default_tuning());
+      const core::plan_instance& how = plans.of(o, core::access_mode::staged);
+      EXPECT_TRUE(how.copies_nontemporal) << name(k);
+      EXPECT_EQ(how.folds_nontemporal, k != kind::broadcast) << name(k);
       std::fill(out.begin(), out.end(), -1);
       ASSERT_EQ(run(b.plan, o).status, SUCL_SUCCESS);
       EXPECT_EQ(out[0], -1) << "before the result";

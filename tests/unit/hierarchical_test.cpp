@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Operations of two levels: their steps, carried out on plain arrays, and the backend, with threads
+// Operations of two levels: their steps, executed on plain arrays, and the backend, with threads
 // as ranks.
 #include "backends/hierarchical/backend.hpp"
 #include "core/operation/operation.hpp"
@@ -21,11 +21,11 @@ namespace {
 
 using namespace core;
 using memory = std::vector<std::int64_t>;
-using area = step_place::area;
+using area = step_memory::area;
 
 constexpr std::int64_t untouched = -1000000007;
 
-/// One rank of a communicator whose steps are carried out one by one.
+/// One rank of a communicator whose steps are executed one by one.
 struct player {
   hierarchical_map where;
   sucl_operation o{};
@@ -35,7 +35,7 @@ struct player {
 
   bool done() const { return next == what.size; }
   const hierarchical_step& step() const { return what.steps[next]; }
-  std::int64_t* at(const step_place& p) {
+  std::int64_t* at(const step_memory& p) {
     if (p.where == area::none) return nullptr;
     memory& m = p.where == area::send ? send : p.where == area::recv ? recv : scratch;
     EXPECT_LE(p.at, m.size());
@@ -58,7 +58,7 @@ class play {
     const auto p = node_of.size();
     for (std::size_t r = 0; r < p; ++r) {
       player one;
-      one.where = map_levels(node_of, static_cast<int>(r));
+      one.where = map_nodes(node_of, static_cast<int>(r));
       one.o.kind = kind;
       one.o.count = count;
       one.o.root = root;
@@ -105,7 +105,7 @@ class play {
     for (std::uint64_t i = 0; i < n; ++i) m[shift + i] = input(rank, i);
   }
 
-  // Carries out what all ranks of a communicator have come to; false if they have not, or one waits
+  // executes what all ranks of a communicator have come to; false if they have not, or one waits
   // for something else.
   bool meet(level on, int number) {
     std::vector<player*> who;
@@ -129,12 +129,12 @@ class play {
         EXPECT_EQ(p->what.counts, who[0]->what.counts);
       }
     }
-    carry_out(who);
+    run_steps(who);
     for (player* p : who) ++p->next;
     return true;
   }
 
-  static void carry_out(const std::vector<player*>& who) {
+  static void run_steps(const std::vector<player*>& who) {
     const hierarchical_step& any = who[0]->step();
     const auto ranks = static_cast<int>(who.size());
     std::vector<sucl_operation> records;
@@ -270,15 +270,15 @@ int play_all(sucl_kind kind, const std::vector<int>& nodes, int root, int slices
   return played;
 }
 
-TEST(Levels, StepsGiveTheResultOfTheOperation) {
+TEST(Hierarchical, StepsGiveTheResultOfTheOperation) {
   int played = 0;
   for (const auto& nodes : all_nodes) {
-    const hierarchical_map where = map_levels(nodes, 0);
+    const hierarchical_map where = map_nodes(nodes, 0);
     for (const sucl_kind kind : kinds) {
       if (!has_steps(kind, where)) continue;
       const bool is_rooted = rooted(static_cast<sucl::kind>(kind));
       const int roots = is_rooted ? static_cast<int>(nodes.size()) : 1;
-      for (int leaders = 1; leaders <= where.most_leaders; ++leaders)
+      for (int leaders = 1; leaders <= where.max_leaders; ++leaders)
         for (int slices = 1; slices <= leaders; ++slices)
           for (int root = 0; root < roots; ++root)
             played += play_all(kind, nodes, root, slices, leaders);
@@ -287,32 +287,32 @@ TEST(Levels, StepsGiveTheResultOfTheOperation) {
   EXPECT_GT(played, 3000);
 }
 
-TEST(Levels, NothingHasNoSteps) {
+TEST(Hierarchical, NothingHasNoSteps) {
   for (const sucl_kind kind : kinds) {
     sucl_operation nothing{};
     nothing.kind = kind;
-    const auto steps = steps_of(nothing, map_levels({0, 0, 1}, 0), 1, 1);
+    const auto steps = steps_of(nothing, map_nodes({0, 0, 1}, 0), 1, 1);
     EXPECT_EQ(steps.size > 0, kind == SUCL_KIND_BARRIER);
   }
 }
 
-TEST(Levels, OnlyLeadersTakePartBetweenNodes) {
+TEST(Hierarchical, OnlyLeadersTakePartBetweenNodes) {
   for (const auto& nodes : all_nodes)
     for (int r = 0; r < static_cast<int>(nodes.size()); ++r) {
-      const hierarchical_map where = map_levels(nodes, r);
+      const hierarchical_map where = map_nodes(nodes, r);
       sucl_operation o{};
       o.kind = SUCL_KIND_ALLREDUCE;
       o.count = 100;
-      for (const hierarchical_step& s : steps_of(o, where, where.most_leaders, where.most_leaders))
-        EXPECT_TRUE(s.on == level::node || where.local < where.most_leaders);
+      for (const hierarchical_step& s : steps_of(o, where, where.max_leaders, where.max_leaders))
+        EXPECT_TRUE(s.on == level::node || where.local < where.max_leaders);
     }
 }
 
-TEST(Levels, SettingsAreRead) {
+TEST(Hierarchical, SettingsAreRead) {
   const auto read = [](const char* key, const char* value) {
     return hierarchical_settings::read({{key, value}});
   };
-  const hierarchical_map where = map_levels({0, 0, 0, 1, 1}, 0);
+  const hierarchical_map where = map_nodes({0, 0, 0, 1, 1}, 0);
   EXPECT_EQ(hierarchical_settings{}.leaders_of(where), 2);
   EXPECT_EQ(read("leaders", "1").leaders_of(where), 1);
   EXPECT_EQ(read("leaders", "9").leaders_of(where), 2);

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "adapt_case.hpp"
+#include "staging_case.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ struct element {
   sucl_op op;
 };
 
-// Every way to travel: as it is, as bytes, converted, widened, scaled, in two lanes.
+// Every way to travel: as it is, as bytes, converted, widened, scaled, in two components.
 const std::vector<element> reduced{{SUCL_TYPE_INT32, SUCL_OP_SUM},
                                    {SUCL_TYPE_FP16, SUCL_OP_SUM},
                                    {SUCL_TYPE_INT16, SUCL_OP_AVG},
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(every_kind, adapted_collective,
                            return std::string(name(static_cast<kind>(info.param)));
                          });
 
-// Reductions whose order matters are moved and folded above the backend, whatever it carries.
+// Reductions whose order matters are moved and folded above the backend, whatever it executes.
 TEST(adapted_reduction, is_folded_above_where_the_order_matters) {
   collective_case c;
   c.ordered = c.native = true;

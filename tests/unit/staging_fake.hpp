@@ -5,7 +5,7 @@
 /// A backend that plays every rank in one process, and a device whose memory the host misreads.
 #pragma once
 
-#include "adapt_reference.hpp"
+#include "staging_reference.hpp"
 
 #include "core/staging/staged_operation.hpp"
 
@@ -28,7 +28,7 @@ struct fake_rules {
   std::uint64_t max_count = 0;
   int max_delay = 3;
   /// Kind, type and op; all if empty.
-  std::function<bool(sucl_kind, sucl_type, sucl_op)> carries;
+  std::function<bool(sucl_kind, sucl_type, sucl_op)> supports;
 };
 
 /// Memory of one rank. Device memory is stored scrambled: whoever reads or writes it other than

@@ -83,8 +83,8 @@ void for_ranks(int size, const rank_body& body,
                std::vector<std::pair<std::string, std::string>> settings = {},
                const tune::table* tuned = nullptr);
 
-/// Whether a channel carries it as it is.
-bool carries(const core::backend_comm& c, const draw& d);
+/// Whether a channel supports it natively.
+bool supports(const core::backend_comm& c, const draw& d);
 
 /// A table that has a recipe for everything that it is defined for, in small slices.
 tune::table table_of(const char* recipe, tune::memory_kind memory);

@@ -1,7 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Copies past the caches give every byte, and no other one, and are seen before what follows them.
+// Copies by non-temporal stores give every byte, and no other one, and are seen before what follows
+// them.
 #include "core/host_ops/nt_copy.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +65,7 @@ TEST(publish, is_right_however_often_and_whatever_is_tried_between) {
   nt_store_policy p;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const std::uint64_t least =
-        i % 2 ? nt_store_policy::least_bytes : nt_store_policy::least_timed_bytes;
+        i % 2 ? nt_store_policy::min_bytes : nt_store_policy::min_timed_bytes;
     const std::uint64_t bytes = least - 1 + i % 3;
     if (i == 500)
       for (int k = 0; k < 3; ++k) p.note(1000, std::chrono::microseconds(1));
@@ -78,20 +79,20 @@ TEST(publish, is_right_however_often_and_whatever_is_tried_between) {
 TEST(publish, goes_past_the_caches_while_ordinary_copies_are_slow) {
   using std::chrono::nanoseconds;
   nt_store_policy p;
-  EXPECT_FALSE(p.past_caches());
+  EXPECT_FALSE(p.nontemporal());
   const auto note = [&](std::initializer_list<int> times) {
     for (const int t : times) p.note(65536, nanoseconds(t));
   };
   note({28000, 28000, 3000, 900000, 28000});
-  EXPECT_FALSE(p.past_caches()) << "too few in a row";
+  EXPECT_FALSE(p.nontemporal()) << "too few in a row";
   note({28000});
-  EXPECT_TRUE(p.past_caches());
+  EXPECT_TRUE(p.nontemporal());
   note({28000, 900000});
-  EXPECT_TRUE(p.past_caches());
+  EXPECT_TRUE(p.nontemporal());
   note({7000});
-  EXPECT_FALSE(p.past_caches()) << "a fast one is no accident";
+  EXPECT_FALSE(p.nontemporal()) << "a fast one is no accident";
   note({28000, 28000});
-  EXPECT_FALSE(p.past_caches()) << "again it needs three";
+  EXPECT_FALSE(p.nontemporal()) << "again it needs three";
 }
 
 // What is not timed must not go a slow way for ever.
@@ -105,7 +106,7 @@ TEST(publish, lets_short_copies_be_ordinary_where_no_long_ones_come) {
   EXPECT_EQ(memory, source);
   EXPECT_FALSE(p.past_caches_for(source.size()));
   EXPECT_TRUE(p.past_caches_for(65536)) << "this one is tried again in time";
-  EXPECT_FALSE(p.past_caches_for(nt_store_policy::least_bytes - 1));
+  EXPECT_FALSE(p.past_caches_for(nt_store_policy::min_bytes - 1));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// The backend of two levels, with threads as ranks and the mock backend on both levels.
+// The backend hierarchical, with threads as ranks and the mock backend on both levels.
 #include "backends/hierarchical/backend.hpp"
 #include "process/process.hpp"
 
@@ -28,13 +28,13 @@ base::config settings(std::vector<std::uint64_t> node_size, std::uint64_t single
   c.default_backend = "mock";
   c.nodes.size = std::move(node_size);
   for (auto& b : c.backends) {
-    b.enabled = b.name == "mock" || b.name == "levels";
+    b.enabled = b.name == "mock" || b.name == "hierarchical";
     if (b.name == "mock") b.path = SUCL_TEST_MOCK;
-    if (b.name == "levels") b.settings = {{"single_leader", std::to_string(single_leader)}};
+    if (b.name == "hierarchical") b.settings = {{"single_leader", std::to_string(single_leader)}};
   }
-  base::rule levels;
-  levels.backends = {"levels"};
-  c.rules = {levels};
+  base::rule hierarchical;
+  hierarchical.backends = {"hierarchical"};
+  c.rules = {hierarchical};
   return c;
 }
 
@@ -80,7 +80,7 @@ values sums(int ranks, std::size_t n) {
 const std::vector<std::pair<int, std::vector<std::uint64_t>>> jobs{
     {3, {2, 1}}, {4, {2}}, {4, {3, 1}}, {5, {3, 2}}};
 
-TEST(Levels, CarryOperationsOfEveryForm) {
+TEST(Hierarchical, ExecuteOperationsOfEveryForm) {
   for (const auto& [ranks, nodes] : jobs)
     run(ranks, settings(nodes), [](communicator& c) {
       const int p = c.size();
@@ -109,10 +109,10 @@ TEST(Levels, CarryOperationsOfEveryForm) {
     });
 }
 
-TEST(Levels, SayWhoCarriesWhat) {
+TEST(Hierarchical, NameTheBackendOfEachStep) {
   run(4, settings({2}), [](communicator& c) {
     const auto text = c.explain(kind::allreduce, 1 << 20, type::fp32, op::sum);
-    EXPECT_NE(text.find("carried by levels"), std::string::npos) << text;
+    EXPECT_NE(text.find("executed by hierarchical"), std::string::npos) << text;
     EXPECT_NE(text.find("reduce_scatter_block within the node by mock, then allreduce between "
                         "nodes by mock, then allgather within the node by mock"),
               std::string::npos)
@@ -122,12 +122,12 @@ TEST(Levels, SayWhoCarriesWhat) {
                   .find("on this rank: reduce within the node by mock, then " + between +
                         "broadcast within the node by mock\n"),
               std::string::npos);
-    // What has to be rounded once is left to others, and is not converted for levels.
-    EXPECT_EQ(c.explain(kind::allreduce, 4, type::fp16, op::sum).find("carried by levels"),
+    // What has to be rounded once is left to others, and is not converted for hierarchical.
+    EXPECT_EQ(c.explain(kind::allreduce, 4, type::fp16, op::sum).find("executed by hierarchical"),
               std::string::npos);
-    EXPECT_EQ(c.explain(kind::allreduce, 4, type::fp32, op::avg).find("carried by levels"),
+    EXPECT_EQ(c.explain(kind::allreduce, 4, type::fp32, op::avg).find("executed by hierarchical"),
               std::string::npos);
-    EXPECT_NE(c.explain(kind::allreduce, 4, type::fp16, op::max).find("carried by levels"),
+    EXPECT_NE(c.explain(kind::allreduce, 4, type::fp16, op::max).find("executed by hierarchical"),
               std::string::npos);
   });
   run(2, settings({2}), [](communicator& c) {
@@ -141,7 +141,7 @@ TEST(Levels, SayWhoCarriesWhat) {
   });
 }
 
-/// Carries steps out as they come.
+/// Executes steps as they come.
 struct queue_in_this_thread final : hierarchical_queue {
   std::shared_ptr<void> attach(std::shared_ptr<communicator> part) override { return part; }
   void start(void* attached, const sucl_operation& record, const hierarchical_step&,
@@ -151,25 +151,25 @@ struct queue_in_this_thread final : hierarchical_queue {
   }
 };
 
-TEST(Levels, StepsGoToTheQueueOfAnOperation) {
+TEST(Hierarchical, StepsGoToTheQueueOfAnOperation) {
   auto plain = settings({2});
   plain.rules.clear();
   run(4, plain, [](communicator& c) {
-    const hierarchical_map where = map_levels(c.where().node_of, c.rank());
+    const hierarchical_map where = map_nodes(c.where().node_of, c.rank());
     hierarchical_parts parts{c.split(where.node, where.local, {}),
                              c.split(where.local, where.node, {})};
     scratch_pool pool;
     queue_in_this_thread queue;
     {
-      hierarchical_comm levels(where, {0, 256}, std::move(parts), {&pool, nullptr}, &queue);
+      hierarchical_comm hierarchical(where, {0, 256}, std::move(parts), {&pool, nullptr}, &queue);
       for (const std::size_t n : {2u, 100u, 101u}) {
         values x = inputs(c.rank(), n);
         int steps = 0;
         auto o = operation(SUCL_KIND_ALLREDUCE, x, x, n);
         o.send = nullptr;
         o.flags = SUCL_FLAG_IN_PLACE;
-        EXPECT_FALSE(levels.orders_on_stream(o)) << "mock does not";
-        levels.launch(o, &steps);
+        EXPECT_FALSE(hierarchical.orders_on_stream(o)) << "mock does not";
+        hierarchical.launch(o, &steps);
         EXPECT_EQ(x, sums(c.size(), n));
         EXPECT_EQ(steps, n == 2 && where.local > 0 ? 2 : 3);
       }
@@ -177,7 +177,7 @@ TEST(Levels, StepsGoToTheQueueOfAnOperation) {
   });
 }
 
-TEST(Levels, FailuresOfStepsAreFailuresOfTheOperation) {
+TEST(Hierarchical, FailuresOfStepsAreFailuresOfTheOperation) {
   auto failing = settings({2});
   for (auto& b : failing.backends)
     if (b.name == "mock") b.settings = {{"fail_at", "1"}};
@@ -195,7 +195,7 @@ TEST(Levels, FailuresOfStepsAreFailuresOfTheOperation) {
   });
 }
 
-TEST(Levels, ARankThatDoesNotArriveIsNamed) {
+TEST(Hierarchical, ARankThatDoesNotArriveIsNamed) {
   auto watched = settings({2});
   watched.watchdog.timeout = 300ms;
   run(4, watched, [](communicator& c) {

@@ -18,9 +18,9 @@
 namespace sucl::kernels {
 
 /// A work item of a SYCL kernel.
-class item_place {
+class work_item {
  public:
-  explicit item_place(const ::sycl::nd_item<1>& item)
+  explicit work_item(const ::sycl::nd_item<1>& item)
       : m_item(item),
         m_thread(static_cast<int>(item.get_local_id(0))),
         m_threads(static_cast<int>(item.get_local_range(0))),

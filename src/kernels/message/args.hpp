@@ -2,10 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What a kernel is told of messages. Plain data, the same for device and host.
+/// The arguments of the kernel of messages. Plain data, the same for device and host.
 #pragma once
 
-#include "kernels/collective/job.hpp"
+#include "kernels/collective/args.hpp"
 
 namespace sucl::kernels {
 
@@ -19,7 +19,7 @@ struct message_part {
 };
 
 /// The parts of an operation that follow each other are a queue: one for each peer and direction.
-inline constexpr int most_queues = 2 * most_ranks;
+inline constexpr int max_queues = 2 * max_ranks;
 
 /// How a message has failed.
 enum class message_fault : std::uint64_t {
@@ -35,27 +35,27 @@ struct message_failure {
   std::uint64_t bytes, wanted_bytes;
 };
 
-/// Words in the host's memory between the kernels of a communicator and the host.
+/// Flags in the host's memory between the kernels of a communicator and the host.
 struct kernel_control {
   std::uint32_t abort;  ///< not zero once all kernels must end
-  message_failure failures[most_ranks];
-  std::uint64_t read[most_channels];  ///< by each work group: lists up to this number
+  message_failure failures[max_ranks];
+  std::uint64_t read[max_channels];  ///< by each work group: lists up to this number
 };
 
 /// Pieces that have gone through the channels, in memory of the device.
 struct message_counts {
-  std::uint64_t sent[most_ranks][most_channels];
-  std::uint64_t taken[most_ranks][most_channels];
+  std::uint64_t sent[max_ranks][max_channels];
+  std::uint64_t taken[max_ranks][max_channels];
 };
 
 /// An operation: sends and receives that progress together. Its first part in each queue is part q
 /// of queue q. Two parts, which is all that most operations have, come with it.
-struct message_job {
-  const lanes* with;
+struct message_args {
+  const peer_buffer_table* with;
   const std::uint32_t* abort;
   kernel_control* control;
   message_counts* counts;
-  message_shape shape;
+  message_layout shape;
   message_part first, second;
   const message_part* list;  ///< all parts, in the host's memory; null: two at most
   std::uint64_t number;      ///< of the list

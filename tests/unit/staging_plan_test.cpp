@@ -92,20 +92,20 @@ TEST(plan_staging, knows_a_wire_for_each_average) {
       {SUCL_TYPE_FP16, SUCL_TYPE_FP32, 1},   {SUCL_TYPE_BF16, SUCL_TYPE_FP32, 1},
       {SUCL_TYPE_FP64, SUCL_TYPE_FP64, 1},   {SUCL_TYPE_COMPLEX_FP32, SUCL_TYPE_COMPLEX_FP32, 1}};
   transfer_formats formats = mpi_table();
-  for (const auto& [type, on_wire, lanes] : rows) {
+  for (const auto& [type, on_wire, components] : rows) {
     const staging_plan a =
         plan_staging(operation(SUCL_KIND_ALLREDUCE, type, SUCL_OP_AVG), {}, formats, {});
     EXPECT_TRUE(a.needed);
     EXPECT_EQ(a.type, on_wire);
     EXPECT_EQ(a.op, SUCL_OP_SUM);
     ASSERT_NE(a.convert, nullptr);
-    EXPECT_EQ(a.convert->lanes, static_cast<std::uint32_t>(lanes));
+    EXPECT_EQ(a.convert->components, static_cast<std::uint32_t>(components));
     EXPECT_EQ(a.element_size, size_of(static_cast<sucl::type>(on_wire)));
     EXPECT_EQ(a.scratch_send, a.convert->load != nullptr);
   }
 }
 
-TEST(plan_staging, does_not_convert_what_some_memory_carries_natively) {
+TEST(plan_staging, does_not_convert_what_some_memory_supports_natively) {
   // Whether elements are converted must not depend on where a rank's memory is.
   transfer_formats formats = table_of([](const sucl_query& q) {
     return answer{q.type == SUCL_TYPE_FP16 ? device_only : everywhere};
@@ -207,10 +207,10 @@ TEST(plan_staging, keeps_to_the_tightest_limit_of_any_memory) {
         .slice_elements;
   };
   EXPECT_EQ(slice(SUCL_TYPE_FP32, SUCL_OP_SUM), 100u);
-  transfer_formats lanes =
+  transfer_formats components =
       table_of([](const sucl_query& q) { return answer{mpi_lacks(q) ? 0 : host_only, 101}; });
   EXPECT_EQ(plan_staging(operation(SUCL_KIND_ALLREDUCE, SUCL_TYPE_INT64, SUCL_OP_AVG, 1000), {},
-                         lanes, {})
+                         components, {})
                 .slice_elements,
             50u);
 }
@@ -310,10 +310,11 @@ template <class T>
 void expect_average(const std::vector<T>& values, T wanted) {
   const auto* c = core::conversion_for(static_cast<sucl_type>(type_of_v<T>), SUCL_OP_AVG);
   ASSERT_NE(c, nullptr);
-  std::vector<std::uint64_t> sum(c->lanes), one(c->lanes);
+  std::vector<std::uint64_t> sum(c->components), one(c->components);
   for (const T value : values) {
     c->load(one.data(), &value, 1);
-    for (std::size_t lane = 0; lane < sum.size(); ++lane) sum[lane] += one[lane];
+    for (std::size_t component = 0; component < sum.size(); ++component)
+      sum[component] += one[component];
   }
   T got{};
   c->store(&got, sum.data(), 1, static_cast<int>(values.size()));

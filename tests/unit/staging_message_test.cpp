@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "adapt_case.hpp"
+#include "staging_case.hpp"
 
 #include <sucl/error.hpp>
 
@@ -179,7 +179,7 @@ std::vector<world_case> cases() {
             if (slice != 0) c.settings.chunk_bytes = 4 * slice;
             if (by_limit) c.rules.max_count = slice;
             if (!native)
-              c.rules.carries = [](sucl_kind kind, sucl_type, sucl_op) {
+              c.rules.supports = [](sucl_kind kind, sucl_type, sucl_op) {
                 return kind != SUCL_KIND_GROUP && kind != SUCL_KIND_SENDRECV;
               };
             c.seed = static_cast<unsigned>(result.size()) + 1;
@@ -193,7 +193,7 @@ std::string describe(const world_case& c) {
          " strided=" + std::to_string(c.strided) +
          " chunk=" + std::to_string(c.settings.chunk_bytes) +
          " limit=" + std::to_string(c.rules.max_count) +
-         " native=" + std::to_string(!c.rules.carries);
+         " native=" + std::to_string(!c.rules.supports);
 }
 
 TEST(adapted_message, sendrecv_around_a_ring) {
@@ -251,7 +251,7 @@ TEST(adapted_message, group_of_many) {
     }
     ASSERT_EQ(all.run(), "") << describe(c);
     const bool whole = c.settings.chunk_bytes > 1000 && c.rules.max_count == 0;
-    EXPECT_EQ(all.world.groups, whole && !c.rules.carries ? c.p : 0) << describe(c);
+    EXPECT_EQ(all.world.groups, whole && !c.rules.supports ? c.p : 0) << describe(c);
   }
 }
 
