@@ -27,6 +27,20 @@ struct axis {
   }
 };
 
+// Round numbers on a logarithmic axis: powers of ten, with their double and their half where there
+// would be few.
+std::vector<double> marks(const axis& a) {
+  std::vector<double> list;
+  const bool dense = a.high < 300 * a.low;
+  for (double power = std::pow(10.0, std::floor(std::log10(a.low))); power <= a.high * 1.001;
+       power *= 10)
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double at = factor * power;
+      if ((dense || factor == 1) && at >= a.low * 0.999 && at <= a.high * 1.001) list.push_back(at);
+    }
+  return list;
+}
+
 void draw_axes(svg& out, const chart& c, const axis& x, const axis& y, double left, double top) {
   const double bottom = top + height;
   out.line(left, bottom, left + width, bottom, "#444444");
@@ -41,21 +55,20 @@ void draw_axes(svg& out, const chart& c, const axis& x, const axis& y, double le
              anchor::middle);
   }
   const bool times = c.y == "seconds";
-  for (double at = std::pow(10.0, std::ceil(std::log10(y.low) - 1e-9)); at <= y.high * 1.001;
-       at *= 10) {
+  for (const double at : marks(y)) {
     const double place = bottom - height * y.place(at);
     out.line(left, place, left + width, place, "#e4e4e4");
-    out.text(left - 6, place + 4, times ? time_text(at) : number_text(at), anchor::end);
+    out.text(left - 6, place + 4, times ? axis_time_text(at) : number_text(at), anchor::end);
   }
   out.text(left + width / 2, bottom + 34, c.x, anchor::middle, 12);
-  if (!times) out.upright(left - 48, top + height / 2, c.y, 12);
+  out.upright(left - 60, top + height / 2, times ? "time" : c.y, 12);
 }
 
 // How wide a chart is with its margins and the names of its curves.
 double full_width(const chart& c) {
   std::size_t longest = 0;
   for (const curve& one : c.curves) longest = std::max(longest, one.name.size());
-  return margin + width + 60 + 6.5 * static_cast<double>(longest);
+  return margin + width + 60 + 7.2 * static_cast<double>(longest);
 }
 
 void draw_at(svg& out, const chart& c, double left, double top) {

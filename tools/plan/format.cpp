@@ -38,6 +38,18 @@ std::string time_text(double seconds) {
   return number_text(seconds) + " s";
 }
 
+std::string axis_time_text(double seconds) {
+  const double microseconds = seconds * 1e6;
+  const auto number = [](double value) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.3g", value);
+    return std::string(text.data());
+  };
+  if (microseconds >= 0.999e6) return number(microseconds / 1e6) + " s";
+  if (microseconds >= 0.999e3) return number(microseconds / 1e3) + " ms";
+  return number(microseconds) + " \u00b5s";
+}
+
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0})

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Numbers and tables for people.
+/// Human-readable numbers and tables.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,8 @@ std::string bytes_text(std::uint64_t bytes);
 
 /// As in "4.1 us", "12.3 ms".
 std::string time_text(double seconds);
+/// A round time for the axis of a picture, as python/sucl/style.py writes it: "20 µs".
+std::string axis_time_text(double seconds);
 
 /// As in "1.234", "123": as many significant digits.
 std::string number_text(double value, int digits = 3);

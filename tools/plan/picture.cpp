@@ -26,7 +26,7 @@ constexpr double row_height = 16;  // of a channel
 constexpr double row_gap = 6;      // between ranks
 constexpr double inner_width = 920;
 constexpr double header = 64;
-constexpr std::ptrdiff_t most_bars = 1'000'000;  // about 250 bytes each
+constexpr std::ptrdiff_t max_bars = 1'000'000;  // about 250 bytes each
 
 constexpr const char* copy_colour = "#9a9a9a";
 constexpr const char* reduce_colour = "#d9a300";
@@ -50,7 +50,7 @@ void draw_legend(svg& out, double x, double y,
   for (const auto& [name, colour] : list) {
     out.rect(x, y - 9, 10, 10, colour);
     out.text(x + 14, y, name);
-    x += 28 + 6.2 * static_cast<double>(name.size());
+    x += 30 + 7 * static_cast<double>(name.size());
   }
 }
 
@@ -102,8 +102,9 @@ void draw_axis(svg& out, double y, double end, bool timed) {
   out.line(left, y, left + inner_width, y, "#444444");
   for (double at = 0; at <= end * 1.0001; at += step) {
     out.line(left + at * scale, y, left + at * scale, y + 4, "#444444");
-    out.text(left + at * scale, y + 16, timed ? time_text(at) : pixels(at), anchor::middle);
+    out.text(left + at * scale, y + 16, timed ? axis_time_text(at) : pixels(at), anchor::middle);
   }
+  out.text(left + inner_width / 2, y + 32, timed ? "time" : "instruction", anchor::middle, 12);
 }
 
 }  // namespace
@@ -118,16 +119,16 @@ timeline in_order(const schedule& s) {
   return t;
 }
 
-std::string draw_timeline(const schedule& s, const timeline& t, int most_ranks) {
-  const std::size_t shown = std::min(s.ranks.size(), static_cast<std::size_t>(most_ranks));
+std::string draw_timeline(const schedule& s, const timeline& t, int max_ranks) {
+  const std::size_t shown = std::min(s.ranks.size(), static_cast<std::size_t>(max_ranks));
   const rows places(s, shown);
   const auto bars = std::count_if(t.bars.begin(), t.bars.end(), [&](const bar& b) {
     return static_cast<std::size_t>(b.rank) < shown;
   });
-  if (bars > most_bars)
+  if (bars > max_bars)
     base::fail(errc::invalid_argument,
                "the timeline of " + std::to_string(shown) + " ranks has " + std::to_string(bars) +
-                   " instructions, more than the " + std::to_string(most_bars) + " that are drawn",
+                   " instructions, more than the " + std::to_string(max_bars) + " that are drawn",
                "Draw fewer ranks: --drawn-ranks.");
   double end = t.timed ? 1e-12 : 1;
   for (const bar& b : t.bars) end = std::max(end, b.end);
@@ -157,7 +158,7 @@ std::string draw_timeline(const schedule& s, const timeline& t, int most_ranks) 
 
 namespace {
 
-constexpr int most_cells = 128;  // a side
+constexpr int max_cells = 128;  // a side
 constexpr double matrix_side = 560;
 
 // Bytes of each level that go from one group of ranks to another.
@@ -182,7 +183,7 @@ void draw_cells(svg& out, const cells& list, int sides, const std::vector<std::u
 
 std::string draw_matrix(const schedule& s) {
   const auto ranks = static_cast<int>(s.ranks.size());
-  const int group = (ranks + most_cells - 1) / most_cells;
+  const int group = (ranks + max_cells - 1) / max_cells;
   const int sides = (ranks + group - 1) / group;
   cells list;
   std::vector<std::uint64_t> bytes(s.levels.size()), messages(s.levels.size()),

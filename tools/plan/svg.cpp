@@ -40,8 +40,8 @@ std::string pixels(double value) {
 }
 
 const char* palette(std::size_t n) {
-  static constexpr std::array colours{"#1f5fa8", "#2a9d6f", "#c8641b", "#8a4fa3",
-                                      "#c4161c", "#3aa6b9", "#8c7a1f", "#6b6b6b"};
+  static constexpr std::array colours{"#1f5fa8", "#c8641b", "#2f8f4e", "#8250b4",
+                                      "#c4161c", "#6b6b6b", "#3aa6b9", "#8c7a1f"};
   return colours[n % colours.size()];
 }
 
@@ -92,7 +92,7 @@ std::string svg::finish() const {
   return "<svg xmlns=\"http://www.w3.org/2000/svg\"" + attribute("width", m_width) +
          attribute("height", m_height) +
          attribute("viewBox", "0 0 " + pixels(m_width) + " " + pixels(m_height)) +
-         attribute("font-family", "Helvetica, Arial, sans-serif") + ">\n" + m_body + "</svg>\n";
+         attribute("font-family", "DejaVu Sans, sans-serif") + ">\n" + m_body + "</svg>\n";
 }
 
 }  // namespace sucl::tools

@@ -42,7 +42,8 @@ class svg {
 /// A number with at most two decimals and no more digits than it needs.
 std::string pixels(double value);
 
-/// The colour of a level of the machine or of the n-th line of a chart.
+/// The colour of a level of the machine or of the n-th line of a chart: those of
+/// python/sucl/style.py come first.
 const char* palette(std::size_t n);
 
 }  // namespace sucl::tools
