@@ -3,7 +3,7 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
 # Format, licence heads, length of files, shell and Python scripts, width and links of
-# documents, purity of the core.
+# documents, words that stay out, purity of the core.
 # With --format the sources are formatted instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -52,6 +52,7 @@ done
 "$bin/shellcheck" "${scripts[@]}" || status=1
 "$bin/ruff" check --quiet "${python[@]}" || status=1
 "$bin/python" -B scripts/check_docs.py || status=1
+"$bin/python" -B scripts/check_words.py || status=1
 scripts/check_purity.sh || status=1
 "$bin/python3" -B scripts/check_components.py || status=1
 ((status != 0)) || echo "Checked ${#heads[@]} files: all is well."
