@@ -73,7 +73,8 @@ class Setup(unittest.TestCase):
             with self.subTest(step="start", how=how):
                 self.run_ranks("start", how, "--timeout", TIMEOUT["stop"])
                 # Without MPI there is no library below that cannot be called back.
-                self.check_reported(f"rank {VICTIM} has not arrived", by_exception=FLAVOUR == "local")
+                self.check_reported(f"rank {VICTIM} has not arrived",
+                                    by_exception=FLAVOUR == "local")
         for how, words in (("kill", "died"), ("stop", "stopped")):
             with self.subTest(step="end", how=how):
                 self.run_ranks("end", how, "--timeout", TIMEOUT[how])
