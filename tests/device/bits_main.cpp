@@ -104,7 +104,7 @@ struct bits : ::testing::Test {
   template <class T>
   bool is_in_order(const reduction<T>& r) const {
     const auto text = j.world.explain(r.k, r.n * sizeof(T), type_of<T>::value, r.op);
-    return is_strict() || text.find("carried by kernels") != text.npos;
+    return is_strict() || text.find("executed by kernels") != text.npos;
   }
 
   void expect_on_all(const bytes& mine, const std::string& what) const {
