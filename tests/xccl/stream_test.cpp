@@ -73,6 +73,7 @@ void run(int ranks, const std::function<void(rank_job&)>& body) {
         given.native_device = &rank;
         given.errors = &*device->errors;
         given.streams = {device.get(), [](void* s) { return static_cast<streams*>(s)->pending; },
+                         [](void*) { return false; },
                          [](void* s) { ++static_cast<streams*>(s)->drained; }};
         given.allocate = [](void*, std::size_t bytes) { return std::malloc(bytes); };
         given.free = [](void*, void* memory) { std::free(memory); };
