@@ -64,16 +64,12 @@ bench: program  ## run collectives on the CPU device, check and compare them
 	$(BUILD)/bin/sucl bench $(BENCH_COLLECTIVES) $(BENCH_FLAGS) \
 	  --json build/bench/bench.json --plot build/bench/bench.svg
 
-# Tests that wait for timeouts leave the processors to others: twice as many at once.
 TESTS = ctest --test-dir $(BUILD) --output-on-failure
 test: build  ## run every test
 ifneq ($(filter asan tsan coverage,$(PRESET)),)
 	@ctest --preset $(PRESET) -j $(JOBS)
 else
-	@status=0; \
-	$(TESTS) --no-tests=error -LE 'TORTURE|waits' -j $(JOBS) || status=1; \
-	$(TESTS) -L waits -LE TORTURE -j $$((2 * $(JOBS))) || status=1; \
-	exit $$status
+	@$(TESTS) --no-tests=error -LE TORTURE -j $(JOBS)
 endif
 
 check: setup  ## check format, licence heads, scripts, documents and the purity of the core
