@@ -364,7 +364,7 @@ void process::shut_down() {
   report_at_exit();
   m_progress_thread.stop();
   if (m_registry) m_registry->close();
-  if (m_everyone && !m_broken && !m_finalize_barrier) m_control->group_free(m_everyone);
+  if (m_everyone && !m_finalize_barrier) m_control->group_free(m_everyone);
   if (m_control && m_finalise && m_control->alive()) finalise();
   if (m_peers && !m_broken) m_peers->end_well();
   if (m_only) one_runs = false;
