@@ -159,8 +159,8 @@ endfunction()
 # Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
 # RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
 # not registered for an MPI whose launcher cannot do that.
-# WAITS: most of its time it waits for a timeout, so that others may run beside it; it gets the label
-# waits, of which `make test` runs twice as many at once.
+# WAITS: most of its time it waits for a timeout; it gets the label waits. Its ranks poll meanwhile, and
+# one without a processor would be late itself, so it runs alone like the others.
 # STATUS, MATCH, REFUSE: how it has to end, as tests/support/ended.cmake has it; usually with 0.
 function(sucl_add_rank_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WAITS" "NAME;TARGET;TIMEOUT;STATUS;MATCH;REFUSE"
@@ -206,7 +206,6 @@ function(sucl_add_rank_test)
       set(processors ${ranks})
       set(labels ${arg_LABELS} ${flavour})
       if(arg_WAITS)
-        set(processors 1)
         list(APPEND labels waits)
       endif()
       set_tests_properties(${test} PROPERTIES
