@@ -6,6 +6,7 @@
 // digest, by which runs can be compared. No kernels, so that no SYCL compiler is needed.
 #include "ranks/job.hpp"
 #include "support/ordered_sums.hpp"
+#include "support/own_device.hpp"
 
 #include <complex>
 #include <cstdio>
@@ -249,12 +250,6 @@ TEST_F(bits, are_explained) {
   const auto text = j.world.explain(kind::allreduce, 4096, type::fp32, op::sum);
   EXPECT_NE(text.find(wanted), text.npos) << text;
   if (rank == 0) std::puts(text.c_str());
-}
-
-sycl::device own_device(int rank) {
-  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
-  if (gpus.empty()) return sycl::device(sycl::cpu_selector_v);
-  return gpus[static_cast<size_t>(rank) % gpus.size()];
 }
 
 }  // namespace

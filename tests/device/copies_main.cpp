@@ -6,6 +6,7 @@
 // reads what was there before, as native commands of DPC++'s CUDA adapter do on an out-of-order
 // queue.
 #include "ranks/job.hpp"
+#include "support/own_device.hpp"
 
 #include <cstdio>
 
@@ -181,12 +182,6 @@ TEST_F(copies, of_two_communicators_in_any_order) {
     for (size_t i = 0; i < n; ++i) ASSERT_EQ(got_a[i], sum_at(i)) << i;
     ASSERT_EQ(got_a, got_b);
   }
-}
-
-sycl::device own_device(int rank) {
-  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
-  if (gpus.empty()) return sycl::device(sycl::cpu_selector_v);
-  return gpus[static_cast<size_t>(rank) % gpus.size()];
 }
 
 }  // namespace

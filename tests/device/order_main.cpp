@@ -4,6 +4,8 @@
 // Operations among kernels on GPUs: nothing waits on the host, and everything comes in order.
 #include "order.hpp"
 
+#include "support/own_device.hpp"
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -446,12 +448,6 @@ int lost_peer(job& j, size_t count) {
   std::_Exit(1);
 }
 
-sycl::device own_device(int rank) {
-  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
-  if (gpus.empty()) return sycl::device(sycl::default_selector_v);
-  return gpus[static_cast<size_t>(rank) % gpus.size()];
-}
-
 }  // namespace
 }  // namespace sucl::order
 
@@ -461,7 +457,7 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   runtime rt(argc, argv);
   job j;
-  const auto device = own_device(rt.rank());
+  const auto device = sucl::testing::own_device(rt.rank());
   const sycl::context context(device);
   j.gpu = device.is_gpu();
   j.queue = sycl::queue(context, device);

@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "pool.hpp"
 
+#include "support/own_device.hpp"
+
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -48,12 +50,6 @@ class symmetric_arena : public arena {
   communicator m_communicator;
 };
 
-::sycl::device own_device(int rank) {
-  const auto gpus = ::sycl::device::get_devices(::sycl::info::device_type::gpu);
-  if (gpus.empty()) return ::sycl::device(::sycl::cpu_selector_v);
-  return gpus[static_cast<std::size_t>(rank) % gpus.size()];
-}
-
 }  // namespace
 
 std::byte* arena::take(std::size_t bytes, std::size_t alignment) {
@@ -64,7 +60,8 @@ std::byte* arena::take(std::size_t bytes, std::size_t alignment) {
   return m_data + begin;
 }
 
-pool::pool(runtime& rt) : m_rank(rt.rank()), m_size(rt.size()), m_queue(own_device(rt.rank())) {
+pool::pool(runtime& rt)
+    : m_rank(rt.rank()), m_size(rt.size()), m_queue(testing::own_device(rt.rank())) {
   m_in_order = ::sycl::queue(m_queue.get_context(), m_queue.get_device(),
                              ::sycl::property::queue::in_order{});
   using conformance::device_memory;

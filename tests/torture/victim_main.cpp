@@ -8,6 +8,8 @@
 // All ranks repeat what PHASE says. The victim is struck MICROSECONDS after it has begun, at
 // whatever point of the phase it is. The others go on until the library tells them, and write what
 // they were told into the folder that TORTURE_FOLDER names.
+#include "support/own_device.hpp"
+
 #include <sucl/sucl.hpp>
 
 #include <signal.h>
@@ -92,12 +94,6 @@ void enter() {
 }
 void leave_phase() { g_inside = false; }
 
-sycl::device own_device(int rank) {
-  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
-  if (gpus.empty()) return sycl::device(sycl::cpu_selector_v);
-  return gpus[static_cast<std::size_t>(rank) % gpus.size()];
-}
-
 /// Memory of the host, or of the GPU where there is one.
 class floats {
  public:
@@ -123,7 +119,7 @@ struct scene {
 
   explicit scene(sucl::runtime& r)
       : rt(r),
-        queue(own_device(r.rank())),
+        queue(sucl::testing::own_device(r.rank())),
         world(rt.world(queue)),
         in(queue, 200000),
         out(queue, 200000) {}
