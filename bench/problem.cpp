@@ -9,10 +9,10 @@ namespace {
 
 int last_rank(const problem& p) { return p.ranks - 1; }
 
-contribution everybody(const problem& p, std::uint64_t i) { return {0, last_rank(p), i}; }
+contribution all_ranks(const problem& p, std::uint64_t i) { return {0, last_rank(p), i}; }
 contribution up_to_me(const problem& p, std::uint64_t i) { return {0, p.rank, i}; }
 contribution before_me(const problem& p, std::uint64_t i) { return {0, p.rank - 1, i}; }
-contribution my_block_of_everybody(const problem& p, std::uint64_t i) {
+contribution my_block_of_all_ranks(const problem& p, std::uint64_t i) {
   return {0, last_rank(p), static_cast<std::uint64_t>(p.rank) * p.count + i};
 }
 contribution the_root(const problem& p, std::uint64_t i) { return {p.root, p.root, i}; }
@@ -44,11 +44,11 @@ const std::vector<collective>& collectives() {
   static const std::vector<collective> table{
       {kind::barrier, e::none, false, e::none, false, false, true, nullptr},
       {kind::broadcast, e::none, false, e::one, false, false, true, the_root},
-      {kind::reduce, e::one, false, e::one, true, false, true, everybody},
-      {kind::allreduce, e::one, false, e::one, false, false, true, everybody},
-      {kind::reduce_scatter, e::all, false, e::one, false, true, true, my_block_of_everybody},
+      {kind::reduce, e::one, false, e::one, true, false, true, all_ranks},
+      {kind::allreduce, e::one, false, e::one, false, false, true, all_ranks},
+      {kind::reduce_scatter, e::all, false, e::one, false, true, true, my_block_of_all_ranks},
       {kind::reduce_scatter_block, e::all, false, e::one, false, false, true,
-       my_block_of_everybody},
+       my_block_of_all_ranks},
       {kind::allgather, e::one, false, e::all, false, false, true, each_in_turn},
       {kind::allgatherv, e::one, false, e::all, false, true, true, each_in_turn},
       {kind::alltoall, e::all, false, e::all, false, false, true, my_block_of_each},

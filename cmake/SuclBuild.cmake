@@ -30,7 +30,7 @@ set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
 # sucl_set_run_path(TARGET PATH...): what is installed has one run path, built and installed, of the
 # same folders. CMake would pad that of the build with ':' to have room for the other one, and an
-# empty entry is the working directory, from which nobody may slip a library in. It would also leave
+# empty entry is the working directory, from which no library may be slipped in. It would also leave
 # out what the installation needs from below the source tree: the SYCL runtime and the MPI libraries
 # of a virtual environment there.
 function(sucl_set_run_path target)

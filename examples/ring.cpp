@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// A token travels around a ring of ranks, each adding its number; then everybody exchanges with
+// A token travels around a ring of ranks, each adding its number; then every rank exchanges with
 // both neighbours at once, in a group.
 //
 //   sucl run -n 4 -- ring

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The executable `sucl`. What it does is in a library beside the modules, which needs the SYCL
-// runtime: that one may have been moved or removed since SuCL was built, and then there is somebody
+// runtime: that one may have been moved or removed since SuCL was built, and then there is a user
 // left to say so.
 #include <dlfcn.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The backend ipc executes no operation by itself: it provides memory that the ranks of a node
-// share to whoever does.
+// share, for the backends that do.
 #include "ipc.hpp"
 
 #include "base/setting_values.hpp"

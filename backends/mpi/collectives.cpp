@@ -104,8 +104,8 @@ bool broadcasts_rightly(const call& c) { return c.comm.size <= 4; }
 constexpr bool broadcasts_rightly(const call&) { return true; }
 #endif
 
-// MPI_Ibcast of Intel MPI 2021.18 fails for more bytes than an int counts. So messages execute
-// them.
+// MPI_Ibcast of Intel MPI 2021.18 fails for more bytes than an int counts. So
+// such a broadcast is made of messages.
 bool broadcasts_so_much([[maybe_unused]] const call& c) {
 #if defined(I_MPI_VERSION)
   return c.blocking || c.operation.count <= INT_MAX / c.operation.element_size;

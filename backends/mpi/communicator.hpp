@@ -236,7 +236,7 @@ void note(sucl_request& request, int code, const char* function,
 /// Where match_first: gives MPI those receives whose message is there.
 void match_receives(sucl_backend_comm& comm);
 
-/// Gives MPI all receives that still wait for their message, before a call that blocks: nobody
+/// Gives MPI all receives that still wait for their message, before a call that blocks: no thread
 /// could match them meanwhile, and their senders may have to end before the others join the call.
 void post_receives(sucl_backend_comm& comm);
 

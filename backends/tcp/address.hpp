@@ -45,7 +45,7 @@ endpoint endpoint_of(const std::string& text);
 
 /// Every address of a name or of an address in digits. Throws problem.
 std::vector<endpoint> resolve(const std::string& host, std::uint16_t port);
-/// Whether a host is written as one that is this machine for everybody: localhost, 127.*, ::1.
+/// Whether a host is written as the local machine: localhost, 127.*, ::1.
 bool means_loopback(const std::string& host);
 
 /// The addresses of this machine that others may reach it by: those of the interface of a name, or
@@ -55,7 +55,7 @@ std::vector<endpoint> own_addresses(const std::string& interface);
 
 /// A socket that listens there. Port 0: any; `where` is then told. Without an address (family 0)
 /// at all of them, of both families where the system has both. Throws problem, with
-/// `in_use` set where somebody has the port.
+/// `in_use` set where another socket has the port.
 int listen_at(endpoint& where, bool* in_use);
 
 /// As part of a message, and back; the family is 0 where it is not right.

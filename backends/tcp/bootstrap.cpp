@@ -136,7 +136,7 @@ class no_store final : public store {
   std::string place() const override { return "nowhere"; }
 };
 
-// Somebody listens at the port of the store already. Another process that takes itself for rank 0
+// Another process listens at the port of the store. Another process that takes itself for rank 0
 // is found when this one introduces itself there.
 void check_who_serves(const place_in_job& p, const std::string& secret, const std::string& host,
                       const problem& in_use) {
@@ -361,11 +361,11 @@ sucl_status poll(sucl_group* group, int32_t* source, void* data, uint64_t capaci
   *source = -1;
   *n = 0;
   return guarded([&] {
-    const auto letter = here()->poll(*group, capacity);
-    if (!letter) return;
-    std::memcpy(data, letter->text.data(), letter->text.size());
-    *n = letter->text.size();
-    *source = letter->source;
+    const auto message = here()->poll(*group, capacity);
+    if (!message) return;
+    std::memcpy(data, message->text.data(), message->text.size());
+    *n = message->text.size();
+    *source = message->source;
   });
 }
 

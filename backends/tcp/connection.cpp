@@ -141,7 +141,7 @@ void connection::ready(std::uint32_t events) try {
 }
 
 void connection::fail_to_connect(int error) {
-  if (error == ECONNREFUSED) return end(ending::refused, "nobody listens there");
+  if (error == ECONNREFUSED) return end(ending::refused, "no process listens there");
   end(ending::unreachable, std::strerror(error));
 }
 
@@ -150,9 +150,9 @@ void connection::connected() {
   socklen_t length = sizeof error;
   getsockopt(m_socket, SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) return fail_to_connect(error);
-  // A port of this machine that nobody listens at can be connected to itself.
+  // A socket can be connected to itself through a port of this machine without a listener.
   if (const endpoint own = local(); own.same_address(m_remote) && own.port() == m_remote.port())
-    return end(ending::refused, "nobody listens there");
+    return end(ending::refused, "no process listens there");
   m_stage = stage::greeting;
   m_deadline = clock::now() + m_limits.prove;
   m_loop->at(m_deadline, shared_from_this());
@@ -196,7 +196,7 @@ bool connection::take_proofs() {
   const std::size_t wanted = m_server                     ? answer_bytes
                              : m_stage == stage::greeting ? greeting_bytes
                                                           : sizeof(digest);
-  // Whoever speaks something else is seen by its first bytes.
+  // The first bytes show a client of another protocol.
   const bool begins_so = !(m_stage == stage::proving && !m_server);
   if (begins_so && std::memcmp(at, magic.data(), std::min(have, magic.size())) != 0) {
     end(ending::foreign, "what answers is no SuCL of this version");

@@ -27,7 +27,7 @@ class connection;
 
 /// Why a connection has ended, or has not begun.
 enum class ending {
-  refused,      ///< nobody listens there
+  refused,      ///< no process listens there
   unreachable,  ///< no way there, or no answer in time
   unproved,     ///< the secrets differ
   foreign,      ///< the other side speaks something else
@@ -132,7 +132,7 @@ class acceptor final : public handler,
   // Under the lock:
   void start(taker take);
   void close();
-  /// Leaves whoever comes in the system's queue for now.
+  /// While true, new connections stay in the system's queue.
   void hold(bool yes) { m_held = yes; }
   /// Connections whose other end did not know the secret.
   int refused() const { return m_refused; }

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Groups, what they exchange, and their letters.
+// Groups, their exchanges and their control messages.
 #include "node.hpp"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Whoever looks at the processes of this machine may know better why one is missing.
+// The watchdog, which sees the processes of this machine, may know better why one is missing.
 constexpr auto grace = 1000ms;
-constexpr std::size_t max_ended = 4096, max_early_letters = 4096;
-constexpr std::uint64_t max_letter = 4096;
+constexpr std::size_t max_ended = 4096, max_early_messages = 4096;
+constexpr std::uint64_t max_message_bytes = 4096;
 
 // What a member says when a group is made.
 struct proposal {
@@ -40,8 +40,8 @@ std::unique_ptr<sucl_group> node::make_group(std::uint64_t id, std::vector<int> 
   made->place = place_in_tree(made->rank, made->size);
   m_groups[id] = made.get();
   if (const auto early = m_early.find(id); early != m_early.end()) {
-    m_early_letters -= early->second.size();
-    made->control_message = std::move(early->second);
+    m_early_messages -= early->second.size();
+    made->control_messages = std::move(early->second);
     m_early.erase(early);
   }
   return made;
@@ -99,7 +99,7 @@ sucl_oob_request* node::begin_exchange(sucl_group& group, bytes mine, void* all,
   e.started = true;
   e.since = clock::now();
   e.mine = std::move(mine);
-  // Somebody has given it up before it began here: those beyond are to hear of it.
+  // Another rank gave it up before it began here: the ranks beyond are told.
   if (e.failure) {
     const problem why = e.failure;
     e.failure = {};
@@ -200,7 +200,7 @@ void node::break_off(const sucl_group* group, exchange_key key, exchange& e, con
   }
 }
 
-// Whether somebody who is waited for is gone.
+// Whether a rank that is waited for is gone.
 void node::check_neighbours(const sucl_group& group, std::uint64_t number, exchange& e) {
   if (e.result || e.failure) return;
   const auto now = clock::now();
@@ -264,7 +264,7 @@ void node::finish(sucl_group& group, sucl_oob_request* request) {
 }
 
 void node::notify(sucl_group& group, int rank, const void* data, std::uint64_t n) {
-  if (rank < 0 || rank >= group.size || n > max_letter)
+  if (rank < 0 || rank >= group.size || n > max_message_bytes)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
                   "a control message of " + std::to_string(n) + " bytes to rank " +
                       std::to_string(rank) + " of " + std::to_string(group.size),
@@ -272,7 +272,7 @@ void node::notify(sucl_group& group, int rank, const void* data, std::uint64_t n
   const auto* text = static_cast<const char*>(data);
   const std::lock_guard lock(m_loop->lock());
   if (rank == group.rank) {
-    group.control_message.push_back({rank, std::string(text, n)});
+    group.control_messages.push_back({rank, std::string(text, n)});
     return;
   }
   writer out(frame_type::control_message);
@@ -283,35 +283,36 @@ void node::notify(sucl_group& group, int rank, const void* data, std::uint64_t n
 void node::control_message(reader& message) {
   const auto id = message.number<std::uint64_t>();
   const auto source = message.number<std::int32_t>();
-  if (!message.good() || message.left() > max_letter || is_over(id)) return;
-  sucl_group::letter letter{
+  if (!message.good() || message.left() > max_message_bytes || is_over(id)) return;
+  sucl_group::control_message received{
       source, std::string(reinterpret_cast<const char*>(message.rest()), message.left())};
   const auto group = m_groups.find(id);
   if (group != m_groups.end()) {
     if (source >= 0 && source < group->second->size)
-      group->second->control_message.push_back(letter);
+      group->second->control_messages.push_back(received);
     return;
   }
-  // Of a group that is not made here yet; of one that has ended long ago nobody reads it.
-  if (m_early_letters >= max_early_letters) {
-    m_early_letters -= m_early.begin()->second.size();
+  // Of a group that is not made here yet, or of one that ended long ago, whose messages stay
+  // unread.
+  if (m_early_messages >= max_early_messages) {
+    m_early_messages -= m_early.begin()->second.size();
     m_early.erase(m_early.begin());
   }
-  m_early[id].push_back(std::move(letter));
-  ++m_early_letters;
+  m_early[id].push_back(std::move(received));
+  ++m_early_messages;
 }
 
-std::optional<sucl_group::letter> node::poll(sucl_group& group, std::uint64_t most) {
+std::optional<sucl_group::control_message> node::poll(sucl_group& group, std::uint64_t most) {
   const std::lock_guard lock(m_loop->lock());
-  if (group.control_message.empty()) return std::nullopt;
-  if (group.control_message.front().text.size() > most)
+  if (group.control_messages.empty()) return std::nullopt;
+  if (group.control_messages.front().text.size() > most)
     throw problem{SUCL_ERROR_INVALID_ARGUMENT,
                   "a control message of " +
-                      std::to_string(group.control_message.front().text.size()) +
+                      std::to_string(group.control_messages.front().text.size()) +
                       " bytes does not fit into " + std::to_string(most),
                   "Give poll room for 4096 bytes."};
-  sucl_group::letter next = std::move(group.control_message.front());
-  group.control_message.pop_front();
+  sucl_group::control_message next = std::move(group.control_messages.front());
+  group.control_messages.pop_front();
   return next;
 }
 

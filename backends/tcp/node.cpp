@@ -62,7 +62,7 @@ void node::hello(connection& c, reader& message) {
   const auto target = message.number<std::int32_t>();
   const std::string who = message.text(max_who);
   link& l = m_links[&c];
-  // Meant for somebody who had this address before, or from nobody of this job.
+  // Meant for a process that had this address before, or sent by one of another job.
   if (!message.complete() || target != this->rank() || l.own || l.welcome || m_leaving) {
     c.close();
     m_links.erase(&c);

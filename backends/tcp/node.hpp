@@ -68,7 +68,7 @@ class node;
 }  // namespace sucl::tcp
 
 struct sucl_group {
-  struct letter {
+  struct control_message {
     int source = -1;
     std::string text;
   };
@@ -79,7 +79,7 @@ struct sucl_group {
   int size = 0;
   sucl::tcp::tree_place place;
   std::uint64_t exchanges = 0;  ///< started so far
-  std::deque<letter> control_message;
+  std::deque<control_message> control_messages;
 };
 
 struct sucl_oob_request {
@@ -122,8 +122,8 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   /// Waits for it.
   void finish(sucl_group& group, sucl_oob_request* request);
   void notify(sucl_group& group, int rank, const void* data, std::uint64_t bytes);
-  /// The next letter, if it is not longer than `most`, which is a problem.
-  std::optional<sucl_group::letter> poll(sucl_group& group, std::uint64_t most);
+  /// The next control message, if it is not longer than `most`, which is a problem.
+  std::optional<sucl_group::control_message> poll(sucl_group& group, std::uint64_t most);
 
   void opened(connection& c) override;
   void received(connection& c, frame_type type, reader& message) override;
@@ -133,7 +133,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   using frame = std::shared_ptr<const bytes>;
   using exchange_key = std::pair<std::uint64_t, std::uint64_t>;  ///< group, number
 
-  /// A connection that somebody has made to this process, or this one to somebody.
+  /// A connection to or from another process of the job.
   struct link {
     std::shared_ptr<connection> at;
     bool own = false;      ///< made by this process
@@ -226,8 +226,9 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   std::uint32_t m_made = 0;  ///< groups that were numbered by this process
   std::map<std::uint64_t, sucl_group*> m_groups;
   std::map<exchange_key, exchange> m_exchanges;
-  std::map<std::uint64_t, std::deque<sucl_group::letter>> m_early;  ///< letters for later groups
-  std::size_t m_early_letters = 0;
+  std::map<std::uint64_t, std::deque<sucl_group::control_message>>
+      m_early;  ///< messages for later groups
+  std::size_t m_early_messages = 0;
   std::deque<std::uint64_t> m_ended_order;  ///< the groups that were ended last
   std::set<std::uint64_t> m_ended;
   clock::time_point m_begun;

@@ -51,7 +51,7 @@ std::uint64_t machine() {
 }
 
 // Ends a wait beside which everything has come.
-struct everybody_is_here {};
+struct all_ranks_are_here {};
 
 std::string packed(const problem& p) {
   return std::to_string(p.status) + "\n" + p.text + "\n" + p.hint;
@@ -165,7 +165,7 @@ void node::start(store& meeting) {
   try {
     meeting.reach();
     if (m_settings.secret.empty()) agree_on_secret(meeting);
-    // Whoever is alone tells nobody where it listens.
+    // A single rank need not listen.
     if (size() > 1) listen(meeting.local());
     introduce(meeting);
     if (m_root->place.parent >= 0) reach_parent(meeting);
@@ -259,7 +259,7 @@ void node::await_cards(store& meeting) {
     }
     if (m_up) return;
     be_patient();
-    // Whoever has no way to the tree leaves a word in the store.
+    // A rank that cannot reach the tree leaves its error in the store.
     if (rank() != 0 || clock::now() - looked < 200ms) continue;
     looked = clock::now();
     m_polls = true;
@@ -267,7 +267,7 @@ void node::await_cards(store& meeting) {
       const auto found = meeting.wait({failed_key}, 0ms);
       m_polls = false;
       if (found) throw unpacked(found->second);
-    } catch (const everybody_is_here&) {
+    } catch (const all_ranks_are_here&) {
       m_polls = false;
     }
   }
@@ -301,11 +301,11 @@ void node::be_patient() {
     const std::lock_guard lock(m_loop->lock());
     if (m_failed && !m_grace) throw m_failed;
     // What was waited for beside the store is there.
-    if (m_polls && m_exchanges[{0, 0}].result) throw everybody_is_here{};
+    if (m_polls && m_exchanges[{0, 0}].result) throw all_ranks_are_here{};
   }
   const auto now = clock::now();
   if (m_grace) {
-    m_settings.keep_waiting();  // whoever does not look is taken for stuck
+    m_settings.keep_waiting();  // a rank that does not ask is taken for stuck
     if (now > *m_grace) throw problem{SUCL_ERROR_TIMEOUT, "the store does not answer", ""};
     return;
   }
@@ -313,7 +313,7 @@ void node::be_patient() {
   if (now - m_begun > m_settings.timeout) throw problem{SUCL_ERROR_TIMEOUT, "", ""};
 }
 
-// What somebody else has found comes before what this one guesses, and who is late the first
+// What another rank has found comes before what this one guesses, and who is late the first
 // process knows.
 problem node::explain(store& meeting, problem why) {
   const bool late = why.status == SUCL_ERROR_TIMEOUT || why.text.empty();
@@ -363,7 +363,7 @@ std::string node::late_ranks(store& meeting) {
   return text;
 }
 
-// Everybody is to hear of it: along the tree, and by the store who is not in it yet.
+// Tells all ranks: those in the tree along it, the others through the store.
 void node::tell(store& meeting, const problem& why) {
   {
     const std::lock_guard lock(m_loop->lock());

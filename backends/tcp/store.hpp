@@ -33,7 +33,7 @@ class store_server final : public listener, public std::enable_shared_from_this<
   void stop();
   /// Processes that did not know the secret. Takes the lock.
   int refused();
-  /// Whether somebody has said that it is not needed any more. Takes the lock.
+  /// Whether a client has said that it is not needed any more. Takes the lock.
   bool finished();
 
   void opened(connection&) override {}
@@ -85,7 +85,7 @@ class store {
                                     std::chrono::milliseconds limit) = 0;
   /// Which of prefix0, prefix1... are not there, the first ones.
   virtual std::vector<int> missing(const std::string& prefix, int size) = 0;
-  /// Nobody needs it any more.
+  /// No rank needs it any more.
   virtual void finish() = 0;
   /// Where it is, human-readable.
   virtual std::string place() const = 0;
@@ -100,7 +100,7 @@ using time_limit = std::function<void()>;
 class tcp_store final : public store {
  public:
   /// `hosts` are names or addresses, with the same port, or addresses with ports of their own.
-  /// Nobody may be there yet: it is tried until `wait` throws.
+  /// The server may not be there yet: it is tried until `wait` throws.
   tcp_store(std::shared_ptr<reactor> loop, std::string secret, std::vector<std::string> hosts,
             std::uint16_t port, time_limit wait);
   ~tcp_store() override;

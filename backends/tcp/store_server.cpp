@@ -150,7 +150,7 @@ void store_server::list_missing(connection& c, reader& message) {
   c.send(out.frame());
 }
 
-// Nobody can come any more; who is there may still ask.
+// New clients are not accepted any more; those that are connected may still ask.
 void store_server::finish() {
   m_finished = true;
   if (!m_acceptor) return;

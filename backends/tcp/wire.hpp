@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Messages as bytes. Numbers are little-endian, texts have their length before them, and whoever
-/// reads checks every length: what comes from a network may be anything.
+/// Messages as bytes. Numbers are little-endian, texts have their length before them, and the one
+/// that reads checks every length: what comes from a network may be anything.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ enum class frame_type : std::uint32_t {
   put = 1,        ///< key, value
   wait = 2,       ///< number, keys: answered when one of them is there
   missing = 3,    ///< prefix, number: which of prefix0, prefix1... are not there
-  finish = 4,     ///< nobody needs the store any more
+  finish = 4,     ///< no rank needs the store any more
   stored = 16,    ///< of put
   conflict = 17,  ///< of put: the key is there with another value, which it has
   value = 18,     ///< of wait: key, value
@@ -44,7 +44,7 @@ enum class frame_type : std::uint32_t {
 /// Before each frame: the number of bytes that follow, and the type.
 inline constexpr std::size_t frame_head = 12;
 
-/// Puts a message together; the head is written by whoever sends it.
+/// Puts a message together; the sender writes the head.
 class writer {
  public:
   explicit writer(frame_type type) : m_type(type), m_out(frame_head) {}

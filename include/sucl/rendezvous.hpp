@@ -17,7 +17,7 @@ namespace sucl {
 
 /// The id of a job: addresses and a port, and a random secret that every connection of the job has
 /// to know. One process makes it, and hands it over to the others however it likes: it is trivially
-/// copyable, and has a form as text. Whoever knows it can join, so show it to nobody else.
+/// copyable, and has a form as text. Every process that knows it can join, so keep it secret.
 class SUCL_API unique_id {
  public:
   /// An id of no job.
@@ -44,8 +44,8 @@ class SUCL_API unique_id {
 };
 
 /// A store of the program's own through which ranks find each other: one that all of them reach,
-/// and nobody else. Each job needs one of its own, or keys of its own. The functions are called by
-/// the thread that is inside runtime::join, which throws what they throw.
+/// and no other process. Each job needs one of its own, or keys of its own. The functions are
+/// called by the thread that is inside runtime::join, which throws what they throw.
 struct rendezvous_store {
   /// Keeps a value, of any bytes and up to 32 KiB. A key is put once.
   std::function<void(const std::string& key, const std::string& value)> put;

@@ -21,8 +21,8 @@ namespace {
 std::atomic<bool> one_runs{false};
 std::atomic<const sucl_bootstrap*> left_behind{nullptr};
 
-// No launcher watches, so the others may wait for this process for ever; not every launcher ends
-// them when a process exits without having finalised MPI.
+// Without a watchdog the others may wait for this process for ever; not every launcher ends them
+// when a process exits without having finalised MPI.
 void end_job_at_exit(const sucl_bootstrap& control) {
   if (left_behind.exchange(&control)) return;
   std::atexit([] {
@@ -157,8 +157,8 @@ void process::say_where_the_others_are() const {
     throw_last(status, m_control->name, "initialisation");
 }
 
-// The others must get the error with the configuration of this rank, which may say nothing
-// of use on how to reach them.
+// The others must get the error of the configuration of this rank, which itself may say nothing of
+// use on how to reach them.
 void process::find_any_control_plane(const error_info& why) {
   m_settings = {};
   const char* plane = std::getenv("SUCL_CONTROL_PLANE");

@@ -219,7 +219,7 @@ class estimator {
     return list;
   }
 
-  // One root and everybody: a tree or ring, in stripes.
+  // One root and all ranks: a tree or ring, in stripes.
   void composed_root(double bytes, bool reduce) {
     const std::vector<group> list = levels_of_composition();
     const double stripes = m_recipe.stripe;
@@ -249,7 +249,7 @@ class estimator {
     }
   }
 
-  // Everybody is a root of a block.
+  // Every rank is a root of a block.
   void composed_all(double block, bool reduce) {
     const double stripes = m_recipe.stripe;
     double blocks = 1;

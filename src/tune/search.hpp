@@ -18,7 +18,7 @@ namespace sucl::tune {
 /// A plan and its predicted time.
 struct found {
   plan::recipe how;
-  std::string source;  ///< who published these parameters too; empty: nobody
+  std::string source;  ///< the publication that has these parameters too; empty: none
   double seconds = 0;  ///< predicted by the simulator
   double guessed = 0;  ///< by guess()
   std::uint64_t instructions = 0;

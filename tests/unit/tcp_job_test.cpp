@@ -192,7 +192,7 @@ TEST(tcp_job, names_those_that_do_not_come) {
   }
 }
 
-TEST(tcp_job, tells_everybody_that_two_are_the_same_rank) {
+TEST(tcp_job, tells_all_ranks_that_two_are_the_same_rank) {
   tcp_job job;
   auto parts = whole_job(12);
   parts[7].rank = 3;
@@ -204,7 +204,7 @@ TEST(tcp_job, tells_everybody_that_two_are_the_same_rank) {
   }
 }
 
-TEST(tcp_job, tells_everybody_that_sizes_differ) {
+TEST(tcp_job, tells_all_ranks_that_sizes_differ) {
   tcp_job job;
   auto parts = whole_job(6);
   parts[4].size = 5;

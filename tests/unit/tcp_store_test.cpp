@@ -158,7 +158,7 @@ TEST(tcp_store, keeps_what_was_put_first_and_wakes_who_waits) {
   while (!job.server().finished()) std::this_thread::sleep_for(1ms);
 }
 
-/// Somebody who is not of the job.
+/// A process that is not of the job.
 class stranger {
  public:
   explicit stranger(const tcp_job& job) {
@@ -218,7 +218,7 @@ TEST(tcp_strangers, who_say_nothing_neither_stay_nor_keep_others_out) {
   auto all = job.start(testing::whole_job(4));
   for (const auto& o : all) EXPECT_TRUE(o.node) << o.why.text;
   for (const auto& s : silent) EXPECT_TRUE(s->is_shut_out(30s));
-  EXPECT_FALSE(stranger(job).connected()) << "nobody listens after the start";
+  EXPECT_FALSE(stranger(job).connected()) << "a process listens after the start";
   for (const auto& o : all)
     if (o.node) o.node->leave();
 }
@@ -239,7 +239,7 @@ TEST(tcp_strangers, who_speak_one_byte_at_a_time_are_shut_out) {
   speaker.join();
 }
 
-// A member that has gone wrong, or one that somebody else plays who knows the secret.
+// A member that has gone wrong, or one that an attacker plays who knows the secret.
 class odd_member final : public tcp::listener {
  public:
   std::atomic<bool> open{false}, over{false};

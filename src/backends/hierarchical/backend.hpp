@@ -78,7 +78,7 @@ class hierarchical_comm {
   bool test(hierarchical_request* request);
   /// Puts all steps of an operation on the queue that `target` names.
   void launch(const sucl_operation& operation, void* target);
-  /// Whether whichever backend executes each of its steps now orders it on a stream.
+  /// Whether the backend of each of its steps orders it on a stream now.
   bool orders_on_stream(const sucl_operation& operation);
   bool has_queue() const { return m_queue != nullptr; }
 

@@ -6,7 +6,7 @@
 
 namespace sucl::plan {
 
-team everybody(const builder& b, place base) {
+team all_ranks(const builder& b, place base) {
   team t;
   for (int r = 0; r < b.ranks(); ++r) {
     t.ranks.push_back(r);
@@ -28,9 +28,9 @@ struct part {
   std::uint64_t flag;  // of this part's channel
 };
 
-// Everybody reads all inputs in order of rank.
+// Every rank reads all inputs in order of rank.
 void one_shot(builder& b, const part& p) {
-  const team t = everybody(b, {space::recv, p.offset});
+  const team t = all_ranks(b, {space::recv, p.offset});
   peer_barrier(b, t, p.flag);
   for (int r = 0; r < b.ranks(); ++r) {
     const place out{space::recv, p.offset}, in{space::send, p.offset};
@@ -46,10 +46,10 @@ void one_shot(builder& b, const part& p) {
   peer_barrier(b, t, p.flag);
 }
 
-// Everybody reads its chunk of all inputs, then the results of all others.
+// Every rank reads its chunk of all inputs, then the results of all others.
 void two_shot(builder& b, const part& p) {
-  const team in = everybody(b, {space::send, p.offset});
-  const team out = everybody(b, {space::recv, p.offset});
+  const team in = all_ranks(b, {space::send, p.offset});
+  const team out = all_ranks(b, {space::recv, p.offset});
   const ends cuts = cut_evenly(p.bytes, b.element(), b.ranks());
   peer_reduce_scatter(b, in, own_chunks(out, cuts), cuts, p.flag);
   peer_allgather(b, out, cuts, p.flag);
@@ -139,10 +139,10 @@ void hierarchical(builder& b, const team& t, std::uint64_t bytes, const recipe& 
 void allreduce_part(builder& b, const recipe& r, const part& p) {
   if (r.algorithm == "one_shot") return one_shot(b, p);
   if (r.algorithm == "two_shot") return two_shot(b, p);
-  team t = everybody(b, {space::recv, p.offset});
+  team t = all_ranks(b, {space::recv, p.offset});
   const ends cuts = cut_evenly(p.bytes, b.element(), b.ranks());
   if (r.algorithm == "ring" || r.algorithm == "direct") {
-    const team in = everybody(b, {space::send, p.offset});
+    const team in = all_ranks(b, {space::send, p.offset});
     if (r.algorithm == "ring") {
       ring_reduce_scatter(b, in, own_chunks(t, cuts), cuts);
       return ring_allgather(b, t, cuts);

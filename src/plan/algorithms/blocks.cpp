@@ -24,9 +24,9 @@ bool is_packed(const builder& b, const ends& cuts) {
   return true;
 }
 
-// Everybody reads all others' input.
+// Every rank reads all others' input.
 void peer_allgather_inputs(builder& b) {
-  const team t = everybody(b, {space::send, 0});
+  const team t = all_ranks(b, {space::send, 0});
   peer_barrier(b, t, 0);
   for (int r = 0; r < b.ranks(); ++r) {
     for (int k = 0; k < b.ranks(); ++k) {
@@ -102,7 +102,7 @@ void direct_alltoall(builder& b, int ports) {
 
 void peer_alltoall(builder& b) {
   const int n = b.ranks();
-  const team t = everybody(b, {space::send, 0});
+  const team t = all_ranks(b, {space::send, 0});
   peer_barrier(b, t, 0);
   for (int r = 0; r < n; ++r) {
     for (int k = 0; k < n; ++k) {
@@ -126,7 +126,7 @@ void build_allgather(builder& b, const recipe& r) {
   if (r.algorithm == "one_shot") return peer_allgather_inputs(b);
   const ends cuts = packed_cuts(b, true);
   const bool packed = is_packed(b, cuts);
-  team t = everybody(b, {space::recv, 0});
+  team t = all_ranks(b, {space::recv, 0});
   for (int m = 0; m < b.ranks(); ++m) {
     const auto self = static_cast<std::size_t>(m);
     if (!packed) t.base[self] = b.scratch(m, cuts.back());
@@ -145,7 +145,7 @@ void build_allgather(builder& b, const recipe& r) {
 
 void build_reduce_scatter(builder& b, const recipe& r) {
   const ends cuts = packed_cuts(b, false);
-  team t = everybody(b, {space::send, 0});
+  team t = all_ranks(b, {space::send, 0});
   const std::vector<place> out(t.ranks.size(), place{space::recv, 0});
   if (r.algorithm == "one_shot") {
     peer_reduce_scatter(b, t, out, cuts, 0);

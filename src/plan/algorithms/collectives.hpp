@@ -12,7 +12,7 @@
 namespace sucl::plan {
 
 /// All ranks with their vectors at this place.
-team everybody(const builder& b, place base);
+team all_ranks(const builder& b, place base);
 
 /// Allreduce in place of a whole team by the pattern of this name; flags are for patterns that use
 /// peers' memory.

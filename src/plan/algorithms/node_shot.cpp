@@ -244,7 +244,7 @@ class node_shot_maker {
       for (result& out : m_results[at(r)]) {
         std::vector<share> kept;
         for (const share& s : out.shares) {
-          // A value of the own node that nobody else needs is not packed.
+          // A value of the own node that no other rank needs is not packed.
           if (s.what == share::type::own && !m_is_sent[s.index]) {
             for (const source& t : m_values[s.index].terms)
               kept.push_back({share::type::input, t, 0});

@@ -8,7 +8,7 @@
 namespace sucl::plan {
 namespace {
 
-// Everybody but the root, beginning after it, with vectors at `base`.
+// All ranks but the root, beginning after it, with vectors at `base`.
 team others_than(const builder& b, int root, place base) {
   team t;
   for (int k = 1; k < b.ranks(); ++k) {
@@ -38,7 +38,7 @@ void scatter_allgather(builder& b, const recipe& r, std::uint64_t offset, std::u
   ring_allgather(b, t, cuts);
 }
 
-// Everybody reads the root's memory.
+// Every rank reads the root's memory.
 void peer_broadcast(builder& b, std::uint64_t offset, std::uint64_t bytes, std::uint64_t flag) {
   const int root = b.what().root;
   for (const int r : others_than(b, root, {}).ranks) {
@@ -56,7 +56,7 @@ void broadcast_part(builder& b, const recipe& r, std::uint64_t offset, std::uint
   const int root = b.what().root;
   if (r.algorithm == "scatter_allgather") return scatter_allgather(b, r, offset, bytes);
   if (r.algorithm == "one_shot") return peer_broadcast(b, offset, bytes, flag);
-  team t = everybody(b, {space::recv, offset});
+  team t = all_ranks(b, {space::recv, offset});
   t.base[static_cast<std::size_t>(root)] = {space::send, offset};
   if (r.algorithm == "chain") return chain_broadcast(b, t, root, bytes, r.segments);
   tree_broadcast(b, t, root, bytes, r.radices[0]);
@@ -66,7 +66,7 @@ void broadcast_part(builder& b, const recipe& r, std::uint64_t offset, std::uint
 team accumulators(builder& b, std::uint64_t offset, std::uint64_t bytes, bool leaves_too,
                   int radix) {
   const int root = b.what().root, n = b.ranks();
-  team t = everybody(b, {space::recv, offset});
+  team t = all_ranks(b, {space::recv, offset});
   t.from.assign(t.ranks.size(), {space::send, offset});
   for (int r = 0; r < n; ++r) {
     const int position = (r - root + n) % n;
@@ -92,7 +92,7 @@ void scatter_gather(builder& b, const recipe& r, std::uint64_t offset, std::uint
   const int root = b.what().root;
   const ends cuts = cut_evenly(bytes, b.element(), b.ranks());
   std::vector<place> out;
-  team t = everybody(b, {space::send, offset});
+  team t = all_ranks(b, {space::send, offset});
   if (r.inner == "exchange" || r.inner == "cyclic") {
     t = accumulators(b, offset, bytes, true, 2);
     out = own_chunks(t, cuts);
@@ -121,7 +121,7 @@ void scatter_gather(builder& b, const recipe& r, std::uint64_t offset, std::uint
   b.fence(root);
 }
 
-// The root reads everybody's memory, in order of rank.
+// The root reads the memory of all ranks, in order of rank.
 void peer_reduce(builder& b, std::uint64_t offset, std::uint64_t bytes, std::uint64_t flag) {
   const int root = b.what().root;
   const place out{space::recv, offset}, in{space::send, offset};

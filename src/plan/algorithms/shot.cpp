@@ -104,7 +104,7 @@ class one_shot_maker {
       auto& list = m_readers[at(r)];
       std::sort(list.begin(), list.end());
       list.erase(std::unique(list.begin(), list.end()), list.end());
-      // Everybody begins with the next rank, so that not all read the same memory at once.
+      // Every rank begins with the next rank, so that not all read the same memory at once.
       std::rotate(list.begin(), std::upper_bound(list.begin(), list.end(), r), list.end());
     }
   }
@@ -187,7 +187,7 @@ class one_shot_maker {
     }
   }
 
-  // Users' memory is theirs again when nobody reads it any more.
+  // Users' memory is theirs again when no rank reads it any more.
   void release() {
     for (int from = 0; from < m_ranks; ++from)
       for (const int reader : m_readers[at(from)]) m_builder.signal(reader, from, 1);
@@ -244,7 +244,7 @@ void build_staged_two_shot(builder& b) {
     }
     if (size(r) > 0) {
       for (int k = ranks - 1; k > 0; --k) b.wait(r, (r + k) % ranks, 0);
-      // Combining into memory that nobody else looks at and copying that is faster than combining
+      // Combining into memory that no other rank reads and copying that is faster than combining
       // into shared memory: copies take lines over without reading them.
       const place out{space::recv, cuts[at(r)]};
       const std::vector<int> order = fold_order(b, r);

@@ -224,8 +224,8 @@ class reader {
     expect(j.is_array() && j.size() == 8, at, "instruction of eight fields");
     instruction i;
     i.op = one_of<opcode>(j[0], opcode_count, at.element(0));
-    const bool nobody = j[1].is_number_integer() && j[1].get<std::int64_t>() == -1;
-    if (!nobody) i.peer = to_small(j[1], at.element(1));
+    const bool no_peer = j[1].is_number_integer() && j[1].get<std::int64_t>() == -1;
+    if (!no_peer) i.peer = to_small(j[1], at.element(1));
     i.dst = one_of<space>(j[2], space_count, at.element(2));
     i.dst_offset = to_number(j[3], at.element(3));
     i.src = one_of<space>(j[4], space_count, at.element(4));

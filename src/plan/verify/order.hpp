@@ -51,7 +51,7 @@ class clocks {
     return m_threads[t].width > 1 && m_threads[t].group == m_group[static_cast<std::size_t>(rank)];
   }
 
-  /// The write that the start of a rank makes to all its memory; nobody's where it is private.
+  /// The write that the start of a rank makes to all its memory; no thread's where it is private.
   access start_of(int rank) const;
 
   /// The present of `t`, for a copy or reduction.
@@ -65,13 +65,13 @@ class clocks {
   /// Whether `past` happens before the present of `t`.
   bool ordered(std::uint32_t t, access past) const {
     const thread& me = m_threads[t];
-    if (past.thread == access::nobody) return true;
+    if (past.thread == access::no_thread) return true;
     const std::uint32_t ticket = past.stamp & ~access::posted;
     if (past.thread == t) return (past.stamp & access::posted) == 0 || ticket < me.finished;
     return covered(me, past);
   }
 
-  /// What `t` publishes with a signal or a send; null where nobody could learn from it.
+  /// What `t` publishes with a signal or a send; null where no thread could learn from it.
   snapshot release(std::uint32_t t);
   /// `t` learns what was published.
   void acquire(std::uint32_t t, const snapshot& s);

@@ -54,8 +54,8 @@ struct queue {
   std::uint64_t pair = ~std::uint64_t{0};  ///< from and to; all ones: an empty place of the table
   std::uint64_t slot = 0;
   std::uint32_t first = 0, last = 0;  ///< 1 + index of parcels; 0: empty
-  std::uint32_t sender = access::nobody;
-  std::uint32_t receiver = access::nobody;
+  std::uint32_t sender = access::no_thread;
+  std::uint32_t receiver = access::no_thread;
   bool sends = false;  ///< what lies in it: sends or receives
 };
 

@@ -99,9 +99,9 @@ bool normalise(std::vector<share>& shares);
 /// Who accessed a run of bytes, and when on that one's clock. The top bit of `stamp` says that a
 /// posted transfer did, in which case the rest is its ticket.
 struct access {
-  static constexpr std::uint32_t nobody = 0xffffffff;
+  static constexpr std::uint32_t no_thread = 0xffffffff;
   static constexpr std::uint32_t posted = 0x80000000;
-  std::uint32_t thread = nobody;
+  std::uint32_t thread = no_thread;
   std::uint32_t stamp = 0;
 };
 

@@ -96,7 +96,7 @@ void checker::note_read(segment& g, access as) {
   const auto same = [&](const access& a) {
     return a.thread == as.thread && (a.stamp & access::posted) == (as.stamp & access::posted);
   };
-  if (g.read.thread == access::nobody || same(g.read)) {
+  if (g.read.thread == access::no_thread || same(g.read)) {
     g.read = as;
     return;
   }
@@ -167,7 +167,7 @@ void checker::write(std::uint32_t t, std::uint32_t pc, access as) {
   m.replace(first, i.bytes, m_run);
 }
 
-// Takes the destination of a posted receive: until it is fenced nobody else may touch it.
+// Takes the destination of a posted receive: until it is fenced no other instruction may touch it.
 void checker::mark_write(std::uint32_t t, std::uint32_t pc, access as) {
   segment g;
   g.begin = code(t, pc).dst_offset;
@@ -233,7 +233,7 @@ void checker::wake(std::uint32_t t) {
 }
 
 // Moves a message whose send and receive are both posted. The source cannot change before the send
-// is finished, and nobody may look at the destination before the receive is.
+// is finished, and no instruction may read the destination before the receive is.
 void checker::deliver(const parcel& send, const parcel& receive) {
   if (send.bytes != receive.bytes) {
     const instruction& in = code(receive.thread, receive.pc);
@@ -330,7 +330,7 @@ bool checker::fence(std::uint32_t t, const instruction& i) {
 
 // All signals of a flag come from one channel, all waits too: else timing would pair them.
 void checker::claim(std::uint32_t t, const instruction& i, std::uint32_t& owner, const char* act) {
-  if (owner == access::nobody) owner = t;
+  if (owner == access::no_thread) owner = t;
   if (owner != t)
     stop(fault::race, t, state(t).pc, space::none, 0, 0,
          "flag " + std::to_string(i.dst_offset) + " is also " + act + " by channel " +
@@ -342,7 +342,7 @@ void checker::signal(std::uint32_t t, const instruction& i) {
   queue& q = m_signals.find(me.rank, i.peer, i.dst_offset);
   claim(t, i, q.sender, "raised");
   m_signals.push(q, {t, 0, me.pc, 0, 0, {}, publish(t, i.peer)});
-  if (q.receiver != access::nobody) wake(q.receiver);
+  if (q.receiver != access::no_thread) wake(q.receiver);
 }
 
 bool checker::wait(std::uint32_t t, const instruction& i) {

@@ -23,7 +23,7 @@ enum class fault : std::uint8_t {
   unset_read,     ///< a read of memory that nothing was written to
   race,           ///< two accesses of the same memory, one a write, that nothing orders
   length,         ///< a send and its receive differ in length
-  unmatched,      ///< a message or signal that nobody takes
+  unmatched,      ///< a message or signal that no rank takes
   deadlock,       ///< waits that nothing will end
   unfinished,     ///< a transfer that no fence finishes
   twice,          ///< a contribution combined a second time

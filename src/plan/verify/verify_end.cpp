@@ -27,7 +27,7 @@ void checker::check_ends() {
   check_left_over();
 }
 
-// Signals that nobody waited for would be taken by the next run.
+// Signals that no rank waited for would be taken by the next run.
 void checker::check_left_over() {
   const parcel* first = nullptr;
   m_signals.for_each_waiting([&](const queue& q) {
@@ -84,7 +84,7 @@ void checker::check_last_accesses() {
 }
 
 void checker::check_last(int rank, space s, const memory& m, memory::cursor k, access a) {
-  if (a.thread == access::nobody || a.thread >= m_clocks.threads()) return;
+  if (a.thread == access::no_thread || a.thread >= m_clocks.threads()) return;
   const bool runs = !m_schedule.ranks[static_cast<std::size_t>(rank)].channels.empty();
   if (runs && m_clocks.ordered(m_clocks.thread_of(rank, 0), a)) return;
   verdict v;
