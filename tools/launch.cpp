@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
+#include "abandoned_names.hpp"
 #include "local_job.hpp"
 #include "report.hpp"
 
@@ -20,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <optional>
 #include <set>
 #include <thread>
@@ -265,7 +267,11 @@ void launch(const environment& env, const job& what) {
   report_inbox inbox;
   const words watch{own_path(), "watch-rank", inbox.name(), what.survive ? "live-on" : "end"};
   reported.program.insert(reported.program.begin(), watch.begin(), watch.end());
-  std::exit(supervised(launcher_command(env, reported), inbox, what).wait());
+  const std::time_t begun = std::time(nullptr);
+  const int code = supervised(launcher_command(env, reported), inbox, what).wait();
+  // The launcher may have killed what watched over the last rank.
+  remove_abandoned_names(begun);
+  std::exit(code);
 }
 
 std::string describe(const environment& env, const job& what) {

@@ -1,5 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "abandoned_names.hpp"
 #include "command.hpp"
 #include "report.hpp"
 
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 // `sucl watch-rank INBOX LIVE_ON PROGRAM...`: what `sucl run` has the launcher start in the place
 // of each rank. It starts the program, hands on signals, tells the inbox how the program ends, and
@@ -108,6 +110,7 @@ class watched_rank {
   // only.
   int leave() {
     const bool told = tell(rank_report::what::ended, m_status);
+    remove_abandoned_names(m_begun);
     if (told && m_live_on) stay();
     const int code = shell_code(m_status);
     const bool by_signal = m_live_on ? told && std::getenv("OMPI_COMM_WORLD_RANK") && code != 0
@@ -145,6 +148,7 @@ class watched_rank {
   report_line m_line;
   bool m_live_on;
   int m_rank;
+  std::time_t m_begun = std::time(nullptr);
   pid_t m_self = getpid();
   pid_t m_parent = getppid();
   pid_t m_child = -1;

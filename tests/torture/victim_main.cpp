@@ -267,6 +267,8 @@ void run(int argc, char** argv, std::chrono::microseconds delay) {
   s.world.blocking().barrier();
   begin(delay);
   rt.shut_down();
+  // Struck at the latest behind the end of it.
+  if (is_victim()) std::this_thread::sleep_for(delay + 10s);
   note("through." + std::to_string(g_rank), "");
 }
 

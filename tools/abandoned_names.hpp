@@ -1,0 +1,18 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Shared memory of MPI libraries that has outlived its job.
+#pragma once
+
+#include <ctime>
+
+namespace sucl::tools {
+
+/// MPICH and Intel MPI name their shared memory in /dev/shm until all ranks of the machine have
+/// mapped it; a rank that dies within MPI_Init leaves the name and the memory behind for good.
+/// Removes the names that this user's processes have made since `since`, and that no process has
+/// mapped or open. Leaves all of them where a process of this user cannot be looked into.
+void remove_abandoned_names(std::time_t since);
+
+}  // namespace sucl::tools
