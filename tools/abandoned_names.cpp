@@ -18,7 +18,7 @@ namespace sucl::tools {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::array<std::string_view, 2> prefixes{"mpich_shm_", "Intel_MPI_"};
+constexpr std::array<std::string_view, 3> prefixes{"mpich_shm_", "Intel_MPI_", "ucx_shm_posix_"};
 
 std::vector<std::string> candidates(std::time_t since) {
   std::vector<std::string> found;

@@ -73,7 +73,8 @@ TEST_P(abandoned_names, stay_while_a_file_is_open) {
   EXPECT_TRUE(memory.has_name());
 }
 
-INSTANTIATE_TEST_SUITE_P(mpis, abandoned_names, testing::Values("mpich_shm_", "Intel_MPI_"));
+INSTANTIATE_TEST_SUITE_P(mpis, abandoned_names,
+                         testing::Values("mpich_shm_", "Intel_MPI_", "ucx_shm_posix_"));
 
 TEST(names, of_other_programs_stay) {
   segment memory("other_program_");
