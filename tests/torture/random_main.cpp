@@ -110,7 +110,12 @@ void run_steps(const options& o, stage& all, int rank, int ranks) {
     if (!o.wanted.allows(o.seed, i, ranks)) continue;
     const step s = draw_step(o.seed, i, rank, ranks);
     if (o.replay) print(o, i, s, rank);
-    for (uint64_t t = 0; t < o.times; ++t) all.run(i, s);
+    try {
+      for (uint64_t t = 0; t < o.times; ++t) all.run(i, s);
+    } catch (const std::exception&) {
+      print(o, i, s, rank);
+      throw;
+    }
     if (o.seconds == 0 || ++done % 64 != 0) continue;
     // Rank 0's clock decides; the others see it behind the barrier of the comparison.
     if (rank == 0 && clock::now() > end) all.board.add(c_stop, 1);
