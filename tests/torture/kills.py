@@ -107,6 +107,18 @@ def in_use():
     return names
 
 
+def left_in_memory(before):
+    """Names that are new in /dev/shm and in use by no process. A job beside this one may be about
+    to remove some."""
+    deadline = time.monotonic() + 10
+    while True:
+        kept = set(os.listdir("/dev/shm")) - before
+        kept = kept and kept - in_use()
+        if not kept or time.monotonic() > deadline:
+            return kept
+        time.sleep(0.2)
+
+
 class Run:
     """One case, from start to end."""
 
@@ -221,9 +233,7 @@ class Run:
                 self.judge_survivor(rank)
         if self.status == 0:
             self.fail("the status of the job is 0")
-        # What another job has made meanwhile is in use.
-        kept = set(os.listdir("/dev/shm")) - before
-        kept = kept and kept - in_use()
+        kept = left_in_memory(before)
         if kept:
             self.fail("left in /dev/shm: " + ", ".join(sorted(kept)))
         rest = sorted(str(p.relative_to(temporary)) for p in temporary.rglob("*"))

@@ -33,8 +33,10 @@ auto only(const words& given) {
 
 std::string same(std::string_view text) { return std::string(text); }
 
+constexpr std::string_view unset = "unset";
+
 std::optional<std::int64_t> parse_threshold(std::string_view text) {
-  if (text.empty()) return std::nullopt;
+  if (text.empty() || text == unset) return std::nullopt;
   return parse_signed_bytes(text);
 }
 
@@ -49,7 +51,7 @@ const form<std::uint64_t> size_form{"size", "\"64Ki\"", accept_string | accept_i
 const form<std::optional<std::int64_t>> threshold_form{
     "size, 0 or negative", "\"16Ki\"", accept_string | accept_integer, only<parse_threshold>,
     [](const std::optional<std::int64_t>& value) {
-      return value ? print_signed_bytes(*value) : std::string("unset");
+      return value ? print_signed_bytes(*value) : std::string(unset);
     }};
 const form<std::uint64_t> number_form{
     "whole number", "3", accept_integer, only<parse_number>,
