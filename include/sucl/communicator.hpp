@@ -11,6 +11,7 @@
 #include <sucl/member.hpp>
 #include <sucl/operations.hpp>
 #include <sucl/persistent.hpp>
+#include <sucl/single_values.hpp>
 
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ SUCL_API ::sycl::event submit(communicator_state& state, detail::request& reques
 SUCL_API void run(communicator_state& state, detail::request& request,
                   const std::vector<::sycl::event>& deps);
 SUCL_API std::size_t share(communicator_state& state, kind k, std::size_t elements);
+SUCL_API int rank(const communicator_state& state);
+SUCL_API int size(const communicator_state& state);
 #ifdef SYCL_IMPLEMENTATION_ACPP
 /// Notes for each source file of the program whether AdaptiveCpp submits its commands instantly.
 SUCL_API bool note_submission(bool instant);
@@ -41,8 +44,23 @@ class group;
 /// The blocking form of a communicator's calls: each returns when its operation is done. Costs no
 /// SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
 class [[nodiscard]] SUCL_API blocking_communicator
-    : public detail::operations<blocking_communicator, void> {
+    : public detail::operations<blocking_communicator, void>,
+      public detail::single_values<blocking_communicator> {
+  using of_memory = detail::operations<blocking_communicator, void>;
+  using of_values = detail::single_values<blocking_communicator>;
+
  public:
+  using of_memory::allgather, of_values::allgather;
+  using of_memory::allreduce, of_values::allreduce;
+  using of_memory::broadcast, of_values::broadcast;
+  using of_memory::exscan, of_values::exscan;
+  using of_memory::gather, of_values::gather;
+  using of_memory::reduce, of_values::reduce;
+  using of_memory::scan, of_values::scan;
+
+  [[nodiscard]] int rank() const { return sycl_layer::rank(*m_state); }
+  [[nodiscard]] int size() const { return sycl_layer::size(*m_state); }
+
   /// @cond internal
   void submit(detail::request& request, const events& deps) {
     sycl_layer::run(*m_state, request, deps);

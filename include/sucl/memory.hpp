@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What an operation reads and writes: buffers, parts of buffers, USM pointers.
+/// What an operation reads and writes: buffers, parts of buffers, USM pointers, ranges of elements.
 #pragma once
 
 #include <sucl/export.hpp>
@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace sucl {
 
@@ -50,6 +51,7 @@ SUCL_API std::size_t byte_count(std::size_t elements, std::size_t element_size);
 /// Memory of an operation after its types are erased.
 struct operand {
   void* pointer = nullptr;                             ///< USM or system memory
+  bool bounded = false;                                ///< of which elements() are there
   std::optional<::sycl::buffer<std::byte, 1>> buffer;  ///< or a buffer, seen as bytes
   std::array<std::size_t, 3> extent{1, 1, 1};          ///< of the buffer, in elements
   std::array<std::size_t, 3> offset{0, 0, 0};          ///< of the block in it
@@ -57,7 +59,9 @@ struct operand {
   std::size_t elements() const { return range[0] * range[1] * range[2]; }
 };
 
-template <class M>
+struct range_memory {};
+
+template <class M, class Enable = void>
 struct memory_traits {
   static constexpr bool is_memory = false;
 };
@@ -65,6 +69,7 @@ struct memory_traits {
 template <class T, int D>
 struct memory_traits<::sycl::buffer<T, D>> {
   static constexpr bool is_memory = true;
+  static constexpr bool owns = false;  ///< copies refer to the same elements
   using element = T;
   static operand erase(const ::sycl::buffer<T, D>& b) {
     return memory_traits<block<T, D>>::erase(block<T, D>(b));
@@ -74,6 +79,7 @@ struct memory_traits<::sycl::buffer<T, D>> {
 template <class T, int D>
 struct memory_traits<block<T, D>> {
   static constexpr bool is_memory = true;
+  static constexpr bool owns = false;
   using element = T;
   static operand erase(const block<T, D>& b) {
     operand o;
@@ -90,6 +96,28 @@ struct memory_traits<block<T, D>> {
   }
 };
 
+/// std::vector, std::array, std::span and what else has data() and size() of one element type:
+/// USM or system memory that knows how many elements it has.
+template <class M>
+struct memory_traits<
+    M,
+    std::enable_if_t<std::is_pointer_v<decltype(std::declval<M&>().data())> &&
+                     std::is_convertible_v<decltype(std::declval<const M&>().size()), std::size_t>>>
+    : range_memory {
+  static constexpr bool is_memory = true;
+  using element = std::remove_pointer_t<decltype(std::declval<M&>().data())>;
+  /// A constant container has constant elements; those of a span stay what they are.
+  static constexpr bool owns = !std::is_same_v<decltype(std::declval<const M&>().data()), element*>;
+  template <class Range>
+  static operand erase(Range& r) {
+    operand o;
+    o.pointer = const_cast<void*>(static_cast<const void*>(r.data()));
+    o.bounded = true;
+    o.range[2] = r.size();
+    return o;
+  }
+};
+
 template <class M>
 inline constexpr bool is_memory = memory_traits<std::decay_t<M>>::is_memory;
 
@@ -97,8 +125,25 @@ template <class M>
 using element_of = typename memory_traits<std::decay_t<M>>::element;
 
 template <class M>
-operand erase(const M& memory) {
-  return memory_traits<M>::erase(memory);
+inline constexpr bool is_range = std::is_base_of_v<range_memory, memory_traits<std::decay_t<M>>>;
+
+/// Whether an operation may write to an argument of type `M&&`: not to a container that is
+/// constant, or that ends with the call.
+template <class M>
+constexpr bool can_receive() {
+  if constexpr (!is_memory<M>)
+    return false;
+  else if constexpr (std::is_const_v<element_of<M>>)
+    return false;
+  else if constexpr (memory_traits<std::decay_t<M>>::owns)
+    return std::is_lvalue_reference_v<M> && !std::is_const_v<std::remove_reference_t<M>>;
+  else
+    return true;
+}
+
+template <class M>
+operand erase(M& memory) {
+  return memory_traits<std::decay_t<M>>::erase(memory);
 }
 
 template <class T>

@@ -24,6 +24,9 @@ namespace sucl::detail {
 ///   which the op is defined (see sucl::defined).
 /// - Pointers are USM pointers of the queue's context or system memory; they and what they point
 ///   to stay valid until the operation is done. Buffers are kept alive by the library.
+/// - Where a buffer is taken, so is a range of elements: std::vector, std::array, std::span and
+///   whatever else has data() and size(). It is USM or system memory whose size is checked, and
+///   stays valid, like what a pointer names. A temporary container cannot receive.
 /// - A form with one memory argument instead of two works in place.
 /// - Send and receive memory must not overlap, except in place.
 /// - Errors that can be seen at the call are thrown there as sucl::error and nothing is started:
@@ -35,9 +38,9 @@ class operations : public point_to_point<Derived, Result> {
   using messages = point_to_point<Derived, Result>;
   using messages::go;
   template <class M>
-  using if_memory = std::enable_if_t<is_memory<M>>;
-  template <class A, class B>
-  using if_memories = std::enable_if_t<is_memory<A> && is_memory<B>>;
+  using if_memory = std::enable_if_t<can_receive<M>()>;
+  template <class S, class R>
+  using if_memories = std::enable_if_t<is_memory<S> && can_receive<R>()>;
 
  public:
   using events = typename messages::events;
@@ -55,7 +58,7 @@ class operations : public point_to_point<Derived, Result> {
                        deps);
   }
   template <class M, class = if_memory<M>>
-  Result broadcast(const M& data, int root, const events& deps = {}) {
+  Result broadcast(M&& data, int root, const events& deps = {}) {
     auto d = erase(data);
     const auto n = d.elements();
     return in_place<element_of<M>>(make_request<element_of<M>>(kind::broadcast, n, op::none, root),
@@ -83,11 +86,11 @@ class operations : public point_to_point<Derived, Result> {
     return in_place<T>(make_request<T>(kind::reduce, count, o, root), erase_pointer(data), deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result reduce(const S& send, const R& recv, op o, int root, const events& deps = {}) {
+  Result reduce(const S& send, R&& recv, op o, int root, const events& deps = {}) {
     return two_sided<S, R>(kind::reduce, send, recv, o, root, deps);
   }
   template <class M, class = if_memory<M>>
-  Result reduce(const M& data, op o, int root, const events& deps = {}) {
+  Result reduce(M&& data, op o, int root, const events& deps = {}) {
     return one_sided<M>(kind::reduce, data, o, root, deps);
   }
   /// @}
@@ -104,11 +107,11 @@ class operations : public point_to_point<Derived, Result> {
     return in_place<T>(make_request<T>(kind::allreduce, count, o), erase_pointer(data), deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result allreduce(const S& send, const R& recv, op o, const events& deps = {}) {
+  Result allreduce(const S& send, R&& recv, op o, const events& deps = {}) {
     return two_sided<S, R>(kind::allreduce, send, recv, o, 0, deps);
   }
   template <class M, class = if_memory<M>>
-  Result allreduce(const M& data, op o, const events& deps = {}) {
+  Result allreduce(M&& data, op o, const events& deps = {}) {
     return one_sided<M>(kind::allreduce, data, o, 0, deps);
   }
   /// @}
@@ -125,11 +128,11 @@ class operations : public point_to_point<Derived, Result> {
     return in_place<T>(make_request<T>(kind::scan, count, o), erase_pointer(data), deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result scan(const S& send, const R& recv, op o, const events& deps = {}) {
+  Result scan(const S& send, R&& recv, op o, const events& deps = {}) {
     return two_sided<S, R>(kind::scan, send, recv, o, 0, deps);
   }
   template <class M, class = if_memory<M>>
-  Result scan(const M& data, op o, const events& deps = {}) {
+  Result scan(M&& data, op o, const events& deps = {}) {
     return one_sided<M>(kind::scan, data, o, 0, deps);
   }
   /// @}
@@ -147,11 +150,11 @@ class operations : public point_to_point<Derived, Result> {
     return in_place<T>(make_request<T>(kind::exscan, count, o), erase_pointer(data), deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result exscan(const S& send, const R& recv, op o, const events& deps = {}) {
+  Result exscan(const S& send, R&& recv, op o, const events& deps = {}) {
     return two_sided<S, R>(kind::exscan, send, recv, o, 0, deps);
   }
   template <class M, class = if_memory<M>>
-  Result exscan(const M& data, op o, const events& deps = {}) {
+  Result exscan(M&& data, op o, const events& deps = {}) {
     return one_sided<M>(kind::exscan, data, o, 0, deps);
   }
   /// @}
@@ -172,7 +175,7 @@ class operations : public point_to_point<Derived, Result> {
                        deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result reduce_scatter_block(const S& send, const R& recv, op o, const events& deps = {}) {
+  Result reduce_scatter_block(const S& send, R&& recv, op o, const events& deps = {}) {
     same_element<S, R>();
     auto to = erase(recv);
     const auto n = to.elements();
@@ -180,7 +183,7 @@ class operations : public point_to_point<Derived, Result> {
               std::move(to), deps);
   }
   template <class M, class = if_memory<M>>
-  Result reduce_scatter_block(const M& data, op o, const events& deps = {}) {
+  Result reduce_scatter_block(M&& data, op o, const events& deps = {}) {
     return in_blocks<M>(kind::reduce_scatter_block, data, o, deps);
   }
   /// @}
@@ -200,7 +203,7 @@ class operations : public point_to_point<Derived, Result> {
                        deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result reduce_scatter(const S& send, const R& recv, const counts& counts, op o,
+  Result reduce_scatter(const S& send, R&& recv, const counts& counts, op o,
                         const events& deps = {}) {
     same_element<S, R>();
     return go(with_recv_counts<element_of<R>>(kind::reduce_scatter, counts, o), erase(send),
@@ -222,11 +225,11 @@ class operations : public point_to_point<Derived, Result> {
     return in_place<T>(make_request<T>(kind::allgather, count), erase_pointer(data), deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result allgather(const S& send, const R& recv, const events& deps = {}) {
+  Result allgather(const S& send, R&& recv, const events& deps = {}) {
     return two_sided<S, R>(kind::allgather, send, recv, op::none, 0, deps);
   }
   template <class M, class = if_memory<M>>
-  Result allgather(const M& data, const events& deps = {}) {
+  Result allgather(M&& data, const events& deps = {}) {
     return in_blocks<M>(kind::allgather, data, op::none, deps);
   }
   /// @}
@@ -247,8 +250,8 @@ class operations : public point_to_point<Derived, Result> {
                        deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result allgatherv(const S& send, const R& recv, const counts& counts,
-                    const detail::counts& displs, const events& deps = {}) {
+  Result allgatherv(const S& send, R&& recv, const counts& counts, const detail::counts& displs,
+                    const events& deps = {}) {
     same_element<S, R>();
     auto from = erase(send);
     const auto n = from.elements();
@@ -270,14 +273,14 @@ class operations : public point_to_point<Derived, Result> {
     return in_place<T>(make_request<T>(kind::alltoall, count), erase_pointer(data), deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result alltoall(const S& send, const R& recv, const events& deps = {}) {
+  Result alltoall(const S& send, R&& recv, const events& deps = {}) {
     same_element<S, R>();
     auto from = erase(send);
     const auto n = per_rank(kind::alltoall, from.elements());
     return go(make_request<element_of<R>>(kind::alltoall, n), std::move(from), erase(recv), deps);
   }
   template <class M, class = if_memory<M>>
-  Result alltoall(const M& data, const events& deps = {}) {
+  Result alltoall(M&& data, const events& deps = {}) {
     return in_blocks<M>(kind::alltoall, data, op::none, deps);
   }
   /// @}
@@ -301,9 +304,8 @@ class operations : public point_to_point<Derived, Result> {
                        deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result alltoallv(const S& send, const counts& send_counts, const counts& send_displs,
-                   const R& recv, const counts& recv_counts, const counts& recv_displs,
-                   const events& deps = {}) {
+  Result alltoallv(const S& send, const counts& send_counts, const counts& send_displs, R&& recv,
+                   const counts& recv_counts, const counts& recv_displs, const events& deps = {}) {
     same_element<S, R>();
     auto r = gathered<element_of<R>>(kind::alltoallv, 0, recv_counts, recv_displs, 0);
     r.send_counts = &send_counts;
@@ -327,7 +329,7 @@ class operations : public point_to_point<Derived, Result> {
                        deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result gather(const S& send, const R& recv, int root, const events& deps = {}) {
+  Result gather(const S& send, R&& recv, int root, const events& deps = {}) {
     return two_sided<S, R>(kind::gather, send, recv, op::none, root, deps);
   }
   /// @}
@@ -342,7 +344,7 @@ class operations : public point_to_point<Derived, Result> {
               erase_pointer(recv), deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result gatherv(const S& send, const R& recv, const counts& counts, const detail::counts& displs,
+  Result gatherv(const S& send, R&& recv, const counts& counts, const detail::counts& displs,
                  int root, const events& deps = {}) {
     same_element<S, R>();
     auto from = erase(send);
@@ -368,7 +370,7 @@ class operations : public point_to_point<Derived, Result> {
                        deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result scatter(const S& send, const R& recv, int root, const events& deps = {}) {
+  Result scatter(const S& send, R&& recv, int root, const events& deps = {}) {
     same_element<S, R>();
     auto to = erase(recv);
     const auto n = to.elements();
@@ -387,7 +389,7 @@ class operations : public point_to_point<Derived, Result> {
               deps);
   }
   template <class S, class R, class = if_memories<S, R>>
-  Result scatterv(const S& send, const counts& counts, const detail::counts& displs, const R& recv,
+  Result scatterv(const S& send, const counts& counts, const detail::counts& displs, R&& recv,
                   int root, const events& deps = {}) {
     same_element<S, R>();
     auto to = erase(recv);
@@ -401,6 +403,7 @@ class operations : public point_to_point<Derived, Result> {
   static constexpr void same_element() {
     static_assert(std::is_same_v<std::remove_cv_t<element_of<S>>, element_of<R>>,
                   "send and receive memory have one element type");
+    static_assert(is_range<S> == is_range<R>, "two buffers, or two ranges of elements");
   }
 
   template <class T>

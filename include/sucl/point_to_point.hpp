@@ -15,7 +15,8 @@ namespace sucl::detail {
 ///
 /// A message matches the first receive of its communicator that names its source and tag and is
 /// not matched yet; both sides name the same element type and exactly the same count
-/// (errc::invalid_count otherwise). Tags are 0 to 32766.
+/// (errc::invalid_count otherwise). Tags are 0 to 32766. A message to or from no_rank moves
+/// nothing, and is done when its `deps` are.
 template <class Derived, class Result>
 class point_to_point {
  public:
@@ -35,7 +36,7 @@ class point_to_point {
     return go(message<T>(kind::recv, count, peer, tag), {}, erase_pointer(data), deps);
   }
 
-  /// Sends the elements of a buffer or block to rank `peer`.
+  /// Sends the elements of a buffer, a block or a range of elements to rank `peer`.
   template <class Memory, class = std::enable_if_t<is_memory<Memory>>>
   Result send(const Memory& data, int peer, int tag = 0, const events& deps = {}) {
     auto from = erase(data);
@@ -43,9 +44,9 @@ class point_to_point {
     return go(message<element_of<Memory>>(kind::send, n, peer, tag), std::move(from), {}, deps);
   }
 
-  /// Receives into all elements of a buffer or block from rank `peer`.
-  template <class Memory, class = std::enable_if_t<is_memory<Memory>>>
-  Result recv(const Memory& data, int peer, int tag = 0, const events& deps = {}) {
+  /// Receives into all elements of a buffer, a block or a range of elements from rank `peer`.
+  template <class Memory, class = std::enable_if_t<can_receive<Memory>()>>
+  Result recv(Memory&& data, int peer, int tag = 0, const events& deps = {}) {
     auto to = erase(data);
     const auto n = to.elements();
     return go(message<element_of<Memory>>(kind::recv, n, peer, tag), {}, std::move(to), deps);
@@ -62,12 +63,14 @@ class point_to_point {
     return go(std::move(r), erase_pointer(send), erase_pointer(recv), deps);
   }
 
-  /// The same for buffers and blocks.
-  template <class Send, class Recv, class = std::enable_if_t<is_memory<Send> && is_memory<Recv>>>
-  Result sendrecv(const Send& send, int to, const Recv& recv, int from, int tag = 0,
+  /// The same for buffers, blocks and ranges of elements.
+  template <class Send, class Recv,
+            class = std::enable_if_t<is_memory<Send> && can_receive<Recv>()>>
+  Result sendrecv(const Send& send, int to, Recv&& recv, int from, int tag = 0,
                   const events& deps = {}) {
     static_assert(std::is_same_v<std::remove_cv_t<element_of<Send>>, element_of<Recv>>,
                   "both sides of sendrecv have one element type");
+    static_assert(is_range<Send> == is_range<Recv>, "two buffers, or two ranges of elements");
     auto s = erase(send);
     auto d = erase(recv);
     auto r = message<element_of<Recv>>(kind::sendrecv, s.elements(), to, tag);

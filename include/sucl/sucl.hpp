@@ -10,6 +10,7 @@
 #include <sucl/error.hpp>
 #include <sucl/fp8.hpp>
 #include <sucl/memory.hpp>
+#include <sucl/neighborhood.hpp>
 #include <sucl/persistent.hpp>
 #include <sucl/rendezvous.hpp>
 #include <sucl/runtime.hpp>

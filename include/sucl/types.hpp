@@ -19,6 +19,9 @@ namespace sucl {
 /// Numbers of elements, or displacements in elements: one for each rank.
 using counts = std::vector<std::size_t>;
 
+/// In the place of the other rank of a message: there is none. As MPI_PROC_NULL.
+inline constexpr int no_rank = -1;
+
 /// Kinds of operation; the numbers are those of sucl_kind.
 enum class kind : std::int32_t {
   barrier = SUCL_KIND_BARRIER,

@@ -180,6 +180,9 @@ std::size_t share(communicator_state& state, kind k, std::size_t elements) {
   throw error(std::move(info));
 }
 
+int rank(const communicator_state& state) { return state.core().rank(); }
+int size(const communicator_state& state) { return state.core().size(); }
+
 template <class Make>
 communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
   collect_retired();

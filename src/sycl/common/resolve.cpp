@@ -6,6 +6,8 @@
 #include "base/sizes.hpp"
 #include "core/operation/operation.hpp"
 
+#include <optional>
+
 namespace sucl {
 
 std::size_t detail::byte_count(std::size_t elements, std::size_t element_size) {
@@ -65,6 +67,14 @@ void check_block(const detail::operand& memory) {
                    std::to_string(memory.extent[d]),
                "Make offset and range fit in each dimension");
   }
+}
+
+void check_range(const detail::operand& memory, std::uint64_t needed, const char* side) {
+  if (!memory.bounded || needed <= memory.elements()) return;
+  base::fail(errc::invalid_count,
+             "the operation needs " + std::to_string(needed) + " elements of " + side +
+                 " memory, but the range has " + std::to_string(memory.elements()),
+             "Make the range larger or the count smaller");
 }
 
 // Takes one buffer into the record: which part of it, and what for.
@@ -143,6 +153,8 @@ void resolve_one(communicator_state& state, const detail::request& r, sucl_opera
     use_buffer(send, e.send, true, {true, false}, o, part, shape, buffers, where);
     use_buffer(recv, e.recv, false, how, o, part, shape, buffers, where);
   } else {
+    check_range(send, e.send, "send");
+    check_range(recv, e.recv, "receive");
     if (e.send == 0) o.send = nullptr;
     if (e.recv == 0) o.recv = nullptr;
     core::check_memory(o, rank, size);
@@ -151,21 +163,67 @@ void resolve_one(communicator_state& state, const detail::request& r, sucl_opera
   }
 }
 
+bool sends(const sucl_operation& o) {
+  return o.kind == SUCL_KIND_SEND || o.kind == SUCL_KIND_SENDRECV;
+}
+bool receives(const sucl_operation& o) {
+  return o.kind == SUCL_KIND_RECV || o.kind == SUCL_KIND_SENDRECV;
+}
+bool names_no_rank(const sucl_operation& o) {
+  return (sends(o) && o.root == no_rank) || (receives(o) && o.source == no_rank);
+}
+
+// Of a message that names no_rank: the half that names a rank, or nothing.
+std::optional<detail::request> other_half(const detail::request& whole) {
+  if (whole.record.kind != SUCL_KIND_SENDRECV ||
+      (whole.record.root == no_rank && whole.record.source == no_rank))
+    return std::nullopt;
+  detail::request half = whole;
+  auto& o = half.record;
+  if (o.source == no_rank) {
+    o.kind = SUCL_KIND_SEND;
+    o.source = o.root;
+    half.recv = {};
+  } else {
+    o.kind = SUCL_KIND_RECV;
+    o.root = o.source;
+    o.count = o.recv_count;
+    half.send = {};
+  }
+  o.recv_count = o.count;
+  return half;
+}
+
+// A part of a group, or, of a message that names no_rank, what is left of it.
+void resolve_part(communicator_state& state, const detail::request& part, resolved& result) {
+  std::optional<detail::request> half;
+  if (names_no_rank(part.record)) {
+    half = other_half(part);
+    if (!half) return;
+  }
+  const std::size_t i = result.parts.size();
+  result.parts.emplace_back();
+  result.shape.parts.emplace_back();
+  resolve_one(state, half ? *half : part, result.parts[i], i, result.shape.parts[i],
+              result.buffers);
+}
+
 }  // namespace
 
 void resolve(communicator_state& state, const detail::request& request, resolved& result) {
   result.queue = request.queue;
   try {
-    if (request.record.kind != SUCL_KIND_GROUP) {
+    const bool is_group = request.record.kind == SUCL_KIND_GROUP;
+    if (!is_group && !names_no_rank(request.record)) {
       resolve_one(state, request, result.record, 0, result.shape, result.buffers);
       return;
     }
-    result.record = request.record;
-    result.parts.resize(request.parts->size());
-    result.shape.parts.resize(request.parts->size());
-    for (std::size_t i = 0; i < request.parts->size(); ++i)
-      resolve_one(state, (*request.parts)[i], result.parts[i], i, result.shape.parts[i],
-                  result.buffers);
+    result.record =
+        is_group ? request.record : detail::make_request<std::byte>(kind::group, 0).record;
+    if (is_group)
+      for (const detail::request& part : *request.parts) resolve_part(state, part, result);
+    else
+      resolve_part(state, request, result);
     result.record.parts = result.parts.data();
     result.record.part_count = result.parts.size();
   } catch (const error& e) {

@@ -1,0 +1,189 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Collectives between neighbours: halo exchanges on grids, and on any other graph.
+#pragma once
+
+#include <sucl/communicator.hpp>
+#include <sucl/export.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace sucl {
+
+class neighborhood;
+
+namespace detail {
+
+/// Neighbour j of this rank as a source, or as a destination: a rank, and the tag that tells apart
+/// several messages between the same two.
+struct neighbor {
+  int rank;
+  int tag;
+};
+
+/// Throws errc::invalid_count unless there are as many as neighbours.
+SUCL_API void check_neighbors(std::size_t given, std::size_t neighbors, const char* what);
+
+/// The collectives of a neighborhood. Each sends one block to every destination and receives one
+/// from every source, in the order of the lists; what no_rank would send stays as it is. Every rank
+/// of the communicator calls them, in the same order; the counts of a block are the same on both of
+/// its sides. Memory, events and errors are as those of detail::operations.
+/// `Derived` has `Result submit(group&, const events&)` and `const neighborhood& of()`.
+template <class Derived, class Result>
+class neighbor_operations {
+ public:
+  using events = std::vector<::sycl::event>;
+
+  /// The same `count` elements to every destination; block j of `recv` is from source j.
+  template <class T>
+  Result allgather(const T* send, T* recv, std::size_t count, const events& deps = {});
+
+  /// Block i of `send` to destination i; block j of `recv` is from source j; `count` elements each.
+  template <class T>
+  Result alltoall(const T* send, T* recv, std::size_t count, const events& deps = {});
+
+  /// Blocks of different sizes: `send_counts[i]` elements at `send_displs[i]` to destination i, and
+  /// `recv_counts[j]` at `recv_displs[j]` from source j.
+  template <class T>
+  Result alltoallv(const T* send, const sucl::counts& send_counts, const sucl::counts& send_displs,
+                   T* recv, const sucl::counts& recv_counts, const sucl::counts& recv_displs,
+                   const events& deps = {});
+
+  /// A buffer, block or range of elements for each neighbour: `sends[i]` to destination i, and
+  /// `recvs[j]` from source j. Blocks of one buffer make a halo exchange without packing by hand.
+  template <class Send, class Recv>
+  Result exchange(const std::vector<Send>& sends, std::vector<Recv>& recvs,
+                  const events& deps = {});
+
+ private:
+  Derived& self() { return *static_cast<Derived*>(this); }
+};
+
+}  // namespace detail
+
+/// The blocking form: each call returns when it is done.
+class [[nodiscard]] SUCL_API blocking_neighborhood
+    : public detail::neighbor_operations<blocking_neighborhood, void> {
+ public:
+  /// @cond internal
+  void submit(group& messages, const events& deps) { messages.run(deps); }
+  const neighborhood& of() const { return *m_of; }
+  /// @endcond
+
+ private:
+  friend class neighborhood;
+  explicit blocking_neighborhood(const neighborhood& of) : m_of(&of) {}
+  const neighborhood* m_of;
+};
+
+/// The ranks that this rank exchanges blocks with. It has a communicator of its own, so that its
+/// messages match none of the program's. As MPI's neighbourhood collectives.
+class [[nodiscard]] SUCL_API neighborhood
+    : public detail::neighbor_operations<neighborhood, ::sycl::event> {
+ public:
+  /// Any graph: this rank receives from `sources` and sends to `destinations`. Both may name a rank
+  /// several times, this one too, and no_rank; the k-th message from a rank a to a rank b is for
+  /// the k-th time that b names a. Collective over the communicator; throws on every rank:
+  /// errc::invalid_rank, and errc::mismatch where one rank sends what the other does not expect.
+  neighborhood(const communicator& comm, const std::vector<int>& sources,
+               const std::vector<int>& destinations);
+
+  /// A grid of `extents`, one for each dimension, whose product is the size of the communicator;
+  /// the last dimension varies fastest with the rank. Neighbours 2d and 2d+1 are those at the
+  /// coordinate one less and one more in dimension d; at the ends no_rank, or in a dimension that
+  /// is `periodic` (none is by default) the other end. Collective, with the same arguments; throws
+  /// on every rank: errc::invalid_argument, and errc::mismatch where those of ranks differ.
+  static neighborhood grid(const communicator& comm, const std::vector<int>& extents,
+                           const std::vector<bool>& periodic = {});
+
+  /// The rank of each neighbour, or no_rank.
+  [[nodiscard]] std::vector<int> sources() const;
+  [[nodiscard]] std::vector<int> destinations() const;
+  /// This rank's place in the grid; empty for another graph.
+  [[nodiscard]] const std::vector<int>& coordinates() const { return m_coordinates; }
+
+  /// Valid as long as this object is.
+  blocking_neighborhood blocking() const { return blocking_neighborhood(*this); }
+
+  /// @cond internal
+  ::sycl::event submit(group& messages, const events& deps) { return messages.submit(deps); }
+  const neighborhood& of() const { return *this; }
+  const communicator& comm() const { return m_communicator; }
+  const std::vector<detail::neighbor>& from() const { return m_sources; }
+  const std::vector<detail::neighbor>& to() const { return m_destinations; }
+  /// @endcond
+
+ private:
+  neighborhood() = default;
+  communicator m_communicator;
+  std::vector<detail::neighbor> m_sources, m_destinations;
+  std::vector<int> m_coordinates;
+};
+
+namespace detail {
+
+template <class Derived, class Result>
+template <class T>
+Result neighbor_operations<Derived, Result>::allgather(const T* send, T* recv, std::size_t count,
+                                                       const events& deps) {
+  const neighborhood& of = self().of();
+  group messages(of.comm());
+  for (std::size_t j = 0; j < of.from().size(); ++j)
+    messages.recv(recv + j * count, count, of.from()[j].rank, of.from()[j].tag);
+  for (const neighbor& n : of.to()) messages.send(send, count, n.rank, n.tag);
+  return self().submit(messages, deps);
+}
+
+template <class Derived, class Result>
+template <class T>
+Result neighbor_operations<Derived, Result>::alltoall(const T* send, T* recv, std::size_t count,
+                                                      const events& deps) {
+  const neighborhood& of = self().of();
+  group messages(of.comm());
+  for (std::size_t j = 0; j < of.from().size(); ++j)
+    messages.recv(recv + j * count, count, of.from()[j].rank, of.from()[j].tag);
+  for (std::size_t i = 0; i < of.to().size(); ++i)
+    messages.send(send + i * count, count, of.to()[i].rank, of.to()[i].tag);
+  return self().submit(messages, deps);
+}
+
+template <class Derived, class Result>
+template <class T>
+Result neighbor_operations<Derived, Result>::alltoallv(
+    const T* send, const sucl::counts& send_counts, const sucl::counts& send_displs, T* recv,
+    const sucl::counts& recv_counts, const sucl::counts& recv_displs, const events& deps) {
+  const neighborhood& of = self().of();
+  check_neighbors(send_counts.size(), of.to().size(), "send counts");
+  check_neighbors(send_displs.size(), of.to().size(), "send displacements");
+  check_neighbors(recv_counts.size(), of.from().size(), "receive counts");
+  check_neighbors(recv_displs.size(), of.from().size(), "receive displacements");
+  group messages(of.comm());
+  for (std::size_t j = 0; j < recv_counts.size(); ++j)
+    messages.recv(recv + recv_displs[j], recv_counts[j], of.from()[j].rank, of.from()[j].tag);
+  for (std::size_t i = 0; i < send_counts.size(); ++i)
+    messages.send(send + send_displs[i], send_counts[i], of.to()[i].rank, of.to()[i].tag);
+  return self().submit(messages, deps);
+}
+
+template <class Derived, class Result>
+template <class Send, class Recv>
+Result neighbor_operations<Derived, Result>::exchange(const std::vector<Send>& sends,
+                                                      std::vector<Recv>& recvs,
+                                                      const events& deps) {
+  const neighborhood& of = self().of();
+  check_neighbors(sends.size(), of.to().size(), "blocks to send");
+  check_neighbors(recvs.size(), of.from().size(), "blocks to receive");
+  group messages(of.comm());
+  for (std::size_t j = 0; j < recvs.size(); ++j)
+    messages.recv(recvs[j], of.from()[j].rank, of.from()[j].tag);
+  for (std::size_t i = 0; i < sends.size(); ++i)
+    messages.send(sends[i], of.to()[i].rank, of.to()[i].tag);
+  return self().submit(messages, deps);
+}
+
+}  // namespace detail
+}  // namespace sucl
