@@ -39,7 +39,8 @@ function(sucl_add_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN" "" "LINK")
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
+    UNITY_BUILD OFF)  # sources of tests have the same names in them
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE sucl_options ${arg_LINK} GTest::gtest)
   if(NOT arg_NO_MAIN)
@@ -62,7 +63,7 @@ function(sucl_add_test_parts name)
   target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PUBLIC sucl_options ${arg_LINK} GTest::gtest)
   # For programs alone, as the precompiled headers of the tests are.
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD OFF)
   target_compile_options(${name} PRIVATE -fPIE)
   if(arg_SYCL)
     target_link_libraries(${name} PUBLIC sucl)
@@ -90,10 +91,11 @@ add_custom_target(sanitized)
 add_custom_target(threads)
 
 # sucl_add_unit_test(NAME SOURCES... [LINK ...] [SYCL] [NO_MAIN] [THREADS] [ARGS ...] [TIMEOUT s]
-#                    [ENVIRONMENT NAME=value...] [LABELS ...]): a program that is one test.
+#                    [ENVIRONMENT NAME=value...] [LABELS ...] [SHARDS n] [TORTURE filter]): a program
+# that is one test. TORTURE: cases that repeat others are another one, NAME.more, left to `make torture`.
 # THREADS: it has several, so that it gets the label of that name too, and the processors.
 function(sucl_add_unit_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN;THREADS" "TIMEOUT;SHARDS"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN;THREADS" "TIMEOUT;SHARDS;TORTURE"
     "LINK;ARGS;ENVIRONMENT;LABELS")
   set(flags)
   foreach(flag SYCL NO_MAIN)
@@ -120,6 +122,16 @@ function(sucl_add_unit_test name)
   if(NOT arg_SHARDS)
     set(arg_SHARDS 1)
   endif()
+  # With the sanitizers a variable chooses.
+  set(filter)
+  if(arg_TORTURE AND NOT SUCL_BUILD_SANITIZE)
+    set(filter "--gtest_filter=-${arg_TORTURE}")
+    add_test(NAME ${name}.more COMMAND ${name} ${arg_ARGS} "--gtest_filter=${arg_TORTURE}")
+    set_tests_properties(${name}.more PROPERTIES
+      TIMEOUT 600 PROCESSORS 2 LABELS "${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}"
+      ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
+    sucl_leave_to_torture(${name}.more)
+  endif()
   foreach(shard RANGE 1 ${arg_SHARDS})
     set(test ${name})
     set(part)
@@ -128,7 +140,7 @@ function(sucl_add_unit_test name)
       set(test ${name}.${shard})
       set(part GTEST_TOTAL_SHARDS=${arg_SHARDS} GTEST_SHARD_INDEX=${index})
     endif()
-    add_test(NAME ${test} COMMAND ${name} ${arg_ARGS})
+    add_test(NAME ${test} COMMAND ${name} ${arg_ARGS} ${filter})
     set_tests_properties(${test} PROPERTIES
       TIMEOUT ${arg_TIMEOUT}
       PROCESSORS ${processors}
@@ -154,16 +166,17 @@ function(sucl_add_ended_test name)
 endfunction()
 
 # sucl_add_rank_test(NAME name TARGET program [RANKS n...] [FLAVOURS all|name...] [ARGS ...]
-#                    [ENVIRONMENT NAME=value...] [TIMEOUT s] [LABELS ...] [SURVIVE] [WAITS]
+#                    [ENVIRONMENT NAME=value...] [TIMEOUT s] [LABELS ...] [SURVIVE] [WAITS] [BRIEF]
 #                    [STATUS number|failure|any] [MATCH regex] [REFUSE regex])
 # Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
 # RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
 # not registered for an MPI whose launcher cannot do that.
 # WAITS: most of its time it waits for a timeout; it gets the label waits. Its ranks poll meanwhile, and
 # one without a processor would be late itself, so it runs alone like the others.
+# BRIEF: its ranks do little but start and end, and wait for no timeout; another test may run beside it.
 # STATUS, MATCH, REFUSE: how it has to end, as tests/support/ended.cmake has it; usually with 0.
 function(sucl_add_rank_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WAITS" "NAME;TARGET;TIMEOUT;STATUS;MATCH;REFUSE"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SURVIVE;WAITS;BRIEF" "NAME;TARGET;TIMEOUT;STATUS;MATCH;REFUSE"
     "RANKS;FLAVOURS;ARGS;ENVIRONMENT;LABELS")
   if(NOT arg_NAME OR NOT TARGET "${arg_TARGET}" OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "sucl_add_rank_test needs NAME and an existing TARGET; got ${ARGV}.")
@@ -204,6 +217,9 @@ function(sucl_add_rank_test)
       endif()
       # As many processors as ranks: alone on a small machine, side by side on a large one.
       set(processors ${ranks})
+      if(arg_BRIEF)
+        set(processors 1)
+      endif()
       set(labels ${arg_LABELS} ${flavour})
       if(arg_WAITS)
         list(APPEND labels waits)

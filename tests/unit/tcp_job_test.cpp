@@ -164,7 +164,7 @@ TEST(tcp_job, control_messages_come_in_order_without_waiting_for_the_reader) {
 /// Starts the parts, and rank 0, which waits for a moment only, once `ready` says so.
 std::vector<outcome> start_with_rank_0_last(const tcp_job& job, std::vector<part> parts,
                                             const std::function<bool()>& ready) {
-  parts.front().timeout = 3000ms;
+  parts.front().timeout = 1000ms;
   std::vector<outcome> all(parts.size());
   tcp_job::each(static_cast<int>(parts.size()), [&](int i) {
     while (i == 0 && !ready()) std::this_thread::sleep_for(5ms);
