@@ -230,10 +230,21 @@ detail::request trial::message(kind k, const conformance::message& m, int with_t
   return r;
 }
 
+// On AdaptiveCpp's CPU device operations on buffers begin and wait one after the other: see
+// docs/reference/sycl-implementations.md.
+bool trial::buffers_take_turns() const {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  return conformance::is_buffer(m_memory) &&
+         !(m_party.queue && m_party.queue->get_device().is_gpu());
+#else
+  return false;
+#endif
+}
+
 std::vector<detail::request> trial::requests(bool blocks) {
   const kind k = m_operation.shape.kind;
-  const bool one_by_one =
-      blocks || m_pool.messages_in_order || (m_party.queue && m_party.queue->is_in_order());
+  const bool one_by_one = blocks || m_pool.messages_in_order || buffers_take_turns() ||
+                          (m_party.queue && m_party.queue->is_in_order());
   const bool alone = m_party.self.size == 1 && one_by_one;
   if (k != kind::send && k != kind::recv && k != kind::sendrecv) return {request(k)};
   if (k == kind::sendrecv || alone) return {message(kind::sendrecv, m_flow.sends[0], tag)};

@@ -61,6 +61,7 @@ class trial {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);
   bool has_host_address() const;
   bool is_copied_by_host() const;
+  bool buffers_take_turns() const;
   detail::operand operand_of(const side& s) const;
   std::vector<detail::request> requests(bool blocks);
   detail::request request(kind k);
