@@ -15,4 +15,5 @@
 #include <sucl/rendezvous.hpp>
 #include <sucl/runtime.hpp>
 #include <sucl/types.hpp>
+#include <sucl/user_op.hpp>
 #include <sucl/version.hpp>
