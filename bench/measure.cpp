@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
-#include "reference.hpp"
+#include "expected.hpp"
 
 #include "base/error.hpp"
 
@@ -63,7 +63,7 @@ class point {
         m_wanted(wanted),
         m_ranks(ranks),
         m_report(report),
-        m_has_data(row_of(p.of).source != nullptr) {
+        m_has_data(p.of != kind::barrier) {
     if (!m_has_data) return;
     m_expected = make_expected(p, untouched);
     m_blank.assign(m_expected.size(), untouched);

@@ -2,64 +2,38 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "problem.hpp"
 
+#include "reference/delivery.hpp"
+
 #include <algorithm>
 
 namespace sucl::bench {
 namespace {
 
-int last_rank(const problem& p) { return p.ranks - 1; }
-
-contribution all_ranks(const problem& p, std::uint64_t i) { return {0, last_rank(p), i}; }
-contribution up_to_me(const problem& p, std::uint64_t i) { return {0, p.rank, i}; }
-contribution before_me(const problem& p, std::uint64_t i) { return {0, p.rank - 1, i}; }
-contribution my_block_of_all_ranks(const problem& p, std::uint64_t i) {
-  return {0, last_rank(p), static_cast<std::uint64_t>(p.rank) * p.count + i};
-}
-contribution the_root(const problem& p, std::uint64_t i) { return {p.root, p.root, i}; }
-contribution my_block_of_the_root(const problem& p, std::uint64_t i) {
-  return {p.root, p.root, static_cast<std::uint64_t>(p.rank) * p.count + i};
-}
-contribution each_in_turn(const problem& p, std::uint64_t i) {
-  const auto rank = static_cast<int>(i / p.count);
-  return {rank, rank, i % p.count};
-}
-contribution my_block_of_each(const problem& p, std::uint64_t i) {
-  const auto rank = static_cast<int>(i / p.count);
-  return {rank, rank, static_cast<std::uint64_t>(p.rank) * p.count + i % p.count};
-}
-contribution the_one_before(const problem& p, std::uint64_t i) {
-  const int rank = (p.rank + p.ranks - 1) % p.ranks;
-  return {rank, rank, i};
-}
-
-std::uint64_t elements(extent e, bool at_root_only, const problem& p) {
-  if (e == extent::none || (at_root_only && p.rank != p.root)) return 0;
-  return e == extent::one ? p.count : p.count * static_cast<std::uint64_t>(p.ranks);
+// All blocks are of one size here: with counts or without, the same is delivered.
+kind without_counts(kind of) {
+  switch (of) {
+    case kind::reduce_scatter: return kind::reduce_scatter_block;
+    case kind::allgatherv: return kind::allgather;
+    case kind::alltoallv: return kind::alltoall;
+    case kind::gatherv: return kind::gather;
+    case kind::scatterv: return kind::scatter;
+    default: return of;
+  }
 }
 
 }  // namespace
 
 const std::vector<collective>& collectives() {
-  using e = extent;
   static const std::vector<collective> table{
-      {kind::barrier, e::none, false, e::none, false, false, true, nullptr},
-      {kind::broadcast, e::none, false, e::one, false, false, true, the_root},
-      {kind::reduce, e::one, false, e::one, true, false, true, all_ranks},
-      {kind::allreduce, e::one, false, e::one, false, false, true, all_ranks},
-      {kind::reduce_scatter, e::all, false, e::one, false, true, true, my_block_of_all_ranks},
-      {kind::reduce_scatter_block, e::all, false, e::one, false, false, true,
-       my_block_of_all_ranks},
-      {kind::allgather, e::one, false, e::all, false, false, true, each_in_turn},
-      {kind::allgatherv, e::one, false, e::all, false, true, true, each_in_turn},
-      {kind::alltoall, e::all, false, e::all, false, false, true, my_block_of_each},
-      {kind::alltoallv, e::all, false, e::all, false, true, true, my_block_of_each},
-      {kind::gather, e::one, false, e::all, true, false, true, each_in_turn},
-      {kind::gatherv, e::one, false, e::all, true, true, true, each_in_turn},
-      {kind::scatter, e::all, true, e::one, false, false, true, my_block_of_the_root},
-      {kind::scatterv, e::all, true, e::one, false, true, true, my_block_of_the_root},
-      {kind::scan, e::one, false, e::one, false, false, true, up_to_me},
-      {kind::exscan, e::one, false, e::one, false, false, true, before_me},
-      {kind::sendrecv, e::one, false, e::one, false, false, false, the_one_before},
+      {kind::barrier, false, true},       {kind::broadcast, false, true},
+      {kind::reduce, false, true},        {kind::allreduce, false, true},
+      {kind::reduce_scatter, true, true}, {kind::reduce_scatter_block, false, true},
+      {kind::allgather, false, true},     {kind::allgatherv, true, true},
+      {kind::alltoall, false, true},      {kind::alltoallv, true, true},
+      {kind::gather, false, true},        {kind::gatherv, true, true},
+      {kind::scatter, false, true},       {kind::scatterv, true, true},
+      {kind::scan, false, true},          {kind::exscan, false, true},
+      {kind::sendrecv, false, false},
   };
   return table;
 }
@@ -69,14 +43,24 @@ const collective& row_of(kind of) {
                        [of](const collective& c) { return c.of == of; });
 }
 
+sucl_operation operation_of(const problem& p) {
+  sucl_operation o{};
+  o.kind = static_cast<sucl_kind>(without_counts(p.of));
+  o.root = p.root;
+  o.source = (p.rank + p.ranks - 1) % p.ranks;
+  o.count = o.recv_count = p.count;
+  return o;
+}
+
 std::uint64_t send_elements(const problem& p) {
-  const collective& c = row_of(p.of);
-  return elements(c.send, c.send_at_root_only, p);
+  if (in_place(p)) return 0;
+  return reference::end_of(reference::contributed(operation_of(p), p.rank, p.ranks));
 }
 
 std::uint64_t recv_elements(const problem& p) {
-  const collective& c = row_of(p.of);
-  return elements(c.recv, c.recv_at_root_only, p);
+  const bool all_have = in_place(p) || p.of == kind::exscan;
+  if (all_have) return p.count;
+  return reference::end_of(reference::delivered(operation_of(p), p.rank, p.ranks));
 }
 
 bool in_place(const problem& p) { return p.of == kind::broadcast; }

@@ -2,9 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What is measured: one collective on one type and size, and what goes where in it.
+/// What is measured: one collective on one type and size.
 #pragma once
 
+#include <sucl/abi/backend.h>
 #include <sucl/types.hpp>
 
 #include <cstddef>
@@ -28,27 +29,11 @@ struct problem {
   std::uint64_t bytes() const { return count * element_size(); }
 };
 
-/// How many elements a memory holds: none, `count`, or `count` for each rank.
-enum class extent { none, one, all };
-
-/// Where one element of a result comes from: element `index` of what the ranks `first` to `last`
-/// send, reduced if they are several. No rank at all (first > last): the element is left alone.
-struct contribution {
-  int first = 0;
-  int last = 0;
-  std::uint64_t index = 0;
-};
-
 /// A row of the table of collectives.
 struct collective {
   kind of;
-  extent send;
-  bool send_at_root_only;
-  extent recv;
-  bool recv_at_root_only;
   bool with_counts;  ///< takes counts and displacements; here all blocks are of one size
   bool in_all;       ///< part of "bench all"
-  contribution (*source)(const problem& p, std::uint64_t index);  ///< null: no data
 };
 
 /// Every collective that can be measured. A ring of sendrecv is among them.
@@ -56,6 +41,9 @@ const std::vector<collective>& collectives();
 
 /// The row of a kind, which must have one.
 const collective& row_of(kind of);
+
+/// Its arguments, as far as they say what is delivered.
+sucl_operation operation_of(const problem& p);
 
 /// Elements of this rank's send and receive memory. In a broadcast only the latter is used.
 std::uint64_t send_elements(const problem& p);

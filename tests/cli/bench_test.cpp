@@ -1,10 +1,10 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "bench/expected.hpp"
 #include "bench/problem.hpp"
-#include "bench/reference.hpp"
 #include "bench/report.hpp"
 #include "bench/statistics.hpp"
-#include "support/op_rule.hpp"
+#include "support/special_elements.hpp"
 
 #include <gtest/gtest.h>
 
@@ -63,10 +63,11 @@ TEST(Reference, IsTheRuleForEveryTypeAndOp) {
       for (int rank = 0; rank < ranks; ++rank) inputs.push_back(make_input(p, rank, n));
       const std::size_t one = size_of(of);
       for (std::size_t i = 0; i < n; ++i) {
-        rule::elements from;
+        std::vector<const std::byte*> from;
         for (const auto& input : inputs) from.push_back(&input[i * one]);
-        const rule::element is(&expected[i * one], &expected[i * one] + one);
-        ASSERT_EQ(rule::bare(of, is), rule::bare(of, rule::reduce(of, p.reduction, from)))
+        const reference::value is(&expected[i * one], &expected[i * one] + one);
+        ASSERT_EQ(reference::bare(of, is),
+                  reference::bare(of, reference::reduce(of, p.reduction, from)))
             << name(of) << " " << name(p.reduction);
       }
     }
@@ -100,6 +101,13 @@ TEST(Reference, ExclusiveScanLeavesTheFirstRankAlone) {
   for (const std::byte b : make_expected(first, untouched)) EXPECT_EQ(b, untouched);
   const problem second = make(kind::exscan, type::int32, op::sum, 3, 1, 5);
   EXPECT_EQ(make_expected(second, untouched), make_input(second, 0, 5));
+}
+
+TEST(Reference, TheRootOfABroadcastKeepsItsInput) {
+  for (const int rank : {0, 1}) {
+    const problem p = make(kind::broadcast, type::fp64, op::none, 2, rank, 5);
+    EXPECT_EQ(make_expected(p, untouched), make_input(p, 0, 5));
+  }
 }
 
 TEST(Reference, RanksReceiveOnlyWhereTheyShould) {

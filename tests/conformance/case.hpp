@@ -5,7 +5,7 @@
 /// One case of the conformance suite: a value for each factor; and the list of cases to run.
 #pragma once
 
-#include "support/reference.hpp"
+#include "support/inputs.hpp"
 
 #include <array>
 #include <cstdint>

@@ -2,7 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "flow.hpp"
 
+#include "bench/reference/delivery.hpp"
+
 #include <algorithm>
+#include <utility>
 
 namespace sucl::conformance {
 namespace {
@@ -13,7 +16,6 @@ using std::size_t;
 // to the first with gaps between them.
 struct blocks {
   std::vector<size_t> counts, displs;
-  size_t end = 0;
 };
 
 size_t count_for(const shape& s, int a) {
@@ -35,182 +37,65 @@ blocks spread(int ranks, Count&& count) {
     b.displs[static_cast<size_t>(r)] = at;
     at += b.counts[static_cast<size_t>(r)] + 2;
   }
-  b.end = at;
   return b;
 }
 
-// The same keys on both sides of a pair.
-std::uint64_t pair_key(int to) { return static_cast<std::uint64_t>(to) * 1000003; }
+// What a sends to b; in place as much as b sends to a.
+size_t between(const shape& s, int a, int b) {
+  return count_for(s, s.in_place ? a + b : 2 * a + b);
+}
 
-class maker {
- public:
-  maker(const shape& s, int rank, int ranks)
-      : m_shape(s),
-        m_rank(rank),
-        m_ranks(ranks),
-        m_root(s.root),
-        m_n(s.count),
-        m_p(static_cast<size_t>(ranks)),
-        m_me(static_cast<size_t>(rank)) {}
+bool among_all(const shape& s) {
+  return s.kind == kind::alltoallv || (s.kind == kind::group && s.everybody);
+}
 
-  flow make() {
-    switch (m_shape.kind) {
-      case kind::barrier: break;
-      case kind::broadcast: broadcast(); break;
-      case kind::reduce:
-      case kind::allreduce:
-      case kind::scan:
-      case kind::exscan: reduce(); break;
-      case kind::reduce_scatter:
-      case kind::reduce_scatter_block: reduce_scatter(); break;
-      case kind::allgather:
-      case kind::gather: gather(); break;
-      case kind::allgatherv:
-      case kind::gatherv: gatherv(); break;
-      case kind::alltoall: alltoall(); break;
-      case kind::alltoallv: alltoallv(); break;
-      case kind::scatter: scatter(); break;
-      case kind::scatterv: scatterv(); break;
-      case kind::group: m_shape.everybody ? everybody() : neighbours(); break;
-      default: neighbours(); break;
-    }
-    return std::move(m_flow);
+// The counts of a call and where its blocks lie, of the kinds that have them.
+void lay_out(flow& f, const shape& s, int rank, int ranks) {
+  const bool root = rank == s.root;
+  const auto by_rank = [&](int r) { return count_for(s, r); };
+  blocks send, recv;
+  if (among_all(s)) {
+    send = spread(ranks, [&](int r) { return between(s, rank, r); });
+    recv = spread(ranks, [&](int r) { return between(s, r, rank); });
+  } else if (s.kind == kind::scatterv && root) {
+    send = spread(ranks, by_rank);
+  } else if (s.kind == kind::reduce_scatter || s.kind == kind::allgatherv ||
+             (s.kind == kind::gatherv && root)) {
+    recv = spread(ranks, by_rank);
   }
+  f.send_counts = std::move(send.counts);
+  f.send_displs = std::move(send.displs);
+  f.recv_counts = std::move(recv.counts);
+  f.recv_displs = std::move(recv.displs);
+}
 
- private:
-  bool at_root() const { return m_rank == m_root; }
-  bool in_place() const { return m_shape.in_place; }
-
-  // In place, what is given lies in the receive memory.
-  void sizes(size_t send, size_t recv) {
-    m_flow.send_size = in_place() ? 0 : send;
-    m_flow.recv_size = in_place() ? std::max(send, recv) : recv;
+// Its arguments, as far as they say what is delivered.
+sucl_operation operation_of(const flow& f, const shape& s, int rank, int ranks) {
+  sucl_operation o{};
+  o.kind = static_cast<sucl_kind>(s.kind);
+  o.root = s.root;
+  o.count = s.count;
+  o.flags = s.in_place ? SUCL_FLAG_IN_PLACE : 0;
+  if (s.kind == kind::gatherv || s.kind == kind::scatterv) o.count = count_for(s, rank);
+  o.send_counts = f.send_counts.data();
+  o.send_displs = f.send_displs.data();
+  o.recv_counts = f.recv_counts.data();
+  o.recv_displs = f.recv_displs.data();
+  if (among_all(s)) {
+    o.kind = SUCL_KIND_ALLTOALLV;  // messages from each to each deliver the same
+  } else if (s.kind >= kind::send) {
+    // A ring, to the next rank from the one before; each sends another count.
+    o.kind = SUCL_KIND_SENDRECV;
+    o.root = (rank + 1) % ranks;
+    o.source = (rank + ranks - 1) % ranks;
+    o.recv_count = s.count == 0 ? 0 : s.count + static_cast<size_t>(o.source);
+    if (s.count != 0) o.count += static_cast<size_t>(rank);
   }
-  void give(size_t at, size_t count, std::uint64_t key) { m_flow.in.push_back({at, count, key}); }
-  void get(size_t at, size_t count, int from, std::uint64_t key) {
-    m_flow.out.push_back({at, count, from, from, key});
-  }
+  return o;
+}
 
-  void broadcast() {
-    sizes(0, m_n);
-    if (at_root()) give(0, m_n, 0);
-    if (!at_root()) get(0, m_n, m_root, 0);
-  }
-
-  void reduce() {
-    const kind k = m_shape.kind;
-    const bool gets = k == kind::exscan ? m_rank > 0 : k != kind::reduce || at_root();
-    const int last = k == kind::scan ? m_rank : k == kind::exscan ? m_rank - 1 : m_ranks - 1;
-    sizes(m_n, m_n);
-    give(0, m_n, 0);
-    if (gets) m_flow.out.push_back({0, m_n, 0, last, 0});
-  }
-
-  void reduce_scatter() {
-    std::vector<size_t> counts(m_p, m_n);
-    if (m_shape.kind == kind::reduce_scatter)
-      for (int r = 0; r < m_ranks; ++r) counts[static_cast<size_t>(r)] = count_for(m_shape, r);
-    size_t total = 0, start = 0;
-    for (size_t r = 0; r < m_p; ++r) {
-      if (r == m_me) start = total;
-      total += counts[r];
-    }
-    sizes(total, counts[m_me]);
-    give(0, total, 0);
-    m_flow.out.push_back({0, counts[m_me], 0, m_ranks - 1, start});
-    if (in_place()) m_flow.scrap = counts[m_me];
-    if (m_shape.kind == kind::reduce_scatter) m_flow.recv_counts = counts;
-  }
-
-  void gather() {
-    const bool gets = m_shape.kind == kind::allgather || at_root();
-    sizes(m_n, gets ? m_p * m_n : 0);
-    give(in_place() && gets ? m_me * m_n : 0, m_n, 0);
-    for (int r = 0; gets && r < m_ranks; ++r) get(static_cast<size_t>(r) * m_n, m_n, r, 0);
-  }
-
-  void gatherv() {
-    const blocks b = spread(m_ranks, [&](int r) { return count_for(m_shape, r); });
-    const bool gets = m_shape.kind == kind::allgatherv || at_root();
-    sizes(b.counts[m_me], gets ? b.end : 0);
-    give(in_place() ? b.displs[m_me] : 0, b.counts[m_me], 0);
-    if (!gets) return;
-    for (size_t r = 0; r < m_p; ++r) get(b.displs[r], b.counts[r], static_cast<int>(r), 0);
-    m_flow.recv_counts = b.counts;
-    m_flow.recv_displs = b.displs;
-  }
-
-  void alltoall() {
-    sizes(m_p * m_n, m_p * m_n);
-    give(0, m_p * m_n, 0);
-    for (int r = 0; r < m_ranks; ++r) get(static_cast<size_t>(r) * m_n, m_n, r, m_me * m_n);
-  }
-
-  // What a sends to b; in place as much as b sends to a.
-  size_t between(int a, int b) const { return count_for(m_shape, in_place() ? a + b : 2 * a + b); }
-
-  void alltoallv() {
-    const blocks out = spread(m_ranks, [&](int r) { return between(m_rank, r); });
-    const blocks in = spread(m_ranks, [&](int r) { return between(r, m_rank); });
-    sizes(out.end, in.end);
-    for (size_t r = 0; r < m_p; ++r) {
-      give(out.displs[r], out.counts[r], pair_key(static_cast<int>(r)));
-      get(in.displs[r], in.counts[r], static_cast<int>(r), pair_key(m_rank));
-    }
-    m_flow.send_counts = out.counts;
-    m_flow.send_displs = out.displs;
-    m_flow.recv_counts = in.counts;
-    m_flow.recv_displs = in.displs;
-  }
-
-  void scatter() {
-    sizes(at_root() ? m_p * m_n : 0, m_n);
-    if (at_root()) give(0, m_p * m_n, 0);
-    if (!(at_root() && in_place())) get(0, m_n, m_root, m_me * m_n);
-  }
-
-  void scatterv() {
-    const blocks b = spread(m_ranks, [&](int r) { return count_for(m_shape, r); });
-    sizes(at_root() ? b.end : 0, b.counts[m_me]);
-    get(0, b.counts[m_me], m_root, pair_key(m_rank));
-    if (!at_root()) return;
-    for (size_t r = 0; r < m_p; ++r) give(b.displs[r], b.counts[r], pair_key(static_cast<int>(r)));
-    m_flow.send_counts = b.counts;
-    m_flow.send_displs = b.displs;
-  }
-
-  // To the next rank, from the one before; each sends another count.
-  void neighbours() {
-    const int to = (m_rank + 1) % m_ranks;
-    const int from = (m_rank + m_ranks - 1) % m_ranks;
-    const size_t sent = m_n == 0 ? 0 : m_n + m_me;
-    const size_t received = m_n == 0 ? 0 : m_n + static_cast<size_t>(from);
-    sizes(sent, received);
-    give(0, sent, 0);
-    get(0, received, from, 0);
-    m_flow.sends = {{to, 0, sent}};
-    m_flow.recvs = {{from, 0, received}};
-  }
-
-  // A message from everybody to everybody, oneself too.
-  void everybody() {
-    const blocks out = spread(m_ranks, [&](int r) { return between(m_rank, r); });
-    const blocks in = spread(m_ranks, [&](int r) { return between(r, m_rank); });
-    sizes(out.end, in.end);
-    for (size_t r = 0; r < m_p; ++r) {
-      const int peer = static_cast<int>(r);
-      give(out.displs[r], out.counts[r], pair_key(peer));
-      get(in.displs[r], in.counts[r], peer, pair_key(m_rank));
-      m_flow.sends.push_back({peer, out.displs[r], out.counts[r]});
-      m_flow.recvs.push_back({peer, in.displs[r], in.counts[r]});
-    }
-  }
-
-  const shape& m_shape;
-  int m_rank, m_ranks, m_root;
-  size_t m_n, m_p, m_me;
-  flow m_flow;
-};
+// Keys of what a rank contributes: the same on both sides.
+std::uint64_t key_of(size_t number, std::uint64_t offset) { return number * 1000003 + offset; }
 
 std::byte filling(size_t i) { return static_cast<std::byte>(0x5b + 31 * (i % 251)); }
 
@@ -225,7 +110,36 @@ shape shape_of(const test_case& c, int ranks) {
           0};
 }
 
-flow flow_of(const shape& s, int rank, int ranks) { return maker(s, rank, ranks).make(); }
+flow flow_of(const shape& s, int rank, int ranks) {
+  flow f;
+  lay_out(f, s, rank, ranks);
+  const sucl_operation o = operation_of(f, s, rank, ranks);
+  const auto in = reference::contributed(o, rank, ranks);
+  const auto out = reference::delivered(o, rank, ranks);
+  for (const auto& b : in) f.in.push_back({b.at, b.count, key_of(f.in.size(), 0)});
+  for (const auto& p : out)
+    f.out.push_back({p.at, p.count, p.first, p.last, key_of(p.number, p.offset)});
+  // In place, what is given lies in the receive memory. Of some kinds all ranks have that, whether
+  // they get something or not.
+  const bool inside = s.in_place || s.kind == kind::broadcast;
+  const bool all_have =
+      s.kind == kind::broadcast || s.kind == kind::reduce || s.kind == kind::exscan;
+  f.send_size = inside ? 0 : reference::end_of(in);
+  f.recv_size = std::max<size_t>(reference::end_of(out), inside ? reference::end_of(in) : 0);
+  if (all_have) f.recv_size = std::max(f.recv_size, s.count);
+  const bool scatters = s.kind == kind::reduce_scatter || s.kind == kind::reduce_scatter_block;
+  if (s.in_place && scatters) f.scrap = reference::end_of(out);
+  if (o.kind == SUCL_KIND_SENDRECV) {
+    f.sends = {{o.root, 0, o.count}};
+    f.recvs = {{o.source, 0, o.recv_count}};
+  }
+  for (int r = 0; s.kind == kind::group && s.everybody && r < ranks; ++r) {
+    const auto peer = static_cast<size_t>(r);
+    f.sends.push_back({r, f.send_displs[peer], f.send_counts[peer]});
+    f.recvs.push_back({r, f.recv_displs[peer], f.recv_counts[peer]});
+  }
+  return f;
+}
 
 size_t layout::place(size_t element) const {
   const size_t depth = std::max<size_t>(1, range[2]);  // the start of nothing is a place too

@@ -7,7 +7,7 @@
 // its peer buffers, so that its kernel can be run again alone.
 #include "backends/device_kernels/launch_plan.hpp"
 #include "backends/device_kernels/message_launch.hpp"
-#include "support/op_rule.hpp"
+#include "support/special_elements.hpp"
 #include "sycl/rtc/kernel_forms.hpp"
 #include "unit/executor_draw.hpp"
 #include "unit/thread_device.hpp"
@@ -148,10 +148,10 @@ void fill(page& memory, const draw& d, std::mt19937_64& random) {
 
 // NaN, infinities, subnormal numbers, zeros of both signs, ends of ranges.
 void fill_with_special_elements(page& memory, const draw& d, std::mt19937_64& random) {
-  const auto special = rule::special_elements(d.element);
+  const auto special = reference::special_elements(d.element);
   const std::size_t one = size_of(d.element);
   for (std::size_t i = d.misplaced; i + one <= memory.size(); i += one) {
-    const rule::element e = rule::any_element(d.element, special, random);
+    const reference::value e = reference::any_element(d.element, special, random);
     std::copy(e.begin(), e.end(), &memory[i]);
   }
 }

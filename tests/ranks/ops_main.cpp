@@ -4,8 +4,8 @@
 // Every op on every type with elements on which ops go wrong, through the public API: all ranks get
 // the same bits, as in docs/reference/operations.md, with any backend. The first argument is the
 // backend that has to.
-#include "support/op_rule.hpp"
-#include "support/reference.hpp"
+#include "support/inputs.hpp"
+#include "support/special_elements.hpp"
 
 #include <sucl/sucl.hpp>
 
@@ -22,14 +22,14 @@ using bytes = std::vector<std::byte>;
 
 // What `rank` contributes to a case.
 bytes contribution(type t, op o, std::size_t count, int rank) {
-  static std::vector<std::vector<rule::element>> specials(SUCL_TYPE_COUNT);
+  static std::vector<std::vector<reference::value>> specials(SUCL_TYPE_COUNT);
   auto& special = specials[static_cast<std::size_t>(t)];
-  if (special.empty()) special = rule::special_elements(t);
+  if (special.empty()) special = reference::special_elements(t);
   std::mt19937_64 random((static_cast<std::uint64_t>(t) * 64 + static_cast<std::uint64_t>(o)) * 64 +
                          static_cast<std::uint64_t>(rank));
   bytes all;
   for (std::size_t i = 0; i < count; ++i) {
-    const rule::element e = rule::any_element(t, special, random);
+    const reference::value e = reference::any_element(t, special, random);
     all.insert(all.end(), e.begin(), e.end());
   }
   return all;
@@ -39,7 +39,8 @@ bytes bare(type t, const bytes& elements) {
   bytes all;
   const std::size_t one = size_of(t);
   for (std::size_t i = 0; i < elements.size(); i += one) {
-    const rule::element e = rule::bare(t, rule::element(&elements[i], &elements[i] + one));
+    const reference::value e =
+        reference::bare(t, reference::value(&elements[i], &elements[i] + one));
     all.insert(all.end(), e.begin(), e.end());
   }
   return all;
@@ -107,7 +108,7 @@ class test {
                   name(o), why.c_str());
   }
 
-  static std::string hex(const rule::element& e) {
+  static std::string hex(const reference::value& e) {
     std::string text;
     for (std::size_t b = e.size(); b-- > 0;) {
       char digits[4];
@@ -123,14 +124,14 @@ class test {
     if (rounds(t) && o != op::min && o != op::max && last - first > 2) return;
     const std::size_t one = size_of(t);
     for (std::size_t i = 0; i < got.size() / one; ++i) {
-      rule::elements operands;
+      std::vector<const std::byte*> operands;
       for (int r = first; r < last; ++r)
         operands.push_back(from[static_cast<std::size_t>(r)].data() + (at + i) * one);
-      const auto is = rule::bare(t, rule::element(&got[i * one], &got[i * one] + one));
-      const auto must = rule::bare(t, rule::reduce(t, o, operands));
+      const auto is = reference::bare(t, reference::value(&got[i * one], &got[i * one] + one));
+      const auto must = reference::bare(t, reference::reduce(t, o, operands));
       if (is == must) continue;
       std::string why = "got " + hex(is) + ", not " + hex(must) + ", of";
-      for (const std::byte* e : operands) why += " " + hex(rule::element(e, e + one));
+      for (const std::byte* e : operands) why += " " + hex(reference::value(e, e + one));
       return fail(what, t, o, why);
     }
   }

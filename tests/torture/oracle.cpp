@@ -15,109 +15,26 @@ namespace {
 using reference::is_complex;
 using reference::is_loc;
 using reference::is_narrow;
+using reference::widened;
 
 constexpr int max_enumerated = 5;  // ranks: 105 associations
 
-// ---- Integers: the order changes nothing.
-
-template <class T>
-T fold_integers(op o, const T* v, int n) {
-  using U = std::make_unsigned_t<T>;
-  reference::int128 total = v[0];
-  T r = v[0];
-  const auto wrapped = [](T a, T b, auto f) {
-    return static_cast<T>(static_cast<U>(f(static_cast<std::uint64_t>(static_cast<U>(a)),
-                                           static_cast<std::uint64_t>(static_cast<U>(b)))));
-  };
-  for (int i = 1; i < n; ++i) {
-    const T b = v[i];
-    total += b;
-    switch (o) {
-      case op::prod:
-        r = wrapped(r, b, [](std::uint64_t x, std::uint64_t y) { return x * y; });
-        break;
-      case op::min: r = std::min(r, b); break;
-      case op::max: r = std::max(r, b); break;
-      case op::logical_and: r = static_cast<T>(r != 0 && b != 0); break;
-      case op::logical_or: r = static_cast<T>(r != 0 || b != 0); break;
-      case op::logical_xor: r = static_cast<T>((r != 0) != (b != 0)); break;
-      case op::bit_and: r = static_cast<T>(r & b); break;
-      case op::bit_or: r = static_cast<T>(r | b); break;
-      case op::bit_xor: r = static_cast<T>(r ^ b); break;
-      default: break;
-    }
-  }
-  if (o == op::sum) return static_cast<T>(static_cast<U>(total));
-  if (o == op::avg) return static_cast<T>(total / n);
-  return r;
-}
-
-bool fold_bools(op o, const bool* v, int n) {
-  const auto trues = std::count(v, v + n, true);
-  if (o == op::logical_xor) return trues % 2 != 0;
-  return o == op::logical_and || o == op::min ? trues == n : trues > 0;
-}
-
-// ---- Floating-point numbers.
-
-template <class V>
-V min_of(V a, V b) {
-  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<V>::quiet_NaN();
-  if (a == b) return std::signbit(a) ? a : b;
-  return a < b ? a : b;
-}
-template <class V>
-V greatest_of(V a, V b) {
-  if (std::isnan(a) || std::isnan(b)) return std::numeric_limits<V>::quiet_NaN();
-  if (a == b) return std::signbit(a) ? b : a;
-  return a > b ? a : b;
-}
-
-template <class V>
-V step(op o, V a, V b) {
-  switch (o) {
-    case op::min: return min_of(a, b);
-    case op::max: return greatest_of(a, b);
-    case op::prod: return a * b;
-    default: return a + b;
-  }
-}
-
 template <class V>
 bool same_number(V a, V b) {
+  if constexpr (std::is_integral_v<V>) return a == b;
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return a == b && std::signbit(a) == std::signbit(b);
 }
 
 // In which arithmetic a type is reduced.
 template <class T>
-using arithmetic = std::conditional_t<is_narrow<T>, float, T>;
-
-template <class T>
-const std::array<float, 65536>& widened() {
-  static const auto table = [] {
-    std::array<float, 65536> all{};
-    for (unsigned i = 0; i < all.size(); ++i)
-      all[i] = static_cast<float>(
-          reference::widen(static_cast<std::uint16_t>(i), reference::format_of<T>));
-    return all;
-  }();
-  return table;
-}
-
-template <class T>
-arithmetic<T> open(T v) {
-  if constexpr (is_narrow<T>)
-    return widened<T>()[v.bits];
-  else
-    return v;
-}
+using arithmetic = decltype(widened(T{}));
 
 // Rounded to the type, in the wider one.
 template <class T>
-arithmetic<T> rounded(long double v) {
+arithmetic<T> rounded(double v) {
   if constexpr (is_narrow<T>)
-    return open(reference::narrowed<T>(v));
+    return widened(reference::narrowed<T>(v));
   else
     return static_cast<T>(v);
 }
@@ -143,7 +60,7 @@ class associations {
       if ((part & lowest) == 0) continue;
       for (const V a : m_sets[part])
         for (const V b : m_sets[set ^ part]) {
-          const V r = step(m_op, a, b);
+          const V r = reference::combine_reals(m_op, a, b);
           add(m_sets[set], r);
           if constexpr (is_narrow<T>) add(m_sets[set], rounded<T>(r));
         }
@@ -169,7 +86,7 @@ bool closes_to(op o, arithmetic<T> total, int n, arithmetic<T> got) {
   const V quotient = total / static_cast<V>(n);
   if constexpr (is_narrow<T>)
     return same_number(rounded<T>(quotient), got) ||
-           same_number(rounded<T>(static_cast<long double>(total) / n), got);
+           same_number(rounded<T>(static_cast<double>(total) / n), got);
   return same_number(quotient, got);
 }
 
@@ -191,11 +108,13 @@ template <class T>
 bool right_real(op o, const T* inputs, int n, T is) {
   using V = arithmetic<T>;
   std::array<V, 64> v;
-  v[0] = open(inputs[0]);
-  for (int i = 1; i < n; ++i) v[static_cast<std::size_t>(i)] = open(inputs[i]);
-  const V got = open(is);
+  v[0] = widened(inputs[0]);
   V total = v[0];
-  for (std::size_t i = 1; i < static_cast<std::size_t>(n); ++i) total = step(o, total, v[i]);
+  for (std::size_t i = 1; i < static_cast<std::size_t>(n); ++i) {
+    v[i] = widened(inputs[i]);
+    total = reference::combine_reals(o, total, v[i]);
+  }
+  const V got = widened(is);
   if (closes_to<T>(o, total, n, got)) return true;
   if (o == op::min || o == op::max) return false;
   if (n > max_enumerated)
@@ -243,38 +162,15 @@ bool right_complex(op o, const T* v, int n, T got) {
          right_real(o, imaginary.data(), n, got.imag());
 }
 
-// Of equal values the lowest index; NaN is less, and greater, than every number, as for min and
-// max, and -0 is below +0.
-template <class T>
-bool right_pair(op o, const T* v, int n, T got) {
-  const auto before = [o](auto a, auto b) {
-    if constexpr (std::is_floating_point_v<decltype(a)>) {
-      if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && !std::isnan(b);
-      if (a == b) return std::signbit(a) != std::signbit(b) && std::signbit(a) == (o == op::minloc);
-    }
-    return o == op::minloc ? a < b : a > b;
-  };
-  T best = v[0];
-  for (int i = 1; i < n; ++i)
-    if (before(v[i].value, best.value) ||
-        (!before(best.value, v[i].value) && v[i].index < best.index))
-      best = v[i];
-  if constexpr (std::is_floating_point_v<decltype(T::value)>)
-    return same_number(best.value, got.value) && best.index == got.index;
-  else
-    return best.value == got.value && best.index == got.index;
-}
-
 template <class T>
 bool right(op o, const T* v, int n, T got) {
-  if constexpr (std::is_same_v<T, bool>)
-    return fold_bools(o, v, n) == got;
-  else if constexpr (std::is_integral_v<T>)
-    return fold_integers(o, v, n) == got;
+  const auto folded = [&] { return reference::fold<T>(o, n, [&](int i) { return v[i]; }); };
+  if constexpr (std::is_integral_v<T>)
+    return folded() == got;
   else if constexpr (is_complex<T>)
     return right_complex(o, v, n, got);
   else if constexpr (is_loc<T>)
-    return right_pair(o, v, n, got);
+    return same_number(folded().value, got.value) && folded().index == got.index;
   else if constexpr (std::is_same_v<T, std::byte>)
     return false;  // a type that this does not know: it has to be told what is right
   else

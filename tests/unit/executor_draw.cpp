@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 #include "unit/executor_draw.hpp"
+
+#include "bench/reference/delivery.hpp"
 #include "core/selection/backend_creation.hpp"
 
 #include <gtest/gtest.h>
@@ -107,14 +109,14 @@ draw make_draw(std::uint64_t seed, int size, std::uint64_t most) {
 
 namespace {
 
-// The arrays of an alltoallv, and the elements that each side takes.
-void prepare_pairs(const draw& d, int rank, int size, memory& m, std::uint64_t (&elements)[2]) {
+// The arrays of an alltoallv.
+void prepare_pairs(const draw& d, int rank, int size, memory& m) {
   for (int side = 0; side < 2; ++side) {
-    elements[side] = 0;
+    std::uint64_t at = 0;
     for (int r = 0; r < size; ++r) {
       m.counts[side].push_back(side == 0 ? d.between(rank, r) : d.between(r, rank));
-      m.displs[side].push_back(elements[side] + static_cast<std::uint64_t>(r % 2));
-      elements[side] = m.displs[side].back() + m.counts[side].back();
+      m.displs[side].push_back(at + static_cast<std::uint64_t>(r % 2));
+      at = m.displs[side].back() + m.counts[side].back();
     }
   }
 }
@@ -122,40 +124,12 @@ void prepare_pairs(const draw& d, int rank, int size, memory& m, std::uint64_t (
 }  // namespace
 
 sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory& m) {
-  const auto p = static_cast<std::uint64_t>(size);
   auto o = operation(d.what, d.element, d.count, d.reduction);
   o.root = d.root;
-  std::uint64_t send = d.count, recv = d.count;
-  switch (d.what) {
-    case kind::reduce_scatter:
-      send = recv = d.total();
-      o.count = 0;
-      break;
-    case kind::reduce_scatter_block:
-    case kind::alltoall: send = recv = p * d.count; break;
-    case kind::allgather:
-    case kind::gather: recv = p * d.count; break;
-    case kind::scatter: send = p * d.count; break;
-    case kind::allgatherv:
-      o.count = send = d.counts[static_cast<std::size_t>(rank)];
-      recv = d.displs.back() + d.counts.back();
-      break;
-    case kind::gatherv:
-    case kind::scatterv:
-      o.count = d.counts[static_cast<std::size_t>(rank)];
-      send = d.what == kind::gatherv ? o.count : d.displs.back() + d.counts.back();
-      recv = d.what == kind::scatterv ? o.count : d.displs.back() + d.counts.back();
-      break;
-    case kind::alltoallv: {
-      std::uint64_t elements[2];
-      prepare_pairs(d, rank, size, m, elements);
-      send = elements[0];
-      recv = elements[1];
-      o.count = 0;
-      break;
-    }
-    default: break;
-  }
+  if (d.what == kind::reduce_scatter || d.what == kind::alltoallv) o.count = 0;
+  if (d.what == kind::allgatherv || d.what == kind::gatherv || d.what == kind::scatterv)
+    o.count = d.counts[static_cast<std::size_t>(rank)];
+  if (d.what == kind::alltoallv) prepare_pairs(d, rank, size, m);
   const bool root = rank == d.root;
   if (d.what == kind::reduce_scatter || d.what == kind::allgatherv ||
       (d.what == kind::gatherv && root))
@@ -172,6 +146,9 @@ sucl_operation prepare(const draw& d, int rank, int size, bool in_place, memory&
     o.recv_counts = m.counts[1].data();
     o.recv_displs = m.displs[1].data();
   }
+  // Memory that is not of the result has to stay as it is.
+  const std::uint64_t send = std::max(d.count, end_of(reference::contributed(o, rank, size)));
+  const std::uint64_t recv = std::max(d.count, end_of(reference::delivered(o, rank, size)));
   const std::uint64_t size_one = o.element_size;
   std::mt19937_64 random(d.seed * 131 + static_cast<std::uint64_t>(rank));
   m.send.assign(send * size_one + d.misplaced, std::byte{0});

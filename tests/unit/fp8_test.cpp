@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include <sucl/fp8.hpp>
 
-#include "support/op_rule.hpp"
+#include "support/special_elements.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@ using namespace sucl;
 struct e4m3_format {
   static float widen(unsigned bits) { return to_float(fp8_e4m3{static_cast<std::uint8_t>(bits)}); }
   static unsigned narrow(float f) { return to_fp8_e4m3(f).bits; }
-  static constexpr rule::narrow_format format = rule::e4m3;
+  static constexpr reference::narrow_format format = reference::e4m3;
 };
 
 struct e5m2_format {
   static float widen(unsigned bits) { return to_float(fp8_e5m2{static_cast<std::uint8_t>(bits)}); }
   static unsigned narrow(float f) { return to_fp8_e5m2(f).bits; }
-  static constexpr rule::narrow_format format = rule::e5m2;
+  static constexpr reference::narrow_format format = reference::e5m2;
 };
 
 template <class Format>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/half.hpp"
 
-#include "staging_reference.hpp"
+#include "bench/reference/element.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,22 +12,17 @@
 namespace {
 
 using namespace sucl;
-using test::decode;
-using test::encode;
-
-constexpr int fp16_mantissa = 10;
-constexpr int bf16_mantissa = 7;
 
 struct fp16_format {
   static float widen(std::uint16_t bits) { return base::to_float(fp16{bits}); }
   static std::uint16_t narrow(float f) { return base::to_fp16(f).bits; }
-  static constexpr int mantissa = fp16_mantissa;
+  static constexpr auto format = reference::binary16;
 };
 
 struct bf16_format {
   static float widen(std::uint16_t bits) { return base::to_float(bf16{bits}); }
   static std::uint16_t narrow(float f) { return base::to_bf16(f).bits; }
-  static constexpr int mantissa = bf16_mantissa;
+  static constexpr auto format = reference::brain16;
 };
 
 template <class Format>
@@ -38,7 +33,7 @@ TYPED_TEST_SUITE(half, formats);
 TYPED_TEST(half, widens_every_value) {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
     const float got = TypeParam::widen(static_cast<std::uint16_t>(bits));
-    const double wanted = decode(static_cast<std::uint16_t>(bits), TypeParam::mantissa);
+    const double wanted = TypeParam::format.decode(static_cast<std::uint16_t>(bits));
     if (std::isnan(wanted)) {
       EXPECT_TRUE(std::isnan(got)) << bits;
       EXPECT_EQ(std::signbit(got), (bits & 0x8000) != 0) << bits;
@@ -61,17 +56,17 @@ TYPED_TEST(half, narrows_what_it_widened) {
 TYPED_TEST(half, rounds_to_nearest_even) {
   for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
     const auto here = static_cast<std::uint16_t>(bits);
-    const double value = decode(here, TypeParam::mantissa);
+    const double value = TypeParam::format.decode(here);
     if (!std::isfinite(value)) continue;
-    const double next = decode(static_cast<std::uint16_t>(here + 1), TypeParam::mantissa);
+    const double next = TypeParam::format.decode(static_cast<std::uint16_t>(here + 1));
     const double after =
         std::isfinite(next)
             ? next
-            : value + (value - decode(static_cast<std::uint16_t>(here - 1), TypeParam::mantissa));
+            : value + (value - TypeParam::format.decode(static_cast<std::uint16_t>(here - 1)));
     for (const double point : {value, (value + after) / 2}) {
       const float f = static_cast<float>(point);
       for (const float g : {f, std::nextafterf(f, INFINITY), std::nextafterf(f, -INFINITY)})
-        EXPECT_EQ(TypeParam::narrow(g), encode(g, TypeParam::mantissa)) << g;
+        EXPECT_EQ(TypeParam::narrow(g), TypeParam::format.encode(g)) << g;
     }
   }
 }
@@ -80,28 +75,28 @@ TYPED_TEST(half, rounds_floats_of_every_magnitude) {
   for (std::uint64_t bits = 0; bits <= 0xffffffffu; bits += 4093) {
     const float f = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
     if (std::isnan(f))
-      EXPECT_TRUE(std::isnan(decode(TypeParam::narrow(f), TypeParam::mantissa))) << bits;
+      EXPECT_TRUE(std::isnan(TypeParam::format.decode(TypeParam::narrow(f)))) << bits;
     else
-      ASSERT_EQ(TypeParam::narrow(f), encode(f, TypeParam::mantissa)) << bits;
+      ASSERT_EQ(TypeParam::narrow(f), TypeParam::format.encode(f)) << bits;
   }
 }
 
 TYPED_TEST(half, keeps_nan_though_its_payload_is_low) {
   const float f = std::bit_cast<float>(0xff800001u);
-  EXPECT_TRUE(std::isnan(decode(TypeParam::narrow(f), TypeParam::mantissa)));
+  EXPECT_TRUE(std::isnan(TypeParam::format.decode(TypeParam::narrow(f))));
   EXPECT_NE(TypeParam::narrow(f) & 0x8000, 0);
 }
 
 // A double just beside a tie, by less than fp32 can show, must not be taken for the tie.
 TYPED_TEST(half, odd_float_rounds_a_double_once) {
   for (std::uint32_t bits = 0; bits < 0x7fff; ++bits) {
-    const double value = decode(static_cast<std::uint16_t>(bits), TypeParam::mantissa);
-    const double next = decode(static_cast<std::uint16_t>(bits + 1), TypeParam::mantissa);
+    const double value = TypeParam::format.decode(static_cast<std::uint16_t>(bits));
+    const double next = TypeParam::format.decode(static_cast<std::uint16_t>(bits + 1));
     if (!std::isfinite(next)) continue;
     const double tie = (value + next) / 2;
     for (const double point : {tie, std::nextafter(tie, INFINITY), std::nextafter(tie, 0.0), value})
       for (const double d : {point, -point})
-        ASSERT_EQ(TypeParam::narrow(base::to_odd_float(d)), encode(d, TypeParam::mantissa)) << d;
+        ASSERT_EQ(TypeParam::narrow(base::to_odd_float(d)), TypeParam::format.encode(d)) << d;
   }
 }
 

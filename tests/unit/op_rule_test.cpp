@@ -3,11 +3,11 @@
 
 // Every op on every type against docs/reference/operations.md, by bits: the host's loops of each
 // instruction set, the kernels' folds, the mock's, and what the staging converts.
-#include "support/op_rule.hpp"
 #include "../backends/mock/reduce.hpp"
 #include "core/host_ops/fold.hpp"
 #include "core/staging/convert.hpp"
 #include "kernels/collective/fold.hpp"
+#include "support/special_elements.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace {
 
 using namespace sucl;
-using rule::element;
+using reference::value;
 
 /// Elements of each source, one after the other.
 struct operands {
@@ -50,13 +50,13 @@ std::string text(const operands& x, std::size_t i) {
 
 /// All pairs of special elements, and random ones of more sources.
 std::vector<operands> cases_of(type t, op o) {
-  const auto special = rule::special_elements(t);
+  const auto special = reference::special_elements(t);
   std::vector<operands> all{{t, o, {{}, {}}}};
-  const auto append = [](std::vector<std::byte>& to, const element& e) {
+  const auto append = [](std::vector<std::byte>& to, const value& e) {
     to.insert(to.end(), e.begin(), e.end());
   };
-  for (const element& a : special)
-    for (const element& b : special) {
+  for (const value& a : special)
+    for (const value& b : special) {
       append(all[0].sources[0], a);
       append(all[0].sources[1], b);
     }
@@ -64,7 +64,7 @@ std::vector<operands> cases_of(type t, op o) {
   for (const std::size_t sources : {1, 2, 3, 5}) {
     operands x{t, o, std::vector<std::vector<std::byte>>(sources)};
     for (auto& s : x.sources)
-      for (int i = 0; i < 1003; ++i) append(s, rule::any_element(t, special, random));
+      for (int i = 0; i < 1003; ++i) append(s, reference::any_element(t, special, random));
     all.push_back(std::move(x));
   }
   return all;
@@ -79,16 +79,16 @@ void check(const char* what, type t, op o, const compute& fold) {
     std::vector<std::byte> got(x.count() * one), exchanged(x.count() * one);
     fold(x, got.data());
     for (std::size_t i = 0; i < x.count(); ++i) {
-      const element is = rule::bare(t, element(&got[i * one], &got[i * one] + one));
-      const element must = rule::bare(t, rule::reduce(t, o, x.at(i)));
+      const value is = reference::bare(t, value(&got[i * one], &got[i * one] + one));
+      const value must = reference::bare(t, reference::reduce(t, o, x.at(i)));
       ASSERT_EQ(is, must) << what << ": " << text(x, i);
     }
     if (x.ranks() != 2) continue;
     std::swap(x.sources[0], x.sources[1]);
     fold(x, exchanged.data());
     for (std::size_t i = 0; i < x.count(); ++i)
-      ASSERT_EQ(rule::bare(t, element(&got[i * one], &got[i * one] + one)),
-                rule::bare(t, element(&exchanged[i * one], &exchanged[i * one] + one)))
+      ASSERT_EQ(reference::bare(t, value(&got[i * one], &got[i * one] + one)),
+                reference::bare(t, value(&exchanged[i * one], &exchanged[i * one] + one)))
           << what << ", exchanged: " << text(x, i);
   }
 }

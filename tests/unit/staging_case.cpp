@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "staging_case.hpp"
 
+#include "bench/reference/element.hpp"
 #include "core/staging/blocks.hpp"
 
 #include <memory>
@@ -75,12 +76,6 @@ void set_counts(rank_case& r, const collective_case& c, int rank) {
     op.recv_displs = r.recv_displs.data();
 }
 
-std::uint64_t end_of(const std::vector<block>& blocks) {
-  std::uint64_t result = 0;
-  for (const block& b : blocks) result = std::max(result, b.first + b.count);
-  return result;
-}
-
 void make_rank(rank_case& r, const collective_case& c, int rank, std::mt19937& random) {
   sucl_operation& op = r.op;
   op.struct_size = sizeof(op);
@@ -97,25 +92,26 @@ void make_rank(rank_case& r, const collective_case& c, int rank, std::mt19937& r
   const bool optional = (gathers || c.kind == SUCL_KIND_REDUCE) && op.root != rank;
   if (c.in_place && !(optional && c.seed % 2 == 0)) op.flags |= SUCL_FLAG_IN_PLACE;
   const bool inside = (op.flags & SUCL_FLAG_IN_PLACE) != 0;
-  const auto in = input_blocks(op, rank, c.p);
-  const auto out = output_blocks(op, rank, c.p);
+  const auto in = reference::contributed(op, rank, c.p);
+  const auto out = reference::delivered(op, rank, c.p);
   const bool device = c.memory == where::device || (c.memory == where::mixed && rank % 2 == 0);
   const bool strided = c.strided && rank % 2 == 0;
   if (!in.empty() && !inside)
-    r.send = std::make_unique<user_array>(end_of(in), op.element_size, strided, device, random);
+    r.send = std::make_unique<user_array>(reference::end_of(in), op.element_size, strided, device,
+                                          random);
   if (!out.empty() || (inside && !in.empty()) || (c.kind == SUCL_KIND_EXSCAN && c.seed % 3 != 0))
-    r.recv =
-        std::make_unique<user_array>(std::max(end_of(out), inside ? end_of(in) : 0),
-                                     op.element_size, strided && c.seed % 3 != 0, device, random);
+    r.recv = std::make_unique<user_array>(
+        std::max(reference::end_of(out), inside ? reference::end_of(in) : 0), op.element_size,
+        strided && c.seed % 3 != 0, device, random);
   op.send_memory = op.recv_memory = device ? SUCL_MEMORY_DEVICE : SUCL_MEMORY_SYSTEM;
   if (r.send) op.send = r.send->data();
   if (r.recv) op.recv = r.recv->data();
   if (r.send) r.where.send = r.send->layout;
   if (r.recv) r.where.recv = r.recv->layout;
   user_array* from = inside ? r.recv.get() : r.send.get();
-  for (const block& b : in)
+  for (const auto& b : in)
     for (std::uint64_t i = 0; i < b.count; ++i)
-      from->put(b.first + i, make_element(c.type, op.op, random).data());
+      from->put(b.at + i, make_element(c.type, op.op, random).data());
 }
 
 void expect_results(std::vector<rank_case>& ranks) {
@@ -127,9 +123,9 @@ void expect_results(std::vector<rank_case>& ranks) {
     const user_array* from = in_place(one.op) ? one.recv.get() : one.send.get();
     in.emplace_back();
     ops.push_back(one.op);
-    for (const block& b : input_blocks(one.op, r, p))
+    for (const auto& b : reference::contributed(one.op, r, p))
       for (std::uint64_t i = 0; i < b.count; ++i) {
-        const bytes element = from->get(b.first + i);
+        const bytes element = from->get(b.at + i);
         in.back().insert(in.back().end(), element.begin(), element.end());
       }
   }
@@ -137,9 +133,9 @@ void expect_results(std::vector<rank_case>& ranks) {
   for (int r = 0; r < p; ++r) {
     rank_case& one = ranks[static_cast<std::size_t>(r)];
     const unsigned char* at = out[static_cast<std::size_t>(r)].data();
-    for (const block& b : output_blocks(one.op, r, p))
+    for (const auto& b : reference::delivered(one.op, r, p))
       for (std::uint64_t i = 0; i < b.count; ++i, at += one.op.element_size)
-        one.recv->expect(b.first + i, at);
+        one.recv->expect(b.at + i, at);
   }
 }
 
@@ -246,12 +242,10 @@ bytes make_element(sucl_type type, sucl_op op, std::mt19937& random) {
   const double whole = static_cast<int>(random() % 7) - 3;
   const double real = op == SUCL_OP_PROD ? whole : (static_cast<int>(random() % 129) - 64) / 8.0;
   switch (type) {
-    case SUCL_TYPE_FP16: return copy(encode(real, 10));
-    case SUCL_TYPE_BF16: return copy(encode(real, 7));
-    case SUCL_TYPE_FP8_E4M3:
-    case SUCL_TYPE_FP8_E5M2:
-      return {
-          static_cast<unsigned char>(rule::format_of(static_cast<sucl::type>(type)).encode(whole))};
+    case SUCL_TYPE_FP16: return copy(reference::narrowed<fp16>(real));
+    case SUCL_TYPE_BF16: return copy(reference::narrowed<bf16>(real));
+    case SUCL_TYPE_FP8_E4M3: return copy(reference::narrowed<fp8_e4m3>(whole));
+    case SUCL_TYPE_FP8_E5M2: return copy(reference::narrowed<fp8_e5m2>(whole));
     case SUCL_TYPE_BOOL: return {static_cast<unsigned char>(random() % 2)};
     case SUCL_TYPE_FP32: return copy(static_cast<float>(real));
     case SUCL_TYPE_FP64: return copy(real);

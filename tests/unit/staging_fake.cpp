@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "staging_fake.hpp"
 
+#include "bench/reference/fold.hpp"
+
 #include <algorithm>
 
 namespace sucl::test {
@@ -37,22 +39,49 @@ const sucl_backend& table() {
 }
 
 bool reads(const sucl_operation& op, int rank, int p) {
-  return op.kind == SUCL_KIND_SEND || op.kind == SUCL_KIND_SENDRECV ||
-         (op.kind != SUCL_KIND_RECV && !input_blocks(op, rank, p).empty());
+  return !reference::contributed(op, rank, p).empty();
 }
 
 bool writes(const sucl_operation& op, int rank, int p) {
-  return op.kind != SUCL_KIND_SEND && !output_blocks(op, rank, p).empty();
+  return !reference::delivered(op, rank, p).empty();
+}
+
+// Element i of what the ranks of a piece contribute.
+reference::value element_of(const std::vector<sucl_operation>& ops, const std::vector<bytes>& in,
+                            const reference::piece& piece, std::uint64_t i) {
+  std::vector<const std::byte*> from;
+  for (int r = piece.first; r <= piece.last; ++r) {
+    const auto rank = static_cast<std::size_t>(r);
+    std::uint64_t at = piece.offset + i;
+    if (piece.number > 0) {
+      const auto blocks = reference::contributed(ops[rank], r, static_cast<int>(ops.size()));
+      for (std::size_t b = 0; b < piece.number; ++b) at += blocks[b].count;
+    }
+    from.push_back(reinterpret_cast<const std::byte*>(&in[rank][at * ops[0].element_size]));
+  }
+  if (ops[0].op == SUCL_OP_NONE) return {from[0], from[0] + ops[0].element_size};
+  return reference::reduce(static_cast<type>(ops[0].type), static_cast<op>(ops[0].op), from);
 }
 
 }  // namespace
 
-bytes gather(const void* array, const std::vector<block>& blocks, std::uint64_t size) {
+std::vector<bytes> solve(const std::vector<sucl_operation>& ops, const std::vector<bytes>& in) {
+  const int p = static_cast<int>(ops.size());
+  std::vector<bytes> out(ops.size());
+  for (int r = 0; r < p; ++r)
+    for (const auto& piece : reference::delivered(ops[static_cast<std::size_t>(r)], r, p))
+      for (std::uint64_t i = 0; i < piece.count; ++i)
+        for (const std::byte b : element_of(ops, in, piece, i))
+          out[static_cast<std::size_t>(r)].push_back(static_cast<unsigned char>(b));
+  return out;
+}
+
+bytes gather(const void* array, const std::vector<reference::block>& blocks, std::uint64_t size) {
   bytes result;
   const auto* from = static_cast<const unsigned char*>(array);
-  for (const block& b : blocks)
+  for (const auto& b : blocks)
     if (b.count > 0)
-      result.insert(result.end(), from + b.first * size, from + (b.first + b.count) * size);
+      result.insert(result.end(), from + b.at * size, from + (b.at + b.count) * size);
   return result;
 }
 
@@ -215,7 +244,7 @@ void fake_world::match_message(const message_key& key) {
       from.op.element_size != to.op.element_size)
     complain("a message of " + std::to_string(from.op.count) + " elements meets a receive of " +
              std::to_string(to.op.count));
-  const std::vector<block> all{{0, from.op.count}};
+  const std::vector<reference::block> all{{0, from.op.count}};
   if (from.op.count > 0)
     to.results.emplace_back(
         static_cast<unsigned char*>(to.op.recv),
@@ -251,18 +280,18 @@ void fake_world::complete(std::vector<sucl_request*>& all) {
       return complain("the recv_counts of rank " + std::to_string(r) + " differ");
     ops.push_back(op);
     in.push_back(gather(in_place(op) && op.send == nullptr ? op.recv : op.send,
-                        input_blocks(op, r, p), op.element_size));
+                        reference::contributed(op, r, p), op.element_size));
   }
   const std::vector<bytes> out = solve(ops, in);
   for (int r = 0; r < p; ++r) {
     sucl_request& request = *all[static_cast<std::size_t>(r)];
     std::uint64_t at = 0;
-    for (const block& b : output_blocks(request.op, r, p)) {
+    for (const auto& b : reference::delivered(request.op, r, p)) {
       const std::uint64_t size = b.count * request.op.element_size;
       const auto from = out[static_cast<std::size_t>(r)].begin() + static_cast<std::ptrdiff_t>(at);
       if (size > 0)
         request.results.emplace_back(
-            static_cast<unsigned char*>(request.op.recv) + b.first * request.op.element_size,
+            static_cast<unsigned char*>(request.op.recv) + b.at * request.op.element_size,
             bytes(from, from + static_cast<std::ptrdiff_t>(size)));
       at += size;
     }

@@ -5,9 +5,10 @@
 /// A backend that plays every rank in one process, and a device whose memory the host misreads.
 #pragma once
 
-#include "staging_reference.hpp"
-
+#include "bench/reference/delivery.hpp"
 #include "core/staging/staged_operation.hpp"
+
+#include <sucl/types.hpp>
 
 #include <deque>
 #include <functional>
@@ -20,6 +21,14 @@
 #include <vector>
 
 namespace sucl::test {
+
+using bytes = std::vector<unsigned char>;
+
+inline bool in_place(const sucl_operation& op) { return (op.flags & SUCL_FLAG_IN_PLACE) != 0; }
+
+/// What each rank gets, its pieces one after the other, from what each contributes, its blocks one
+/// after the other. `ops` is one operation a rank.
+std::vector<bytes> solve(const std::vector<sucl_operation>& ops, const std::vector<bytes>& in);
 
 struct fake_world;
 
@@ -125,6 +134,6 @@ struct fake_world {
 };
 
 /// The elements of some blocks of an array, one block after the other.
-bytes gather(const void* array, const std::vector<block>& blocks, std::uint64_t size);
+bytes gather(const void* array, const std::vector<reference::block>& blocks, std::uint64_t size);
 
 }  // namespace sucl::test

@@ -4,9 +4,10 @@
 /// @file
 /// The independent reference: inputs, and what each rank must get from them.
 ///
-/// Nothing here uses the library. Inputs are a formula of rank and index, so every rank knows
-/// every other one's; values are chosen so that all results are exact in every type, whatever
-/// the order of the reduction.
+/// Nothing here uses the library; what is delivered is in reference/delivery.hpp, what ops give in
+/// reference/fold.hpp. Inputs are a formula of rank and index, so every rank knows every other
+/// one's; values are chosen so that all results are exact in every type, whatever the order of the
+/// reduction.
 #pragma once
 
 #include "problem.hpp"
