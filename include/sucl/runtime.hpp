@@ -22,8 +22,9 @@ class runtime_state;
 /// and the backends. One at a time in a process, besides those of from().
 ///
 /// MPI: initialised here with MPI_THREAD_MULTIPLE, and finalised at the end, if the program has
-/// not done so before; a program that did keeps it. MPI_Finalize by the program shuts the runtime
-/// down first.
+/// not done so before; a program that did keeps it, and its thread level, with which operations may
+/// be executed before their calls return: docs/reference/contracts.md. MPI_Finalize by the program
+/// shuts the runtime down first.
 ///
 /// The destructor, or shut_down(), waits for what is in flight, then ends every communicator that
 /// is still there. Communicators and runtimes may be destroyed in any order.

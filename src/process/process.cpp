@@ -179,14 +179,16 @@ void process::find_any_control_plane(const error_info& why) {
   throw error(why);
 }
 
-void process::check_threads(const sucl_bootstrap_info& info) const {
-  const bool alone = m_threads == threading::callers && m_settings.watchdog.timeout.count() == 0;
-  if (!info.thread_multiple && !alone)
+// The watchdog needs a thread that calls MPI beside those of the program; nothing else does.
+void process::check_threads(const sucl_bootstrap_info& info) {
+  if (info.thread_multiple) return;
+  m_threads = threading::callers;
+  if (m_settings.watchdog.timeout.count() > 0)
     base::fail(errc::unavailable,
-               std::string(info.library) + " was initialised without MPI_THREAD_MULTIPLE",
-               m_threads == threading::callers
-                   ? "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or unset SUCL_TIMEOUT"
-                   : "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
+               std::string(info.library) + " was initialised without MPI_THREAD_MULTIPLE, which " +
+                   "SUCL_TIMEOUT needs",
+               "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, let SuCL initialise MPI, or unset "
+               "SUCL_TIMEOUT");
 }
 
 // Exchanges with the others whether each rank can start.
@@ -195,7 +197,11 @@ void process::meet_the_others(sucl_group* everyone, problem wrong) {
   m_peers = std::make_shared<peer_processes>(oob, m_rank, m_size);
   m_steps.know(m_peers);
   agree(oob, m_rank, m_size, {{}, std::move(wrong)}, "cannot start");
-  m_key = std::stoull(exchange(oob, m_size, std::to_string(m_key)).front());
+  const auto said = exchange(oob, m_size, (has_own_thread() ? "+" : "-") + std::to_string(m_key));
+  m_key = std::stoull(said.front().substr(1));
+  // Forms of operations must not differ between ranks.
+  if (std::any_of(said.begin(), said.end(), [](const std::string& s) { return s[0] == '-'; }))
+    m_threads = threading::callers;
 }
 
 // Never null where it succeeds.

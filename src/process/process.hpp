@@ -68,6 +68,9 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
 
   /// All ranks of the job.
   std::vector<int> everyone() const;
+  /// Whether operations go on outside of calls. Not where the program has initialised MPI for less
+  /// than MPI_THREAD_MULTIPLE, on this rank or another one.
+  bool has_own_thread() const { return m_threads == threading::own; }
   /// Library of the control plane, in one line, and why it was chosen.
   const std::string& control_description() const { return m_control_description; }
   /// The communicators that exist.
@@ -97,7 +100,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void say_where_the_others_are() const;
   void start_control_plane(int* argc, char*** argv, problem wrong);
   sucl_group* all_processes() const;
-  void check_threads(const sucl_bootstrap_info& info) const;
+  void check_threads(const sucl_bootstrap_info& info);
   void meet_the_others(sucl_group* everyone, problem wrong);
   void compare_configurations(sucl_group* group);
   void load_tuning();

@@ -121,6 +121,29 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
   return nullptr;
 }
 
+::sycl::event start_or_run(communicator_state& state, ::sycl::queue& queue, resolved& call,
+                           const std::vector<::sycl::event>& deps) {
+  if (state.process()->has_own_thread())
+    return start(state, queue, call.record, call.shape, call.buffers, deps);
+  if (call.record.kind == SUCL_KIND_SEND || call.record.kind == SUCL_KIND_RECV) {
+    error_info info;
+    info.code = errc::unavailable;
+    info.operation = core::describe(call.record);
+    info.rank = state.core().rank();
+    info.message =
+        "MPI was initialised without MPI_THREAD_MULTIPLE, so that what returns an event "
+        "is executed before the call returns, and a lone message might wait for a call "
+        "that is still to come";
+    info.hint =
+        "Use sendrecv, a group or the blocking form, or call MPI_Init_thread with "
+        "MPI_THREAD_MULTIPLE";
+    state.core().refuse(call.record, info);
+    throw error(std::move(info));
+  }
+  run_after(state, call, call.queue, deps);
+  return event_of_done(queue);
+}
+
 ::sycl::event submit(communicator_state& state, detail::request& request,
                      const std::vector<::sycl::event>& deps) {
   check_alive(state);
@@ -128,7 +151,7 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
   resolve_call(state, request, call);
   auto queue = queue_of(state, call.queue);
   refuse_recording(state, queue, call.record, deps);
-  return start(state, queue, call.record, call.shape, call.buffers, deps);
+  return start_or_run(state, queue, call, deps);
 }
 
 void run(communicator_state& state, detail::request& request,

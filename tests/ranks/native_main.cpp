@@ -121,15 +121,42 @@ void finalised_already() {
   expect_error(sucl::errc::shut_down, "finalised already", [] { sucl::runtime rt; });
 }
 
-void wrong_level() {
-  int provided = 0;
+// MPI for one thread: everything that one thread calls works, and the rest says why not.
+void one_thread() {
+  int provided = 0, rank = 0, size = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
-  if (provided == MPI_THREAD_MULTIPLE) {
-    sucl::runtime rt;  // more than was asked for
-    auto world = rt.world();
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  {
+    sucl::runtime rt;
+    sycl::queue queue{sycl::cpu_selector_v};
+    auto world = rt.world(queue).dup();
     sum(world);
-  } else {
-    expect_error(sucl::errc::unavailable, "MPI_THREAD_MULTIPLE", [] { sucl::runtime rt; });
+    const int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    for (const std::size_t n : {1u, 1000u, 200000u}) {
+      std::vector<int> mine(n, rank + 1), got(n, 0);
+      world.allreduce(mine, got, sucl::op::sum).wait();
+      CHECK(got[n - 1] == size * (size + 1) / 2);
+      sycl::buffer<int> from(mine.data(), sycl::range<1>(n)), to{sycl::range<1>(n)};
+      world.sendrecv(from, next, to, last);
+      CHECK(sycl::host_accessor(to)[n - 1] == last + 1);
+      sucl::group g(world);
+      g.recv(got, last);
+      g.send(mine, next);
+      g.submit().wait();
+      CHECK(got[0] == last + 1);
+      auto persistent = world.persistent().broadcast(got, 0);
+      persistent.start().wait();
+      CHECK(got[n / 2] == size);
+    }
+    if (provided < MPI_THREAD_MULTIPLE) {
+      int value = 0;
+      expect_error(sucl::errc::unavailable, "MPI_THREAD_MULTIPLE",
+                   [&] { (void)world.recv(&value, 1, last); });
+      setenv("SUCL_TIMEOUT", "60", 1);
+      expect_error(sucl::errc::unavailable, "SUCL_TIMEOUT needs",
+                   [] { (void)sucl::runtime::from(MPI_COMM_WORLD); });
+    }
   }
   CHECK(!finalised());
   MPI_Finalize();
@@ -341,7 +368,7 @@ int main(int argc, char** argv) {
                                                 {"initialised", initialised},
                                                 {"finalised_before", finalised_before},
                                                 {"finalised_already", finalised_already},
-                                                {"wrong_level", wrong_level},
+                                                {"one_thread", one_thread},
                                                 {"adopt", adopt},
                                                 {"coupled", coupled},
                                                 {"lost", lost},

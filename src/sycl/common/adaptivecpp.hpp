@@ -27,9 +27,6 @@ inline void flush_and_enqueue() {
   runtime.get()->dag().flush_sync();
 }
 
-/// The event of an operation that is done: where events tell of time, that of a command.
-::sycl::event event_of_done(::sycl::queue& queue);
-
 /// All of a buffer, in the form in which AdaptiveCpp keeps account of it. Version 24.06 takes the
 /// range of an accessor for elements of the type and shape that the buffer was made with, also
 /// where it was reinterpreted, and writes beyond its tables if they are more.

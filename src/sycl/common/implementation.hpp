@@ -146,6 +146,8 @@ bool idle(const ::sycl::queue& queue);
 
 /// Whether all events are complete.
 bool complete(const std::vector<::sycl::event>& events);
+/// The event of an operation that is done: where events tell of time, that of a command.
+::sycl::event event_of_done(::sycl::queue& queue);
 
 /// The SYCL runtime has refused the command of an operation that is issued, which can be neither
 /// started nor taken back: the communicator ends.

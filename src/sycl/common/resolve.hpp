@@ -33,4 +33,10 @@ void resolve(communicator_state& state, const detail::request& request, resolved
 void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
                const std::vector<::sycl::event>& deps);
 
+/// Starts a resolved call. Where MPI lets no thread of SuCL's own call it, the call is executed
+/// before this returns; errc::unavailable for a lone send or recv, which could wait for a call that
+/// is still to come.
+::sycl::event start_or_run(communicator_state& state, ::sycl::queue& queue, resolved& call,
+                           const std::vector<::sycl::event>& deps);
+
 }  // namespace sucl::sycl_layer

@@ -84,7 +84,7 @@ sycl_layer::prepared& persistent::operation() const {
   auto queue = sycl_layer::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
   const auto all = p.deps.empty() ? deps : together(p.deps, deps);
   sycl_layer::refuse_recording(*p.state, queue, p.call.record, all);
-  return sycl_layer::start(*p.state, queue, p.call.record, p.call.shape, p.call.buffers, all);
+  return sycl_layer::start_or_run(*p.state, queue, p.call, all);
 }
 
 void persistent::run(const std::vector<::sycl::event>& deps) {

@@ -108,6 +108,11 @@ bool hand_over_exceptions() {
 
 bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
 
+::sycl::event event_of_done(::sycl::queue& queue) {
+  if (!queue.has_property<::sycl::property::queue::enable_profiling>()) return {};
+  return queue.submit([](::sycl::handler& h) { h.host_task([] {}); });
+}
+
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking) {
