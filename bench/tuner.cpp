@@ -35,6 +35,46 @@ double seconds_since(clock::time_point begin) {
   return std::chrono::duration<double>(clock::now() - begin).count();
 }
 
+// What ranks do together outside of what is measured: by raw MPI, or where there is none by a
+// communicator of the library, which no table changes.
+class aside {
+ public:
+  aside(const std::string& flavour, core::process& process) {
+    if (flavour.empty())
+      m_comm = process.world({});
+    else
+      m_raw.emplace(flavour);
+  }
+  void barrier() const {
+    if (m_raw) return m_raw->barrier();
+    m_comm->run(record(SUCL_KIND_BARRIER), {});
+  }
+  /// The largest of each number over the ranks.
+  void max(std::vector<double>& numbers) const {
+    if (m_raw) return m_raw->max(numbers);
+    sucl_operation o = record(SUCL_KIND_ALLREDUCE);
+    o.type = SUCL_TYPE_FP64;
+    o.op = SUCL_OP_MAX;
+    o.element_size = sizeof(double);
+    o.count = numbers.size();
+    o.flags = SUCL_FLAG_IN_PLACE;
+    o.recv = numbers.data();
+    o.send_memory = o.recv_memory = SUCL_MEMORY_SYSTEM;
+    m_comm->run(o, {});
+  }
+
+ private:
+  static sucl_operation record(sucl_kind kind) {
+    sucl_operation o{};
+    o.struct_size = sizeof o;
+    o.kind = kind;
+    o.element_size = 1;
+    return o;
+  }
+  std::optional<baseline> m_raw;
+  std::shared_ptr<core::communicator> m_comm;
+};
+
 // Memory of a whole run: send and receive, ordinary and the communicator's own, all on pages.
 class arena {
  public:
@@ -97,11 +137,11 @@ std::shared_ptr<const tune::table> only(const tried& t, kind what) {
 
 class tuner {
  public:
-  tuner(const tuning_request& wanted, core::communicator& comm, const baseline& raw,
+  tuner(const tuning_request& wanted, core::communicator& comm, const aside& others,
         std::optional<sim::machine> machine)
       : m_wanted(wanted),
         m_comm(comm),
-        m_raw(raw),
+        m_aside(others),
         m_machine(comm.where().nodes > 1 ? std::nullopt : std::move(machine)),
         m_arena(comm, wanted.sizes.back() * static_cast<std::uint64_t>(comm.size()),
                 wanted.symmetric) {}
@@ -137,7 +177,7 @@ class tuner {
   // Divides what is left of the time evenly among what is left to do.
   void begin_point(std::size_t left, kind what, memory_kind where, std::uint64_t bytes) {
     std::vector<double> spent{seconds_since(m_begin)};
-    m_raw.max(spent);
+    m_aside.max(spent);
     m_share = std::max(0.0, m_wanted.seconds - spent[0]) / static_cast<double>(left);
     m_point = clock::now();
     if (m_comm.rank() == 0 && m_wanted.progress)
@@ -149,7 +189,7 @@ class tuner {
   // The part of the point's share that is spent, alike on every rank.
   double spent() const {
     std::vector<double> part{seconds_since(m_point) / std::max(m_share, 1e-6)};
-    m_raw.max(part);
+    m_aside.max(part);
     return part[0];
   }
 
@@ -178,7 +218,7 @@ class tuner {
     const sucl_operation o = record(what, where, bytes);
     std::vector<double> times;
     for (int i = -2; i < samples; ++i) {
-      m_raw.barrier();
+      m_aside.barrier();
       const auto begin = clock::now();
       if (form == call_form::blocking)
         m_comm.run(o, {});
@@ -186,7 +226,7 @@ class tuner {
         m_comm.wait(m_comm.issue(o, {}, true, {}).operation);
       if (i >= 0) times.push_back(seconds_since(begin));
     }
-    m_raw.max(times);
+    m_aside.max(times);
     // Few samples say how fast it can be, many how fast it is.
     const statistics all = summarise(times);
     const double median = samples > quick_samples ? all.median : (all.median + all.min) / 2;
@@ -334,7 +374,7 @@ class tuner {
 
   const tuning_request& m_wanted;
   core::communicator& m_comm;
-  const baseline& m_raw;
+  const aside& m_aside;
   std::optional<sim::machine> m_machine;
   arena m_arena;
   clock::time_point m_begin = clock::now();
@@ -345,7 +385,7 @@ class tuner {
 
 // The description that `sucl tune` has left of this machine; predictions only order what is tried,
 // so every rank must have the same one or none.
-std::optional<sim::machine> describe_machine(int ranks, const baseline& raw) {
+std::optional<sim::machine> describe_machine(int ranks, const aside& others) {
   std::optional<sim::machine> m;
   std::vector<double> missing{0};
   try {
@@ -357,7 +397,7 @@ std::optional<sim::machine> describe_machine(int ranks, const baseline& raw) {
   } catch (const error&) {
     missing[0] = 1;
   }
-  raw.max(missing);
+  others.max(missing);
   if (missing[0] > 0) m.reset();
   return m;
 }
@@ -370,14 +410,14 @@ tuning_result run_tuning(const tuning_request& wanted, const std::string& flavou
   tuning_result result;
   {
     const auto comm = process->world({});
-    const baseline raw(flavour);
+    const aside others(flavour, *process);
     if (comm->size() < 2)
       base::fail(errc::invalid_argument, "there is one rank, and nothing to choose",
                  "Tune with the numbers of ranks that your programs have: sucl tune -n 2");
     result.rank = comm->rank();
     result.ranks = comm->size();
     result.nodes = comm->where().nodes;
-    tuner work(wanted, *comm, raw, describe_machine(comm->size(), raw));
+    tuner work(wanted, *comm, others, describe_machine(comm->size(), others));
     result.points = work.run();
     comm->use_table(nullptr);
   }

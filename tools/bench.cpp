@@ -55,6 +55,7 @@ struct bench_options {
   double seconds = 0.3;
   std::string device;
   std::string mpi;
+  std::string launcher;
   std::string json;
   std::string plot;
   bool terminal = false;
@@ -62,6 +63,7 @@ struct bench_options {
 
 struct handles {
   CLI::Option* ranks;
+  CLI::Option* against;
   CLI::Option* iterations;
   CLI::Option* warmup;
 };
@@ -81,8 +83,8 @@ handles define(CLI::App& app, bench_options& w) {
       "(of NCCL), buffer (usm,buffer)");
   add("--form", w.form, "LIST",
       "Forms of SuCL's calls: blocking, event, persistent (blocking,event)");
-  add("--against", w.against, "LIST",
-      "Compare with mpi, host-accessor, nccl, or none (mpi,host-accessor)");
+  h.against = add("--against", w.against, "LIST",
+                  "Compare with mpi, host-accessor, nccl, or none (mpi,host-accessor)");
   add("--timing", w.timing, "LIST",
       "call: until the result is there; stream: back to back, on average; device: the same by the "
       "GPU's clock (call)");
@@ -100,6 +102,7 @@ handles define(CLI::App& app, bench_options& w) {
       ->check(CLI::Range(1e-6, 1e6).description(""));
   add("--device", w.device, "KIND", "cpu or gpu (a GPU for each rank if there is one)");
   add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
+  add("--launcher", w.launcher, "NAME", "Who starts the ranks, as for sucl run: mpi, local, srun");
   add("--json", w.json, "FILE", "Write the results to this file");
   add("--plot", w.plot, "FILE", "Draw the results into this SVG file");
   app.add_flag("--terminal", w.terminal)->group("");  // from the first process to its ranks
@@ -277,6 +280,15 @@ int work(const bench::options& o, const environment& env, const std::string& fla
   }
 }
 
+// In a job without MPI there is no raw MPI to compare with.
+void leave_out_mpi(bench::options& o, const bench_options& w, const handles& h) {
+  if (h.against->count() > 0 && (o.against_mpi || o.against_host_accessor))
+    wrong_usage("--against " + w.against +
+                ": raw MPI is compared with in a job of MPI. Choose nccl or none here, or "
+                "--launcher mpi.");
+  o.against_mpi = o.against_host_accessor = false;
+}
+
 }  // namespace
 
 int bench_command(const words& arguments) {
@@ -290,16 +302,18 @@ int bench_command(const words& arguments) {
   bench::options o = read(w, h);
   o.command = shell_quoted(process_arguments());
   const environment env = load_environment();
-  const std::string flavour = job_flavour();
-  if (!flavour.empty()) {
+  job what;
+  what.by = choose_launcher(env, w.launcher);
+  const std::optional<std::string> flavour = job_flavour();
+  if (flavour ? flavour->empty() : what.by != launcher::mpi) leave_out_mpi(o, w, h);
+  if (flavour) {
     prepare_sycl(env);
-    return work(o, env, flavour, h.ranks->count() > 0 ? std::optional(w.ranks) : std::nullopt);
+    return work(o, env, *flavour, h.ranks->count() > 0 ? std::optional(w.ranks) : std::nullopt);
   }
   if (o.root >= w.ranks)
     wrong_usage("--root " + std::to_string(o.root) + ", but the " + std::to_string(w.ranks) +
                 " ranks are counted from 0. Choose a smaller root or more ranks.");
-  job what;
-  what.flavour = &choose_flavour(env, w.mpi);
+  if (what.by == launcher::mpi) what.flavour = &choose_flavour(env, w.mpi);
   what.ranks = w.ranks;
   what.program = {own_path(), "bench"};
   what.program.insert(what.program.end(), arguments.begin(), arguments.end());

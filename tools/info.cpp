@@ -206,6 +206,8 @@ json collect(const std::string& config_file) {
   const core::flavour job = core::detect_flavour();
   result["job"] = {{"mpi", job.name}, {"why", job.why}};
   result["mpi"] = mpis;
+  const std::string own = core::find_module("libsucl_tcp.so", core::module_directories());
+  result["without_mpi"] = {{"module", own}, {"found", access(own.c_str(), R_OK) == 0}};
   result["backends"] = backends;
   result["configuration"] = configuration;
   result["tuning"] = describe_tuning(settings);
@@ -271,6 +273,10 @@ void print_mpis(const json& info) {
     print_environment(mpi["environment"], "      ");
     print_problem(mpi["problem"]);
   }
+  const json& own = info["without_mpi"];
+  std::printf(
+      "  without  SuCL over TCP: sucl run --launcher local, torchrun, srun\n      module %s%s\n",
+      text(own["module"]).c_str(), own["found"].get<bool>() ? "" : " is missing: run 'make build'");
   if (!text(info["job"]["mpi"]).empty())
     std::printf("  this process belongs to a job of %s: %s\n", text(info["job"]["mpi"]).c_str(),
                 text(info["job"]["why"]).c_str());

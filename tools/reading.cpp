@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "core/control/control_plane.hpp"
+#include "core/control/launch.hpp"
 
 #include <unistd.h>
 
@@ -36,13 +37,17 @@ void check_file(const std::string& option, const std::string& file) {
                 "'. Make it, or choose another file.");
 }
 
-std::string job_flavour() {
+std::optional<std::string> job_flavour() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return std::string(value ? value : "");
   };
+  const auto without_mpi = [] {
+    return core::find_launch([](const char* n) { return std::getenv(n); });
+  };
+  if (variable("SUCL_CONTROL_PLANE") == "tcp" && without_mpi()) return "";
   const std::string found = core::detect_flavour().name;
-  if (found.empty()) return found;
+  if (found.empty()) return without_mpi() ? std::optional<std::string>("") : std::nullopt;
   const std::string prefix = "libsucl_mpi_";
   const std::string module = std::filesystem::path(variable("SUCL_MPI_MODULE")).stem().string();
   if (module.rfind(prefix, 0) == 0) return module.substr(prefix.size());

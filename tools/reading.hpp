@@ -10,6 +10,7 @@
 #include <sucl/types.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,8 +46,8 @@ std::vector<kind> read_collectives(const words& list, const char* hint);
 /// Files can only be made in folders that exist; better known before than after.
 void check_file(const std::string& option, const std::string& file);
 
-/// The name of the MPI library whose rank this process is, as in the names of its modules; "" if it
-/// is none.
-std::string job_flavour();
+/// The name of the MPI library whose rank this process is, as in the names of its modules; "" for a
+/// rank of a job without MPI; nothing if it is no rank.
+std::optional<std::string> job_flavour();
 
 }  // namespace sucl::tools

@@ -50,6 +50,7 @@ struct tune_options {
   std::string sizes = "4:16Mi:4";
   std::string device = "cpu";
   std::string mpi;
+  std::string launcher;
   std::string output = "tuned.toml";
   std::string json;
   bool ordinary_only = false;
@@ -72,6 +73,7 @@ CLI::Option* define(CLI::App& app, tune_options& w) {
       ->check(CLI::IsMember({"cpu", "gpu"}).description(""));
   app.add_flag("--ordinary", w.ordinary_only, "Leave memory of communicator.allocate() out");
   add("--mpi", w.mpi, "FLAVOUR", "MPI to start ranks with, as 'sucl info' lists them");
+  add("--launcher", w.launcher, "NAME", "Who starts the ranks, as for sucl run: mpi, local, srun");
   add("--output", w.output, "FILE", "Write the table here (tuned.toml)");
   add("--json", w.json, "FILE", "Write everything that was measured here");
   app.footer(tune_examples);
@@ -276,13 +278,13 @@ int tune_command(const words& arguments) {
   const bench::tuning_request wanted = read(w);
   check_file("--output", w.output);
   check_file("--json", w.json);
-  const std::string flavour = job_flavour();
-  if (!flavour.empty()) return work(w, wanted, flavour);
+  if (const auto flavour = job_flavour()) return work(w, wanted, *flavour);
   earlier(w.output);
   if (w.device == "cpu") describe_machine();
   const environment env = load_environment();
   job what;
-  what.flavour = &choose_flavour(env, w.mpi);
+  what.by = choose_launcher(env, w.launcher);
+  if (what.by == launcher::mpi) what.flavour = &choose_flavour(env, w.mpi);
   what.ranks = w.ranks;
   what.program = {own_path(), "tune"};
   what.program.insert(what.program.end(), arguments.begin(), arguments.end());

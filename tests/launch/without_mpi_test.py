@@ -240,6 +240,31 @@ class Job(unittest.TestCase):
                               SUCL_TCP_ADDRESS="127.0.0.1", SUCL_TCP_PORT=port)]
             self.check_all_say(job, "cannot listen at .*SUCL_TCP_PORT")
 
+    def tool(self, *words):
+        """The program itself; its exit code."""
+        done = subprocess.run([SUCL, *words], env=environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=LIMIT)
+        self.text = done.stdout + done.stderr
+        return done.returncode
+
+    def test_benchmarks_and_tuning(self):
+        with tempfile.TemporaryDirectory() as folder:
+            results = os.path.join(folder, "bench.json")
+            self.assertEqual(0, self.tool("bench", "allreduce", "-n", "2", "--launcher", "local",
+                                          "--memory", "system", "--sizes", "8,4Ki", "--iterations",
+                                          "20", "--json", results), self.text)
+            self.assertIn("all 4 results valid", self.text)
+            self.assertIn("SuCL over TCP", self.text)
+            table = os.path.join(folder, "tuned.toml")
+            self.assertEqual(0, self.tool("tune", "allreduce", "-n", "2", "--launcher", "local",
+                                          "--seconds", "1", "--sizes", "8,4Ki", "--output", table),
+                             self.text)
+            self.assertEqual(0, self.run_local(2, PROGRAM, "check", SUCL_TUNING_TABLE=table),
+                             self.text)
+        self.assertEqual(2, self.tool("bench", "allreduce", "--launcher", "local", "--against",
+                                      "mpi"))
+        self.assertIn("raw MPI is compared with in a job of MPI", self.text)
+
     def test_the_control_plane_can_be_forced(self):
         self.check_all_say([self.start("check", SUCL_CONTROL_PLANE="tcp")],
                            "nothing says which rank this process is")
