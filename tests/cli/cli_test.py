@@ -344,8 +344,9 @@ class Run(Case):
 class Info(Case):
     def test_json(self):
         info = json.loads(self.sucl("info", "--json").stdout)
-        self.assertEqual(set(info), {"sucl", "environment", "sycl", "job", "mpi", "backends",
-                                     "configuration", "tuning"})
+        self.assertEqual(set(info), {"sucl", "environment", "sycl", "job", "mpi", "without_mpi",
+                                     "backends", "configuration", "tuning"})
+        self.assertTrue(info["without_mpi"]["found"])
         self.assertIsNone(info["tuning"])
         self.assertIn(info["sycl"]["implementation"], ("dpcpp", "adaptivecpp"))
         platforms = info["sycl"]["platforms"]
