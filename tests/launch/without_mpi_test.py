@@ -8,6 +8,7 @@ by a store of the program's own.
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -145,6 +146,14 @@ class Job(unittest.TestCase):
             self.check_all_right([
                 self.start("check", MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK=r, WORLD_SIZE=3,
                            LOCAL_RANK=r, TORCHELASTIC_RUN_ID="test") for r in range(3)])
+
+    @unittest.skipUnless(shutil.which("torchrun"), "torchrun is not on PATH")
+    def test_torchrun(self):
+        done = subprocess.run(["torchrun", "--nproc-per-node", "3", "--no-python", PROGRAM,
+                               "check"], env=environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("3 ranks by SuCL over TCP (the variables of torchrun)", done.stdout)
 
     def test_variables_of_slurm(self):
         self.check_all_right([
