@@ -138,6 +138,11 @@ class Job(unittest.TestCase):
     def test_a_communicator_of_mpi_is_refused(self):
         self.assertEqual(self.run_local(2, PROGRAM, "adopt"), 0, self.text)
 
+    def test_an_empty_environment(self):
+        done = subprocess.run([PROGRAM, "check"], env={}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_variables_of_torchrun(self):
         port = free_port()
         with socket.socket() as agent:  # torchrun's own store
