@@ -59,9 +59,11 @@ void write_element(type t, std::uint64_t bits, std::byte* at) {
       return put(at + 4, static_cast<std::int32_t>(bits / 5 % 7));
     }
     case type::int32_loc: return put(at, loc<std::int32_t>{small, static_cast<int>(bits / 5 % 7)});
-    case type::int64_loc: return put(at, loc<std::int64_t>{small, static_cast<int>(bits / 5 % 7)});
+    case type::int64_loc:  // all of it, for what comes last is padding
+      put(at, static_cast<std::int64_t>(small));
+      return put(at + 8, bits / 5 % 7);
     case type::fp32_loc: return put(at, loc<float>{static_cast<float>(small), 2});
-    case type::fp64_loc: return put(at, loc<double>{static_cast<double>(small), 1});
+    case type::fp64_loc: put(at, static_cast<double>(small)); return put(at + 8, std::uint64_t{1});
     default: std::memcpy(at, &bits, size_of(t));
   }
 }
