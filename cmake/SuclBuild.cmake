@@ -59,7 +59,7 @@ set(SUCL_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <condition_varia
 # AdaptiveCpp's driver, which compiles a source several times with different flags. Nor with
 # AddressSanitizer: what a source forgets to include is found there.
 function(sucl_precompile target)
-  if(NOT SUCL_SYCL STREQUAL "adaptivecpp" AND NOT SUCL_BUILD_SANITIZE MATCHES "address")
+  if(NOT SUCL_SYCL STREQUAL "adaptivecpp")
     if(ARGV1 STREQUAL "REUSE_FROM")
       target_precompile_headers(${target} ${ARGN})
     else()
@@ -83,6 +83,10 @@ if(SUCL_BUILD_WERROR)
   target_compile_options(sucl_options INTERFACE -Werror)
 endif()
 target_link_libraries(sucl_options INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC takes the types of sources that are put together for those of headers.
+  target_compile_options(sucl_options INTERFACE -Wno-subobject-linkage)
+endif()
 if(SUCL_BUILD_FUZZERS)
   target_compile_options(sucl_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()

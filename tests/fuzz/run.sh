@@ -2,8 +2,8 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
-# Builds the fuzzers with clang and runs each for some seconds, two at a time and no longer than that
-# takes in all, from the committed corpus: run.sh [SECONDS (60)] [FORMAT...]. An input that breaks something is left in build/fuzz/found
+# Builds the fuzzers with clang and runs each for some seconds (0: not at all), two at a time and no
+# longer than that takes in all, from the committed corpus: run.sh [SECONDS (60)] [FORMAT...]. An input that breaks something is left in build/fuzz/found
 # and the status is 1: mend what it breaks, and put it into tests/fuzz/corpus/FORMAT.
 #
 # SUCL_FUZZ_CXX chooses the compiler. Exit status 77: none here has libFuzzer.
@@ -35,6 +35,7 @@ mkdir -p build/fuzz/found
 cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler" -DSUCL_BUILD_WERROR=OFF >build/fuzz/configure.log 2>&1 ||
   { cat build/fuzz/configure.log; exit 1; }
 cmake --build --preset fuzz -j "${JOBS:-$(nproc)}"
+((seconds)) || exit 0
 
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 one() {  # FORMAT SECONDS
