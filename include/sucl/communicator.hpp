@@ -6,6 +6,7 @@
 #pragma once
 
 #include <sucl/composition.hpp>
+#include <sucl/detail/side_by_side.hpp>
 #include <sucl/error.hpp>
 #include <sucl/export.hpp>
 #include <sucl/member.hpp>
@@ -13,9 +14,11 @@
 #include <sucl/persistent.hpp>
 #include <sucl/single_values.hpp>
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace sucl {
@@ -40,6 +43,14 @@ static const bool submission_is_noted [[gnu::unused]] =
 
 class communicator;
 class group;
+
+/// Calls `call(communicator, index)` or `call(communicator)` of each of these ranks at once, in a
+/// thread each, and returns what they return, in order. For one thread that has several ranks of
+/// its process, from runtime::world(queues), and makes what is collective and blocks: dup, split,
+/// allocate, compile, use_tuning, blocking operations. Throws what the first of them has thrown,
+/// when all have ended.
+template <class Call>
+auto each_rank(const std::vector<communicator>& ranks, Call&& call);
 
 /// The blocking form of a communicator's calls: each returns when its operation is done. Costs no
 /// SYCL command where none is needed. Made by communicator::blocking(); valid as long as that is.
@@ -118,6 +129,10 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   compiled_plan compile(const composition& c, const compile_options& o = {}) const {
     return compile(c, o, type_of_v<T>, sizeof(T));
   }
+  /// The same of several ranks that one thread has: see each_rank().
+  template <class T>
+  static std::vector<compiled_plan> compile(const std::vector<communicator>& ranks,
+                                            const composition& c, const compile_options& o = {});
 
   /// Splits: ranks with the same `colour` form a communicator, ordered by `key`, then rank.
   /// Collective. A negative colour gets an empty communicator. The queue stays the same.
@@ -125,6 +140,14 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
 
   /// The same ranks, with an order of operations of its own. Collective.
   communicator dup() const;
+
+  /// @name The same of several ranks that one thread has, one entry for each: see each_rank().
+  /// @{
+  static std::vector<communicator> dup(const std::vector<communicator>& ranks);
+  static std::vector<communicator> split(const std::vector<communicator>& ranks,
+                                         const std::vector<int>& colours,
+                                         const std::vector<int>& keys = {});
+  /// @}
 
   /// Memory for `count` elements that the other ranks of the node reach, so that collectives on it
   /// need no copies: several times faster for large messages. It is memory of the host, which
@@ -142,6 +165,13 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// Every rank calls it; nothing in flight may use the memory. Throws errc::invalid_memory for a
   /// pointer that this communicator has not allocated.
   void deallocate(void* memory);
+
+  /// allocate() and deallocate() of several ranks that one thread has: see each_rank().
+  template <class T>
+  [[nodiscard]] static std::vector<T*> allocate(const std::vector<communicator>& ranks,
+                                                std::size_t count);
+  template <class T>
+  static void deallocate(const std::vector<communicator>& ranks, const std::vector<T*>& memory);
 
   /// Has ranks reach `count` elements of this rank's own memory of the device, so that collectives
   /// on it move data straight to where it belongs, as on memory of allocate(): worth while for
@@ -203,17 +233,79 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   std::shared_ptr<sycl_layer::communicator_state> m_state;
 };
 
-/// Sends and receives that are issued together, so that none waits for another: like MPI's
-/// MPI_Waitall over non-blocking calls, or ncclGroupStart and ncclGroupEnd. Collect with send(),
-/// recv() and sendrecv(), then submit() or run() once. Arguments are checked then. The group is
-/// empty again afterwards, also where the call throws: then nothing was started.
+template <class Call>
+auto each_rank(const std::vector<communicator>& ranks, Call&& call) {
+  return detail::gathered_side_by_side(ranks.size(), [&](std::size_t i) {
+    communicator mine = ranks[i];
+    if constexpr (std::is_invocable_v<Call&, communicator&, std::size_t>)
+      return call(mine, i);
+    else
+      return call(mine);
+  });
+}
+
+template <class T>
+std::vector<T*> communicator::allocate(const std::vector<communicator>& ranks, std::size_t count) {
+  return each_rank(ranks, [&](communicator& c) { return c.allocate<T>(count); });
+}
+
+template <class T>
+void communicator::deallocate(const std::vector<communicator>& ranks,
+                              const std::vector<T*>& memory) {
+  each_rank(ranks, [&](communicator& c, std::size_t i) { c.deallocate(memory.at(i)); });
+}
+
+template <class T>
+std::vector<compiled_plan> communicator::compile(const std::vector<communicator>& ranks,
+                                                 const composition& c, const compile_options& o) {
+  return each_rank(ranks, [&](communicator& r) { return r.compile<T>(c, o); });
+}
+
+/// What one communicator puts into a group: operations of any kind. Made by group::on(); valid as
+/// long as the group.
+class [[nodiscard]] SUCL_API group_member : public detail::operations<group_member, void> {
+ public:
+  /// @cond internal
+  void submit(detail::request& request, const events& deps);
+  std::size_t share(kind k, std::size_t elements) { return m_communicator.share(k, elements); }
+  /// @endcond
+
+ private:
+  friend class group;
+  group_member(group& owner, communicator c) : m_group(owner), m_communicator(std::move(c)) {}
+  group& m_group;
+  communicator m_communicator;
+};
+
+/// Operations that are issued together, so that none waits for another: like MPI's MPI_Waitall over
+/// non-blocking calls, or ncclGroupStart and ncclGroupEnd. Collect, then submit() or run() once.
+/// Arguments are checked then. The group is empty again afterwards, also where the call throws.
+///
+/// Of one communicator: sends and receives, by send(), recv() and sendrecv() of the group itself.
+/// They are one operation, and where the call throws nothing was started.
+///
+/// Of several ranks that one thread has, from runtime::world(queues): operations of any kind, by
+/// on(). All are started before any is waited for. Sends and receives of a communicator are one
+/// operation, in the place of the first of them. Where the call throws, those before were started.
 class SUCL_API group : public detail::point_to_point<group, void> {
  public:
+  /// Of several communicators.
+  group() = default;
+  /// Of one.
   explicit group(communicator comm) : m_communicator(std::move(comm)) {}
+  group(group&&) = default;
+  group& operator=(group&&) = default;
 
-  /// Starts everything collected, as one operation. The event means that all of it is done.
+  /// What is called on the result is collected as an operation of that communicator.
+  group_member on(const communicator& c) { return {*this, c}; }
+
+  /// Starts everything collected, as one operation. The event means that all of it is done. Throws
+  /// errc::invalid_argument where it is several operations: see submit_each().
   ::sycl::event submit(const events& deps = {});
-  /// The blocking form.
+  /// Starts everything collected. The events are those of the operations, in order.
+  std::vector<::sycl::event> submit_each(const events& deps = {});
+  /// Runs everything collected: returns when all of it is done. One operation runs in the blocking
+  /// form; several do in the form that returns events, so that other ranks call that form too.
   void run(const events& deps = {});
 
   /// @cond internal
@@ -221,10 +313,19 @@ class SUCL_API group : public detail::point_to_point<group, void> {
   /// @endcond
 
  private:
-  detail::request collected();
+  friend class group_member;
+  /// One operation, or sends and receives that are one.
+  struct operation {
+    communicator on;
+    bool messages = false;
+    std::vector<detail::request> parts;
+    events deps;
+  };
+  void add(const communicator& c, const detail::request& request, const events& deps);
+  std::vector<operation> take(const events& deps);
   communicator m_communicator;
-  std::vector<detail::request> m_parts;
-  std::vector<::sycl::event> m_deps;
+  std::vector<operation> m_operations;
+  std::deque<detail::counts> m_counts;  ///< that requests point to
 };
 
 }  // namespace sucl

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 namespace sucl {
 
@@ -71,14 +72,23 @@ class [[nodiscard]] SUCL_API runtime {
   runtime(runtime&&) noexcept;
   runtime& operator=(runtime&&) noexcept;
 
-  [[nodiscard]] int rank() const;  ///< in the job
-  [[nodiscard]] int size() const;  ///< of the job
+  [[nodiscard]] int rank() const;  ///< of this process in the job
+  [[nodiscard]] int size() const;  ///< processes of the job
 
   /// All processes of the job, for host memory only. Collective.
   communicator world();
   /// All processes of the job, each with its queue. Collective. Operations use the queue's context,
   /// device and order; ranks may use different devices and even different SYCL platforms.
   communicator world(const ::sycl::queue& queue);
+  /// A rank for each queue: several devices in one process. Collective over all processes of the
+  /// job, each with a number of queues of its own, at least one. The ranks are numbered by process
+  /// and then by position, and so are the communicators that are returned. Each may be used by a
+  /// thread of its own, like that of a process; or one thread issues for all of them, with forms
+  /// that return events or in a sucl::group, which never wait, and makes what is collective and
+  /// blocks by each_rank(). MPI knows one rank of each process, so that only SuCL's own backends
+  /// and those of vendors carry data where some process has several: ranks on different nodes are
+  /// connected by the latter alone, else errc::unavailable.
+  std::vector<communicator> world(const std::vector<::sycl::queue>& queues);
 
   /// The processes of an MPI communicator, which stays the caller's; all of them have this runtime.
   /// Collective over it. `NativeComm` is MPI_Comm of the MPI library in use.
@@ -86,6 +96,13 @@ class [[nodiscard]] SUCL_API runtime {
   communicator adopt(const NativeComm& comm, const ::sycl::queue& queue) {
     static_assert(std::is_trivially_copyable_v<NativeComm>, "pass an MPI_Comm");
     return adopt_native(&comm, sizeof(NativeComm), &queue);
+  }
+  /// The same with a rank for each queue, as world() with several.
+  template <class NativeComm>
+  std::vector<communicator> adopt(const NativeComm& comm,
+                                  const std::vector<::sycl::queue>& queues) {
+    static_assert(std::is_trivially_copyable_v<NativeComm>, "pass an MPI_Comm");
+    return adopt_native(&comm, sizeof(NativeComm), queues);
   }
   template <class NativeComm>
   communicator adopt(const NativeComm& comm) {
@@ -103,6 +120,8 @@ class [[nodiscard]] SUCL_API runtime {
   explicit runtime(std::shared_ptr<sycl_layer::runtime_state> state);
   static runtime from_native(const void* comm, std::size_t bytes);
   communicator adopt_native(const void* comm, std::size_t bytes, const ::sycl::queue* queue);
+  std::vector<communicator> adopt_native(const void* comm, std::size_t bytes,
+                                         const std::vector<::sycl::queue>& queues);
   std::shared_ptr<sycl_layer::runtime_state> m_state;
 };
 

@@ -31,14 +31,14 @@ void end_job_at_exit(const sucl_bootstrap& control) {
   });
 }
 
-std::uint64_t random_key() {
-  std::random_device device;
-  return std::uint64_t{device()} << 32 | device();
-}
-
 }  // namespace
 
 process::process() : job(core::built_ins()) {}
+
+std::uint64_t process::random_key() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
 
 std::shared_ptr<process> process::start(int* argc, char*** argv, native_group over,
                                         std::optional<launch> given) {
@@ -286,28 +286,37 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
   return c;
 }
 
+// For something new: of the whole job, or of a part.
+sucl_group* process::group_of(native_group over) const {
+  sucl_group* group = nullptr;
+  if (over.handle) {
+    if (const auto status = m_control->group_adopt(over.handle, over.bytes, &group))
+      throw_last(status, m_control->name, "adopt", m_rank);
+  } else if (const auto status = m_control->group_split(m_everyone, 0, m_rank, &group)) {
+    throw_last(status, m_control->name, "world", m_rank);
+  }
+  return group;
+}
+
+void process::check_adoption() const {
+  if (m_control) return;
+  base::fail(errc::unavailable,
+             "an MPI communicator was passed, but SuCL runs without MPI in this process",
+             "Start the program with `sucl run` or mpiexec, or set SUCL_MPI_FLAVOUR");
+}
+
 std::shared_ptr<communicator> process::world(device_services device) {
   if (m_ended)
     base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
-  sucl_group* group = nullptr;
-  if (m_control)
-    if (const auto status = m_control->group_split(m_everyone, 0, m_rank, &group))
-      throw_last(status, m_control->name, "world", m_rank);
-  return make_communicator(group, std::move(device));
+  return make_communicator(m_control ? group_of({}) : nullptr, std::move(device));
 }
 
 std::shared_ptr<communicator> process::adopt(const void* native, std::uint64_t bytes,
                                              device_services device) {
   if (m_ended)
     base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
-  if (!m_control)
-    base::fail(errc::unavailable,
-               "an MPI communicator was passed, but SuCL runs without MPI in this process",
-               "Start the program with `sucl run` or mpiexec, or set SUCL_MPI_FLAVOUR");
-  sucl_group* group = nullptr;
-  if (const auto status = m_control->group_adopt(native, bytes, &group))
-    throw_last(status, m_control->name, "adopt", m_rank);
-  return make_communicator(group, std::move(device));
+  check_adoption();
+  return make_communicator(group_of({native, bytes}), std::move(device));
 }
 
 std::vector<std::shared_ptr<communicator>> process::communicators() {
@@ -365,6 +374,7 @@ void process::report_at_exit() {
 
 void process::shut_down() {
   if (forked() || m_ended.exchange(true)) return;
+  end_ranks([](process& p) { p.shut_down(); });
   if (m_peers) m_peers->leave();
   end_communicators();
   report_at_exit();
@@ -403,6 +413,7 @@ void process::finalise() {
 void process::note_failure(const error_info& why) {
   m_broken = true;
   if (m_peers) m_peers->fail({why.code, why.message});
+  if (const auto p = m_process.lock()) p->note_failure(why);
 }
 
 void process::abandon(const std::string& why) {
@@ -411,6 +422,7 @@ void process::abandon(const std::string& why) {
   info.message = "rank " + std::to_string(m_rank) + " has ended its runtime: " + why;
   info.hint = "Look for what was thrown first";
   m_obstacle = why;
+  end_ranks([&](process& p) { p.abandon(why); });
   if (m_peers) m_peers->fail({errc::peer_lost, info.message});
   note_failure(info);
   for (const auto& c : communicators()) c->abandon(info);

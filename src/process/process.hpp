@@ -20,6 +20,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,13 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
                                         threading threads = threading::own);
   ~process();
 
+  /// Several ranks for each process, in a job of their own: `count` of this one, at least one.
+  /// Collective over all processes of the job, or over those of an MPI communicator, which have to
+  /// be in it. Returns one object for each rank of this process, which thread for thread can be
+  /// used as that of a process; this object itself where every process has one rank. They end with
+  /// this object, or when nothing refers to them at the next call.
+  std::vector<std::shared_ptr<process>> start_ranks(std::size_t count, native_group over = {});
+
   /// All processes of the job, or those of an MPI communicator, which have to be in the job.
   /// Collective.
   std::shared_ptr<communicator> world(device_services device);
@@ -93,6 +101,13 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
 
  private:
   process();
+  struct rank_start;
+  void begin_as_rank(const process& owner, rank_start&& from);
+  rank_start meet_processes(sucl_group* over, std::size_t count) const;
+  static std::uint64_t random_key();
+  void end_ranks(const std::function<void(process&)>& how);
+  sucl_group* group_of(native_group over) const;
+  void check_adoption() const;
   using problem = std::optional<error_info>;
   void begin(int* argc, char*** argv, problem wrong);
   void find_control_plane();
@@ -120,7 +135,9 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   std::unique_ptr<finalize_barrier> m_finalize_barrier;
   progress_thread m_progress_thread{*this};
   bool (*m_hand_over)() = nullptr;
-  std::mutex m_mutex;  ///< guards what follows
+  std::weak_ptr<process> m_process;  ///< whose rank this is; of none, if it is a process itself
+  std::mutex m_mutex;                ///< guards what follows
+  std::vector<std::shared_ptr<process>> m_ranks;  ///< of this process
   std::vector<std::weak_ptr<communicator>> m_communicators;
   std::size_t m_existing = 0;  ///< communicators, also those whose destructor is at work
   std::condition_variable m_gone;

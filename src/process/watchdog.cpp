@@ -34,6 +34,26 @@ void notify(const sucl_bootstrap& control, communicator& c, int rank, const cont
   control.notify(c.control_group(), rank, &m, bytes);
 }
 
+// A thread that waits in one rank of its process for another one, which it serves too, waits for
+// itself. Whether it does cannot be seen, but that it may.
+std::string shared_process(const communicator& c, const std::vector<int>& late) {
+  const auto& members = c.where().members;
+  const auto is_late = [&](const member& m) {
+    return std::find(late.begin(), late.end(), m.rank) != late.end();
+  };
+  for (const int l : late) {
+    const member& one = members[static_cast<std::size_t>(l)];
+    const auto here = std::find_if(members.begin(), members.end(), [&](const member& m) {
+      return m.node == one.node && m.process == one.process && !is_late(m);
+    });
+    if (here == members.end()) continue;
+    return ". Ranks " + std::to_string(here->rank) + " and " + std::to_string(l) +
+           " are of one process: a thread that serves both waits in the one for the other, unless "
+           "it calls the forms that return events, a sucl::group or sucl::each_rank";
+  }
+  return {};
+}
+
 }  // namespace
 
 void watchdog::look(time_point now) {
@@ -213,7 +233,7 @@ void watchdog::conclude(communicator& c, watched& w) {
           "and pageable memory (of malloc) in one thread hold up what another thread has launched, "
           "so use pinned memory (sycl::malloc_host) there";
   }
-  send_diagnosis(c, w, errc::timeout, text + reasons);
+  send_diagnosis(c, w, errc::timeout, text + reasons + shared_process(c, late));
 }
 
 void watchdog::notify_failure(const sucl_bootstrap& control, communicator& c,

@@ -4,6 +4,7 @@
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
 #include "base/sizes.hpp"
+#include "core/support/side_by_side.hpp"
 #include "sycl/common/recording.hpp"
 #include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
@@ -206,33 +207,60 @@ std::size_t share(communicator_state& state, kind k, std::size_t elements) {
 int rank(const communicator_state& state) { return state.core().rank(); }
 int size(const communicator_state& state) { return state.core().size(); }
 
+namespace {
+
+// Of one rank. Throws on every rank if some rank has no state.
 template <class Make>
-communicator runtime_state::make(const ::sycl::queue* queue, Make&& make) {
+communicator make(const std::shared_ptr<core::process>& owner, const ::sycl::queue* queue,
+                  Make&& make_core) {
   collect_retired();
   core::throw_if_forked();
   core::device_services services;
   auto state =
-      make_state(m_process, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt, services);
-  auto core = make(std::move(services));  // throws on every rank if some rank has no state
+      make_state(owner, queue ? std::optional<::sycl::queue>(*queue) : std::nullopt, services);
+  auto core = make_core(std::move(services));
   state->set_core(std::move(core));
   return communicator(std::move(state));
 }
 
-communicator runtime_state::world(const ::sycl::queue* queue) {
-  core::setup_step step(m_process->steps(), "world()", m_process->everyone());
+communicator make_world(const std::shared_ptr<core::process>& owner, const ::sycl::queue* queue) {
+  core::setup_step step(owner->steps(), "world()", owner->everyone());
   return core::in_step(step, [&] {
-    return make(queue, [&](core::device_services s) { return m_process->world(std::move(s)); });
+    return make(owner, queue, [&](core::device_services s) { return owner->world(std::move(s)); });
   });
+}
+
+}  // namespace
+
+communicator runtime_state::world(const ::sycl::queue* queue) {
+  return make_world(m_process, queue);
 }
 
 communicator runtime_state::adopt(const void* native, std::size_t bytes,
                                   const ::sycl::queue* queue) {
   core::setup_step step(m_process->steps(), "adopt()");
   return core::in_step(step, [&] {
-    return make(queue, [&](core::device_services s) {
+    return make(m_process, queue, [&](core::device_services s) {
       return m_process->adopt(native, bytes, std::move(s));
     });
   });
+}
+
+std::vector<communicator> runtime_state::ranks(const std::vector<::sycl::queue>& queues,
+                                               core::native_group over) {
+  core::throw_if_forked();
+  std::vector<std::shared_ptr<core::process>> ranks;
+  {
+    core::setup_step step(m_process->steps(), "ranks of queues",
+                          over.handle ? std::vector<int>{} : m_process->everyone());
+    ranks = core::in_step(step, [&] { return m_process->start_ranks(queues.size(), over); });
+  }
+  if (ranks.front() == m_process)
+    return {over.handle ? adopt(over.handle, over.bytes, queues.data()) : world(queues.data())};
+  std::vector<communicator> made(queues.size());
+  core::side_by_side(ranks.size(),
+                     [&](std::size_t i) { made[i] = make_world(ranks[i], &queues[i]); });
+  return made;
 }
 
 }  // namespace sycl_layer
@@ -321,45 +349,6 @@ void communicator::deallocate(void* memory) {
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }
 
-namespace {
-
-// Empties a group when its call ends, however it ends.
-struct emptied {
-  std::vector<detail::request>& parts;
-  std::vector<::sycl::event>& deps;
-  ~emptied() {
-    parts.clear();
-    deps.clear();
-  }
-};
-
-}  // namespace
-
-void group::submit(detail::request& request, const events& deps) {
-  m_parts.push_back(request);
-  m_deps.insert(m_deps.end(), deps.begin(), deps.end());
-}
-
-detail::request group::collected() {
-  auto r = detail::make_request<std::byte>(kind::group, 0);
-  r.parts = &m_parts;
-  return r;
-}
-
-::sycl::event group::submit(const events& deps) {
-  const emptied after{m_parts, m_deps};
-  m_deps.insert(m_deps.end(), deps.begin(), deps.end());
-  auto r = collected();
-  return sycl_layer::submit(m_communicator.state(), r, m_deps);
-}
-
-void group::run(const events& deps) {
-  const emptied after{m_parts, m_deps};
-  m_deps.insert(m_deps.end(), deps.begin(), deps.end());
-  auto r = collected();
-  sycl_layer::run(m_communicator.state(), r, m_deps);
-}
-
 runtime::runtime(int& argc, char**& argv)
     : m_state(std::make_shared<sycl_layer::runtime_state>(&argc, &argv)) {}
 runtime::runtime() : m_state(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr)) {}
@@ -388,6 +377,15 @@ int runtime::rank() const { return alive(m_state).process().rank(); }
 int runtime::size() const { return alive(m_state).process().size(); }
 communicator runtime::world() { return alive(m_state).world(nullptr); }
 communicator runtime::world(const ::sycl::queue& queue) { return alive(m_state).world(&queue); }
+
+std::vector<communicator> runtime::world(const std::vector<::sycl::queue>& queues) {
+  return alive(m_state).ranks(queues, {});
+}
+
+std::vector<communicator> runtime::adopt_native(const void* comm, std::size_t bytes,
+                                                const std::vector<::sycl::queue>& queues) {
+  return alive(m_state).ranks(queues, {comm, bytes});
+}
 
 communicator runtime::adopt_native(const void* comm, std::size_t bytes,
                                    const ::sycl::queue* queue) {

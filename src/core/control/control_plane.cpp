@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/control/core_services.hpp"
+#include "core/control/local_ranks.hpp"
 #include "core/control/registry.hpp"
 
 #include <dlfcn.h>
@@ -118,7 +119,10 @@ std::string make_job_id(const std::string& network, std::uint16_t port) {
 
 std::string no_mpi(const sucl_bootstrap* control) {
   if (!control) return "this process is not part of an MPI job";
-  if (std::string_view(control->name) != tcp_control_plane) return {};
+  const std::string_view plane(control->name);
+  if (plane == local_ranks_control_plane)
+    return "some processes of this job have several ranks, and MPI knows one of each process";
+  if (plane != tcp_control_plane) return {};
   return "this job runs without MPI: its control plane is tcp";
 }
 

@@ -16,8 +16,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <map>
+#include <set>
 #include <sstream>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -83,24 +84,9 @@ namespace {
 constexpr std::size_t header_bytes = 4096;
 constexpr std::size_t slot_bytes = (sizeof(board_slot) + 63) / 64 * 64;
 
-/// The record of a process when the job starts.
-struct process_record {
-  std::string host;
-  std::int64_t process = 0;
-  int memory = -1;  ///< descriptor of a board that it has made
-
-  std::string packed() const {
-    return std::to_string(process) + " " + std::to_string(memory) + " " + host;
-  }
-  static process_record of(const std::string& text) {
-    process_record c;
-    std::istringstream in(text);
-    in >> c.process >> c.memory;
-    in.ignore(1);
-    std::getline(in, c.host);
-    return c;
-  }
-};
+std::size_t bytes_for(int ranks) {
+  return header_bytes + slot_bytes * static_cast<std::size_t>(ranks);
+}
 
 int make_memory(std::size_t bytes) {
   const int made = memfd_create("sucl-job", MFD_CLOEXEC);
@@ -135,38 +121,83 @@ bool is_stopped_process(std::int64_t process) {
   return state == 'T' || state == 't';
 }
 
-peer_processes::peer_processes(const sucl_oob& oob, int rank, int size) : m_rank(rank) {
-  m_peers.resize(static_cast<std::size_t>(size));
-  m_bytes = header_bytes + slot_bytes * m_peers.size();
-  process_record mine{host_identity(), getpid(), make_memory(m_bytes)};
-  const auto texts = exchange(oob, size, mine.packed());
+/// The record of a process when the job starts.
+struct peer_processes::process_record {
+  std::string host;
+  std::int64_t process = 0;
+  int memory = -1;  ///< descriptor of a board that it has made
+
+  std::string packed() const {
+    return std::to_string(process) + " " + std::to_string(memory) + " " + host;
+  }
+  static process_record of(const std::string& text) {
+    process_record c;
+    std::istringstream in(text);
+    in >> c.process >> c.memory;
+    in.ignore(1);
+    std::getline(in, c.host);
+    return c;
+  }
+};
+
+std::vector<peer_processes::process_record> peer_processes::exchange_records(const sucl_oob& oob,
+                                                                             int size, int memory) {
+  const process_record mine{host_identity(), getpid(), memory};
   std::vector<process_record> records;
-  for (const auto& text : texts) records.push_back(process_record::of(text));
+  for (const auto& text : exchange(oob, size, mine.packed()))
+    records.push_back(process_record::of(text));
+  return records;
+}
+
+peer_processes::peer_processes(const sucl_oob& oob, int rank, int size)
+    : peer_processes(exchange_records(oob, size, make_memory(bytes_for(size))), rank, true) {}
+
+std::vector<std::shared_ptr<peer_processes>> peer_processes::of_ranks(
+    const sucl_oob& oob, int process, const std::vector<int>& counts) {
+  int size = 0, first = 0;
+  for (std::size_t p = 0; p < counts.size(); ++p) {
+    if (static_cast<int>(p) == process) first = size;
+    size += counts[p];
+  }
+  const auto of_processes =
+      exchange_records(oob, static_cast<int>(counts.size()), make_memory(bytes_for(size)));
+  std::vector<process_record> records;
+  for (std::size_t p = 0; p < counts.size(); ++p)
+    records.insert(records.end(), static_cast<std::size_t>(counts[p]), of_processes[p]);
+  std::vector<std::shared_ptr<peer_processes>> made;
+  for (int i = counts[static_cast<std::size_t>(process)] - 1; i >= 0; --i)  // the first one owns it
+    made.insert(made.begin(),
+                std::shared_ptr<peer_processes>(new peer_processes(records, first + i, i == 0)));
+  return made;
+}
+
+// `owns`: the memory of this process's record is this object's to keep or to close.
+peer_processes::peer_processes(const std::vector<process_record>& records, int rank, bool owns)
+    : m_rank(rank), m_peers(records.size()), m_bytes(bytes_for(static_cast<int>(records.size()))) {
+  const process_record& mine = records[static_cast<std::size_t>(rank)];
   const auto near = [&](const process_record& c) { return c.host == mine.host; };
-  const auto maker = std::find_if(records.begin(), records.end(), near);
-  const bool makes = maker - records.begin() == rank;
-  bool threads = false;  // ranks that are threads of one process watch nothing
-  for (int r = 0; r < size; ++r) {
-    const process_record& c = records[static_cast<std::size_t>(r)];
-    peer& p = m_peers[static_cast<std::size_t>(r)];
-    p.process = c.process;
-    if (r == rank || !near(c)) continue;
-    threads = threads || c.process == mine.process;
-    if (c.process == mine.process) continue;
+  std::set<std::pair<std::string, std::int64_t>> processes;
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    const process_record& c = records[r];
+    m_peers[r].process = c.process;
+    m_shares_process = !processes.emplace(c.host, c.process).second || m_shares_process;
+    if (!near(c) || c.process == mine.process) continue;
     const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(c.process), 0));
     // Old kernels lack the call; then only a process that answers no control message is noticed.
-    if (fd >= 0 || errno == ESRCH) p.descriptor = fd >= 0 ? fd : -1;
+    if (fd >= 0 || errno == ESRCH) m_peers[r].descriptor = fd >= 0 ? fd : -1;
   }
-  if (!makes && mine.memory >= 0) close(mine.memory);
-  if (makes) m_descriptor = mine.memory;
-  if (threads) return;
-  map_board(maker->process, maker->memory, makes);
+  const auto maker = std::find_if(records.begin(), records.end(), near);
+  const bool own = maker->process == mine.process;
+  map_board(maker->process, maker->memory, own);
+  if (owns && maker->memory == mine.memory && own)
+    m_descriptor = mine.memory;
+  else if (owns && mine.memory >= 0)
+    close(mine.memory);
   if (!m_memory) return;
-  for (int r = 0; r < size; ++r)
-    if (near(records[static_cast<std::size_t>(r)]))
-      m_peers[static_cast<std::size_t>(r)].slot =
-          reinterpret_cast<board_slot*>(static_cast<std::byte*>(m_memory) + header_bytes +
-                                        slot_bytes * static_cast<std::size_t>(r));
+  for (std::size_t r = 0; r < records.size(); ++r)
+    if (near(records[r]))
+      m_peers[r].slot = reinterpret_cast<board_slot*>(static_cast<std::byte*>(m_memory) +
+                                                      header_bytes + slot_bytes * r);
 }
 
 // The memory of the rank that has made it is reached by its descriptor there.
@@ -195,6 +226,7 @@ peer_processes::~peer_processes() {
 
 bool peer_processes::has_ended(int rank) const {
   const peer& p = at(rank);
+  if (m_shares_process && is_through(rank)) return true;
   if (p.descriptor == none) return false;
   pollfd query{p.descriptor, POLLIN, 0};
   return p.descriptor < 0 || ::poll(&query, 1, 0) > 0;

@@ -42,6 +42,10 @@ class SUCL_CORE_API peer_processes {
  public:
   /// Collective over a group of all processes of the job.
   peer_processes(const sucl_oob& oob, int rank, int size);
+  /// One for each rank of this process, in a job whose processes have several: `counts` ranks each,
+  /// numbered by process. Collective over a group of the processes, in which this one is `process`.
+  static std::vector<std::shared_ptr<peer_processes>> of_ranks(const sucl_oob& oob, int process,
+                                                               const std::vector<int>& counts);
   ~peer_processes();
   peer_processes(const peer_processes&) = delete;
   peer_processes& operator=(const peer_processes&) = delete;
@@ -51,7 +55,7 @@ class SUCL_CORE_API peer_processes {
 
   /// Whether it is another process of this machine.
   bool is_near(int rank) const { return at(rank).descriptor != none; }
-  /// Its process has ended.
+  /// Its process has ended; where processes have several ranks, or it has ended its runtime well.
   bool has_ended(int rank) const;
   /// Its process is stopped by a signal, or by a debugger.
   bool is_stopped(int rank) const;
@@ -90,6 +94,10 @@ class SUCL_CORE_API peer_processes {
   void publish(std::uint64_t communicator, const diagnosis& v);
 
  private:
+  struct process_record;
+  static std::vector<process_record> exchange_records(const sucl_oob& oob, int size, int memory);
+  peer_processes(const std::vector<process_record>& records, int rank, bool owns);
+
   static constexpr int none = -2;  ///< not another process of this machine
   struct peer {
     std::int64_t process = 0;
@@ -101,6 +109,7 @@ class SUCL_CORE_API peer_processes {
   board_slot* own() const { return at(m_rank).slot; }
 
   int m_rank;
+  bool m_shares_process = false;  ///< some process has several ranks
   std::vector<peer> m_peers;
   void* m_memory = nullptr;
   std::size_t m_bytes = 0;

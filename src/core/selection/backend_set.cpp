@@ -15,9 +15,10 @@ namespace sucl::core {
 namespace {
 
 constexpr const char* mpi_hint =
-    "Start the program with mpiexec or `sucl run --launcher mpi`, so that MPI executes what "
-    "nothing "
-    "else does; communicator.explain() says why each backend was passed over";
+    "Start the program with mpiexec or `sucl run --launcher mpi`, with one rank in each process, "
+    "so "
+    "that MPI executes what nothing else does; communicator.explain() says why each backend was "
+    "passed over";
 
 [[noreturn]] void refuse_reference(error_info problem) {
   if (problem.message.empty()) {

@@ -16,6 +16,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace sucl::sycl_layer {
 
@@ -108,10 +109,11 @@ class runtime_state {
 
   communicator world(const ::sycl::queue* queue);
   communicator adopt(const void* native, std::size_t bytes, const ::sycl::queue* queue);
+  /// A rank for each queue, of the whole job or of an MPI communicator.
+  std::vector<communicator> ranks(const std::vector<::sycl::queue>& queues,
+                                  core::native_group over);
 
  private:
-  template <class Make>
-  communicator make(const ::sycl::queue* queue, Make&& make);
   std::shared_ptr<core::process> m_process;
   int m_exceptions = std::uncaught_exceptions();  ///< when it began
 };

@@ -1,0 +1,107 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Several ranks of one process, each of which is a job's member as a process is.
+#include "base/error.hpp"
+#include "core/control/local_ranks.hpp"
+#include "core/support/side_by_side.hpp"
+#include "process/process.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace sucl::core {
+
+/// What the processes of a new job of ranks agree on, and then what one rank is given of it.
+struct process::rank_start {
+  rank_counts counts;
+  std::uint64_t key = 0;  ///< of the new job
+  sucl_group* everyone = nullptr;
+  std::shared_ptr<peer_processes> peers;
+};
+
+// Collective; throws on every process what is wrong with one.
+process::rank_start process::meet_processes(sucl_group* over, std::size_t count) const {
+  struct words {
+    std::uint64_t count, runtime, key;
+  };
+  constexpr std::size_t most = 4096;
+  const words mine{std::min(count, most), m_key, random_key()};
+  std::vector<words> all(over ? static_cast<std::size_t>(m_control->group_size(over)) : 1);
+  sucl_oob oob{over ? m_control : nullptr, over};
+  if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
+    throw_last(status, "", "world", m_rank);
+  rank_start found;
+  found.key = all.front().key;
+  found.counts.process = over ? m_control->group_rank(over) : 0;
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    if (all[p].count == 0)
+      base::fail(errc::invalid_argument, "process " + std::to_string(p) + " has passed no queue",
+                 "Pass at least one on each process");
+    if (all[p].runtime != all.front().runtime)
+      base::fail(errc::invalid_argument,
+                 "process " + std::to_string(p) + " belongs to another runtime than process 0",
+                 "Make communicators of processes that have started one sucl::runtime together");
+    found.counts.of_each.push_back(static_cast<int>(all[p].count));
+  }
+  return found;
+}
+
+std::vector<std::shared_ptr<process>> process::start_ranks(std::size_t count, native_group over) {
+  if (m_ended)
+    base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
+  if (over.handle) check_adoption();
+  sucl_group* group = m_control ? group_of(over) : nullptr;
+  const rank_start met = meet_processes(group, count);
+  const auto& counts = met.counts.of_each;
+  if (std::all_of(counts.begin(), counts.end(), [](int n) { return n == 1; })) {
+    if (group) m_control->group_free(group);
+    return {shared_from_this()};
+  }
+  const auto peers =
+      peer_processes::of_ranks({group ? m_control : nullptr, group}, met.counts.process, counts);
+  const auto groups = make_rank_groups(m_control, group, met.counts);
+  std::vector<std::shared_ptr<process>> made, unused;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    made.push_back(std::shared_ptr<process>(new process));
+    made.back()->begin_as_rank(*this, {met.counts, met.key, groups[i], peers[i]});
+  }
+  const std::lock_guard lock(m_mutex);  // those that end do so without it
+  for (auto& r : m_ranks)
+    if (r.use_count() == 1) unused.push_back(std::move(r));
+  std::erase(m_ranks, nullptr);
+  m_ranks.insert(m_ranks.end(), made.begin(), made.end());
+  return made;
+}
+
+// What is the same for all ranks of a process is the process's own: settings and tuning table.
+void process::begin_as_rank(const process& owner, rank_start&& from) {
+  m_process = std::const_pointer_cast<process>(owner.shared_from_this());
+  m_public = owner.m_public;
+  m_hand_over = owner.m_hand_over;
+  m_settings = owner.m_settings;
+  m_tuned = owner.m_tuned;
+  m_control_description = owner.m_control_description;
+  m_control = &local_ranks_control();
+  m_everyone = from.everyone;
+  m_rank = m_control->group_rank(m_everyone);
+  m_size = m_control->group_size(m_everyone);
+  m_key = from.key;
+  note_running(true);
+  m_registry = std::make_unique<registry>();
+  m_steps.begin(m_settings.watchdog.timeout, [this] { m_broken = true; });
+  m_peers = std::move(from.peers);
+  m_steps.know(m_peers);
+  if (m_settings.watchdog.timeout.count() > 0) m_progress_thread.watch();
+}
+
+void process::end_ranks(const std::function<void(process&)>& how) {
+  std::vector<std::shared_ptr<process>> ranks;
+  {
+    const std::lock_guard lock(m_mutex);
+    ranks = m_ranks;
+  }
+  if (!ranks.empty()) side_by_side(ranks.size(), [&](std::size_t i) { how(*ranks[i]); });
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,122 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Several ranks in one thread: what all of them do at once, and groups of their operations.
+#include "base/error.hpp"
+#include "core/operation/operation.hpp"
+#include "core/support/side_by_side.hpp"
+#include "sycl/common/state.hpp"
+
+#include <sucl/communicator.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace sucl {
+
+void detail::side_by_side(std::size_t count, const std::function<void(std::size_t)>& work) {
+  core::side_by_side(count, work);
+}
+
+std::vector<communicator> communicator::dup(const std::vector<communicator>& ranks) {
+  return each_rank(ranks, [](communicator& c) { return c.dup(); });
+}
+
+std::vector<communicator> communicator::split(const std::vector<communicator>& ranks,
+                                              const std::vector<int>& colours,
+                                              const std::vector<int>& keys) {
+  if (colours.size() != ranks.size() || (!keys.empty() && keys.size() != ranks.size()))
+    base::fail(errc::invalid_argument,
+               std::to_string(ranks.size()) + " ranks were passed with " +
+                   std::to_string(colours.size()) + " colours and " + std::to_string(keys.size()) +
+                   " keys",
+               "Pass a colour for each rank, and a key for each or none");
+  return each_rank(ranks, [&](communicator& c, std::size_t i) {
+    return c.split(colours[i], keys.empty() ? 0 : keys[i]);
+  });
+}
+
+void group_member::submit(detail::request& request, const events& deps) {
+  m_group.add(m_communicator, request, deps);
+}
+
+void group::submit(detail::request& request, const events& deps) {
+  add(m_communicator, request, deps);
+}
+
+// The caller's counts need not outlive the call.
+void group::add(const communicator& c, const detail::request& request, const events& deps) {
+  const bool message = core::is_point_to_point(request.record.kind);
+  auto at = m_operations.end();
+  if (message)
+    at = std::find_if(m_operations.begin(), m_operations.end(),
+                      [&](const operation& o) { return o.messages && o.on.m_state == c.m_state; });
+  if (at == m_operations.end()) at = m_operations.insert(at, operation{c, message, {}, {}});
+  at->parts.push_back(request);
+  at->deps.insert(at->deps.end(), deps.begin(), deps.end());
+  detail::request& r = at->parts.back();
+  for (const detail::counts** list :
+       {&r.send_counts, &r.send_displs, &r.recv_counts, &r.recv_displs})
+    if (*list) *list = &m_counts.emplace_back(**list);
+}
+
+std::vector<group::operation> group::take(const events& deps) {
+  // A group of nothing is an operation too.
+  if (m_operations.empty() && m_communicator)
+    m_operations.push_back({m_communicator, true, {}, {}});
+  for (operation& o : m_operations) o.deps.insert(o.deps.end(), deps.begin(), deps.end());
+  return std::exchange(m_operations, {});
+}
+
+namespace {
+
+// The request that several operations are, or the one.
+template <class Operation>
+detail::request whole(Operation& o) {
+  if (!o.messages) return o.parts.front();
+  auto r = detail::make_request<std::byte>(kind::group, 0);
+  r.parts = &o.parts;
+  return r;
+}
+
+}  // namespace
+
+::sycl::event group::submit(const events& deps) {
+  const std::deque<detail::counts> kept = std::exchange(m_counts, {});
+  auto all = take(deps);
+  if (all.size() != 1)
+    base::fail(errc::invalid_argument,
+               "the group has " + std::to_string(all.size()) +
+                   " operations, which are no single one: collectives, or several communicators",
+               "Call submit_each(), which returns an event of each, or run()");
+  auto r = whole(all.front());
+  return sycl_layer::submit(all.front().on.state(), r, all.front().deps);
+}
+
+std::vector<::sycl::event> group::submit_each(const events& deps) {
+  const std::deque<detail::counts> kept = std::exchange(m_counts, {});
+  std::vector<::sycl::event> done;
+  for (auto& o : take(deps)) {
+    auto r = whole(o);
+    done.push_back(sycl_layer::submit(o.on.state(), r, o.deps));
+  }
+  return done;
+}
+
+void group::run(const events& deps) {
+  const std::deque<detail::counts> kept = std::exchange(m_counts, {});
+  auto all = take(deps);
+  if (all.size() == 1) {
+    auto r = whole(all.front());
+    return sycl_layer::run(all.front().on.state(), r, all.front().deps);
+  }
+  std::vector<::sycl::event> done;
+  for (auto& o : all) {
+    auto r = whole(o);
+    done.push_back(sycl_layer::submit(o.on.state(), r, o.deps));
+  }
+  for (auto& e : done) e.wait();
+  for (const auto& o : all) o.on.check();
+}
+
+}  // namespace sucl

@@ -1,0 +1,593 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Several ranks in a process. `--queues 1,3` gives the processes that many, in turns; `--parts`
+// gives each a sub-device of its own where the device has as many. What a test does is done by one
+// thread for all ranks of its process, by events or in a group, and by a thread for each.
+#include "support/host_command.hpp"
+
+#include <sucl/sucl.hpp>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <complex>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sucl::testing {
+namespace {
+
+runtime* g_runtime = nullptr;
+std::vector<communicator> g_mine;
+std::vector<int> g_counts;  // of each process
+
+enum class form { events, grouped, threads };
+constexpr form forms[] = {form::events, form::grouped, form::threads};
+
+// Has every rank of this process call the same, and waits for all.
+template <class Call>
+void on_all(form f, std::vector<communicator>& ranks, Call call) {
+  std::vector<sycl::event> done;
+  if (f == form::threads) {
+    each_rank(ranks, [&](communicator& c, std::size_t i) {
+      auto calls = c.blocking();
+      call(calls, i);
+    });
+  } else if (f == form::grouped) {
+    group all;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      auto calls = all.on(ranks[i]);
+      call(calls, i);
+    }
+    done = all.submit_each();
+  } else {
+    for (std::size_t i = 0; i < ranks.size(); ++i) done.push_back(call(ranks[i], i));
+  }
+  for (auto& e : done) e.wait();
+  for (const auto& c : ranks) c.check();
+}
+
+/// Memory of one rank, of some kind.
+template <class T>
+class memory {
+ public:
+  memory(std::size_t count, const communicator& c, sycl::usm::alloc kind, int value = -1)
+      : m_queue(c.queue()), m_kind(kind), m_count(count), m_values(count) {
+    if (kind == sycl::usm::alloc::unknown)
+      m_data = static_cast<T*>(std::malloc(count * sizeof(T)));
+    else
+      m_data = static_cast<T*>(sycl::malloc(count * sizeof(T), m_queue, kind));
+    fill([&](std::size_t) { return value; });
+  }
+  ~memory() {
+    if (m_kind == sycl::usm::alloc::unknown)
+      std::free(m_data);
+    else
+      sycl::free(m_data, m_queue);
+  }
+  memory(memory&& other) noexcept
+      : m_queue(other.m_queue),
+        m_kind(other.m_kind),
+        m_count(other.m_count),
+        m_values(std::move(other.m_values)),
+        m_data(std::exchange(other.m_data, nullptr)) {}
+
+  T* get() const { return m_data; }
+  template <class Value>
+  void fill(Value value) {
+    for (std::size_t i = 0; i < m_count; ++i) m_values[i] = static_cast<T>(value(i));
+    move(m_data, m_values.data());
+  }
+  const std::vector<T>& values() {
+    move(m_values.data(), m_data);
+    return m_values;
+  }
+
+ private:
+  void move(T* to, const T* from) {
+    if (m_kind == sycl::usm::alloc::device)
+      m_queue.memcpy(to, from, m_count * sizeof(T)).wait();
+    else
+      std::copy_n(from, m_count, to);
+  }
+  sycl::queue m_queue;
+  sycl::usm::alloc m_kind;
+  std::size_t m_count;
+  std::vector<T> m_values;
+  T* m_data = nullptr;
+};
+
+struct several : ::testing::TestWithParam<form> {
+  form how = GetParam();
+  std::vector<communicator>& mine = g_mine;
+  int size = g_mine.front().size();
+
+  int rank(std::size_t i) const { return mine[i].rank(); }
+  // Of rank r at place i.
+  static int value(int r, std::size_t i) { return (r + 1) * (1 + static_cast<int>(i % 3)); }
+  int sum(std::size_t i) const { return size * (size + 1) / 2 * (1 + static_cast<int>(i % 3)); }
+
+  template <class T>
+  std::vector<memory<T>> make(std::size_t count,
+                              sycl::usm::alloc kind = sycl::usm::alloc::unknown) {
+    std::vector<memory<T>> all;
+    for (std::size_t r = 0; r < mine.size(); ++r) {
+      all.emplace_back(count, mine[r], kind);
+      all.back().fill([&](std::size_t i) { return value(rank(r), i); });
+    }
+    return all;
+  }
+  template <class T, class Expected>
+  void expect(std::vector<memory<T>>& all, Expected expected, const char* what) {
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      const auto& values = all[r].values();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(values[i], static_cast<T>(expected(rank(r), i)))
+            << what << " at " << i << " of rank " << rank(r);
+    }
+  }
+  template <class T>
+  void check_all_kinds(std::size_t n, sycl::usm::alloc kind);
+  void check_messages(std::size_t n);
+};
+
+// Ranks are numbered by process and then by position.
+TEST_P(several, are_numbered_by_process) {
+  const int process = g_runtime->rank();
+  int first = 0, total = 0;
+  for (int p = 0; p < g_runtime->size(); ++p) {
+    const int n = g_counts[static_cast<std::size_t>(p) % g_counts.size()];
+    if (p < process) first += n;
+    total += n;
+  }
+  EXPECT_EQ(size, total);
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    EXPECT_EQ(rank(i), first + static_cast<int>(i));
+    const auto& self = mine[i].members()[static_cast<std::size_t>(rank(i))];
+    EXPECT_EQ(self.process, getpid());
+    EXPECT_EQ(self.rank, rank(i));
+  }
+}
+
+template <class T>
+void several::check_all_kinds(std::size_t n, sycl::usm::alloc kind) {
+  const auto p = static_cast<std::size_t>(size);
+  const int root = size - 1;
+  auto x = make<T>(n, kind), y = make<T>(n, kind);
+  auto wide = make<T>(n * p, kind), other = make<T>(n * p, kind);
+  const auto of_block = [&](std::size_t i) { return std::pair{static_cast<int>(i / n), i % n}; };
+
+  on_all(how, mine, [&](auto& c, std::size_t) { return c.barrier(); });
+  on_all(how, mine, [&](auto& c, std::size_t i) { return c.broadcast(x[i].get(), n, root); });
+  expect(x, [&](int, std::size_t i) { return value(root, i); }, "broadcast");
+  x = make<T>(n, kind);
+  on_all(how, mine,
+         [&](auto& c, std::size_t i) { return c.allreduce(x[i].get(), y[i].get(), n, op::sum); });
+  expect(y, [&](int, std::size_t i) { return sum(i); }, "allreduce");
+  on_all(how, mine, [&](auto& c, std::size_t i) { return c.reduce(x[i].get(), n, op::max, root); });
+  expect(x, [&](int r, std::size_t i) { return value(r, i); }, "reduce");
+  on_all(how, mine,
+         [&](auto& c, std::size_t i) { return c.scan(x[i].get(), y[i].get(), n, op::sum); });
+  expect(y, [&](int r, std::size_t i) { return value(0, i) * (r + 1) * (r + 2) / 2; }, "scan");
+  on_all(how, mine,
+         [&](auto& c, std::size_t i) { return c.exscan(x[i].get(), y[i].get(), n, op::sum); });
+  expect(
+      y, [&](int r, std::size_t i) { return value(0, i) * (r == 0 ? 1 : r * (r + 1) / 2); },
+      "exscan");
+  on_all(how, mine,
+         [&](auto& c, std::size_t i) { return c.allgather(x[i].get(), wide[i].get(), n); });
+  expect(
+      wide, [&](int, std::size_t i) { return value(of_block(i).first, of_block(i).second); },
+      "allgather");
+  on_all(how, mine,
+         [&](auto& c, std::size_t i) { return c.alltoall(wide[i].get(), other[i].get(), n); });
+  expect(other, [&](int r, std::size_t i) { return value(r, i % n); }, "alltoall");
+  on_all(how, mine, [&](auto& c, std::size_t i) {
+    return c.reduce_scatter_block(wide[i].get(), y[i].get(), n, op::sum);
+  });
+  expect(y, [&](int r, std::size_t i) { return size * value(r, i); }, "reduce_scatter_block");
+  const counts equal(p, n);
+  on_all(how, mine, [&](auto& c, std::size_t i) {
+    const counts copy = equal;  // it need not stay
+    return c.reduce_scatter(wide[i].get(), y[i].get(), copy, op::max);
+  });
+  expect(y, [&](int r, std::size_t i) { return value(r, i); }, "reduce_scatter");
+  on_all(how, mine,
+         [&](auto& c, std::size_t i) { return c.scatter(wide[i].get(), y[i].get(), n, root); });
+  expect(y, [&](int r, std::size_t i) { return value(r, i); }, "scatter");
+  wide = make<T>(n * p, kind);
+  on_all(how, mine,
+         [&](auto& c, std::size_t i) { return c.gather(y[i].get(), wide[i].get(), n, root); });
+  expect(
+      wide,
+      [&](int r, std::size_t i) {
+        return r == root ? value(of_block(i).first, of_block(i).second) : value(r, i);
+      },
+      "gather");
+  counts displs(p);
+  for (std::size_t r = 0; r < p; ++r) displs[r] = (p - 1 - r) * n;
+  on_all(how, mine, [&](auto& c, std::size_t i) {
+    return c.allgatherv(y[i].get(), n, wide[i].get(), equal, displs);
+  });
+  expect(
+      wide,
+      [&](int, std::size_t i) { return value(size - 1 - of_block(i).first, of_block(i).second); },
+      "allgatherv");
+  on_all(how, mine, [&](auto& c, std::size_t i) {
+    return c.alltoallv(wide[i].get(), equal, displs, other[i].get(), equal, displs);
+  });
+  expect(other, [&](int r, std::size_t i) { return value(r, i % n); }, "alltoallv");
+}
+
+TEST_P(several, run_collectives_on_system_memory) {
+  check_all_kinds<int>(1, sycl::usm::alloc::unknown);
+  check_all_kinds<double>(1000, sycl::usm::alloc::unknown);
+  check_all_kinds<std::int64_t>(70000, sycl::usm::alloc::unknown);
+}
+TEST_P(several, run_collectives_on_memory_of_the_device) {
+  check_all_kinds<int>(300, sycl::usm::alloc::device);
+  check_all_kinds<float>(300, sycl::usm::alloc::shared);
+  check_all_kinds<double>(20000, sycl::usm::alloc::host);
+}
+
+TEST_P(several, run_collectives_on_buffers) {
+  for (const std::size_t n : {std::size_t{1}, std::size_t{5000}}) {
+    std::vector<sycl::buffer<int>> x;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      std::vector<int> init(n, rank(i) + 1);
+      x.emplace_back(sycl::range<1>(n));
+      sycl::host_accessor a(x.back(), sycl::write_only, sycl::no_init);
+      std::copy(init.begin(), init.end(), a.begin());
+    }
+    on_all(how, mine, [&](auto& c, std::size_t i) { return c.allreduce(x[i], op::sum); });
+    on_all(how, mine, [&](auto& c, std::size_t i) { return c.broadcast(x[i], 0); });
+    for (auto& b : x) {
+      sycl::host_accessor a(b, sycl::read_only);
+      EXPECT_EQ(a[0], size * (size + 1) / 2);
+      EXPECT_EQ(a[n - 1], size * (size + 1) / 2);
+    }
+  }
+}
+
+void several::check_messages(std::size_t n) {
+  auto x = make<int>(n), y = make<int>(n);
+  on_all(how, mine, [&](auto& c, std::size_t i) {
+    const int next = (rank(i) + 1) % size, last = (rank(i) + size - 1) % size;
+    return c.sendrecv(x[i].get(), n, next, y[i].get(), n, last);
+  });
+  expect(y, [&](int r, std::size_t i) { return value((r + size - 1) % size, i); }, "sendrecv");
+  // Every rank to every other one, each as a message of its own.
+  const auto p = static_cast<std::size_t>(size);
+  auto all = make<int>(n * p);
+  std::vector<std::vector<sycl::event>> done(mine.size());
+  group together;
+  const auto exchange = [&](auto& c, std::size_t i, auto keep) {
+    for (int r = 0; r < size; ++r) {
+      if (r == rank(i)) continue;
+      keep(c.send(x[i].get(), n, r, 5));
+      keep(c.recv(all[i].get() + static_cast<std::size_t>(r) * n, n, r, 5));
+    }
+  };
+  if (how == form::grouped) {
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      auto c = together.on(mine[i]);
+      for (int r = 0; r < size; ++r) {
+        if (r == rank(i)) continue;
+        c.send(x[i].get(), n, r, 5);
+        c.recv(all[i].get() + static_cast<std::size_t>(r) * n, n, r, 5);
+      }
+    }
+    together.run();
+  } else {
+    const auto issue = [&](communicator& c, std::size_t i) {
+      exchange(c, i, [&](sycl::event e) { done[i].push_back(std::move(e)); });
+    };
+    if (how == form::threads)
+      each_rank(mine, issue);
+    else
+      for (std::size_t i = 0; i < mine.size(); ++i) issue(mine[i], i);
+    for (auto& of_rank : done)
+      for (auto& e : of_rank) e.wait();
+  }
+  expect(
+      all,
+      [&](int r, std::size_t i) {
+        const int from = static_cast<int>(i / n);
+        return from == r ? value(r, i) : value(from, i % n);
+      },
+      "messages");
+}
+
+TEST_P(several, exchange_messages) {
+  for (const std::size_t n : {1, 900, 200000}) check_messages(n);
+}
+
+// Many at once, before any is waited for.
+TEST_P(several, start_many_operations) {
+  constexpr int rounds = 40;
+  std::vector<std::vector<int>> x(mine.size(), std::vector<int>(rounds));
+  for (std::size_t i = 0; i < mine.size(); ++i) std::fill(x[i].begin(), x[i].end(), rank(i) + 1);
+  if (how == form::threads) {
+    each_rank(mine, [&](communicator& c, std::size_t i) {
+      for (int k = 0; k < rounds; ++k) c.blocking().allreduce(&x[i][k], 1, op::sum);
+    });
+  } else {
+    group all;
+    std::vector<sycl::event> done;
+    // One rank is far ahead of the others.
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      for (int k = 0; k < rounds; ++k)
+        if (how == form::grouped)
+          all.on(mine[i]).allreduce(&x[i][k], 1, op::sum);
+        else
+          done.push_back(mine[i].allreduce(&x[i][k], 1, op::sum));
+    all.run();
+    for (auto& e : done) e.wait();
+  }
+  for (const auto& values : x)
+    for (const int v : values) EXPECT_EQ(v, size * (size + 1) / 2);
+}
+
+// A command before, the operation, and a command behind, each on its rank's queue.
+TEST_P(several, follow_events) {
+  constexpr std::size_t n = 1000;
+  auto x = make<int>(n, sycl::usm::alloc::host);
+  const auto work = [&](communicator& c, std::size_t i) {
+    auto q = c.queue();
+    int* data = x[i].get();
+    const auto add = [&](const sycl::event& after) {
+      return q.submit([&](sycl::handler& h) {
+        h.depends_on(after);
+        host_command(h, [data] { std::for_each_n(data, n, [](int& v) { ++v; }); });
+      });
+    };
+    return add(c.allreduce(data, n, op::sum, {add({})}));
+  };
+  std::vector<sycl::event> done(mine.size());
+  if (how == form::threads)
+    done = each_rank(mine, work);
+  else
+    for (std::size_t i = 0; i < mine.size(); ++i) done[i] = work(mine[i], i);
+  for (auto& e : done) e.wait();
+  expect(x, [&](int, std::size_t i) { return sum(i) + size + 1; }, "commands around allreduce");
+}
+
+void expect_sum(form how, std::vector<communicator>& ranks) {
+  if (ranks.empty()) return;
+  std::vector<int> x(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) x[i] = ranks[i].rank() + 1;
+  on_all(how, ranks, [&](auto& c, std::size_t i) { return c.allreduce(&x[i], 1, op::sum); });
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    EXPECT_EQ(x[i], ranks[i].size() * (ranks[i].size() + 1) / 2);
+}
+
+TEST_P(several, make_others) {
+  auto copies = communicator::dup(mine);
+  expect_sum(how, copies);
+  expect_sum(how, mine);
+  const auto split = [&](auto colour, auto key) {
+    std::vector<int> colours, keys;
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      colours.push_back(colour(rank(i)));
+      keys.push_back(key(rank(i)));
+    }
+    auto parts = communicator::split(mine, colours, keys);
+    std::vector<communicator> there;
+    for (auto& c : parts)
+      if (c) there.push_back(c);
+    return there;
+  };
+  const auto none = [](int) { return 0; };
+  const auto backwards = [](int r) { return -r; };
+  auto halves = split([](int r) { return r % 2; }, backwards);
+  for (std::size_t i = 0; i < halves.size(); ++i) {
+    const int peers = (size + 1 - rank(i) % 2) / 2;
+    EXPECT_EQ(halves[i].size(), peers);
+    EXPECT_EQ(halves[i].rank(), peers - 1 - rank(i) / 2);
+  }
+  expect_sum(how, halves);
+  auto blocks = split([](int r) { return r / 2; }, none);
+  expect_sum(how, blocks);
+  auto alone = split([](int r) { return r; }, none);
+  expect_sum(how, alone);
+  auto first = split([](int r) { return r == 0 ? -1 : 7; }, none);
+  for (const auto& c : first) EXPECT_EQ(c.size(), size - 1);
+  expect_sum(how, first);
+  // Of what was split already.
+  auto again = communicator::dup(halves);
+  expect_sum(how, again);
+}
+
+TEST_P(several, share_memory) {
+  constexpr std::size_t n = 50000;
+  const auto memory = communicator::allocate<double>(mine, n);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    for (std::size_t k = 0; k < n; ++k) memory[i][k] = value(rank(i), k);
+  on_all(how, mine, [&](auto& c, std::size_t i) { return c.allreduce(memory[i], n, op::sum); });
+  for (double* m : memory)
+    for (std::size_t k = 0; k < n; k += 7) ASSERT_EQ(m[k], sum(k));
+  communicator::deallocate(mine, memory);
+}
+
+TEST_P(several, compile_and_repeat) {
+  constexpr std::size_t n = 100;
+  composition c{size};
+  std::vector<std::vector<int>> others(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r)
+    for (int o = 0; o < size; ++o)
+      if (o != r) others[static_cast<std::size_t>(r)].push_back(o);
+  for (int r = 0; r < size; ++r) {
+    const auto at = static_cast<std::size_t>(r) * n;
+    c.reduction(c.send(at, n), c.recv(at, n), all, r, op::sum);
+  }
+  c.fence();
+  for (int r = 0; r < size; ++r) {
+    const auto at = static_cast<std::size_t>(r) * n;
+    c.multicast(c.recv(at, n), c.recv(at, n), r, others[static_cast<std::size_t>(r)]);
+  }
+  const auto total = n * static_cast<std::size_t>(size);
+  auto x = make<int>(total), y = make<int>(total);
+  auto plans = communicator::compile<int>(mine, c);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<sycl::event> done;
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      done.push_back(plans[i].start(std::as_const(x[i]).get(), y[i].get()));
+    for (auto& e : done) e.wait();
+    expect(y, [&](int, std::size_t i) { return sum(i); }, "compiled plan");
+  }
+  std::vector<persistent> repeated;
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    repeated.push_back(
+        mine[i].persistent().allreduce(std::as_const(x[i]).get(), y[i].get(), total, op::max));
+  for (int round = 0; round < 3; ++round) {
+    if (how == form::threads) {
+      each_rank(mine, [&](communicator&, std::size_t i) { repeated[i].run(); });
+    } else {
+      std::vector<sycl::event> done;
+      for (auto& p : repeated) done.push_back(p.start());
+      for (auto& e : done) e.wait();
+    }
+    expect(y, [&](int, std::size_t i) { return value(size - 1, i); }, "persistent");
+  }
+}
+
+// Others of the same processes, while these are in use, and after their end.
+TEST_P(several, start_more_than_once) {
+  std::vector<sycl::queue> queues;
+  for (auto& c : mine) queues.push_back(c.queue());
+  auto second = g_runtime->world(queues);
+  expect_sum(how, second);
+  expect_sum(how, mine);
+  second.clear();
+  if (queues.size() > 1) queues.resize(1);
+  auto third = g_runtime->world(queues);  // one on each process
+  expect_sum(how, third);
+  expect_sum(how, mine);
+}
+
+TEST_P(several, refuse_a_process_without_queues) {
+  std::vector<sycl::queue> queues;
+  for (auto& c : mine) queues.push_back(c.queue());
+  if (g_runtime->rank() == g_runtime->size() - 1) queues.clear();
+  try {
+    (void)g_runtime->world(queues);
+    ADD_FAILURE() << "no error";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+    const auto named = "process " + std::to_string(g_runtime->size() - 1) + " has passed no queue";
+    EXPECT_NE(std::string(e.what()).find(named), std::string::npos) << e.what();
+  }
+  expect_sum(how, mine);
+}
+
+TEST_P(several, name_a_wrong_colour_list) {
+  try {
+    (void)communicator::split(mine, std::vector<int>(mine.size() + 1, 0));
+    ADD_FAILURE() << "no error";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::invalid_argument);
+  }
+}
+
+std::string name_of(const ::testing::TestParamInfo<form>& info) {
+  return info.param == form::events ? "events" : info.param == form::grouped ? "group" : "threads";
+}
+INSTANTIATE_TEST_SUITE_P(ranks, several, ::testing::ValuesIn(forms), name_of);
+
+// A thread with several ranks waits in one of them for the others, for which it alone could act.
+int wait_for_oneself(std::vector<communicator>& ranks) {
+  int x = 1;
+  try {
+    ranks.front().blocking().allreduce(&x, 1, op::sum);
+    std::printf("no error\n");
+  } catch (const error& e) {
+    std::printf("%s\n", e.what());
+  }
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+// The last process is killed; the others hear which ranks have died.
+int lose(runtime& rt, std::vector<communicator>& ranks) {
+  each_rank(ranks, [](communicator& c) { c.blocking().barrier(); });
+  if (rt.rank() == rt.size() - 1) std::raise(SIGKILL);
+  std::string text;
+  try {
+    std::vector<int> x(ranks.size(), 1);
+    for (;;) {
+      group all;
+      for (std::size_t i = 0; i < ranks.size(); ++i) all.on(ranks[i]).allreduce(&x[i], 1, op::max);
+      all.run();
+    }
+  } catch (const std::exception& e) {
+    text = e.what();
+  }
+  std::printf("process %d: %s\n", rt.rank(), text.c_str());
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+std::vector<sycl::queue> make_queues(int count, bool parts) {
+  const sycl::device whole(sycl::cpu_selector_v);
+  std::vector<sycl::device> devices(static_cast<std::size_t>(count), whole);
+  const auto units = whole.get_info<sycl::info::device::max_compute_units>();
+  if (parts && units >= static_cast<unsigned>(count) && count > 1)
+    devices = whole.create_sub_devices<sycl::info::partition_property::partition_equally>(
+        units / static_cast<unsigned>(count));
+  std::vector<sycl::queue> queues;
+  for (int i = 0; i < count; ++i) queues.emplace_back(devices[static_cast<std::size_t>(i)]);
+  return queues;
+}
+
+int run(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  bool parts = false;
+  std::string what;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--queues" && i + 1 < argc) {
+      std::istringstream list(argv[++i]);
+      for (std::string n; std::getline(list, n, ',');) g_counts.push_back(std::stoi(n));
+    } else if (word == "--parts") {
+      parts = true;
+    } else {
+      what = word;
+    }
+  }
+  if (g_counts.empty()) g_counts = {2};
+  runtime rt;
+  g_runtime = &rt;
+  const int count = g_counts[static_cast<std::size_t>(rt.rank()) % g_counts.size()];
+  g_mine = rt.world(make_queues(count, parts));
+  if (what == "oneself") return wait_for_oneself(g_mine);
+  if (what == "lose") return lose(rt, g_mine);
+  if (rt.rank() != 0)
+    delete ::testing::UnitTest::GetInstance()->listeners().Release(
+        ::testing::UnitTest::GetInstance()->listeners().default_result_printer());
+  const int result = RUN_ALL_TESTS();
+  if (result != 0) std::fprintf(stderr, "process %d: some tests failed\n", rt.rank());
+  g_mine.clear();
+  return result;
+}
+
+}  // namespace
+}  // namespace sucl::testing
+
+int main(int argc, char** argv) {
+  try {
+    return sucl::testing::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
