@@ -142,6 +142,7 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   communicator dup() const;
 
   /// @name The same of several ranks that one thread has, one entry for each: see each_rank().
+  /// Communicators that refer to nothing, as from a negative colour, stay so.
   /// @{
   static std::vector<communicator> dup(const std::vector<communicator>& ranks);
   static std::vector<communicator> split(const std::vector<communicator>& ranks,
@@ -246,19 +247,22 @@ auto each_rank(const std::vector<communicator>& ranks, Call&& call) {
 
 template <class T>
 std::vector<T*> communicator::allocate(const std::vector<communicator>& ranks, std::size_t count) {
-  return each_rank(ranks, [&](communicator& c) { return c.allocate<T>(count); });
+  return each_rank(ranks, [&](communicator& c) { return c ? c.allocate<T>(count) : nullptr; });
 }
 
 template <class T>
 void communicator::deallocate(const std::vector<communicator>& ranks,
                               const std::vector<T*>& memory) {
-  each_rank(ranks, [&](communicator& c, std::size_t i) { c.deallocate(memory.at(i)); });
+  each_rank(ranks, [&](communicator& c, std::size_t i) {
+    if (c) c.deallocate(memory.at(i));
+  });
 }
 
 template <class T>
 std::vector<compiled_plan> communicator::compile(const std::vector<communicator>& ranks,
                                                  const composition& c, const compile_options& o) {
-  return each_rank(ranks, [&](communicator& r) { return r.compile<T>(c, o); });
+  return each_rank(ranks,
+                   [&](communicator& r) { return r ? r.compile<T>(c, o) : compiled_plan{}; });
 }
 
 /// What one communicator puts into a group: operations of any kind. Made by group::on(); valid as

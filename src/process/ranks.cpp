@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <string>
+#include <system_error>
 
 namespace sucl::core {
 
@@ -25,8 +26,7 @@ process::rank_start process::meet_processes(sucl_group* over, std::size_t count)
   struct words {
     std::uint64_t count, runtime, key;
   };
-  constexpr std::size_t most = 4096;
-  const words mine{std::min(count, most), m_key, random_key()};
+  const words mine{count, m_key, random_key()};
   std::vector<words> all(over ? static_cast<std::size_t>(m_control->group_size(over)) : 1);
   sucl_oob oob{over ? m_control : nullptr, over};
   if (const auto status = services().oob_allgather(&oob, &mine, all.data(), sizeof mine))
@@ -58,6 +58,11 @@ std::vector<std::shared_ptr<process>> process::start_ranks(std::size_t count, na
     if (group) m_control->group_free(group);
     return {shared_from_this()};
   }
+  if (!has_own_thread())  // the same on every process
+    base::fail(errc::unavailable,
+               "several ranks in a process need MPI_THREAD_MULTIPLE, and MPI was initialised for "
+               "less on some process",
+               "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
   const auto peers =
       peer_processes::of_ranks({group ? m_control : nullptr, group}, met.counts.process, counts);
   const auto groups = make_rank_groups(m_control, group, met.counts);
@@ -101,7 +106,11 @@ void process::end_ranks(const std::function<void(process&)>& how) {
     const std::lock_guard lock(m_mutex);
     ranks = m_ranks;
   }
-  if (!ranks.empty()) side_by_side(ranks.size(), [&](std::size_t i) { how(*ranks[i]); });
+  try {
+    side_by_side(ranks.size(), [&](std::size_t i) { how(*ranks[i]); });
+  } catch (const std::system_error&) {  // no thread: they may wait for each other, but do not often
+    for (const auto& r : ranks) how(*r);
+  }
 }
 
 }  // namespace sucl::core

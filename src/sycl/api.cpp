@@ -12,6 +12,7 @@
 
 #include <sucl/runtime.hpp>
 
+#include <algorithm>
 #include <atomic>
 
 namespace sucl {
@@ -89,6 +90,15 @@ communicator_state::communicator_state(std::shared_ptr<core::process> owner,
   if (!m_queue) return;
   m_device = std::make_shared<device>(*m_queue, m_process->settings());
   m_repeats = m_device->remembers() && !m_queue->is_in_order();
+}
+
+void communicator_state::set_core(std::shared_ptr<core::communicator> c) {
+  m_core = std::move(c);
+  const auto& members = m_core->where().members;
+  const member& self = members[static_cast<std::size_t>(m_core->rank())];
+  m_shares_process = std::any_of(members.begin(), members.end(), [&](const member& m) {
+    return m.rank != self.rank && m.node == self.node && m.process == self.process;
+  });
 }
 
 core::device_services communicator_state::services() {

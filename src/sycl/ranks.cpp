@@ -19,7 +19,7 @@ void detail::side_by_side(std::size_t count, const std::function<void(std::size_
 }
 
 std::vector<communicator> communicator::dup(const std::vector<communicator>& ranks) {
-  return each_rank(ranks, [](communicator& c) { return c.dup(); });
+  return each_rank(ranks, [](communicator& c) { return c ? c.dup() : communicator{}; });
 }
 
 std::vector<communicator> communicator::split(const std::vector<communicator>& ranks,
@@ -32,7 +32,7 @@ std::vector<communicator> communicator::split(const std::vector<communicator>& r
                    " keys",
                "Pass a colour for each rank, and a key for each or none");
   return each_rank(ranks, [&](communicator& c, std::size_t i) {
-    return c.split(colours[i], keys.empty() ? 0 : keys[i]);
+    return c ? c.split(colours[i], keys.empty() ? 0 : keys[i]) : communicator{};
   });
 }
 

@@ -403,6 +403,13 @@ TEST_P(several, make_others) {
   auto first = split([](int r) { return r == 0 ? -1 : 7; }, none);
   for (const auto& c : first) EXPECT_EQ(c.size(), size - 1);
   expect_sum(how, first);
+  // Those that have none are left out.
+  std::vector<int> all_but_one(mine.size(), 0);
+  if (rank(0) == 0) all_but_one.front() = -1;
+  auto some = communicator::split(mine, all_but_one);
+  auto of_some = communicator::dup(some);
+  EXPECT_EQ(static_cast<bool>(of_some.front()), rank(0) != 0);
+  communicator::deallocate(of_some, communicator::allocate<int>(of_some, 100));
   // Of what was split already.
   auto again = communicator::dup(halves);
   expect_sum(how, again);

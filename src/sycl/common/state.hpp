@@ -50,7 +50,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
 
   const std::shared_ptr<core::process>& process() const { return m_process; }
   core::communicator& core() const { return *m_core; }
-  void set_core(std::shared_ptr<core::communicator> c) { m_core = std::move(c); }
+  void set_core(std::shared_ptr<core::communicator> c);
   bool has_core() const { return m_core != nullptr; }
   /// What the core gets of the device.
   core::device_services services();
@@ -63,6 +63,9 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   /// there is no queue to wait for.
   bool repeats() const { return m_repeats; }
 
+  /// Whether this process has other ranks of the communicator.
+  bool shares_process() const { return m_shares_process; }
+
   /// The events of the operations that were issued last; used under the issuer's own order.
   ::sycl::event& last_collective() { return m_last_collective; }
   ::sycl::event& last_message() { return m_last_message; }
@@ -73,6 +76,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   std::shared_ptr<device> m_device;  ///< null without a queue; the core's communicator keeps it
   std::shared_ptr<core::communicator> m_core;
   bool m_repeats = true;
+  bool m_shares_process = false;
   ::sycl::event m_last_collective;
   ::sycl::event m_last_message;
 };

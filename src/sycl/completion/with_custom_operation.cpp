@@ -66,6 +66,25 @@ struct pending {
   });
 }
 
+// Each rank's command waits in the one lane of the process, with what the other ranks need to come
+// there behind it.
+void refuse_shared_lane(communicator_state& state, const ::sycl::queue& queue,
+                        const sucl_operation& record) {
+  if (!state.shares_process() || !queue.get_device().is_cpu()) return;
+  error_info info;
+  info.code = errc::unsupported;
+  info.operation = name(static_cast<kind>(record.kind));
+  info.rank = state.core().rank();
+  info.message =
+      "this process has several ranks of the communicator, and AdaptiveCpp's CPU device lets the "
+      "commands of one wait for those of the others for ever";
+  info.hint =
+      "Use the blocking form in a thread for each rank (sucl::each_rank), or a process for "
+      "each rank";
+  state.core().refuse(record, info);
+  throw error(std::move(info));
+}
+
 }  // namespace
 
 ::sycl::event event_of_done(::sycl::queue& queue) {
@@ -90,6 +109,7 @@ bool idle(const ::sycl::queue& queue) {
   if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
   if (state.on_device() && state.on_device()->gate())
     return start_gated(state, queue, record, shape, buffers, deps);
+  if (!blocking) refuse_shared_lane(state, queue, record);
   auto p = std::make_shared<pending>();
   p->deps = deps;
   if (queue.is_in_order())
