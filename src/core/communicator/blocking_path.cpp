@@ -95,7 +95,7 @@ void communicator::repeat(persistent_call& call, std::unique_lock<biased_mutex>&
     done = *call.prepared && call.via->own->run(**call.prepared);
   } catch (const error&) {
     note_reported();
-    if (m_broken) throw error(*m_broken);
+    if (m_failures.broken()) throw error(*m_failures.broken());
     throw;
   }
   if (!done) return run_directly(call.record, no_layouts, *call.via, lock);

@@ -133,10 +133,7 @@ void communicator::throw_if_shut_down() const {
 void communicator::rethrow_pending() {
   throw_if_shut_down();
   note_reported();
-  if (m_broken) throw error(*m_broken);
-  const error_info info = *m_pending_error;
-  m_pending_error.reset();
-  throw error(info);
+  m_failures.rethrow();
 }
 
 issue_result communicator::issue(const sucl_operation& record, const layouts& shape, bool ready,
@@ -316,10 +313,7 @@ void communicator::finish(op_request& n, const error_info* failure) {
     base::log(base::log_level::info, "runtime", describe(n.record), " failed: ", failure->message);
     // A waiting caller gets the error; an asynchronous failure is kept for the next call.
     const bool asynchronous = n.watch.done || n.watch.assisted;
-    if (asynchronous && !m_pending_error && !m_broken) {
-      m_pending_error = *failure;
-      m_pending_thrown = n.watch.thrown;
-    }
+    if (asynchronous) m_failures.keep(*failure, n.watch.thrown);
   }
   n.at.store(phase::done, std::memory_order_release);
   m_done.push_back(&n);
@@ -353,7 +347,7 @@ void communicator::progress_others() {
 
 bool communicator::progress_locked(std::unique_lock<biased_mutex>& lock, int* finished,
                                    bool may_enter) {
-  if (!m_broken && m_backends.mismatched()) give_up_mismatched();
+  if (!m_failures.broken() && m_backends.mismatched()) give_up_mismatched();
   if (may_enter) {
     pump();
     for (std::size_t i = 0; i < m_flight.size();)
@@ -469,7 +463,7 @@ std::shared_ptr<communicator> communicator::split(int colour, int key, device_se
 void communicator::fail_all(const error_info& info) {
   m_job->note_failure(info);
   std::unique_lock lock(m_mutex);
-  if (m_broken || m_ended) return;
+  if (m_failures.broken() || m_ended) return;
   m_backends.abort();
   give_up(info);
   std::vector<op_request*> done;
@@ -480,8 +474,7 @@ void communicator::fail_all(const error_info& info) {
 
 // Fails everything that is not done, for observers that are still to be notified.
 void communicator::give_up(const error_info& info) {
-  m_broken = info;
-  m_broken->rank = rank();
+  m_failures.end(info, rank());
   if (m_validator) m_validator->abort();
   while (!m_waiting.empty()) {
     m_flight.push_back(m_waiting.front());
@@ -490,14 +483,14 @@ void communicator::give_up(const error_info& info) {
   while (!m_flight.empty()) {
     op_request* n = m_flight.back();
     n->pipeline.reset();
-    finish(*n, &*m_broken);
+    finish(*n, &*m_failures.broken());
   }
 }
 
 void communicator::abandon(const error_info& info) {
   fail_all(info);
   const std::lock_guard lock(m_mutex);
-  m_broken_reported = true;
+  m_failures.note_reported();
 }
 
 communicator::status communicator::snapshot() {
@@ -541,7 +534,9 @@ void communicator::shut_down(bool drain) {
   while (drain) {
     {
       std::lock_guard lock(m_mutex);
-      if (m_broken || (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct)) break;
+      if (m_failures.broken() ||
+          (m_waiting.empty() && m_flight.empty() && m_done.empty() && !m_direct))
+        break;
     }
     int finished = 0;
     progress(&finished);
@@ -552,16 +547,16 @@ void communicator::shut_down(bool drain) {
   if (drain) settle_calls();
   if (m_ended.exchange(true)) return;
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
-  const bool keep = m_broken.has_value();
+  const bool keep = m_failures.broken().has_value();
   const backend_comm shared = m_backends.shared_memory();
   for (sucl_region& r : m_common) shared.table->memory_destroy(shared.comm, &r);
   m_common.clear();
   m_backends.destroy(keep);
   m_validator.reset();
-  const auto unheard = m_broken && !m_broken_reported ? m_broken : m_pending_error;
-  const bool thrown = unheard && !m_broken && m_pending_thrown;
+  const auto unreported = m_failures.unreported();
+  const bool thrown = m_failures.is_thrown();
   lock.unlock();
-  if (unheard) m_job->note_unreported(*unheard, thrown);
+  if (unreported) m_job->note_unreported(*unreported, thrown);
   const std::lock_guard control(m_control_mutex);
   sucl_oob own{m_job->control(), m_group};
   keep ? oob_keep(own) : oob_free(own);

@@ -5,6 +5,7 @@
 /// A communicator without SYCL: issue order, progress, completion.
 #pragma once
 
+#include "core/communicator/failure_state.hpp"
 #include "core/communicator/op_request.hpp"
 #include "core/communicator/tuned_pace.hpp"
 #include "core/control/job.hpp"
@@ -315,7 +316,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool progress_locked(std::unique_lock<biased_mutex>& lock, int* finished, bool may_enter);
   void progress_others();
   void throw_if_ended() {
-    if (m_ended.load(std::memory_order_acquire) || m_broken || m_pending_error || forked() ||
+    if (m_ended.load(std::memory_order_acquire) || m_failures.any() || forked() ||
         m_backends.mismatched())
       rethrow_pending();
     m_backends.check();
@@ -392,15 +393,12 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::uint64_t m_cache_epoch = 1;           ///< changes with the tuning table and with memory
   std::uint64_t m_collectives = 0;           ///< issued so far
   std::uint64_t m_collectives_posted = 0;
-  std::optional<error_info> m_broken;  ///< why nothing works any more
+  failure_state m_failures;
   /// Of the operation that comes next: since when it has been seen ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
   std::atomic<std::uint64_t> m_seen_diagnosis{
-      0};                                     ///< diagnoses on this machine that were looked at
-  bool m_broken_reported = false;             ///< a call has thrown it
-  std::optional<error_info> m_pending_error;  ///< failure that no caller has seen
-  bool m_pending_thrown = false;              ///< by a command, for SYCL to tell of it
-  sucl_operation m_last_on_stream{};          ///< the last one posted on a stream
+      0};                             ///< diagnoses on this machine that were looked at
+  sucl_operation m_last_on_stream{};  ///< the last one posted on a stream
   std::atomic<bool> m_ended{false};
   std::atomic<bool> m_queued{false};  ///< known to the engine
   std::atomic<int> m_assistants{0};   ///< threads inside assist()

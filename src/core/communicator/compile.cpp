@@ -74,14 +74,14 @@ void communicator::forget_compiled(std::uint64_t number) noexcept {
     return m_direct || std::any_of(m_waiting.begin(), m_waiting.end(), runs_it) ||
            std::any_of(m_flight.begin(), m_flight.end(), runs_it);
   };
-  while (!m_ended && !m_broken && in_use()) {
+  while (!m_ended && !m_failures.broken() && in_use()) {
     lock.unlock();
     progress();
     sched_yield();
     lock.lock();
   }
   built_in_comm* const plans = m_backends.custom_plans();
-  if (!m_ended && !m_broken && plans) plans->remove_plan(number);
+  if (!m_ended && !m_failures.broken() && plans) plans->remove_plan(number);
 }
 
 }  // namespace sucl::core

@@ -132,7 +132,7 @@ void communicator::check_device() {
 void communicator::fail_everywhere(const error_info& info) {
   {
     const std::lock_guard lock(m_mutex);
-    if (m_broken || m_ended) return;
+    if (m_failures.broken() || m_ended) return;
   }
   if (auto* peers = m_job->peers())
     peers->publish(m_id, {info.code, m_label + " has failed on rank " + std::to_string(rank()) +
@@ -149,7 +149,7 @@ void communicator::fail_everywhere(const error_info& info) {
 void communicator::drain_streams() {
   {
     const std::lock_guard lock(m_mutex);
-    if (m_broken) return;
+    if (m_failures.broken()) return;
   }
   if (m_device.streams.drain) m_device.streams.drain(m_device.streams.context);
 }

@@ -35,7 +35,7 @@ void communicator::refuse(const sucl_operation& record, const error_info& wrong)
   sucl_operation shown = record;  // without arrays, which may be too short
   shown.send_counts = shown.send_displs = shown.recv_counts = shown.recv_displs = nullptr;
   std::unique_lock lock(m_mutex);
-  if (m_broken || m_ended) return;
+  if (m_failures.broken() || m_ended) return;
   op_request* n = take_request();
   fill(*n, shown, {}, false);
   n->failure = wrong;
@@ -62,7 +62,7 @@ void communicator::refuse(const ticket& t, const error_info& wrong) {
 
 bool communicator::compare_calls() {
   const std::unique_lock lock(m_mutex, std::try_to_lock);
-  if (!lock || m_direct || m_ended || m_broken) return false;
+  if (!lock || m_direct || m_ended || m_failures.broken()) return false;
   m_backends.compare_calls();
   return m_backends.mismatched();
 }
@@ -79,23 +79,23 @@ void communicator::give_up_mismatched() {
     m_backends.abort();
   }
   give_up(m_backends.mismatch());
-  if (m_pending_error && m_pending_error->code == errc::mismatch) m_pending_error.reset();
+  m_failures.drop(errc::mismatch);
 }
 
 // A call throws what is wrong. What is not done yet is reported by the progress thread.
 void communicator::note_reported() {
-  if (!m_broken && m_backends.mismatched()) {
+  if (!m_failures.broken() && m_backends.mismatched()) {
     give_up_mismatched();
     if (!m_done.empty()) m_job->wake(*this);
   }
-  if (m_broken) m_broken_reported = true;
+  m_failures.note_reported();
 }
 
 // Before its end a rank learns that others have found a mismatch in what it has called last: they
 // are about to, or they are late. No rank waits for long for those.
 void communicator::settle_calls() {
   constexpr auto longest = std::chrono::milliseconds(100);
-  if (m_broken) return;
+  if (m_failures.broken()) return;
   m_backends.compare_calls();
   const auto until = clock::now() + longest;
   backoff rest(m_job->settings().progress.spin_us);
