@@ -24,6 +24,9 @@ namespace sucl::mpi {
 struct in_place_t {};
 inline constexpr in_place_t in_place{};
 
+/// In the place of a rank of a message: there is none. As MPI_PROC_NULL.
+inline constexpr int proc_null = no_rank;
+
 /// @cond internal
 namespace detail {
 
@@ -47,7 +50,8 @@ template <class T>
 operand erase(T* const& pointer) {
   return sucl::detail::erase_pointer(pointer);
 }
-template <class M, class = std::enable_if_t<sucl::detail::is_memory<M>>>
+template <class M,
+          class = std::enable_if_t<sucl::detail::is_memory<M> && !sucl::detail::is_range<M>>>
 operand erase(const M& memory) {
   return sucl::detail::erase(memory);
 }

@@ -73,6 +73,13 @@ TEST_F(wrapper, send_and_recv) {
   EXPECT_EQ(sycl::host_accessor{to}[n - 1], value(last, n - 1));
 }
 
+TEST_F(wrapper, messages_to_no_rank) {
+  y[0] = -5;
+  mpi::send(q, x.get(), n, mpi::proc_null, 1, comm).wait();
+  mpi::recv(q, y.get(), n, mpi::proc_null, 1, comm).wait();
+  EXPECT_EQ(y[0], -5);
+}
+
 TEST_F(wrapper, sendrecv) {
   mpi::sendrecv(q, x.get(), n, next, 3, y.get(), n, last, 3, comm);
   expect(y, n, [&](std::size_t i) { return value(last, i); });

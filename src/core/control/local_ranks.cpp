@@ -38,7 +38,7 @@ struct address {
   std::int32_t slot = 0;    ///< of who is meant, in the receiving process
 };
 
-struct letter {
+struct control_message {
   int source;
   std::vector<std::byte> text;
 };
@@ -81,7 +81,7 @@ struct rank_board {
       width = std::max(width, members[r].slot + 1);
       if (members[r].process == process) local.push_back(static_cast<int>(r));
     }
-    letters.resize(local.size());
+    control_messages.resize(local.size());
   }
   ~rank_board() {
     for (auto& [number, e] : exchanges)
@@ -104,7 +104,7 @@ struct rank_board {
   std::condition_variable changed;
   std::map<std::uint64_t, std::unique_ptr<exchange_state>> exchanges;
   std::map<std::uint64_t, split_state> splits;  ///< by the exchange that they begin with
-  std::vector<std::deque<letter>> letters;      ///< by slot
+  std::vector<std::deque<control_message>> control_messages;  ///< by slot
 };
 
 /// A rank's handle.
@@ -378,7 +378,7 @@ void group_free(sucl_group* g) {
   if (!g) return;
   const std::unique_ptr<rank_group> group(&group_of(g));
   const std::lock_guard lock(group->board->mutex);
-  group->board->letters[group->slot()].clear();
+  group->board->control_messages[group->slot()].clear();
 }
 
 sucl_status notify(sucl_group* g, std::int32_t rank, const void* data, std::uint64_t bytes) {
@@ -394,7 +394,8 @@ sucl_status notify(sucl_group* g, std::int32_t rank, const void* data, std::uint
     const auto* from = static_cast<const std::byte*>(data);
     const std::lock_guard lock(b.mutex);
     if (to.process == b.process) {
-      b.letters[static_cast<std::size_t>(to.slot)].push_back({group.rank, {from, from + bytes}});
+      b.control_messages[static_cast<std::size_t>(to.slot)].push_back(
+          {group.rank, {from, from + bytes}});
       return sucl_status{SUCL_SUCCESS};
     }
     if (!b.below->alive()) return ended();
@@ -405,7 +406,7 @@ sucl_status notify(sucl_group* g, std::int32_t rank, const void* data, std::uint
 }
 
 // Takes what has come from other processes to the rank that is meant.
-sucl_status sort_letters(rank_board& b) {
+sucl_status sort_control_messages(rank_board& b) {
   std::array<std::byte, max_message> text;
   while (b.over && b.below->alive()) {
     std::int32_t source = -1;
@@ -416,8 +417,8 @@ sucl_status sort_letters(rank_board& b) {
     address head;
     if (bytes < sizeof head) continue;
     std::memcpy(&head, text.data(), sizeof head);
-    if (head.slot < 0 || static_cast<std::size_t>(head.slot) >= b.letters.size()) continue;
-    b.letters[static_cast<std::size_t>(head.slot)].push_back(
+    if (head.slot < 0 || static_cast<std::size_t>(head.slot) >= b.control_messages.size()) continue;
+    b.control_messages[static_cast<std::size_t>(head.slot)].push_back(
         {head.source, {text.data() + sizeof head, text.data() + bytes}});
   }
   return SUCL_SUCCESS;
@@ -431,9 +432,9 @@ sucl_status poll(sucl_group* g, std::int32_t* source, void* data, std::uint64_t 
     const rank_group& group = group_of(g);
     rank_board& b = *group.board;
     const std::lock_guard lock(b.mutex);
-    auto& mine = b.letters[group.slot()];
+    auto& mine = b.control_messages[group.slot()];
     if (mine.empty())
-      if (const auto status = sort_letters(b)) return status;
+      if (const auto status = sort_control_messages(b)) return status;
     if (mine.empty()) return sucl_status{SUCL_SUCCESS};
     *source = mine.front().source;
     *bytes = std::min<std::uint64_t>(capacity, mine.front().text.size());
