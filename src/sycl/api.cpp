@@ -261,7 +261,7 @@ std::vector<communicator> runtime_state::ranks(const std::vector<::sycl::queue>&
   core::throw_if_forked();
   std::vector<std::shared_ptr<core::process>> ranks;
   {
-    core::setup_step step(m_process->steps(), "ranks of queues",
+    core::setup_step step(m_process->steps(), "world(queues)",
                           over.handle ? std::vector<int>{} : m_process->everyone());
     ranks = core::in_step(step, [&] { return m_process->start_ranks(queues.size(), over); });
   }

@@ -12,16 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <complex>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <numeric>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace sucl::testing {
@@ -511,39 +505,6 @@ std::string name_of(const ::testing::TestParamInfo<form>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(ranks, several, ::testing::ValuesIn(forms), name_of);
 
-// A thread with several ranks waits in one of them for the others, for which it alone could act.
-int wait_for_oneself(std::vector<communicator>& ranks) {
-  int x = 1;
-  try {
-    ranks.front().blocking().allreduce(&x, 1, op::sum);
-    std::printf("no error\n");
-  } catch (const error& e) {
-    std::printf("%s\n", e.what());
-  }
-  std::fflush(stdout);
-  std::_Exit(0);
-}
-
-// The last process is killed; the others hear which ranks have died.
-int lose(runtime& rt, std::vector<communicator>& ranks) {
-  each_rank(ranks, [](communicator& c) { c.blocking().barrier(); });
-  if (rt.rank() == rt.size() - 1) std::raise(SIGKILL);
-  std::string text;
-  try {
-    std::vector<int> x(ranks.size(), 1);
-    for (;;) {
-      group all;
-      for (std::size_t i = 0; i < ranks.size(); ++i) all.on(ranks[i]).allreduce(&x[i], 1, op::max);
-      all.run();
-    }
-  } catch (const std::exception& e) {
-    text = e.what();
-  }
-  std::printf("process %d: %s\n", rt.rank(), text.c_str());
-  std::fflush(stdout);
-  std::_Exit(0);
-}
-
 std::vector<sycl::queue> make_queues(int count, bool parts) {
   const sycl::device whole(sycl::cpu_selector_v);
   std::vector<sycl::device> devices(static_cast<std::size_t>(count), whole);
@@ -559,7 +520,6 @@ std::vector<sycl::queue> make_queues(int count, bool parts) {
 int run(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   bool parts = false;
-  std::string what;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--queues" && i + 1 < argc) {
@@ -567,8 +527,6 @@ int run(int argc, char** argv) {
       for (std::string n; std::getline(list, n, ',');) g_counts.push_back(std::stoi(n));
     } else if (word == "--parts") {
       parts = true;
-    } else {
-      what = word;
     }
   }
   if (g_counts.empty()) g_counts = {2};
@@ -576,8 +534,6 @@ int run(int argc, char** argv) {
   g_runtime = &rt;
   const int count = g_counts[static_cast<std::size_t>(rt.rank()) % g_counts.size()];
   g_mine = rt.world(make_queues(count, parts));
-  if (what == "oneself") return wait_for_oneself(g_mine);
-  if (what == "lose") return lose(rt, g_mine);
   if (rt.rank() != 0)
     delete ::testing::UnitTest::GetInstance()->listeners().Release(
         ::testing::UnitTest::GetInstance()->listeners().default_result_printer());

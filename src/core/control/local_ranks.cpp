@@ -24,7 +24,7 @@ namespace sucl::core {
 namespace {
 
 constexpr std::size_t max_message = 4096;
-constexpr std::chrono::milliseconds between_polls{1};
+constexpr std::chrono::milliseconds longest_pause{1};
 
 /// Where a rank of a group is.
 struct place {
@@ -340,7 +340,7 @@ sucl_status finish_split(rank_board& b, std::uint64_t number, const std::vector<
     b.changed.notify_all();
   }
   while (!s.done) {
-    b.changed.wait_for(lock, between_polls);
+    b.changed.wait_for(lock, longest_pause);
     if (s.done) break;
     lock.unlock();
     const auto status = keep_waiting();
