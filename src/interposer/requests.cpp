@@ -58,7 +58,7 @@ pending& requests::add_persistent(MPI_Request handle) {
   entry = std::make_unique<pending>();
   entry->handle = handle;
   entry->persistent = true;
-  m_call_cache.fetch_add(1);
+  m_known.fetch_add(1);
   return *entry;
 }
 
@@ -69,13 +69,13 @@ std::unique_ptr<pending> requests::remove(MPI_Request handle) {
   if (!found->second->persistent && !found->second->active()) return nullptr;  // a free handle
   std::unique_ptr<pending> r = std::move(found->second);
   m_all.erase(found);
-  m_call_cache.fetch_sub(int{r->persistent} + int{r->active()});
+  m_known.fetch_sub(int{r->persistent} + int{r->active()});
   return r;
 }
 
 void requests::restore(std::unique_ptr<pending> r) {
   const std::lock_guard lock(m_mutex);
-  m_call_cache.fetch_add(int{r->persistent} + int{r->active()});
+  m_known.fetch_add(int{r->persistent} + int{r->active()});
   auto& entry = m_all[bits_of(r->handle)];
   entry = std::move(r);
 }
@@ -89,7 +89,7 @@ void requests::activate(pending& r, pending::by who) {
       m_own.push_back(&r);
       m_own_count.fetch_add(1);
     }
-    m_call_cache.fetch_add(1);
+    m_known.fetch_add(1);
   }
   if (who == pending::by::sucl) m_progress_thread.call();
 }
@@ -97,7 +97,7 @@ void requests::activate(pending& r, pending::by who) {
 void requests::close(pending& r) {
   const std::lock_guard lock(m_mutex);
   if (r.measured) r.measured->note(r.number, r.spent);
-  m_call_cache.fetch_sub(1);
+  m_known.fetch_sub(1);
   if (r.own()) {
     m_own.erase(std::find(m_own.begin(), m_own.end(), &r));
     m_own_count.fetch_sub(1);
@@ -119,15 +119,14 @@ void requests::watch(MPI_Request handle, call_class& c, std::uint64_t number, do
   const std::lock_guard lock(m_mutex);
   if (done) return c.note(number, seconds);
   auto& entry = m_all[bits_of(handle)];
-  if (entry && entry->active())
-    m_call_cache.fetch_sub(1);  // one whose end the program has not seen
+  if (entry && entry->active()) m_known.fetch_sub(1);  // one whose end the program has not seen
   entry = std::make_unique<pending>();
   entry->handle = handle;
   entry->completed_by = pending::by::library;
   entry->measured = &c;
   entry->number = number;
   entry->spent = seconds;
-  m_call_cache.fetch_add(1);
+  m_known.fetch_add(1);
 }
 
 void requests::progress() {

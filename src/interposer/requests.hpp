@@ -74,7 +74,7 @@ class requests {
   /// Whether SuCL has operations under way.
   bool any_own() const { return m_own_count.load(std::memory_order_acquire) > 0; }
   /// Whether there may be any: if not, a call with requests is the library's alone.
-  bool any_known() const { return m_call_cache.load(std::memory_order_acquire) > 0; }
+  bool any_known() const { return m_known.load(std::memory_order_acquire) > 0; }
   /// The one of this handle that is active or persistent, or null.
   pending* known(MPI_Request handle);
   /// The persistent one of this handle, or null.
@@ -113,9 +113,9 @@ class requests {
  private:
   pending* find(MPI_Request handle);
 
-  std::atomic<int> m_call_cache{0};  ///< persistent, or active
-  std::atomic<int> m_own_count{0};   ///< of m_own
-  std::mutex m_mutex;                ///< guards what follows
+  std::atomic<int> m_known{0};      ///< persistent, or active
+  std::atomic<int> m_own_count{0};  ///< of m_own
+  std::mutex m_mutex;               ///< guards what follows
   std::unordered_map<std::uint64_t, std::unique_ptr<pending>> m_all;
   std::vector<pending*> m_free;
   std::vector<pending*> m_own;  ///< active, completed by SuCL

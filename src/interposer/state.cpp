@@ -185,13 +185,9 @@ void interposer::print_summary() {
 // ---- communicators
 
 route& interposer::slot_of(const signature& s) {
-  const std::uint64_t mixed = (bits_of(s.comm) ^ bits_of(s.type) << 7 ^ bits_of(s.op) << 13) +
-                              static_cast<std::uint64_t>(s.count) * 31 +
-                              static_cast<std::uint64_t>(s.kind) * 1021 +
-                              static_cast<std::uint64_t>(s.root);
-  return m_here.known[mixed * 0x9e3779b97f4a7c15u >> 58];
+  return m_here.routes.slot(
+      base::key_of(bits_of(s.comm), bits_of(s.type), bits_of(s.op), s.count, s.kind, s.root));
 }
-static_assert(thread_state::routes == 64, "slot_of() takes six bits");
 
 comm_state* interposer::find(MPI_Comm comm, int& code) {
   const auto now = m_generation.load(std::memory_order_acquire);

@@ -6,6 +6,7 @@
 /// communicator for each MPI communicator that is used.
 #pragma once
 
+#include "base/direct_cache.hpp"
 #include "interposer/requests.hpp"
 #include "interposer/shared_decision.hpp"
 #include "interposer/summary.hpp"
@@ -113,12 +114,11 @@ int report(const error& e, MPI_Comm comm);
 
 /// What a thread has at hand. Zero at first.
 struct thread_state {
-  static constexpr std::size_t routes = 64;
   int inside;  ///< SuCL calls MPI by its usual names, which come back here
   MPI_Comm latest;
   comm_state* latest_state;
   std::uint64_t latest_generation;
-  route known[routes];
+  base::direct_cache<route, 64> routes;
 };
 
 /// The process.

@@ -149,12 +149,10 @@ core::device_services device::services() {
 device::~device() = default;
 
 sucl_memory device::classify(const void* pointer) const {
-  static_assert(std::tuple_size_v<decltype(m_call_cache)> == 1u << 6);
   if (!pointer) return SUCL_MEMORY_SYSTEM;
   if (!m_remembers) return ask(pointer);
   const auto address = reinterpret_cast<std::uint64_t>(pointer);
-  // Multiplied by 2^64 over the golden ratio: buffers lie at like distances, and must not collide.
-  auto& known = m_call_cache[address * 0x9e3779b97f4a7c15u >> (64 - 6)];
+  auto& known = m_known_pointers.slot(address);
   const auto entry = known.load(std::memory_order_relaxed);
   if (entry >> 3 == address) return static_cast<sucl_memory>((entry & 7) - 1);
   const auto kind = ask(pointer);

@@ -268,8 +268,8 @@ plan_cache::choice plan_cache::between_nodes(const sucl_operation& o, std::uint6
 }
 
 void plan_cache::forget() {
-  m_quick.fill({});
-  m_clipped.fill({});
+  m_quick.clear();
+  m_clipped.clear();
   m_plans.clear();
   m_programs.clear();
 }
@@ -400,9 +400,7 @@ const plan_instance& plan_cache::clipped(const sucl_operation& o, std::uint64_t 
       reads ? whole : std::min(whole, std::bit_floor(std::max<std::uint64_t>(staged, 64)));
   const std::uint64_t slices = (bytes + slice - 1) / slice;
   const clipped_entry wanted{nullptr, o.kind, uniform.root, reads, slice, slices};
-  clipped_entry& e = m_clipped[(slices + static_cast<unsigned>(o.kind) * 3 +
-                                static_cast<unsigned>(uniform.root) * 5 + std::bit_width(slice)) %
-                               m_clipped.size()];
+  clipped_entry& e = m_clipped.slot(base::key_of(o.kind, uniform.root, slice, slices));
   if (e.found && e.same(wanted)) return *e.found;
   e = wanted;
   m_key.assign({static_cast<std::uint64_t>(o.kind), reads, static_cast<std::uint64_t>(uniform.root),

@@ -8,6 +8,7 @@
 #include "backends/shm_common/cpu_cache.hpp"
 #include "backends/shm_plan/program.hpp"
 #include "base/config/determinism.hpp"
+#include "base/direct_cache.hpp"
 #include "base/narrow.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "tune/table.hpp"
@@ -15,7 +16,6 @@
 #include <sucl/abi/backend.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -112,7 +112,7 @@ class plan_cache {
   /// rank's input lies in its output, which matters where peers reach it. An instance that is not
   /// `there`: no plan is meant for that access mode.
   const plan_instance& of(const sucl_operation& o, access_mode memory, bool in_place = false) {
-    quick_entry& e = m_quick[quick_key(o, memory) % m_quick.size()];
+    quick_entry& e = m_quick.slot(quick_key(o, memory));
     if (e.found && e.same(o, memory, in_place, demands(o), m_size)) return *e.found;
     const auto& [key, made] = look_up(o, memory, in_place);
     const std::uint64_t* counts = has_counts(o.kind) ? key.data() + key.size() - m_size : nullptr;
@@ -183,8 +183,7 @@ class plan_cache {
       size = 0;
       for (int r = 0; r < m_size; ++r) size = size * 31 + o.recv_counts[r];
     }
-    return (size * o.element_size * 0x9e3779b97f4a7c15u >> 40) + static_cast<unsigned>(o.kind) +
-           static_cast<unsigned>(o.root) * 7 + static_cast<unsigned>(memory) * 3;
+    return base::key_of(size * o.element_size, o.kind, o.root, memory);
   }
   struct program_key {
     std::string algorithm;
@@ -231,7 +230,7 @@ class plan_cache {
   bool m_reads = false;
   bool m_folds_in_order = false;
   bool m_several_nodes;
-  std::array<quick_entry, 64> m_quick{};
+  base::direct_cache<quick_entry, 64> m_quick{};
   instance_map m_plans;
   std::vector<std::uint64_t> m_key;  ///< of the plan_instance that is looked up; keeps its memory
   std::map<program_key, std::unique_ptr<program>> m_programs;
@@ -247,7 +246,7 @@ class plan_cache {
              slices == o.slices;
     }
   };
-  std::array<clipped_entry, 16> m_clipped{};
+  base::direct_cache<clipped_entry, 16> m_clipped{};
 };
 
 /// Whether peers may reach the memory of operations of this kind: all know where its blocks lie.

@@ -46,14 +46,10 @@ const layouts no_layouts;
 
 }  // namespace
 
-std::size_t communicator::place_of(const sucl_operation& asked) {
-  static_assert(std::tuple_size_v<decltype(m_call_cache)> == 1u << 4);
-  if (asked.part_count > 0) return place_of(asked.parts[0]);
-  const auto number = reinterpret_cast<std::uintptr_t>(asked.send) * 3 +
-                      reinterpret_cast<std::uintptr_t>(asked.recv) + asked.count +
-                      static_cast<std::uint64_t>(asked.kind);
-  // Multiplied by 2^64 over the golden ratio: memory lies at like distances, and must not collide.
-  return number * 0x9e3779b97f4a7c15u >> (64 - 4);
+std::uint64_t communicator::key_of(const sucl_operation& asked) {
+  if (asked.part_count > 0) return key_of(asked.parts[0]);
+  return base::key_of(reinterpret_cast<std::uintptr_t>(asked.send),
+                      reinterpret_cast<std::uintptr_t>(asked.recv), asked.count, asked.kind);
 }
 
 // Whether something in flight would stand still while a backend blocks: plans and steps do not go
@@ -73,7 +69,7 @@ bool communicator::may_run_directly(const sucl_operation& record) const {
 
 bool communicator::run_cached(const sucl_operation& asked) {
   std::unique_lock lock(m_mutex);
-  cached_call& known = m_call_cache[place_of(asked)];
+  cached_call& known = m_call_cache.slot(key_of(asked));
   if (!knows(known.call)) return false;
   if (!same_call(known.asked, asked, !known.arrays.empty(), size())) return false;
   repeat(known.call, lock);
@@ -103,7 +99,7 @@ void communicator::repeat(persistent_call& call, std::unique_lock<biased_mutex>&
 }
 
 void communicator::remember(const sucl_operation& asked, const persistent_call& call) {
-  cached_call& known = m_call_cache[place_of(asked)];
+  cached_call& known = m_call_cache.slot(key_of(asked));
   known.asked = asked;
   known.call = call;
   keep_arrays(known.asked, size(), known.arrays);

@@ -5,6 +5,7 @@
 /// A communicator without SYCL: issue order, progress, completion.
 #pragma once
 
+#include "base/direct_cache.hpp"
 #include "core/communicator/failure_state.hpp"
 #include "core/communicator/op_request.hpp"
 #include "core/communicator/tuned_pace.hpp"
@@ -18,7 +19,6 @@
 #include "core/support/biased_mutex.hpp"
 #include "core/support/forked.hpp"
 
-#include <array>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -388,10 +388,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
     std::vector<sucl_operation> asked_parts;  ///< of a group
     std::vector<sucl_operation> parts;        ///< the same, of `call`
   };
-  static std::size_t place_of(const sucl_operation& asked);
-  std::array<cached_call, 16> m_call_cache;  ///< blocking calls, by a hash
-  std::uint64_t m_cache_epoch = 1;           ///< changes with the tuning table and with memory
-  std::uint64_t m_collectives = 0;           ///< issued so far
+  static std::uint64_t key_of(const sucl_operation& asked);
+  base::direct_cache<cached_call, 16> m_call_cache{};  ///< blocking calls
+  std::uint64_t m_cache_epoch = 1;  ///< changes with the tuning table and with memory
+  std::uint64_t m_collectives = 0;  ///< issued so far
   std::uint64_t m_collectives_posted = 0;
   failure_state m_failures;
   /// Of the operation that comes next: since when it has been seen ready.

@@ -20,7 +20,7 @@ void communicator::use_table(std::shared_ptr<const tune::table> table) {
   m_backends.use_table(m_job->settings(), table.get());
   m_pace = tuned_pace(table.get());
   m_tuned = std::move(table);
-  m_call_cache = {};
+  m_call_cache.clear();
   ++m_cache_epoch;
 }
 

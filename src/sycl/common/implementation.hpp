@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/config/config.hpp"
+#include "base/direct_cache.hpp"
 #include "core/communicator/communicator.hpp"
 #include "sycl/common/names.hpp"
 #include "sycl/common/streams.hpp"
@@ -73,8 +74,8 @@ class device : public std::enable_shared_from_this<device> {
   std::vector<::sycl::context> m_other_contexts;
   /// Where a stale answer does no harm: the host reads everything, and no rule looks at kinds.
   bool m_remembers = false;
-  /// Answers of classify(), by a hash of the pointer: the pointer above its kind plus one.
-  mutable std::array<std::atomic<std::uint64_t>, 64> m_call_cache{};
+  /// Answers of classify(): the pointer above its kind plus one.
+  mutable base::direct_cache<std::atomic<std::uint64_t>, 64> m_known_pointers{};
   core::self_description m_self;
   bool m_stages = false;
   bool m_is_host = false;
