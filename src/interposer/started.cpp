@@ -85,8 +85,8 @@ std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
   made->core = make_core(p.native);
   if (!made->core) return nullptr;
   const own_call guard;
-  made->decisions =
-      reinterpret_cast<shared_decision*>(made->core->common_memory(2 * sizeof(shared_decision)));
+  made->decisions = reinterpret_cast<tune::shared_decision*>(
+      made->core->common_memory(2 * sizeof(tune::shared_decision)));
   p.slots.push_back(made);
   return made;
 }

@@ -111,13 +111,14 @@ int report(const error& e, MPI_Comm comm) {
 
 choice call_class::start() {
   if (!tuner.decided()) {
-    if (const auto agreed = shared->join(tuner.started())) tuner.decide(*agreed, shared->slowest());
+    if (const auto agreed = shared->join(tuner.started()))
+      tuner.decide(choice_of(*agreed), shared->slowest());
   }
   return tuner.start();
 }
 
 void call_class::note(std::uint64_t number, double seconds) {
-  if (tuner.note(number, seconds)) shared->submit(tuner.medians(), ranks);
+  if (tuner.note(number, seconds)) shared->submit(tuner.medians(), ranks, margin);
 }
 
 // ---- the process
@@ -245,7 +246,7 @@ void interposer::adopt(comm_state& p) {
   p.oversubscribed = !p.core;
   if (!p.core) return;
   const own_call guard;
-  p.decisions = shared_decisions(p.core->common_memory(shared_decisions::bytes));
+  p.decisions = tune::shared_decisions(p.core->common_memory(tune::shared_decisions::bytes));
   p.near = p.core->where().nodes == 1;
 }
 

@@ -7,11 +7,12 @@
 #pragma once
 
 #include "base/direct_cache.hpp"
+#include "interposer/ab_measurement.hpp"
 #include "interposer/requests.hpp"
-#include "interposer/shared_decision.hpp"
 #include "interposer/summary.hpp"
 #include "interposer/transfer.hpp"
 #include "process/process.hpp"
+#include "tune/online/shared_decision.hpp"
 
 #include <mpi.h>
 
@@ -28,8 +29,8 @@ enum class form { blocking, started, persistent };
 /// factor of two.
 struct call_class {
   ab_measurement tuner;
-  bool offered = false;               ///< SuCL would not leave it to MPI itself
-  shared_decision* shared = nullptr;  ///< where ranks agree that may not wait for each other
+  bool offered = false;                     ///< SuCL would not leave it to MPI itself
+  tune::shared_decision* shared = nullptr;  ///< where ranks agree that may not wait for each other
   int ranks = 1;
   double margin = 0.97;           ///< SuCL has to be faster by
   std::uint64_t left = 0;         ///< calls until the next measurement; 0: there is none
@@ -64,9 +65,9 @@ struct call_class {
 /// another one on each rank, and SuCL keeps to the order of the starts.
 struct persistent_slot {
   std::shared_ptr<core::communicator> core;
-  shared_decision* decisions = nullptr;  ///< two, that take turns
-  std::uint64_t uses = 0;                ///< so far
-  bool busy = false;                     ///< on this rank
+  tune::shared_decision* decisions = nullptr;  ///< two, that take turns
+  std::uint64_t uses = 0;                      ///< so far
+  bool busy = false;                           ///< on this rank
   std::unique_ptr<call_class> of_request;
 };
 
@@ -79,7 +80,7 @@ struct comm_state {
   bool near = false;            ///< all ranks share memory: non-blocking calls may be executed
   std::uint64_t calls = 0;      ///< collectives so far
   std::shared_ptr<core::communicator> core;
-  shared_decisions decisions;
+  tune::shared_decisions decisions;
   std::map<std::uint64_t, call_class> classes;
   std::vector<std::shared_ptr<persistent_slot>> slots;
   counters_by_kind counts{};

@@ -17,7 +17,7 @@ ab_measurement played(int rounds, int turn, double ours, double theirs) {
     const double seconds = t.start() == choice::sucl ? ours : theirs;
     if (t.note(n, warm_up ? 1000 : seconds)) {
       EXPECT_TRUE(t.over());
-      t.decide(faster(t.medians()), t.medians());
+      t.decide(faster(t.medians(), 0.97), t.medians());
     }
   }
   return t;
@@ -36,7 +36,9 @@ TEST(ab_measurement, takes_the_faster) {
     }
 }
 
-TEST(ab_measurement, leaves_to_mpi_what_is_as_fast) { EXPECT_EQ(faster({1, 1}), choice::mpi); }
+TEST(ab_measurement, leaves_to_mpi_what_is_as_fast) {
+  EXPECT_EQ(faster({1, 1}, 0.97), choice::mpi);
+}
 
 TEST(ab_measurement, gives_both_as_many_turns) {
   for (int turn : {1, 4}) {
@@ -58,7 +60,7 @@ TEST(ab_measurement, can_be_left_out) {
 TEST(ab_measurement, goes_by_the_slowest_rank) {
   ab_measurement t(1, 1, choice::sucl);
   while (!t.over()) t.note(t.started(), t.start() == choice::sucl ? 1 : 3);
-  t.decide(faster({4, 2}), {4, 2});
+  t.decide(faster({4, 2}, 0.97), {4, 2});
   EXPECT_EQ(t.next(), choice::mpi);
 }
 

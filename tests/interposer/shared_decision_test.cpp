@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "interposer/shared_decision.hpp"
+#include "tune/online/shared_decision.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-namespace sucl::interposer {
+namespace sucl::tune {
 namespace {
 
 // Zeroed, as shared memory is.
@@ -24,13 +24,13 @@ TEST(shared_decision, holds_from_the_first_call_that_nobody_has_started) {
   shared_decision& b = *shared.box.find(7);
   for (std::uint64_t n = 0; n < 5; ++n) EXPECT_FALSE(b.join(n));
   EXPECT_FALSE(b.join(2));  // another rank is behind
-  b.submit({1, 2}, 2);
+  b.submit({1, 2}, 2, 0.97);
   EXPECT_FALSE(b.join(5));
-  b.submit({1, 3}, 2);
+  b.submit({1, 3}, 2, 0.97);
   EXPECT_EQ(b.slowest(), (std::array<double, 2>{1, 3}));
   EXPECT_FALSE(b.join(3));
   EXPECT_FALSE(b.join(5)) << "it had been started without";
-  EXPECT_EQ(b.join(6), choice::sucl);
+  EXPECT_EQ(b.join(6), true);
   b.clear();
   EXPECT_FALSE(b.join(6));
 }
@@ -38,9 +38,9 @@ TEST(shared_decision, holds_from_the_first_call_that_nobody_has_started) {
 TEST(shared_decision, goes_by_the_slowest_rank) {
   shared_box shared;
   shared_decision& b = *shared.box.find(1);
-  b.submit({4, 1}, 2);
-  b.submit({1, 2}, 2);
-  EXPECT_EQ(b.join(0), choice::mpi);
+  b.submit({4, 1}, 2, 0.97);
+  b.submit({1, 2}, 2, 0.97);
+  EXPECT_EQ(b.join(0), false);
 }
 
 // Ranks at their own speeds go the same choice in every call.
@@ -61,7 +61,7 @@ TEST(shared_decision, is_the_same_for_all) {
           at[r] = n;
           while (std::any_of(at.begin(), at.end(), [&](auto& other) { return other + 50 < n; }))
             std::this_thread::yield();
-          if (n == voting) b.submit({1.0, 2.0}, ranks);
+          if (n == voting) b.submit({1.0, 2.0}, ranks, 0.97);
           const auto agreed = b.join(n);
           ways[r][n] = agreed ? static_cast<int>(*agreed) : -1;
           if (random() % 64 == 0) std::this_thread::yield();
@@ -70,7 +70,7 @@ TEST(shared_decision, is_the_same_for_all) {
       });
     for (auto& t : threads) t.join();
     for (const auto& w : ways) EXPECT_EQ(w, ways[0]) << seed;
-    EXPECT_EQ(ways[0].back(), static_cast<int>(choice::sucl));
+    EXPECT_EQ(ways[0].back(), 1);
   }
 }
 
@@ -87,4 +87,4 @@ TEST(shared_decisions, gives_each_key_its_own_until_it_is_full) {
 }
 
 }  // namespace
-}  // namespace sucl::interposer
+}  // namespace sucl::tune

@@ -6,6 +6,8 @@
 /// runs.
 #pragma once
 
+#include "tune/online/trials.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -40,22 +42,19 @@ class copy_mode_tuner {
   copy_mode_tuner() : copy_mode_tuner(false, 0) {}
   /// `round`: staged operations until scratch is where it was before (shared_memory), which have to
   /// come before those that are timed.
-  copy_mode_tuner(bool is_long, std::uint64_t round)
-      : m_trials(is_long ? long_trials : trials),
-        m_cold(is_long ? long_cold : cold),
-        m_staged_first(std::max(m_cold, round)) {}
+  copy_mode_tuner(bool is_long, std::uint64_t round) : m_trials(order_of(is_long, round)) {}
 
   /// The ranks have exchanged `slowest`, the longer time of each copy mode.
   void agree(const timings& slowest) { m_agreed = slowest; }
   /// The copy mode of the next operation. True: it is read.
   bool next() {
-    const std::uint64_t round = m_rounds++ % period;
-    if (round == 0) m_seen = {};
-    const std::uint64_t staged = m_staged_first + m_trials, both = staged + m_cold + m_trials;
-    m_tries = round < staged ? round >= m_staged_first : round < both && round - staged >= m_cold;
-    if (round < both) return round >= staged;
-    if (m_agreed.staged != timings::none && m_agreed.read != timings::none)
-      m_reads = m_agreed.read < m_agreed.staged - m_agreed.staged / 8;
+    if (m_trials.started() == period) m_trials.again();
+    const bool trial = !m_trials.over();
+    const auto now = trial ? m_trials.next() : decltype(m_trials)::call{};
+    m_trials.start();
+    m_tries = now.timed;
+    if (trial) return now.second;
+    if (all_agreed()) m_reads = tune::wins(m_agreed.read, m_agreed.staged, 0.875);
     return m_reads;
   }
   bool next(const timings& slowest) {
@@ -65,38 +64,36 @@ class copy_mode_tuner {
   /// Whether the next operation is staged whatever the ranks would measure, and is not timed:
   /// during one full pass over the scratch ring buffer, and once staging has been chosen.
   bool converged() const {
-    const std::uint64_t round = m_rounds % period;
-    return round < m_staged_first ||
-           (round > m_staged_first + m_cold + 2 * m_trials && !m_reads &&
-            m_agreed.staged != timings::none && m_agreed.read != timings::none);
+    const tune::trial_order& order = m_trials.order();
+    const std::uint64_t call = m_trials.started() == period ? 0 : m_trials.started();
+    return call < order.turns[0].untimed || (call > order.calls() && !m_reads && all_agreed());
   }
   /// Whether that one is to be timed.
   bool tries() const { return m_tries; }
   /// How long it took.
   void note(bool read, std::chrono::nanoseconds took) {
-    times& all = m_seen[read];
-    if (all.count == m_trials) return;
     const auto ns =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(took.count()), timings::none - 1);
-    all.list[all.count++] = static_cast<std::uint32_t>(ns);
-    std::sort(all.list.begin(), all.list.begin() + all.count);
+    m_trials.note_next(read, static_cast<std::uint32_t>(ns));
   }
-  timings mine() const { return {median(m_seen[false]), median(m_seen[true])}; }
+  timings mine() const { return {median(false), median(true)}; }
   /// The copy mode of those that are not timed.
   bool reads() const { return m_reads; }
 
  private:
-  struct times {
-    std::array<std::uint32_t, trials> list{};
-    std::uint32_t count = 0;
-  };
-  std::uint32_t median(const times& all) const {
-    return all.count == m_trials ? all.list[m_trials / 2] : timings::none;
+  static tune::trial_order order_of(bool is_long, std::uint64_t round) {
+    const std::uint64_t timed = is_long ? long_trials : trials;
+    const std::uint64_t untimed = is_long ? long_cold : cold;
+    return {{{{std::max(untimed, round), timed}, {untimed, timed}}}, 1, 0, true};
+  }
+  std::uint32_t median(bool read) const {
+    return m_trials.is_known(read) ? m_trials.median(read) : timings::none;
+  }
+  bool all_agreed() const {
+    return m_agreed.staged != timings::none && m_agreed.read != timings::none;
   }
 
-  std::uint64_t m_trials, m_cold, m_staged_first;
-  std::uint64_t m_rounds = 0;
-  std::array<times, 2> m_seen{};
+  tune::online_trials<std::uint32_t, trials> m_trials;
   timings m_agreed{timings::none, timings::none};
   bool m_tries = false, m_reads = false;
 };

@@ -1,37 +1,38 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "interposer/shared_decision.hpp"
+#include "tune/online/shared_decision.hpp"
 
-namespace sucl::interposer {
+#include "base/direct_cache.hpp"
+#include "tune/online/trials.hpp"
+
+namespace sucl::tune {
 namespace {
-
-constexpr std::uint64_t state_of(choice w) { return w == choice::sucl ? 1 : 2; }
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<double>::is_always_lock_free);
 
 }  // namespace
 
-std::optional<choice> shared_decision::join(std::uint64_t n) {
+std::optional<bool> shared_decision::join(std::uint64_t n) {
   std::uint64_t seen = m_word.load();
   for (;;) {
     const std::uint64_t calls = seen >> 2, state = seen & 3;
     if (state != undecided) {
       if (n < calls) return {};
-      return state == state_of(choice::sucl) ? choice::sucl : choice::mpi;
+      return state == won;
     }
     if (calls > n || m_word.compare_exchange_weak(seen, word(n + 1, undecided))) return {};
   }
 }
 
-void shared_decision::submit(const std::array<double, 2>& seconds, int ranks) {
+void shared_decision::submit(const std::array<double, 2>& seconds, int ranks, double part) {
   for (std::size_t i = 0; i < 2; ++i) {
     double known = m_slowest[i].load();
     while (known < seconds[i] && !m_slowest[i].compare_exchange_weak(known, seconds[i])) {
     }
   }
   if (m_submitted.fetch_add(1) + 1 < ranks) return;
-  const std::uint64_t state = state_of(faster(slowest()));
+  const std::uint64_t state = wins(slowest()[0], slowest()[1], part) ? won : lost;
   std::uint64_t seen = m_word.load();
   while (!m_word.compare_exchange_weak(seen, seen | state)) {
   }
@@ -55,7 +56,7 @@ bool shared_decision::claim(std::uint64_t key) {
 }
 
 shared_decision* shared_decisions::find(std::uint64_t key) const {
-  const std::uint64_t start = key * 0x9e3779b97f4a7c15u >> 32;
+  const std::size_t start = base::spread<32>(key);
   for (std::size_t i = 0; m_decisions && i < slots; ++i) {
     shared_decision& b = m_decisions[(start + i) % slots];
     if (b.claim(key)) return &b;
@@ -63,4 +64,4 @@ shared_decision* shared_decisions::find(std::uint64_t key) const {
   return nullptr;
 }
 
-}  // namespace sucl::interposer
+}  // namespace sucl::tune

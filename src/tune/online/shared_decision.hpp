@@ -5,13 +5,13 @@
 /// How ranks agree on a choice without waiting for one another.
 #pragma once
 
-#include "interposer/ab_measurement.hpp"
-
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
-namespace sucl::interposer {
+namespace sucl::tune {
 
 /// The decision on the calls of one class, in memory that all ranks share; zeroed memory is a new
 /// one.
@@ -22,11 +22,13 @@ namespace sucl::interposer {
 /// no rank can have started such a call without seeing it.
 class shared_decision {
  public:
-  /// This rank starts call n, counted from 0. The choice that was agreed on for it, if any.
-  std::optional<choice> join(std::uint64_t n);
+  /// This rank starts call n, counted from 0. What was agreed on for it, if anything: whether the
+  /// first alternative has won.
+  std::optional<bool> join(std::uint64_t n);
 
-  /// This rank's median times. The last of `ranks` ranks to say so decides, by the slowest rank.
-  void submit(const std::array<double, 2>& seconds, int ranks);
+  /// This rank's median times. The last of `ranks` ranks to say so decides, by the slowest rank:
+  /// the first alternative has to take less than that part of the other's time.
+  void submit(const std::array<double, 2>& seconds, int ranks, double part);
 
   /// The medians of the slowest rank, once there is a decision.
   std::array<double, 2> slowest() const;
@@ -39,7 +41,7 @@ class shared_decision {
   bool claim(std::uint64_t key);
 
  private:
-  static constexpr std::uint64_t undecided = 0;
+  static constexpr std::uint64_t undecided = 0, won = 1, lost = 2;
   static std::uint64_t word(std::uint64_t calls, std::uint64_t state) { return calls << 2 | state; }
 
   std::atomic<std::uint64_t> m_key;
@@ -63,4 +65,4 @@ class shared_decisions {
   shared_decision* m_decisions;
 };
 
-}  // namespace sucl::interposer
+}  // namespace sucl::tune
