@@ -61,11 +61,21 @@ class kernel_built_in_comm final : public built_in_comm {
   kernel_comm& m_kernels;
 };
 
-// Why kernels are not for these ranks, unless a rule asks for them: some share a device, where
-// kernels that wait for each other take turns of milliseconds. Collective.
+// Why kernels are not for these ranks: some share a process and a device, which need not begin one
+// kernel before the other has ended, as that of CPU devices does not; or, unless a rule asks for
+// them, processes share a device, where kernels that wait for each other take turns of
+// milliseconds. Devices that are not known by a number may be the same. Collective.
 std::string shared_device(const backend_creation& c) {
   const auto* device = c.around.kernels;
   const auto all = c.gather(device ? c.around.kernels->identity() : kernel_device::identity_type{});
+  const auto& members = c.where.members;
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      if (all[a] == all[b] && members[a].node == members[b].node &&
+          members[a].process == members[b].process)
+        return "ranks " + std::to_string(b) + " and " + std::to_string(a) +
+               " are of one process and may share a device, where one's kernel might wait for the "
+               "other's, which does not start";
   if (c.some_rule_names(kernel_backend_name)) return {};
   for (std::size_t a = 0; a < all.size(); ++a)
     for (std::size_t b = 0; b < a; ++b)
