@@ -7,6 +7,7 @@
 // collective reduction operations", 2004); small ones whole, by each rank that needs the result.
 #include "base/error.hpp"
 #include "base/sizes.hpp"
+#include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/implementation.hpp"
 
 #include <sucl/user_op.hpp>
@@ -20,6 +21,9 @@
 namespace sucl {
 namespace {
 
+#ifdef SYCL_IMPLEMENTATION_ACPP
+using sycl_layer::flush;
+#endif
 using detail::erased_op;
 using detail::user_reduction;
 using events = std::vector<::sycl::event>;
@@ -245,27 +249,34 @@ class reduction {
     return on_host({after}, [to, from, n] { std::memcpy(to, from, n); });
   }
 
-  // Where commands of the host run when they are enqueued, or there is no queue, what comes before
-  // is awaited here.
+  // Without a queue, and on GPUs of AdaptiveCpp, where a command of the host runs when it is
+  // enqueued, what comes before is awaited here.
   template <class Work>
   ::sycl::event on_host(const events& after, Work work) {
 #ifdef SYCL_IMPLEMENTATION_ACPP
-    const bool now = true;
+    const bool has_commands = m_queue && m_queue->get_device().is_cpu();
 #else
-    const bool now = m_blocking || !m_queue;
+    const bool has_commands = m_queue.has_value();
 #endif
-    if (now) {
+    if (m_blocking || !has_commands) {
       for (auto e : after) e.wait();
       m_comm.check();
       work();
       return {};
     }
-#ifndef SYCL_IMPLEMENTATION_ACPP
-    return m_queue->submit([&](::sycl::handler& h) {
+    auto done = m_queue->submit([&](::sycl::handler& h) {
       h.depends_on(after);
+#ifdef SYCL_IMPLEMENTATION_ACPP
+      h.AdaptiveCpp_enqueue_custom_operation(
+          [work = std::move(work)](::sycl::interop_handle&) { work(); });
+#else
       h.host_task(std::move(work));
-    });
 #endif
+    });
+#ifdef SYCL_IMPLEMENTATION_ACPP
+    flush();
+#endif
+    return done;
   }
 
   communicator m_comm;

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <utility>
 
 namespace sucl::core {
 namespace {
