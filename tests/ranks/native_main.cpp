@@ -104,6 +104,8 @@ void finalised_before() {
   sucl::runtime rt;
   auto world = rt.world();
   auto dup = world.dup();
+  const sycl::queue q{sycl::cpu_selector_v};
+  const auto several = rt.world({q, q});
   sum(world);
   std::vector<int> x(100000, world.rank());
   auto done = dup.allreduce(x.data(), x.size(), sucl::op::max);
@@ -112,6 +114,8 @@ void finalised_before() {
   CHECK(x.back() == world.size() - 1);
   expect_error(sucl::errc::shut_down, "", [&] { world.blocking().barrier(); });
   expect_error(sucl::errc::shut_down, "", [&] { dup.barrier(); });
+  for (const auto& c : several)
+    expect_error(sucl::errc::shut_down, "", [&] { c.blocking().barrier(); });
   expect_error(sucl::errc::shut_down, "", [&] { (void)rt.world(); });
 }
 
@@ -153,6 +157,8 @@ void one_thread() {
       int value = 0;
       expect_error(sucl::errc::unavailable, "MPI_THREAD_MULTIPLE",
                    [&] { (void)world.recv(&value, 1, last); });
+      expect_error(sucl::errc::unavailable, "several ranks in a process need",
+                   [&] { (void)rt.world({queue, queue}); });
       setenv("SUCL_TIMEOUT", "60", 1);
       expect_error(sucl::errc::unavailable, "SUCL_TIMEOUT needs",
                    [] { (void)sucl::runtime::from(MPI_COMM_WORLD); });
@@ -176,9 +182,13 @@ void adopt() {
     int part_rank = 0;
     MPI_Comm_rank(part, &part_rank);
     CHECK(comm.rank() == part_rank);
+    sycl::queue q{sycl::cpu_selector_v};
+    const auto several = rt.adopt(part, std::vector<sycl::queue>{q, q});
     MPI_Comm_free(&part);  // it stays the caller's
     sum(comm);
-    sycl::queue q{sycl::cpu_selector_v};
+    CHECK(several.size() == 2 && several.front().size() == 2 * comm.size());
+    CHECK(several.back().rank() == 2 * part_rank + 1);
+    sucl::each_rank(several, [](sucl::communicator& c) { sum(c); });
     auto world = rt.adopt(MPI_COMM_WORLD, q);
     CHECK(world.rank() == rank && world.size() == size);
     sum(world);
