@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <cstdlib>
 
 namespace sucl::testing {
@@ -226,12 +227,14 @@ TEST(streams, the_watchdog_sees_them_and_can_end_them) {
 
 // The next call says so, and the other ranks are told who it was.
 TEST(device_errors, a_kernel_that_has_failed_ends_the_communicator_on_every_rank) {
-  run(3, [](rank_job& j) {
+  std::barrier all_is_well(3);
+  run(3, [&](rank_job& j) {
     int mine = 1, result = 0, stream = 0;
     auto posted = j.comm.issue_on_stream(sum_of(&mine, &result), {});
     ASSERT_TRUE(posted.has_value());
     j.comm.post_on_stream(*posted, &stream);
     j.comm.check();
+    all_is_well.arrive_and_wait();
     if (j.comm.rank() == 2) stream_answer = 700;
     const auto until = core::clock::now() + std::chrono::seconds(60);
     for (;;) {

@@ -108,20 +108,22 @@ struct rank_board {
   std::vector<std::deque<control_message>> control_messages;  ///< by slot
 };
 
+struct rank_request {
+  std::uint64_t number;
+  std::byte* all;
+};
+
 /// A rank's handle.
 struct rank_group {
   std::shared_ptr<rank_board> board;
   int rank = 0;
   std::uint64_t started = 0;  ///< exchanges
+  /// By the number of the exchange; what was given up ends with the handle.
+  std::map<std::uint64_t, std::unique_ptr<rank_request>> requests{};
 
   std::size_t slot() const {
     return static_cast<std::size_t>(board->members[static_cast<std::size_t>(rank)].slot);
   }
-};
-
-struct rank_request {
-  std::uint64_t number;
-  std::byte* all;
 };
 
 rank_group& group_of(sucl_group* g) { return *reinterpret_cast<rank_group*>(g); }
@@ -177,10 +179,11 @@ sucl_status allgather_start(sucl_group* g, const void* mine, void* all, std::uin
     rank_group& group = group_of(g);
     rank_board& b = *group.board;
     if (b.over && !b.below->alive()) return ended();
-    auto made = std::make_unique<rank_request>();
     const std::lock_guard lock(b.mutex);
-    *made = {group.started++, static_cast<std::byte*>(all)};
-    auto& e = b.exchanges[made->number];
+    const std::uint64_t number = group.started++;
+    auto& made = group.requests[number];
+    made = std::make_unique<rank_request>(rank_request{number, static_cast<std::byte*>(all)});
+    auto& e = b.exchanges[number];
     if (!e) {
       e = std::make_unique<exchange_state>();
       e->bytes = bytes;
@@ -191,7 +194,7 @@ sucl_status allgather_start(sucl_group* g, const void* mine, void* all, std::uin
     else
       e->failure.emplace().message = "ranks exchange different numbers of bytes";
     if (++e->arrived == static_cast<int>(b.slots())) begin(b, *e);
-    *request = reinterpret_cast<sucl_oob_request*>(made.release());
+    *request = reinterpret_cast<sucl_oob_request*>(made.get());
     return sucl_status{SUCL_SUCCESS};
   });
 }
@@ -208,11 +211,12 @@ void hand_out(const rank_board& b, const exchange_state& e, std::byte* to) {
 sucl_status test(sucl_group* g, sucl_oob_request* request, std::int32_t* done) {
   *done = 0;
   return guarded([&] {
-    rank_board& b = *group_of(g).board;
-    auto* r = reinterpret_cast<rank_request*>(request);
+    rank_group& group = group_of(g);
+    rank_board& b = *group.board;
+    const rank_request r = *reinterpret_cast<const rank_request*>(request);
     if (b.over && !b.below->alive()) return ended();
     const std::lock_guard lock(b.mutex);
-    const auto at = b.exchanges.find(r->number);
+    const auto at = b.exchanges.find(r.number);
     exchange_state& e = *at->second;
     if (e.begun && !e.done) {
       std::int32_t complete = 0;
@@ -221,9 +225,9 @@ sucl_status test(sucl_group* g, sucl_oob_request* request, std::int32_t* done) {
       e.done = complete != 0 || e.failure;
     }
     if (!e.done) return sucl_status{SUCL_SUCCESS};
-    const std::unique_ptr<rank_request> owned(r);
     const auto failure = e.failure;
-    if (!failure) hand_out(b, e, r->all);
+    if (!failure) hand_out(b, e, r.all);
+    group.requests.erase(r.number);
     if (++e.left == static_cast<int>(b.slots())) b.exchanges.erase(at);
     *done = failure ? 0 : 1;
     return failure ? keep(*failure) : sucl_status{SUCL_SUCCESS};
