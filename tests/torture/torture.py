@@ -219,8 +219,8 @@ def table_of(runs):
 def page(results):
     """What the parts found, human-readable."""
     lines = ["# Reliability", "",
-             "What `make torture` found: [how it works](../../CONTRIBUTING.md#torture). "
-             "This page is made from its results by `make torture PART=document`.", "",
+             "What `make torture` found: [how it works](../../CONTRIBUTING.md#torture).",
+             "`make torture PART=document` makes this page from its results.", "",
              "| part | tried | found | seed | machine | version | date, duration |",
              "|---|---|---|---|---|---|---|"]
     describe = {"random": line_of_random, "kills": line_of_kills, "files": line_of_files,
