@@ -37,24 +37,21 @@ std::vector<std::string> candidates(std::time_t since) {
   return found;
 }
 
-bool is_mapped(const fs::path& process, std::vector<std::string>& names) {
+void drop_mapped(const fs::path& process, std::vector<std::string>& names) {
   std::ifstream maps(process / "maps");
-  if (!maps) return false;
   for (std::string line; std::getline(maps, line);) {
     const auto at = line.find("/dev/shm/");
     if (at != line.npos) std::erase(names, line.substr(at));
   }
-  return true;
 }
 
-bool is_open(const fs::path& process, std::vector<std::string>& names) {
+void drop_open(const fs::path& process, std::vector<std::string>& names) {
   std::error_code failed;
   for (fs::directory_iterator entry(process / "fd", failed), end; !failed && entry != end;
        entry.increment(failed)) {
     std::error_code closed;  // meanwhile
     std::erase(names, fs::read_symlink(entry->path(), closed).string());
   }
-  return !failed;
 }
 
 }  // namespace
@@ -69,8 +66,8 @@ void remove_abandoned_names(std::time_t since) {
     if (!std::isdigit(static_cast<unsigned char>(pid.front())) ||
         stat(entry->path().c_str(), &process) != 0 || process.st_uid != geteuid())
       continue;
-    const bool seen = is_mapped(entry->path(), names) && is_open(entry->path(), names);
-    if (!seen && fs::exists(entry->path(), failed)) return;
+    drop_mapped(entry->path(), names);
+    drop_open(entry->path(), names);
   }
   if (failed) return;
   for (const std::string& name : names) unlink(name.c_str());

@@ -11,8 +11,8 @@ namespace sucl::tools {
 
 /// MPICH, UCX below it and Intel MPI name their shared memory in /dev/shm until all ranks of the
 /// machine have mapped it; a rank that dies within MPI_Init leaves the name and the memory behind.
-/// Removes the names that this user's processes have made since `since`, and that no process has
-/// mapped or open. Leaves all of them where a process of this user cannot be looked into.
+/// Removes the names that this user's processes have made since `since`, and that none of them has
+/// mapped or open; processes that their own user cannot look into are no ranks.
 void remove_abandoned_names(std::time_t since);
 
 }  // namespace sucl::tools

@@ -296,7 +296,7 @@ class SUCL_API group : public detail::point_to_point<group, void> {
   /// Of several communicators.
   group() = default;
   /// Of one.
-  explicit group(communicator comm) : m_communicator(std::move(comm)) {}
+  explicit group(communicator comm) : m_communicator(std::move(comm)), m_is_of_one(true) {}
   group(group&&) = default;
   group& operator=(group&&) = default;
 
@@ -328,6 +328,7 @@ class SUCL_API group : public detail::point_to_point<group, void> {
   void add(const communicator& c, const detail::request& request, const events& deps);
   std::vector<operation> take(const events& deps);
   communicator m_communicator;
+  bool m_is_of_one = false;
   std::vector<operation> m_operations;
   std::deque<detail::counts> m_counts;  ///< that requests point to
 };

@@ -62,8 +62,7 @@ void group::add(const communicator& c, const detail::request& request, const eve
 
 std::vector<group::operation> group::take(const events& deps) {
   // A group of nothing is an operation too.
-  if (m_operations.empty() && m_communicator)
-    m_operations.push_back({m_communicator, true, {}, {}});
+  if (m_operations.empty() && m_is_of_one) m_operations.push_back({m_communicator, true, {}, {}});
   for (operation& o : m_operations) o.deps.insert(o.deps.end(), deps.begin(), deps.end());
   return std::exchange(m_operations, {});
 }
