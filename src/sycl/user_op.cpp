@@ -99,6 +99,11 @@ class reduction {
                  "Give the user_op a kernel too, or reduce memory that the host reads");
   }
 
+  // After an error what was issued before may still write to it.
+  void leave_memory() {
+    if (m_memory) new std::shared_ptr<scratch>(std::move(m_memory));
+  }
+
   ::sycl::event start(const events& deps) {
     if (m_r.of == kind::reduce_scatter) return in_shares(deps);
     const bool scans = m_r.of == kind::scan || m_r.of == kind::exscan;
@@ -111,7 +116,7 @@ class reduction {
     const std::size_t n = m_r.counts[0];
     const std::size_t in = m_r.of == kind::reduce_scatter_block ? base::product(n, m_ranks) : n;
     const bool fits = m_r.of == kind::allreduce;  // the results take its place
-    auto memory = take(fits ? 0 : in);
+    const auto memory = take(fits ? 0 : in);
     void* const scaled = fits ? m_r.recv : memory->data();
     auto last = transform(m_r.send, scaled, in, deps);
     auto r = request(m_r.of, n);
@@ -123,7 +128,7 @@ class reduction {
     else
       r.send.pointer = scaled;
     last = issue(r, {last});
-    keep_until(last, std::move(memory));
+    keep_until(last, memory);
     return last;
   }
 
@@ -133,7 +138,7 @@ class reduction {
     const std::size_t n = m_r.counts[0];
     const bool rooted = m_r.of == kind::reduce;
     const bool takes = !rooted || m_comm.rank() == m_r.root;
-    auto memory = take(takes ? base::product(n, m_ranks) : 0);
+    const auto memory = take(takes ? base::product(n, m_ranks) : 0);
     auto gather = request(rooted ? kind::gather : kind::allgather, n);
     gather.send.pointer = const_cast<void*>(m_r.send);
     gather.recv.pointer = memory->data();
@@ -145,7 +150,7 @@ class reduction {
       last = combine(memory->data(), n, used, last);
       last = copy(m_r.recv, memory->data() + (used - 1) * bytes(n), bytes(n), last);
     }
-    keep_until(last, std::move(memory));
+    keep_until(last, memory);
     return last;
   }
 
@@ -160,7 +165,7 @@ class reduction {
                  "Pass one entry a rank");
     const counts starts = sums_before(shares);
     const std::size_t mine = shares[m_rank];
-    auto memory = take(base::product(mine, m_ranks));
+    const auto memory = take(base::product(mine, m_ranks));
     const counts my_counts(m_ranks, mine), my_starts = sums_before(my_counts);
     auto scatter = request(kind::alltoallv, 0);
     scatter.send_counts = &shares;
@@ -182,15 +187,16 @@ class reduction {
       gather.recv.pointer = m_r.recv;
       last = issue(gather, {last});
     }
-    keep_until(last, std::move(memory));
+    keep_until(last, memory);
     return last;
   }
 
   std::size_t bytes(std::size_t elements) const { return elements * m_r.element_size; }
 
-  std::shared_ptr<scratch> take(std::size_t elements) const {
-    return std::make_shared<scratch>(base::bytes_of(elements, m_r.element_size),
-                                     m_on_device ? &*m_queue : nullptr);
+  std::shared_ptr<scratch> take(std::size_t elements) {
+    m_memory = std::make_shared<scratch>(base::bytes_of(elements, m_r.element_size),
+                                         m_on_device ? &*m_queue : nullptr);
+    return m_memory;
   }
 
   counts equal_shares(std::size_t n) const {
@@ -286,6 +292,7 @@ class reduction {
   bool m_on_device = false;
   std::optional<::sycl::queue> m_queue;
   std::size_t m_rank = 0, m_ranks = 1;
+  std::shared_ptr<scratch> m_memory;
 };
 
 }  // namespace
@@ -295,12 +302,24 @@ class reduction {
                                 bool blocking) {
   if (blocking)
     for (auto e : deps) e.wait();
-  return reduction(comm, o, r, blocking).start(deps);
+  reduction all(comm, o, r, blocking);
+  try {
+    return all.start(deps);
+  } catch (...) {
+    all.leave_memory();
+    throw;
+  }
 }
 
 ::sycl::event detail::sum_scaled(const communicator& comm, const erased_op& scale,
                                  const user_reduction& r, const std::vector<::sycl::event>& deps) {
-  return reduction(comm, scale, r, false).sum(deps);
+  reduction all(comm, scale, r, false);
+  try {
+    return all.sum(deps);
+  } catch (...) {
+    all.leave_memory();
+    throw;
+  }
 }
 
 }  // namespace sucl
