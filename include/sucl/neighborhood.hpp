@@ -61,6 +61,9 @@ class neighbor_operations {
 
  private:
   Derived& self() { return *static_cast<Derived*>(this); }
+  // A block of `count` elements from every source.
+  template <class T>
+  void receive(group& messages, T* recv, std::size_t count);
 };
 
 }  // namespace detail
@@ -128,12 +131,20 @@ namespace detail {
 
 template <class Derived, class Result>
 template <class T>
+void neighbor_operations<Derived, Result>::receive(group& messages, T* recv, std::size_t count) {
+  for (const neighbor& n : self().of().from()) {
+    messages.recv(recv, count, n.rank, n.tag);
+    recv += count;
+  }
+}
+
+template <class Derived, class Result>
+template <class T>
 Result neighbor_operations<Derived, Result>::allgather(const T* send, T* recv, std::size_t count,
                                                        const events& deps) {
   const neighborhood& of = self().of();
   group messages(of.comm());
-  for (std::size_t j = 0; j < of.from().size(); ++j)
-    messages.recv(recv + j * count, count, of.from()[j].rank, of.from()[j].tag);
+  receive(messages, recv, count);
   for (const neighbor& n : of.to()) messages.send(send, count, n.rank, n.tag);
   return self().submit(messages, deps);
 }
@@ -144,8 +155,7 @@ Result neighbor_operations<Derived, Result>::alltoall(const T* send, T* recv, st
                                                       const events& deps) {
   const neighborhood& of = self().of();
   group messages(of.comm());
-  for (std::size_t j = 0; j < of.from().size(); ++j)
-    messages.recv(recv + j * count, count, of.from()[j].rank, of.from()[j].tag);
+  receive(messages, recv, count);
   for (std::size_t i = 0; i < of.to().size(); ++i)
     messages.send(send + i * count, count, of.to()[i].rank, of.to()[i].tag);
   return self().submit(messages, deps);
