@@ -255,6 +255,25 @@ int listen_at(endpoint& where, bool* in_use) {
   return s;
 }
 
+bool accepts_connections(endpoint where) {
+  if (where.family() == 0) {
+    v4(where).sin_family = AF_INET;
+    v4(where).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  }
+  const int s = socket(where.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (s < 0) return false;
+  const int yes = 1;
+  setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  endpoint own;
+  socklen_t length = sizeof own.storage;
+  bool accepted = connect(s, where.generic(), where.length()) == 0;
+  // A socket can be connected to itself.
+  if (accepted && getsockname(s, own.generic(), &length) == 0)
+    accepted = own.port() != where.port() || !own.same_address(where);
+  close(s);
+  return accepted;
+}
+
 void put(writer& out, const endpoint& e) {
   out.number(static_cast<std::uint8_t>(e.family() == AF_INET6 ? 6 : 4));
   out.number(e.port());

@@ -58,6 +58,10 @@ std::vector<endpoint> own_addresses(const std::string& interface);
 /// `in_use` set where another socket has the port.
 int listen_at(endpoint& where, bool* in_use);
 
+/// Whether a process of this machine accepts connections there (family 0: at 127.0.0.1), which one
+/// that has the port for a connection of its own does not.
+bool accepts_connections(endpoint where);
+
 /// As part of a message, and back; the family is 0 where it is not right.
 void put(writer& out, const endpoint& e);
 endpoint take_endpoint(reader& in);

@@ -19,6 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// For so long rank 0 waits for a port that a connection of another process has. Connections that
+/// are over keep theirs for a minute.
+constexpr auto busy_port_limit = 65s;
+
 /// What the core has said of the job, kept.
 struct place_in_job {
   int rank = -1, size = 0;
@@ -150,6 +154,30 @@ void check_who_serves(const place_in_job& p, const std::string& secret, const st
   }
 }
 
+// Listens at the port of the store. A connection that the system has given that port, of any
+// process, ends some time; a process that listens there is an error, unless it is a rank of this
+// job, which is found when this one introduces itself. -1: that is so.
+int listen_for_ranks(const place_in_job& p, endpoint at, const std::string& host) {
+  const auto until = clock::now() + std::min<clock::duration>(p.timeout, busy_port_limit);
+  for (bool told = false;; told = true) {
+    bool in_use = false;
+    try {
+      endpoint where = at;
+      return listen_at(where, &in_use);
+    } catch (problem& why) {
+      if (!in_use) throw;
+      if (accepts_connections(at)) {
+        check_who_serves(p, p.secret, host, why);
+        return -1;
+      }
+      why.text += ", by a connection of another process";
+      if (clock::now() > until) throw;
+      if (!told) global().core->log(SUCL_LOG_WARN, "tcp", (why.text + "; waiting").c_str());
+    }
+    std::this_thread::sleep_for(50ms);
+  }
+}
+
 // Serves the store of the job, and says where this process reaches it.
 std::string serve(const place_in_job& p) {
   endpoint at;
@@ -159,14 +187,8 @@ std::string serve(const place_in_job& p) {
     at = own_addresses(p.interface).front();
   const std::string host = at.family() != 0 ? address_text(at) : "127.0.0.1";
   at.set_port(p.port);
-  bool in_use = false;
-  try {
-    const int socket = listen_at(at, &in_use);
+  if (const int socket = listen_for_ranks(p, at, host); socket >= 0)
     global().server = store_server::start(reactor::of_process(), socket, p.secret);
-  } catch (const problem& why) {
-    if (!in_use) throw;
-    check_who_serves(p, p.secret, host, why);
-  }
   return host;
 }
 

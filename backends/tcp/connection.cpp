@@ -57,6 +57,10 @@ void connection::connect_to(const endpoint& where, std::shared_ptr<listener> who
   m_deadline = clock::now() + m_limits.connect;
   const int s = socket(where.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   m_failed_at_once = s < 0 ? errno : 0;
+  // The system may give this end the port at which rank 0 is about to listen; with this it still
+  // can.
+  const int yes = 1;
+  if (s >= 0) setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (s >= 0 && connect(s, where.generic(), where.length()) != 0 && errno != EINPROGRESS)
     m_failed_at_once = errno;
   if (m_failed_at_once == 0) {

@@ -7,6 +7,7 @@ by a store of the program's own.
 """
 
 import os
+import random
 import re
 import shutil
 import signal
@@ -19,6 +20,7 @@ import unittest
 
 SUCL, PROGRAM = sys.argv[1:3]
 LIMIT = 240  # seconds; only a job that hangs takes so long
+TCP_TIMEOUT = "100s"  # of ranks for each other, so that a rank that waits says for whom before that
 FOREIGN = ("SUCL_", "OMPI_", "PMI", "SLURM_", "PALS_", "I_MPI", "MASTER_", "RANK", "WORLD_SIZE")
 
 
@@ -27,14 +29,22 @@ def environment(**more):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(FOREIGN)}
     clean["PATH"] = ":".join(p for p in clean.get("PATH", "").split(":")
                              if not os.path.exists(os.path.join(p, "mpiexec")))
-    clean.update({k: str(v) for k, v in more.items()})
+    clean.update({"SUCL_TCP_TIMEOUT": TCP_TIMEOUT, **{k: str(v) for k, v in more.items()}})
     return clean
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that is free, as is the next one. Not of those that the system gives to connections:
+    it might give them to one before rank 0 listens."""
+    while True:
+        port = random.randrange(12000, 30000)
+        with socket.socket() as s, socket.socket() as next_one:
+            try:
+                s.bind(("127.0.0.1", port))
+                next_one.bind(("127.0.0.1", port + 1))
+                return port
+            except OSError:
+                pass
 
 
 class Job(unittest.TestCase):
@@ -56,16 +66,25 @@ class Job(unittest.TestCase):
         return child
 
     def finish(self, children):
-        """The output of each, and its exit code."""
-        return [(c.communicate(timeout=LIMIT)[0], c.returncode) for c in children]
+        """The output of each, and its exit code. Where one waits for ever, the others tell why."""
+        ended = []
+        for child in children:
+            try:
+                ended.append((child.communicate(timeout=LIMIT)[0], child.returncode))
+            except subprocess.TimeoutExpired as late:
+                ended.append((f"It has not ended. {late.output or b''}", None))
+                child.kill()
+        return ended
 
     def check_all_right(self, children):
-        for text, code in self.finish(children):
-            self.assertEqual(code, 0, text)
+        ended = self.finish(children)
+        for _, code in ended:
+            self.assertEqual(code, 0, "\n".join(text for text, _ in ended))
 
     def check_all_say(self, children, pattern):
-        for text, code in self.finish(children):
-            self.assertEqual(code, 3, text)
+        ended = self.finish(children)
+        for text, code in ended:
+            self.assertEqual(code, 3, "\n".join(text for text, _ in ended))
             self.assertRegex(text, pattern)
 
     def test_local_ranks(self):
@@ -253,6 +272,21 @@ class Job(unittest.TestCase):
             job = [self.start("check", SUCL_TCP_RANK=0, SUCL_TCP_SIZE=2,
                               SUCL_TCP_ADDRESS="127.0.0.1", SUCL_TCP_PORT=port)]
             self.check_all_say(job, "cannot listen at .*SUCL_TCP_PORT")
+
+    def test_a_port_that_a_connection_has(self):
+        """Which may be one that the system has given it: rank 0 gets it afterwards."""
+        with socket.socket() as server, socket.socket() as client:
+            server.bind(("127.0.0.1", 0))
+            server.listen()
+            port = free_port()
+            client.bind(("127.0.0.1", port))
+            client.connect(server.getsockname())
+            taken, _ = server.accept()
+            job = [self.start("check", SUCL_TCP_RANK=r, SUCL_TCP_SIZE=2,
+                              SUCL_TCP_ADDRESS="127.0.0.1", SUCL_TCP_PORT=port) for r in range(2)]
+            self.assertIn("by a connection of another process", job[0].stdout.readline())
+            taken.close()
+        self.check_all_right(job)
 
     def tool(self, *words):
         """The program itself; its exit code."""
