@@ -124,6 +124,7 @@ python_packages() {
   {
     [[ $sycl != pip ]] || pip_install sycl "$root/requirements/sycl.txt"
     pip_install tools "$root/requirements/tools.txt"
+    [[ $sycl != pip ]] || pip_install python "$root/requirements/python.txt"
   } &
   jobs+=($!)
   {

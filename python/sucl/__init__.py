@@ -1,3 +1,36 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Python side of SuCL, the SYCL unified communication library."""
+"""SuCL, the SYCL unified communication library: collectives and messages on arrays of any library.
+
+    import numpy, sucl
+
+    comm = sucl.world()                      # every process of the job
+    x = numpy.full(4, comm.rank + 1.0)
+    event = comm.allreduce(x, op="sum")      # returns at once
+    event.wait()                             # or: await event
+    comm.blocking.broadcast(x, root=0)       # or wait in the call
+
+`Communicator` has the operations, `Runtime` other ways to start a job, `errors` what is raised.
+"""
+
+from . import _loading, errors
+from .errors import *  # noqa: F403
+
+_core = _loading.core()
+_core.translate_errors(errors._made)
+
+from .communicator import (  # noqa: E402
+    BlockingOperations, Communicator, Event, Group, Member, Memory, Persistent,
+    PersistentOperations, Plan)
+from .composition import Composition, Slice  # noqa: E402
+from .runtime import Runtime, runtime, unique_id, world  # noqa: E402
+from .types import KINDS, NO_RANK, OPS, TYPES, loc_dtype  # noqa: E402
+
+__version__ = _core.version
+
+__all__ = [
+    "BlockingOperations", "Communicator", "Composition", "Event", "Group", "KINDS", "Member",
+    "Memory", "NO_RANK", "OPS", "Persistent", "PersistentOperations", "Plan", "Runtime", "Slice",
+    "TYPES", "errors", "loc_dtype", "runtime", "unique_id", "world",
+    *(name for name in dir(errors) if name.endswith("Error")),
+]

@@ -1,0 +1,252 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "arrays.hpp"
+
+#include "dlpack.hpp"
+#include "formats.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace sucl::python {
+namespace {
+
+constexpr const char* contiguous_hint =
+    "Pass a contiguous copy, as of numpy.ascontiguousarray() or tensor.contiguous(), and copy "
+    "the result back";
+
+// The text of the error that Python has set, which is cleared.
+std::string taken_error() {
+  nb::python_error e;
+  return e.what();
+}
+
+std::string class_of(nb::handle object) {
+  return nb::cast<std::string>(nb::type_name(object.type()));
+}
+
+[[noreturn]] void not_contiguous(const char* what) {
+  fail(errc::invalid_memory,
+       std::string(what) + " is not contiguous: its elements do not follow one another in C order",
+       contiguous_hint);
+}
+
+// Whether strides, in units of `unit`, are those of C order. Dimensions of one element have any.
+template <class Extent, class Stride>
+bool in_order(const Extent* shape, const Stride* strides, int dimensions, std::int64_t unit) {
+  for (int d = 0; d < dimensions; ++d)
+    if (shape[d] == 0) return true;
+  std::int64_t expected = unit;
+  for (int d = dimensions; d-- > 0;) {
+    if (shape[d] == 1) continue;
+    if (static_cast<std::int64_t>(strides[d]) != expected) return false;
+    expected *= static_cast<std::int64_t>(shape[d]);
+  }
+  return true;
+}
+
+// numpy exports no buffer of types that are not its own, but tells where they are. Those of
+// ml_dtypes are known by name.
+void take_name(nb::handle array, array_view& view) {
+  const nb::object dtype = nb::getattr(array, "dtype", nb::none());
+  if (dtype.is_none()) return;
+  type element = type::bytes;
+  std::size_t size = 0;
+  type_of_dtype(nb::cast<std::string>(nb::str(dtype)), element, size);
+  if (element == type::bytes || size != view.element_size) return;
+  view.element = element;
+}
+
+std::vector<std::int64_t> numbers(nb::handle sequence) {
+  std::vector<std::int64_t> list;
+  for (nb::handle entry : nb::iter(sequence)) list.push_back(nb::cast<std::int64_t>(entry));
+  return list;
+}
+
+nb::object entry(const nb::dict& interface, const char* key) {
+  return interface.contains(key) ? nb::object(interface[key]) : nb::object(nb::none());
+}
+
+// The dictionary that numpy's, CUDA's and SYCL's interfaces share.
+array_view view_of_interface(nb::handle array, const nb::dict& interface, const char* what,
+                             const char* protocol) {
+  const nb::object data = entry(interface, "data"), shape = entry(interface, "shape"),
+                   typestr = entry(interface, "typestr"), strides = entry(interface, "strides");
+  if (!nb::isinstance<nb::tuple>(data) || shape.is_none() || typestr.is_none())
+    fail(errc::invalid_argument,
+         std::string(what) + " has an incomplete " + protocol + ": data, shape or typestr is missing",
+         "Report it to the makers of " + class_of(array));
+  array_view view;
+  view.pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(nb::tuple(data)[0]));
+  view.read_only = nb::cast<bool>(nb::tuple(data)[1]);
+  type_of_typestr(nb::cast<std::string>(typestr), what, view.element, view.element_size);
+  const auto extents = numbers(shape);
+  view.elements = 1;
+  for (const auto n : extents) view.elements *= static_cast<std::size_t>(n);
+  if (!strides.is_none()) {
+    // SYCL's are in elements, those of the others in bytes.
+    const bool in_elements = std::strcmp(protocol, "__sycl_usm_array_interface__") == 0;
+    const auto steps = numbers(strides);
+    if (steps.size() != extents.size() ||
+        !in_order(extents.data(), steps.data(), static_cast<int>(extents.size()),
+                  in_elements ? 1 : static_cast<std::int64_t>(view.element_size)))
+      not_contiguous(what);
+  }
+  if (view.element == type::bytes) take_name(array, view);
+  return view;
+}
+
+array_view view_of_sycl(nb::handle array, const nb::dict& interface, const char* what,
+                        holdings& held) {
+  array_view view = view_of_interface(array, interface, what, "__sycl_usm_array_interface__");
+  if (const nb::object offset = entry(interface, "offset"); !offset.is_none())
+    view.pointer = static_cast<std::byte*>(view.pointer) +
+                   nb::cast<std::size_t>(offset) * view.element_size;
+  view.on_device = true;
+  if (const auto queue = queue_from(entry(interface, "syclobj"))) {
+    view.queue = queue->get();
+    held.hold(nb::cast(queue));
+  }
+  held.hold(nb::borrow(array));
+  return view;
+}
+
+array_view view_of_buffer(nb::handle array, const char* what, holdings& held) {
+  Py_buffer& buffer = held.hold_buffer();
+  if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_FULL_RO) != 0) {
+    held.drop_buffer();
+    const std::string why = taken_error();
+    const nb::object interface = nb::getattr(array, "__array_interface__", nb::none());
+    if (nb::isinstance<nb::dict>(interface)) {
+      held.hold(nb::borrow(array));
+      return view_of_interface(array, nb::borrow<nb::dict>(interface), what, "__array_interface__");
+    }
+    fail(errc::invalid_memory, std::string(what) + " gives no access to its memory: " + why,
+         "Pass an array that has not been released or closed");
+  }
+  array_view view;
+  view.pointer = buffer.buf;
+  view.read_only = buffer.readonly != 0;
+  view.element_size = static_cast<std::size_t>(buffer.itemsize);
+  view.elements = buffer.itemsize > 0 ? static_cast<std::size_t>(buffer.len / buffer.itemsize) : 0;
+  if (buffer.suboffsets || (buffer.strides && !in_order(buffer.shape, buffer.strides, buffer.ndim,
+                                                        buffer.itemsize)))
+    not_contiguous(what);
+  view.element = type_of_format(buffer.format ? buffer.format : "B", view.element_size, what);
+  return view;
+}
+
+// Of a dead tensor, one that needs gradients, and the like, the library says why.
+nb::object capsule_of(nb::handle array, const char* what) {
+  const nb::object method = nb::getattr(array, "__dlpack__");
+  try {
+    return method(nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (nb::python_error& e) {
+    if (!e.matches(PyExc_TypeError))
+      fail(errc::invalid_memory, std::string(what) + " gives no access to its memory: " + e.what(),
+           "Pass an array that is alive and dense; of torch, tensor.detach()");
+  }
+  return method();
+}
+
+array_view view_of_dlpack(nb::handle array, const char* what, holdings& held) {
+  nb::object capsule = capsule_of(array, what);
+  const dlpack_tensor* tensor = nullptr;
+  array_view view;
+  if (void* p = PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")
+                    ? PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")
+                    : nullptr) {
+    const auto* managed = static_cast<const dlpack_versioned*>(p);
+    tensor = &managed->tensor;
+    view.read_only = (managed->flags & 1) != 0;
+  } else if (void* q = PyCapsule_GetPointer(capsule.ptr(), "dltensor")) {
+    tensor = &static_cast<const dlpack_managed*>(q)->tensor;
+  } else {
+    throw nb::python_error();
+  }
+  view.on_device = tensor->device_type != dlpack_cpu && tensor->device_type != dlpack_cuda_host;
+  view.pointer = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
+  type_of_dlpack(*tensor, what, view.element, view.element_size);
+  view.elements = 1;
+  for (int d = 0; d < tensor->ndim; ++d) view.elements *= static_cast<std::size_t>(tensor->shape[d]);
+  if (tensor->strides && !in_order(tensor->shape, tensor->strides, tensor->ndim, 1))
+    not_contiguous(what);
+  held.hold(std::move(capsule));  // which keeps the tensor until it ends, not having been consumed
+  held.hold(nb::borrow(array));
+  return view;
+}
+
+}  // namespace
+
+holdings::~holdings() {
+  for (auto& buffer : m_buffers) PyBuffer_Release(buffer.get());
+}
+Py_buffer& holdings::hold_buffer() {
+  m_buffers.push_back(std::make_unique<Py_buffer>());
+  return *m_buffers.back();
+}
+void holdings::drop_buffer() { m_buffers.pop_back(); }
+
+void fail(errc code, std::string message, std::string hint) {
+  error_info info;
+  info.code = code;
+  info.message = std::move(message);
+  info.hint = std::move(hint);
+  throw error(std::move(info));
+}
+
+array_view view_of(nb::handle array, const char* what, holdings& held) {
+  const nb::object sycl = nb::getattr(array, "__sycl_usm_array_interface__", nb::none());
+  if (nb::isinstance<nb::dict>(sycl))
+    return view_of_sycl(array, nb::borrow<nb::dict>(sycl), what, held);
+  if (PyObject_CheckBuffer(array.ptr())) return view_of_buffer(array, what, held);
+  const nb::object cuda = nb::getattr(array, "__cuda_array_interface__", nb::none());
+  if (nb::isinstance<nb::dict>(cuda)) {
+    array_view view = view_of_interface(array, nb::borrow<nb::dict>(cuda), what,
+                                        "__cuda_array_interface__");
+    view.on_device = true;
+    held.hold(nb::borrow(array));
+    return view;
+  }
+  if (nb::hasattr(array, "__dlpack__")) return view_of_dlpack(array, what, held);
+  const nb::object numpy = nb::getattr(array, "__array_interface__", nb::none());
+  if (nb::isinstance<nb::dict>(numpy)) {
+    held.hold(nb::borrow(array));
+    return view_of_interface(array, nb::borrow<nb::dict>(numpy), what, "__array_interface__");
+  }
+  fail(errc::invalid_argument,
+       std::string(what) + " is a " + class_of(array) +
+           ", which has none of __sycl_usm_array_interface__, the buffer protocol, "
+           "__cuda_array_interface__ and __dlpack__",
+       "Pass an array of numpy, dpctl, dpnp, torch, cupy or another library that has one of them; "
+       "a number as numpy.array(number)");
+}
+
+std::shared_ptr<queue_handle> queue_from(nb::handle object) {
+  if (object.is_none()) return nullptr;
+  if (nb::isinstance<queue_handle>(object))
+    return std::make_shared<queue_handle>(nb::cast<queue_handle&>(object));
+  nb::object capsule = nb::borrow(object);
+  if (!PyCapsule_CheckExact(object.ptr())) {
+    if (nb::isinstance<nb::str>(object))
+      return std::make_shared<queue_handle>(
+          queue_handle::of_device(nb::cast<std::string>(object)));
+    if (nb::hasattr(object, "sycl_queue"))
+      return queue_from(nb::getattr(object, "sycl_queue"));
+    if (!nb::hasattr(object, "_get_capsule"))
+      fail(errc::invalid_argument, "a " + class_of(object) + " is no queue",
+           "Pass a dpctl.SyclQueue, or 'cpu', 'gpu' or 'default'");
+    capsule = nb::getattr(object, "_get_capsule")();
+  }
+  if (!PyCapsule_IsValid(capsule.ptr(), "SyclQueueRef"))
+    fail(errc::invalid_argument, "the capsule holds no SYCL queue, or was used before",
+         "Pass a dpctl.SyclQueue");
+  return std::make_shared<queue_handle>(PyCapsule_GetPointer(capsule.ptr(), "SyclQueueRef"));
+}
+
+}  // namespace sucl::python

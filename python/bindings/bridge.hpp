@@ -1,0 +1,191 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the Python module uses of SuCL, without SYCL's headers, which take long to compile, and
+/// without Python's. Types are those of the operation record: Python knows them at run time only.
+#pragma once
+
+#include <sucl/abi/backend.h>
+#include <sucl/composition.hpp>
+#include <sucl/error.hpp>
+#include <sucl/member.hpp>
+#include <sucl/rendezvous.hpp>
+#include <sucl/types.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace sucl {
+class communicator;
+class compiled_plan;
+class group;
+class persistent;
+class runtime;
+}  // namespace sucl
+
+namespace sucl::python {
+
+/// A sycl::queue.
+class queue_handle {
+ public:
+  /// Of a device: "cpu", "gpu" or "default".
+  static queue_handle of_device(const std::string& device);
+  /// A copy of the sycl::queue there.
+  explicit queue_handle(const void* sycl_queue);
+
+  [[nodiscard]] const void* get() const { return m_queue.get(); }
+  [[nodiscard]] std::string device() const;
+  /// A copy, for a capsule; and the end of one.
+  [[nodiscard]] void* copy() const;
+  static void destroy(void* copied);
+
+ private:
+  explicit queue_handle(std::shared_ptr<void> queue) : m_queue(std::move(queue)) {}
+  std::shared_ptr<void> m_queue;
+};
+
+/// A sycl::event.
+class event_handle {
+ public:
+  event_handle() = default;
+  /// A copy of the sycl::event there.
+  explicit event_handle(const void* sycl_event);
+
+  void wait() const;
+  [[nodiscard]] bool done() const;
+  [[nodiscard]] const void* get() const { return m_event.get(); }
+  [[nodiscard]] void* copy() const;
+  static void destroy(void* copied);
+
+ private:
+  std::shared_ptr<void> m_event;
+};
+
+using dependencies = std::vector<event_handle>;
+
+/// Memory of a call.
+struct operand {
+  void* pointer = nullptr;
+  std::size_t elements = 0;
+  bool given = false;
+};
+
+/// One call.
+struct call {
+  sucl_operation record{};
+  /// Counts and displacements to send and to receive.
+  std::array<std::optional<counts>, 4> arrays;
+  operand send, recv;
+  const void* queue = nullptr;  ///< the sycl::queue of the arrays; null: the communicator's
+};
+
+/// A persistent operation.
+class persistent_handle {
+ public:
+  explicit persistent_handle(persistent p);
+  event_handle start(const dependencies& deps) const;
+  void run(const dependencies& deps) const;
+
+ private:
+  std::shared_ptr<persistent> m_operation;
+};
+
+/// A compiled composition.
+class plan_handle {
+ public:
+  plan_handle(compiled_plan plan, type element, std::size_t element_size);
+  event_handle start(const void* send, void* recv, const dependencies& deps) const;
+  void run(const void* send, void* recv, const dependencies& deps) const;
+  [[nodiscard]] std::size_t send_size() const;
+  [[nodiscard]] std::size_t recv_size() const;
+  [[nodiscard]] std::string explain() const;
+  [[nodiscard]] type element() const { return m_element; }
+  [[nodiscard]] std::size_t element_size() const { return m_element_size; }
+
+ private:
+  std::shared_ptr<compiled_plan> m_plan;
+  type m_element;
+  std::size_t m_element_size;
+};
+
+/// A communicator.
+class communicator_handle {
+ public:
+  explicit communicator_handle(communicator c);
+
+  [[nodiscard]] bool empty() const;
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] const std::vector<member>& members() const;
+  [[nodiscard]] bool has_queue() const;
+  [[nodiscard]] queue_handle queue() const;
+  [[nodiscard]] communicator_handle split(int colour, int key) const;
+  [[nodiscard]] communicator_handle dup() const;
+  [[nodiscard]] std::string explain(kind k, std::size_t bytes, type t, op o) const;
+  [[nodiscard]] std::string selected_backend(kind k, std::size_t bytes, type t, op o) const;
+  void use_tuning(const std::string& toml) const;
+  void wait() const;
+  void check() const;
+
+  /// One of so many equal blocks of so many elements.
+  [[nodiscard]] std::size_t share(kind k, std::size_t elements) const;
+  event_handle submit(const call& c, const dependencies& deps) const;
+  void run(const call& c, const dependencies& deps) const;
+  [[nodiscard]] persistent_handle prepare(const call& c, const dependencies& deps) const;
+  [[nodiscard]] plan_handle compile(const composition& c, const compile_options& o, type element,
+                                    std::size_t element_size) const;
+
+  [[nodiscard]] void* allocate(std::size_t bytes) const;
+  void deallocate(void* memory) const;
+
+  /// Throws unless what is in that memory can be reached: the host reads no memory of a device.
+  void check_reach(const void* pointer, const void* sycl_queue) const;
+
+ private:
+  friend class group_handle;
+  std::shared_ptr<communicator> m_communicator;
+};
+
+/// Operations that are issued together.
+class group_handle {
+ public:
+  explicit group_handle(const communicator_handle& of);
+  void add(const call& c);
+  event_handle submit(const dependencies& deps);
+  void run(const dependencies& deps);
+
+ private:
+  std::shared_ptr<group> m_group;
+};
+
+/// SuCL in this process, or on the processes of an MPI communicator.
+class runtime_handle {
+ public:
+  static runtime_handle start(std::vector<std::string>& arguments);
+  static runtime_handle join(const unique_id& id, int rank, int size);
+  static runtime_handle join(const rendezvous_store& store, int rank, int size);
+  /// The MPI_Comm there, of 4 or 8 bytes.
+  static runtime_handle from_mpi(const void* comm, std::size_t bytes);
+
+  [[nodiscard]] int rank() const;
+  [[nodiscard]] int size() const;
+  [[nodiscard]] std::string control_plane() const;
+  [[nodiscard]] communicator_handle world(const void* sycl_queue) const;
+  [[nodiscard]] communicator_handle adopt(const void* comm, std::size_t bytes,
+                                          const void* sycl_queue) const;
+  void shut_down() const;
+
+ private:
+  explicit runtime_handle(std::shared_ptr<runtime> r) : m_runtime(std::move(r)) {}
+  std::shared_ptr<runtime> m_runtime;
+};
+
+}  // namespace sucl::python

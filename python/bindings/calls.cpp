@@ -1,0 +1,284 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "calls.hpp"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace nb = nanobind;
+
+namespace sucl::python {
+namespace {
+
+// Operations that Python has forgotten, and memory that may be written to until the end. Never
+// destroyed: at the end of the process Python may be gone.
+struct forgotten {
+  struct operation {
+    event_handle event;
+    std::shared_ptr<holdings> held;
+  };
+  std::vector<operation> operations;
+  std::vector<std::shared_ptr<holdings>> for_good;
+};
+forgotten& all_forgotten() {
+  static auto& all = *new forgotten;
+  return all;
+}
+
+// The parts of a call while it is made.
+struct making {
+  const communicator_handle& comm;
+  const arguments& given;
+  holdings& held;
+  call result;
+  std::optional<array_view> send, recv;
+
+  [[nodiscard]] bool at_root() const { return comm.rank() == given.root; }
+  [[nodiscard]] kind what() const { return static_cast<kind>(given.what); }
+};
+
+operand operand_of(const array_view& view) { return {view.pointer, view.elements, true}; }
+
+bool same_memory(const making& m) {
+  return m.send && m.recv && m.send->pointer == m.recv->pointer &&
+         m.send->elements == m.recv->elements && m.send->elements > 0;
+}
+
+// Whether the operation writes the receive array on this rank.
+bool writes(const making& m, bool in_place) {
+  switch (m.what()) {
+    case kind::broadcast: return !m.at_root();
+    case kind::scatter: return !in_place || !m.at_root();
+    default: return true;
+  }
+}
+
+void take_arrays(making& m) {
+  const arguments& a = m.given;
+  if (!a.send.is_none()) m.send = view_of(a.send, "the send array", m.held);
+  if (!a.recv.is_none()) m.recv = view_of(a.recv, "the receive array", m.held);
+  if (m.send && m.recv && m.send->element != m.recv->element)
+    fail(errc::invalid_type,
+         std::string("the send array has elements of ") + name(m.send->element) +
+             ", the receive array of " + name(m.recv->element),
+         "Pass arrays of one type");
+  if (m.send && m.recv && m.send->element_size != m.recv->element_size)
+    fail(errc::invalid_type,
+         "the send array has elements of " + std::to_string(m.send->element_size) +
+             " bytes, the receive array of " + std::to_string(m.recv->element_size),
+         "Pass arrays of one type");
+  for (const auto& view : {m.send, m.recv}) {
+    if (!view) continue;
+    m.result.record.type = static_cast<sucl_type>(view->element);
+    m.result.record.element_size = view->element_size;
+    if (view->queue) {
+      m.comm.check_reach(view->pointer, view->queue);
+      m.result.queue = view->queue;
+    } else if (view->on_device && !m.comm.has_queue()) {
+      fail(errc::invalid_memory,
+           "the array is in memory of a device, and the communicator has no queue",
+           "Make the communicator with a queue of that device: sucl.world(queue)");
+    }
+  }
+}
+
+// One array was given where two may be: the operation works in place, on the receive side.
+bool take_in_place(making& m) {
+  const kind k = m.what();
+  const bool elementwise =
+      k == kind::reduce || k == kind::allreduce || k == kind::scan || k == kind::exscan;
+  if (m.send && (m.given.send.is(m.given.recv) || (elementwise && same_memory(m)))) m.send.reset();
+  if (m.send && m.recv) return false;
+  switch (k) {
+    case kind::barrier:
+    case kind::send:
+    case kind::recv:
+    case kind::sendrecv: return false;
+    case kind::reduce:
+    case kind::gather:
+    case kind::gatherv:
+      if (m.send && !m.at_root()) return false;  // only the root receives
+      break;
+    case kind::scatter:
+    case kind::scatterv:
+      if (m.recv && !m.at_root()) return false;  // only the root sends
+      break;
+    default: break;
+  }
+  if (!m.recv) m.recv = std::exchange(m.send, std::nullopt);
+  return true;
+}
+
+void need(bool there, const char* what, const char* hint) {
+  if (!there) fail(errc::invalid_argument, std::string(what) + " is missing", hint);
+}
+
+std::size_t count_of(const making& m, bool in_place) {
+  const std::size_t sent = m.send ? m.send->elements : 0;
+  const std::size_t received = m.recv ? m.recv->elements : 0;
+  const kind k = m.what();
+  switch (k) {
+    case kind::broadcast:
+    case kind::recv: return received;
+    case kind::reduce:
+    case kind::allreduce:
+    case kind::scan:
+    case kind::exscan: return in_place ? received : sent;
+    case kind::reduce_scatter_block: return in_place ? m.comm.share(k, received) : received;
+    case kind::allgather: return in_place ? m.comm.share(k, received) : sent;
+    case kind::alltoall: return m.comm.share(k, in_place ? received : sent);
+    case kind::gather: return in_place ? m.comm.share(k, received) : sent;
+    case kind::scatter: return in_place ? m.comm.share(k, received) : received;
+    case kind::scatterv: return received;
+    case kind::allgatherv:
+    case kind::gatherv: return in_place ? 0 : sent;
+    case kind::send:
+    case kind::sendrecv: return sent;
+    default: return 0;
+  }
+}
+
+counts counts_from(nb::handle list) {
+  counts result;
+  for (nb::handle entry : nb::iter(list)) {
+    const auto value = nb::cast<std::int64_t>(nb::int_(nb::borrow(entry)));
+    if (value < 0)
+      fail(errc::invalid_count, "a count or displacement is " + std::to_string(value),
+           "Pass numbers of elements, from 0");
+    result.push_back(static_cast<std::size_t>(value));
+  }
+  return result;
+}
+
+void take_counts(making& m) {
+  if (m.given.arrays.is_none()) return;
+  std::size_t i = 0;
+  for (nb::handle list : nb::iter(m.given.arrays)) {
+    if (!list.is_none()) m.result.arrays.at(i) = counts_from(list);
+    ++i;
+  }
+}
+
+void check_given(const making& m) {
+  switch (m.what()) {
+    case kind::barrier: return;
+    case kind::send: return need(m.send.has_value(), "the array to send", "Pass it");
+    case kind::recv: return need(m.recv.has_value(), "the array to receive into", "Pass it");
+    case kind::sendrecv:
+      return need(m.send && m.recv, "one of the arrays", "Pass one to send and one to receive");
+    case kind::scatterv:
+      return need(m.recv.has_value(), "the array to receive into",
+                  "Pass it on every rank: scatterv has no form in place");
+    default: return need(m.send || m.recv, "the array", "Pass one");
+  }
+}
+
+void fill(making& m) {
+  call& c = m.result;
+  sucl_operation& o = c.record;
+  o.struct_size = sizeof o;
+  o.kind = m.given.what;
+  o.type = SUCL_TYPE_BYTES;
+  o.element_size = 1;
+  o.op = m.given.reduction;
+  o.root = m.given.root;
+  o.source = m.given.source;
+  o.tag = m.given.tag;
+  take_arrays(m);
+  check_given(m);
+  const bool in_place = take_in_place(m);
+  if (in_place && m.what() != kind::barrier) o.flags |= SUCL_FLAG_IN_PLACE;
+  if (m.recv && m.recv->read_only && writes(m, in_place))
+    fail(errc::invalid_memory, "the array that receives is read-only",
+         "Pass one that may be written, as a copy");
+  o.count = count_of(m, in_place);
+  o.recv_count = m.what() == kind::sendrecv ? m.recv->elements : o.count;
+  take_counts(m);
+  if (m.send) c.send = operand_of(*m.send);
+  if (m.recv) c.recv = operand_of(*m.recv);
+}
+
+// What has a capsule of a SYCL event.
+event_handle event_from(nb::handle object) {
+  if (nb::isinstance<pending>(object)) return nb::cast<const pending&>(object).event();
+  if (nb::hasattr(object, "_get_capsule")) {
+    const nb::object capsule = nb::getattr(object, "_get_capsule")();
+    if (PyCapsule_IsValid(capsule.ptr(), "SyclEventRef"))
+      return event_handle(PyCapsule_GetPointer(capsule.ptr(), "SyclEventRef"));
+  }
+  fail(errc::invalid_argument,
+       "a " + nb::cast<std::string>(nb::type_name(object.type())) + " is no event",
+       "Pass events that SuCL's operations return, or dpctl.SyclEvent");
+}
+
+}  // namespace
+
+pending::~pending() {
+  if (m_held && !m_event.done()) all_forgotten().operations.push_back({m_event, m_held});
+}
+
+bool pending::wait(double seconds) {
+  using clock = std::chrono::steady_clock;
+  if (seconds < 0) {
+    without_gil(m_held, [&] {
+      m_event.wait();
+      m_communicator.check();
+    });
+    m_held.reset();
+    return true;
+  }
+  const auto end = clock::now() + std::chrono::duration<double>(seconds);
+  auto pause = std::chrono::microseconds(1);
+  while (!m_event.done()) {
+    if (clock::now() >= end) return false;
+    {
+      const nb::gil_scoped_release released;
+      std::this_thread::sleep_for(pause);
+    }
+    pause = std::min(pause * 2, std::chrono::microseconds(1000));
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  without_gil(m_held, [&] { m_communicator.check(); });
+  m_held.reset();
+  return true;
+}
+
+call make_call(const communicator_handle& c, const arguments& a, holdings& held) {
+  making m{c, a, held, {}, std::nullopt, std::nullopt};
+  try {
+    fill(m);
+  } catch (const error& e) {
+    error_info info = e.info();
+    if (info.operation.empty()) info.operation = name(static_cast<kind>(a.what));
+    if (info.rank < 0) info.rank = c.rank();
+    throw error(std::move(info));
+  }
+  return std::move(m.result);
+}
+
+dependencies events_from(nb::handle deps) {
+  dependencies events;
+  if (deps.is_none()) return events;
+  for (nb::handle one : nb::iter(deps)) events.push_back(event_from(one));
+  return events;
+}
+
+void sweep() {
+  auto& list = all_forgotten().operations;
+  if (list.empty()) return;
+  // Letting go of an array may run any code: not while the list is looked at.
+  std::vector<forgotten::operation> finished;
+  for (auto& one : list)
+    if (one.event.done()) finished.push_back(std::move(one));
+  list.erase(std::remove_if(list.begin(), list.end(), [](const auto& one) { return !one.held; }),
+             list.end());
+}
+
+void keep_for_good(const std::shared_ptr<holdings>& held) {
+  if (held) all_forgotten().for_good.push_back(held);
+}
+
+}  // namespace sucl::python

@@ -1,0 +1,164 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// The module sucl._core: what sucl's Python files are made on.
+#include "calls.hpp"
+#include "parts.hpp"
+
+#include <sucl/version.hpp>
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sucl::python {
+namespace {
+
+enum class form { event, blocking, persistent };
+
+nb::object post(const communicator_handle& c, int how, int what, nb::handle send, nb::handle recv,
+                nb::handle arrays, int reduction, int root, int source, int tag, nb::handle deps) {
+  sweep();
+  const auto held = std::make_shared<holdings>();
+  const call made = make_call(c, {what, send, recv, arrays, reduction, root, source, tag}, *held);
+  const dependencies events = events_from(deps);
+  switch (static_cast<form>(how)) {
+    case form::blocking:
+      without_gil(held, [&] { c.run(made, events); });
+      return nb::none();
+    case form::event: {
+      event_handle e = without_gil(held, [&] { return c.submit(made, events); });
+      return nb::cast(std::make_shared<pending>(std::move(e), c, held));
+    }
+    case form::persistent:
+      return nb::cast(std::make_shared<repeated>(repeated{c.prepare(made, events), c, held}));
+  }
+  return nb::none();
+}
+
+nb::object start(const repeated& r, nb::handle deps) {
+  const dependencies events = events_from(deps);
+  event_handle e = without_gil(r.held, [&] { return r.operation.start(events); });
+  return nb::cast(std::make_shared<pending>(std::move(e), r.comm, r.held));
+}
+
+void run(const repeated& r, nb::handle deps) {
+  const dependencies events = events_from(deps);
+  without_gil(r.held, [&] { r.operation.run(events); });
+}
+
+nb::capsule event_capsule(const pending& p) {
+  return nb::capsule(p.event().copy(), "SyclEventRef", [](void* copied) noexcept {
+    event_handle::destroy(copied);
+  });
+}
+
+nb::capsule queue_capsule(const queue_handle& q) {
+  return nb::capsule(q.copy(), "SyclQueueRef",
+                     [](void* copied) noexcept { queue_handle::destroy(copied); });
+}
+
+nb::list members(const communicator_handle& c) {
+  nb::list all;
+  for (const member& m : c.members())
+    all.append(nb::make_tuple(m.rank, m.node, m.local_rank, m.host, m.process, m.platform,
+                              m.implementation, m.sycl_backend, m.device, m.device_memory_on_host,
+                              m.reach));
+  return all;
+}
+
+void bind_operations(nb::module_& m) {
+  nb::class_<pending>(m, "Event")
+      .def("wait", &pending::wait, "seconds"_a)
+      .def("done", &pending::done)
+      .def("_get_capsule", &event_capsule);
+  nb::class_<repeated>(m, "Persistent")
+      .def("start", &start, "deps"_a.none())
+      .def("run", &run, "deps"_a.none());
+  nb::class_<queue_handle>(m, "Queue")
+      .def("device", &queue_handle::device)
+      .def("_get_capsule", &queue_capsule);
+  m.def("queue", &queue_from, "object"_a.none());
+}
+
+void bind_communicator(nb::module_& m) {
+  using released = nb::call_guard<nb::gil_scoped_release>;
+  nb::class_<communicator_handle>(m, "Communicator")
+      .def("post", &post, "form"_a, "kind"_a, "send"_a.none(), "recv"_a.none(), "arrays"_a.none(),
+           "op"_a, "root"_a, "source"_a, "tag"_a, "deps"_a.none())
+      .def("empty", &communicator_handle::empty)
+      .def("rank", &communicator_handle::rank)
+      .def("size", &communicator_handle::size)
+      .def("members", &members)
+      .def("has_queue", &communicator_handle::has_queue)
+      .def("queue", &communicator_handle::queue)
+      .def("split", &communicator_handle::split, "colour"_a, "key"_a, released())
+      .def("dup", &communicator_handle::dup, released())
+      .def(
+          "explain",
+          [](const communicator_handle& c, int k, std::size_t bytes, int t, int o) {
+            return c.explain(static_cast<kind>(k), bytes, static_cast<type>(t),
+                             static_cast<op>(o));
+          },
+          "kind"_a, "bytes"_a, "type"_a, "op"_a)
+      .def(
+          "selected_backend",
+          [](const communicator_handle& c, int k, std::size_t bytes, int t, int o) {
+            return c.selected_backend(static_cast<kind>(k), bytes, static_cast<type>(t),
+                                      static_cast<op>(o));
+          },
+          "kind"_a, "bytes"_a, "type"_a, "op"_a)
+      .def("use_tuning", &communicator_handle::use_tuning, "toml"_a, released())
+      .def("wait", &communicator_handle::wait, released())
+      .def("check", &communicator_handle::check, released());
+}
+
+std::pair<int, std::size_t> element_type(const std::string& dtype) {
+  type element = type::bytes;
+  std::size_t size = 1;
+  type_of_dtype(dtype, element, size);
+  return {static_cast<int>(element), size};
+}
+
+// What SuCL makes of an array: type, bytes of an element, elements, read-only, address.
+nb::tuple look_at(nb::handle array) {
+  holdings held;
+  const array_view v = view_of(array, "the array", held);
+  return nb::make_tuple(name(v.element), v.element_size, v.elements, v.read_only,
+                        reinterpret_cast<std::uintptr_t>(v.pointer));
+}
+
+void translate_errors(nb::object maker) {
+  static PyObject* const make = maker.release().ptr();
+  nb::register_exception_translator(
+      [](const std::exception_ptr& thrown, void*) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const error& e) {
+          const nb::object exception = nb::handle(make)(
+              static_cast<int>(e.code()), name(e.code()), e.what(), e.message(), e.hint(),
+              e.operation(), e.backend(), e.native_code(), e.rank());
+          PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+        }
+      });
+}
+
+}  // namespace
+}  // namespace sucl::python
+
+NB_MODULE(_core, m) {
+  using namespace sucl::python;
+  m.doc() = "The part of sucl that is not Python; not for programs.";
+  m.attr("version") = SUCL_VERSION_STRING;
+  m.def("translate_errors", &translate_errors, "maker"_a);
+  m.def("element_type", &element_type, "dtype"_a);
+  m.def("look_at", &look_at, "array"_a);
+  bind_operations(m);
+  bind_communicator(m);
+  bind_runtime(m);
+  bind_compositions(m);
+}

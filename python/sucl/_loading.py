@@ -1,0 +1,41 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Loads sucl._core, with the SYCL runtime wherever pip has put it."""
+
+import ctypes
+import importlib
+from importlib import metadata
+from pathlib import Path
+
+# Of the wheel intel-sycl-rt, in the order in which they need each other.
+_RUNTIME = ("libsycl.so.9",)
+
+
+def _files_of_runtime():
+    try:
+        files = metadata.files("intel-sycl-rt") or ()
+    except metadata.PackageNotFoundError:
+        return
+    for file in files:
+        if file.name in _RUNTIME:
+            yield Path(file.locate()).resolve()
+
+
+def core():
+    """The module sucl._core. Raises ImportError with what to do where the runtime is missing."""
+    try:
+        return importlib.import_module("sucl._core")
+    except ImportError as error:
+        if not any(name in str(error) for name in _RUNTIME):
+            raise
+        first = error
+    # In another prefix than this package, as that of the system below a virtual environment.
+    for path in _files_of_runtime():
+        try:
+            ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+            return importlib.import_module("sucl._core")
+        except (OSError, ImportError) as error:
+            first = error
+    raise ImportError(
+        f"the SYCL runtime that SuCL needs cannot be loaded: {first}. "
+        "Install it beside SuCL: pip install intel-sycl-rt intel-opencl-rt") from first

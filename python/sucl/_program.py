@@ -1,0 +1,66 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""The program `sucl`, and where the package has what C++ programs need."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .errors import Error, UnavailableError
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def program() -> str:
+    """The path of the program `sucl`."""
+    path = FOLDER / "bin" / "sucl"
+    if not path.exists():
+        raise UnavailableError.of(f"there is no {path}", "Install the package sucl again")
+    return str(path)
+
+
+def main() -> None:
+    """Becomes the program `sucl`, with the arguments of the command line."""
+    os.environ.setdefault("SUCL_PYTHON", sys.executable)
+    os.execv(program(), ["sucl", *sys.argv[1:]])
+
+
+def run(*arguments: str) -> str:
+    """What the program `sucl` writes with these arguments. Raises `Error` where it fails."""
+    ended = subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True,
+                           check=False)
+    if ended.returncode != 0:
+        raise Error(ended.stderr.strip() or f"sucl ended with status {ended.returncode}")
+    return ended.stdout
+
+
+def run_json(*arguments: str):
+    """The same of a command that writes JSON, read."""
+    return json.loads(run(*arguments))
+
+
+def config() -> None:
+    """The program `sucl-config`: says where things are."""
+    parser = argparse.ArgumentParser(
+        prog="sucl-config", description="Says where the package has what C++ programs need.")
+    places = {
+        "cmake-dir": (FOLDER / "lib" / "cmake" / "sucl", "the folder for CMake's sucl_DIR"),
+        "include-dir": (FOLDER / "include", "the folder of the headers"),
+        "lib-dir": (FOLDER / "lib", "the folder of the libraries"),
+        "prefix": (FOLDER, "the folder of it all")}
+    for option, (_, about) in places.items():
+        parser.add_argument(f"--{option}", action="store_true", help=about)
+    parser.add_argument("--version", action="store_true", help="SuCL's version")
+    given = vars(parser.parse_args())
+    if not any(given.values()):
+        parser.error("say what you want to know: " + ", ".join(f"--{o}" for o in places))
+    for option, (path, _) in places.items():
+        if given[option.replace("-", "_")]:
+            print(path)
+    if given["version"]:
+        from . import __version__
+
+        print(__version__)

@@ -1,0 +1,331 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Communicators, events, persistent operations and groups."""
+
+import asyncio
+from functools import cached_property
+from typing import Any, List, NamedTuple, Optional
+
+from . import _core
+from ._operations import Array, Events, Operations
+from .types import KINDS, dtype_name, kind_number, op_number, type_number
+
+_EVENT, _BLOCKING, _PERSISTENT = 0, 1, 2
+
+
+class Member(NamedTuple):
+    """One rank of a communicator, as every rank sees it."""
+
+    rank: int
+    node: int
+    local_rank: int
+    host: str
+    process: int
+    platform: str
+    implementation: str
+    sycl_backend: str
+    device: str
+    device_memory_on_host: bool
+    reach: str
+
+
+class Event:
+    """An operation in flight. It keeps the arrays of the operation alive until that is done.
+
+    ``await event`` waits in asyncio without holding up the loop. As `deps` of other operations it
+    orders them after this one. ``dpctl.SyclEvent(event)`` makes it one of dpctl.
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, core: Any):
+        self._core = core
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        """Returns True when the operation is done, or False after `timeout` seconds.
+
+        Other threads run meanwhile. Raises what has failed on the communicator.
+        """
+        return self._core.wait(-1.0 if timeout is None else max(0.0, timeout))
+
+    def done(self) -> bool:
+        """Whether the operation is done. Does not wait."""
+        return self._core.done()
+
+    def __await__(self):
+        if not self._core.done():
+            loop = asyncio.get_running_loop()
+            yield from loop.run_in_executor(None, self._core.wait, -1.0).__await__()
+        else:
+            self._core.wait(-1.0)
+        return None
+
+    def _get_capsule(self):
+        return self._core._get_capsule()
+
+    def __repr__(self) -> str:
+        return f"<sucl.Event, {'done' if self.done() else 'in flight'}>"
+
+
+def _events(deps):
+    return None if deps is None else [d._core if isinstance(d, Event) else d for d in deps]
+
+
+class Persistent:
+    """One operation on fixed arrays, checked when it was made, and started many times.
+
+    Every rank makes it and starts it in the same order as other operations of the communicator. It
+    may be started again when it is done.
+    """
+
+    def __init__(self, core: Any):
+        self._core = core
+
+    def start(self, *, deps: Events = None) -> Event:
+        """Starts it."""
+        return Event(self._core.start(_events(deps)))
+
+    def run(self, *, deps: Events = None) -> None:
+        """Runs it, and returns when it is done."""
+        self._core.run(_events(deps))
+
+
+class BlockingOperations(Operations[None]):
+    """The operations in the form that returns when they are done. Costs least.
+
+    Other threads of Python run meanwhile. All ranks call this form of a collective.
+    """
+
+    def __init__(self, core: Any):
+        self._post_core = core.post
+
+    def _post(self, kind, send, recv, op=0, root=0, deps=None, arrays=None, source=0, tag=0):
+        self._post_core(_BLOCKING, kind, send, recv, arrays, op, root, source, tag, _events(deps))
+
+
+class PersistentOperations(Operations[Persistent]):
+    """The operations in the form that makes a `Persistent` and starts nothing."""
+
+    def __init__(self, core: Any):
+        self._post_core = core.post
+
+    def _post(self, kind, send, recv, op=0, root=0, deps=None, arrays=None, source=0, tag=0):
+        return Persistent(self._post_core(_PERSISTENT, kind, send, recv, arrays, op, root, source,
+                                          tag, _events(deps)))
+
+
+class Group:
+    """Messages that are issued together, so that none waits for another.
+
+    As a context manager it runs them at the end of the block:
+
+        with comm.group() as g:
+            g.recv(halo, source=left)
+            g.send(edge, dest=right)
+    """
+
+    def __init__(self, communicator: "Communicator"):
+        self._core = _core.Group(communicator._core)
+
+    def send(self, data: Array, dest: int, tag: int = 0) -> None:
+        """As `Operations.send`, when the group starts."""
+        self._core.add(KINDS["send"], data, None, dest, 0, tag)
+
+    def recv(self, data: Array, source: int, tag: int = 0) -> None:
+        """As `Operations.recv`, when the group starts."""
+        self._core.add(KINDS["recv"], None, data, source, source, tag)
+
+    def sendrecv(self, send: Array, dest: int, recv: Array, source: int, tag: int = 0) -> None:
+        """As `Operations.sendrecv`, when the group starts."""
+        self._core.add(KINDS["sendrecv"], send, recv, dest, source, tag)
+
+    def submit(self, *, deps: Events = None) -> Event:
+        """Starts all, as one operation; the group is empty again. All or nothing is started."""
+        return Event(self._core.submit(_events(deps)))
+
+    def run(self, *, deps: Events = None) -> None:
+        """Runs all, and returns when they are done."""
+        self._core.run(_events(deps))
+
+    def __enter__(self) -> "Group":
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.run()
+
+
+class Memory:
+    """Memory of `Communicator.allocate`. ``numpy.asarray(memory)`` is an array of it."""
+
+    def __init__(self, communicator: "Communicator", count: int, dtype: Any):
+        import numpy
+
+        self.dtype, self.size = numpy.dtype(dtype), count
+        self._communicator = communicator
+        self._address = _core.allocate(communicator._core, count * self.dtype.itemsize)
+        self.__array_interface__ = {
+            "version": 3, "data": (self._address, False), "shape": (count,),
+            "typestr": self.dtype.str}
+
+    def free(self) -> None:
+        """Ends it. Every rank calls it; no array of it and no operation may use it any more."""
+        if self._address is not None:
+            address, self._address = self._address, None
+            del self.__array_interface__
+            _core.deallocate(self._communicator._core, address)
+
+
+class Communicator(Operations[Event]):
+    """An ordered set of ranks that communicate, each with a SYCL queue or, for memory of the host
+    only, without one.
+
+    Its operations return an `Event` at once, start in the order of the calls, and may overlap.
+    `blocking` has the same in the form that waits, `persistent` in the form that is started many
+    times. It ends with the last reference to it, or with the runtime, whichever is first;
+    afterwards every call raises `ShutDownError`. Threads that communicate independently want a
+    communicator each: `dup`.
+    """
+
+    def __init__(self, core: Any):
+        self._core = core
+        self._post_core = core.post
+
+    def _post(self, kind, send, recv, op=0, root=0, deps=None, arrays=None, source=0, tag=0):
+        return Event(self._post_core(_EVENT, kind, send, recv, arrays, op, root, source, tag,
+                                     _events(deps)))
+
+    @cached_property
+    def rank(self) -> int:
+        """This process's rank, from 0."""
+        return self._core.rank()
+
+    @cached_property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._core.size()
+
+    @cached_property
+    def blocking(self) -> BlockingOperations:
+        """All operations in the form that returns when they are done."""
+        return BlockingOperations(self._core)
+
+    @cached_property
+    def persistent(self) -> PersistentOperations:
+        """All operations in the persistent form."""
+        return PersistentOperations(self._core)
+
+    @property
+    def members(self) -> List[Member]:
+        """Every rank, with its node and device: the same on every rank."""
+        return [Member(*m) for m in self._core.members()]
+
+    @property
+    def queue(self) -> Optional[Any]:
+        """The queue, which ``dpctl.SyclQueue(queue._get_capsule())`` makes one of dpctl; or
+        None."""
+        return self._core.queue() if self._core.has_queue() else None
+
+    def group(self) -> Group:
+        """A new group of messages."""
+        return Group(self)
+
+    def split(self, colour: int, key: int = 0) -> Optional["Communicator"]:
+        """Ranks with the same `colour` form a communicator, ordered by `key`, then by rank.
+
+        Collective. A negative colour gives None.
+        """
+        made = self._core.split(colour, key)
+        return None if made.empty() else Communicator(made)
+
+    def dup(self) -> "Communicator":
+        """The same ranks, with an order of operations of its own. Collective."""
+        return Communicator(self._core.dup())
+
+    def allocate(self, count: int, dtype: Any = "float64") -> Memory:
+        """Zeroed memory that the other ranks of the node reach, so that collectives on it need no
+        copies. Every rank calls it, each with a count of its own. It ends with `Memory.free` or
+        with the communicator."""
+        return Memory(self, count, dtype)
+
+    def compile(self, composition: Any, dtype: Any, *, hierarchy=(), via=(), stripe: int = 1,
+                ring: int = 1, pipeline: int = 1) -> "Plan":
+        """Makes a plan of a `Composition` for elements of a type, and proves that it computes what
+        the composition says.
+
+        Every rank calls it with the same arguments. What is wrong on any rank raises on all, and
+        nothing is made.
+
+        Args:
+            hierarchy: factors of the ranks, outermost first, as (2, 4) for 2 nodes of 4.
+            via: the transport of each level: "ipc", "mpi" or "any".
+            stripe: parts of what leaves a node, which go through that many of its ranks.
+            ring: the first factor of the hierarchy, whose groups then pass data around a ring.
+            pipeline: parts of the data that follow each other through the levels.
+        """
+        core = _core.compile(self._core, composition.ranks, composition.primitives,
+                             list(hierarchy), list(via), (stripe, ring, pipeline),
+                             _core.element_type(dtype_name(dtype)))
+        return Plan(core)
+
+    def use_tuning(self, toml: str) -> None:
+        """Goes by the text of a tuning table, as `sucl tune` writes them, from now on. Every rank
+        calls it with the same text."""
+        self._core.use_tuning(toml)
+
+    def explain(self, kind: str, nbytes: int, dtype: Any = "float32", op: str = "sum") -> str:
+        """Which backend would execute an operation of so many bytes, and why. Local.
+
+        Args:
+            kind: as in "allreduce".
+            nbytes: of one block, for gathers and alltoall.
+        """
+        return self._core.explain(kind_number(kind), nbytes, type_number(dtype), op_number(op))
+
+    def selected_backend(self, kind: str, nbytes: int, dtype: Any = "float32",
+                         op: str = "sum") -> str:
+        """The name of that backend, for the form that returns an event. Local."""
+        return self._core.selected_backend(kind_number(kind), nbytes, type_number(dtype),
+                                           op_number(op))
+
+    def wait(self) -> None:
+        """Returns when every operation issued so far is done, and raises what failed. Local."""
+        self._core.wait()
+
+    def check(self) -> None:
+        """Raises the first error of an operation that has not been raised yet. Local."""
+        self._core.check()
+
+    def __repr__(self) -> str:
+        return f"<sucl.Communicator, rank {self.rank} of {self.size}>"
+
+
+class Plan:
+    """A composition as a plan, of `Communicator.compile`. Every rank starts it in the same order as
+    other operations; every start may be on other arrays, which must not overlap, and which are None
+    where a rank does not use them."""
+
+    def __init__(self, core: Any):
+        self._core = core
+
+    @property
+    def send_size(self) -> int:
+        """Elements that this rank's `send` has at least."""
+        return self._core.send_size()
+
+    @property
+    def recv_size(self) -> int:
+        """Elements that this rank's `recv` has at least."""
+        return self._core.recv_size()
+
+    def start(self, send: Optional[Array], recv: Optional[Array], *, deps: Events = None) -> Event:
+        """Starts it."""
+        return Event(self._core.start(send, recv, _events(deps)))
+
+    def run(self, send: Optional[Array], recv: Optional[Array], *, deps: Events = None) -> None:
+        """Runs it, and returns when it is done."""
+        self._core.run(send, recv, _events(deps))
+
+    def explain(self) -> str:
+        """How it was lowered, in a line."""
+        return self._core.explain()

@@ -1,0 +1,166 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""The start and the end of SuCL in a process."""
+
+import atexit
+from typing import Any, List, Optional
+
+from . import _core
+from .communicator import Communicator
+from .errors import InvalidArgumentError
+
+_runtime: Optional["Runtime"] = None
+
+
+class _StoreOfTorch:
+    """A store of torch.distributed with the functions that SuCL calls."""
+
+    def __init__(self, store):
+        self._store = store
+
+    def put(self, key, value):
+        self._store.set(key, value)
+
+    def get(self, key):
+        return self._store.get(key)
+
+    def wait(self, key, seconds):
+        import datetime
+
+        if self._store.check([key]):
+            return True
+        try:
+            self._store.wait([key], datetime.timedelta(seconds=max(seconds, 0.001)))
+        except RuntimeError:  # what torch raises after that time
+            return self._store.check([key])
+        return True
+
+
+def _as_store(store):
+    if all(hasattr(store, name) for name in ("put", "get", "wait")):
+        return store
+    if all(hasattr(store, name) for name in ("set", "get", "wait", "check")):
+        return _StoreOfTorch(store)
+    raise InvalidArgumentError.of(
+        f"a {type(store).__name__} is no store",
+        "Pass a store of torch.distributed, or an object with put(key, value), get(key) and "
+        "wait(key, seconds)")
+
+
+def unique_id(network: str = "", port: int = 0) -> str:
+    """The id of a new job, for `Runtime.join`: one line, with a random secret. One process makes
+    it and hands it to the others; it serves the job's start, and has to live until all have joined.
+
+    Args:
+        network: an interface, a subnet as 10.1.0.0/16, or "loopback" for this machine alone.
+        port: 0 for any.
+    """
+    return _core.make_id(network, port)
+
+
+class Runtime:
+    """SuCL in this process: reads the configuration, loads what connects the processes of the job
+    (an MPI library, or SuCL's own over TCP), and the backends. Collective over the job.
+
+    The processes find each other by the environment: of ``sucl run``, an MPI launcher, torchrun,
+    Slurm; a process that nothing has started so is alone. As a context manager it ends with the
+    block; so does every communicator of it.
+
+    Args:
+        arguments: of the command line; those of SuCL are removed from the list.
+
+    Raises:
+        ConfigurationError, UnavailableError, LateError, PeerLostError.
+    """
+
+    def __init__(self, arguments: Optional[List[str]] = None, *, _made: Any = None):
+        if _made is None:
+            given = ["python"] if arguments is None else arguments
+            _made, left = _core.start(list(given))
+            if arguments is not None:
+                arguments[:] = left
+        self._core = _made
+
+    @classmethod
+    def join(cls, id_or_store: Any, rank: int, size: int) -> "Runtime":
+        """A job without MPI, whatever has started its processes. Returns once all have come.
+
+        Args:
+            id_or_store: a `unique_id`, or a store that all processes reach, one for each job: of
+                torch.distributed, or any object with ``put(key, bytes)``, ``get(key)`` and
+                ``wait(key, seconds)``, which returns whether the key is there.
+        """
+        if isinstance(id_or_store, str):
+            return cls(_made=_core.join_by_id(id_or_store, rank, size))
+        return cls(_made=_core.join_by_store(_as_store(id_or_store), rank, size))
+
+    @classmethod
+    def from_mpi(cls, comm: Any) -> "Runtime":
+        """A runtime whose job is the processes of a communicator of mpi4py. Collective over it."""
+        return cls(_made=_core.from_mpi(*_native(comm)))
+
+    @property
+    def rank(self) -> int:
+        """Of this process in the job."""
+        return self._core.rank()
+
+    @property
+    def size(self) -> int:
+        """The number of processes of the job."""
+        return self._core.size()
+
+    @property
+    def control_plane(self) -> str:
+        """What connects the processes, and why it was chosen."""
+        return self._core.control_plane()
+
+    def world(self, queue: Any = None) -> Communicator:
+        """All processes of the job. Collective.
+
+        Args:
+            queue: a ``dpctl.SyclQueue`` or an array of dpctl or dpnp, whose queue it then is;
+                "cpu", "gpu" or "default" for a new queue; None for memory of the host only.
+        """
+        return Communicator(self._core.world(queue))
+
+    def adopt(self, comm: Any, queue: Any = None) -> Communicator:
+        """The processes of a communicator of mpi4py, which stays the caller's. Collective."""
+        return Communicator(self._core.adopt(*_native(comm), queue))
+
+    def shut_down(self) -> None:
+        """Waits for what is in flight and ends the runtime. More calls do nothing."""
+        self._core.shut_down()
+
+    def __enter__(self) -> "Runtime":
+        return self
+
+    def __exit__(self, *_):
+        self.shut_down()
+
+
+def _native(comm):
+    from mpi4py import MPI
+
+    if not isinstance(comm, MPI.Comm):
+        raise InvalidArgumentError.of(f"a {type(comm).__name__} is no communicator of mpi4py",
+                                      "Pass one, as MPI.COMM_WORLD")
+    return MPI._addressof(comm), MPI._sizeof(comm)
+
+
+def runtime() -> Runtime:
+    """The runtime of the whole job, started with the first call. Ends with the process."""
+    global _runtime
+    if _runtime is None:
+        _runtime = Runtime()
+        atexit.register(_runtime.shut_down)
+    return _runtime
+
+
+def world(queue: Any = None) -> Communicator:
+    """All processes of the job, which find each other by the environment; one that nothing has
+    started with others is alone. Collective. See `Runtime` and `Runtime.world`.
+
+    >>> world().size
+    1
+    """
+    return runtime().world(queue)
