@@ -79,7 +79,8 @@ array_view view_of_interface(nb::handle array, const nb::dict& interface, const 
                    typestr = entry(interface, "typestr"), strides = entry(interface, "strides");
   if (!nb::isinstance<nb::tuple>(data) || shape.is_none() || typestr.is_none())
     fail(errc::invalid_argument,
-         std::string(what) + " has an incomplete " + protocol + ": data, shape or typestr is missing",
+         std::string(what) + " has an incomplete " + protocol +
+             ": data, shape or typestr is missing",
          "Report it to the makers of " + class_of(array));
   array_view view;
   view.pointer = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(nb::tuple(data)[0]));
@@ -105,9 +106,11 @@ array_view view_of_sycl(nb::handle array, const nb::dict& interface, const char*
                         holdings& held) {
   array_view view = view_of_interface(array, interface, what, "__sycl_usm_array_interface__");
   if (const nb::object offset = entry(interface, "offset"); !offset.is_none())
-    view.pointer = static_cast<std::byte*>(view.pointer) +
-                   nb::cast<std::size_t>(offset) * view.element_size;
+    view.pointer =
+        static_cast<std::byte*>(view.pointer) + nb::cast<std::size_t>(offset) * view.element_size;
   view.on_device = true;
+  // dpctl says of bare memory always that it is read-only.
+  if (nb::hasattr(array, "copy_from_host")) view.read_only = false;
   if (const auto queue = queue_from(entry(interface, "syclobj"))) {
     view.queue = queue->get();
     held.hold(nb::cast(queue));
@@ -134,8 +137,8 @@ array_view view_of_buffer(nb::handle array, const char* what, holdings& held) {
   view.read_only = buffer.readonly != 0;
   view.element_size = static_cast<std::size_t>(buffer.itemsize);
   view.elements = buffer.itemsize > 0 ? static_cast<std::size_t>(buffer.len / buffer.itemsize) : 0;
-  if (buffer.suboffsets || (buffer.strides && !in_order(buffer.shape, buffer.strides, buffer.ndim,
-                                                        buffer.itemsize)))
+  if (buffer.suboffsets ||
+      (buffer.strides && !in_order(buffer.shape, buffer.strides, buffer.ndim, buffer.itemsize)))
     not_contiguous(what);
   view.element = type_of_format(buffer.format ? buffer.format : "B", view.element_size, what);
   return view;
@@ -173,7 +176,8 @@ array_view view_of_dlpack(nb::handle array, const char* what, holdings& held) {
   view.pointer = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
   type_of_dlpack(*tensor, what, view.element, view.element_size);
   view.elements = 1;
-  for (int d = 0; d < tensor->ndim; ++d) view.elements *= static_cast<std::size_t>(tensor->shape[d]);
+  for (int d = 0; d < tensor->ndim; ++d)
+    view.elements *= static_cast<std::size_t>(tensor->shape[d]);
   if (tensor->strides && !in_order(tensor->shape, tensor->strides, tensor->ndim, 1))
     not_contiguous(what);
   held.hold(std::move(capsule));  // which keeps the tensor until it ends, not having been consumed
@@ -207,8 +211,8 @@ array_view view_of(nb::handle array, const char* what, holdings& held) {
   if (PyObject_CheckBuffer(array.ptr())) return view_of_buffer(array, what, held);
   const nb::object cuda = nb::getattr(array, "__cuda_array_interface__", nb::none());
   if (nb::isinstance<nb::dict>(cuda)) {
-    array_view view = view_of_interface(array, nb::borrow<nb::dict>(cuda), what,
-                                        "__cuda_array_interface__");
+    array_view view =
+        view_of_interface(array, nb::borrow<nb::dict>(cuda), what, "__cuda_array_interface__");
     view.on_device = true;
     held.hold(nb::borrow(array));
     return view;
@@ -234,10 +238,8 @@ std::shared_ptr<queue_handle> queue_from(nb::handle object) {
   nb::object capsule = nb::borrow(object);
   if (!PyCapsule_CheckExact(object.ptr())) {
     if (nb::isinstance<nb::str>(object))
-      return std::make_shared<queue_handle>(
-          queue_handle::of_device(nb::cast<std::string>(object)));
-    if (nb::hasattr(object, "sycl_queue"))
-      return queue_from(nb::getattr(object, "sycl_queue"));
+      return std::make_shared<queue_handle>(queue_handle::of_device(nb::cast<std::string>(object)));
+    if (nb::hasattr(object, "sycl_queue")) return queue_from(nb::getattr(object, "sycl_queue"));
     if (!nb::hasattr(object, "_get_capsule"))
       fail(errc::invalid_argument, "a " + class_of(object) + " is no queue",
            "Pass a dpctl.SyclQueue, or 'cpu', 'gpu' or 'default'");

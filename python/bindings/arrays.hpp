@@ -41,8 +41,8 @@ struct array_view {
   type element = type::bytes;
   std::size_t element_size = 1;
   bool read_only = false;
-  bool on_device = false;                ///< memory that the host may be unable to read
-  const void* queue = nullptr;           ///< the sycl::queue that the array belongs to
+  bool on_device = false;       ///< memory that the host may be unable to read
+  const void* queue = nullptr;  ///< the sycl::queue that the array belongs to
 };
 
 /// Looks at an array, which is then held. `what` names it in errors, as in "the send array".

@@ -149,8 +149,7 @@ void* queue_handle::copy() const { return new ::sycl::queue(queue_at(get())); }
 void queue_handle::destroy(void* copied) { delete static_cast<::sycl::queue*>(copied); }
 
 event_handle::event_handle(const void* sycl_event)
-    : m_event(
-          std::make_shared<::sycl::event>(*static_cast<const ::sycl::event*>(sycl_event))) {}
+    : m_event(std::make_shared<::sycl::event>(*static_cast<const ::sycl::event*>(sycl_event))) {}
 void event_handle::wait() const {
   if (m_event) static_cast<::sycl::event*>(m_event.get())->wait();
 }

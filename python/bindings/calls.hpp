@@ -38,7 +38,7 @@ class pending {
 
 /// Arguments of a call as Python has them.
 struct arguments {
-  int what;                    ///< a kind
+  int what;                     ///< a kind
   nanobind::handle send, recv;  ///< arrays, or None
   nanobind::handle arrays;      ///< None, or counts and displacements to send and to receive
   int reduction, root, source, tag;

@@ -18,7 +18,7 @@ struct dlpack_tensor {
   std::int32_t ndim;
   std::uint8_t code;
   std::uint8_t bits;
-  std::uint16_t lanes;
+  std::uint16_t per_element;  ///< numbers of a vector; mostly 1
   std::int64_t* shape;
   std::int64_t* strides;
   std::uint64_t byte_offset;

@@ -18,12 +18,12 @@ struct numbers {
   type is;
 };
 constexpr std::array known{
-    numbers{'i', 1, type::int8},         numbers{'i', 2, type::int16},
-    numbers{'i', 4, type::int32},        numbers{'i', 8, type::int64},
-    numbers{'u', 1, type::uint8},        numbers{'u', 2, type::uint16},
-    numbers{'u', 4, type::uint32},       numbers{'u', 8, type::uint64},
-    numbers{'f', 2, type::fp16},         numbers{'f', 4, type::fp32},
-    numbers{'f', 8, type::fp64},         numbers{'c', 8, type::complex_fp32},
+    numbers{'i', 1, type::int8},          numbers{'i', 2, type::int16},
+    numbers{'i', 4, type::int32},         numbers{'i', 8, type::int64},
+    numbers{'u', 1, type::uint8},         numbers{'u', 2, type::uint16},
+    numbers{'u', 4, type::uint32},        numbers{'u', 8, type::uint64},
+    numbers{'f', 2, type::fp16},          numbers{'f', 4, type::fp32},
+    numbers{'f', 8, type::fp64},          numbers{'c', 8, type::complex_fp32},
     numbers{'c', 16, type::complex_fp64}, numbers{'b', 1, type::boolean}};
 
 type number(char kind, std::size_t size) {
@@ -96,8 +96,8 @@ void type_of_typestr(const std::string& typestr, const char* what, type& element
   const std::string text = has_order ? typestr.substr(1) : typestr;
   size = text.size() > 1 ? std::strtoul(text.c_str() + 1, nullptr, 10) : 0;
   if (size == 0)
-    fail(errc::invalid_type, std::string(what) + " has elements of the type '" + typestr +
-                                 "', which has no size",
+    fail(errc::invalid_type,
+         std::string(what) + " has elements of the type '" + typestr + "', which has no size",
          "Pass an array of numbers or of other elements of one size");
   if (has_order && typestr[0] == '>' && size > 1) other_order(what);
   element = number(text[0], size);
@@ -107,17 +107,21 @@ void type_of_dlpack(const dlpack_tensor& tensor, const char* what, type& element
                     std::size_t& size) {
   constexpr std::array<char, 7> kinds{'i', 'u', 'f', ' ', 'h', 'c', 'b'};
   constexpr int bfloat = 4, fp8_e4m3fn = 10, fp8_e5m2 = 12;
-  size = std::size_t{tensor.bits} * tensor.lanes / 8;
-  if (size == 0 || (tensor.bits * tensor.lanes) % 8 != 0)
+  size = std::size_t{tensor.bits} * tensor.per_element / 8;
+  if (size == 0 || (tensor.bits * tensor.per_element) % 8 != 0)
     fail(errc::invalid_type,
          std::string(what) + " has elements of " + std::to_string(tensor.bits) + " bits",
          "Pass elements of whole bytes, as the bytes that they are packed in");
   element = type::bytes;
-  if (tensor.lanes != 1) return;
-  if (tensor.code == bfloat && size == 2) element = type::bf16;
-  else if (tensor.code == fp8_e4m3fn && size == 1) element = type::fp8_e4m3;
-  else if (tensor.code == fp8_e5m2 && size == 1) element = type::fp8_e5m2;
-  else if (tensor.code < kinds.size()) element = number(kinds[tensor.code], size);
+  if (tensor.per_element != 1) return;
+  if (tensor.code == bfloat && size == 2)
+    element = type::bf16;
+  else if (tensor.code == fp8_e4m3fn && size == 1)
+    element = type::fp8_e4m3;
+  else if (tensor.code == fp8_e5m2 && size == 1)
+    element = type::fp8_e5m2;
+  else if (tensor.code < kinds.size())
+    element = number(kinds[tensor.code], size);
 }
 
 void type_of_dtype(const std::string& name, type& element, std::size_t& size) {
@@ -125,16 +129,23 @@ void type_of_dtype(const std::string& name, type& element, std::size_t& size) {
     std::string_view name;
     type is;
   };
-  constexpr std::array names{
-      entry{"int8", type::int8},          entry{"uint8", type::uint8},
-      entry{"int16", type::int16},        entry{"uint16", type::uint16},
-      entry{"int32", type::int32},        entry{"uint32", type::uint32},
-      entry{"int64", type::int64},        entry{"uint64", type::uint64},
-      entry{"float16", type::fp16},       entry{"bfloat16", type::bf16},
-      entry{"float32", type::fp32},       entry{"float64", type::fp64},
-      entry{"complex64", type::complex_fp32}, entry{"complex128", type::complex_fp64},
-      entry{"bool", type::boolean},       entry{"float8_e4m3fn", type::fp8_e4m3},
-      entry{"float8_e5m2", type::fp8_e5m2}};
+  constexpr std::array names{entry{"int8", type::int8},
+                             entry{"uint8", type::uint8},
+                             entry{"int16", type::int16},
+                             entry{"uint16", type::uint16},
+                             entry{"int32", type::int32},
+                             entry{"uint32", type::uint32},
+                             entry{"int64", type::int64},
+                             entry{"uint64", type::uint64},
+                             entry{"float16", type::fp16},
+                             entry{"bfloat16", type::bf16},
+                             entry{"float32", type::fp32},
+                             entry{"float64", type::fp64},
+                             entry{"complex64", type::complex_fp32},
+                             entry{"complex128", type::complex_fp64},
+                             entry{"bool", type::boolean},
+                             entry{"float8_e4m3fn", type::fp8_e4m3},
+                             entry{"float8_e5m2", type::fp8_e5m2}};
   for (const entry& e : names)
     if (name == e.name) {
       element = e.is;

@@ -12,6 +12,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -27,9 +29,7 @@ nb::object post(const communicator_handle& c, int how, int what, nb::handle send
   const call made = make_call(c, {what, send, recv, arrays, reduction, root, source, tag}, *held);
   const dependencies events = events_from(deps);
   switch (static_cast<form>(how)) {
-    case form::blocking:
-      without_gil(held, [&] { c.run(made, events); });
-      return nb::none();
+    case form::blocking: without_gil(held, [&] { c.run(made, events); }); return nb::none();
     case form::event: {
       event_handle e = without_gil(held, [&] { return c.submit(made, events); });
       return nb::cast(std::make_shared<pending>(std::move(e), c, held));
@@ -51,16 +51,20 @@ void run(const repeated& r, nb::handle deps) {
   without_gil(r.held, [&] { r.operation.run(events); });
 }
 
-nb::capsule event_capsule(const pending& p) {
-  return nb::capsule(p.event().copy(), "SyclEventRef", [](void* copied) noexcept {
-    event_handle::destroy(copied);
+// A capsule as dpctl's: who takes what is in it gives it another name.
+template <class Handle>
+nb::object capsule_of(const Handle& handle, const char* name) {
+  PyObject* made = PyCapsule_New(handle.copy(), name, [](PyObject* capsule) {
+    const char* now = PyCapsule_GetName(capsule);
+    if (now && std::strncmp(now, "Sycl", 4) == 0)
+      Handle::destroy(PyCapsule_GetPointer(capsule, now));
   });
+  if (!made) throw nb::python_error();
+  return nb::steal(made);
 }
 
-nb::capsule queue_capsule(const queue_handle& q) {
-  return nb::capsule(q.copy(), "SyclQueueRef",
-                     [](void* copied) noexcept { queue_handle::destroy(copied); });
-}
+nb::object event_capsule(const pending& p) { return capsule_of(p.event(), "SyclEventRef"); }
+nb::object queue_capsule(const queue_handle& q) { return capsule_of(q, "SyclQueueRef"); }
 
 nb::list members(const communicator_handle& c) {
   nb::list all;
@@ -101,8 +105,7 @@ void bind_communicator(nb::module_& m) {
       .def(
           "explain",
           [](const communicator_handle& c, int k, std::size_t bytes, int t, int o) {
-            return c.explain(static_cast<kind>(k), bytes, static_cast<type>(t),
-                             static_cast<op>(o));
+            return c.explain(static_cast<kind>(k), bytes, static_cast<type>(t), static_cast<op>(o));
           },
           "kind"_a, "bytes"_a, "type"_a, "op"_a)
       .def(
@@ -134,17 +137,16 @@ nb::tuple look_at(nb::handle array) {
 
 void translate_errors(nb::object maker) {
   static PyObject* const make = maker.release().ptr();
-  nb::register_exception_translator(
-      [](const std::exception_ptr& thrown, void*) {
-        try {
-          std::rethrow_exception(thrown);
-        } catch (const error& e) {
-          const nb::object exception = nb::handle(make)(
-              static_cast<int>(e.code()), name(e.code()), e.what(), e.message(), e.hint(),
-              e.operation(), e.backend(), e.native_code(), e.rank());
-          PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
-        }
-      });
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const error& e) {
+      const nb::object exception =
+          nb::handle(make)(static_cast<int>(e.code()), name(e.code()), e.what(), e.message(),
+                           e.hint(), e.operation(), e.backend(), e.native_code(), e.rank());
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+    }
+  });
 }
 
 }  // namespace

@@ -14,14 +14,39 @@
 """
 
 from . import _loading, errors
-from .errors import *  # noqa: F403
+from .errors import (
+    ConfigurationError,
+    Error,
+    InternalError,
+    InvalidArgumentError,
+    InvalidCountError,
+    InvalidMemoryError,
+    InvalidRankError,
+    InvalidTypeError,
+    LateError,
+    MismatchError,
+    NativeError,
+    OutOfMemoryError,
+    PeerLostError,
+    ShutDownError,
+    UnavailableError,
+    UnsupportedError,
+)
 
 _core = _loading.core()
 _core.translate_errors(errors._made)
 
 from .communicator import (  # noqa: E402
-    BlockingOperations, Communicator, Event, Group, Member, Memory, Persistent,
-    PersistentOperations, Plan)
+    BlockingOperations,
+    Communicator,
+    Event,
+    Group,
+    Member,
+    Memory,
+    Persistent,
+    PersistentOperations,
+    Plan,
+)
 from .composition import Composition, Slice  # noqa: E402
 from .runtime import Runtime, runtime, unique_id, world  # noqa: E402
 from .types import KINDS, NO_RANK, OPS, TYPES, loc_dtype  # noqa: E402
@@ -29,8 +54,9 @@ from .types import KINDS, NO_RANK, OPS, TYPES, loc_dtype  # noqa: E402
 __version__ = _core.version
 
 __all__ = [
-    "BlockingOperations", "Communicator", "Composition", "Event", "Group", "KINDS", "Member",
-    "Memory", "NO_RANK", "OPS", "Persistent", "PersistentOperations", "Plan", "Runtime", "Slice",
-    "TYPES", "errors", "loc_dtype", "runtime", "unique_id", "world",
-    *(name for name in dir(errors) if name.endswith("Error")),
-]
+    "BlockingOperations", "Communicator", "Composition", "ConfigurationError", "Error", "Event",
+    "Group", "InternalError", "InvalidArgumentError", "InvalidCountError", "InvalidMemoryError",
+    "InvalidRankError", "InvalidTypeError", "KINDS", "LateError", "Member", "Memory",
+    "MismatchError", "NO_RANK", "NativeError", "OPS", "OutOfMemoryError", "PeerLostError",
+    "Persistent", "PersistentOperations", "Plan", "Runtime", "ShutDownError", "Slice", "TYPES",
+    "UnavailableError", "UnsupportedError", "errors", "loc_dtype", "runtime", "unique_id", "world"]

@@ -33,7 +33,7 @@ class Event:
     """An operation in flight. It keeps the arrays of the operation alive until that is done.
 
     ``await event`` waits in asyncio without holding up the loop. As `deps` of other operations it
-    orders them after this one. ``dpctl.SyclEvent(event)`` makes it one of dpctl.
+    orders them after this one. ``dpctl.SyclEvent(event._get_capsule())`` makes it one of dpctl.
     """
 
     __slots__ = ("_core",)

@@ -1,0 +1,139 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""The Python package in one process: what it makes of arrays, errors, the program, doctests."""
+
+import array
+import doctest
+import importlib
+import json
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import sucl
+import support
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def seen(thing):
+    return sucl._core.look_at(thing)
+
+
+class Arrays(unittest.TestCase):
+    def test_every_type_of_numpy_is_known(self):
+        names = {"int8": "int8", "uint64": "uint64", "float16": "fp16", "float32": "fp32",
+                 "float64": "fp64", "complex64": "complex_fp32", "complex128": "complex_fp64",
+                 "bool": "bool", ml_dtypes.bfloat16: "bf16", ml_dtypes.float8_e4m3fn: "fp8_e4m3",
+                 ml_dtypes.float8_e5m2: "fp8_e5m2", "M8[s]": "bytes", "S7": "bytes",
+                 "V24": "bytes", "longdouble": "bytes"}
+        for dtype, name in names.items():
+            x = np.zeros((2, 3), dtype)
+            self.assertEqual(seen(x), (name, x.itemsize, 6, False, x.ctypes.data), dtype)
+
+    def test_pairs_with_an_index_are_known(self):
+        for value in support.LOCS:
+            name = {"float32": "fp32", "float64": "fp64"}.get(value, value) + "_loc"
+            self.assertEqual(seen(np.zeros(3, sucl.loc_dtype(value)))[0], name)
+
+    def test_protocols_see_the_same(self):
+        x = np.arange(6, dtype="float32").reshape(2, 3)
+        interface = {k: x.__array_interface__[k] for k in ("data", "shape", "typestr", "version")}
+        expected = ("fp32", 4, 6, False, x.ctypes.data)
+        for form in (x, memoryview(x), support.OnlyDlpack(x),
+                     support.OnlyInterface("__array_interface__", **interface),
+                     support.OnlyInterface("__cuda_array_interface__", **interface),
+                     support.OnlyInterface("__sycl_usm_array_interface__", **interface,
+                                           syclobj=None)):
+            self.assertEqual(seen(form), expected, form)
+        self.assertEqual(seen(array.array("d", [1, 2]))[:3], ("fp64", 8, 2))
+        self.assertEqual(seen(bytearray(5))[:4], ("uint8", 1, 5, False))
+        self.assertEqual(seen(b"12345")[:4], ("uint8", 1, 5, True))
+        self.assertEqual(seen(np.float32(1))[:3], ("fp32", 4, 1))
+
+    def test_sycl_offset_and_strides_are_in_elements(self):
+        x = np.zeros((4, 3))
+        form = support.OnlyInterface(
+            "__sycl_usm_array_interface__", data=(x.ctypes.data, False), shape=(2, 3), offset=6,
+            strides=(3, 1), typestr="<f8", version=1, syclobj=None)
+        self.assertEqual(seen(form), ("fp64", 8, 6, False, x.ctypes.data + 48))
+
+    def test_what_cannot_be_used_is_an_error(self):
+        dead = memoryview(bytearray(8))
+        dead.release()
+        x = np.zeros((4, 4), "int32")
+        wrong = [
+            (x[:, ::2], sucl.InvalidMemoryError, "not contiguous"),
+            (x.T, sucl.InvalidMemoryError, "not contiguous"),
+            (x[::-1], sucl.InvalidMemoryError, "not contiguous"),
+            (support.OnlyDlpack(x.T), sucl.InvalidMemoryError, "not contiguous"),
+            (dead, sucl.InvalidMemoryError, "released"),
+            (x.astype(">i4"), sucl.InvalidTypeError, "byte order"),
+            (support.OnlyInterface("__array_interface__", data=(1, False)),
+             sucl.InvalidArgumentError, "incomplete"),
+            (3.0, sucl.InvalidArgumentError, "is a float"),
+            ([1.0], sucl.InvalidArgumentError, "is a list")]
+        for thing, error, text in wrong:
+            with self.assertRaisesRegex(error, text) as caught:
+                seen(thing)
+            self.assertTrue(caught.exception.fact and caught.exception.cure)
+        # Dimensions of one element or none have any strides.
+        self.assertEqual(seen(x[:1, :][::2])[2], 4)
+        self.assertEqual(seen(x[:0, ::2])[2], 0)
+
+
+class Errors(unittest.TestCase):
+    def test_classes_are_those_of_python_too(self):
+        for error, base in [(sucl.InvalidCountError, ValueError), (sucl.LateError, TimeoutError),
+                            (sucl.InvalidTypeError, TypeError),
+                            (sucl.OutOfMemoryError, MemoryError),
+                            (sucl.PeerLostError, ConnectionError)]:
+            self.assertTrue(issubclass(error, base) and issubclass(error, sucl.Error))
+
+    def test_names_are_checked(self):
+        comm = sucl.world()
+        for call in (lambda: comm.allreduce(np.ones(1), op="summ"),
+                     lambda: comm.explain("allreduces", 8),
+                     lambda: comm.explain("allreduce", 8, "float33"),
+                     lambda: sucl.runtime().world("tpu"),
+                     lambda: sucl.runtime().world(3),
+                     lambda: sucl.Runtime.join(object(), 0, 1),
+                     lambda: sucl.Runtime.join("no id", 0, 1)):
+            with self.assertRaises(sucl.Error) as caught:
+                call()
+            self.assertTrue(caught.exception.cure)
+
+
+class Program(unittest.TestCase):
+    def run_module(self, *words):
+        return subprocess.run([sys.executable, "-m", "sucl", *words], capture_output=True,
+                              text=True, check=True).stdout
+
+    def test_the_module_is_the_program(self):
+        self.assertIn(sucl.__version__, self.run_module("version"))
+        self.assertIn("platform", self.run_module("info"))
+
+    def test_plans_are_there_as_json(self):
+        text = self.run_module("plan", "build", "--collective", "allreduce", "--ranks", "4",
+                               "--bytes", "1Ki", "--recipe", "ring", "--json", "-")
+        self.assertTrue(json.loads(text))
+
+
+class Documents(unittest.TestCase):
+    def test_examples_in_docstrings(self):
+        for name in ("types", "composition", "runtime"):
+            module = importlib.import_module(f"sucl.{name}") if name != "runtime" else \
+                sys.modules["sucl.runtime"]
+            self.assertEqual(doctest.testmod(module).failed, 0, name)
+
+    def test_help_says_what_every_call_does(self):
+        for kind in sucl.KINDS:
+            if kind != "group":
+                self.assertGreater(len(getattr(sucl.Communicator, kind).__doc__), 40, kind)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,377 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""The Python package as several ranks: every rank runs the same tests in the same order."""
+
+import asyncio
+import contextlib
+import gc
+import threading
+import unittest
+
+import ml_dtypes
+import numpy as np
+import sucl
+import support
+from sycl_arrays import SyclArrays  # noqa: F401
+
+comm = sucl.world()
+RANK, SIZE = comm.rank, comm.size
+LEFT, RIGHT = (RANK - 1) % SIZE, (RANK + 1) % SIZE
+
+
+def run(form, name, *arguments, **options):
+    """A call in one of the three forms."""
+    if form == "event":
+        getattr(comm, name)(*arguments, **options).wait()
+    elif form == "blocking":
+        getattr(comm.blocking, name)(*arguments, **options)
+    else:
+        operation = getattr(comm.persistent, name)(*arguments, **options)
+        operation.start().wait()
+
+
+FORMS = ("event", "blocking", "persistent")
+
+
+class Collectives(unittest.TestCase):
+    def setUp(self):
+        self.blocks = [np.arange(3.0) + 10 * r for r in range(SIZE)]
+        self.mine = self.blocks[RANK].copy()
+        self.whole = np.concatenate(self.blocks)
+        self.total = sum(self.blocks)
+        self.root = SIZE - 1
+
+    def check(self, got, expected):
+        np.testing.assert_array_equal(got, expected)
+
+    def test_every_op_on_every_type(self):
+        for dtype in [*support.INTEGERS, *support.FLOATS, *support.COMPLEX, "bool"]:
+            everyone = [support.contribution(dtype, r) for r in range(SIZE)]
+            for op in support.ops_of(dtype):
+                got = np.zeros_like(everyone[0])
+                comm.blocking.allreduce(everyone[RANK], got, op)
+                expected = support.reduced(dtype, op, everyone)
+                self.assertEqual(got.tobytes(), expected.tobytes(),
+                                 f"{op} of {dtype}: {got}, not {expected}")
+
+    def test_values_with_an_index(self):
+        for value in support.LOCS:
+            x = np.zeros(2, sucl.loc_dtype(value))
+            x["value"], x["index"] = [RANK, -RANK], RANK
+            low, high = x.copy(), x.copy()
+            comm.blocking.allreduce(low, op="minloc")
+            comm.blocking.allreduce(high, op="maxloc")
+            self.assertEqual(low.tolist(), [(0, 0), (1 - SIZE, SIZE - 1)])
+            self.assertEqual(high.tolist(), [(SIZE - 1, SIZE - 1), (0, 0)])
+
+    def test_reductions(self):
+        for form in FORMS:
+            got = np.zeros(3)
+            run(form, "allreduce", self.mine, got)
+            self.check(got, self.total)
+            run(form, "reduce", self.mine, got if RANK == self.root else None, root=self.root)
+            self.check(got, self.total)
+            run(form, "scan", self.mine, got)
+            self.check(got, sum(self.blocks[:RANK + 1]))
+            before = got.copy()
+            run(form, "exscan", self.mine, got, "max")
+            self.check(got, self.blocks[RANK - 1] if RANK else before)
+
+    def test_reductions_in_place(self):
+        for form in FORMS:
+            for again in (lambda x: (x,), lambda x: (x, x), lambda x: (x, x[:])):
+                x = self.mine.copy()
+                run(form, "allreduce", *again(x))
+                self.check(x, self.total)
+            x = self.mine.copy()
+            run(form, "reduce", x, root=self.root)
+            self.check(x, self.total if RANK == self.root else self.mine)
+
+    def test_scattered_reductions(self):
+        counts = [r + 1 for r in range(SIZE)]
+        start, n = sum(counts[:RANK]), sum(counts)
+        for form in FORMS:
+            x = np.arange(2.0 * SIZE)
+            got = np.zeros(2)
+            run(form, "reduce_scatter_block", x, got)
+            self.check(got, SIZE * x[2 * RANK:2 * RANK + 2])
+            run(form, "reduce_scatter_block", x)
+            self.check(x[:2], got)
+            x, got = np.arange(float(n)), np.zeros(counts[RANK])
+            run(form, "reduce_scatter", x, got, counts)
+            self.check(got, SIZE * np.arange(start, start + counts[RANK]))
+            run(form, "reduce_scatter", x, None, counts)
+            self.check(x[:counts[RANK]], got)
+
+    def test_gathers(self):
+        for form in FORMS:
+            got = np.zeros_like(self.whole)
+            run(form, "allgather", self.mine, got)
+            self.check(got, self.whole)
+            got = np.zeros_like(self.whole)
+            got[3 * RANK:3 * RANK + 3] = self.mine
+            run(form, "allgather", got)
+            self.check(got, self.whole)
+            got = np.zeros_like(self.whole)
+            run(form, "gather", self.mine, got if RANK == self.root else None, self.root)
+            self.check(got, self.whole if RANK == self.root else 0)
+            data = self.whole.copy() if RANK == self.root else self.mine
+            run(form, "gather", data, root=self.root)
+            self.check(data, self.whole if RANK == self.root else self.mine)
+
+    def test_gathers_of_different_sizes(self):
+        counts = [r + 1 for r in range(SIZE)]
+        mine = np.full(RANK + 1, RANK, "int16")
+        expected = np.repeat(np.arange(SIZE), counts)
+        for form in FORMS:
+            got = np.zeros(sum(counts), "int16")
+            run(form, "allgatherv", mine, got, counts)
+            self.check(got, expected)
+            got = np.zeros(sum(counts) + SIZE, "int16")
+            gaps = [sum(counts[:r]) + r for r in range(SIZE)]
+            run(form, "allgatherv", mine, got, counts, gaps)
+            self.check(got[[i for i in range(len(got)) if i + 1 not in [*gaps[1:], len(got)]]],
+                       expected)
+            got = np.zeros(sum(counts), "int16")
+            if RANK == 0:
+                run(form, "gatherv", mine, got, counts)
+                self.check(got, expected)
+            else:
+                run(form, "gatherv", mine)
+
+    def test_scatters(self):
+        for form in FORMS:
+            got = np.zeros(3)
+            run(form, "scatter", self.whole if RANK == self.root else None, got, self.root)
+            self.check(got, self.mine)
+            data = self.whole.copy() if RANK == self.root else np.zeros(3)
+            run(form, "scatter", *((data,) if RANK == self.root else (None, data)),
+                root=self.root)
+            self.check(data, self.whole if RANK == self.root else self.mine)
+            counts = [r + 1 for r in range(SIZE)]
+            got = np.zeros(RANK + 1)
+            sent = np.repeat(np.arange(float(SIZE)), counts)
+            run(form, "scatterv", *((sent, got, counts) if RANK == 0 else (None, got)))
+            self.check(got, RANK)
+
+    def test_broadcast_of_anything(self):
+        for form in FORMS:
+            for dtype in ("float32", "M8[s]", "V24", "S5", ml_dtypes.bfloat16):
+                source = np.arange(48, dtype="uint8").tobytes()[:5 * np.dtype(dtype).itemsize]
+                source = source.ljust(5 * np.dtype(dtype).itemsize, b"\1")
+                x = np.frombuffer(source, dtype)
+                x = x if RANK == self.root else np.zeros(5, dtype)  # that of the root is read-only
+                run(form, "broadcast", x, self.root)
+                self.assertEqual(x.tobytes(), source)
+        bare = bytearray(b"abc" if RANK == 0 else 3)
+        comm.blocking.broadcast(bare)
+        self.assertEqual(bare, b"abc")
+        self.assertIsNone(comm.blocking.barrier())
+        self.assertTrue(comm.barrier().wait())
+
+    def test_alltoalls(self):
+        x = np.array([[RANK, s] for s in range(SIZE)])
+        expected = np.array([[r, RANK] for r in range(SIZE)])
+        counts = [min(RANK, s) + 1 for s in range(SIZE)]
+        for form in FORMS:
+            got = np.zeros_like(x)
+            run(form, "alltoall", x, got)
+            self.check(got, expected)
+            y = x.copy()
+            run(form, "alltoall", y)
+            self.check(y, expected)
+            sent, got = np.repeat(np.arange(SIZE), counts), np.zeros(sum(counts), int)
+            run(form, "alltoallv", sent, got, counts, counts)
+            self.check(got, RANK)
+            run(form, "alltoallv", sent, None, counts)
+            self.check(sent, RANK)
+
+
+class Messages(unittest.TestCase):
+    def test_messages(self):
+        for form in FORMS:
+            got, mine = np.zeros(4, "complex64"), np.full(4, RANK, "complex64")
+            run(form, "sendrecv", mine, RIGHT, got, LEFT, 7)
+            self.assertTrue((got == LEFT).all())
+        received = comm.recv(got, LEFT, tag=3)
+        sent = comm.send(mine, RIGHT, tag=3)
+        received.wait()
+        sent.wait()
+        self.assertTrue((got == LEFT).all())
+        comm.blocking.sendrecv(mine, sucl.NO_RANK, got, sucl.NO_RANK)
+
+    def test_groups(self):
+        left, right = np.zeros(2), np.zeros(3)
+        for _ in range(2):
+            with comm.group() as g:
+                g.recv(left, LEFT, 1)
+                g.recv(right, RIGHT, 2)
+                g.send(np.full(2, float(RANK)), RIGHT, 1)
+                g.send(np.full(3, float(RANK)), LEFT, 2)
+            self.assertTrue((left == LEFT).all() and (right == RIGHT).all())
+            g = comm.group()
+            g.sendrecv(np.full(2, -1.0 - RANK), RIGHT, left, LEFT)
+            g.submit().wait()
+            self.assertTrue((left == -1 - LEFT).all())
+
+    def test_other_threads_run_while_one_waits(self):
+        own = comm.dup()
+        got = np.zeros(1, int)
+        waiting = threading.Thread(target=lambda: own.blocking.recv(got, RANK, 5))
+        waiting.start()
+        own.send(np.array([42]), RANK, 5).wait()  # if the other had the interpreter, none would
+        waiting.join()
+        self.assertEqual(got[0], 42)
+
+
+class Events(unittest.TestCase):
+    def test_events_can_be_waited_for_awaited_and_depended_on(self):
+        x, y = np.ones(1000), np.ones(1000)
+        first = comm.allreduce(x)
+        second = comm.allreduce(x, y, deps=[first])
+        self.assertTrue(second.wait(timeout=60) and second.done() and first.done())
+        self.assertTrue((y == SIZE * SIZE).all())
+        self.assertTrue(second.wait())
+
+        async def both():
+            ticks = 0
+
+            async def tick():
+                nonlocal ticks
+                while not ended:
+                    ticks += 1
+                    await asyncio.sleep(0)
+
+            ended = False
+            ticking = asyncio.ensure_future(tick())
+            z = [np.full(100, i + 1.0) for i in range(8)]
+            await asyncio.gather(*(wait_for(comm.allreduce(one)) for one in z))
+            ended = True
+            await ticking
+            return z
+
+        async def wait_for(event):
+            await event
+
+        for i, z in enumerate(asyncio.run(both())):
+            self.assertTrue((z == SIZE * (i + 1)).all())
+
+    def test_a_wait_gives_up_after_its_time(self):
+        own = comm.dup()
+        got = np.zeros(1)
+        event = own.recv(got, LEFT, 9)
+        self.assertFalse(event.wait(timeout=0))
+        comm.blocking.barrier()
+        own.send(np.ones(1), RIGHT, 9).wait()
+        event.wait()
+        self.assertEqual(got[0], 1)
+
+    def test_arrays_live_until_the_operation_is_done(self):
+        own = comm.dup()
+
+        buffer = bytearray(8)
+        tracked = np.frombuffer(buffer, "float64")
+        event = own.recv(tracked, LEFT, 4)
+        del tracked
+        with self.assertRaises(BufferError):  # it is still in use
+            buffer.append(0)
+        del event
+        gc.collect()
+        with self.assertRaises(BufferError):
+            buffer.append(0)
+        own.blocking.sendrecv(np.ones(1), RIGHT, np.zeros(1), LEFT)
+        own.send(np.full(1, 3.0), RIGHT, 4).wait()
+        own.wait()
+        self.assertEqual(bytes(buffer), np.float64(3).tobytes())
+        while len(buffer) == 8:  # some next call lets go of what is done
+            own.send(np.zeros(1), sucl.NO_RANK).wait()
+            with contextlib.suppress(BufferError):
+                buffer.append(0)
+
+
+class Communicators(unittest.TestCase):
+    def test_split_dup_and_members(self):
+        self.assertEqual([m.rank for m in comm.members], list(range(SIZE)))
+        half = comm.split(RANK % 2, -RANK)
+        x = np.array([1])
+        half.blocking.allreduce(x)
+        self.assertEqual(x[0], half.size)
+        self.assertEqual(half.rank, half.size - 1 - RANK // 2)
+        self.assertIsNone(comm.split(-1))
+        self.assertEqual(repr(comm.dup()), f"<sucl.Communicator, rank {RANK} of {SIZE}>")
+        self.assertIsNone(comm.queue)
+
+    def test_explain(self):
+        self.assertIn("executed by", comm.explain("allreduce", 1 << 20))
+        self.assertTrue(comm.selected_backend("allreduce", 8, np.dtype("float64")))
+
+    def test_memory_that_ranks_share(self):
+        memory = comm.allocate(5, "int32")
+        x = np.asarray(memory)
+        self.assertEqual(x.tolist(), [0] * 5)
+        x += RANK
+        comm.blocking.allreduce(x)
+        self.assertEqual(x.tolist(), [SIZE * (SIZE - 1) // 2] * 5)
+        memory.free()
+
+    def test_compositions(self):
+        n = 4
+        c = sucl.Composition(SIZE)
+        for r in range(SIZE):
+            c.reduction(c.send(r * n, n), c.recv(r * n, n), root=r)
+        c.fence()
+        for r in range(SIZE):
+            c.multicast(c.recv(r * n, n), c.recv(r * n, n), root=r)
+        plan = comm.compile(c, np.float32)
+        self.assertEqual((plan.send_size, plan.recv_size), (SIZE * n, SIZE * n))
+        x, y = np.arange(SIZE * n, dtype="float32"), np.zeros(SIZE * n, "float32")
+        plan.start(x, y).wait()
+        np.testing.assert_array_equal(y, SIZE * x)
+        plan.run(2 * x, y)
+        np.testing.assert_array_equal(y, 2 * SIZE * x)
+        self.assertTrue(plan.explain())
+        with self.assertRaises(sucl.InvalidTypeError):
+            plan.run(x.astype("float64"), y)
+        with self.assertRaises(sucl.InvalidCountError):
+            plan.run(x[1:], y)
+
+
+class Errors(unittest.TestCase):
+    """Every rank makes the same mistake, and all is well afterwards."""
+
+    def refused(self, error, text, call):
+        for owner in (comm, comm.blocking, comm.persistent):
+            with self.assertRaisesRegex(error, text) as caught:
+                call(owner)
+            self.assertEqual(caught.exception.rank, RANK)
+            self.assertTrue(caught.exception.fact and caught.exception.cure)
+            self.assertTrue(caught.exception.operation)
+
+    def test_wrong_arguments(self):
+        x, fixed = np.ones(4), np.ones(4)
+        fixed.flags.writeable = False
+        for error, text, call in [
+                (sucl.InvalidMemoryError, "not contiguous", lambda c: c.allreduce(x[::2])),
+                (sucl.InvalidMemoryError, "read-only", lambda c: c.allreduce(x, fixed)),
+                (sucl.InvalidMemoryError, "read-only", lambda c: c.allreduce(fixed)),
+                (sucl.InvalidMemoryError, "overlap",
+                 lambda c: c.sendrecv(x[:3], RIGHT, x[1:], LEFT)),
+                (sucl.InvalidTypeError, "float|fp", lambda c: c.allreduce(x, x.astype("f4"))),
+                (sucl.InvalidTypeError, "complex",
+                 lambda c: c.allreduce(x.astype("c8"), op="max")),
+                (sucl.InvalidTypeError, "bytes",
+                 lambda c: c.allreduce(np.zeros(2, "S3"), np.zeros(2, "S4"))),
+                (sucl.InvalidCountError, "elements", lambda c: c.allreduce(x, np.ones(3))),
+                (sucl.InvalidCountError, "entries",
+                 lambda c: c.allgatherv(x, np.ones(9 * SIZE), [4] * (SIZE + 1))),
+                (sucl.InvalidRankError, "", lambda c: c.broadcast(x, SIZE)),
+                (sucl.InvalidRankError, "", lambda c: c.send(x, SIZE)),
+                (sucl.InvalidArgumentError, "is missing", lambda c: c.recv(None, LEFT)),
+                (sucl.InvalidArgumentError, "is a list", lambda c: c.allreduce([1.0]))]:
+            self.refused(error, text, call)
+        comm.blocking.allreduce(x)
+        self.assertTrue((x == SIZE).all())
+
+
+if __name__ == "__main__":
+    support.main(comm)

@@ -1,0 +1,117 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Jobs of Python processes that find each other by an id, a store of the program's, or torchrun's
+variables."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import support
+
+RANK = """
+import sys, numpy, sucl
+sys.path.insert(0, {here!r})
+import start
+r, p = int(sys.argv[1]), int(sys.argv[2])
+with start.{how} as runtime:
+    x = numpy.full(3, r + 1)
+    runtime.world().blocking.allreduce(x)
+    assert (x == p * (p + 1) // 2).all(), x
+    print(runtime.control_plane)
+"""
+
+
+class FolderStore:
+    """A store in a folder that the processes share."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def _path(self, key):
+        return self.folder / key.replace("/", "_")
+
+    def put(self, key, value):
+        part = self._path(key).with_suffix(f".{os.getpid()}")
+        part.write_bytes(value)
+        part.rename(self._path(key))
+
+    def get(self, key):
+        return self._path(key).read_bytes()
+
+    def wait(self, key, seconds):
+        end = time.monotonic() + seconds
+        while not self._path(key).exists():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.005)
+        return True
+
+
+class BrokenStore(FolderStore):
+    def put(self, key, value):
+        raise KeyError("this store is broken")
+
+    wait = put
+
+
+def by_id(rank, size):
+    import sucl
+
+    store = FolderStore(os.environ["STORE"])
+    if rank == 0:
+        store.put("id", sucl.unique_id("loopback").encode())
+    store.wait("id", 60)
+    return sucl.Runtime.join(store.get("id").decode(), rank, size)
+
+
+def by_store(rank, size):
+    import sucl
+
+    return sucl.Runtime.join(FolderStore(os.environ["STORE"]), rank, size)
+
+
+def by_environment(_rank, _size):
+    import sucl
+
+    return sucl.Runtime()
+
+
+def by_broken_store(rank, size):
+    import sucl
+
+    return sucl.Runtime.join(BrokenStore(os.environ["STORE"]), rank, size)
+
+
+class Start(unittest.TestCase):
+    def job(self, how, size=2, **variables):
+        code = RANK.format(here=str(Path(__file__).parent), how=f"{how}(r, p)")
+        with tempfile.TemporaryDirectory() as folder:
+            ranks = [subprocess.Popen(
+                [sys.executable, "-c", code, str(r), str(size)], text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                env={**os.environ, "STORE": folder, **variables, "RANK": str(r)})
+                for r in range(size)]
+            said = [r.communicate(timeout=120)[0] for r in ranks]
+        return [r.returncode for r in ranks], "".join(said)
+
+    def test_by_an_id(self):
+        status, said = self.job("by_id")
+        self.assertEqual(status, [0, 0], said)
+
+    def test_by_a_store(self):
+        status, said = self.job("by_store", 3)
+        self.assertEqual(status, [0, 0, 0], said)
+
+    def test_what_a_store_raises_is_raised(self):
+        status, said = self.job("by_broken_store")
+        self.assertNotIn(0, status)
+        self.assertIn("this store is broken", said)
+
+
+if __name__ == "__main__":
+    support.main()
