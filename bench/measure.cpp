@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
-#include "expected.hpp"
+#include "bench/operations/expected.hpp"
 
 #include "base/error.hpp"
 

@@ -5,12 +5,12 @@
 /// Measuring the implementations of one testbed side by side.
 #pragma once
 
-#include "baseline.hpp"
-#include "flag_exchange.hpp"
+#include "bench/baselines/baseline.hpp"
+#include "bench/baselines/flag_exchange.hpp"
+#include "bench/operations/problem.hpp"
+#include "bench/operations/testbed.hpp"
+#include "bench/results/statistics.hpp"
 #include "options.hpp"
-#include "problem.hpp"
-#include "statistics.hpp"
-#include "testbed.hpp"
 
 #include <functional>
 #include <memory>

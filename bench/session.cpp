@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "session.hpp"
 
-#include "device_queue.hpp"
+#include "bench/device/device_queue.hpp"
 #include "measure.hpp"
 
 #include "base/error.hpp"

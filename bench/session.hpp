@@ -5,8 +5,8 @@
 /// A whole benchmark run, on the ranks of a job.
 #pragma once
 
+#include "bench/results/report.hpp"
 #include "options.hpp"
-#include "report.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -106,7 +106,7 @@ class Results:
                 self.fastest[key][flavour] /= row["min_us"]
 
     def oneccl(self, environment, mpi, ranks, options):
-        """Builds bench/oneccl.cpp against the wheel and the MPI at `mpi`, and runs it."""
+        """Builds bench/baselines/oneccl.cpp against the wheel and the MPI at `mpi`, and runs it."""
         environment, mpi = Path(environment), Path(mpi)
         sizes = sorted({size for _, _, name, size in self.times if name in FREQUENT})
         with measurement(options.keep, f"oneccl-{ranks}.json") as file:
@@ -125,9 +125,10 @@ class Results:
     def run_oneccl(environment, mpi, ranks, sizes, options):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "oneccl"
-            subprocess.run(["g++", "-std=c++17", "-O2", ROOT / "bench/oneccl.cpp", "-o", program,
-                            f"-I{environment}/include", f"-I{mpi}/include", f"-L{environment}/lib",
-                            "-lccl", f"-L{mpi}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"],
+            subprocess.run(["g++", "-std=c++17", "-O2", ROOT / "bench/baselines/oneccl.cpp",
+                            "-o", program, f"-I{environment}/include", f"-I{mpi}/include",
+                            f"-L{environment}/lib", "-lccl", f"-L{mpi}/lib", "-lmpi",
+                            "-Wl,--allow-shlib-undefined"],
                            check=True)
             variables = dict(os.environ, I_MPI_ROOT=str(mpi), CCL_ROOT=str(environment),
                              CCL_LOG_LEVEL="error",

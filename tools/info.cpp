@@ -1,15 +1,15 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "child.hpp"
 #include "command.hpp"
 #include "devices.hpp"
-#include "environment.hpp"
+#include "launcher/child.hpp"
+#include "launcher/environment.hpp"
 
 #include "base/config/config.hpp"
 #include "base/config/determinism.hpp"
 #include "core/control/control_plane.hpp"
 #include "core/control/registry.hpp"
-#include "tune/table.hpp"
+#include "tune/table/table.hpp"
 
 #include <sucl/version.hpp>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plot.hpp"
 
-#include "child.hpp"
+#include "launcher/child.hpp"
 
 #include <unistd.h>
 

@@ -5,7 +5,7 @@
 /// Plots, which Python draws.
 #pragma once
 
-#include "environment.hpp"
+#include "launcher/environment.hpp"
 
 #include <string>
 

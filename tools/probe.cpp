@@ -4,8 +4,8 @@
 #include "command.hpp"
 
 #include "core/control/control_plane.hpp"
-#include "core/control/core_services.hpp"
 #include "core/control/registry.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <sucl/types.hpp>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "reading.hpp"
 
-#include "bench/problem.hpp"
+#include "bench/operations/problem.hpp"
 
 #include "base/text.hpp"
 #include "core/control/control_plane.hpp"

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
-#include "environment.hpp"
-#include "launch.hpp"
+#include "launcher/environment.hpp"
+#include "launcher/launch.hpp"
 
 #include "base/text.hpp"
 #include "core/control/registry.hpp"

@@ -1,17 +1,17 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
-#include "environment.hpp"
-#include "launch.hpp"
+#include "launcher/environment.hpp"
+#include "launcher/launch.hpp"
 #include "plan/format.hpp"
 #include "plan/progress.hpp"
 #include "reading.hpp"
 
-#include "bench/problem.hpp"
-#include "bench/tuner.hpp"
+#include "bench/operations/problem.hpp"
+#include "bench/tuning/tuner.hpp"
 
 #include "base/text.hpp"
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -12,10 +12,10 @@
 //   sucl run -n 2 -- apps/cg --matrix bcsstk16.mtx
 #include "cg/kernels.hpp"
 #include "cg/matrix.hpp"
-#include "common/application.hpp"
-#include "common/field.hpp"
+#include "common/grid/field.hpp"
 #include "common/kernels.hpp"
 #include "common/messages.hpp"
+#include "common/program/application.hpp"
 
 #include <algorithm>
 #include <cmath>

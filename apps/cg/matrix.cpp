@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "cg/matrix.hpp"
 
-#include "common/grid.hpp"
+#include "common/grid/grid.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 //
 //   sucl run -n 2 -- apps/comd --cells 32x32x32 --potential eam
 #include "comd/simulation.hpp"
-#include "common/application.hpp"
+#include "common/program/application.hpp"
 
 #include <cmath>
 #include <fstream>

@@ -7,7 +7,7 @@
 
 #include "comd/kernels.hpp"
 #include "comd/serial.hpp"
-#include "common/grid.hpp"
+#include "common/grid/grid.hpp"
 #include "common/messages.hpp"
 
 #include <array>

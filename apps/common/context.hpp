@@ -7,7 +7,7 @@
 #pragma once
 
 #include "common/mpi.hpp"
-#include "common/options.hpp"
+#include "common/program/options.hpp"
 
 #include <sucl/kernels.hpp>
 #include <sucl/sucl.hpp>

@@ -5,7 +5,7 @@
 /// Plain MPI, for the variants that the applications are compared with.
 #pragma once
 
-#include "bench/raw_mpi.h"
+#include "bench/baselines/raw_mpi.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -8,10 +8,10 @@
 // field is checked with; last, the program.
 //
 //   sucl run -n 2 -- apps/halo --size 256x256x256 --iterations 100
-#include "common/application.hpp"
-#include "common/field.hpp"
+#include "common/grid/field.hpp"
 #include "common/kernels.hpp"
 #include "common/messages.hpp"
+#include "common/program/application.hpp"
 #include "halo/kernels.hpp"
 
 #include <algorithm>

@@ -8,9 +8,9 @@
 // next; last, the program.
 //
 //   sucl run -n 2 -- apps/transpose --size 256x256x256 --iterations 100
-#include "common/application.hpp"
-#include "common/field.hpp"
+#include "common/grid/field.hpp"
 #include "common/messages.hpp"
+#include "common/program/application.hpp"
 #include "transpose/kernels.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "ops.hpp"
 
-#include "base/half.hpp"
+#include "base/elements/half.hpp"
 #include "types.hpp"
 
 namespace sucl::mpi_module {
@@ -10,7 +10,7 @@ namespace elements {
 
 namespace base = sucl::base;
 #define SUCL_FOLD_ELEMENTS
-#include "base/fold_elements.hpp"
+#include "base/elements/fold_elements.hpp"
 
 }  // namespace elements
 

@@ -3,8 +3,8 @@
 
 /// @file
 /// The control plane over TCP, for jobs without MPI: the table of its functions.
-#include "identity.hpp"
 #include "node.hpp"
+#include "store/identity.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -9,9 +9,9 @@
 /// made when they are needed first.
 #pragma once
 
-#include "connection.hpp"
-#include "problem.hpp"
-#include "store.hpp"
+#include "net/connection.hpp"
+#include "net/problem.hpp"
+#include "store/store.hpp"
 #include "tree.hpp"
 
 #include <sucl/abi/bootstrap.h>

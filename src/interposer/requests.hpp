@@ -6,9 +6,9 @@
 #pragma once
 
 #include "core/communicator/communicator.hpp"
+#include "interposer/arguments/transfer.hpp"
 #include "interposer/progress_thread.hpp"
 #include "interposer/summary.hpp"
-#include "interposer/transfer.hpp"
 
 #include <mpi.h>
 

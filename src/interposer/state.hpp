@@ -8,9 +8,9 @@
 
 #include "base/direct_cache.hpp"
 #include "interposer/ab_measurement.hpp"
+#include "interposer/arguments/transfer.hpp"
 #include "interposer/requests.hpp"
 #include "interposer/summary.hpp"
-#include "interposer/transfer.hpp"
 #include "process/process.hpp"
 #include "tune/online/shared_decision.hpp"
 

@@ -6,8 +6,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/control/control_plane.hpp"
-#include "core/control/readiness.hpp"
-#include "core/control/topology.hpp"
+#include "core/exchange/readiness.hpp"
+#include "core/exchange/topology.hpp"
 #include "core/support/exit_status.hpp"
 
 #include <algorithm>

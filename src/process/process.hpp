@@ -7,14 +7,14 @@
 
 #include "base/config/config.hpp"
 #include "core/communicator/communicator.hpp"
-#include "core/control/finalize_barrier.hpp"
 #include "core/control/job.hpp"
 #include "core/control/launch.hpp"
 #include "core/control/registry.hpp"
-#include "core/control/setup_steps.hpp"
+#include "core/failure/finalize_barrier.hpp"
+#include "core/failure/setup_steps.hpp"
 #include "core/support/forked.hpp"
 #include "process/progress_thread.hpp"
-#include "tune/table.hpp"
+#include "tune/table/table.hpp"
 
 #include <sucl/abi/bootstrap.h>
 

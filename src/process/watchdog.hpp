@@ -5,7 +5,7 @@
 /// Turns a hang or a death into an error on every rank that names the operation and the culprits.
 #pragma once
 
-#include "core/control/peer_processes.hpp"
+#include "core/failure/peer_processes.hpp"
 
 #include <sucl/abi/bootstrap.h>
 #include <sucl/error.hpp>

@@ -3,7 +3,7 @@
 #include "sim/simulate.hpp"
 
 #include "base/error.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 #include "plan/verify/check_form.hpp"
 #include "plan/verify/queues.hpp"
 #include "sim/event_queue.hpp"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "plan/ir/schedule.hpp"
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 
 #include <cstdint>
 #include <string>

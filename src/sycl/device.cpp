@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/control/device_errors.hpp"
+#include "core/failure/device_errors.hpp"
 #include "sycl/buffers/packing.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/pointer_kind.hpp"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "plan/algorithms/algorithms.hpp"
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 
 namespace sucl::tune {
 

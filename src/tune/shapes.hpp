@@ -5,7 +5,7 @@
 /// Ways to divide ranks into a hierarchy on a machine.
 #pragma once
 
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 
 #include <string>
 #include <vector>

@@ -5,7 +5,7 @@
 /// The sum of a plan's stages on a machine.
 #pragma once
 
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 #include "tune/estimate.hpp"
 
 #include <string>

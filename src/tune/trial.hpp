@@ -6,7 +6,7 @@
 #pragma once
 
 #include "plan/algorithms/algorithms.hpp"
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 #include "sim/simulate.hpp"
 
 #include <cstdint>

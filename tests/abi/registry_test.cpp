@@ -3,7 +3,7 @@
 
 // Modules as they come: right, newer, and broken in every way there is.
 #include "core/control/registry.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <gtest/gtest.h>
 

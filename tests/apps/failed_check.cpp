@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // An application whose only check fails, to see that it says so and with which exit code it ends.
-#include "common/application.hpp"
+#include "common/program/application.hpp"
 
 #include <limits>
 

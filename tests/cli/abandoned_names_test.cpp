@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "tools/abandoned_names.hpp"
+#include "tools/launcher/abandoned_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "bench/expected.hpp"
-#include "bench/problem.hpp"
-#include "bench/report.hpp"
-#include "bench/statistics.hpp"
+#include "bench/operations/expected.hpp"
+#include "bench/operations/problem.hpp"
+#include "bench/results/report.hpp"
+#include "bench/results/statistics.hpp"
 #include "support/special_elements.hpp"
 
 #include <gtest/gtest.h>

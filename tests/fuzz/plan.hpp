@@ -7,7 +7,7 @@
 
 #include "fuzz/target.hpp"
 #include "plan/ir/schedule.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 #include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 

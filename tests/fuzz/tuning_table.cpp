@@ -3,7 +3,7 @@
 
 // Tuning tables.
 #include "fuzz/target.hpp"
-#include "tune/table.hpp"
+#include "tune/table/table.hpp"
 
 using namespace sucl;
 

@@ -4,7 +4,7 @@
 // Approved plans: what is built today must be what was approved, byte for byte, or the change must
 // be meant. With SUCL_APPROVE=1 in the environment the files are written anew.
 #include "plan/algorithms/algorithms.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 #include "plan/verify/verify.hpp"
 
 #include <gtest/gtest.h>

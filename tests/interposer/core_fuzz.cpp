@@ -9,7 +9,7 @@
 // A failure is repeated by the same seed and steps on as many ranks; SUCL_FUZZ_SEED goes before.
 #include "collective.hpp"
 #include "core/operation/operation.hpp"
-#include "interposer/transfer.hpp"
+#include "interposer/arguments/transfer.hpp"
 #include "process/process.hpp"
 
 #include <sucl/error.hpp>

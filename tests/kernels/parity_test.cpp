@@ -9,8 +9,8 @@
 #include "backends/device_kernels/message_launch.hpp"
 #include "support/special_elements.hpp"
 #include "sycl/rtc/kernel_forms.hpp"
-#include "unit/executor_draw.hpp"
-#include "unit/thread_device.hpp"
+#include "unit/device_kernels/thread_device.hpp"
+#include "unit/shm_plan/executor_draw.hpp"
 
 #include <gtest/gtest.h>
 

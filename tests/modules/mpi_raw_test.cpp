@@ -5,7 +5,7 @@
 /// The raw baseline of the benchmarks: `program MODULE RAW_MODULE`. What it measures must be right.
 #include "mpi_module.hpp"
 
-#include <bench/raw_mpi.h>
+#include <bench/baselines/raw_mpi.h>
 #include <sucl/types.hpp>
 
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 
 // Every collective x algorithm x number of ranks is proved right.
 #include "cases.hpp"
-#include "plan/ir/text.hpp"
 #include "plan/passes/passes.hpp"
+#include "plan/serialization/text.hpp"
 #include "plan/verify/verify.hpp"
 
 #include <sucl/error.hpp>

@@ -6,7 +6,7 @@
 #include "cases.hpp"
 #include "interpret.hpp"
 #include "plan/ir/fold_run.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 #include "plan/verify/check_form.hpp"
 #include "plan/verify/verify.hpp"
 

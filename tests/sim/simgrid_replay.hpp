@@ -6,7 +6,7 @@
 #pragma once
 
 #include "plan/ir/schedule.hpp"
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 
 namespace sucl::sim {
 

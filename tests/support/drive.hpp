@@ -5,8 +5,8 @@
 /// Posting operations to a channel, as the core does.
 #pragma once
 
-#include "core/control/core_services.hpp"
 #include "core/control/registry.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/operation/backend_comm.hpp"
 
 #include <sucl/types.hpp>

@@ -6,7 +6,7 @@
 /// when the test says so.
 #pragma once
 
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/operation/backend_comm.hpp"
 
 #include <vector>

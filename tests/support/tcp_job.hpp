@@ -5,8 +5,8 @@
 /// The processes of a job over TCP, in one process: each is a node with a thread that starts it.
 #pragma once
 
-#include "identity.hpp"
 #include "node.hpp"
+#include "store/identity.hpp"
 
 #include <chrono>
 #include <functional>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "support/thread_messages.hpp"
 
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <cstring>
 #include <deque>

@@ -5,7 +5,7 @@
 /// Ranks as threads of one process: a control plane for tests that need no MPI.
 #pragma once
 
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <functional>
 

@@ -13,7 +13,7 @@
 //
 // Prints a line of JSON. Exit status: 0, or 1 if something has grown or a result was wrong.
 #include "holding.hpp"
-#include "stage.hpp"
+#include "torture/random/stage.hpp"
 
 #include <chrono>
 #include <cstdio>

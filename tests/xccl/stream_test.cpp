@@ -3,7 +3,7 @@
 
 // Communicators of the core whose operations are posted on streams, with threads as ranks. This
 // test plays the SYCL runtime: it calls post_on_stream() when a command would be enqueued.
-#include "core/control/device_errors.hpp"
+#include "core/failure/device_errors.hpp"
 #include "process/process.hpp"
 
 #include "support/thread_ranks.hpp"

@@ -6,7 +6,7 @@
 #include "source.hpp"
 
 #include "base/text.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 #include "plan/verify/verify.hpp"
 
 #include <CLI/CLI.hpp>

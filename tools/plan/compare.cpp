@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "format.hpp"
-#include "papers.hpp"
-#include "picture.hpp"
+#include "plan/pictures/picture.hpp"
+#include "plan/published/papers.hpp"
 #include "progress.hpp"
 #include "source.hpp"
 

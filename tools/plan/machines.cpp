@@ -4,7 +4,7 @@
 #include "format.hpp"
 #include "source.hpp"
 
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

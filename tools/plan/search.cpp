@@ -6,9 +6,9 @@
 #include "source.hpp"
 
 #include "base/text.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 #include "tune/search.hpp"
-#include "tune/table.hpp"
+#include "tune/table/table.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -2,12 +2,12 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "format.hpp"
-#include "picture.hpp"
+#include "plan/pictures/picture.hpp"
 #include "progress.hpp"
 #include "source.hpp"
 
-#include "plan/ir/text.hpp"
 #include "plan/ir/traffic.hpp"
+#include "plan/serialization/text.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "format.hpp"
-#include "picture.hpp"
+#include "plan/pictures/picture.hpp"
 #include "progress.hpp"
 #include "source.hpp"
 

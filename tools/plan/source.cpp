@@ -5,9 +5,9 @@
 #include "command.hpp"
 
 #include "base/error.hpp"
-#include "base/file.hpp"
+#include "base/system/file.hpp"
 #include "base/text.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -7,7 +7,7 @@
 
 #include "plan/algorithms/algorithms.hpp"
 #include "plan/verify/verify.hpp"
-#include "sim/machine.hpp"
+#include "sim/model/machine.hpp"
 
 #include <string>
 

@@ -5,7 +5,7 @@
 #include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/selection.hpp"
 

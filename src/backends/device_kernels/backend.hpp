@@ -11,7 +11,7 @@
 #include "backends/device_kernels/message_launch.hpp"
 #include "backends/device_kernels/peer_buffers.hpp"
 #include "core/selection/call_board.hpp"
-#include "tune/table.hpp"
+#include "tune/table/table.hpp"
 
 #include <sucl/export.hpp>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "backends/device_kernels/nvlink.hpp"
 
-#include "base/library.hpp"
+#include "base/system/library.hpp"
 
 #include <sucl/error.hpp>
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "backends/device_kernels/device.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/operation/backend_comm.hpp"
 
 #include <memory>

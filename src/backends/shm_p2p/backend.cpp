@@ -3,7 +3,7 @@
 #include "backends/shm_p2p/backend.hpp"
 
 #include "backends/shm_p2p/engine.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/selection.hpp"
 

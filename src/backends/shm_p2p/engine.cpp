@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/sizes.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <sucl/types.hpp>
 

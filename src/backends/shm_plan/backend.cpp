@@ -2,10 +2,10 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "backends/shm_plan/backend.hpp"
 
-#include "backends/shm_plan/executor.hpp"
+#include "backends/shm_plan/execution/executor.hpp"
 #include "base/config/determinism.hpp"
 #include "base/narrow.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <new>
 

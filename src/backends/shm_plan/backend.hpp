@@ -7,7 +7,7 @@
 #pragma once
 
 #include "backends/shm_common/placement.hpp"
-#include "backends/shm_plan/compiled.hpp"
+#include "backends/shm_plan/plans/compiled.hpp"
 #include "core/selection/call_board.hpp"
 #include "core/selection/selection.hpp"
 
@@ -18,8 +18,6 @@
 
 namespace sucl::core {
 
-/// Its name in the configuration.
-inline constexpr const char* plan_backend_name = "plan";
 /// Most ranks that a communicator may have for it.
 inline constexpr int max_plan_ranks = 64;
 

@@ -4,7 +4,7 @@
 // What the core knows of the backend of plans.
 #include "backends/shm_common/make_part.hpp"
 #include "backends/shm_plan/backend.hpp"
-#include "backends/shm_plan/custom_plan.hpp"
+#include "backends/shm_plan/plans/custom_plan.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/backend_creation.hpp"
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/config/draft.hpp"
 #include "base/error.hpp"
-#include "base/secure.hpp"
+#include "base/system/secure.hpp"
 
 #include <unistd.h>
 

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/config/draft.hpp"
 #include "base/error.hpp"
-#include "base/file.hpp"
-#include "base/secure.hpp"
+#include "base/system/file.hpp"
+#include "base/system/secure.hpp"
 
 #include <filesystem>
 

@@ -4,8 +4,8 @@
 // Plans that programs compile.
 #include "base/error.hpp"
 #include "core/communicator/communicator.hpp"
-#include "core/control/readiness.hpp"
-#include "core/control/setup_steps.hpp"
+#include "core/exchange/readiness.hpp"
+#include "core/failure/setup_steps.hpp"
 
 #include <sched.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "core/control/device_errors.hpp"
+#include "core/failure/device_errors.hpp"
 
 #include <sched.h>
 

@@ -5,7 +5,7 @@
 /// Whether operations are as fast as the tuning table says.
 #pragma once
 
-#include "tune/table.hpp"
+#include "tune/table/table.hpp"
 
 #include <chrono>
 #include <cstdint>

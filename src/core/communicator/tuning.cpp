@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/communicator/communicator.hpp"
-#include "core/control/readiness.hpp"
+#include "core/exchange/readiness.hpp"
 
 #include <algorithm>
 #include <atomic>

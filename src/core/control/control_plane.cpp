@@ -3,9 +3,9 @@
 #include "core/control/control_plane.hpp"
 
 #include "base/error.hpp"
-#include "core/control/core_services.hpp"
 #include "core/control/local_ranks.hpp"
 #include "core/control/registry.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>

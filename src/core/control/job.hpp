@@ -6,10 +6,10 @@
 #pragma once
 
 #include "base/config/config.hpp"
-#include "core/control/core_services.hpp"
 #include "core/control/registry.hpp"
-#include "core/control/setup_steps.hpp"
-#include "tune/table.hpp"
+#include "core/exchange/core_services.hpp"
+#include "core/failure/setup_steps.hpp"
+#include "tune/table/table.hpp"
 
 #include <sucl/abi/bootstrap.h>
 

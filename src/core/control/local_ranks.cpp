@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/control/local_ranks.hpp"
 
-#include "core/control/core_services.hpp"
-#include "core/control/setup_steps.hpp"
+#include "core/exchange/core_services.hpp"
+#include "core/exchange/waiting.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,9 +3,9 @@
 #include "core/control/registry.hpp"
 
 #include "base/error.hpp"
-#include "base/library.hpp"
 #include "base/log.hpp"
-#include "core/control/core_services.hpp"
+#include "base/system/library.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 // The loops behind fold.hpp. Each instruction set compiles this file in a source of its own, which
 // defines SUCL_FOLD_SET. Everything is in an unnamed namespace and no inline function of a library
 // is called: a copy of one that was compiled for a newer processor must never be linked elsewhere.
-#include "base/half.hpp"
+#include "base/elements/half.hpp"
 #include "core/host_ops/fold.hpp"
 
 namespace sucl::core {
@@ -13,7 +13,7 @@ namespace {
 __extension__ using int128 = __int128;
 
 #define SUCL_FOLD_ELEMENTS
-#include "base/fold_elements.hpp"
+#include "base/elements/fold_elements.hpp"
 
 // Memory of any alignment.
 template <class T>

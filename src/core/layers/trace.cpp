@@ -3,7 +3,7 @@
 #include "core/layers/trace.hpp"
 
 #include "base/error.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/layers/trace_file.hpp"
 #include "core/operation/operation.hpp"
 

@@ -5,7 +5,7 @@
 /// A layer that compares the arguments of collectives between ranks before they run.
 #pragma once
 
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/operation/agreement.hpp"
 
 #include <sucl/export.hpp>

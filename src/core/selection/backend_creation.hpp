@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/control/registry.hpp"
-#include "core/control/topology.hpp"
+#include "core/exchange/topology.hpp"
 #include "core/selection/built_in.hpp"
 #include "core/staging/transfer_format.hpp"
 

@@ -22,7 +22,7 @@
 #pragma once
 
 #include "base/config/config.hpp"
-#include "tune/table.hpp"
+#include "tune/table/table.hpp"
 
 #include <sucl/types.hpp>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/staging/convert.hpp"
 
-#include "base/half.hpp"
+#include "base/elements/half.hpp"
 
 #include <array>
 

@@ -3,7 +3,7 @@
 #include "core/staging/staged_operation.hpp"
 
 #include "base/error.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 #include "core/operation/operation.hpp"
 #include "core/staging/slice.hpp"
 

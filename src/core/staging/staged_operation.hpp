@@ -8,7 +8,7 @@
 /// the ranks in step are in docs/design/staging.md.
 #pragma once
 
-#include "base/strided.hpp"
+#include "base/elements/strided.hpp"
 #include "core/operation/backend_comm.hpp"
 #include "core/staging/scratch_pool.hpp"
 #include "core/staging/transfer_format.hpp"

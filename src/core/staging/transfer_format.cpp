@@ -3,7 +3,7 @@
 #include "core/staging/transfer_format.hpp"
 
 #include "base/config/determinism.hpp"
-#include "core/control/core_services.hpp"
+#include "core/exchange/core_services.hpp"
 
 #include <sucl/types.hpp>
 

@@ -5,7 +5,7 @@
 /// Copying a rectangular block of an array to and from dense memory on a device.
 #pragma once
 
-#include "base/strided.hpp"
+#include "base/elements/strided.hpp"
 #include "kernels/collective/args.hpp"
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 /// has several loads under way.
 #pragma once
 
-#include "base/half.hpp"
+#include "base/elements/half.hpp"
 #include "kernels/collective/args.hpp"
 #include "kernels/collective/memory.hpp"
 
@@ -57,7 +57,7 @@ namespace elements {
 using sucl::bf16, sucl::fp16;
 namespace base = sucl::base;
 #define SUCL_FOLD_ELEMENTS
-#include "base/fold_elements.hpp"
+#include "base/elements/fold_elements.hpp"
 }  // namespace elements
 
 /// Combines elements of one type by one op.

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/verify/check_form.hpp"
 
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 
 namespace sucl::plan {
 namespace {

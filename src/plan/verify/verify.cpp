@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "plan/ir/fold_run.hpp"
-#include "plan/ir/text.hpp"
+#include "plan/serialization/text.hpp"
 #include "plan/verify/check_form.hpp"
 #include "plan/verify/checker.hpp"
 

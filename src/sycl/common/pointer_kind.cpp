@@ -4,7 +4,7 @@
 #include "sycl/common/pointer_kind.hpp"
 
 #include "base/error.hpp"
-#include "base/library.hpp"
+#include "base/system/library.hpp"
 
 namespace sucl::sycl_layer {
 namespace {

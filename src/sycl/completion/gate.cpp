@@ -7,8 +7,8 @@
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
 #include "base/error.hpp"
-#include "base/library.hpp"
 #include "base/log.hpp"
+#include "base/system/library.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -4,7 +4,7 @@
 
 #include "backends/device_kernels/nvlink.hpp"
 #include "base/error.hpp"
-#include "base/library.hpp"
+#include "base/system/library.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/rtc/kernel_forms.hpp"
 

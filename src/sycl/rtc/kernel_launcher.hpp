@@ -6,7 +6,7 @@
 #pragma once
 
 #include "backends/device_kernels/device.hpp"
-#include "core/control/device_errors.hpp"
+#include "core/failure/device_errors.hpp"
 #include "sycl/common/implementation.hpp"
 
 #include <mutex>

@@ -1,0 +1,497 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "backends/shm_plan/execution/executor.hpp"
+
+#include "backends/shm_common/flag_wait.hpp"
+#include "base/error.hpp"
+#include "core/exchange/core_services.hpp"
+#include "core/operation/operation.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+using action = step::action;
+
+// Polls in vain before the processor is yielded, some ten nanoseconds each: some
+// microseconds where there is a processor for each rank, none to speak of where the peer needs it.
+constexpr int spin_limit = 500, spin_limit_oversubscribed = 10;
+}  // namespace
+
+executor::executor(const backend_comm& memory, placement where, const sharing& how,
+                   std::vector<tuning_row> tuning)
+    : m_where(std::move(where)),
+      m_rank(m_where.rank),
+      m_size(m_where.size),
+      m_neighbours(m_where.neighbours()),
+      m_transports(m_where.transports),
+      m_memory_provider(memory),
+      m_memory(memory, m_where, how),
+      m_plans(m_where, how.slot_bytes, std::move(tuning)),
+      m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
+      m_peer_completed(static_cast<std::size_t>(m_size), 0) {
+  m_safe_run = m_memory.slots();
+}
+
+executor::~executor() {
+  for (mapped_memory& m : m_memories)
+    m_memory_provider.table->memory_destroy(m_memory_provider.comm, &m.region);
+}
+
+executor::owned_transports::~owned_transports() {
+  for (const transport& t : list) t.via.table->comm_destroy(t.via.comm);
+}
+
+void executor::abort() {
+  for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
+}
+
+// ---- operations
+
+execution* executor::take_request() {
+  if (m_free.empty()) {
+    m_requests.push_back(std::make_unique<execution>());
+    m_requests.back()->peer_send.resize(static_cast<std::size_t>(m_size));
+    m_requests.back()->peer_recv.resize(static_cast<std::size_t>(m_size));
+    m_free.push_back(m_requests.back().get());
+  }
+  return m_free.back();
+}
+
+// With blocks of one length it is the operation that takes them for granted.
+sucl_operation executor::simplest(const sucl_operation& o) const {
+  sucl_operation uniform = o;
+  if (o.kind != SUCL_KIND_REDUCE_SCATTER) return uniform;
+  const std::uint64_t *first = o.recv_counts, *end = first + m_size;
+  if (std::adjacent_find(first, end, std::not_equal_to<>()) != end) return uniform;
+  uniform.kind = SUCL_KIND_REDUCE_SCATTER_BLOCK;
+  uniform.count = *first;
+  return uniform;
+}
+
+execution* executor::start(const sucl_operation& asked) {
+  if (m_broken) throw error(*m_broken);
+  // A request that has not been given back is still asked whether it is done, by its plan_instance.
+  if (m_plans.is_full() && m_free.size() == m_requests.size()) m_plans.forget();
+  check_alarm();
+  execution* r = take_request();
+  const sucl_operation& o = r->what = simplest(asked);
+  r->signature = signature_of(asked, m_size);
+  r->own = nullptr;
+  r->reading = false;
+  r->timed = nullptr;
+  r->exchanging = execution::notice::none;
+  r->element_size = o.element_size;
+  r->failure.reset();
+  if (o.kind == compiled_plan_kind) {
+    start_compiled(*r);
+  } else if (has_hidden_counts(o.kind)) {
+    r->exchanging = execution::notice::counts;
+  } else {
+    r->how = &m_plans.of(o, access_mode::staged);
+    r->fold = reduces(static_cast<kind>(o.kind)) ? find_fold(o.type, o.op) : nullptr;
+    const bool maps = may_be_mapped(o);
+    if (maps) m_plans.of(o, access_mode::mapped);  // what is wrong with its plan is found now
+    if (maps || may_be_read(o)) r->exchanging = execution::notice::memory;
+  }
+  set_memory(*r);
+  if (r->exchanging == execution::notice::counts) start_exchange(*r);
+  m_free.pop_back();
+  r->started = r->finished = 0;
+  if (!r->done()) m_queue.push_back(r);
+  return r;
+}
+
+// Where the operation's input and output begin.
+void executor::set_memory(execution& e) {
+  const sucl_operation& o = e.what;
+  e.send = static_cast<std::byte*>(const_cast<void*>(o.send));
+  e.recv = static_cast<std::byte*>(o.recv);
+  e.send_counts = o.send_counts;
+  e.send_displs = o.send_displs;
+  if (o.kind == SUCL_KIND_BARRIER) {  // between nodes it gathers a byte of each rank
+    e.own_metadata.resize(1);
+    e.all_metadata.resize(static_cast<std::size_t>(m_size));
+    e.send = reinterpret_cast<std::byte*>(e.own_metadata.data());
+    e.recv = reinterpret_cast<std::byte*>(e.all_metadata.data());
+  }
+  if (!(o.flags & SUCL_FLAG_IN_PLACE)) return;
+  e.send = e.recv;
+  const auto self = static_cast<std::uint64_t>(m_rank);
+  switch (o.kind) {
+    case SUCL_KIND_ALLGATHER:
+    case SUCL_KIND_GATHER: e.send += self * o.count * o.element_size; break;
+    case SUCL_KIND_ALLGATHERV:
+    case SUCL_KIND_GATHERV: e.send += o.recv_displs[self] * o.element_size; break;
+    case SUCL_KIND_ALLTOALLV:
+      e.send_counts = o.recv_counts;
+      e.send_displs = o.recv_displs;
+      break;
+    default: break;
+  }
+}
+
+// ---- compiled plans
+
+void executor::add(std::uint64_t number, std::unique_ptr<compiled_code> code) {
+  m_compiled.emplace_back(number, std::move(code));
+}
+
+void executor::remove_compiled(std::uint64_t number) {
+  std::erase_if(m_compiled, [&](const auto& c) { return c.first == number; });
+}
+
+void executor::start_compiled(execution& e) {
+  const auto found = std::find_if(m_compiled.begin(), m_compiled.end(),
+                                  [&](const auto& c) { return c.first == e.what.plan; });
+  if (found == m_compiled.end())
+    base::fail(errc::shut_down, "the compiled plan has been destroyed",
+               "Keep the handle while the plan is used");
+  e.own = found->second.get();
+  e.how = &e.own->how;
+  e.fold = e.own->fold;
+  e.element_size = e.own->element_size;
+}
+
+// ---- runs
+
+// Reads how far the ranks are that this one has not waited for lately. Then `m_safe_run` is
+// current.
+bool executor::find_out(std::uint64_t number, const compiled_code* own) {
+  std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
+  if (own) before = std::max(before, own->last_run[own->starts % compiled_code::copies]);
+  if (before + m_memory.slots() <= m_safe_run) return true;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const int r : m_neighbours) {
+    auto& known = m_peer_completed[static_cast<std::size_t>(r)];
+    if (r == m_rank) {
+      known = m_retired;
+    } else if (known < before) {
+      known = std::max(known, m_memory.finished(r).load(std::memory_order_acquire));
+    }
+    if (known < before) return false;
+    least = std::min(least, known);
+  }
+  m_safe_run = least + m_memory.slots();
+  return true;
+}
+
+bool executor::begin_next() {
+  if (m_begun - m_retired == window) return false;
+  const std::uint64_t number = m_begun + 1;
+  execution* owner = m_queue[m_head];
+  if (!may_begin(number, owner->own)) return false;
+  if (owner->started == owner->how->slices) return false;  // its metadata is being exchanged
+  if (owner->exchanging == execution::notice::memory) exchange_or_stage(*owner);
+  run& r = m_runs[number % window];
+  r.owner = owner;
+  r.history = m_memory.board().history_after(owner->signature);
+  r.flag = run_flag::of(number, r.history);
+  m_memory.board().show(number, r.history, owner->signature);
+  m_memory.board().keep(r.history);
+  if (m_ahead == 0 && run_flag::renews(number, m_memory.slots())) renew_flags(number, r.flag);
+  r.code = &owner->how->of(owner->started);
+  r.number = number;
+  r.shift = owner->started * owner->how->slice_bytes;
+  r.slot = m_memory.slot_of(number);
+  const bool own_scratch = owner->own && owner->own->region.handle;
+  if (!own_scratch) {
+    const shared_memory::need need = m_memory.need_of(r.code->scratch_bytes);
+    r.scratch = m_memory.parts();
+    r.scratch_at = m_memory.scratch_at(need, number);
+    m_memory.take(need);
+  }
+  r.ended = 0;
+  for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
+  r.at[0] = std::exchange(m_ahead, 0);
+  if (r.code->posts)
+    for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.posted[c].clear();
+  m_begun = number;
+  if (own_scratch) {
+    const std::size_t copy = owner->own->starts++ % compiled_code::copies;
+    owner->own->last_run[copy] = number;
+    r.scratch = owner->own->scratch[copy].data();
+    r.scratch_at = 0;
+  }
+  if (owner->exchanging != execution::notice::none) {
+    ++owner->started;
+    return true;
+  }
+  if (++owner->started == owner->how->slices) next_in_queue();
+  return true;
+}
+
+void executor::next_in_queue() {
+  if (++m_head < m_queue.size()) return;
+  m_queue.clear();
+  m_head = 0;
+}
+
+std::byte* executor::address(const run& r, const operand& o) const {
+  if (o.where == plan::space::scratch) return r.scratch[o.rank] + r.scratch_at + o.offset;
+  const execution& q = *r.owner;
+  const bool sends = o.where == plan::space::send;
+  std::byte* begin = sends ? q.send : q.recv;
+  if (o.rank != m_rank)
+    begin = (sends ? q.peer_send : q.peer_recv)[static_cast<std::size_t>(o.rank)];
+  std::byte* base = begin + r.shift + o.offset;
+  if (o.block < 0) return base;
+  const plan_instance& s = *q.how;
+  const auto block = static_cast<std::size_t>(o.block);
+  // The block descriptor of a peer says where its block for this rank lies.
+  if (s.clipped && o.rank != m_rank) return base;
+  if (s.clipped)
+    return base + (sends ? q.send_displs : q.what.recv_displs)[block] * q.what.element_size;
+  if (sends && !s.positions.empty()) return base + s.positions[block];
+  if (!sends && s.positions_scale) return base + q.what.recv_displs[block] * s.positions_scale;
+  return base + block * s.block_bytes;
+}
+
+// The bytes of a block from here on, where blocks have lengths of their own.
+std::uint64_t executor::length(const run& r, const operand& o) const {
+  if (o.where == plan::space::scratch || o.rank != m_rank) return ~std::uint64_t{0};
+  const execution& q = *r.owner;
+  std::uint64_t count = q.what.count;
+  if (o.block >= 0)
+    count = (o.where == plan::space::send ? q.send_counts : q.what.recv_counts)[o.block];
+  const std::uint64_t bytes = count * q.what.element_size, before = r.shift + o.offset;
+  return bytes > before ? bytes - before : 0;
+}
+
+// The root of a scatter in place keeps its block where it lies.
+bool executor::keeps_block(const execution& e, const step& s) {
+  return s.own_block && (e.what.flags & SUCL_FLAG_IN_PLACE) &&
+         e.exchanging == execution::notice::none &&
+         (e.what.kind == SUCL_KIND_SCATTER || e.what.kind == SUCL_KIND_SCATTERV);
+}
+
+inline void executor::copy(const run& r, const step& s) {
+  const execution& q = *r.owner;
+  const operand& source = r.code->sources[s.first];
+  if (keeps_block(q, s)) return;
+  std::uint64_t bytes = s.bytes;
+  if (q.how->clipped) {
+    bytes = std::min({bytes, length(r, s.to), length(r, source)});
+    if (bytes == 0) return;
+  }
+  std::byte* to = address(r, s.to);
+  const std::byte* from = address(r, source);
+  if (q.reading && source.rank != m_rank && source.where != plan::space::scratch)
+    read(r, source.rank, to, from, bytes);
+  else if (s.nontemporal)
+    m_copier.copy(to, from, bytes);
+  else if (to != from && q.how->copies_nontemporal && bytes >= nt_store_policy::min_bytes &&
+           is_own_output(s))
+    copy_nontemporal(to, from, bytes);
+  else if (to != from)
+    move_bytes(to, from, bytes);
+}
+
+inline void executor::fold(const run& r, const step& s) const {
+  const void* from[max_sources];
+  const operand* o = &r.code->sources[s.first];
+  std::byte* to = address(r, s.to);
+  const std::uint64_t count = s.bytes / r.owner->element_size;
+  for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = address(r, o[i]);
+  const execution& q = *r.owner;
+  if (q.how->folds_nontemporal && is_own_output(s) &&
+      std::find(from, from + s.sources, to) == from + s.sources)
+    fold_nontemporal(q.fold, q.element_size, to, from, s.sources, count, m_size);
+  else
+    q.fold(to, from, s.sources, count, m_size);
+}
+
+inline bool executor::wait(run& r, const step& s, int spins) {
+  switch (poll_flag(m_memory.at(r.slot, s.peer, s.channel), r.flag, s.value, spins)) {
+    case flag_state::not_yet: return false;
+    case flag_state::other_call: accuse(r.number, r.history);
+    case flag_state::raised: break;
+  }
+  note_peer_in_run(s.peer, r.number);
+  return true;
+}
+
+// ---- whether all ranks mean the same
+
+// Once in very many runs, so that no number that a flag still has is taken for a later one.
+void executor::renew_flags(std::uint64_t number, std::uint64_t value) {
+  for (std::uint32_t c = 0; c < max_channels; ++c)
+    m_memory.at(m_memory.slot_of(number), m_rank, c).store(value, std::memory_order_release);
+}
+
+// Nothing may go on: what peers do from here on is not what this rank expects.
+void executor::accuse(std::uint64_t number, std::uint64_t history) {
+  throw error(m_memory.board().accuse(number, history));
+}
+
+void executor::check_alarm() {
+  if (!m_memory.board().alarmed()) return;
+  m_broken = m_memory.board().diagnosis();
+  throw error(*m_broken);
+}
+
+// Who waits for long finds out whether those that it waits for have called something else: their
+// plans may have other signals, or none.
+void executor::examine_peers() {
+  constexpr unsigned period = 16;
+  if (++m_idle_polls % period != 0) return;
+  for (std::uint64_t n = m_retired + 1; n <= m_begun; ++n) {
+    const run& r = m_runs[n % window];
+    if (m_memory.board().differs(n, r.history)) accuse(n, r.history);
+  }
+}
+
+bool executor::all_have_followed() const {
+  return std::all_of(m_neighbours.begin(), m_neighbours.end(), [&](int r) {
+    return m_memory.finished(r).load(std::memory_order_acquire) >= m_retired;
+  });
+}
+
+// ---- messages
+
+void executor::post(run& r, std::uint32_t channel, const step& s) {
+  const transport& t = m_where.transports[s.channel];
+  sucl_operation o{};
+  o.struct_size = sizeof o;
+  o.type = SUCL_TYPE_BYTES;
+  o.element_size = 1;
+  o.count = s.bytes;
+  o.root = o.source = s.peer;
+  // At most `window` runs are under way here: their tags differ, and messages of one tag come in
+  // the order of their runs.
+  o.tag = static_cast<std::int32_t>(r.number % (window + 1) * tags_of_run + s.value);
+  o.sequence = r.number;
+  std::byte* memory = address(r, r.code->sources[s.first]);
+  if (s.what == action::send) {
+    o.kind = SUCL_KIND_SEND;
+    o.send = memory;
+  } else {
+    o.kind = SUCL_KIND_RECV;
+    o.recv = memory;
+  }
+  sucl_request* request = nullptr;
+  if (const auto status = t.via.table->post(t.via.comm, &o, &request))
+    throw_last(status, t.name, "a message of a plan", m_rank);
+  r.posted[channel].list.push_back({request, s.channel});
+}
+
+bool executor::landed(const transfer& t) const {
+  if (!t.request) return true;
+  const transport& by = m_where.transports[t.transport];
+  std::int32_t done = 0;
+  if (const auto status = by.via.table->test(by.via.comm, t.request, &done))
+    throw_last(status, by.name, "a message of a plan", m_rank);
+  return done != 0;
+}
+
+// Finishes the oldest messages until `keep` are left. A test costs much more than polling a flag.
+bool executor::fence(transfers& t, std::uint64_t keep, int spins) {
+  spins /= 16;
+  for (; t.list.size() - t.head > keep; ++t.head)
+    while (!landed(t.list[t.head]))
+      if (spins-- <= 0) return false;
+  return true;
+}
+
+// Goes on with one channel; true once it is at its end.
+bool executor::advance_channel(run& r, std::uint32_t channel, int spins) {
+  const auto& code = r.code->channels[channel];
+  for (std::uint32_t& at = r.at[channel]; at < code.size(); ++at, ++m_steps) {
+    const step& s = code[at];
+    switch (s.what) {
+      case action::copy: copy(r, s); break;
+      case action::fold: fold(r, s); break;
+      case action::signal:
+        m_memory.at(r.slot, m_rank, channel).store(r.flag | s.value, std::memory_order_release);
+        break;
+      case action::wait:
+        if (!wait(r, s, spins)) return false;
+        break;
+      case action::send:
+      case action::receive: post(r, channel, s); break;
+      case action::fence:
+        if (!fence(r.posted[channel], s.bytes, spins)) return false;
+        break;
+    }
+  }
+  return true;
+}
+
+// True once the run is over.
+bool executor::advance(run& r, int spins) {
+  const auto channels = static_cast<std::uint32_t>(r.code->channels.size());
+  if (channels == 1) return advance_channel(r, 0, spins);
+  for (std::uint32_t c = 0; c < channels; ++c)
+    if ((r.ended >> c & 1u) == 0 && advance_channel(r, c, spins)) r.ended |= 1u << c;
+  return r.ended == (1u << channels) - 1;
+}
+
+void executor::retire() {
+  note_retired();
+  execution* owner = m_runs[m_retired % window].owner;
+  if (owner->exchanging == execution::notice::none) {
+    if (owner->reading) note_unreadable(*owner);
+    ++owner->finished;
+    if (owner->timed && owner->done())
+      owner->timed->note(owner->reading, std::chrono::steady_clock::now() - owner->since);
+    return;
+  }
+  decide(*owner);
+  if (owner->done()) next_in_queue();  // there is nothing to move
+}
+
+void executor::progress(int spins) {
+  if (m_broken) throw error(*m_broken);
+  check_alarm();
+  try {
+    go_on(spins);
+    if (m_begun != m_retired) examine_peers();
+  } catch (const error& e) {
+    m_broken = e.info();
+    throw;
+  }
+}
+
+void executor::go_on(int spins) {
+  std::uint32_t over = 0;  // runs that are, by their place in the window
+  for (;;) {
+    while (m_head < m_queue.size() && begin_next()) {
+    }
+    const std::uint64_t first = m_retired + 1;
+    if (m_begun == first) {  // as mostly: spinning pays
+      if (!advance(m_runs[first % window], spins)) return;
+      retire();
+      if (m_head == m_queue.size()) return;
+      continue;
+    }
+    bool moved = false;
+    for (std::uint64_t n = first; n <= m_begun; ++n) {
+      run& r = m_runs[n % window];
+      if (over >> n % window & 1u) continue;
+      if (!advance(r, 0)) continue;
+      over |= 1u << n % window;
+      moved = true;
+    }
+    while (m_retired < m_begun && (over >> (m_retired + 1) % window & 1u)) {
+      over &= ~(1u << (m_retired + 1) % window);
+      retire();
+    }
+    if (!moved) return;
+  }
+}
+
+void executor::finish(execution* r) {
+  progress(m_spin_limit);
+  std::uint64_t before = m_steps;
+  for (int idle = 0; !r->done() && idle <= m_spin_limit / 8; ++idle) {
+    if (m_steps != before) idle = 0;
+    before = m_steps;
+    relax();
+    progress(0);
+  }
+}
+
+}  // namespace sucl::core

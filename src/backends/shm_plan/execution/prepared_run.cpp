@@ -1,0 +1,186 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Operations that are run over and over: their addresses are looked up once, not in every run.
+#include "backends/shm_plan/execution/prepared_run.hpp"
+
+#include "backends/shm_common/flag_wait.hpp"
+#include "backends/shm_plan/execution/executor.hpp"
+#include "core/operation/operation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace sucl::core {
+
+using action = step::action;
+
+std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
+  const sucl_operation o = simplest(asked);
+  if (o.kind == compiled_plan_kind || may_be_mapped(o)) return nullptr;
+  copy_mode_tuner* const tuner = tuner_if_open(o);
+  if (!tuner && may_be_read(o)) return nullptr;
+  auto made = std::make_shared<prepared_run>();
+  made->tuner = tuner;
+  made->what = std::make_shared<execution>();
+  execution& e = *made->what;
+  e.what = o;
+  e.signature = signature_of(asked, m_size);
+  e.element_size = o.element_size;
+  set_memory(e);
+  if (has_hidden_counts(o.kind)) {
+    e.exchanging = execution::notice::counts;
+    e.peer_send.resize(static_cast<std::size_t>(m_size));
+    start_exchange(e);
+  } else {
+    e.how = &m_plans.of(o, access_mode::staged);
+  }
+  const program& code = e.how->of(0);
+  if (e.how->slices != 1 || code.channels.size() != 1 || code.posts) return nullptr;
+  if (reduces(static_cast<kind>(o.kind))) made->fold = find_fold(o.type, o.op);
+  made->scratch = m_memory.need_of(code.scratch_bytes);
+  bind(e, *made);
+  set_memory(e);  // in place of its notes
+  return made;
+}
+
+// Whether nothing is left to do once the ranks have exchanged their counts.
+bool executor::has_all_counts(execution& e) {
+  e.failure.reset();
+  return take_counts(e, false) && !e.failure;
+}
+
+namespace {
+
+// Has a signal take along what was to be copied beside its flag just before.
+void join(bound_step& before, bound_step& signal, const std::byte* beside,
+          std::uint64_t scratch_bytes) {
+  constexpr std::uint64_t most = sizeof *signal.flag;
+  if (before.what != action::copy || before.size == 0 || before.to.at != beside) return;
+  const bool fills = before.size == most || (before.size < most && before.size == scratch_bytes);
+  if (!before.to.in_scratch || !fills || !stores_pairs()) return;
+  signal.first = before.first;
+  signal.size = std::exchange(before.size, 0);
+}
+
+}  // namespace
+
+// Adds the steps of a run, one for each of the program.
+void executor::bind(execution& e, prepared_run& p) const {
+  run r;
+  r.owner = &e;
+  r.code = &e.how->of(0);
+  r.scratch = m_memory.parts();
+  const auto memory = [&](const operand& o) -> bound_memory {
+    return {address(r, o), o.where == plan::space::scratch ? ~std::uint64_t{0} : 0};
+  };
+  for (const step& s : r.code->channels[0]) {
+    bound_step b;
+    b.what = s.what;
+    b.peer = s.peer;
+    b.value = s.value;
+    b.first = p.sources.size();
+    if (s.what == action::signal || s.what == action::wait) {
+      const bool signals = s.what == action::signal;
+      b.flag = m_memory.flag_at(0, signals ? m_rank : s.peer, signals ? 0 : s.channel);
+      if (signals && p.scratch.ring == 0 && !p.steps.empty())
+        join(p.steps.back(), b, r.scratch[m_rank], r.code->scratch_bytes);
+    } else {
+      const bool copies = s.what == action::copy;
+      b.to = memory(s.to);
+      b.sources = copies ? 1 : s.sources;
+      b.size = copies ? s.bytes : s.bytes / e.element_size;
+      b.nontemporal = s.nontemporal && s.bytes >= nt_store_policy::min_bytes;
+      for (std::uint32_t i = 0; i < b.sources; ++i)
+        p.sources.push_back(memory(r.code->sources[s.first + i]));
+      const bool stays = b.to.at == p.sources.back().at && !b.to.in_scratch;
+      if (copies && (keeps_block(e, s) || stays)) b.size = 0;
+    }
+    p.steps.push_back(b);
+  }
+}
+
+// One run of it.
+struct executor::bound_run {
+  const prepared_run& how;
+  std::uint64_t number, history, flag, scratch_at;
+  std::uint64_t slot;  ///< flags before those of its slot
+
+  const std::byte* source(const bound_step& s, std::uint32_t i = 0) const {
+    return how.sources[s.first + i].in(scratch_at);
+  }
+};
+
+inline void executor::raise(const bound_run& r, const bound_step& s) {
+  std::uint64_t* const flag = s.flag + r.slot;
+  const std::uint64_t value = r.flag | s.value;
+  if (s.size == 0) return shared_memory::flag(*flag).store(value, std::memory_order_release);
+  std::uint64_t data = 0;
+  move_bytes(&data, r.source(s), s.size);
+  store_pair(flag, value, data);
+}
+
+// One step; false if it waits for a peer that is not near.
+inline bool executor::take(const bound_run& r, const bound_step& s) {
+  switch (s.what) {
+    case action::copy:
+      if (s.nontemporal)
+        m_copier.copy(s.to.in(r.scratch_at), r.source(s), s.size);
+      else
+        move_bytes(s.to.in(r.scratch_at), r.source(s), s.size);
+      return true;
+    case action::fold: {
+      const void* from[max_sources];
+      for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = r.source(s, i);
+      r.how.fold(s.to.in(r.scratch_at), from, s.sources, s.size, m_size);
+      return true;
+    }
+    case action::signal: raise(r, s); return true;
+    default:
+      switch (poll_flag(shared_memory::flag(s.flag[r.slot]), r.flag, s.value,
+                        m_spin_limit < spins_without_pause ? m_spin_limit : spins_without_pause)) {
+        case flag_state::not_yet: return false;
+        case flag_state::other_call:
+          m_memory.board().show(r.number, r.history, r.how.what->signature);
+          accuse(r.number, r.history);
+        case flag_state::raised: break;
+      }
+      note_peer_in_run(s.peer, r.number);
+      return true;
+  }
+}
+
+// What is left to do where a peer lets this rank wait, the next run begins with.
+bool executor::run_at_once(const prepared_run& p) {
+  const std::uint64_t number = m_begun + 1;
+  if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
+    return false;
+  if (p.tuner && !p.tuner->converged()) return false;
+  const bool has_counts = p.what->exchanging == execution::notice::counts;
+  if (has_counts) write_counts(*p.what);
+  const std::uint64_t history = m_memory.board().history_after(p.what->signature);
+  const bound_run r{p,
+                    number,
+                    history,
+                    run_flag::of(number, history),
+                    m_memory.scratch_at(p.scratch, number),
+                    m_memory.slot_of(number) * shared_memory::flags_per_slot()};
+  if (run_flag::renews(number, m_memory.slots())) renew_flags(number, r.flag);
+  const bound_step* const end = p.steps.data() + p.steps.size();
+  const bound_step* s = p.steps.data();
+  while (s != end && take(r, *s)) ++s;
+  // Peers read this only after a long wait: what they wait for goes first.
+  m_memory.board().show(number, history, p.what->signature);
+  m_ahead = static_cast<std::uint32_t>(s - p.steps.data());
+  m_prepared = &p;
+  if (s != end || (has_counts && !has_all_counts(*p.what))) return false;
+  m_ahead = 0;
+  m_begun = number;
+  m_memory.board().keep(history);
+  m_memory.take(p.scratch);
+  if (p.tuner) p.tuner->next();
+  note_retired();
+  return true;
+}
+
+}  // namespace sucl::core

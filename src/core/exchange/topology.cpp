@@ -1,0 +1,224 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/exchange/topology.hpp"
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "core/exchange/rank_record.hpp"
+#include "core/support/host_identity.hpp"
+
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+namespace sucl::core {
+namespace {
+
+using processor_set = std::bitset<CPU_SETSIZE>;
+
+// Those that this process may run on; none where the system does not say.
+processor_set own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  processor_set own;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = CPU_ISSET(i, &set);
+  return own;
+}
+
+// As "0-7,16", and back.
+std::string ranges_of(const processor_set& set) {
+  std::string text;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (!set[i]) continue;
+    const std::size_t first = i;
+    while (i + 1 < set.size() && set[i + 1]) ++i;
+    if (!text.empty()) text += ',';
+    text += std::to_string(first);
+    if (i > first) text += '-' + std::to_string(i);
+  }
+  return text;
+}
+
+processor_set set_of(const std::string& ranges) {
+  processor_set set;
+  for (const char* at = ranges.c_str(); *at;) {
+    char* end = nullptr;
+    const auto first = std::strtoul(at, &end, 10);
+    const auto last = *end == '-' ? std::strtoul(end + 1, &end, 10) : first;
+    for (auto i = first; i <= last && i < set.size(); ++i) set.set(i);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return set;
+}
+
+void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t bytes) {
+  sucl_oob channel = oob;
+  if (const auto status = services().oob_allgather(&channel, mine, all, bytes)) throw_last(status);
+}
+
+// FNV-1a: the same in every build.
+std::uint64_t hash(const std::string& text) {
+  std::uint64_t value = 0xcbf29ce484222325u;
+  for (const char byte : text) value = (value ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return value;
+}
+
+// The first lines in which two texts differ, as "here, but there".
+std::string first_difference(const std::string& a, const std::string& b) {
+  const auto left = base::split(a, '\n');
+  const auto right = base::split(b, '\n');
+  for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    const std::string x = i < left.size() ? left[i] : "";
+    const std::string y = i < right.size() ? right[i] : "";
+    const char* const none = "nothing more";
+    if (x != y) return (x.empty() ? none : x) + ", but " + (y.empty() ? none : y);
+  }
+  return {};
+}
+
+// Compares what has to be the same on every rank; the values are only sent where they differ.
+void check_settings(const sucl_oob& oob, const std::string& mine,
+                    const std::vector<std::string>& hashes) {
+  if (std::all_of(hashes.begin(), hashes.end(), [&](auto& h) { return h == hashes[0]; })) return;
+  const auto all = exchange(oob, static_cast<int>(hashes.size()), mine);
+  std::size_t other = 1;
+  while (other + 1 < all.size() && all[other] == all[0]) ++other;
+  base::fail(errc::configuration,
+             "the configuration of ranks 0 and " + std::to_string(other) +
+                 " differs: " + first_difference(all[0], all[other]),
+             "Give every rank the same configuration file and SUCL_ variables; `sucl info` "
+             "prints the values and where each came from");
+}
+
+}  // namespace
+
+std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::string& mine) {
+  // What fits travels beside its length; another round is for longer texts only.
+  struct first_round {
+    std::uint64_t length;
+    std::array<char, 1016> text;
+  };
+  const auto p = static_cast<std::size_t>(size);
+  first_round mine_first{mine.size(), {}};
+  std::copy_n(mine.begin(), std::min(mine.size(), mine_first.text.size()), mine_first.text.begin());
+  std::vector<first_round> firsts(p);
+  gather(oob, &mine_first, firsts.data(), sizeof mine_first);
+  std::uint64_t most = 0;
+  for (const auto& c : firsts) most = std::max(most, c.length);
+  std::vector<std::string> texts;
+  if (most <= mine_first.text.size()) {
+    for (const auto& c : firsts) texts.emplace_back(c.text.data(), c.length);
+    return texts;
+  }
+  std::vector<char> padded(most), all(most * p);
+  std::copy(mine.begin(), mine.end(), padded.begin());
+  gather(oob, padded.data(), all.data(), most);
+  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(all.data() + r * most, firsts[r].length);
+  return texts;
+}
+
+void compare_settings(const sucl_oob& oob, int size, const std::string& mine) {
+  check_settings(oob, mine, exchange(oob, size, std::to_string(hash(mine))));
+}
+
+std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_rank) {
+  if (sizes.empty()) return {};
+  auto rest = static_cast<std::uint64_t>(world_rank);
+  std::size_t node = 0;
+  for (; rest >= sizes[node] && node + 1 < sizes.size(); ++node) rest -= sizes[node];
+  return std::to_string(node + rest / sizes[node]);
+}
+
+namespace {
+
+rank_record record_of(const self_description& self) {
+  rank_record r;
+  r.self.host = host_name();
+  r.self.process = getpid();
+  r.self.platform = self.platform;
+  r.self.implementation = self.implementation;
+  r.self.sycl_backend = self.sycl_backend;
+  r.self.device = self.device;
+  r.self.device_memory_on_host = self.device_memory_on_host;
+  r.machine = host_identity();
+  r.declared_node = self.declared_node;
+  r.processors = ranges_of(own_processors());
+  r.settings = hash(self.settings);
+  r.job = self.job;
+  r.world_rank = self.world_rank;
+  r.wrong = self.failure;
+  return r;
+}
+
+std::vector<rank_record> records_of(const std::vector<std::string>& texts) {
+  std::vector<rank_record> records;
+  records.reserve(texts.size());
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    auto record = rank_record::parse(texts[r]);
+    if (!record)
+      base::fail(errc::mismatch, "rank " + std::to_string(r) + " runs another version of SuCL",
+                 "Start every rank with the same build");
+    if (record->wrong)
+      base::fail(
+          record->wrong->code,
+          "rank " + std::to_string(r) + " cannot make the communicator: " + record->wrong->message,
+          record->wrong->hint);
+    if (r > 0 && record->job != records.front().job)
+      base::fail(errc::invalid_argument,
+                 "rank " + std::to_string(r) + " belongs to another runtime than rank 0",
+                 "Make communicators of processes that have started one sucl::runtime together");
+    records.push_back(std::move(*record));
+  }
+  return records;
+}
+
+// By machine: several nodes may be declared on one.
+bool are_oversubscribed(const std::vector<rank_record>& records) {
+  std::map<std::string, std::pair<processor_set, std::size_t>> machines;
+  for (const rank_record& r : records) {
+    auto& [together, ranks] = machines[r.machine];
+    together |= set_of(r.processors);
+    ++ranks;
+  }
+  return std::any_of(machines.begin(), machines.end(),
+                     [](const auto& m) { return m.second.first.count() < m.second.second; });
+}
+
+}  // namespace
+
+topology discover(const sucl_oob& oob, int rank, int size, const self_description& self) {
+  auto records = records_of(exchange(oob, size, record_of(self).text()));
+  std::vector<std::string> hashes;
+  for (const rank_record& r : records) hashes.push_back(std::to_string(r.settings));
+  check_settings(oob, self.settings, hashes);
+  topology t;
+  t.rank = rank;
+  t.oversubscribed = are_oversubscribed(records);
+  std::map<std::pair<std::string, std::string>, int> nodes;
+  std::map<int, int> on_node;
+  for (rank_record& r : records) {
+    member m = std::move(r.self);
+    m.rank = static_cast<int>(t.members.size());
+    m.node = nodes.try_emplace({r.machine, r.declared_node}, static_cast<int>(nodes.size()))
+                 .first->second;
+    m.local_rank = on_node[m.node]++;
+    t.device_memory_everywhere_on_host &= m.device_memory_on_host;
+    t.world_ranks.push_back(r.world_rank);
+    t.node_of.push_back(m.node);
+    t.members.push_back(std::move(m));
+  }
+  t.nodes = static_cast<int>(nodes.size());
+  t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
+  return t;
+}
+
+}  // namespace sucl::core

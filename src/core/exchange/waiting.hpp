@@ -1,0 +1,34 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Whether a thread that waits for other ranks goes on waiting.
+#pragma once
+
+#include <sucl/abi/backend.h>
+#include <sucl/export.hpp>
+
+namespace sucl::core {
+
+/// Decides for a thread whether waiting is worth it. A step of set-up does.
+class wait_supervisor {
+ public:
+  /// Success, or the status to return from the wait, whose details are kept. Cheap.
+  virtual sucl_status keep_waiting() noexcept = 0;
+  /// What was waited for has come.
+  virtual void note_progress() noexcept = 0;
+
+ protected:
+  ~wait_supervisor() = default;
+};
+
+/// Has `s` decide for this thread, until the next call; null: nothing does.
+void supervise_waits(wait_supervisor* s) noexcept;
+
+/// To be called again and again by a thread that waits for other ranks in a step of set-up: success
+/// while it is worth it, or the status to return, whose details are kept. Cheap.
+SUCL_CORE_API sucl_status keep_waiting() noexcept;
+/// What was waited for has come.
+SUCL_CORE_API void note_progress() noexcept;
+
+}  // namespace sucl::core

@@ -1,0 +1,85 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Memory described by MPI datatypes, as the contiguous bytes that SuCL moves.
+#pragma once
+
+#include "base/sizes.hpp"
+#include "interposer/arguments/types.hpp"
+
+#include <mpi.h>
+
+#include <limits>
+#include <vector>
+
+namespace sucl::interposer {
+
+/// Blocks of elements in a program's memory, with data of at most max_bytes each. Ranks may
+/// describe the same data with different types, so what is only moved is always moved as bytes;
+/// elements with gaps are packed.
+class packed {
+ public:
+  static constexpr std::uint64_t max_bytes = std::numeric_limits<int>::max();
+
+  /// Nothing.
+  packed() = default;
+  /// Equal blocks, one behind the other.
+  packed(const void* base, int elements, MPI_Datatype type, int blocks)
+      : m_base(static_cast<char*>(const_cast<void*>(base))),
+        m_elements(elements),
+        m_type(type),
+        m_facts(facts_of(type)),
+        m_blocks(blocks) {}
+  /// Blocks of different sizes, at displacements in elements. The arrays are copied: MPI programs
+  /// may change or free theirs once a non-blocking call has returned.
+  packed(const void* base, const int* elements, const int* displs, MPI_Datatype type, int blocks);
+
+  int blocks() const { return m_blocks; }
+  std::uint64_t block_bytes(int block = 0) const {
+    return base::product(m_facts.size, static_cast<std::uint64_t>(elements(block)));
+  }
+  /// Where the data of a block begins, in bytes from data().
+  std::uint64_t offset(int block) const;
+  /// Whether all of it is as MPI wants it, and small enough. Where not, the library is to say why.
+  bool fits() const;
+  /// Whether a block has the memory of a block of `other`, of the same type and length: what MPI
+  /// forbids, and some libraries find out.
+  bool is_aliased(int block, const packed& other, int others) const;
+
+  /// The bytes: the program's own where they are contiguous, else a copy to be filled.
+  void* data();
+  /// Fills the copy from the program's memory, after data().
+  void load() { load(0, m_blocks); }
+  void load(int first, int last);
+  /// Fills the program's memory from the copy.
+  void store() const;
+
+  /// Makes the type outlive the program's handle of it, or gives it back. The program's callbacks
+  /// for attributes of the type are not called.
+  void keep_type();
+  void release_type();
+
+ private:
+  char* found_at(int block) const;
+  int elements(int block) const {
+    return m_counts.empty() ? m_elements : m_counts[static_cast<std::size_t>(block)];
+  }
+  char* address(int block) const {
+    const std::int64_t before = m_displs.empty() ? static_cast<std::int64_t>(block) * m_elements
+                                                 : m_displs[static_cast<std::size_t>(block)];
+    return m_base + before * m_facts.extent;
+  }
+
+  char* m_base = nullptr;
+  int m_elements = 0;
+  std::vector<int> m_counts, m_displs;  ///< of blocks of different sizes
+  int m_first = 0;                      ///< the lowest displacement
+  MPI_Datatype m_type = MPI_DATATYPE_NULL;
+  bool m_own_type = false;
+  type_facts m_facts;
+  int m_blocks = 0;
+  std::vector<char> m_copy;
+};
+
+}  // namespace sucl::interposer

@@ -1,0 +1,440 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// MPI's functions that start, complete, ask for and free requests. Those of SuCL and those of the
+// library may be mixed in one call: the library sees null in the place of SuCL's.
+#include "base/log.hpp"
+#include "core/support/backoff.hpp"
+#include "interposer/calls/entry.hpp"
+#include "interposer/next.hpp"
+#include "interposer/state.hpp"
+
+#include <algorithm>
+
+using namespace sucl::interposer;
+
+namespace {
+
+void set_empty(MPI_Status* status) {
+  if (status == MPI_STATUS_IGNORE) return;
+  MPI_Request none = MPI_REQUEST_NULL;
+  int done = 0;
+  PMPI_Test(&none, &done, status);
+}
+
+MPI_Status* at(MPI_Status* statuses, int i) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+}
+
+// The requests of one call that SuCL knows. The library sees null in the place of those that it
+// has not started itself.
+class batch {
+ public:
+  batch(int count, MPI_Request* handles) : m_handles(handles), m_self(interposer::active()) {
+    if (!m_self || !handles || !m_self->table().any_known()) return;
+    for (int i = 0; i < count; ++i) {
+      pending* r = m_self->table().known(handles[i]);
+      if (!r) continue;
+      if (r->active()) m_active.push_back({i, r});
+      if (r->hidden()) m_hidden.push_back(i);
+    }
+    if (m_hidden.empty()) return;
+    m_seen.assign(handles, handles + count);
+    for (const int i : m_hidden) m_seen[static_cast<std::size_t>(i)] = MPI_REQUEST_NULL;
+  }
+  // What is not over has taken this time, too.
+  ~batch() {
+    for (const entry& e : m_active) e.request->spent += m_time.seconds();
+  }
+  batch(const batch&) = delete;
+  batch& operator=(const batch&) = delete;
+
+  bool empty() const { return m_active.empty() && m_hidden.empty(); }
+  // Calls the library with the requests that it may see.
+  template <class Call>
+  int library(const Call& call) {
+    if (m_hidden.empty()) return call(m_handles);
+    const int code = call(m_seen.data());
+    auto hidden = m_hidden.begin();
+    for (std::size_t i = 0; i < m_seen.size(); ++i)
+      if (hidden != m_hidden.end() && static_cast<std::size_t>(*hidden) == i)
+        ++hidden;
+      else
+        m_handles[i] = m_seen[i];
+    return code;
+  }
+  bool has_own() const {
+    return std::any_of(m_active.begin(), m_active.end(),
+                       [](const entry& e) { return e.request->own(); });
+  }
+  bool own_done() const {
+    return std::all_of(m_active.begin(), m_active.end(),
+                       [](const entry& e) { return !e.request->own() || e.request->done(); });
+  }
+  // The index of one of SuCL's that is done, or -1.
+  int first_done() const {
+    for (const entry& e : m_active)
+      if (e.request->own() && e.request->done()) return e.index;
+    return -1;
+  }
+
+  void advance() { m_self->go_on(); }
+  void rest() { m_rest.after(0); }
+  void wait_for_own() {
+    constexpr int polls_before_mpi = 16;
+    for (int poll = 1; !own_done(); ++poll) {
+      for (const entry& e : m_active)
+        if (e.request->own() && !e.request->done()) e.request->core->progress();
+      if (poll % polls_before_mpi != 0) continue;
+      advance();
+      rest();
+    }
+  }
+
+  // The request at this index is over, if it is one of these. Returns its error.
+  int complete(int index) {
+    const auto found = std::find_if(m_active.begin(), m_active.end(),
+                                    [&](const entry& e) { return e.index == index; });
+    if (found == m_active.end()) return MPI_SUCCESS;
+    pending& r = *found->request;
+    m_active.erase(found);
+    r.spent += m_time.seconds();
+    int code = MPI_SUCCESS;
+    if (r.own()) {
+      code = m_self->finish(r);
+      if (!r.persistent) m_handles[index] = MPI_REQUEST_NULL;
+    }
+    m_self->table().close(r);
+    return code;
+  }
+  // After the library has said that all are over, or, with `failed`, that some are in error: then
+  // those of the library's are over that it has nothing more to tell of. `statuses` are those of
+  // the whole call, of which there are `count`; none for the functions of a single request, whose
+  // error is that of the request.
+  int complete_all(bool failed, int count, MPI_Status* statuses) {
+    int code = MPI_SUCCESS;
+    while (!m_active.empty()) {
+      const int index = m_active.back().index;
+      const pending& r = *m_active.back().request;
+      if (failed && !r.own() && !is_over(r, m_handles[index])) {
+        m_active.pop_back();
+        continue;
+      }
+      const int own = complete(index);
+      if (own == MPI_SUCCESS) continue;
+      if (statuses && !failed && code == MPI_SUCCESS)
+        for (int i = 0; i < count; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
+      if (statuses) statuses[index].MPI_ERROR = own;
+      code = own;
+    }
+    return code;
+  }
+
+ private:
+  struct entry {
+    int index;
+    pending* request;
+  };
+  static bool is_over(const pending& r, MPI_Request handle) {
+    if (!r.persistent) return handle == MPI_REQUEST_NULL;
+    int done = 0;
+    return PMPI_Request_get_status(handle, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+  }
+
+  MPI_Request* m_handles;
+  interposer* m_self;
+  std::vector<entry> m_active;
+  std::vector<int> m_hidden;        // indices, in order
+  std::vector<MPI_Request> m_seen;  // where some are hidden
+  stopwatch m_time;
+  sucl::core::backoff m_rest{50};
+};
+
+int class_of(int code) {
+  int result = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) PMPI_Error_class(code, &result);
+  return result;
+}
+
+// Wait, Waitall, and with `flag` Test and Testall; `pass` is the library's. `statuses`: null for
+// the functions of a single request.
+template <class Pass>
+int complete_all(int count, MPI_Request* handles, int* flag, MPI_Status* statuses,
+                 const Pass& pass) {
+  const bool many = statuses != nullptr;
+  batch known(count, handles);
+  if (known.empty()) return pass(handles);
+  if (!flag) {
+    known.wait_for_own();
+  } else if (!known.own_done()) {
+    known.advance();
+    *flag = 0;
+    if (!known.own_done()) return MPI_SUCCESS;
+  }
+  const int code = known.library(pass);
+  const bool failed = code != MPI_SUCCESS;
+  // Of an error in the arguments nothing has come.
+  if (failed && (!many || class_of(code) != MPI_ERR_IN_STATUS) && known.has_own()) return code;
+  if (!failed && flag && !*flag) return code;
+  const int own =
+      known.complete_all(failed, count, statuses == MPI_STATUSES_IGNORE ? nullptr : statuses);
+  if (failed || own == MPI_SUCCESS) return code;
+  return many ? MPI_ERR_IN_STATUS : own;
+}
+
+// Waitany, and with `flag` Testany.
+template <class Pass>
+int complete_any(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status,
+                 const Pass& pass) {
+  batch known(count, handles);
+  if (!known.has_own()) {
+    const int code = known.library(pass);
+    if (!known.empty() && code == MPI_SUCCESS && (!flag || *flag)) known.complete(*index);
+    return code;
+  }
+  for (;; known.rest()) {
+    known.advance();
+    *index = known.first_done();
+    if (flag) *flag = 1;
+    if (*index >= 0) {
+      set_empty(status);
+      return known.complete(*index);
+    }
+    int found = 0;
+    const int code = known.library(
+        [&](MPI_Request* seen) { return PMPI_Testany(count, seen, index, &found, status); });
+    if (code == MPI_SUCCESS && found) known.complete(*index);
+    if (code != MPI_SUCCESS || (found && *index != MPI_UNDEFINED)) return code;
+    if (!flag) continue;
+    *flag = 0;
+    *index = MPI_UNDEFINED;
+    return MPI_SUCCESS;
+  }
+}
+
+// Waitsome and Testsome.
+template <class Pass>
+int complete_some(int count, MPI_Request* handles, int* done, int* indices, MPI_Status* statuses,
+                  bool wait, const Pass& pass) {
+  batch known(count, handles);
+  if (!known.has_own()) {
+    const int code = known.library(pass);
+    if (known.empty() || code != MPI_SUCCESS) return code;
+    for (int i = 0; i < *done; ++i) known.complete(indices[i]);
+    return code;
+  }
+  for (;; known.rest()) {
+    known.advance();
+    int code = known.library(
+        [&](MPI_Request* seen) { return PMPI_Testsome(count, seen, done, indices, statuses); });
+    if (code != MPI_SUCCESS && class_of(code) != MPI_ERR_IN_STATUS) return code;
+    *done = std::max(*done, 0);  // it may be MPI_UNDEFINED
+    for (int i = 0; i < *done; ++i) known.complete(indices[i]);
+    for (int own; (own = known.first_done()) >= 0; ++*done) {
+      indices[*done] = own;
+      set_empty(at(statuses, *done));
+      const int failed = known.complete(own);
+      if (failed == MPI_SUCCESS && code == MPI_SUCCESS) continue;
+      if (statuses != MPI_STATUSES_IGNORE) {
+        for (int i = 0; code == MPI_SUCCESS && i < *done; ++i) statuses[i].MPI_ERROR = MPI_SUCCESS;
+        statuses[*done].MPI_ERROR = failed;
+      }
+      code = MPI_ERR_IN_STATUS;
+    }
+    if (!wait || *done > 0 || code != MPI_SUCCESS) return code;
+  }
+}
+
+// The one that SuCL knows, else null.
+pending* known(const MPI_Request* handle) {
+  interposer* const self = interposer::active();
+  return self && handle && self->table().any_known() ? self->table().known(*handle) : nullptr;
+}
+
+// One of SuCL's that is active, else null.
+pending* own(const MPI_Request* handle) {
+  pending* r = known(handle);
+  return r && r->own() ? r : nullptr;
+}
+
+// MPI allows neither for collectives that are under way.
+int refuse(const pending& r, const char* what) {
+  sucl::base::log(sucl::base::log_level::error, "interposer", what,
+                  " of a collective that is under way: MPI does not define that");
+  PMPI_Comm_call_errhandler(r.native, MPI_ERR_REQUEST);
+  return MPI_ERR_REQUEST;
+}
+
+}  // namespace
+
+SUCL_MPI_FUNCTION MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  return complete_all(1, request, nullptr, nullptr,
+                      [&](MPI_Request* seen) { return SUCL_NEXT(Wait)(seen, status); });
+}
+
+SUCL_MPI_FUNCTION MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  return complete_all(1, request, flag, nullptr,
+                      [&](MPI_Request* seen) { return SUCL_NEXT(Test)(seen, flag, status); });
+}
+
+SUCL_MPI_FUNCTION MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  return complete_all(count, requests, nullptr, statuses,
+                      [&](MPI_Request* seen) { return SUCL_NEXT(Waitall)(count, seen, statuses); });
+}
+
+SUCL_MPI_FUNCTION MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  return complete_all(count, requests, flag, statuses, [&](MPI_Request* seen) {
+    return SUCL_NEXT(Testall)(count, seen, flag, statuses);
+  });
+}
+
+SUCL_MPI_FUNCTION MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  return complete_any(count, requests, index, nullptr, status, [&](MPI_Request* seen) {
+    return SUCL_NEXT(Waitany)(count, seen, index, status);
+  });
+}
+
+SUCL_MPI_FUNCTION MPI_Testany(int count, MPI_Request* requests, int* index, int* flag,
+                              MPI_Status* status) {
+  return complete_any(count, requests, index, flag, status, [&](MPI_Request* seen) {
+    return SUCL_NEXT(Testany)(count, seen, index, flag, status);
+  });
+}
+
+SUCL_MPI_FUNCTION MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices,
+                               MPI_Status* statuses) {
+  return complete_some(count, requests, done, indices, statuses, true, [&](MPI_Request* seen) {
+    return SUCL_NEXT(Waitsome)(count, seen, done, indices, statuses);
+  });
+}
+
+SUCL_MPI_FUNCTION MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices,
+                               MPI_Status* statuses) {
+  return complete_some(count, requests, done, indices, statuses, false, [&](MPI_Request* seen) {
+    return SUCL_NEXT(Testsome)(count, seen, done, indices, statuses);
+  });
+}
+
+SUCL_MPI_FUNCTION MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  const pending* r = known(&request);
+  if (!r || !r->hidden()) return SUCL_NEXT(Request_get_status)(request, flag, status);
+  if (r->own() && !r->done()) interposer::active()->go_on();
+  *flag = !r->own() || r->done();
+  if (*flag) set_empty(status);
+  return MPI_SUCCESS;
+}
+
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
+
+namespace {
+
+// Libraries differ in whether the requests that are asked for are const.
+template <class Function>
+struct second_parameter;
+template <class First, class Second, class... Rest>
+struct second_parameter<int (*)(First, Second, Rest...)> {
+  using type = Second;
+};
+using asked = second_parameter<decltype(&PMPI_Request_get_status_all)>::type;
+
+// The requests that the library may see, null in the place of the others.
+std::vector<MPI_Request> seen_of(int count, asked requests) {
+  std::vector<MPI_Request> seen(requests, requests + std::max(count, 0));
+  for (MPI_Request& r : seen)
+    if (const pending* found = known(&r); found && found->hidden()) r = MPI_REQUEST_NULL;
+  return seen;
+}
+
+}  // namespace
+
+SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* flag,
+                                             MPI_Status* statuses) {
+  for (int i = 0; i < count; ++i) {
+    const pending* r = own(requests + i);
+    if (!r || r->done()) continue;
+    interposer::active()->go_on();
+    *flag = 0;
+    if (!r->done()) return MPI_SUCCESS;
+  }
+  return SUCL_NEXT(Request_get_status_all)(count, seen_of(count, requests).data(), flag, statuses);
+}
+
+SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* index, int* flag,
+                                             MPI_Status* status) {
+  bool others = false;
+  for (*index = 0; *index < count; ++*index) {
+    if (!own(requests + *index)) continue;
+    others = true;
+    if (MPI_Request_get_status(requests[*index], flag, status) == MPI_SUCCESS && *flag)
+      return MPI_SUCCESS;
+  }
+  const int code = SUCL_NEXT(Request_get_status_any)(count, seen_of(count, requests).data(), index,
+                                                     flag, status);
+  // To the library there may have been no active one.
+  if (others && *flag && *index == MPI_UNDEFINED) *flag = 0;
+  return code;
+}
+
+SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* done, int* indices,
+                                              MPI_Status* statuses) {
+  const int code = SUCL_NEXT(Request_get_status_some)(count, seen_of(count, requests).data(), done,
+                                                      indices, statuses);
+  for (int i = 0; i < count; ++i) {
+    if (!own(requests + i)) continue;
+    *done = std::max(*done, 0);
+    int flag = 0;
+    MPI_Request_get_status(requests[i], &flag, at(statuses, *done));
+    if (flag) indices[(*done)++] = i;
+  }
+  return code;
+}
+
+#endif
+
+SUCL_MPI_FUNCTION MPI_Start(MPI_Request* request) {
+  pending* r = known(request);
+  if (r && r->own()) return refuse(*r, "MPI_Start");
+  return r && r->persistent ? interposer::active()->start_prepared(*r) : SUCL_NEXT(Start)(request);
+}
+
+SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
+  interposer* const self = interposer::active();
+  if (!self || !requests || !self->table().any_known()) return SUCL_NEXT(Startall)(count, requests);
+  std::vector<pending*> prepared;
+  std::vector<MPI_Request> others;
+  for (int i = 0; i < count; ++i) {
+    pending* r = self->table().known(requests[i]);
+    if (r && r->own()) return refuse(*r, "MPI_Startall");
+    if (r && r->persistent)
+      prepared.push_back(r);
+    else
+      others.push_back(requests[i]);
+  }
+  if (prepared.empty()) return SUCL_NEXT(Startall)(count, requests);
+  // First what may be wrong. Where all is known to SuCL the library need not be asked.
+  int code = MPI_SUCCESS;
+  if (!others.empty()) code = SUCL_NEXT(Startall)(static_cast<int>(others.size()), others.data());
+  for (std::size_t i = 0; i < prepared.size() && code == MPI_SUCCESS; ++i)
+    code = self->start_prepared(*prepared[i]);
+  return code;
+}
+
+SUCL_MPI_FUNCTION MPI_Request_free(MPI_Request* request) {
+  const pending* r = known(request);
+  if (!r) return SUCL_NEXT(Request_free)(request);
+  if (r->own()) return refuse(*r, "MPI_Request_free");
+  // Out of the table first: the library may give its handle to another thread at once.
+  requests& table = interposer::active()->table();
+  std::unique_ptr<pending> known = table.remove(*request);
+  const int code = SUCL_NEXT(Request_free)(request);
+  if (code != MPI_SUCCESS)
+    table.restore(std::move(known));
+  else if (known->persistent)
+    interposer::active()->release_prepared(*known);
+  return code;
+}
+
+SUCL_MPI_FUNCTION MPI_Cancel(MPI_Request* request) {
+  if (const pending* r = own(request)) return refuse(*r, "MPI_Cancel");
+  return SUCL_NEXT(Cancel)(request);
+}

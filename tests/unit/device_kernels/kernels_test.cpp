@@ -1,0 +1,319 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// The device functions of collectives with threads as work items, launched by the backend kernels:
+// every operation that it supports, drawn at random, against the backend mock. What devices do is
+// another matter: tests/device.
+#include "kernels/collective/fold.hpp"
+#include "unit/device_kernels/thread_device.hpp"
+#include "unit/shm_plan/executor_draw.hpp"
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace sucl;
+using namespace sucl::testing;
+using core::kernel_comm;
+
+void compare(const kernel_rank& j, std::uint64_t seed, std::byte* mapped,
+             std::uint64_t mapped_bytes) {
+  const int rank = j.info.rank, size = j.info.size;
+  const draw d = make_draw(seed, size, 3000);
+  const bool in_place = (seed * 7 + static_cast<unsigned>(rank)) % 3 == 0;
+  memory mine, model;
+  auto o = prepare(d, rank, size, in_place, mine);
+  const auto same_operation = prepare(d, rank, size, in_place, model);
+  // The same in mapped memory.
+  const bool moves = mapped && mine.send.size() + mine.recv.size() + 256 < mapped_bytes;
+  std::byte* send = mapped;
+  std::byte* recv = mapped + (mine.send.size() + 127) / 128 * 128;
+  if (moves) {
+    std::copy(mine.send.begin(), mine.send.end(), send);
+    std::copy(mine.recv.begin(), mine.recv.end(), recv);
+    o.send = o.send ? send + d.misplaced : nullptr;
+    o.recv = recv + d.misplaced;
+  }
+  const flight done = run(j.kernels, o);
+  const flight reference = run(j.mock, same_operation);
+  if (moves) {
+    std::copy_n(send, mine.send.size(), mine.send.begin());
+    std::copy_n(recv, mine.recv.size(), mine.recv.begin());
+  }
+  EXPECT_EQ(done.status, SUCL_SUCCESS) << done.error.message;
+  EXPECT_EQ(reference.status, SUCL_SUCCESS) << reference.error.message;
+  EXPECT_TRUE(same(d, mine.recv, model.recv)) << describe(d, rank, size, in_place);
+  EXPECT_EQ(mine.send, model.send) << describe(d, rank, size, in_place);
+}
+
+class kernels_with : public ::testing::TestWithParam<std::tuple<int, reach>> {};
+INSTANTIATE_TEST_SUITE_P(ranks, kernels_with,
+                         ::testing::Values(std::tuple{1, reach::none}, std::tuple{2, reach::all},
+                                           std::tuple{2, reach::none}, std::tuple{3, reach::all},
+                                           std::tuple{3, reach::some}, std::tuple{4, reach::all}));
+
+// Wherever the memory ends, on one rank or on all.
+TEST(kernels_memory, a_rank_without_memory_is_told_to_all) {
+  for (int first = 0; first < 2; ++first)
+    for (int left = 0; left < 4; ++left)
+      for_providers(2, [&](const provider_rank& j) {
+        thread_device device(true);
+        if (j.rank >= first) device.allocations_left = left;
+        try {
+          kernel_comm made(j.memory_provider, j.oob, device, j.rank, j.size, small_buffers());
+          ADD_FAILURE() << "no error with " << left;
+        } catch (const error& e) {
+          EXPECT_EQ(e.code(), errc::out_of_memory) << e.what();
+        }
+      });
+}
+
+TEST(kernels_memory, further_communicators_of_a_device_take_less) {
+  constexpr std::uint64_t mebi = 1 << 20;
+  for (const int size : {2, 3})
+    for_providers(size, [&](const provider_rank& j) {
+      thread_device device(true);
+      device.who[0] = static_cast<unsigned char>(j.rank + 1);
+      const core::kernel_settings usual(j.size);
+      const auto made = [&](const core::kernel_settings& s) {
+        const std::uint64_t before = device.allocated;
+        auto comm =
+            std::make_unique<kernel_comm>(j.memory_provider, j.oob, device, j.rank, j.size, s);
+        return std::pair{std::move(comm), device.allocated - before};
+      };
+      auto first = made(usual);
+      const auto second = made(usual), third = made(usual);
+      EXPECT_GT(first.second, 64 * mebi);
+      EXPECT_LT(second.second, 64 * mebi);
+      EXPECT_EQ(second.second, third.second);
+      // What the program wants it gets.
+      auto wanted = core::kernel_settings::read({{"staging", "32Mi"}}, j.size);
+      EXPECT_GT(made(wanted).second, 64 * mebi);
+      first.first.reset();
+      EXPECT_EQ(made(usual).second, first.second);
+    });
+}
+
+TEST_P(kernels_with, agree_with_the_definitions) {
+  const auto [size, how] = GetParam();
+  for_devices(size, how, [&](const kernel_rank& j) {
+    EXPECT_EQ(j.comm().memory().all_on_devices(), how == reach::all);
+    for (std::uint64_t seed = 1; seed <= 80; ++seed)
+      compare(j, seed + 1000u * static_cast<unsigned>(j.info.size), nullptr, 0);
+    EXPECT_GT(j.device.used[0], 0);
+    EXPECT_GT(j.device.used[1], 0);
+    EXPECT_EQ(j.device.used[4] > 0, how == reach::all);
+    if (j.info.size > 2) {
+      EXPECT_GT(j.device.used[2], 0);
+      EXPECT_GT(j.device.used[3], 0);
+    }
+  });
+}
+
+// Some ranks use memory that all map and some do not: whether it is used directly they find out.
+TEST_P(kernels_with, agree_in_mapped_memory) {
+  const auto [size, how] = GetParam();
+  for_devices(size, how, [&](const kernel_rank& j) {
+    constexpr std::uint64_t bytes = 1 << 20;
+    auto* memory = static_cast<std::byte*>(j.comm().memory().add(bytes, 0));
+    EXPECT_EQ(j.comm().memory().used_by(1), how != reach::some);
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      const bool on_all = seed % 4 != 0 || j.info.rank % 2 == 0;
+      compare(j, seed + 5000u * static_cast<unsigned>(j.info.size), on_all ? memory : nullptr,
+              bytes);
+    }
+    EXPECT_TRUE(j.comm().memory().remove(memory));
+    EXPECT_FALSE(j.comm().memory().remove(memory));
+  });
+}
+
+// Memory of the program's own, of another size on each rank, at an odd offset.
+TEST_P(kernels_with, agree_in_registered_memory) {
+  const auto [size, how] = GetParam();
+  for_devices(size, how, [&](const kernel_rank& j) {
+    auto& memory = j.comm().memory();
+    constexpr std::uint64_t most = 1 << 20, page = 4096;
+    const std::uint64_t bytes = most + page * static_cast<unsigned>(j.info.rank);
+    const auto own = j.device.allocate(bytes + page);
+    auto* start = static_cast<std::byte*>(own.get()) + 16;
+    EXPECT_EQ(memory.attach(start, bytes, 0), how != reach::some);
+    for (std::uint64_t seed = 1; seed <= 40; ++seed)
+      compare(j, seed + 7000u * static_cast<unsigned>(size), start, most);
+    memory.remove(start);
+    // One rank has none, and later pieces are the same everywhere all the same.
+    const bool last = j.info.rank == size - 1;
+    EXPECT_FALSE(memory.attach(last ? nullptr : start, last ? 0 : bytes, 0));
+    auto* lent = static_cast<std::byte*>(memory.add(most, 0));
+    for (std::uint64_t seed = 1; seed <= 20; ++seed)
+      compare(j, seed + 8000u * static_cast<unsigned>(size), lent, most);
+    EXPECT_TRUE(memory.remove(lent));
+  });
+}
+
+// A tuning table has operations use other protocols, where they can, and they stay right.
+TEST_P(kernels_with, go_the_ways_of_a_table) {
+  const auto [size, how] = GetParam();
+  for (std::size_t protocol = 0; protocol < std::size(kernels::protocol_names); ++protocol)
+    for_devices(size, how, [&](const kernel_rank& j) {
+      tune::table table;
+      for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
+        tune::table_row r;
+        r.what = static_cast<kind>(k);
+        r.memory = tune::memory_kind::device;
+        r.backend = "kernels";
+        r.protocol = kernels::protocol_names[protocol];
+        r.origin = "file t.toml:1:1";
+        table.rows.push_back(r);
+      }
+      j.device.on_host = false;
+      j.comm().retune(&table);
+      auto o = operation(kind::allreduce, type::fp32, 16, op::sum);
+      const bool possible = protocol < 2 || (protocol == 2 && size > 1) ||
+                            (protocol == 3 && size > 2) || (protocol == 4 && how == reach::all);
+      if (size > 1) {
+        EXPECT_EQ(
+            j.comm().describe(o).find(table.rows[0].protocol +
+                                      ", tuning table (file t.toml:1:1)") != std::string::npos,
+            possible)
+            << j.comm().describe(o);
+      }
+      for (std::uint64_t seed = 1; seed <= 25; ++seed)
+        compare(j, seed + 9000u * static_cast<unsigned>(size), nullptr, 0);
+      if (size > 1 && possible) {
+        EXPECT_GT(j.device.used[protocol], 0) << table.rows[0].protocol;
+      }
+      j.comm().retune(nullptr);
+      EXPECT_EQ(j.comm().describe(o).find("tuning table"), std::string::npos);
+    });
+}
+
+// Neither flags that no rank has written yet nor the flags of lines starting again may pass for
+// data.
+TEST(kernels, go_on_after_very_many_operations) {
+  for (const std::uint64_t before : {(1ull << 31) - 20, (1ull << 32) - 20, (1ull << 40) - 20}) {
+    auto settings = small_buffers();
+    settings.operations = before;
+    for_devices(
+        3, reach::all,
+        [&](const kernel_rank& j) {
+          for (std::uint64_t seed = 1; seed <= 40; ++seed) compare(j, seed + 9000, nullptr, 0);
+        },
+        settings);
+  }
+}
+
+// A root that runs ahead must not overwrite what slow ranks have yet to read.
+TEST(kernels, a_fast_root_waits_for_slow_ranks) {
+  for_devices(3, reach::all, [&](const kernel_rank& j) {
+    constexpr std::size_t n = 300;
+    std::vector<std::vector<int>> got(40, std::vector<int>(n));
+    std::vector<flight> flights;
+    for (int i = 0; i < 40; ++i) {
+      auto& data = got[static_cast<std::size_t>(i)];
+      if (j.info.rank == 0) std::fill(data.begin(), data.end(), i);
+      auto o = operation(kind::broadcast, type::int32, i % 2 ? n : 20);
+      o.send = o.recv = data.data();
+      if (j.info.rank == 2 && i % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      flights.push_back(post(j.kernels, o));
+    }
+    for (auto& f : flights) EXPECT_EQ(wait(j.kernels, f).status, SUCL_SUCCESS);
+    for (int i = 0; i < 40; ++i) {
+      EXPECT_EQ(got[static_cast<std::size_t>(i)].front(), i);
+      EXPECT_EQ(got[static_cast<std::size_t>(i)][i % 2 ? n - 1 : 19], i);
+    }
+  });
+}
+
+// A rank that does not come: the others' kernels end when they are aborted.
+TEST(kernels, end_when_they_are_given_up) {
+  for (const std::size_t n : {std::size_t{10}, std::size_t{5000}})
+    for_devices(2, reach::all, [&](const kernel_rank& j) {
+      if (j.info.rank == 1) return j.comm().memory().abandon();
+      std::vector<float> data(n);
+      auto o = operation(kind::allreduce, type::fp32, n, op::sum);
+      o.flags = SUCL_FLAG_IN_PLACE;
+      o.recv = data.data();
+      flight f = post(j.kernels, o);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_FALSE(sucl::testing::test(j.kernels, f));
+      j.comm().abort();
+      EXPECT_EQ(wait(j.kernels, f).status, SUCL_SUCCESS);
+    });
+}
+
+TEST(kernels, divide_sums_of_64_bits) {
+  using kernels::integer128;
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  const auto sum = integer128(least) + integer128(least) + integer128(least);
+  EXPECT_EQ(static_cast<std::int64_t>(sum / integer128(3)), least);
+  EXPECT_EQ(static_cast<std::int64_t>((integer128(std::int64_t{-7}) + integer128(std::int64_t{2})) /
+                                      integer128(2)),
+            -2);
+  EXPECT_EQ(static_cast<std::uint64_t>((integer128(most) + integer128(most)) / integer128(2)),
+            most);
+  EXPECT_EQ(
+      static_cast<std::uint64_t>((integer128(most) + integer128(std::uint64_t{2})) / integer128(3)),
+      (std::uint64_t{1} << 63) / 3 * 2 + 1);
+}
+
+TEST(kernels, settings_are_checked) {
+  EXPECT_EQ(core::kernel_settings::read({{"ll_max_bytes", "8Ki"}, {"groups", "4"}}, 2).ll_max_bytes,
+            8192u);
+  EXPECT_THROW(core::kernel_settings::read({{"blocks", "4"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"groups", "257"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"staging", "4Ki"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"ll128_max_bytes", "2Gi"}}, 2), error);
+  EXPECT_THROW(core::kernel_settings::read({{"two_shot_min_bytes", "2097152Ti"}}, 2), error);
+  EXPECT_EQ(
+      core::kernel_settings::read({{"two_shot_min_bytes", "1048576Ti"}}, 2).two_shot_min_bytes,
+      1ull << 60);
+}
+
+// Kernels of ranks that mean different operations compute anything, or wait for ever: ranks find
+// out beside them, all of them, and let them end.
+TEST(kernels_mismatch, is_an_error_on_every_rank) {
+  const auto sums = [](std::uint64_t n) {
+    return operation(kind::allreduce, type::int32, n, op::sum);
+  };
+  auto to_other_root = operation(kind::broadcast, type::int32, 3000);
+  to_other_root.root = 1;
+  const std::pair<sucl_operation, sucl_operation> pairs[] = {
+      {sums(10), sums(30)},
+      {sums(10), sums(3000)},
+      {sums(10), operation(kind::allgather, type::int32, 10)},
+      {operation(kind::broadcast, type::int32, 3000), to_other_root},
+      {sums(10), operation(kind::barrier, type::bytes, 0)}};
+  for (const int size : {2, 3})
+    for (const auto& [usual, other] : pairs)
+      for_devices(size, reach::all, [&, usual = usual, other = other](const kernel_rank& j) {
+        std::vector<std::int32_t> in(10000, 1), out(in.size());
+        const auto call = [&](sucl_operation o, std::uint64_t sequence) {
+          o.send = in.data();
+          o.recv = out.data();
+          o.sequence = sequence;
+          return run(j.kernels, o);
+        };
+        for (std::uint64_t n = 1; n <= 20; ++n) EXPECT_EQ(call(sums(5), n).status, SUCL_SUCCESS);
+        sucl_oob meeting = core::oob_split(*j.info.oob, j.info.rank);  // no rank goes on before
+        core::oob_free(meeting);
+        flight f = call(j.info.rank == 0 ? other : usual, 21);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+        while (!j.comm().board().alarmed() && std::chrono::steady_clock::now() < end) {
+          j.comm().compare_calls();
+          std::this_thread::yield();
+        }
+        if (f.status == SUCL_SUCCESS) f = call(sums(5), 22);
+        EXPECT_EQ(f.status, SUCL_ERROR_MISMATCH) << f.error.message;
+        EXPECT_NE(f.error.message.find("rank 0 called " +
+                                       core::describe(core::signature_of(other, size))),
+                  std::string::npos)
+            << f.error.message;
+        EXPECT_NE(f.error.message.find(core::describe(core::signature_of(usual, size))),
+                  std::string::npos)
+            << f.error.message;
+        EXPECT_EQ(call(sums(5), 23).status, SUCL_ERROR_MISMATCH);
+      });
+}
+
+}  // namespace
