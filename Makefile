@@ -19,7 +19,7 @@ SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test check format docs install asan torture fuzz tsan tidy coverage adaptivecpp clean
+.PHONY: help setup configure build program link bench test wheel check format docs install asan torture fuzz tsan tidy coverage adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -90,6 +90,9 @@ docs:  ## build the site of the documentation; DOXYGEN=none leaves the API refer
 
 install: build  ## install to PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+wheel:  ## build the Python wheel from scratch, into build/wheels
+	@$(or $(SUCL_PYTHON),python3) -m pip wheel --no-deps -w build/wheels .
 
 asan:  ## test the core, also as ranks, under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory test PRESET=asan SUCL_SYCL=none SUCL_MPI=openmpi

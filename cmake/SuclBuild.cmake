@@ -32,8 +32,13 @@ set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 # same folders. CMake would pad that of the build with ':' to have room for the other one, and an
 # empty entry is the working directory, from which no library may be slipped in. It would also leave
 # out what the installation needs from below the source tree: the SYCL runtime and the MPI libraries
-# of a virtual environment there.
+# of a virtual environment there. In a wheel that environment is the user's: see SuclWheel.cmake.
 function(sucl_set_run_path target)
+  if(SUCL_WHEEL)
+    list(FILTER ARGN INCLUDE REGEX "^[$]ORIGIN")
+    list(GET ARGN 0 to_own_libraries)
+    list(APPEND ARGN "${to_own_libraries}/${SUCL_WHEEL_TO_LIBRARIES}")
+  endif()
   list(REMOVE_DUPLICATES ARGN)
   set_target_properties(${target} PROPERTIES
     BUILD_WITH_INSTALL_RPATH ON

@@ -25,6 +25,11 @@ if(TARGET sucl_tool)
   install(TARGETS sucl_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
+# Where the SYCL runtime is for programs that use the package.
+set(SUCL_PACKAGED_SYCL_ROOT "${SUCL_SYCL_FOUND_ROOT}")
+if(SUCL_WHEEL)
+  set(SUCL_PACKAGED_SYCL_ROOT "\${PACKAGE_PREFIX_DIR}/${SUCL_WHEEL_TO_ENVIRONMENT}")
+endif()
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/suclConfig.cmake.in"
   "${CMAKE_BINARY_DIR}/suclConfig.cmake" INSTALL_DESTINATION "${sucl_package_dir}"
   PATH_VARS CMAKE_INSTALL_LIBDIR)
@@ -40,6 +45,10 @@ install(FILES
 # The way from the folder of sucl.pc back to the prefix, so that the installation can be moved.
 file(RELATIVE_PATH sucl_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" sucl_pc_prefix "${sucl_pc_prefix}")
+set(sucl_pc_sycl_root "${SUCL_SYCL_FOUND_ROOT}")
+if(SUCL_WHEEL)
+  set(sucl_pc_sycl_root "\${prefix}/${SUCL_WHEEL_TO_ENVIRONMENT}")
+endif()
 set(sucl_pc_cflags "")
 set(sucl_pc_libs "")
 if(SUCL_SYCL STREQUAL "pip")

@@ -31,9 +31,12 @@ function(sucl_add_library name)
   target_compile_features(${name} INTERFACE cxx_std_17)
   target_include_directories(${name} INTERFACE
     "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>")
-  set_target_properties(${name} PROPERTIES
-    VERSION ${PROJECT_VERSION}
-    SOVERSION ${SUCL_SOVERSION})
+  # A wheel has no links, and each of its libraries once.
+  if(NOT SUCL_WHEEL)
+    set_target_properties(${name} PROPERTIES
+      VERSION ${PROJECT_VERSION}
+      SOVERSION ${SUCL_SOVERSION})
+  endif()
   sucl_set_run_path(${name} "$ORIGIN")
 endfunction()
 
