@@ -220,6 +220,9 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   std::size_t share(kind k, std::size_t elements) {
     return sycl_layer::share(state(), k, elements);
   }
+  /// For interfaces of other languages: what they find wrong with a call is reported to the other
+  /// ranks as what the library finds is.
+  void refuse(const sucl_operation& record, const error_info& wrong) const;
   explicit communicator(std::shared_ptr<sycl_layer::communicator_state> state)
       : m_state(std::move(state)) {}
   /// @endcond

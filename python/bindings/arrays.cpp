@@ -16,14 +16,27 @@ namespace nb = nanobind;
 namespace sucl::python {
 namespace {
 
+constexpr const char* sycl_interface = "__sycl_usm_array_interface__";
 constexpr const char* contiguous_hint =
     "Pass a contiguous copy, as of numpy.ascontiguousarray() or tensor.contiguous(), and copy "
     "the result back";
 
+// What an exception of Python says, without its traceback.
+std::string text_of(const nb::python_error& e) { return nb::cast<std::string>(nb::str(e.value())); }
+
 // The text of the error that Python has set, which is cleared.
-std::string taken_error() {
-  nb::python_error e;
-  return e.what();
+std::string taken_error() { return text_of(nb::python_error()); }
+
+// Whether objects of this class have the buffer protocol and no interface of SYCL, so that arrays
+// of numpy, the most frequent ones, are not asked for it again.
+bool is_plain_buffer(nb::handle array) {
+  static auto& known = *new std::vector<nb::object>;
+  const nb::handle type = array.type();
+  for (const nb::object& one : known)
+    if (one.is(type)) return true;
+  if (PyObject_CheckBuffer(array.ptr()) == 0 || nb::hasattr(type, sycl_interface)) return false;
+  if (known.size() < 8) known.push_back(nb::borrow(type));
+  return true;
 }
 
 std::string class_of(nb::handle object) {
@@ -91,7 +104,7 @@ array_view view_of_interface(nb::handle array, const nb::dict& interface, const 
   for (const auto n : extents) view.elements *= static_cast<std::size_t>(n);
   if (!strides.is_none()) {
     // SYCL's are in elements, those of the others in bytes.
-    const bool in_elements = std::strcmp(protocol, "__sycl_usm_array_interface__") == 0;
+    const bool in_elements = std::strcmp(protocol, sycl_interface) == 0;
     const auto steps = numbers(strides);
     if (steps.size() != extents.size() ||
         !in_order(extents.data(), steps.data(), static_cast<int>(extents.size()),
@@ -104,7 +117,7 @@ array_view view_of_interface(nb::handle array, const nb::dict& interface, const 
 
 array_view view_of_sycl(nb::handle array, const nb::dict& interface, const char* what,
                         holdings& held) {
-  array_view view = view_of_interface(array, interface, what, "__sycl_usm_array_interface__");
+  array_view view = view_of_interface(array, interface, what, sycl_interface);
   if (const nb::object offset = entry(interface, "offset"); !offset.is_none())
     view.pointer =
         static_cast<std::byte*>(view.pointer) + nb::cast<std::size_t>(offset) * view.element_size;
@@ -151,7 +164,8 @@ nb::object capsule_of(nb::handle array, const char* what) {
     return method(nb::arg("max_version") = nb::make_tuple(1, 0));
   } catch (nb::python_error& e) {
     if (!e.matches(PyExc_TypeError))
-      fail(errc::invalid_memory, std::string(what) + " gives no access to its memory: " + e.what(),
+      fail(errc::invalid_memory,
+           std::string(what) + " gives no access to its memory: " + text_of(e),
            "Pass an array that is alive and dense; of torch, tensor.detach()");
   }
   return method();
@@ -205,7 +219,8 @@ void fail(errc code, std::string message, std::string hint) {
 }
 
 array_view view_of(nb::handle array, const char* what, holdings& held) {
-  const nb::object sycl = nb::getattr(array, "__sycl_usm_array_interface__", nb::none());
+  if (is_plain_buffer(array)) return view_of_buffer(array, what, held);
+  const nb::object sycl = nb::getattr(array, sycl_interface, nb::none());
   if (nb::isinstance<nb::dict>(sycl))
     return view_of_sycl(array, nb::borrow<nb::dict>(sycl), what, held);
   if (PyObject_CheckBuffer(array.ptr())) return view_of_buffer(array, what, held);

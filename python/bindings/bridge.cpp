@@ -223,8 +223,8 @@ void communicator_handle::use_tuning(const std::string& toml) const {
 void communicator_handle::wait() const { m_communicator->wait(); }
 void communicator_handle::check() const { m_communicator->check(); }
 
-std::size_t communicator_handle::share(kind k, std::size_t elements) const {
-  return m_communicator->share(k, elements);
+void communicator_handle::refuse(const call& c, const error_info& wrong) const {
+  m_communicator->refuse(c.record, wrong);
 }
 event_handle communicator_handle::submit(const call& c, const dependencies& deps) const {
   auto request = request_on(*m_communicator, c);

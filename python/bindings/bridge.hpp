@@ -135,8 +135,8 @@ class communicator_handle {
   void wait() const;
   void check() const;
 
-  /// One of so many equal blocks of so many elements.
-  [[nodiscard]] std::size_t share(kind k, std::size_t elements) const;
+  /// Tells the other ranks what is wrong with a call of this one.
+  void refuse(const call& c, const error_info& wrong) const;
   event_handle submit(const call& c, const dependencies& deps) const;
   void run(const call& c, const dependencies& deps) const;
   [[nodiscard]] persistent_handle prepare(const call& c, const dependencies& deps) const;

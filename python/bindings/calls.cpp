@@ -116,6 +116,17 @@ void need(bool there, const char* what, const char* hint) {
   if (!there) fail(errc::invalid_argument, std::string(what) + " is missing", hint);
 }
 
+// One of size() equal blocks of so many elements.
+std::size_t share(const making& m, std::size_t elements) {
+  const auto ranks = static_cast<std::size_t>(m.comm.size());
+  if (elements % ranks != 0)
+    fail(errc::invalid_count,
+         std::to_string(elements) + " elements cannot be divided into one block for each of " +
+             std::to_string(ranks) + " ranks",
+         "Pass an array whose size is a multiple of the number of ranks");
+  return elements / ranks;
+}
+
 std::size_t count_of(const making& m, bool in_place) {
   const std::size_t sent = m.send ? m.send->elements : 0;
   const std::size_t received = m.recv ? m.recv->elements : 0;
@@ -127,11 +138,11 @@ std::size_t count_of(const making& m, bool in_place) {
     case kind::allreduce:
     case kind::scan:
     case kind::exscan: return in_place ? received : sent;
-    case kind::reduce_scatter_block: return in_place ? m.comm.share(k, received) : received;
-    case kind::allgather: return in_place ? m.comm.share(k, received) : sent;
-    case kind::alltoall: return m.comm.share(k, in_place ? received : sent);
-    case kind::gather: return in_place ? m.comm.share(k, received) : sent;
-    case kind::scatter: return in_place ? m.comm.share(k, received) : received;
+    case kind::reduce_scatter_block: return in_place ? share(m, received) : received;
+    case kind::allgather: return in_place ? share(m, received) : sent;
+    case kind::alltoall: return share(m, in_place ? received : sent);
+    case kind::gather: return in_place ? share(m, received) : sent;
+    case kind::scatter: return in_place ? share(m, received) : received;
     case kind::scatterv: return received;
     case kind::allgatherv:
     case kind::gatherv: return in_place ? 0 : sent;
@@ -246,14 +257,15 @@ bool pending::wait(double seconds) {
   return true;
 }
 
-call make_call(const communicator_handle& c, const arguments& a, holdings& held) {
+call make_call(const communicator_handle& c, const arguments& a, holdings& held, bool started) {
   making m{c, a, held, {}, std::nullopt, std::nullopt};
   try {
     fill(m);
   } catch (const error& e) {
     error_info info = e.info();
-    if (info.operation.empty()) info.operation = name(static_cast<kind>(a.what));
-    if (info.rank < 0) info.rank = c.rank();
+    info.operation = name(static_cast<kind>(a.what));
+    info.rank = c.rank();
+    if (started) c.refuse(m.result, info);
     throw error(std::move(info));
   }
   return std::move(m.result);

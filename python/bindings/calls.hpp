@@ -44,8 +44,9 @@ struct arguments {
   int reduction, root, source, tag;
 };
 
-/// The call, whose arrays are held. Throws what is wrong with them.
-call make_call(const communicator_handle& c, const arguments& a, holdings& held);
+/// The call, whose arrays are held. Throws what is wrong with them, and with `started`, as the call
+/// would be by now, tells the other ranks.
+call make_call(const communicator_handle& c, const arguments& a, holdings& held, bool started);
 
 /// The events that sucl.Event and dpctl's SyclEvent are.
 dependencies events_from(nanobind::handle deps);

@@ -31,7 +31,7 @@ struct messages {
 
 void add(messages& g, int what, nb::handle send, nb::handle recv, int root, int source, int tag) {
   const nb::object nothing = nb::none();
-  g.group.add(make_call(g.comm, {what, send, recv, nothing, 0, root, source, tag}, *g.held));
+  g.group.add(make_call(g.comm, {what, send, recv, nothing, 0, root, source, tag}, *g.held, false));
 }
 
 nb::object submit(messages& g, nb::handle deps) {

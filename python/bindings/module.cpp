@@ -26,7 +26,9 @@ nb::object post(const communicator_handle& c, int how, int what, nb::handle send
                 nb::handle arrays, int reduction, int root, int source, int tag, nb::handle deps) {
   sweep();
   const auto held = std::make_shared<holdings>();
-  const call made = make_call(c, {what, send, recv, arrays, reduction, root, source, tag}, *held);
+  const bool starts = static_cast<form>(how) != form::persistent;
+  const call made =
+      make_call(c, {what, send, recv, arrays, reduction, root, source, tag}, *held, starts);
   const dependencies events = events_from(deps);
   switch (static_cast<form>(how)) {
     case form::blocking: without_gil(held, [&] { c.run(made, events); }); return nb::none();

@@ -13,7 +13,7 @@
 `Communicator` has the operations, `Runtime` other ways to start a job, `errors` what is raised.
 """
 
-from . import _loading, errors
+from . import _loading, errors, plans
 from .errors import (
     ConfigurationError,
     Error,
@@ -59,4 +59,5 @@ __all__ = [
     "InvalidRankError", "InvalidTypeError", "KINDS", "LateError", "Member", "Memory",
     "MismatchError", "NO_RANK", "NativeError", "OPS", "OutOfMemoryError", "PeerLostError",
     "Persistent", "PersistentOperations", "Plan", "Runtime", "ShutDownError", "Slice", "TYPES",
-    "UnavailableError", "UnsupportedError", "errors", "loc_dtype", "runtime", "unique_id", "world"]
+    "UnavailableError", "UnsupportedError", "errors", "loc_dtype", "plans", "runtime",
+    "unique_id", "world"]

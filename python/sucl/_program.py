@@ -3,13 +3,11 @@
 """The program `sucl`, and where the package has what C++ programs need."""
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
-from .errors import Error, UnavailableError
+from .errors import UnavailableError
 
 FOLDER = Path(__file__).resolve().parent
 
@@ -26,20 +24,6 @@ def main() -> None:
     """Becomes the program `sucl`, with the arguments of the command line."""
     os.environ.setdefault("SUCL_PYTHON", sys.executable)
     os.execv(program(), ["sucl", *sys.argv[1:]])
-
-
-def run(*arguments: str) -> str:
-    """What the program `sucl` writes with these arguments. Raises `Error` where it fails."""
-    ended = subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True,
-                           check=False)
-    if ended.returncode != 0:
-        raise Error(ended.stderr.strip() or f"sucl ended with status {ended.returncode}")
-    return ended.stdout
-
-
-def run_json(*arguments: str):
-    """The same of a command that writes JSON, read."""
-    return json.loads(run(*arguments))
 
 
 def config() -> None:

@@ -3,6 +3,9 @@
 """The start and the end of SuCL in a process."""
 
 import atexit
+import contextlib
+import os
+import time
 from typing import Any, List, Optional
 
 from . import _core
@@ -25,14 +28,13 @@ class _StoreOfTorch:
         return self._store.get(key)
 
     def wait(self, key, seconds):
-        import datetime
-
-        if self._store.check([key]):
-            return True
-        try:
-            self._store.wait([key], datetime.timedelta(seconds=max(seconds, 0.001)))
-        except RuntimeError:  # what torch raises after that time
-            return self._store.check([key])
+        # Its own wait() writes a warning when the time is over.
+        end, pause = time.monotonic() + seconds, 0.0005
+        while not self._store.check([key]):
+            if time.monotonic() >= end:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
         return True
 
 
@@ -58,6 +60,21 @@ def unique_id(network: str = "", port: int = 0) -> str:
     return _core.make_id(network, port)
 
 
+@contextlib.contextmanager
+def _environment(**variables):
+    """Sets those that are not None, for the time of a block."""
+    before = {name: os.environ.get(name) for name in variables}
+    try:
+        os.environ.update({n: v for n, v in variables.items() if v is not None})
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
 class Runtime:
     """SuCL in this process: reads the configuration, loads what connects the processes of the job
     (an MPI library, or SuCL's own over TCP), and the backends. Collective over the job.
@@ -68,15 +85,19 @@ class Runtime:
 
     Args:
         arguments: of the command line; those of SuCL are removed from the list.
+        determinism: "ranks" (all ranks get the same bits), "run" or "strict", which promise more;
+            None: as the configuration has it. The same on every process.
 
     Raises:
         ConfigurationError, UnavailableError, LateError, PeerLostError.
     """
 
-    def __init__(self, arguments: Optional[List[str]] = None, *, _made: Any = None):
+    def __init__(self, arguments: Optional[List[str]] = None, *,
+                 determinism: Optional[str] = None, _made: Any = None):
         if _made is None:
             given = ["python"] if arguments is None else arguments
-            _made, left = _core.start(list(given))
+            with _environment(SUCL_DETERMINISM=determinism):
+                _made, left = _core.start(list(given))
             if arguments is not None:
                 arguments[:] = left
         self._core = _made

@@ -356,6 +356,11 @@ void communicator::deallocate(void* memory) {
   core::in_step(*step, [&] { state().core().deallocate(memory); });
 }
 
+void communicator::refuse(const sucl_operation& record, const error_info& wrong) const {
+  sycl_layer::check_alive(state());
+  state().core().refuse(record, wrong);
+}
+
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }
 
