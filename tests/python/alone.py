@@ -5,7 +5,6 @@
 import array
 import doctest
 import importlib
-import json
 import subprocess
 import sys
 import unittest
@@ -116,15 +115,20 @@ class Program(unittest.TestCase):
         self.assertIn(sucl.__version__, self.run_module("version"))
         self.assertIn("platform", self.run_module("info"))
 
-    def test_plans_are_there_as_json(self):
-        text = self.run_module("plan", "build", "--collective", "allreduce", "--ranks", "4",
-                               "--bytes", "1Ki", "--recipe", "ring", "--json", "-")
-        self.assertTrue(json.loads(text))
+    def test_what_the_program_refuses_is_an_error(self):
+        with self.assertRaisesRegex(sucl.Error, "radix|recipe|rings"):
+            sucl.plans.build(collective="allreduce", ranks=4, bytes="1Ki", recipe="rings")
+        self.assertEqual(sucl.plans.info()["sucl"]["version"], sucl.__version__)
+
+    def test_where_things_are(self):
+        said = subprocess.run([sys.executable, "-c", "from sucl._program import config; config()",
+                               "--prefix"], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(Path(said.strip()), Path(sucl.__file__).resolve().parent)
 
 
 class Documents(unittest.TestCase):
     def test_examples_in_docstrings(self):
-        for name in ("types", "composition", "runtime"):
+        for name in ("types", "composition", "runtime", "plans"):
             module = importlib.import_module(f"sucl.{name}") if name != "runtime" else \
                 sys.modules["sucl.runtime"]
             self.assertEqual(doctest.testmod(module).failed, 0, name)

@@ -75,10 +75,13 @@ def by_store(rank, size):
     return sucl.Runtime.join(FolderStore(os.environ["STORE"]), rank, size)
 
 
-def by_environment(_rank, _size):
+def strict(_rank, _size):
     import sucl
 
-    return sucl.Runtime()
+    runtime = sucl.Runtime(determinism="strict")
+    assert 'determinism = "strict"' in runtime.world().explain("allreduce", 8)
+    assert "SUCL_DETERMINISM" not in os.environ
+    return runtime
 
 
 def by_broken_store(rank, size):
@@ -106,6 +109,10 @@ class Start(unittest.TestCase):
     def test_by_a_store(self):
         status, said = self.job("by_store", 3)
         self.assertEqual(status, [0, 0, 0], said)
+
+    def test_with_another_determinism(self):
+        status, said = self.job("strict", 1)
+        self.assertEqual(status, [0], said)
 
     def test_what_a_store_raises_is_raised(self):
         status, said = self.job("by_broken_store")
