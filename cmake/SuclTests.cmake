@@ -236,16 +236,18 @@ function(sucl_add_rank_test)
   endforeach()
 endfunction()
 
-# sucl_add_local_test(NAME name TARGET program RANKS n... [ARGS ...] [LABELS ...]): tests
+# sucl_add_local_test(NAME name TARGET program RANKS n... [ARGS ...] [LABELS ...]
+#                     [ENVIRONMENT NAME=value...]): tests
 # name.local.<ranks>, each the program as children of `sucl run`, with no MPI on the path.
 function(sucl_add_local_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET" "RANKS;ARGS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET" "RANKS;ARGS;LABELS;ENVIRONMENT")
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${arg_NAME}.local.${ranks})
     add_test(NAME ${test} COMMAND "${CMAKE_COMMAND}" -E env PATH=/usr/bin:/bin
       "$<TARGET_FILE:sucl_tool>" run --launcher local -n ${ranks} -- "$<TARGET_FILE:${arg_TARGET}>"
       ${arg_ARGS})
     set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS};tcp" TIMEOUT 180
-      PROCESSORS ${ranks} ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
+      PROCESSORS ${ranks} ENVIRONMENT "${arg_ENVIRONMENT}"
+      ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
   endforeach()
 endfunction()

@@ -47,6 +47,7 @@ const std::vector<profile>& profiles() {
       {"plan", "plan", {}},
       {"plan_watched", "plan", {{"SUCL_TIMEOUT", "60"}, {"SUCL_VALIDATE", "1"}}},
       {"nodes", "plan", {{"SUCL_NODE_SIZE", "2"}}, hidden_counts},
+      {"fabric", "fabric", {{"SUCL_NODE_SIZE", "1"}}},
       {"nodes_uneven", "plan", {{"SUCL_NODE_SIZE", "3,3,1"}}, hidden_counts},
       {"hierarchical",
        "hierarchical",

@@ -21,6 +21,8 @@ import unittest
 SUCL, PROGRAM = sys.argv[1:3]
 LIMIT = 240  # seconds; only a job that hangs takes so long
 TCP_TIMEOUT = "100s"  # of ranks for each other, so that a rank that waits says for whom before that
+MODULES = os.path.join(os.path.dirname(SUCL), "../lib/sucl")
+FABRIC = os.path.exists(os.path.join(MODULES, "libsucl_backend_fabric.so"))
 FOREIGN = ("SUCL_", "OMPI_", "PMI", "SLURM_", "PALS_", "I_MPI", "MASTER_", "RANK", "WORLD_SIZE")
 
 
@@ -148,11 +150,53 @@ class Job(unittest.TestCase):
                 self.assertLess(time.monotonic(), until, f"{rank} lives on")
                 time.sleep(0.05)
 
+    def check_nothing_connects(self, ranks, *patterns, variables):
+        """Every rank says so, and why."""
+        self.assertNotEqual(
+            self.run_local(ranks, PROGRAM, "check", options=("--timeout", "60"), **variables), 0)
+        for pattern in (f"the ranks of the communicator are on {ranks} nodes",
+                        "this job runs without MPI", "mpiexec", *patterns):
+            self.assertEqual(len(re.findall(pattern, self.text)), ranks, (pattern, self.text))
+
     def test_nothing_carries_data_between_nodes(self):
-        self.assertNotEqual(self.run_local(4, PROGRAM, "check", SUCL_NODE_SIZE=2), 0)
-        self.assertIn("the ranks of the communicator are on 2 nodes", self.text)
-        self.assertIn("this job runs without MPI", self.text)
-        self.assertIn("mpiexec", self.text)
+        self.check_nothing_connects(2, variables={"SUCL_NODE_SIZE": 1,
+                                                  "SUCL_BACKEND_FABRIC_ENABLED": 0})
+
+    @unittest.skipUnless(FABRIC, "built without libfabric")
+    def test_between_nodes(self):
+        for size, backend in ((2, "plan"), (1, "fabric")):
+            self.assertEqual(0, self.run_local(4, PROGRAM, "check", options=("--timeout", "60"),
+                                               SUCL_NODE_SIZE=size), self.text)
+            self.assertIn(f"4 ranks on {4 // size} nodes: executed by {backend}", self.text)
+
+    @unittest.skipUnless(FABRIC, "built without libfabric")
+    def test_a_killed_rank_of_another_node_is_named(self):
+        for size, rank in ((2, 2), (1, 0)):
+            code = self.run_local(4, PROGRAM, "die", str(rank), options=("--timeout", "30"),
+                                  SUCL_NODE_SIZE=size)
+            self.assertEqual(code, 128 + signal.SIGKILL, self.text)
+            self.assertEqual(len(re.findall(r"rank \d: it is named", self.text)), 3, self.text)
+
+    @unittest.skipUnless(FABRIC, "built without libfabric")
+    def test_no_such_library_provider_or_interface(self):
+        for variable, value, said, cure in (
+                ("LIBRARY", "/nowhere/libfabric.so.1", "libfabric cannot be loaded: /nowhere",
+                 "Correct fabric.library"),
+                ("PROVIDER", "carrier_pigeons", 'has no provider "carrier_pigeons"',
+                 "Set fabric.provider .* to one of: .*tcp"),
+                ("INTERFACE", "eth77", "no provider at the interface 'eth77'",
+                 "Set fabric.interface"),
+                ("INTERFACE", "10.1.0.0/77", "'10.1.0.0/77' is no subnet", "Write one as")):
+            self.check_nothing_connects(2, said, cure, variables={
+                "SUCL_NODE_SIZE": 1, f"SUCL_FABRIC_{variable}": value})
+
+    @unittest.skipUnless(FABRIC, "built without libfabric")
+    def test_one_rank_without_the_library(self):
+        done = self.run_local(2, "sh", "-c", "[ $SUCL_TCP_RANK = 0 ] || "
+                              'export SUCL_FABRIC_LIBRARY=/nowhere/libfabric.so; exec "$0" check',
+                              PROGRAM, options=("--timeout", "60"), SUCL_NODE_SIZE=1)
+        self.assertNotEqual(done, 0)
+        self.assertEqual(self.text.count("rank 1: libfabric cannot be loaded"), 2, self.text)
 
     def test_a_communicator_of_mpi_is_refused(self):
         self.assertEqual(self.run_local(2, PROGRAM, "adopt"), 0, self.text)

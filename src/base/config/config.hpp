@@ -73,6 +73,11 @@ struct config {
     std::chrono::nanoseconds timeout{0};
   } tcp;
   struct {
+    std::string provider;
+    std::string library;
+    std::string interface;
+  } fabric;
+  struct {
     std::uint64_t chunk = 0;
     std::uint64_t depth = 0;
   } staging;

@@ -278,6 +278,22 @@ void add_control_plane(std::vector<key_row>& t) {
                   time_form, [](auto& k) -> auto& { return k.all->tcp.timeout; }));
 }
 
+void add_fabric(std::vector<key_row>& t) {
+  t.push_back(row({"fabric.provider", "", "SUCL_FABRIC_PROVIDER",
+                   "Provider of libfabric that carries data between nodes without MPI, as tcp, cxi "
+                   "or verbs;ofi_rxm. Empty: the best one that libfabric offers.",
+                   shared},
+                  text_form, [](auto& k) -> auto& { return k.all->fabric.provider; }));
+  t.push_back(row({"fabric.library", "", "SUCL_FABRIC_LIBRARY",
+                   "Path of libfabric.so.1. Empty: where the dynamic linker finds it, or else that "
+                   "of Intel MPI."},
+                  text_form, [](auto& k) -> auto& { return k.all->fabric.library; }));
+  t.push_back(row({"fabric.interface", "", "SUCL_FABRIC_INTERFACE",
+                   "Interface for data between nodes without MPI: its name, as eth0 or cxi0, a "
+                   "subnet as 10.1.0.0/16, or loopback. Empty: that of tcp.interface."},
+                  text_form, [](auto& k) -> auto& { return k.all->fabric.interface; }));
+}
+
 void add_interposer(std::vector<key_row>& t) {
   t.push_back(bounded_row(
       {"interpose.after", "4", "SUCL_INTERPOSE_AFTER",
@@ -346,6 +362,7 @@ std::vector<key_row> build_keys() {
   std::vector<key_row> table;
   add_selection(table);
   add_control_plane(table);
+  add_fabric(table);
   add_staging(table);
   add_diagnosis(table);
   add_interposer(table);
@@ -401,6 +418,7 @@ std::vector<backend_entry> built_in_backends() {
           {"ipc", "", {}, true, {}},
           {"kernels", "", {"cuda", "hip"}, true, {}},
           {"hierarchical", "", {"*"}, true, {}},
+          {"fabric", "", {}, true, {}},
           {"mock", "", {}, false, {}}};
 }
 

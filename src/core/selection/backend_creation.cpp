@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 namespace sucl::core {
 namespace {
@@ -16,6 +17,16 @@ std::string platform_of(const topology& where) {
   const bool same = std::all_of(where.members.begin(), where.members.end(),
                                 [&](const member& m) { return m.platform == first; });
   return same ? first : mixed_platforms;
+}
+
+void add_network_settings(const base::config& settings, backend_source& source) {
+  const auto add = [&](const char* key, const std::string& value) {
+    if (!value.empty()) source.settings.emplace_back(key, value);
+  };
+  const auto& own = settings.fabric;
+  add("provider", own.provider);
+  add("library", own.library);
+  add("interface", own.interface.empty() ? settings.tcp.interface : own.interface);
 }
 
 }  // namespace
@@ -59,6 +70,23 @@ std::string backend_creation::not_for_platform(const char* name) const {
         return std::any_of(candidates.begin(), candidates.end(), is_its);
       });
   return serves ? "" : "not for platform " + m_platform;
+}
+
+const char* backend_creation::last_resort() const {
+  const bool mpi = entry_of(reference_backend) && no_mpi(oob.bootstrap).empty();
+  return mpi ? reference_backend : network_backend_name;
+}
+
+std::string backend_creation::no_need_of_network() const {
+  const base::backend_entry* entry = entry_of(network_backend_name);
+  if (!entry) return "not enabled";
+  if (!entry->platforms.empty()) return not_for_platform(network_backend_name);
+  if (some_rule_names(network_backend_name) || settings.default_backend == network_backend_name)
+    return {};
+  if (last_resort() != std::string_view(network_backend_name))
+    return "MPI executes what nothing else does";
+  if (size() == 1) return "the process is alone";
+  return where.nodes == 1 && no_host_memory().empty() ? "all ranks share memory" : "";
 }
 
 bool backend_creation::some_rule_names(const char* name) const {
@@ -138,16 +166,15 @@ backend_source backend_creation::source_of(const base::backend_entry& entry) con
     if (source.file.empty()) source.file = control_plane_file(settings, oob.bootstrap->name);
     source.settings.emplace_back("device_memory", settings.mpi.device_memory);
   }
+  if (entry.name == network_backend_name) add_network_settings(settings, source);
   return source;
 }
 
 std::string backend_creation::make_transports(std::vector<transport>& result) {
   if (where.nodes == 1) return {};
   if (where.nodes == size()) return "every rank is alone on its node";
-  const auto* entry = entry_of(reference_backend);
+  const auto* entry = entry_of(last_resort());
   if (!entry) return "nothing executes messages between nodes";
-  if (const auto none = no_mpi(oob.bootstrap); !none.empty())
-    return "nothing executes messages between nodes: " + none;
   const auto source = source_of(*entry);
   const backend_handle* handle = backends.try_open(source);
   if (!agree(handle != nullptr)) return source.name + " cannot be used on every rank";

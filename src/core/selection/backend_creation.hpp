@@ -84,6 +84,11 @@ class backend_creation {
   /// Of the ranks, if it is the same for all.
   const std::string& platform() const { return m_platform; }
 
+  /// The backend that executes what no other does: that of MPI, or without it that of the network.
+  const char* last_resort() const;
+  /// Why the backend of the network is not needed; empty: it is.
+  std::string no_need_of_network() const;
+
   /// The settings of a backend; null: it is not in the configuration, or not enabled.
   const base::backend_entry* entry_of(const char* name) const;
   /// Why no operation goes to a backend; empty: some may, by a rule, its platforms or a default.

@@ -16,8 +16,7 @@ namespace {
 
 constexpr const char* mpi_hint =
     "Start the program with mpiexec or `sucl run --launcher mpi`, with one rank in each process, "
-    "so "
-    "that MPI executes what nothing else does; communicator.explain() says why each backend was "
+    "so that MPI executes what nothing else does; communicator.explain() says why each backend was "
     "passed over";
 
 [[noreturn]] void refuse_reference(error_info problem) {
@@ -93,6 +92,8 @@ void backend_set::create(const base::config& settings, registry& backends,
       m_obstacles[i] = "not enabled";
     else if (is_built_in(entry.name))
       continue;  // come last: they use another one
+    else if (entry.name == network_backend_name)
+      continue;  // once it is known whether the ranks share memory
     else if (entry.name == memory_backend_name && !wants_memory(settings, built_ins))
       m_obstacles[i] = "no backend that uses it is enabled: " + memory_users(built_ins);
     else if (entry.name != memory_backend_name)
@@ -107,6 +108,7 @@ void backend_set::create(const base::config& settings, registry& backends,
     m_memory_provider = m_all[static_cast<std::size_t>(m_by_index[memory])].via;
   c.memory_provider = m_memory_provider;
   c.no_memory_provider = memory < settings.backends.size() ? m_obstacles[memory] : "unknown";
+  create_network(c);
   for (const built_in_backend* b : built_ins) create_built_in(c, *b);
   if (c.asked_for_reads() && c.reads()) {
     selection_scope scope = m_table.scope;
@@ -118,16 +120,50 @@ void backend_set::create(const base::config& settings, registry& backends,
     return one.name == memory_backend_name;
   });
   if (oob.bootstrap) m_no_mpi = no_mpi(oob.bootstrap);
-  if (none) refuse_all(settings, where);
+  if (none) refuse_all(c);
 }
 
-void backend_set::refuse_all(const base::config& settings, const topology& where) const {
-  if (where.nodes > 1 && !m_no_mpi.empty())
-    base::fail(errc::unavailable,
-               "the ranks of the communicator are on " + std::to_string(where.nodes) +
-                   " nodes, and nothing moves data between nodes: " + m_no_mpi,
-               mpi_hint);
-  base::fail(errc::unavailable, "no backend can be used: " + obstacles(settings),
+void backend_set::create_network(backend_creation& c) {
+  const std::size_t i = index_of(c.settings, network_backend_name);
+  if (i == c.settings.backends.size()) return;
+  std::string& obstacle = m_obstacles[i];
+  obstacle = c.no_need_of_network();
+  if (!obstacle.empty()) return;
+  error_info why;
+  obstacle = try_create(c, c.settings.backends[i], &why);
+  if (!obstacle.empty()) m_no_network = why;
+  if (obstacle.empty()) m_by_index[i] = static_cast<int>(m_all.size()) - 1;
+}
+
+// Every rank says what the first of them says that cannot.
+error_info backend_set::no_network(const backend_creation& c) const {
+  error_info why = m_no_network;
+  const auto texts = exchange(c.oob, c.size(), why.message + '\n' + why.hint);
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    const auto end = texts[r].find('\n');
+    if (end == 0) continue;
+    why.message = texts[r].substr(0, end);
+    why.hint = texts[r].substr(end + 1);
+    const bool alike = std::all_of(texts.begin(), texts.end(),
+                                   [&](const std::string& text) { return text == texts[r]; });
+    if (!alike) why.message = "rank " + std::to_string(r) + ": " + why.message;
+    break;
+  }
+  return why;
+}
+
+void backend_set::refuse_all(const backend_creation& c) const {
+  if (c.where.nodes > 1 && !m_no_mpi.empty()) {
+    const error_info network = no_network(c);
+    const std::string message =
+        "the ranks of the communicator are on " + std::to_string(c.where.nodes) +
+        " nodes, and nothing moves data between nodes: " + m_no_mpi +
+        (network.message.empty() ? "" : "; " + std::string(network_backend_name) + ": ") +
+        network.message;
+    base::fail(errc::unavailable, message,
+               network.hint.empty() ? mpi_hint : network.hint + " Or: " + mpi_hint);
+  }
+  base::fail(errc::unavailable, "no backend can be used: " + obstacles(c.settings),
              "`sucl info` lists every backend and why it cannot be used");
 }
 
@@ -194,13 +230,17 @@ void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
 }
 
 // Creates a loadable backend on every rank, or on none. Returns why not.
-std::string backend_set::try_create(backend_creation& c, const base::backend_entry& entry) {
+std::string backend_set::try_create(backend_creation& c, const base::backend_entry& entry,
+                                    error_info* why) {
   const backend_source source = c.source_of(entry);
   const backend_handle* handle = c.backends.try_open(source);
   if (!c.agree(handle != nullptr)) {
     if (handle) return "it cannot be used on every rank";
     for (const auto& report : c.backends.reports())
-      if (report.name == source.name && report.problem) return report.problem->message;
+      if (report.name == source.name && report.problem) {
+        if (why) *why = *report.problem;
+        return report.problem->message;
+      }
     return "it cannot be opened";
   }
   backend_instance made;
@@ -216,6 +256,7 @@ std::string backend_set::try_create(backend_creation& c, const base::backend_ent
   if (!v.all) {
     if (!status) handle->table->comm_destroy(made.via.comm);
     c.drop_last_oob();
+    if (status && why) *why = problem;
     // Without it much could not be executed, and the program can end what it lacks room for.
     if (source.name == reference_backend) refuse_reference(problem);
     if (v.no_memory && c.around.native_device) throw error(*v.no_memory);

@@ -88,14 +88,18 @@ class backend_set {
   void destroy(bool keep);
 
  private:
-  std::string try_create(backend_creation& c, const base::backend_entry& entry);
+  /// `why`, unless null, is what this rank says of it, if it does.
+  std::string try_create(backend_creation& c, const base::backend_entry& entry,
+                         error_info* why = nullptr);
+  error_info no_network(const backend_creation& c) const;
+  void create_network(backend_creation& c);
   void create_built_in(backend_creation& c, const built_in_backend& b);
   void add_built_in(backend_creation& c, const built_in_backend& b, backend_instance made,
                     std::size_t index);
   void add_layers(backend_creation& c, backend_instance& made);
   const backend_instance* named(const std::string& name) const;
   std::string obstacles(const base::config& settings) const;
-  [[noreturn]] void refuse_all(const base::config& settings, const topology& where) const;
+  [[noreturn]] void refuse_all(const backend_creation& c) const;
   bool usable(int backend, const sucl_operation& record);
   bool folds_in_order(const sucl_operation& record) const;
   std::string explain_bits(const sucl_operation& record, const std::string& backend) const;
@@ -103,6 +107,7 @@ class backend_set {
   std::vector<backend_instance> m_all;
   std::vector<std::unique_ptr<sucl_oob>> m_oobs;  ///< given to backends and layers
   std::vector<int> m_by_index;  ///< of the configuration's backends: index into m_all, or -1
+  error_info m_no_network;      ///< what this rank says of it
   std::string m_no_mpi;         ///< why MPI is no last resort; "": it is, or the process is alone
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
   backend_comm m_memory_provider;

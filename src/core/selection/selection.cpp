@@ -111,8 +111,9 @@ struct compiler {
       const base::backend_entry& b = c.backends[i];
       if (b.name == reference_backend || b.name == c.default_backend) continue;
       if (is_built_in(b.name)) continue;
-      if (b.name == memory_backend_name && b.platforms.empty())
-        continue;  // it only provides memory
+      // One only provides memory, the other comes last.
+      if ((b.name == memory_backend_name || b.name == network_backend_name) && b.platforms.empty())
+        continue;
       if (!b.enabled && b.platforms.empty()) continue;
       std::string ruled_out;
       if (b.platforms.empty())
@@ -250,7 +251,10 @@ std::string reason(const selection_table& table, const candidate& c) {
       return "the first backend for platform " + table.scope.platform + " that can execute it";
     case selection_stage::built_in: return built_in_of(table, c.backend)->reason(table.scope);
     case selection_stage::default_backend: return "nothing before it applies";
-    case selection_stage::last_resort: return "nothing else can execute it";
+    case selection_stage::last_resort:
+      return table.backends[static_cast<std::size_t>(c.backend)] == network_backend_name
+                 ? "it carries data between nodes where there is no MPI"
+                 : "nothing else can execute it";
   }
   return {};
 }
@@ -283,6 +287,8 @@ selection_table compile(const base::config& c, const selection_scope& scope,
     work.add(selection_stage::default_backend, -1, work.index_of(c.default_backend));
     if (c.default_backend != reference_backend)
       work.add(selection_stage::last_resort, -1, work.index_of(reference_backend));
+    if (c.default_backend != network_backend_name)
+      work.add(selection_stage::last_resort, -1, work.index_of(network_backend_name));
     table.all[k] = std::move(work.list);
   }
   const auto supporting = message_backends(table, c);

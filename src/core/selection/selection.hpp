@@ -14,7 +14,7 @@
 ///   5. unless a default backend is configured, for ranks with device memory on several nodes steps
 ///      within nodes and between them (hierarchical); SuCL's own plans for memory that the host
 ///      reads, and for messages the backend messages;
-///   6. the default backend, and last MPI.
+///   6. the default backend, then MPI, and last the backend of the network, for jobs without MPI.
 /// Both ends of a message must choose alike whatever each knows of it, so a built-in backend
 /// executes all messages of a communicator, or none where another one comes before it for any.
 /// choose() takes the first candidate that fits the message and can execute it. The answer is the
@@ -44,6 +44,10 @@ inline constexpr const char* reference_backend = "mpi";
 /// The backend whose memory the ranks of a node share. It executes nothing for which no rule or
 /// platform names it.
 inline constexpr const char* memory_backend_name = "ipc";
+
+/// The backend that carries data between nodes where there is no MPI. It executes the rest of what
+/// rules or platforms name others for.
+inline constexpr const char* network_backend_name = "fabric";
 
 class built_in_backend;
 /// The backends that are part of the library, each after those that it uses.

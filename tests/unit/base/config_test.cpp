@@ -54,7 +54,7 @@ TEST(Config, IsCompleteWithoutAnySource) {
   EXPECT_TRUE(c.rules.empty());
   EXPECT_TRUE(c.warnings.empty());
   EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels",
-                                     "hierarchical", "mock"}));
+                                     "hierarchical", "fabric", "mock"}));
   EXPECT_EQ(c.find_backend("mpi")->platforms, names{"*"});
   EXPECT_FALSE(c.find_backend("mock")->enabled);
   EXPECT_EQ(c.find_backend("ucc"), nullptr);
@@ -121,7 +121,7 @@ backend = "mpi"
   EXPECT_EQ(c.log.level, "debug");
   EXPECT_EQ(c.nodes.size, std::vector<std::uint64_t>{4});
   EXPECT_EQ(backend_order(c), (names{"nccl", "mpi", "rccl", "plan", "messages", "ipc", "kernels",
-                                     "hierarchical", "mock"}));
+                                     "hierarchical", "fabric", "mock"}));
   const backend_entry& nccl = *c.find_backend("nccl");
   EXPECT_EQ(nccl.path, "/opt/nccl.so");
   EXPECT_EQ(nccl.platforms, names{"cuda"});
@@ -150,6 +150,9 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_DETERMINISM", "strict"},
                        {"SUCL_CONTROL_PLANE", "tcp"},
                        {"SUCL_TCP_INTERFACE", "10.1.0.0/16"},
+                       {"SUCL_FABRIC_PROVIDER", "tcp"},
+                       {"SUCL_FABRIC_LIBRARY", "fabric.so"},
+                       {"SUCL_FABRIC_INTERFACE", "eth0"},
                        {"SUCL_TCP_PORT", "4000"},
                        {"SUCL_TCP_TIMEOUT", "20s"},
                        {"SUCL_MPI_FLAVOUR", "impi"},
@@ -178,6 +181,9 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.determinism, "strict");
   EXPECT_EQ(c.control_plane, "tcp");
   EXPECT_EQ(c.tcp.interface, "10.1.0.0/16");
+  EXPECT_EQ(c.fabric.provider, "tcp");
+  EXPECT_EQ(c.fabric.library, "fabric.so");
+  EXPECT_EQ(c.fabric.interface, "eth0");
   EXPECT_EQ(c.tcp.port, 4000u);
   EXPECT_EQ(c.tcp.timeout, 20s);
   EXPECT_EQ(c.mpi.flavour, "impi");
@@ -199,7 +205,7 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
   EXPECT_EQ(backend_order(c), (names{"nccl", "rccl", "mpi", "plan", "messages", "ipc", "kernels",
-                                     "hierarchical", "mock"}));
+                                     "hierarchical", "fabric", "mock"}));
   EXPECT_EQ(c.find_backend("nccl")->path, "n.so");
   EXPECT_EQ(c.find_backend("nccl")->platforms, (names{"cuda", "tpu"}));
   EXPECT_EQ(c.find_backend("nccl")->settings.at(0).first, "fast_paths");

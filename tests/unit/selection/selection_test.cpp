@@ -77,6 +77,19 @@ TEST(Selection, WithoutConfigurationTheVendorOrMpiExecutesEverything) {
   }
 }
 
+TEST(Selection, TheNetworkComesAfterMpi) {
+  for (int k = 0; k < SUCL_KIND_COUNT; ++k) {
+    const auto q = query(static_cast<kind>(k), 4, SUCL_MEMORY_SYSTEM);
+    EXPECT_EQ(chosen("", q, {"host", 4, 4}, {"plan", "messages"}), "mpi");
+    EXPECT_EQ(chosen("", q, {"host", 4, 4}, {"plan", "messages", "mpi"}), "fabric");
+    EXPECT_EQ(chosen("default_backend = \"fabric\"", q, {"host", 4, 4}), "fabric");
+    EXPECT_EQ(chosen("default_backend = \"fabric\"", q, {"host", 4, 4}, {"fabric"}), "mpi");
+    EXPECT_EQ(chosen("[backends.fabric]\nenabled = false", q, {"host", 4, 4},
+                     {"plan", "messages", "mpi"}),
+              "");
+  }
+}
+
 TEST(Selection, TakesTheFirstBackendOfThePlatform) {
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4)), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {"hip", 2, 1}, {"kernels"}), "rccl");
@@ -84,7 +97,8 @@ TEST(Selection, TakesTheFirstBackendOfThePlatform) {
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), {mixed_platforms, 2, 1}), "ucc");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl"}), "ucc");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc"}), "mpi");
-  EXPECT_EQ(chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc", "mpi"}), "");
+  EXPECT_EQ(
+      chosen(vendors, query(kind::allreduce, 4), eight_gpus, {"nccl", "ucc", "mpi", "fabric"}), "");
 }
 
 TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
@@ -312,7 +326,8 @@ TEST(Selection, TheDefaultBackendGoesBeforeMpi) {
   EXPECT_EQ(chosen(text, q, eight_cpus), "mock");
   EXPECT_EQ(chosen(text, q, eight_cpus, {"mock"}), "mpi");
   EXPECT_EQ(chosen(text + vendors, q), "nccl");
-  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", q, eight_cpus, {"mock"}), "");
+  EXPECT_EQ(chosen(text + "[backends.mpi]\nenabled = false\n", q, eight_cpus, {"mock", "fabric"}),
+            "");
 }
 
 TEST(Selection, PlansGoBeforeMpiOnMemoryOfTheHost) {
@@ -416,6 +431,7 @@ TEST(Selection, ExplainsUnknownSizesThresholdsAndTheLastResort) {
   passed rccl, platform: it is for platform hip
   passed mock, default_backend: it is broken
   passed mpi, last resort: it is broken
+  passed fabric, last resort: it is broken
 )");
   const selection_query small = query(kind::reduce, 63);
   EXPECT_EQ(explain(split, small, fine).considered.at(0).why, "the message is below 64");

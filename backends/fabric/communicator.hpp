@@ -1,0 +1,178 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// State of the backend: rank, communicator and request.
+///
+/// An operation is a schedule: stages that come one after the other, each with local work and then
+/// messages. A stage is over when all its messages are. What a message does when it has arrived,
+/// combining it or sending it on, happens at once, while others are still on their way.
+#pragma once
+
+#include "contexts.hpp"
+#include "endpoint.hpp"
+#include "ops.hpp"
+#include "problem.hpp"
+
+#include <sucl/abi/backend.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sucl::fabric {
+
+/// Pieces of long messages that are combined or sent on while the next one comes.
+inline constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
+
+/// A message of a schedule.
+struct transfer {
+  bool sends = false;
+  int peer = 0;
+  std::byte* memory = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint32_t tag = 0;  ///< of the user's; or which piece of a collective's message it is
+  // Of a receive, once it is there:
+  const std::byte* fold_from = nullptr;  ///< is combined
+  std::byte* fold_into = nullptr;        ///< with this
+  std::uint64_t count = 0;               ///< elements; 0: nothing is combined
+  int forward_to = -1;                   ///< the result goes on to this rank; -1: to none
+};
+
+/// Work of this rank at the start of a stage.
+struct local_work {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::uint64_t bytes = 0;  ///< that are copied; or else
+  std::uint64_t count = 0;  ///< elements that are combined
+};
+
+struct stage {
+  std::size_t first_work = 0, first_transfer = 0;
+};
+
+}  // namespace sucl::fabric
+
+/// State of a rank.
+struct sucl_state {
+  const sucl_core* core = nullptr;
+  const sucl::fabric::library* from = nullptr;
+  sucl::fabric::info_ptr provider;
+  sucl::fabric::contexts contexts;
+  std::mutex lock;                                   ///< of what follows
+  std::unique_ptr<sucl::fabric::endpoint> endpoint;  ///< made for the first communicator
+
+  sucl::fabric::endpoint& open_endpoint();
+};
+
+/// An operation in flight. Pooled by its communicator, so that its arrays keep their storage.
+struct sucl_request {
+  sucl_backend_comm* comm = nullptr;
+  std::vector<sucl::fabric::stage> stages;
+  std::vector<sucl::fabric::local_work> work;
+  std::vector<sucl::fabric::transfer> transfers;
+  std::size_t planned = 0;  ///< transfers of the stages; the others are sent on
+  std::size_t next = 0;     ///< stage
+  std::uint64_t open = 0;   ///< messages in flight
+  bool running = false;     ///< advance() is at work: what ends meanwhile does not call it
+  bool over = false;
+  bool collective = false;
+  bool ends_comm = false;    ///< what has failed leaves the communicator in no state to go on
+  std::uint32_t serial = 0;  ///< of a collective
+  std::uint64_t element_size = 1;
+  sucl::fabric::fold_function fold = nullptr;
+  sucl::fabric::problem failure;  ///< the first one
+  std::unique_ptr<std::byte[]> scratch;
+  std::uint64_t scratch_bytes = 0;
+};
+
+/// A message to the own rank that has not met its other half.
+struct self_message {
+  sucl_request* request;
+  std::size_t transfer;
+};
+
+struct sucl_backend_comm {
+  sucl_state* state = nullptr;
+  sucl::fabric::endpoint* endpoint = nullptr;
+  int rank = 0;
+  int size = 1;
+  std::uint32_t context = 0;
+  bool broken = false;            ///< after abort, or an error that leaves messages in flight
+  std::uint32_t collectives = 0;  ///< posted so far
+  std::vector<fi_addr_t> peers;
+  std::deque<self_message> own_sends, own_receives;
+  std::vector<std::unique_ptr<sucl_request>> requests;  ///< all there are
+  std::vector<sucl_request*> idle;
+};
+
+namespace sucl::fabric {
+
+// request.cpp
+
+sucl_request& acquire(sucl_backend_comm& comm);
+/// Begins the next stages, until one has messages in flight or none is left.
+void advance(sucl_request& r);
+/// Gives the request back to the pool and reports how it has ended.
+sucl_status conclude(sucl_request& r);
+/// Gives up all that is in flight: the communicator is lost.
+void give_up(sucl_backend_comm& comm);
+
+// Writing a schedule: what comes between two calls of next_stage() is one stage.
+
+class schedule {
+ public:
+  schedule(sucl_request& r, const sucl_operation& o);
+
+  int rank() const { return m_request.comm->rank; }
+  int size() const { return m_request.comm->size; }
+  std::uint64_t bytes_of(std::uint64_t elements) const { return elements * m_element; }
+
+  void next_stage();
+  void copy(std::byte* to, const std::byte* from, std::uint64_t bytes);
+  void fold(std::byte* into, const std::byte* from, std::uint64_t bytes);
+  void send(int peer, const std::byte* memory, std::uint64_t bytes);
+  void receive(int peer, std::byte* memory, std::uint64_t bytes);
+  /// A message of the user's.
+  void user(bool sends, int peer, std::int32_t tag, const void* memory, std::uint64_t bytes);
+
+  // In pieces, which both ends cut alike.
+  void send_pieces(int peer, const std::byte* memory, std::uint64_t bytes);
+  /// Receives into `memory`; each piece is sent on to `next`, unless that is -1.
+  void relay_pieces(int peer, std::byte* memory, std::uint64_t bytes, int next);
+  /// Receives into `memory`, combines `from` with `into` at the same place, one of which is
+  /// `memory`, and sends the result on to `next`, unless that is -1.
+  void fold_pieces(int peer, std::byte* memory, const std::byte* from, std::byte* into,
+                   std::uint64_t bytes, int next);
+
+  /// Memory of the request's, for all of it: called once, before anything points into it.
+  std::byte* scratch(std::uint64_t bytes);
+
+ private:
+  template <class Piece>
+  void in_pieces(std::uint64_t bytes, const Piece& piece);
+
+  sucl_request& m_request;
+  std::uint64_t m_element;
+};
+
+// collectives.cpp and messages.cpp, one function a kind. What cannot be executed throws problem.
+void plan_barrier(schedule& s, const sucl_operation& o);
+void plan_broadcast(schedule& s, const sucl_operation& o);
+void plan_reduce(schedule& s, const sucl_operation& o);
+void plan_allreduce(schedule& s, const sucl_operation& o);
+void plan_reduce_scatter(schedule& s, const sucl_operation& o);
+void plan_allgather(schedule& s, const sucl_operation& o);
+void plan_alltoall(schedule& s, const sucl_operation& o);
+void plan_gather(schedule& s, const sucl_operation& o);
+void plan_scatter(schedule& s, const sucl_operation& o);
+void plan_scan(schedule& s, const sucl_operation& o);
+void plan_message(schedule& s, const sucl_operation& o);
+void plan_group(schedule& s, const sucl_operation& o);
+
+}  // namespace sucl::fabric

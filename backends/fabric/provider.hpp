@@ -1,0 +1,32 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Which provider of libfabric carries the messages, over which interface.
+#pragma once
+
+#include "library.hpp"
+#include "settings.hpp"
+
+#include <memory>
+#include <string>
+
+namespace sucl::fabric {
+
+struct info_deleter {
+  const library* from = nullptr;
+  void operator()(fi_info* info) const { from->freeinfo(info); }
+};
+using info_ptr = std::unique_ptr<fi_info, info_deleter>;
+
+/// Tells libfabric what the backend needs and takes the best of what it offers. The order is that
+/// of libfabric, which has the networks of supercomputers first; then comes TCP. Providers that
+/// reach one machine only, or lose messages, are taken where the settings name them. Throws
+/// problem.
+info_ptr choose_provider(const library& from, const settings& wanted);
+
+/// Whether an address of libfabric is in a subnet, as "10.1.0.0/16" or "fd00::/8". False for one
+/// that is not of IP. Throws problem where the text is no subnet.
+bool in_subnet(const fi_info& info, const std::string& subnet);
+
+}  // namespace sucl::fabric

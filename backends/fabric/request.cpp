@@ -1,0 +1,318 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "communicator.hpp"
+
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace sucl::fabric {
+namespace {
+
+// Scratch beyond this is given back after each operation.
+constexpr std::uint64_t kept_scratch = std::uint64_t{4} << 20;
+
+// Tags have 48 bits, which every provider has: 16 of the communicator, one that tells collectives
+// from the user's messages, 31 of these.
+constexpr unsigned tag_bits = 31;
+constexpr unsigned piece_bits = 15;  ///< of a collective's; the others are its number
+
+std::uint64_t tag_of(const sucl_request& r, const transfer& t) {
+  const std::uint64_t context = static_cast<std::uint64_t>(r.comm->context) << (tag_bits + 1);
+  if (!r.collective) return context | t.tag;
+  const std::uint64_t number = r.serial & ((1u << (tag_bits - piece_bits)) - 1);
+  const std::uint64_t piece = t.tag & ((1u << piece_bits) - 1);
+  return context | std::uint64_t{1} << tag_bits | number << piece_bits | piece;
+}
+
+std::string elements_text(const sucl_request& r, std::uint64_t bytes) {
+  if (bytes % r.element_size != 0) return "no whole number of elements";
+  const std::uint64_t n = bytes / r.element_size;
+  return std::to_string(n) + (n == 1 ? " element" : " elements");
+}
+
+std::string sender_text(const sucl_request& r, const transfer& t) {
+  return "from rank " + std::to_string(t.peer) +
+         (r.collective ? std::string() : " with tag " + std::to_string(t.tag));
+}
+
+constexpr const char* count_hint =
+    "Sender and receiver must name the same count and element type; where the receiver cannot know "
+    "the count, send it first.";
+
+bool means_lost(int code) {
+  constexpr int lost[] = {ECONNRESET, ECONNREFUSED, ECONNABORTED, EPIPE,     ENOTCONN,
+                          ESHUTDOWN,  EHOSTUNREACH, ENETUNREACH,  ETIMEDOUT, EHOSTDOWN};
+  return std::find(std::begin(lost), std::end(lost), code) != std::end(lost);
+}
+
+void note(sucl_request& r, problem p) {
+  if (r.failure.status == SUCL_SUCCESS) r.failure = std::move(p);
+}
+
+void note_length(sucl_request& r, const transfer& t, std::uint64_t bytes) {
+  note(r, {SUCL_ERROR_INVALID_COUNT,
+           "the message " + sender_text(r, t) + " has " + elements_text(r, bytes) +
+               ", this rank receives " + std::to_string(t.bytes / r.element_size),
+           count_hint});
+}
+
+void note_error(sucl_request& r, const transfer& t, const ending& how) {
+  if (!t.sends && how.code == FI_ETRUNC)
+    return note(r, {SUCL_ERROR_INVALID_COUNT,
+                    "the message " + sender_text(r, t) + " is longer than the " +
+                        elements_text(r, t.bytes) + " this rank receives",
+                    count_hint, how.code});
+  const library& from = *r.comm->state->from;
+  const std::string peer = "rank " + std::to_string(t.peer);
+  const std::string said = from.text_of(how.code) + (how.text.empty() ? "" : " (" + how.text + ")");
+  r.ends_comm = true;
+  if (means_lost(how.code))
+    return note(r, {SUCL_ERROR_PEER_LOST, peer + " cannot be reached: " + said,
+                    "Look for what " + peer +
+                        " says; if it lives, its machine or network does not "
+                        "let connections through.",
+                    how.code});
+  note(r, {SUCL_ERROR_NATIVE,
+           "a message " + std::string(t.sends ? "to " : "from ") + peer + " failed: " + said,
+           "The network reported this; the same operation may work with another "
+           "fabric.provider (SUCL_FABRIC_PROVIDER).",
+           how.code});
+}
+
+void launch(sucl_request& r, const transfer& t, std::size_t index) {
+  endpoint& e = *r.comm->endpoint;
+  message& m = e.take();
+  m.owner = &r;
+  m.memory = t.memory;
+  m.bytes = t.bytes;
+  m.peer = r.comm->peers[static_cast<std::size_t>(t.peer)];
+  m.tag = tag_of(r, t);
+  m.sends = t.sends;
+  m.about = static_cast<std::uint32_t>(index);
+  ++r.open;
+  try {
+    e.start(m);
+  } catch (const problem& p) {
+    --r.open;
+    r.ends_comm = true;
+    note(r, p);
+  }
+}
+
+// What has arrived is combined, and sent on.
+void arrived(sucl_request& r, const transfer& t) {
+  if (t.count > 0) r.fold(t.fold_from, t.fold_into, t.count);
+  if (t.forward_to < 0) return;
+  transfer on;
+  on.sends = true;
+  on.peer = t.forward_to;
+  on.memory = t.count > 0 ? t.fold_into : t.memory;
+  on.bytes = t.bytes;
+  on.tag = t.tag;
+  r.transfers.push_back(on);
+  launch(r, on, r.transfers.size() - 1);
+}
+
+void transfer_ended(sucl_request& r, std::size_t index, const ending& how) {
+  const transfer t = r.transfers[index];
+  --r.open;
+  if (how.code != 0)
+    note_error(r, t, how);
+  else if (!t.sends && how.bytes != t.bytes)
+    note_length(r, t, how.bytes);
+  else if (!t.sends && r.failure.status == SUCL_SUCCESS)
+    arrived(r, t);
+  if (!r.running) advance(r);
+}
+
+// Messages to the own rank never leave the process.
+void meet_self(sucl_request& r, std::size_t index) {
+  sucl_backend_comm& c = *r.comm;
+  const bool sends = r.transfers[index].sends;
+  ++r.open;
+  auto& others = sends ? c.own_receives : c.own_sends;
+  const auto other = std::find_if(others.begin(), others.end(), [&](const self_message& m) {
+    return m.request->transfers[m.transfer].tag == r.transfers[index].tag;
+  });
+  if (other == others.end()) {
+    (sends ? c.own_sends : c.own_receives).push_back({&r, index});
+    return;
+  }
+  const self_message met = *other;
+  others.erase(other);
+  const self_message mine{&r, index};
+  const self_message& from = sends ? mine : met;
+  const self_message& to = sends ? met : mine;
+  const transfer source = from.request->transfers[from.transfer];
+  const transfer sink = to.request->transfers[to.transfer];
+  if (source.bytes > 0 && source.bytes <= sink.bytes)
+    std::memmove(sink.memory, source.memory, source.bytes);
+  transfer_ended(*from.request, from.transfer, {0, source.bytes, {}});
+  transfer_ended(*to.request, to.transfer, {0, source.bytes, {}});
+}
+
+void do_work(sucl_request& r, const local_work& w) {
+  if (w.count > 0)
+    r.fold(w.from, w.to, w.count);
+  else if (w.bytes > 0 && w.to != w.from)
+    std::memmove(w.to, w.from, w.bytes);
+}
+
+void begin(sucl_request& r, std::size_t index) {
+  const bool last = index + 1 == r.stages.size();
+  const stage& here = r.stages[index];
+  const std::size_t end_of_work = last ? r.work.size() : r.stages[index + 1].first_work;
+  const std::size_t end = last ? r.planned : r.stages[index + 1].first_transfer;
+  for (std::size_t i = here.first_work; i < end_of_work; ++i) do_work(r, r.work[i]);
+  // What arrives finds its place.
+  for (const bool sending : {false, true})
+    for (std::size_t i = here.first_transfer; i < end && !r.ends_comm; ++i) {
+      const transfer t = r.transfers[i];
+      if (t.sends != sending) continue;
+      if (t.peer == r.comm->rank)
+        meet_self(r, i);
+      else
+        launch(r, t, i);
+    }
+}
+
+}  // namespace
+
+void ended(message& m, const ending& how) { transfer_ended(*m.owner, m.about, how); }
+
+sucl_request& acquire(sucl_backend_comm& comm) {
+  if (comm.idle.empty()) {
+    comm.requests.push_back(std::make_unique<sucl_request>());
+    comm.idle.reserve(comm.requests.size());
+    comm.idle.push_back(comm.requests.back().get());
+  }
+  sucl_request& r = *comm.idle.back();
+  comm.idle.pop_back();
+  r.comm = &comm;
+  r.stages.assign(1, {});
+  r.work.clear();
+  r.transfers.clear();
+  r.next = 0;
+  r.open = 0;
+  r.running = r.over = r.collective = r.ends_comm = false;
+  r.fold = nullptr;
+  r.failure = {};
+  return r;
+}
+
+void advance(sucl_request& r) {
+  r.running = true;
+  while (r.open == 0 && r.next < r.stages.size() && r.failure.status == SUCL_SUCCESS)
+    begin(r, r.next++);
+  r.running = false;
+  // After an error of one message the others are waited for, unless they may never end.
+  const bool done = r.next == r.stages.size() || r.failure.status != SUCL_SUCCESS;
+  if (r.ends_comm || (done && r.open == 0)) r.over = true;
+}
+
+sucl_status conclude(sucl_request& r) {
+  sucl_backend_comm& c = *r.comm;
+  const problem failure = std::move(r.failure);
+  r.failure = {};
+  if (r.ends_comm || (r.collective && failure.status != SUCL_SUCCESS)) give_up(c);
+  if (r.scratch_bytes > kept_scratch) {
+    r.scratch.reset();
+    r.scratch_bytes = 0;
+  }
+  c.idle.push_back(&r);
+  return failure.status == SUCL_SUCCESS ? SUCL_SUCCESS : tell(c.state->core, failure);
+}
+
+void give_up(sucl_backend_comm& comm) {
+  comm.broken = true;
+  for (const auto& r : comm.requests) {
+    comm.endpoint->give_up(*r);
+    r->open = 0;
+  }
+  comm.own_sends.clear();
+  comm.own_receives.clear();
+}
+
+schedule::schedule(sucl_request& r, const sucl_operation& o)
+    : m_request(r), m_element(o.element_size) {}
+
+void schedule::next_stage() {
+  m_request.stages.push_back({m_request.work.size(), m_request.transfers.size()});
+}
+
+void schedule::copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  m_request.work.push_back({to, from, bytes, 0});
+}
+
+void schedule::fold(std::byte* into, const std::byte* from, std::uint64_t bytes) {
+  if (bytes > 0) m_request.work.push_back({into, from, 0, bytes / m_element});
+}
+
+void schedule::send(int peer, const std::byte* memory, std::uint64_t bytes) {
+  transfer t;
+  t.sends = true;
+  t.peer = peer;
+  t.memory = const_cast<std::byte*>(memory);
+  t.bytes = bytes;
+  m_request.transfers.push_back(t);
+}
+
+void schedule::receive(int peer, std::byte* memory, std::uint64_t bytes) {
+  send(peer, memory, bytes);
+  m_request.transfers.back().sends = false;
+}
+
+void schedule::user(bool sends, int peer, std::int32_t tag, const void* memory,
+                    std::uint64_t bytes) {
+  send(peer, static_cast<const std::byte*>(memory), bytes);
+  m_request.transfers.back().sends = sends;
+  m_request.transfers.back().tag = static_cast<std::uint32_t>(tag);
+}
+
+// Whole elements in each, at least one message.
+template <class Piece>
+void schedule::in_pieces(std::uint64_t bytes, const Piece& piece) {
+  const std::uint64_t most = std::max<std::uint64_t>(1, piece_bytes / m_element) * m_element;
+  std::uint32_t number = 0;
+  for (std::uint64_t at = 0; at < bytes; at += most, ++number) {
+    piece(at, std::min(most, bytes - at));
+    m_request.transfers.back().tag = number;
+  }
+}
+
+void schedule::send_pieces(int peer, const std::byte* memory, std::uint64_t bytes) {
+  in_pieces(bytes, [&](std::uint64_t at, std::uint64_t n) { send(peer, memory + at, n); });
+}
+
+void schedule::relay_pieces(int peer, std::byte* memory, std::uint64_t bytes, int next) {
+  in_pieces(bytes, [&](std::uint64_t at, std::uint64_t n) {
+    receive(peer, memory + at, n);
+    m_request.transfers.back().forward_to = next;
+  });
+}
+
+void schedule::fold_pieces(int peer, std::byte* memory, const std::byte* from, std::byte* into,
+                           std::uint64_t bytes, int next) {
+  in_pieces(bytes, [&](std::uint64_t at, std::uint64_t n) {
+    receive(peer, memory + at, n);
+    transfer& t = m_request.transfers.back();
+    t.fold_from = from + at;
+    t.fold_into = into + at;
+    t.count = n / m_element;
+    t.forward_to = next;
+  });
+}
+
+std::byte* schedule::scratch(std::uint64_t bytes) {
+  sucl_request& r = m_request;
+  if (bytes > r.scratch_bytes) {
+    r.scratch_bytes = 0;
+    r.scratch.reset(new std::byte[bytes]);
+    r.scratch_bytes = bytes;
+  }
+  return r.scratch.get();
+}
+
+}  // namespace sucl::fabric
