@@ -3,8 +3,8 @@
 
 // How elements lie in memory, what reductions do with two of them and with the result, and which
 // of that belongs to a type and an op: for processors and devices alike. Included inside the
-// namespace of its user, after base/elements/half.hpp, so that each has functions of its own: a copy
-// that was compiled for one processor must never be linked elsewhere. Who includes it defines
+// namespace of its user, after base/elements/half.hpp, so that each has functions of its own: a
+// copy that was compiled for one processor must never be linked elsewhere. Who includes it defines
 // SUCL_FOLD_ELEMENTS before; elsewhere it is empty.
 #ifdef SUCL_FOLD_ELEMENTS
 #undef SUCL_FOLD_ELEMENTS
