@@ -24,24 +24,26 @@ bool is_of_graph(::sycl::event e) {
   }
 }
 
-}  // namespace
-
-void refuse_recording(communicator_state& state, const ::sycl::queue& queue,
-                      const sucl_operation& record, const std::vector<::sycl::event>& deps) {
+[[noreturn]] void refuse(communicator_state& state, const sucl_operation& record,
+                         const char* fact) {
   error_info info;
-  if (queue.ext_oneapi_get_state() == graphs::queue_state::recording)
-    info.message = "the queue is recording a command graph";
-  else if (std::any_of(deps.begin(), deps.end(), is_of_graph))
-    info.message = "an event to wait for is of a queue that is recording a command graph";
-  else
-    return;
+  info.message = std::string(fact) + ", and operations of communicators cannot be part of one";
   info.code = errc::unsupported;
-  info.message += ", and operations of communicators cannot be part of one";
   info.hint = "Call it before begin_recording() or after end_recording(), on every rank";
   info.operation = name(static_cast<kind>(record.kind));
   info.rank = state.core().rank();
   state.core().refuse(record, info);
   throw error(std::move(info));
+}
+
+}  // namespace
+
+void refuse_recording(communicator_state& state, const ::sycl::queue& queue,
+                      const sucl_operation& record, const std::vector<::sycl::event>& deps) {
+  if (queue.ext_oneapi_get_state() == graphs::queue_state::recording)
+    refuse(state, record, "the queue is recording a command graph");
+  if (std::any_of(deps.begin(), deps.end(), is_of_graph))
+    refuse(state, record, "an event to wait for is of a queue that is recording a command graph");
 }
 
 #else
