@@ -1,0 +1,213 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""The backend "sucl" of torch.distributed against gloo's results, in processes that it starts, or
+those of torchrun."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as error:
+    print(f"skipped: torch cannot be imported: {error}")
+    sys.exit(77)
+import sucl
+import sucl_torch_backend
+
+RANKS = 2
+
+
+def start_ranks():
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [subprocess.Popen(
+            [sys.executable, __file__], env={**os.environ, "RANK": str(r), "STORE": f"{folder}/s"})
+            for r in range(RANKS)]
+        return max(abs(rank.wait()) for rank in ranks)
+
+
+if "RANK" not in os.environ:
+    sys.exit(start_ranks())
+warnings.simplefilter("ignore", FutureWarning)  # of names that newer torch has another for
+sucl_torch_backend.register()  # as torch itself does where the package is installed
+if "STORE" in os.environ:
+    dist.init_process_group("sucl", store=dist.FileStore(os.environ["STORE"], RANKS),
+                            rank=int(os.environ["RANK"]), world_size=RANKS)
+else:
+    dist.init_process_group("sucl")
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+GLOO = dist.new_group(backend="gloo")
+TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8,
+         torch.int32, torch.int64]
+
+
+def mine(dtype=torch.float32, n=6, seed=0):
+    return torch.arange(n).add(RANK + seed).remainder(3).add(1).to(dtype).reshape(2, -1)
+
+
+class AgainstGloo(unittest.TestCase):
+    def both(self, call):
+        """What call(group) returns with sucl is what it returns with gloo."""
+        found, wanted = call(None), call(GLOO)
+        self.assertEqual(len(found), len(wanted))
+        for a, b in zip(found, wanted):
+            self.assertEqual((a.dtype, a.shape), (b.dtype, b.shape))
+            self.assertTrue(torch.equal(a, b), f"{a}, not {b}")
+
+    def test_reductions(self):
+        ops = [dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.MIN, dist.ReduceOp.MAX]
+        for dtype in TYPES:
+            bits = [] if dtype.is_floating_point else [dist.ReduceOp.BAND, dist.ReduceOp.BOR,
+                                                       dist.ReduceOp.BXOR]
+            for op in ops + bits:
+                def allreduce(group, dtype=dtype, op=op):
+                    x = mine(dtype)
+                    dist.all_reduce(x, op, group=group)
+                    return [x]
+
+                self.both(allreduce)
+
+                def reduce(group, dtype=dtype, op=op):
+                    x = mine(dtype)
+                    dist.reduce(x, SIZE - 1, op, group=group)
+                    return [x] if RANK == SIZE - 1 else []
+
+                self.both(reduce)
+
+    def test_what_gloo_does_not_have(self):
+        x = torch.full((4,), float(RANK))
+        dist.all_reduce(x, dist.ReduceOp.AVG)
+        self.assertTrue((x == (SIZE - 1) / 2).all())
+        b = torch.tensor([RANK == 0, False, True])
+        dist.all_reduce(b)
+        self.assertEqual(b.tolist(), [True, False, True])
+        f = torch.ones(3).to(torch.float8_e4m3fn)
+        dist.all_reduce(f)
+        self.assertTrue((f.float() == SIZE).all())
+        out = torch.zeros(3)
+        dist.reduce_scatter_tensor(out, torch.arange(3.0 * SIZE))
+        self.assertTrue(torch.equal(out, SIZE * torch.arange(3.0 * RANK, 3.0 * RANK + 3)))
+        parts = [torch.full((r + 1,), 1.0) for r in range(SIZE)]
+        out = torch.zeros(RANK + 1)
+        dist.reduce_scatter(out, parts)
+        self.assertTrue((out == SIZE).all())
+
+    def test_tensors_of_any_strides(self):
+        def transposed(group):
+            x = mine().t()
+            dist.all_reduce(x, group=group)
+            y = torch.zeros(4, 6)[:, ::2]
+            if RANK == 0:
+                y += 3
+            dist.broadcast(y.contiguous() if group else y, 0, group=group)
+            return [x]
+
+        self.both(transposed)
+        y = torch.zeros(4, 6)[:, ::2]
+        y += RANK == 0
+        dist.broadcast(y, 0)
+        self.assertTrue((y == 1).all())
+
+    def test_gathers_and_scatters(self):
+        def gathers(group):
+            x = mine()
+            all_of_them = [torch.zeros_like(x) for _ in range(SIZE)]
+            dist.all_gather(all_of_them, x, group=group)
+            flat = torch.zeros(2 * SIZE, 3)
+            dist.all_gather_into_tensor(flat, x, group=group)
+            at_root = [torch.zeros_like(x) for _ in range(SIZE)] if RANK == 0 else None
+            dist.gather(x, at_root, 0, group=group)
+            y = torch.zeros_like(x)
+            dist.scatter(y, all_of_them if RANK == 1 else None, 1, group=group)
+            z = mine(seed=4)
+            dist.broadcast(z, SIZE - 1, group=group)
+            return [*all_of_them, flat, *(at_root or []), y, z]
+
+        self.both(gathers)
+
+    def test_alltoalls(self):
+        def alltoalls(group):
+            x = torch.arange(2.0 * SIZE) + 10 * RANK
+            out = torch.zeros(2 * SIZE)
+            dist.all_to_all_single(out, x, group=group)
+            splits = [(RANK + r) % 3 for r in range(SIZE)]
+            uneven = torch.zeros(sum(splits), 2)
+            dist.all_to_all_single(uneven, torch.ones(sum(splits), 2) * RANK, splits, splits,
+                                   group=group)
+            return [out, uneven]
+
+        self.both(alltoalls)
+        got = [torch.zeros(r + RANK + 1) for r in range(SIZE)]
+        dist.all_to_all(got, [torch.full((r + RANK + 1,), float(RANK)) for r in range(SIZE)])
+        self.assertTrue(all((g == r).all() for r, g in enumerate(got)))
+
+    def test_messages_and_objects(self):
+        def messages(group):
+            x, y = mine(), torch.zeros(2, 3)
+            right, left = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+            works = dist.batch_isend_irecv([dist.P2POp(dist.isend, x, right, group),
+                                            dist.P2POp(dist.irecv, y, left, group)])
+            for work in works:
+                work.wait()
+            return [y]
+
+        self.both(messages)
+        everyone = [None] * SIZE
+        dist.all_gather_object(everyone, {"rank": RANK})
+        self.assertEqual([one["rank"] for one in everyone], list(range(SIZE)))
+        told = [("from", 0)] if RANK == 0 else [None]
+        dist.broadcast_object_list(told, 0)
+        self.assertEqual(told, [("from", 0)])
+        dist.barrier()
+
+    def test_work_and_futures(self):
+        x = torch.ones(1 << 16)
+        work = dist.all_reduce(x, async_op=True)
+        seen = work.get_future().then(lambda f: float(f.value()[0][0]))
+        self.assertEqual(seen.wait(), SIZE)
+        self.assertTrue(work.wait() and work.is_completed() and work.is_success())
+
+    def test_subgroups(self):
+        evens = dist.new_group(list(range(0, SIZE, 2)))
+        whole = dist.new_group()
+        if RANK % 2 == 0:
+            x = torch.ones(3)
+            dist.all_reduce(x, group=evens)
+            self.assertTrue((x == (SIZE + 1) // 2).all())
+        x = torch.ones(3)
+        dist.all_reduce(x, group=whole)
+        self.assertTrue((x == SIZE).all())
+
+    def test_training_gives_the_weights_that_gloo_gives(self):
+        def train(group):
+            torch.manual_seed(3)
+            model = torch.nn.Sequential(torch.nn.Linear(20, 50), torch.nn.ReLU(),
+                                        torch.nn.Linear(50, 3))
+            model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+            best = torch.optim.SGD(model.parameters(), lr=0.1)
+            torch.manual_seed(RANK)
+            for _ in range(4):
+                best.zero_grad()
+                model(torch.randn(8, 20)).square().mean().backward()
+                best.step()
+            return [p.detach().clone() for p in model.parameters()]
+
+        for a, b in zip(train(None), train(GLOO)):
+            torch.testing.assert_close(a, b)
+
+    def test_what_is_not_there_says_so(self):
+        with self.assertRaises(sucl.UnsupportedError):
+            dist.recv(torch.zeros(1))
+        with self.assertRaises(sucl.InvalidMemoryError):
+            dist.all_reduce(torch.zeros(2, device="meta"))
+
+
+if __name__ == "__main__":
+    done = unittest.main(exit=False, verbosity=int(RANK == 0), failfast=True)
+    if not done.result.wasSuccessful():
+        os._exit(1)  # the others are told, and do not wait
+    dist.destroy_process_group()
