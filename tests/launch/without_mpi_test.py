@@ -6,6 +6,7 @@ by a store of the program's own.
     without_mpi_test.py SUCL PROGRAM [TEST...]
 """
 
+import glob
 import os
 import random
 import re
@@ -19,6 +20,7 @@ import time
 import unittest
 
 SUCL, PROGRAM = sys.argv[1:3]
+PMIX_LAUNCHER = os.environ.get("SUCL_TEST_PMIX_LAUNCHER", "")
 LIMIT = 240  # seconds; only a job that hangs takes so long
 TCP_TIMEOUT = "100s"  # of ranks for each other, so that a rank that waits says for whom before that
 MODULES = os.path.join(os.path.dirname(SUCL), "../lib/sucl")
@@ -222,6 +224,34 @@ class Job(unittest.TestCase):
                               capture_output=True, text=True, timeout=LIMIT)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("3 ranks by SuCL over TCP (the variables of torchrun)", done.stdout)
+
+    @unittest.skipUnless(PMIX_LAUNCHER, "no launcher that serves PMIx is there")
+    def test_a_pmix_launcher(self):
+        """Open MPI's launcher; no MPI is loaded, because it is told so or because there is none."""
+        def run(**variables):
+            done = subprocess.run([PMIX_LAUNCHER, "-n", "3", "--oversubscribe", PROGRAM, "check"],
+                                  env=environment(OMPI_ALLOW_RUN_AS_ROOT=1,
+                                                  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1, **variables),
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=LIMIT)
+            return done.returncode, done.stdout + done.stderr
+
+        code, text = run(SUCL_CONTROL_PLANE="tcp")
+        self.assertEqual(code, 0, text)
+        self.assertIn("3 ranks by SuCL over TCP (the launcher's PMIx)", text)
+        code, text = run(SUCL_CONTROL_PLANE="tcp", SUCL_PMIX_LIBRARY="/nonexistent/libpmix.so.2")
+        self.assertNotEqual(code, 0, text)
+        self.assertIn("a PMIx launcher has started this process, and its library cannot be loaded",
+                      text)
+        with tempfile.TemporaryDirectory() as folder:  # SuCL as it is built without MPI
+            built = os.path.join(os.path.dirname(os.path.dirname(SUCL)), "lib")
+            os.mkdir(os.path.join(folder, "sucl"))
+            for path in glob.glob(built + "/*.so*") + glob.glob(built + "/sucl/*.so"):
+                if "_mpi_" not in path:
+                    os.symlink(path, os.path.join(folder, os.path.relpath(path, built)))
+            code, text = run(LD_LIBRARY_PATH=folder)
+            self.assertEqual(code, 0, text)
+            self.assertIn("3 ranks by SuCL over TCP (the launcher's PMIx)", text)
 
     def test_variables_of_slurm(self):
         self.check_all_right([

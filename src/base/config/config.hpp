@@ -73,6 +73,9 @@ struct config {
     std::chrono::nanoseconds timeout{0};
   } tcp;
   struct {
+    std::string library;
+  } pmix;
+  struct {
     std::string provider;
     std::string library;
     std::string interface;

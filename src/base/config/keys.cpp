@@ -279,6 +279,10 @@ void add_control_plane(std::vector<key_row>& t) {
 }
 
 void add_fabric(std::vector<key_row>& t) {
+  t.push_back(row({"pmix.library", "", "SUCL_PMIX_LIBRARY",
+                   "Path of libpmix.so.2, for jobs without MPI of PMIx launchers. Empty: where the "
+                   "dynamic linker finds it, or else in PMIX_PREFIX."},
+                  text_form, [](auto& k) -> auto& { return k.all->pmix.library; }));
   t.push_back(row({"fabric.provider", "", "SUCL_FABRIC_PROVIDER",
                    "Provider of libfabric that carries data between nodes without MPI, as tcp, cxi "
                    "or verbs;ofi_rxm. Empty: the best one that libfabric offers.",

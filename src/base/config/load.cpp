@@ -23,7 +23,7 @@ std::string read_file(const std::string& path, const std::string& asked_by) {
 bool names_a_library(std::string_view key) {
   constexpr std::string_view backends = "backends.";
   if (key.substr(0, backends.size()) != backends)
-    return key == "mpi.module" || key == "fabric.library";
+    return key == "mpi.module" || key == "fabric.library" || key == "pmix.library";
   key.remove_prefix(backends.size());
   const auto dot = key.find('.');
   if (dot == std::string_view::npos) return false;

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/control/local_ranks.hpp"
+#include "core/control/pmix.hpp"
 #include "core/control/registry.hpp"
 #include "core/exchange/core_services.hpp"
 
@@ -77,6 +78,22 @@ control_plane_choice over_mpi(const base::config& settings, const flavour& found
 
 const char* variable(const char* name) { return std::getenv(name); }
 
+bool can_be_loaded(const std::string& module) {
+  try {
+    load_bootstrap(module);
+    return true;
+  } catch (const error&) {
+    return false;
+  }
+}
+
+// A job without MPI.
+std::optional<launch> find_any_launch(const base::config& settings) {
+  if (auto found = find_launch(variable)) return found;
+  if (started_by_pmix(variable)) return find_pmix_launch(settings);
+  return std::nullopt;
+}
+
 }  // namespace
 
 flavour detect_flavour() {
@@ -86,7 +103,7 @@ flavour detect_flavour() {
 
 control_plane_choice choose_control_plane(const base::config& settings) {
   if (settings.control_plane == tcp_control_plane) {
-    if (auto found = find_launch(variable)) return over_tcp(settings, std::move(*found));
+    if (auto found = find_any_launch(settings)) return over_tcp(settings, std::move(*found));
     base::fail(errc::unavailable,
                "the control plane shall be tcp, but nothing says which rank this process is",
                "Start the program with `sucl run --launcher local`, torchrun or srun, or set "
@@ -99,8 +116,14 @@ control_plane_choice choose_control_plane(const base::config& settings) {
   if (settings.control_plane == "mpi") return over_mpi(settings, detect_flavour());
   if (auto own = find_own_launch(variable)) return over_tcp(settings, std::move(*own));
   // An MPI library that is only linked says nothing of the job.
-  if (is_initialised() || !flavour_of_launcher().name.empty())
-    return over_mpi(settings, detect_flavour());
+  if (is_initialised()) return over_mpi(settings, detect_flavour());
+  if (!flavour_of_launcher().name.empty()) {
+    auto found = over_mpi(settings, detect_flavour());
+    // Those that serve PMIx start jobs on machines without MPI too.
+    if (started_by_pmix(variable) && !can_be_loaded(found.file))
+      return over_tcp(settings, *find_any_launch(settings));
+    return found;
+  }
   if (auto found = find_launch(variable)) return over_tcp(settings, std::move(*found));
   return over_mpi(settings, detect_flavour());
 }

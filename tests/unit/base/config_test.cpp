@@ -167,6 +167,7 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_TIMEOUT", "250ms"},
                        {"SUCL_LOG", "info"},
                        {"SUCL_TUNING_TABLE", "t.toml"},
+                       {"SUCL_PMIX_LIBRARY", "pmix.so"},
                        {"SUCL_NODE_SIZE", "3,3,1"},
                        {"SUCL_INTERPOSE_AFTER", "9"},
                        {"SUCL_INTERPOSE_TRIALS", "3"},
@@ -181,6 +182,7 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.determinism, "strict");
   EXPECT_EQ(c.control_plane, "tcp");
   EXPECT_EQ(c.tcp.interface, "10.1.0.0/16");
+  EXPECT_EQ(c.pmix.library, "pmix.so");
   EXPECT_EQ(c.fabric.provider, "tcp");
   EXPECT_EQ(c.fabric.library, "fabric.so");
   EXPECT_EQ(c.fabric.interface, "eth0");
