@@ -28,7 +28,7 @@ void progress_thread::start_locked() {
 
 void progress_thread::wake(communicator& c) {
   if (forked()) return;
-  if (c.m_queued.exchange(true, std::memory_order_acq_rel)) return;
+  if (c.exchange_queued(true)) return;
   {
     std::lock_guard lock(m_mutex);
     if (m_stop) return;  // whom it kept would keep this
@@ -90,8 +90,7 @@ void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& activ
   if (m_watchdog) m_watchdog->look(now);
   if (!m_compares) return;
   for (const auto& c : m_process.communicators())
-    if (c->compares_calls() && c->compare_calls() &&
-        !c->m_queued.exchange(true, std::memory_order_acq_rel))
+    if (c->compares_calls() && c->compare_calls() && !c->exchange_queued(true))
       active.push_back(c);  // its progress gives up what waits for them
 }
 
@@ -112,9 +111,9 @@ void progress_thread::loop() {
       // A thread that issues from here on wakes it again; whatever came before is seen by this
       // poll. For that it must read what the last one wrote who found the communicator queued
       // already: a store alone could pass the look.
-      active[i]->m_queued.exchange(false, std::memory_order_acq_rel);
+      active[i]->exchange_queued(false);
       if (!active[i]->assisted() && active[i]->progress(&finished) &&
-          !active[i]->m_queued.exchange(true, std::memory_order_acq_rel)) {
+          !active[i]->exchange_queued(true)) {
         ++i;
         continue;
       }

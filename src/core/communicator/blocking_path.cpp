@@ -1,88 +1,44 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/communicator/blocking_path.hpp"
 
-// Operations that run in the calling thread, past the queue.
-#include "core/communicator/communicator.hpp"
+#include "core/failure/setup_steps.hpp"
+#include "core/operation/operation.hpp"
 #include "core/support/backoff.hpp"
 
 #include <sched.h>
 
-#include <algorithm>
-#include <cstring>
-#include <type_traits>
+#include <utility>
 
 namespace sucl::core {
 namespace {
-
-bool same(const sucl_operation& a, const sucl_operation& b) {
-  static_assert(std::has_unique_object_representations_v<sucl_operation>);
-  return std::memcmp(&a, &b, sizeof a) == 0;
-}
-
-// The same for records with arrays, whose contents count.
-bool same_with_arrays(const sucl_operation& a, sucl_operation b, int size) {
-  for (const auto member : operation_arrays) {
-    const std::uint64_t *own = a.*member, *theirs = b.*member;
-    if (own && theirs && std::equal(own, own + size, theirs)) b.*member = own;
-  }
-  return same(a, b);
-}
-
-// The same for groups, whose parts count.
-bool same_with_parts(const sucl_operation& a, sucl_operation b) {
-  if (a.part_count != b.part_count ||
-      std::memcmp(a.parts, b.parts, a.part_count * sizeof *a.parts) != 0)
-    return false;
-  b.parts = a.parts;
-  return same(a, b);
-}
-
-bool same_call(const sucl_operation& known, const sucl_operation& asked, bool arrays, int size) {
-  if (known.part_count > 0) return same_with_parts(known, asked);
-  return arrays ? same_with_arrays(known, asked, size) : same(known, asked);
-}
 
 const layouts no_layouts;
 
 }  // namespace
 
-std::uint64_t communicator::key_of(const sucl_operation& asked) {
-  if (asked.part_count > 0) return key_of(asked.parts[0]);
-  return base::key_of(reinterpret_cast<std::uintptr_t>(asked.send),
-                      reinterpret_cast<std::uintptr_t>(asked.recv), asked.count, asked.kind);
-}
-
-// Whether something in flight would stand still while a backend blocks: plans and steps do not go
-// on inside MPI, and other ranks may need them before they call MPI.
-bool communicator::needs_independent_progress(const backend_instance& c) const {
-  return std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
-    return n->via && n->via != &c && n->via->traits.needs_progress;
-  });
-}
-
-bool communicator::may_run_directly(const sucl_operation& record) const {
-  // Every rank must come to the same answer. Point-to-point goes by run_message(), so that what
-  // other threads issue meanwhile can overtake a wait.
-  return m_job->settings().watchdog.timeout.count() == 0 && !m_staging.comm_stages &&
-         !m_validator && !is_point_to_point(record.kind);
-}
-
-bool communicator::run_cached(const sucl_operation& asked) {
-  std::unique_lock lock(m_mutex);
-  cached_call& known = m_call_cache.slot(key_of(asked));
-  if (!knows(known.call)) return false;
-  if (!same_call(known.asked, asked, !known.arrays.empty(), size())) return false;
-  repeat(known.call, lock);
+bool blocking_path::run_cached(const sucl_operation& asked) {
+  auto lock = m_queue.lock();
+  persistent_call* const known = m_calls.find(asked);
+  if (!known || !m_queue.idle()) return false;
+  repeat(*known, lock);
   return true;
 }
 
+void blocking_path::run_cached(persistent_call& call) {
+  auto lock = m_queue.lock();
+  if (m_calls.holds(call) && m_queue.idle()) return repeat(call, lock);
+  lock.unlock();
+  run(call.record, no_layouts, nullptr, &call);
+}
+
 // What is under way at once if peers are near does not give the lock away.
-void communicator::repeat(persistent_call& call, std::unique_lock<biased_mutex>& lock) {
-  throw_if_ended();
-  m_mutex.bias_to_me();
+void blocking_path::repeat(persistent_call& call, held_lock& lock) {
+  m_queue.throw_if_ended();
+  m_queue.bias_to_me();
   if (is_point_to_point(call.record.kind)) return run_message(call.record, *call.via, lock);
   if (!call.prepared) {
-    call.record.sequence = m_collectives + 1;  // says which memory it may be on
+    call.record.sequence = m_queue.collectives() + 1;  // says which memory it may be on
     const bool may = call.via->own && !call.via->layered;
     call.prepared = may ? call.via->own->prepare(call.record) : nullptr;
   }
@@ -90,60 +46,56 @@ void communicator::repeat(persistent_call& call, std::unique_lock<biased_mutex>&
   try {
     done = *call.prepared && call.via->own->run(**call.prepared);
   } catch (const error&) {
-    note_reported();
-    if (m_failures.broken()) throw error(*m_failures.broken());
+    m_queue.note_reported();
+    if (m_queue.broken()) throw error(*m_queue.broken());
     throw;
   }
   if (!done) return run_directly(call.record, no_layouts, *call.via, lock);
-  m_collectives_posted = number(call.record.kind);
+  m_queue.note_executed(call.record.kind);
 }
 
-void communicator::remember(const sucl_operation& asked, const persistent_call& call) {
-  cached_call& known = m_call_cache.slot(key_of(asked));
-  known.asked = asked;
-  known.call = call;
-  keep_arrays(known.asked, size(), known.arrays);
-  for (const auto member : operation_arrays) known.call.record.*member = known.asked.*member;
-  if (asked.part_count == 0) return;
-  known.asked_parts.assign(asked.parts, asked.parts + asked.part_count);
-  known.asked.parts = known.asked_parts.data();
-  known.parts.assign(call.record.parts, call.record.parts + call.record.part_count);
-  known.call.record.parts = known.parts.data();
+bool blocking_path::may_run_directly(const sucl_operation& record) const {
+  // Every rank must come to the same answer. Point-to-point goes by run_message(), so that what
+  // other threads issue meanwhile can overtake a wait.
+  return !m_context.watched() && !m_context.stages.comm_stages && !m_queue.validation().active() &&
+         !is_point_to_point(record.kind);
 }
 
-void communicator::run_cached(persistent_call& call) {
-  std::unique_lock lock(m_mutex);
-  if (knows(call)) return repeat(call, lock);
-  lock.unlock();
-  run(call.record, no_layouts, nullptr, &call);
+// Without the layout, which a rank has for itself: all ranks take the same way.
+bool blocking_path::is_unstaged(const sucl_operation& record, const backend_instance& c) const {
+  const transfer_format& w =
+      c.formats->of(record.kind, record.type, record.op, record.element_size);
+  return is_native(record, w, m_context.stages) ||
+         !plan_staging(record, {}, *c.formats, m_context.stages).needed;
 }
 
-void communicator::run(const sucl_operation& record, const layouts& shape,
-                       const sucl_operation* asked, persistent_call* kept) {
-  std::unique_lock lock(m_mutex);
-  throw_if_ended();
+// Everything before must be posted first; it need not be done.
+void blocking_path::await_turn(const sucl_operation& record, const backend_instance& c,
+                               held_lock& lock) {
+  while (!m_queue.may_enter(record, c)) {
+    lock.unlock();
+    m_queue.progress();
+    m_context.owner->waiting();
+    sched_yield();
+    lock.lock();
+    m_queue.throw_if_ended();
+  }
+}
+
+void blocking_path::run(const sucl_operation& record, const layouts& shape,
+                        const sucl_operation* asked, persistent_call* kept) {
+  auto lock = m_queue.lock();
+  m_queue.throw_if_ended();
   if (const backend_instance* c = message_backend_for(record, shape)) {
-    if (asked) remember(*asked, {record, c, m_cache_epoch, {}});
-    if (kept) kept->via = c, kept->epoch = m_cache_epoch;
+    if (asked) m_calls.remember(*asked, record, *c);
+    if (kept) m_calls.note(*kept, *c);
     return run_message(record, *c, lock);
   }
   if (may_run_directly(record)) {
     const tune::table_row* row = nullptr;
-    const backend_instance& c = m_backends.choose(record, true, &row);
-    const transfer_format& w =
-        c.formats->of(record.kind, record.type, record.op, record.element_size);
-    // Without the layout, which a rank has for itself: all ranks take the same way.
-    if (is_native(record, w, m_staging) ||
-        !plan_staging(record, {}, *c.formats, m_staging).needed) {
-      // Everything before must be posted first; it need not be done.
-      while (!m_waiting.empty() || m_direct || !may_post(record) || needs_independent_progress(c)) {
-        lock.unlock();
-        progress();
-        m_job->waiting();
-        sched_yield();
-        lock.lock();
-        throw_if_ended();
-      }
+    const backend_instance& c = m_context.backends.choose(record, true, &row);
+    if (is_unstaged(record, c)) {
+      await_turn(record, c, lock);
       sucl_operation direct = record;
       if (m_pace.watches(row)) {
         const auto begin = clock::now();
@@ -151,106 +103,105 @@ void communicator::run(const sucl_operation& record, const layouts& shape,
         lock.lock();
         return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       }
-      if (asked) remember(*asked, {record, &c, m_cache_epoch, {}});
-      if (kept) kept->via = &c, kept->epoch = m_cache_epoch, kept->prepared.reset();
+      if (asked) m_calls.remember(*asked, record, c);
+      if (kept) {
+        m_calls.note(*kept, c);
+        kept->prepared.reset();
+      }
       return run_directly(direct, shape, c, lock);
     }
   }
   lock.unlock();
-  wait(issue(record, shape, true, {}, true).operation);
+  m_queue.wait(m_queue.issue(record, shape, true, {}, true).operation);
 }
 
 // Which backend executes messages within nodes, if nothing is before this one and nothing observes
 // it; or null.
-const backend_instance* communicator::message_backend_for(const sucl_operation& record,
-                                                          const layouts& shape) {
-  if (!is_point_to_point(record.kind) || !m_waiting.empty() || !m_flight.empty() || m_direct ||
-      m_validator || m_job->settings().watchdog.timeout.count() > 0)
+const backend_instance* blocking_path::message_backend_for(const sucl_operation& record,
+                                                           const layouts& shape) {
+  if (!is_point_to_point(record.kind) || !m_queue.idle() || m_queue.validation().active() ||
+      m_context.watched())
     return nullptr;
   const tune::table_row* row = nullptr;
-  const backend_instance& c = m_backends.choose(record, true, &row);
+  const backend_instance& c = m_context.backends.choose(record, true, &row);
   if (!c.own || c.layered || !c.own->starts_messages() || m_pace.watches(row)) return nullptr;
-  return plan_staging(record, shape, *c.formats, m_staging).needed ? nullptr : &c;
+  return plan_staging(record, shape, *c.formats, m_context.stages).needed ? nullptr : &c;
 }
 
 // A message or a group of them, over at once if its peers are near. Otherwise it is in flight like
 // any other operation, so that what other threads issue meanwhile can overtake it.
-void communicator::run_message(const sucl_operation& record, const backend_instance& c,
-                               std::unique_lock<biased_mutex>& lock) {
+void blocking_path::run_message(const sucl_operation& record, const backend_instance& c,
+                                held_lock& lock) {
   sucl_request* request = nullptr;
   try {
     request = c.own->start_message(record);
   } catch (...) {
-    throw error(caught(record));
+    throw error(m_queue.caught(record));
   }
   if (!request) return;
-  op_request* n = take_request();
-  fill(*n, record, no_layouts, true);
-  n->issued = n->posted = clock::now();
-  n->via = &c;
-  n->request = request;
-  n->ready.store(true, std::memory_order_relaxed);
-  n->references.store(1, std::memory_order_relaxed);  // the communicator's own
-  n->at.store(op_request::phase::posted, std::memory_order_relaxed);
-  m_flight.push_back(n);
-  ticket t(n);
+  const ticket t = m_queue.adopt(record, c, request);
   lock.unlock();
-  wait(t);
+  m_queue.wait(t);
 }
 
-// Lets the backend block in this thread, which is the fastest way through an MPI library. `direct`
-// stays as it is meanwhile: no other thread changes it.
-void communicator::run_directly(sucl_operation& direct, const layouts& shape,
-                                const backend_instance& c, std::unique_lock<biased_mutex>& lock) {
+// `direct` stays as it is meanwhile: no other thread changes it.
+void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
+                                 const backend_instance& c, held_lock& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
-  direct.sequence = number(direct.kind);
   direct.tag = encode_form(true);
-  m_collectives_posted = direct.sequence;
-  m_direct.store(true, std::memory_order_relaxed);
+  m_queue.enter(direct);
   lock.unlock();
-  // What was issued meanwhile is in the hands of the progress thread, or of who assists it.
-  const auto end = [&] { m_direct.store(false, std::memory_order_release); };
   try {
     if (shape.send || shape.recv)
       run_packed(direct, shape, c);
     else
       run_native(direct, c);
   } catch (...) {
-    const error_info failure = caught(direct);
-    end();
+    const error_info failure = m_queue.caught(direct);
+    m_queue.leave();
     lock.lock();
-    note_reported();
+    m_queue.note_reported();
     throw error(failure);
   }
-  end();
+  m_queue.leave();
 }
 
-void communicator::run_native(const sucl_operation& direct, const backend_instance& c) {
+void blocking_path::run_native(const sucl_operation& direct, const backend_instance& c) {
   sucl_request* request = nullptr;
   auto status = c.via.table->post(c.via.comm, &direct, &request);
   if (status == SUCL_SUCCESS && request) {
     // Other ranks may need what is in flight here before they join.
     // Some have spun already, for as long as that helps where processors are few.
-    backoff rest(c.traits.spins ? 0 : m_job->settings().progress.spin_us);
+    backoff rest(c.traits.spins ? 0 : m_context.owner->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
-      progress_others();
-      m_job->waiting();
+      m_queue.progress_others();
+      m_context.owner->waiting();
       status = c.via.table->test(c.via.comm, request, &done);
     }
   }
-  if (status) throw_last(status, c.name, describe(direct), rank());
+  if (status) throw_last(status, c.name, describe(direct), m_context.rank());
 }
 
-void communicator::run_packed(const sucl_operation& direct, const layouts& shape,
-                              const backend_instance& c) {
-  staging_plan how = plan_staging(direct, shape, *c.formats, m_staging);
+void blocking_path::run_packed(const sucl_operation& direct, const layouts& shape,
+                               const backend_instance& c) {
+  staging_plan how = plan_staging(direct, shape, *c.formats, m_context.stages);
   if (!how.needed) return run_native(direct, c);
-  staged_operation pipeline(direct, std::move(how), c.via, m_device.copier, m_scratch);
+  staged_operation pipeline(direct, std::move(how), c.via, m_context.device.copier,
+                            m_context.scratch);
   while (!pipeline.step()) {
-    progress_others();
-    m_job->waiting();
+    m_queue.progress_others();
+    m_context.owner->waiting();
     sched_yield();
   }
+}
+
+void blocking_path::meet() {
+  if (!m_context.watched()) return;
+  const setup_pause paused;
+  sucl_operation arrival{};
+  arrival.struct_size = sizeof arrival;
+  arrival.kind = SUCL_KIND_BARRIER;
+  run(arrival, no_layouts, nullptr);
 }
 
 }  // namespace sucl::core

@@ -1,13 +1,10 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/communicator/shared_memory.hpp"
 
-// Memory of communicators that all ranks of a node reach.
 #include "base/error.hpp"
 #include "base/sizes.hpp"
-#include "core/communicator/communicator.hpp"
 #include "core/exchange/readiness.hpp"
-
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,17 +12,6 @@
 #include <string>
 
 namespace sucl::core {
-
-// Until no caller is inside a backend.
-void communicator::wait_for_direct(std::unique_lock<biased_mutex>& lock) {
-  while (m_direct) {
-    lock.unlock();
-    sched_yield();
-    lock.lock();
-  }
-  throw_if_ended();
-}
-
 namespace {
 
 // Memory that all ranks of the node reach. Collective; blocks, and touches nothing that operations
@@ -49,8 +35,14 @@ std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
 
 }  // namespace
 
+// Until no caller is inside a backend.
+void shared_memory::await_exit(issue_queue::held_lock& lock) {
+  m_queue.await_exit(lock);
+  m_queue.throw_if_ended();
+}
+
 // Each rank has its own, or all get the error of the one that has none.
-void* communicator::allocate_plain(std::uint64_t bytes) {
+void* shared_memory::allocate_plain(std::uint64_t bytes) {
   auto memory = plain_memory(bytes);
   readiness mine;
   if (!memory) {
@@ -59,78 +51,84 @@ void* communicator::allocate_plain(std::uint64_t bytes) {
     mine.wrong->message = "there is no memory for " + std::to_string(bytes) + " bytes";
     mine.wrong->hint = "Allocate less, or free other memory first";
   }
-  agree({m_job->control(), m_group}, rank(), size(), mine, "cannot allocate");
-  const std::lock_guard lock(m_mutex);
+  agree(m_context.oob(), m_context.rank(), m_context.size(), mine, "cannot allocate");
+  const auto lock = m_queue.lock();
   m_plain.push_back(std::move(memory));
   return m_plain.back().get();
 }
 
-void* communicator::allocate(std::uint64_t bytes) {
-  std::unique_lock lock(m_mutex);
-  throw_if_ended();
-  const std::uint64_t sequence = m_collectives, number = ++m_allocations;
-  if (built_in_comm* device = m_backends.device_memory()) {
+void* shared_memory::allocate(std::uint64_t bytes) {
+  auto lock = m_queue.lock();
+  m_queue.throw_if_ended();
+  const std::uint64_t sequence = m_queue.collectives(), number = ++m_allocations;
+  if (built_in_comm* device = m_context.backends.device_memory()) {
     lock.unlock();  // as below
     return device->allocate(bytes, sequence);
   }
   // Operations that are in flight must go on meanwhile: other ranks may wait for them.
-  const backend_comm provider = m_backends.shared_memory();
+  const backend_comm provider = m_context.backends.shared_memory();
   lock.unlock();
   if (!provider.table) return allocate_plain(bytes);
-  const sucl_region region = make_region(provider, rank(), bytes);
+  const sucl_region region = make_region(provider, m_context.rank(), bytes);
   lock.lock();
-  wait_for_direct(lock);
-  ++m_cache_epoch;
-  for (const backend_instance& b : m_backends.all())
+  await_exit(lock);
+  m_calls.forget();
+  for (const backend_instance& b : m_context.backends.all())
     if (b.own) b.own->add_memory(region, number, sequence);
   return region.base;
 }
 
-bool communicator::attach(void* memory, std::uint64_t bytes) {
-  std::unique_lock lock(m_mutex);
-  throw_if_ended();
-  built_in_comm* const device = m_backends.device_memory();
+bool shared_memory::attach(void* memory, std::uint64_t bytes) {
+  auto lock = m_queue.lock();
+  m_queue.throw_if_ended();
+  built_in_comm* const device = m_context.backends.device_memory();
   if (!device) return false;
-  const std::uint64_t sequence = m_collectives;
+  const std::uint64_t sequence = m_queue.collectives();
   lock.unlock();  // as in allocate()
   return device->attach(memory, bytes, sequence);
 }
 
-void communicator::detach(void* memory) {
-  std::unique_lock lock(m_mutex);
-  wait_for_direct(lock);
-  ++m_cache_epoch;
-  if (built_in_comm* device = m_backends.device_memory()) device->free(memory);
+void shared_memory::detach(void* memory) {
+  auto lock = m_queue.lock();
+  await_exit(lock);
+  m_calls.forget();
+  if (built_in_comm* device = m_context.backends.device_memory()) device->free(memory);
 }
 
-void communicator::deallocate(void* memory) {
-  std::unique_lock lock(m_mutex);
-  wait_for_direct(lock);
+void shared_memory::deallocate(void* memory) {
+  auto lock = m_queue.lock();
+  await_exit(lock);
   const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
                                   [&](const auto& known) { return known.get() == memory; });
   if (plain != m_plain.end()) return void(m_plain.erase(plain));
-  ++m_cache_epoch;
-  built_in_comm* const device = m_backends.device_memory();
+  m_calls.forget();
+  built_in_comm* const device = m_context.backends.device_memory();
   if (device && device->free(memory)) return;
   sucl_region region{};
   bool found = false;
-  for (const backend_instance& b : m_backends.all())
-    if (b.own && b.own->remove_memory(memory, m_collectives, &region)) found = true;
+  for (const backend_instance& b : m_context.backends.all())
+    if (b.own && b.own->remove_memory(memory, m_queue.collectives(), &region)) found = true;
   if (!found)
     base::fail(errc::invalid_memory, "the pointer is not one that this communicator allocated",
                "Pass what allocate() returned, once, to the same communicator");
-  const backend_comm provider = m_backends.shared_memory();
+  const backend_comm provider = m_context.backends.shared_memory();
   provider.table->memory_destroy(provider.comm, &region);
 }
 
-std::byte* communicator::common_memory(std::uint64_t bytes) {
-  const backend_comm provider = m_backends.shared_memory();
+std::byte* shared_memory::common_memory(std::uint64_t bytes) {
+  const backend_comm provider = m_context.backends.shared_memory();
   if (!provider.table) return nullptr;
-  m_common.push_back(make_region(provider, rank(), bytes));
+  m_common.push_back(make_region(provider, m_context.rank(), bytes));
   void* const* peers = m_common.back().peers;
-  return std::all_of(peers, peers + size(), [](const void* p) { return p != nullptr; })
+  return std::all_of(peers, peers + m_context.size(), [](const void* p) { return p != nullptr; })
              ? static_cast<std::byte*>(peers[0])
              : nullptr;
+}
+
+void shared_memory::release() {
+  const backend_comm provider = m_context.backends.shared_memory();
+  for (sucl_region& r : m_common) provider.table->memory_destroy(provider.comm, &r);
+  m_common.clear();
 }
 
 }  // namespace sucl::core

@@ -5,8 +5,8 @@
 // they say is what selection and plans do.
 #include "backends/built_ins.hpp"
 #include "backends/shm_plan/plans/plan_cache.hpp"
-#include "core/communicator/tuned_pace.hpp"
 #include "core/selection/selection.hpp"
+#include "core/selection/tuned_pace.hpp"
 
 #include "unit/helpers.hpp"
 

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace sucl::core {
@@ -61,6 +62,40 @@ struct op_request {
   std::atomic<bool> ready{false};
   std::atomic<phase> at{phase::waiting};
   std::atomic<int> references{0};
+};
+
+/// A counted reference to an issued operation.
+class ticket {
+ public:
+  ticket() = default;
+  explicit ticket(op_request* n) : m_request(n) {
+    if (m_request) m_request->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  ticket(const ticket& other) : ticket(other.m_request) {}
+  ticket(ticket&& other) noexcept : m_request(std::exchange(other.m_request, nullptr)) {}
+  ticket& operator=(ticket other) noexcept {
+    std::swap(m_request, other.m_request);
+    return *this;
+  }
+  ~ticket() {
+    if (m_request) m_request->references.fetch_sub(1, std::memory_order_release);
+  }
+  /// Whether the operation is done or has failed.
+  bool done() const {
+    return m_request->at.load(std::memory_order_acquire) == op_request::phase::done;
+  }
+  /// How it failed, once it is done.
+  const std::optional<error_info>& failure() const { return m_request->failure; }
+  op_request* get() const { return m_request; }
+
+ private:
+  op_request* m_request = nullptr;
+};
+
+/// What issue() did.
+struct issue_result {
+  ticket operation;
+  bool done = false;  ///< it is done or has failed, and the observer will not be notified
 };
 
 }  // namespace sucl::core

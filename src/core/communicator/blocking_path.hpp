@@ -1,0 +1,61 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Operations that run in the calling thread, past the queue.
+#pragma once
+
+#include "core/communicator/call_cache.hpp"
+#include "core/queue/communicator_context.hpp"
+#include "core/queue/issue_queue.hpp"
+#include "core/selection/tuned_pace.hpp"
+
+#include <sucl/export.hpp>
+
+#include <cstdint>
+
+namespace sucl::core {
+
+/// Blocking calls: the calling thread lets a backend block, which is the fastest way through an MPI
+/// library, or runs what is prepared; where neither may be, it issues the operation and waits. Any
+/// thread, without the lock of the queue.
+class SUCL_CORE_API blocking_path {
+ public:
+  /// All must stay.
+  blocking_path(communicator_context& c, issue_queue& queue, call_cache& calls, tuned_pace& pace)
+      : m_context(c), m_queue(queue), m_calls(calls), m_pace(pace) {}
+
+  /// As communicator::run().
+  void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked) {
+    run(record, shape, asked, nullptr);
+  }
+  /// As communicator::run_cached().
+  bool run_cached(const sucl_operation& asked);
+  void run_cached(persistent_call& call);
+
+  /// Before calls that block every rank has arrived, or the watchdog says who has not. Collective.
+  void meet();
+
+ private:
+  using held_lock = issue_queue::held_lock;
+
+  void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked,
+           persistent_call* kept);
+  bool may_run_directly(const sucl_operation& record) const;
+  bool is_unstaged(const sucl_operation& record, const backend_instance& c) const;
+  void await_turn(const sucl_operation& record, const backend_instance& c, held_lock& lock);
+  const backend_instance* message_backend_for(const sucl_operation& record, const layouts& shape);
+  void run_message(const sucl_operation& record, const backend_instance& c, held_lock& lock);
+  void repeat(persistent_call& call, held_lock& lock);
+  void run_directly(sucl_operation& record, const layouts& shape, const backend_instance& c,
+                    held_lock& lock);
+  void run_native(const sucl_operation& direct, const backend_instance& c);
+  void run_packed(const sucl_operation& direct, const layouts& shape, const backend_instance& c);
+
+  communicator_context& m_context;
+  issue_queue& m_queue;
+  call_cache& m_calls;
+  tuned_pace& m_pace;
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,91 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Blocking calls that have run before, and what is known of them.
+#pragma once
+
+#include "base/direct_cache.hpp"
+#include "core/operation/operation.hpp"
+
+#include <sucl/abi/backend.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+namespace sucl::core {
+
+struct backend_instance;
+struct prepared_run;
+
+/// A blocking operation that is run over and over, and which backend executes it.
+struct persistent_call {
+  sucl_operation record{};                ///< normalised; arrays must stay
+  const backend_instance* via = nullptr;  ///< null: it has not run yet
+  std::uint64_t epoch = 0;  ///< what is known of it holds while that of the cache is the same
+  /// How it runs where that is worked out; not asked for before it is repeated.
+  std::optional<std::shared_ptr<prepared_run>> prepared;
+};
+
+/// The last calls of a communicator, by their arguments as they came. One thread at a time.
+class call_cache {
+ public:
+  /// `size`: ranks of the communicator.
+  void begin(int size) { m_size = size; }
+
+  /// The call that ran before with these arguments; null if it is not known. What it refers to
+  /// stays until the next remember().
+  persistent_call* find(const sucl_operation& asked) {
+    entry& known = m_entries.slot(key_of(asked));
+    return holds(known.call) && same(known, asked) ? &known.call : nullptr;
+  }
+  /// Keeps a call for the arguments `asked`, with copies of their arrays.
+  void remember(const sucl_operation& asked, const sucl_operation& record,
+                const backend_instance& via);
+
+  /// Whether what is known of a call still holds.
+  bool holds(const persistent_call& call) const { return call.via && call.epoch == m_epoch; }
+  /// The call has run by `via`.
+  void note(persistent_call& call, const backend_instance& via) const {
+    call.via = &via;
+    call.epoch = m_epoch;
+  }
+  /// Nothing that is known of any call holds any more: memory or the tuning table has changed.
+  void forget() { ++m_epoch; }
+  /// And no call will come again.
+  void clear() {
+    m_entries.clear();
+    forget();
+  }
+
+ private:
+  struct entry {
+    sucl_operation asked{};  ///< as it came
+    persistent_call call;
+    std::vector<std::uint64_t> arrays;        ///< of both
+    std::vector<sucl_operation> asked_parts;  ///< of a group
+    std::vector<sucl_operation> parts;        ///< the same, of `call`
+  };
+  static std::uint64_t key_of(const sucl_operation& asked) {
+    const sucl_operation& first = asked.part_count > 0 ? asked.parts[0] : asked;
+    return base::key_of(reinterpret_cast<std::uintptr_t>(first.send),
+                        reinterpret_cast<std::uintptr_t>(first.recv), first.count, first.kind);
+  }
+  bool same(const entry& known, const sucl_operation& asked) const {
+    static_assert(std::has_unique_object_representations_v<sucl_operation>);
+    if (known.asked.part_count == 0 && known.arrays.empty())
+      return std::memcmp(&known.asked, &asked, sizeof asked) == 0;
+    return same_contents(known, asked);
+  }
+  bool same_contents(const entry& known, sucl_operation asked) const;
+
+  base::direct_cache<entry, 16> m_entries{};
+  std::uint64_t m_epoch = 1;
+  int m_size = 1;
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,72 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/communicator/compiled_plans.hpp"
+
+#include "base/error.hpp"
+#include "core/exchange/readiness.hpp"
+
+#include <sched.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+constexpr const char* same_everywhere =
+    "Compose the same, with the same options and element type, on every rank";
+
+}  // namespace
+
+std::uint64_t compiled_plans::number_next() {
+  const auto lock = m_queue.lock();
+  const std::uint64_t number = ++m_compiled;
+  if (!m_context.backends.custom_plans())
+    base::fail(
+        errc::unavailable,
+        "this communicator cannot run compiled plans: " + m_context.backends.custom_plan_obstacle(),
+        "`sucl info` lists what each backend needs");
+  return number;
+}
+
+compiled_facts compiled_plans::compile(std::uint64_t number, const compile_request& request) {
+  built_in_comm* const plans = m_context.backends.custom_plans();
+  std::unique_ptr<plan_draft> draft;
+  readiness mine;
+  try {
+    draft = plans->draft(request, base::determinism_named(m_context.owner->settings().determinism));
+  } catch (const error& e) {
+    mine.wrong = e.info();
+    mine.wrong->operation = "compile";
+  }
+  if (draft) mine.choice = std::to_string(draft->identity);
+  const int other = agree(m_context.oob(), m_context.rank(), m_context.size(), mine,
+                          "could not compile the plan", same_everywhere);
+  if (other != 0)
+    base::fail(errc::mismatch, "ranks 0 and " + std::to_string(other) + " compile different plans",
+               same_everywhere);
+  plans->allocate_scratch(*draft);
+  compiled_facts facts = draft->facts;
+  facts.number = number;
+  auto lock = m_queue.lock();
+  m_queue.await_exit(lock);
+  m_queue.throw_if_ended();
+  plans->add_plan(number, std::move(draft));
+  return facts;
+}
+
+void compiled_plans::forget(std::uint64_t number) noexcept {
+  auto lock = m_queue.lock();
+  const auto over = [&] { return m_queue.ended() || m_queue.broken(); };
+  while (!over() && m_queue.runs_plan(number)) {
+    lock.unlock();
+    m_queue.progress();
+    sched_yield();
+    lock.lock();
+  }
+  built_in_comm* const plans = m_context.backends.custom_plans();
+  if (!over() && plans) plans->remove_plan(number);
+}
+
+}  // namespace sucl::core

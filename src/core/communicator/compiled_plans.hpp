@@ -1,0 +1,40 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Plans that programs compile.
+#pragma once
+
+#include "core/queue/communicator_context.hpp"
+#include "core/queue/issue_queue.hpp"
+#include "core/selection/compile_request.hpp"
+
+#include <sucl/export.hpp>
+
+#include <cstdint>
+
+namespace sucl::core {
+
+/// Compiles plans for one communicator, and numbers them. The backend that runs them owns them. Any
+/// thread, without the lock of the queue.
+class SUCL_CORE_API compiled_plans {
+ public:
+  /// Both must stay.
+  compiled_plans(communicator_context& c, issue_queue& queue) : m_context(c), m_queue(queue) {}
+
+  /// The number of the next plan, the same on every rank. Throws errc::unavailable where none can
+  /// be run.
+  std::uint64_t number_next();
+  /// Makes that plan of a composition, verified, with its scratch. Collective; every rank has
+  /// arrived. Throws on every rank what is wrong on any.
+  compiled_facts compile(std::uint64_t number, const compile_request& request);
+  /// Gives it back, once nothing in flight runs it.
+  void forget(std::uint64_t number) noexcept;
+
+ private:
+  communicator_context& m_context;
+  issue_queue& m_queue;
+  std::uint64_t m_compiled = 0;  ///< so far; with the lock of the queue
+};
+
+}  // namespace sucl::core

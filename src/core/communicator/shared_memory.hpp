@@ -1,0 +1,55 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Memory of a communicator that all ranks of a node reach.
+#pragma once
+
+#include "core/communicator/call_cache.hpp"
+#include "core/queue/communicator_context.hpp"
+#include "core/queue/issue_queue.hpp"
+
+#include <sucl/abi/backend.h>
+#include <sucl/export.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace sucl::core {
+
+/// Allocates memory where operations on it need no copies, and tells the backends of it. Owns what
+/// it allocated, but for what backends of devices own. Any thread, without the lock of the queue;
+/// its functions are collective.
+class SUCL_CORE_API shared_memory {
+ public:
+  /// All must stay.
+  shared_memory(communicator_context& c, issue_queue& queue, call_cache& calls)
+      : m_context(c), m_queue(queue), m_calls(calls) {}
+
+  // As the functions of `communicator` with these names.
+
+  void* allocate(std::uint64_t bytes);
+  void deallocate(void* memory);
+  bool attach(void* memory, std::uint64_t bytes);
+  void detach(void* memory);
+  std::byte* common_memory(std::uint64_t bytes);
+
+  /// Gives back what common_memory() made, before the backends end. With the lock.
+  void release();
+
+ private:
+  void* allocate_plain(std::uint64_t bytes);
+  void await_exit(issue_queue::held_lock& lock);
+
+  communicator_context& m_context;
+  issue_queue& m_queue;
+  call_cache& m_calls;
+  // With the lock of the queue.
+  std::uint64_t m_allocations = 0;                              ///< so far
+  std::vector<sucl_region> m_common;                            ///< of common_memory()
+  std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,48 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Operations that are posted on native streams: the fast path on GPUs.
+#pragma once
+
+#include "core/queue/communicator_context.hpp"
+#include "core/queue/issue_queue.hpp"
+
+#include <sucl/export.hpp>
+
+#include <optional>
+
+namespace sucl::core {
+
+/// Issues operations that their issuer posts on a native stream, and knows which was the last. For
+/// the core they are over once they are posted. Any thread, without the lock of the queue, unless
+/// said otherwise.
+class SUCL_CORE_API stream_path {
+ public:
+  /// Both must stay.
+  stream_path(communicator_context& c, issue_queue& queue) : m_context(c), m_queue(queue) {}
+
+  // As the functions of `communicator` with these names.
+
+  std::optional<ticket> issue_on_stream(const sucl_operation& record, const layouts& shape);
+  bool would_order_on_stream(const sucl_operation& record);
+  void post_on_stream(const ticket& t, void* stream) noexcept;
+  bool launches(const sucl_operation& record);
+  bool stages(const sucl_operation& message);
+
+  /// Returns when all of them are done; at once if something failed: then a stream may wait for a
+  /// rank that is gone until it is aborted.
+  void drain();
+
+  /// Completes what the queue knows, where that is that nothing is under way. With the lock.
+  void add_to(progress_status& s) const;
+
+ private:
+  bool orders(const sucl_operation& record, const layouts& shape, const backend_instance& c) const;
+
+  communicator_context& m_context;
+  issue_queue& m_queue;
+  sucl_operation m_last{};  ///< the last one posted on a stream; with the lock
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,61 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/queue/dispatcher.hpp"
+
+#include "core/operation/operation.hpp"
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace sucl::core {
+
+void dispatcher::fail(sucl_status status, const op_request& n) const {
+  throw_last(status, n.via->name, describe(n.record), m_context.rank());
+}
+
+void dispatcher::replace_memory(op_request& n) const {
+  const bool sends = n.record.kind == SUCL_KIND_SEND;
+  if (sends)
+    n.record.send = n.bounce_buffer;
+  else
+    n.record.recv = n.bounce_buffer;
+  (sends ? n.record.send_memory : n.record.recv_memory) = m_context.stages.scratch_memory;
+}
+
+bool dispatcher::post(op_request& n) const {
+  n.via = &m_context.backends.choose(n.record, is_blocking(n.record));
+  if (n.bounce_buffer) replace_memory(n);  // only now: the kind of memory may decide
+  staging_plan how = plan_staging(n.record, n.shape, *n.via->formats, m_context.stages);
+  if (how.needed) {
+    n.pipeline = std::make_unique<staged_operation>(n.record, std::move(how), n.via->via,
+                                                    m_context.device.copier, m_context.scratch);
+    return n.pipeline->step();
+  }
+  const backend_comm& below = n.via->via;
+  if (const auto status = below.table->post(below.comm, &n.record, &n.request)) fail(status, n);
+  return n.request == nullptr;
+}
+
+// None may end the progress thread.
+error_info dispatcher::caught(const sucl_operation& record) const {
+  error_info info;
+  try {
+    throw;
+  } catch (const error& e) {
+    info = e.info();
+  } catch (const std::bad_alloc&) {
+    info.code = errc::out_of_memory;
+    info.message = "no memory for the operation";
+    info.hint = "Use smaller counts, or a smaller staging.chunk";
+  } catch (const std::exception& e) {
+    info.code = errc::internal;
+    info.message = e.what();
+  }
+  if (info.operation.empty()) info.operation = describe(record);
+  if (info.rank < 0) info.rank = m_context.rank();
+  return info;
+}
+
+}  // namespace sucl::core

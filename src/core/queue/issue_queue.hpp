@@ -1,0 +1,224 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The operations of one communicator, from their issue to their end.
+#pragma once
+
+#include "core/operation/operation.hpp"
+#include "core/queue/call_validation.hpp"
+#include "core/queue/communicator_context.hpp"
+#include "core/queue/dispatcher.hpp"
+#include "core/queue/failure_state.hpp"
+#include "core/queue/op_request.hpp"
+#include "core/queue/request_pool.hpp"
+#include "core/support/biased_mutex.hpp"
+#include "core/support/forked.hpp"
+
+#include <sucl/error.hpp>
+#include <sucl/export.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace sucl::core {
+
+/// Has the progress thread look at a communicator.
+class progress_waker {
+ public:
+  virtual void wake() = 0;
+
+ protected:
+  ~progress_waker() = default;
+};
+
+/// What is known of a rank's progress, for the watchdog.
+struct progress_status {
+  std::uint64_t posted = 0;  ///< number of the last collective that was posted
+  std::uint64_t issued = 0;
+  bool busy = false;
+  sucl_operation oldest{};  ///< of those ready or posted, while busy
+  bool on_stream = false;   ///< it is on a native stream
+  bool held = false;        ///< what is on the stream waits for commands of the program
+  clock::time_point since;
+};
+
+/// Operations are posted to backends in issue order, each as soon as it is ready and the one before
+/// it is posted completely; once posted they progress side by side. Progress is made by any thread
+/// that calls progress(): the progress thread, a caller that waits, or one that polls for a moment
+/// after issuing.
+///
+/// Its mutex guards every call into backends, but for those of the one caller that has entered a
+/// backend, for a blocking call or with a native stream: see enter() and enter_with_stream().
+class SUCL_CORE_API issue_queue {
+ public:
+  using held_lock = std::unique_lock<biased_mutex>;
+
+  /// Both must stay.
+  issue_queue(communicator_context& c, progress_waker& waker)
+      : m_context(c), m_waker(waker), m_dispatch(c) {}
+  issue_queue(const issue_queue&) = delete;
+  issue_queue& operator=(const issue_queue&) = delete;
+
+  // Any thread, without the mutex. What they do is said at the functions of `communicator`.
+
+  issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
+                     const observer& watch, bool blocking);
+  void refuse(const sucl_operation& record, const error_info& wrong) noexcept;
+  void refuse(const ticket& t, const error_info& wrong);
+  void mark_ready(const ticket& t, const void* send, void* recv);
+  void mark_ready(const ticket& t);
+  bool progress(int* finished = nullptr);
+  void wait(const ticket& t);
+  void assist(const ticket& t);
+  bool assisted() const { return m_assistants.load(std::memory_order_acquire) > 0; }
+  /// Returns when everything issued is done; `at_end`: or has been given up.
+  void drain(bool at_end);
+  void check();
+  bool compare_calls();
+  bool failed_or_ended();
+  /// Fails everything that is not done, and everything that is issued later. Once.
+  void fail_all(const error_info& info);
+  void abandon(const error_info& info);
+  bool ended() const { return m_ended.load(std::memory_order_acquire); }
+
+  // For parts of the communicator that do several things at once.
+
+  held_lock lock() { return held_lock(m_mutex); }
+
+  // The rest with the lock.
+
+  /// The calling thread does something that is worth a bias of the mutex.
+  void bias_to_me() noexcept { m_mutex.bias_to_me(); }
+  /// Whether nothing is issued that is not done, and no caller is inside a backend.
+  bool idle() const {
+    return m_waiting.empty() && m_flight.empty() && !m_entered.load(std::memory_order_acquire);
+  }
+  /// Throws what a call has to: that the communicator has ended, or what has failed in it.
+  void throw_if_ended() {
+    if (ended() || m_failures.any() || forked() || m_context.backends.mismatched())
+      rethrow_pending();
+    m_context.backends.check();
+  }
+  void throw_if_shut_down() const;
+  /// Why nothing works any more, once that is so.
+  const std::optional<error_info>& broken() const { return m_failures.broken(); }
+  /// A call throws what is wrong.
+  void note_reported();
+  progress_status snapshot();
+  /// Number of the last collective that was issued.
+  std::uint64_t collectives() const { return m_collectives; }
+  /// Whether an operation that is not done, or a caller inside a backend, may run a compiled plan.
+  bool runs_plan(std::uint64_t number) const;
+  /// Returns when no caller is inside a backend; gives up the lock meanwhile.
+  void await_exit(held_lock& lock);
+  /// The comparison of arguments.
+  call_validation& validation() { return m_validation; }
+  const call_validation& validation() const { return m_validation; }
+
+  /// Whether `c` may execute an operation in the calling thread now: everything before it is
+  /// posted, if not done, and nothing would stand still meanwhile.
+  bool may_enter(const sucl_operation& record, const backend_instance& c) const {
+    return m_waiting.empty() && !m_entered && may_post(record) && !needs_independent_progress(c);
+  }
+  /// Numbers an operation that the calling thread executes in a backend, without the lock, until
+  /// it calls leave(). Until then no other thread calls a backend, but for those whose operations
+  /// have to go on.
+  void enter(sucl_operation& record) {
+    record.sequence = number(record.kind);
+    m_posted = record.sequence;
+    m_entered.store(true, std::memory_order_relaxed);
+  }
+  /// Without the lock. What was issued meanwhile is in the hands of the progress thread, or of who
+  /// assists it.
+  void leave() noexcept { m_entered.store(false, std::memory_order_release); }
+  /// A collective was executed with the lock, at once.
+  void note_executed(sucl_kind kind) { m_posted = number(kind); }
+  /// For the caller that has entered, between two calls to the backend. Without the lock.
+  void progress_others();
+  /// Takes in an operation that a blocking call has started.
+  ticket adopt(const sucl_operation& record, const backend_instance& via, sucl_request* request);
+
+  /// Whether an operation would be in order on a native stream: what the host still has to post
+  /// does not have to come first.
+  bool may_follow_on_stream(const sucl_operation& record, const backend_instance& c) const;
+  /// Issues an operation that is posted on a native stream.
+  ticket append_on_stream(const sucl_operation& record, const layouts& shape,
+                          const backend_instance& c);
+  /// Takes an operation out of the queue, to be posted by the calling thread without the lock.
+  /// `first`: it is the one whose turn it is. False: it was given up meanwhile.
+  bool enter_with_stream(op_request& n, held_lock& lock, bool& first);
+  /// It was posted, or has failed. Gives up the lock meanwhile.
+  void leave_with_stream(op_request& n, const std::optional<error_info>& failure, held_lock& lock);
+
+  /// The exception that is being handled, as the failure of an operation.
+  error_info caught(const sucl_operation& record) const { return m_dispatch.caught(record); }
+
+  // The end.
+
+  /// Before its end a rank learns that others have found a mismatch in what it has called last:
+  /// they are about to, or they are late. No rank waits for long for those.
+  void settle_calls();
+  /// From now on every call fails. False: it had ended before.
+  bool end() { return !m_ended.exchange(true); }
+  /// What no call has thrown.
+  std::optional<error_info> unreported() const { return m_failures.unreported(); }
+  bool is_thrown() const { return m_failures.is_thrown(); }
+
+ private:
+  op_request& take(const sucl_operation& record, const layouts& shape, bool blocking, bool ready);
+  void pump();
+  void post(op_request& n);
+  bool test(op_request& n);
+  void test_all();
+  // It is posted now, or about to be.
+  void start(op_request& n) {
+    m_flight.push_back(&n);
+    if (!is_point_to_point(n.record.kind)) m_posted = n.record.sequence;
+    n.posted = clock::now();
+    n.at.store(op_request::phase::posted, std::memory_order_relaxed);
+  }
+  void finish(op_request& n, const error_info* failure);
+  void deliver(std::vector<op_request*>& done);
+  void deliver_done(held_lock& lock);
+  bool progress_locked(held_lock& lock, int* finished, bool may_enter);
+  bool may_post(const sucl_operation& next) const {
+    return std::all_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
+      return !n->pipeline || n->pipeline->may_follow(next);
+    });
+  }
+  bool needs_independent_progress(const backend_instance& c) const;
+  std::chrono::nanoseconds spin_limit_for(const sucl_operation& record) const;
+  std::uint64_t number(sucl_kind kind) { return is_point_to_point(kind) ? 0 : ++m_collectives; }
+  void rethrow_pending();
+  void give_up(const error_info& info);
+  void give_up_mismatched();
+  const op_request* oldest() const;
+
+  communicator_context& m_context;
+  progress_waker& m_waker;
+  biased_mutex m_mutex;  ///< guards what follows, and every call into backends
+  dispatcher m_dispatch;
+  call_validation m_validation;
+  request_pool m_requests;
+  std::deque<op_request*> m_waiting;   ///< issued, not posted; in order
+  std::vector<op_request*> m_flight;   ///< posted, not done; in order
+  std::vector<op_request*> m_done;     ///< finished, observer not notified yet
+  std::atomic<bool> m_entered{false};  ///< a caller is inside a backend; set locked
+  std::uint64_t m_collectives = 0;     ///< issued so far
+  std::uint64_t m_posted = 0;          ///< number of the last collective
+  failure_state m_failures;
+  /// Of the operation that comes next: since when it has been seen ready.
+  std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued
+  std::atomic<bool> m_ended{false};
+  std::atomic<int> m_assistants{0};  ///< threads inside assist()
+};
+
+}  // namespace sucl::core
