@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 namespace sucl::fabric {
 namespace {
@@ -200,6 +202,10 @@ void check_usable(const sucl_backend_comm& comm) {
                   "Create a new one."};
 }
 
+constexpr std::uint64_t long_transfer = std::uint64_t{64} << 10;
+constexpr std::chrono::nanoseconds per_byte{2};
+constexpr std::chrono::microseconds first_poll{20};
+
 // How the request of an operation is found. Throws problem for what cannot be executed.
 void write_schedule(sucl_request& r, const sucl_operation& o) {
   if (o.kind < 0 || o.kind >= kind_count)
@@ -223,23 +229,59 @@ void write_schedule(sucl_request& r, const sucl_operation& o) {
   schedule s(r, o);
   row.plan(s, o);
   r.planned = r.transfers.size();
+  std::uint64_t bytes = 0;
+  for (const transfer& t : r.transfers) bytes += t.bytes;
+  r.is_long = bytes > long_transfer;
+  r.expected = first_poll + per_byte * static_cast<std::int64_t>(bytes);
+}
+
+// A thread that waits gives up its processor between tests, which a transfer of many system calls
+// pays at each of them. So it polls for as long as the bytes take that this rank moves, at a
+// moderate rate, before it says that the operation is not done.
+using clock_type = std::chrono::steady_clock;
+constexpr std::chrono::microseconds longest_test{100};
+
+// The lock is free between polls, for other threads.
+bool is_over(sucl_backend_comm& comm, sucl_request& r, std::chrono::nanoseconds time) {
+  const auto until = clock_type::now() + time;
+  do {
+    const std::lock_guard hold(comm.endpoint->lock);
+    if (!r.over) {
+      check_usable(comm);
+      comm.endpoint->progress();
+    }
+    if (r.over) return true;
+  } while (clock_type::now() < until);
+  return false;
+}
+
+sucl_status end_of(sucl_backend_comm& comm, sucl_request& r) {
+  const std::lock_guard hold(comm.endpoint->lock);
+  return conclude(r);
+}
+
+// What it has begun, and whether it is over already.
+std::pair<sucl_request*, bool> start(sucl_backend_comm& comm, const sucl_operation& operation) {
+  const std::lock_guard hold(comm.endpoint->lock);
+  check_usable(comm);
+  sucl_request& r = acquire(comm);
+  try {
+    write_schedule(r, operation);
+  } catch (...) {
+    comm.idle.push_back(&r);
+    throw;
+  }
+  advance(r);
+  return {&r, r.over};
 }
 
 sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_request** request) {
   *request = nullptr;
   return guarded(comm->state->core, [&]() -> sucl_status {
-    const std::lock_guard hold(comm->endpoint->lock);
-    check_usable(*comm);
-    sucl_request& r = acquire(*comm);
-    try {
-      write_schedule(r, *operation);
-    } catch (...) {
-      comm->idle.push_back(&r);
-      throw;
-    }
-    advance(r);
-    if (r.over) return conclude(r);
-    *request = &r;
+    const auto [r, over] = start(*comm, *operation);
+    const bool blocks = (operation->flags & SUCL_FLAG_MAY_BLOCK) != 0;
+    if (over || (blocks && is_over(*comm, *r, r->expected))) return end_of(*comm, *r);
+    *request = r;
     return SUCL_SUCCESS;
   });
 }
@@ -247,14 +289,10 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* operation, sucl_
 sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* done) {
   *done = 0;
   return guarded(comm->state->core, [&]() -> sucl_status {
-    const std::lock_guard hold(comm->endpoint->lock);
-    if (!request->over) {
-      check_usable(*comm);
-      comm->endpoint->progress();
-    }
-    if (!request->over) return SUCL_SUCCESS;
+    if (!is_over(*comm, *request, request->is_long ? longest_test : clock_type::duration::zero()))
+      return SUCL_SUCCESS;
     *done = 1;
-    return conclude(*request);
+    return end_of(*comm, *request);
   });
 }
 

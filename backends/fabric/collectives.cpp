@@ -170,8 +170,8 @@ struct tree {
 
 // A chain, in which pieces follow each other, is as fast as one link once it is filled.
 bool takes_chain(const schedule& s, std::uint64_t bytes) {
-  return bytes > 2 * piece_bytes &&
-         static_cast<std::uint64_t>(std::max(0, s.size() - 2)) * piece_bytes <= bytes;
+  return bytes > 2 * min_piece &&
+         static_cast<std::uint64_t>(std::max(0, s.size() - 2)) * min_piece <= bytes;
 }
 
 void reduce_tree(schedule& s, const sucl_operation& o, const tree& t, std::uint64_t bytes) {

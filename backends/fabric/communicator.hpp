@@ -16,6 +16,7 @@
 
 #include <sucl/abi/backend.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -27,8 +28,11 @@
 
 namespace sucl::fabric {
 
-/// Pieces of long messages that are combined or sent on while the next one comes.
-inline constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
+/// Long messages travel in so many pieces, of which one is combined or sent on while the next one
+/// comes, or in fewer where these were shorter than that, or more where they were longer.
+inline constexpr std::uint64_t pieces = 16;
+inline constexpr std::uint64_t min_piece = std::uint64_t{256} << 10;
+inline constexpr std::uint64_t max_piece = std::uint64_t{4} << 20;
 
 /// A message of a schedule.
 struct transfer {
@@ -82,6 +86,8 @@ struct sucl_request {
   bool running = false;     ///< advance() is at work: what ends meanwhile does not call it
   bool over = false;
   bool collective = false;
+  bool is_long = false;                  ///< its messages take longer than a poll
+  std::chrono::nanoseconds expected{0};  ///< for all of them
   bool ends_comm = false;    ///< what has failed leaves the communicator in no state to go on
   std::uint32_t serial = 0;  ///< of a collective
   std::uint64_t element_size = 1;

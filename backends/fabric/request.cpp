@@ -274,7 +274,8 @@ void schedule::user(bool sends, int peer, std::int32_t tag, const void* memory,
 // Whole elements in each, at least one message.
 template <class Piece>
 void schedule::in_pieces(std::uint64_t bytes, const Piece& piece) {
-  const std::uint64_t most = std::max<std::uint64_t>(1, piece_bytes / m_element) * m_element;
+  const std::uint64_t wanted = std::clamp(bytes / pieces, min_piece, max_piece);
+  const std::uint64_t most = std::max<std::uint64_t>(1, wanted / m_element) * m_element;
   std::uint32_t number = 0;
   for (std::uint64_t at = 0; at < bytes; at += most, ++number) {
     piece(at, std::min(most, bytes - at));

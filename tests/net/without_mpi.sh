@@ -25,6 +25,7 @@ done
 
 first=sucl$$c second=sucl$$d
 folder=$(mktemp -d)
+# shellcheck disable=SC2317  # the trap calls it
 cleanup() {
   ip netns del "$first" 2>/dev/null
   ip netns del "$second" 2>/dev/null
