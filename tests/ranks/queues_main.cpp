@@ -2,8 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Several ranks in a process. `--queues 1,3` gives the processes that many, in turns; `--parts`
-// gives each a sub-device of its own where the device has as many. What a test does is done by one
-// thread for all ranks of its process, by events or in a group, and by a thread for each.
+// gives each a sub-device of its own where the device has as many, `--gpus` a GPU, in turns. What a
+// test does is done by one thread for all ranks of its process, by events or in a group, and by a
+// thread for each.
 #include "support/host_command.hpp"
 
 #include <sucl/sucl.hpp>
@@ -15,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -505,6 +507,15 @@ std::string name_of(const ::testing::TestParamInfo<form>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(ranks, several, ::testing::ValuesIn(forms), name_of);
 
+std::vector<sycl::queue> make_gpu_queues(int count) {
+  const auto gpus = sycl::device::get_devices(sycl::info::device_type::gpu);
+  if (gpus.empty()) throw std::runtime_error("there is no GPU");
+  std::vector<sycl::queue> queues;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i)
+    queues.emplace_back(gpus[i % gpus.size()], sycl::property::queue::in_order());
+  return queues;
+}
+
 std::vector<sycl::queue> make_queues(int count, bool parts) {
   const sycl::device whole(sycl::cpu_selector_v);
   std::vector<sycl::device> devices(static_cast<std::size_t>(count), whole);
@@ -519,7 +530,7 @@ std::vector<sycl::queue> make_queues(int count, bool parts) {
 
 int run(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
-  bool parts = false;
+  bool parts = false, gpus = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--queues" && i + 1 < argc) {
@@ -527,13 +538,15 @@ int run(int argc, char** argv) {
       for (std::string n; std::getline(list, n, ',');) g_counts.push_back(std::stoi(n));
     } else if (word == "--parts") {
       parts = true;
+    } else if (word == "--gpus") {
+      gpus = true;
     }
   }
   if (g_counts.empty()) g_counts = {2};
   runtime rt;
   g_runtime = &rt;
   const int count = g_counts[static_cast<std::size_t>(rt.rank()) % g_counts.size()];
-  g_mine = rt.world(make_queues(count, parts));
+  g_mine = rt.world(gpus ? make_gpu_queues(count) : make_queues(count, parts));
   if (rt.rank() != 0)
     delete ::testing::UnitTest::GetInstance()->listeners().Release(
         ::testing::UnitTest::GetInstance()->listeners().default_result_printer());
