@@ -116,6 +116,15 @@ auto with_comm(const void* comm, std::size_t bytes, F&& f) {
   no_comm(bytes);
 }
 
+runtime& alive(const std::shared_ptr<runtime>& r) {
+  if (r) return *r;
+  error_info info;
+  info.code = errc::shut_down;
+  info.message = "the runtime was abandoned after an error";
+  info.hint = "End the process";
+  throw error(info);
+}
+
 }  // namespace
 
 queue_handle queue_handle::of_device(const std::string& device) {
@@ -295,20 +304,36 @@ runtime_handle runtime_handle::from_mpi(const void* comm, std::size_t bytes) {
     return runtime_handle(std::make_shared<runtime>(runtime::from(native)));
   });
 }
-int runtime_handle::rank() const { return m_runtime->rank(); }
-int runtime_handle::size() const { return m_runtime->size(); }
-std::string runtime_handle::control_plane() const { return m_runtime->control_plane(); }
+int runtime_handle::rank() const { return alive(m_runtime).rank(); }
+int runtime_handle::size() const { return alive(m_runtime).size(); }
+std::string runtime_handle::control_plane() const { return alive(m_runtime).control_plane(); }
 communicator_handle runtime_handle::world(const void* sycl_queue) const {
-  return communicator_handle(sycl_queue ? m_runtime->world(queue_at(sycl_queue))
-                                        : m_runtime->world());
+  runtime& r = alive(m_runtime);
+  return communicator_handle(sycl_queue ? r.world(queue_at(sycl_queue)) : r.world());
 }
 communicator_handle runtime_handle::adopt(const void* comm, std::size_t bytes,
                                           const void* sycl_queue) const {
   return with_comm(comm, bytes, [&](auto native) {
-    return communicator_handle(sycl_queue ? m_runtime->adopt(native, queue_at(sycl_queue))
-                                          : m_runtime->adopt(native));
+    runtime& r = alive(m_runtime);
+    return communicator_handle(sycl_queue ? r.adopt(native, queue_at(sycl_queue))
+                                          : r.adopt(native));
   });
 }
-void runtime_handle::shut_down() const { m_runtime->shut_down(); }
+void runtime_handle::shut_down() const {
+  if (m_runtime) m_runtime->shut_down();
+}
+void runtime_handle::abandon() {
+  // A runtime that ends with an exception waits for nothing.
+  struct unwinding {
+    std::shared_ptr<runtime> ends;
+    ~unwinding() { ends.reset(); }
+  };
+  try {
+    const unwinding now{std::move(m_runtime)};
+    throw std::exception();
+  } catch (const std::exception&) {
+    m_runtime = nullptr;
+  }
+}
 
 }  // namespace sucl::python

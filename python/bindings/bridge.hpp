@@ -182,6 +182,9 @@ class runtime_handle {
   [[nodiscard]] communicator_handle adopt(const void* comm, std::size_t bytes,
                                           const void* sycl_queue) const;
   void shut_down() const;
+  /// Ends it without waiting for anything, as where an exception ends the program. Others get
+  /// errors.
+  void abandon();
 
  private:
   explicit runtime_handle(std::shared_ptr<runtime> r) : m_runtime(std::move(r)) {}

@@ -156,6 +156,8 @@ void translate_errors(nb::object maker) {
 
 NB_MODULE(_core, m) {
   using namespace sucl::python;
+  // A process may end while operations are in flight, whose memory is kept for good.
+  nb::set_leak_warnings(false);
   m.doc() = "The part of sucl that is not Python; not for programs.";
   m.attr("version") = SUCL_VERSION_STRING;
   m.def("translate_errors", &translate_errors, "maker"_a);

@@ -90,6 +90,7 @@ void bind_runtime(nb::module_& m) {
       .def("control_plane", &runtime_handle::control_plane)
       .def("world", &world, "queue"_a.none())
       .def("adopt", &adopt, "comm"_a, "bytes"_a, "queue"_a.none())
+      .def("abandon", &runtime_handle::abandon, nb::call_guard<nb::gil_scoped_release>())
       .def("shut_down", &runtime_handle::shut_down, nb::call_guard<nb::gil_scoped_release>());
   m.def("start", &start, "arguments"_a);
   m.def("join_by_id", &join_by_id, "id"_a, "rank"_a, "size"_a);

@@ -182,14 +182,15 @@ class Communicator(Operations[Event]):
 
     Its operations return an `Event` at once, start in the order of the calls, and may overlap.
     `blocking` has the same in the form that waits, `persistent` in the form that is started many
-    times. It ends with the last reference to it, or with the runtime, whichever is first;
-    afterwards every call raises `ShutDownError`. Threads that communicate independently want a
+    times. It keeps its runtime alive; after `Runtime.shut_down` every call raises
+    `ShutDownError`. Threads that communicate independently want a
     communicator each: `dup`.
     """
 
-    def __init__(self, core: Any):
+    def __init__(self, core: Any, runtime: Any = None):
         self._core = core
         self._post_core = core.post
+        self._runtime = runtime  # which lives as long as this
 
     def _post(self, kind, send, recv, op=0, root=0, deps=None, arrays=None, source=0, tag=0):
         return Event(self._post_core(_EVENT, kind, send, recv, arrays, op, root, source, tag,
@@ -236,11 +237,11 @@ class Communicator(Operations[Event]):
         Collective. A negative colour gives None.
         """
         made = self._core.split(colour, key)
-        return None if made.empty() else Communicator(made)
+        return None if made.empty() else Communicator(made, self._runtime)
 
     def dup(self) -> "Communicator":
         """The same ranks, with an order of operations of its own. Collective."""
-        return Communicator(self._core.dup())
+        return Communicator(self._core.dup(), self._runtime)
 
     def allocate(self, count: int, dtype: Any = "float64") -> Memory:
         """Zeroed memory that the other ranks of the node reach, so that collectives on it need no

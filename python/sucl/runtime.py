@@ -5,7 +5,9 @@
 import atexit
 import contextlib
 import os
+import sys
 import time
+import weakref
 from typing import Any, List, Optional
 
 from . import _core
@@ -13,6 +15,17 @@ from .communicator import Communicator
 from .errors import InvalidArgumentError
 
 _runtime: Optional["Runtime"] = None
+_alive: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all():
+    failed = getattr(sys, "last_value", None) is not None  # what the interpreter has printed
+    for one in list(_alive):
+        if failed:
+            one._core.abandon()
+        else:
+            one.shut_down()
 
 
 class _StoreOfTorch:
@@ -101,6 +114,7 @@ class Runtime:
             if arguments is not None:
                 arguments[:] = left
         self._core = _made
+        _alive.add(self)
 
     @classmethod
     def join(cls, id_or_store: Any, rank: int, size: int) -> "Runtime":
@@ -142,21 +156,32 @@ class Runtime:
             queue: a ``dpctl.SyclQueue`` or an array of dpctl or dpnp, whose queue it then is;
                 "cpu", "gpu" or "default" for a new queue; None for memory of the host only.
         """
-        return Communicator(self._core.world(queue))
+        return Communicator(self._core.world(queue), self)
 
     def adopt(self, comm: Any, queue: Any = None) -> Communicator:
         """The processes of a communicator of mpi4py, which stays the caller's. Collective."""
-        return Communicator(self._core.adopt(*_native(comm), queue))
+        return Communicator(self._core.adopt(*_native(comm), queue), self)
 
     def shut_down(self) -> None:
-        """Waits for what is in flight and ends the runtime. More calls do nothing."""
+        """Waits for what is in flight and ends the runtime. More calls do nothing.
+
+        Done at the end of the process too; but after an exception that ends it nothing is waited
+        for, so that the other ranks get an error, and wait no more for this one.
+        """
         self._core.shut_down()
+
+    def __del__(self):
+        if hasattr(self, "_core"):
+            self._core.shut_down()
 
     def __enter__(self) -> "Runtime":
         return self
 
-    def __exit__(self, *_):
-        self.shut_down()
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            self.shut_down()
+        else:
+            self._core.abandon()
 
 
 def _native(comm):
@@ -173,7 +198,6 @@ def runtime() -> Runtime:
     global _runtime
     if _runtime is None:
         _runtime = Runtime()
-        atexit.register(_runtime.shut_down)
     return _runtime
 
 

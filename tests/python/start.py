@@ -84,6 +84,15 @@ def strict(_rank, _size):
     return runtime
 
 
+def raises(rank, size):
+    import numpy
+
+    comm = by_store(rank, size).world()
+    if rank == 0:
+        raise RuntimeError("a mistake of rank 0")
+    comm.allreduce(numpy.ones(3)).wait()
+
+
 def by_broken_store(rank, size):
     import sucl
 
@@ -109,6 +118,12 @@ class Start(unittest.TestCase):
     def test_by_a_store(self):
         status, said = self.job("by_store", 3)
         self.assertEqual(status, [0, 0, 0], said)
+
+    def test_a_rank_that_ends_by_an_exception(self):
+        status, said = self.job("raises")
+        self.assertEqual(status, [1, 1], said)
+        self.assertIn("a mistake of rank 0", said)
+        self.assertIn("PeerLostError", said)
 
     def test_with_another_determinism(self):
         status, said = self.job("strict", 1)
