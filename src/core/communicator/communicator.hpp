@@ -7,8 +7,8 @@
 
 #include "core/communicator/blocking_path.hpp"
 #include "core/communicator/call_cache.hpp"
+#include "core/communicator/communicator_memory.hpp"
 #include "core/communicator/compiled_plans.hpp"
-#include "core/communicator/shared_memory.hpp"
 #include "core/communicator/stream_path.hpp"
 #include "core/communicator/tuning_state.hpp"
 #include "core/failure/setup_steps.hpp"
@@ -27,10 +27,11 @@ namespace sucl::core {
 
 /// One communicator: what the device side and the interposer call. Its parts do the work:
 ///
-///   issue_queue     operations from issue to end, in order; failures
-///   blocking_path   calls that run in the calling thread; call_cache knows those that come again
-///   stream_path     operations on native streams
-///   shared_memory   memory that all ranks of a node reach
+///   issue_queue          operations from issue to end, in order; failures
+///   blocking_path        calls that run in the calling thread; call_cache knows those that come
+///                        again
+///   stream_path          operations on native streams
+///   communicator_memory  memory that all ranks of a node reach
 ///   tuning_state, compiled_plans
 ///
 /// Any thread may call it, unless said otherwise. It ends with shut_down(), after which each call
@@ -235,7 +236,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   tuning_state m_tuning;
   blocking_path m_blocking;
   stream_path m_streams;
-  shared_memory m_memory;
+  communicator_memory m_memory;
   compiled_plans m_plans;
 
   step_counts m_steps_begun;

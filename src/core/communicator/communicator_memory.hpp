@@ -22,10 +22,10 @@ namespace sucl::core {
 /// Allocates memory where operations on it need no copies, and tells the backends of it. Owns what
 /// it allocated, but for what backends of devices own. Any thread, without the lock of the queue;
 /// its functions are collective.
-class SUCL_CORE_API shared_memory {
+class SUCL_CORE_API communicator_memory {
  public:
   /// All must stay.
-  shared_memory(communicator_context& c, issue_queue& queue, call_cache& calls)
+  communicator_memory(communicator_context& c, issue_queue& queue, call_cache& calls)
       : m_context(c), m_queue(queue), m_calls(calls) {}
 
   // As the functions of `communicator` with these names.

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "core/communicator/shared_memory.hpp"
+#include "core/communicator/communicator_memory.hpp"
 
 #include "base/error.hpp"
 #include "base/sizes.hpp"
@@ -36,13 +36,13 @@ std::unique_ptr<void, void (*)(void*)> plain_memory(std::uint64_t bytes) {
 }  // namespace
 
 // Until no caller is inside a backend.
-void shared_memory::await_exit(issue_queue::held_lock& lock) {
+void communicator_memory::await_exit(issue_queue::held_lock& lock) {
   m_queue.await_exit(lock);
   m_queue.throw_if_ended();
 }
 
 // Each rank has its own, or all get the error of the one that has none.
-void* shared_memory::allocate_plain(std::uint64_t bytes) {
+void* communicator_memory::allocate_plain(std::uint64_t bytes) {
   auto memory = plain_memory(bytes);
   readiness mine;
   if (!memory) {
@@ -57,7 +57,7 @@ void* shared_memory::allocate_plain(std::uint64_t bytes) {
   return m_plain.back().get();
 }
 
-void* shared_memory::allocate(std::uint64_t bytes) {
+void* communicator_memory::allocate(std::uint64_t bytes) {
   auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   const std::uint64_t sequence = m_queue.collectives(), number = ++m_allocations;
@@ -78,7 +78,7 @@ void* shared_memory::allocate(std::uint64_t bytes) {
   return region.base;
 }
 
-bool shared_memory::attach(void* memory, std::uint64_t bytes) {
+bool communicator_memory::attach(void* memory, std::uint64_t bytes) {
   auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   built_in_comm* const device = m_context.backends.device_memory();
@@ -88,14 +88,14 @@ bool shared_memory::attach(void* memory, std::uint64_t bytes) {
   return device->attach(memory, bytes, sequence);
 }
 
-void shared_memory::detach(void* memory) {
+void communicator_memory::detach(void* memory) {
   auto lock = m_queue.lock();
   await_exit(lock);
   m_calls.forget();
   if (built_in_comm* device = m_context.backends.device_memory()) device->free(memory);
 }
 
-void shared_memory::deallocate(void* memory) {
+void communicator_memory::deallocate(void* memory) {
   auto lock = m_queue.lock();
   await_exit(lock);
   const auto plain = std::find_if(m_plain.begin(), m_plain.end(),
@@ -115,7 +115,7 @@ void shared_memory::deallocate(void* memory) {
   provider.table->memory_destroy(provider.comm, &region);
 }
 
-std::byte* shared_memory::common_memory(std::uint64_t bytes) {
+std::byte* communicator_memory::common_memory(std::uint64_t bytes) {
   const backend_comm provider = m_context.backends.shared_memory();
   if (!provider.table) return nullptr;
   m_common.push_back(make_region(provider, m_context.rank(), bytes));
@@ -125,7 +125,7 @@ std::byte* shared_memory::common_memory(std::uint64_t bytes) {
              : nullptr;
 }
 
-void shared_memory::release() {
+void communicator_memory::release() {
   const backend_comm provider = m_context.backends.shared_memory();
   for (sucl_region& r : m_common) provider.table->memory_destroy(provider.comm, &r);
   m_common.clear();
