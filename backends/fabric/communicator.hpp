@@ -30,9 +30,9 @@ namespace sucl::fabric {
 
 /// Long messages travel in so many pieces, of which one is combined or sent on while the next one
 /// comes, or in fewer where these were shorter than that, or more where they were longer.
-inline constexpr std::uint64_t pieces = 16;
-inline constexpr std::uint64_t min_piece = std::uint64_t{256} << 10;
-inline constexpr std::uint64_t max_piece = std::uint64_t{4} << 20;
+inline constexpr std::uint64_t pieces = 8;
+inline constexpr std::uint64_t min_piece = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t max_piece = std::uint64_t{8} << 20;
 
 /// A message of a schedule.
 struct transfer {

@@ -172,6 +172,16 @@ class Job(unittest.TestCase):
             self.assertIn(f"4 ranks on {4 // size} nodes: executed by {backend}", self.text)
 
     @unittest.skipUnless(FABRIC, "built without libfabric")
+    def test_long_messages_between_nodes(self):
+        """In pieces, which are combined and sent on while others come; results are compared."""
+        self.assertEqual(0, self.tool("bench", "allreduce", "broadcast", "reduce", "-n", "3",
+                                      "--launcher", "local", "--memory", "system", "--form",
+                                      "blocking,event", "--against", "none", "--sizes", "5Mi",
+                                      "--iterations", "2", "--warmup", "1", SUCL_NODE_SIZE=1),
+                         self.text)
+        self.assertIn("all 6 results valid", self.text)
+
+    @unittest.skipUnless(FABRIC, "built without libfabric")
     def test_a_killed_rank_of_another_node_is_named(self):
         for size, rank in ((2, 2), (1, 0)):
             code = self.run_local(4, PROGRAM, "die", str(rank), options=("--timeout", "30"),
@@ -362,10 +372,11 @@ class Job(unittest.TestCase):
             taken.close()
         self.check_all_right(job)
 
-    def tool(self, *words):
+    def tool(self, *words, **variables):
         """The program itself; its exit code."""
-        done = subprocess.run([SUCL, *words], env=environment(), stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=LIMIT)
+        done = subprocess.run([SUCL, *words], env=environment(**variables),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=LIMIT)
         self.text = done.stdout + done.stderr
         return done.returncode
 
