@@ -102,13 +102,13 @@ sucl_region make_mapped(const backend_comm& memory_provider, int rank, std::uint
 
 void add_mapped(const backend_comm& plans, const sucl_region& region, std::uint64_t number,
                 std::uint64_t sequence) {
-  of(plans.comm).add({region, number}, sequence);
+  of(plans.comm).mapped().add({region, number}, sequence);
 }
 
 bool remove_mapped(const backend_comm& plans, void* base, std::uint64_t sequence,
                    sucl_region* region) {
   mapped_memory m;
-  if (!of(plans.comm).remove(base, sequence, m)) return false;
+  if (!of(plans.comm).mapped().remove(base, sequence, m)) return false;
   *region = m.region;
   return true;
 }

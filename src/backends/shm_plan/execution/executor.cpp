@@ -26,28 +26,15 @@ executor::executor(const backend_comm& memory, placement where, const sharing& h
     : m_where(std::move(where)),
       m_rank(m_where.rank),
       m_size(m_where.size),
-      m_neighbours(m_where.neighbours()),
-      m_transports(m_where.transports),
+      m_messages(m_where.transports, m_where.rank),
       m_memory_provider(memory),
       m_memory(memory, m_where, how),
+      m_node(m_memory, m_where.rank, m_where.size, m_where.neighbours()),
       m_plans(m_where, how.slot_bytes, std::move(tuning)),
-      m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
-      m_peer_completed(static_cast<std::size_t>(m_size), 0) {
-  m_safe_run = m_memory.slots();
-}
+      m_mapped(memory),
+      m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit) {}
 
-executor::~executor() {
-  for (mapped_memory& m : m_memories)
-    m_memory_provider.table->memory_destroy(m_memory_provider.comm, &m.region);
-}
-
-executor::owned_transports::~owned_transports() {
-  for (const transport& t : list) t.via.table->comm_destroy(t.via.comm);
-}
-
-void executor::abort() {
-  for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
-}
+void executor::abort() { m_messages.abort(); }
 
 // ---- operations
 
@@ -158,35 +145,14 @@ void executor::start_compiled(execution& e) {
 
 // ---- runs
 
-// Reads how far the ranks are that this one has not waited for lately. Then `m_safe_run` is
-// current.
-bool executor::find_out(std::uint64_t number, const compiled_code* own) {
-  std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
-  if (own) before = std::max(before, own->last_run[own->starts % compiled_code::copies]);
-  if (before + m_memory.slots() <= m_safe_run) return true;
-  std::uint64_t least = ~std::uint64_t{0};
-  for (const int r : m_neighbours) {
-    auto& known = m_peer_completed[static_cast<std::size_t>(r)];
-    if (r == m_rank) {
-      known = m_retired;
-    } else if (known < before) {
-      known = std::max(known, m_memory.finished(r).load(std::memory_order_acquire));
-    }
-    if (known < before) return false;
-    least = std::min(least, known);
-  }
-  m_safe_run = least + m_memory.slots();
-  return true;
-}
-
 bool executor::begin_next() {
-  if (m_begun - m_retired == window) return false;
+  if (m_begun - m_node.retired() == run_window) return false;
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
-  if (!may_begin(number, owner->own)) return false;
+  if (!m_node.may_begin(number, owner->own)) return false;
   if (owner->started == owner->how->slices) return false;  // its metadata is being exchanged
   if (owner->exchanging == execution::notice::memory) exchange_or_stage(*owner);
-  run& r = m_runs[number % window];
+  run& r = m_runs[number % run_window];
   r.owner = owner;
   r.history = m_memory.board().history_after(owner->signature);
   r.flag = run_flag::of(number, r.history);
@@ -310,7 +276,7 @@ inline bool executor::wait(run& r, const step& s, int spins) {
     case flag_state::other_call: accuse(r.number, r.history);
     case flag_state::raised: break;
   }
-  note_peer_in_run(s.peer, r.number);
+  m_node.note_peer_in_run(s.peer, r.number);
   return true;
 }
 
@@ -338,31 +304,24 @@ void executor::check_alarm() {
 void executor::examine_peers() {
   constexpr unsigned period = 16;
   if (++m_idle_polls % period != 0) return;
-  for (std::uint64_t n = m_retired + 1; n <= m_begun; ++n) {
-    const run& r = m_runs[n % window];
+  for (std::uint64_t n = m_node.retired() + 1; n <= m_begun; ++n) {
+    const run& r = m_runs[n % run_window];
     if (m_memory.board().differs(n, r.history)) accuse(n, r.history);
   }
-}
-
-bool executor::all_have_followed() const {
-  return std::all_of(m_neighbours.begin(), m_neighbours.end(), [&](int r) {
-    return m_memory.finished(r).load(std::memory_order_acquire) >= m_retired;
-  });
 }
 
 // ---- messages
 
 void executor::post(run& r, std::uint32_t channel, const step& s) {
-  const transport& t = m_where.transports[s.channel];
   sucl_operation o{};
   o.struct_size = sizeof o;
   o.type = SUCL_TYPE_BYTES;
   o.element_size = 1;
   o.count = s.bytes;
   o.root = o.source = s.peer;
-  // At most `window` runs are under way here: their tags differ, and messages of one tag come in
-  // the order of their runs.
-  o.tag = static_cast<std::int32_t>(r.number % (window + 1) * tags_of_run + s.value);
+  // At most `run_window` runs are under way here: their tags differ, and messages of one tag come
+  // in the order of their runs.
+  o.tag = static_cast<std::int32_t>(r.number % (run_window + 1) * tags_of_run + s.value);
   o.sequence = r.number;
   std::byte* memory = address(r, r.code->sources[s.first]);
   if (s.what == action::send) {
@@ -372,28 +331,7 @@ void executor::post(run& r, std::uint32_t channel, const step& s) {
     o.kind = SUCL_KIND_RECV;
     o.recv = memory;
   }
-  sucl_request* request = nullptr;
-  if (const auto status = t.via.table->post(t.via.comm, &o, &request))
-    throw_last(status, t.name, "a message of a plan", m_rank);
-  r.posted[channel].list.push_back({request, s.channel});
-}
-
-bool executor::landed(const transfer& t) const {
-  if (!t.request) return true;
-  const transport& by = m_where.transports[t.transport];
-  std::int32_t done = 0;
-  if (const auto status = by.via.table->test(by.via.comm, t.request, &done))
-    throw_last(status, by.name, "a message of a plan", m_rank);
-  return done != 0;
-}
-
-// Finishes the oldest messages until `keep` are left. A test costs much more than polling a flag.
-bool executor::fence(transfers& t, std::uint64_t keep, int spins) {
-  spins /= 16;
-  for (; t.list.size() - t.head > keep; ++t.head)
-    while (!landed(t.list[t.head]))
-      if (spins-- <= 0) return false;
-  return true;
+  m_messages.post(o, s.channel, r.posted[channel]);
 }
 
 // Goes on with one channel; true once it is at its end.
@@ -413,7 +351,7 @@ bool executor::advance_channel(run& r, std::uint32_t channel, int spins) {
       case action::send:
       case action::receive: post(r, channel, s); break;
       case action::fence:
-        if (!fence(r.posted[channel], s.bytes, spins)) return false;
+        if (!m_messages.finish(r.posted[channel], s.bytes, spins)) return false;
         break;
     }
   }
@@ -430,8 +368,8 @@ bool executor::advance(run& r, int spins) {
 }
 
 void executor::retire() {
-  note_retired();
-  execution* owner = m_runs[m_retired % window].owner;
+  m_node.retire();
+  execution* owner = m_runs[m_node.retired() % run_window].owner;
   if (owner->exchanging == execution::notice::none) {
     if (owner->reading) note_unreadable(*owner);
     ++owner->finished;
@@ -448,7 +386,7 @@ void executor::progress(int spins) {
   check_alarm();
   try {
     go_on(spins);
-    if (m_begun != m_retired) examine_peers();
+    if (m_begun != m_node.retired()) examine_peers();
   } catch (const error& e) {
     m_broken = e.info();
     throw;
@@ -460,23 +398,23 @@ void executor::go_on(int spins) {
   for (;;) {
     while (m_head < m_queue.size() && begin_next()) {
     }
-    const std::uint64_t first = m_retired + 1;
+    const std::uint64_t first = m_node.retired() + 1;
     if (m_begun == first) {  // as mostly: spinning pays
-      if (!advance(m_runs[first % window], spins)) return;
+      if (!advance(m_runs[first % run_window], spins)) return;
       retire();
       if (m_head == m_queue.size()) return;
       continue;
     }
     bool moved = false;
     for (std::uint64_t n = first; n <= m_begun; ++n) {
-      run& r = m_runs[n % window];
-      if (over >> n % window & 1u) continue;
+      run& r = m_runs[n % run_window];
+      if (over >> n % run_window & 1u) continue;
       if (!advance(r, 0)) continue;
-      over |= 1u << n % window;
+      over |= 1u << n % run_window;
       moved = true;
     }
-    while (m_retired < m_begun && (over >> (m_retired + 1) % window & 1u)) {
-      over &= ~(1u << (m_retired + 1) % window);
+    while (m_node.retired() < m_begun && (over >> (m_node.retired() + 1) % run_window & 1u)) {
+      over &= ~(1u << (m_node.retired() + 1) % run_window);
       retire();
     }
     if (!moved) return;

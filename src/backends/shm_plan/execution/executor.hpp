@@ -6,11 +6,13 @@
 #pragma once
 
 #include "backends/shm_plan/execution/copy_mode_tuner.hpp"
+#include "backends/shm_plan/execution/mapped_memories.hpp"
+#include "backends/shm_plan/execution/node_progress.hpp"
+#include "backends/shm_plan/execution/plan_messages.hpp"
 #include "backends/shm_plan/execution/prepared_run.hpp"
 #include "backends/shm_plan/execution/shared.hpp"
 #include "backends/shm_plan/plans/compiled.hpp"
 #include "backends/shm_plan/plans/plan_cache.hpp"
-#include "base/sizes.hpp"
 #include "core/host_ops/fold.hpp"
 #include "core/host_ops/nt_copy.hpp"
 
@@ -24,18 +26,6 @@
 #include <vector>
 
 namespace sucl::core {
-
-/// Memory that every rank of a communicator reaches.
-struct mapped_memory {
-  sucl_region region{};
-  std::uint64_t number = 0;  ///< the same on every rank, from 1
-
-  /// Whether so many bytes from `p` on lie in this rank's part.
-  bool holds(const std::byte* p, std::uint64_t bytes) const {
-    return base::lies_within(reinterpret_cast<std::uintptr_t>(p), bytes,
-                             reinterpret_cast<std::uintptr_t>(region.base), region.bytes);
-  }
-};
 
 /// An operation in the executor.
 struct execution {
@@ -67,14 +57,13 @@ struct execution {
 /// Runs operations of one communicator. One thread at a time.
 ///
 /// An operation is one run of a program for each of its slices. Runs are numbered alike on every
-/// rank. Up to `window` of them are in progress: while one waits for a peer or for a message, the
-/// next one goes on. A run may begin when every rank of the node has finished the one that had its
-/// slot before, which a rank mostly knows already from what it has waited for since.
+/// rank. Up to `run_window` of them are in progress: while one waits for a peer or for a message,
+/// the next one goes on. A run may begin when every rank of the node has finished the one that had
+/// its slot before, which a rank mostly knows already from what it has waited for since.
 class executor {
  public:
   executor(const backend_comm& memory, placement where, const sharing& how,
            std::vector<tuning_row> tuning = default_tuning());
-  ~executor();
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
@@ -96,17 +85,12 @@ class executor {
   /// Runs it, if nothing else is under way and peers are near. Otherwise the same operation must be
   /// started next: it goes on where this has ended.
   bool run_at_once(const prepared_run& p);
-  /// Takes memory over that operations of a higher sequence number may be on. The same on every
-  /// rank.
-  void add(const mapped_memory& m, std::uint64_t sequence);
-  /// Gives back the memory that begins at `base`; false if there is none. Nothing uses it; after
-  /// the last one operations of a higher sequence number check for none.
-  bool remove(const void* base, std::uint64_t sequence, mapped_memory& m);
-  const std::vector<mapped_memory>& memories() const { return m_memories; }
+  /// Memory that the operations may be on.
+  mapped_memories& mapped() { return m_mapped; }
   /// What the ranks of the node have called.
   const call_board& board() const { return m_memory.board(); }
   /// Whether all of them have finished what this rank has begun.
-  bool all_have_followed() const;
+  bool all_have_followed() const { return m_node.all_have_followed(); }
 
   /// Takes a compiled plan over. Its number is that of the operations that start it.
   void add(std::uint64_t number, std::unique_ptr<compiled_code> code);
@@ -119,20 +103,6 @@ class executor {
   void abort();
 
  private:
-  static constexpr std::uint32_t window = 3;
-  struct transfer {
-    sucl_request* request;
-    std::uint32_t transport;
-  };
-  // The messages of a channel that no fence has finished, from `head` on.
-  struct transfers {
-    std::vector<transfer> list;
-    std::size_t head = 0;
-    void clear() {
-      list.clear();
-      head = 0;
-    }
-  };
   struct run {
     execution* owner = nullptr;
     const program* code = nullptr;
@@ -145,7 +115,7 @@ class executor {
     std::uint64_t scratch_at = 0;
     std::uint32_t ended = 0;  ///< channels
     std::array<std::uint32_t, max_channels> at{};
-    std::array<transfers, max_channels> posted;
+    std::array<posted_messages, max_channels> posted;
   };
 
   execution* take_request();
@@ -174,11 +144,6 @@ class executor {
             std::uint64_t bytes) const;
   void note_unreadable(execution& e) const;
   bool all_mapped(execution& e, const program& code) const;
-  // Whether every rank of the node has finished the run that had this one's scratch before.
-  bool may_begin(std::uint64_t number, const compiled_code* own) {
-    return (!own && number <= m_safe_run) || find_out(number, own);
-  }
-  bool find_out(std::uint64_t number, const compiled_code* own);
   void bind(execution& e, prepared_run& p) const;
   bool has_all_counts(execution& e);
   struct bound_run;
@@ -188,8 +153,6 @@ class executor {
   bool advance_channel(run& r, std::uint32_t channel, int spins);
   bool wait(run& r, const step& s, int spins);
   void post(run& r, std::uint32_t channel, const step& s);
-  bool fence(transfers& t, std::uint64_t keep, int spins);
-  bool landed(const transfer& t) const;
   std::byte* address(const run& r, const operand& o) const;
   std::uint64_t length(const run& r, const operand& o) const;
   static bool keeps_block(const execution& e, const step& s);
@@ -203,42 +166,18 @@ class executor {
   [[noreturn]] void accuse(std::uint64_t number, std::uint64_t history);
   void check_alarm();
   void examine_peers();
-  // A rank that is in a run has finished those that are out of its window.
-  void note_peer_in_run(std::int32_t peer, std::uint64_t run) {
-    auto& known = m_peer_completed[static_cast<std::size_t>(peer)];
-    if (run > window) known = std::max(known, run - window);
-  }
-  void note_retired() {
-    ++m_retired;
-    m_memory.finished(m_rank).store(m_retired, std::memory_order_release);
-  }
-
-  // Ended with the runner, also if its making fails.
-  struct owned_transports {
-    const std::vector<transport>& list;
-    explicit owned_transports(const std::vector<transport>& transports) : list(transports) {}
-    owned_transports(const owned_transports&) = delete;
-    owned_transports& operator=(const owned_transports&) = delete;
-    ~owned_transports();
-  };
-
   const placement m_where;
   const int m_rank, m_size;
-  const std::vector<int> m_neighbours;
-  const owned_transports m_transports;
+  const plan_messages m_messages;  ///< ended after all else, also if the making fails
   backend_comm m_memory_provider;
   shared_memory m_memory;
+  node_progress m_node;
   plan_cache m_plans;
   nt_store_policy m_copier;
   copy_mode_tuners m_tuners;
   std::uint32_t m_last_tuner = 0;  ///< number of the one of blocks of their own lengths
-  std::vector<mapped_memory> m_memories;
+  mapped_memories m_mapped;
   std::vector<std::pair<std::uint64_t, std::unique_ptr<compiled_code>>> m_compiled;
-  /// Operations after `since` up to `until` may be on mapped memory.
-  struct mapped_time {
-    std::uint64_t since, until;
-  };
-  std::vector<mapped_time> m_mapped_times;
   int m_spin_limit;  ///< polls of a flag before the processor is given away
 
   std::vector<std::unique_ptr<execution>> m_requests;
@@ -246,16 +185,13 @@ class executor {
   std::vector<execution*> m_queue;  ///< in order, from m_head on
   std::size_t m_head = 0;
 
-  std::array<run, window> m_runs{};
-  std::uint64_t m_begun = 0;    ///< number of the last run that has begun
-  std::uint64_t m_retired = 0;  ///< and of the last one that is over, with all before it
-  std::uint32_t m_ahead = 0;    ///< steps that run_at_once() has taken of the next run
-  const prepared_run* m_prepared = nullptr;     ///< whose they are
-  std::uint64_t m_steps = 0;                    ///< taken so far: whether something moves
-  unsigned m_idle_polls = 0;                    ///< calls of progress() in which nothing did
-  std::uint64_t m_safe_run = 0;                 ///< runs up to this number may begin
-  std::vector<std::uint64_t> m_peer_completed;  ///< by rank: it has finished the runs up to here
-  std::optional<error_info> m_broken;           ///< why nothing goes on
+  std::array<run, run_window> m_runs{};
+  std::uint64_t m_begun = 0;                 ///< number of the last run that has begun
+  std::uint32_t m_ahead = 0;                 ///< steps that run_at_once() has taken of the next run
+  const prepared_run* m_prepared = nullptr;  ///< whose they are
+  std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
+  unsigned m_idle_polls = 0;                 ///< calls of progress() in which nothing did
+  std::optional<error_info> m_broken;        ///< why nothing goes on
 };
 
 }  // namespace sucl::core

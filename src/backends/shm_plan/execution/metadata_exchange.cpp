@@ -107,7 +107,7 @@ void executor::decide_access_mode(execution& e) {
   if (may_be_read(e.what)) {
     e.how = &m_plans.of(e.what, access_mode::read, in_place);
     e.reading = e.how->there && (!e.how->tuned_online || is_read(e));
-    e.first_run = m_retired + 1;
+    e.first_run = m_node.retired() + 1;
     if (e.reading) return take_addresses(e);
   }
   e.how = &m_plans.of(e.what, access_mode::staged);
@@ -165,7 +165,7 @@ void executor::read(const run& r, std::int32_t rank, std::byte* to, const std::b
 void executor::note_unreadable(execution& e) const {
   for (int rank = 0; rank < m_size && !e.failure; ++rank) {
     const std::uint64_t when = m_memory.last_unreadable(rank).load(std::memory_order_acquire);
-    if (when < e.first_run || when > m_retired) continue;
+    if (when < e.first_run || when > m_node.retired()) continue;
     e.failure.emplace();
     e.failure->code = errc::unsupported;
     e.failure->message =
@@ -174,31 +174,11 @@ void executor::note_unreadable(execution& e) const {
   }
 }
 
-void executor::add(const mapped_memory& m, std::uint64_t sequence) {
-  if (m_memories.empty()) m_mapped_times.push_back({sequence, ~std::uint64_t{0}});
-  m_memories.push_back(m);
-}
-
-bool executor::remove(const void* base, std::uint64_t sequence, mapped_memory& m) {
-  const auto found = std::find_if(m_memories.begin(), m_memories.end(),
-                                  [&](const auto& known) { return known.region.base == base; });
-  if (found == m_memories.end()) return false;
-  m = *found;
-  m_memories.erase(found);
-  if (m_memories.empty()) m_mapped_times.back().until = sequence;
-  return true;
-}
-
 // Whether it is worth to find out if all its memory is mapped. The same on every rank.
 bool executor::may_be_mapped(const sucl_operation& o) const {
-  if (m_mapped_times.empty() || !may_be_reached(o.kind) ||
-      longest_block(o, m_size) * o.element_size < min_mapped_bytes ||
-      m_neighbours.size() < static_cast<std::size_t>(m_size))
-    return false;
-  // What was issued long ago may be posted late.
-  const auto then = std::find_if(m_mapped_times.rbegin(), m_mapped_times.rend(),
-                                 [&](const mapped_time& t) { return o.sequence > t.since; });
-  return then != m_mapped_times.rend() && o.sequence <= then->until;
+  return !m_mapped.never_any() && may_be_reached(o.kind) &&
+         longest_block(o, m_size) * o.element_size >= min_mapped_bytes &&
+         m_node.ranks() >= static_cast<std::size_t>(m_size) && m_mapped.any_for(o.sequence);
 }
 
 // Whether it is worth to read straight from the memory of peers. The same on every rank.
@@ -214,7 +194,7 @@ void executor::write_memory(execution& e) {
   memory_descriptor mine{};
   const extents touched = extents_of(e.what, m_rank, m_size);
   const bool in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
-  for (const mapped_memory& m : m_memories) {
+  for (const mapped_memory& m : m_mapped.all()) {
     const auto* base = static_cast<const std::byte*>(m.region.base);
     const bool holds_recv = e.recv && m.holds(e.recv, touched.recv * e.what.element_size);
     const bool holds_send =
@@ -237,17 +217,11 @@ void executor::write_memory(execution& e) {
 
 // Finds the memory of all ranks; false if some of it is out of reach. All ranks see the same.
 bool executor::all_mapped(execution& e, const program& code) const {
-  const auto find = [&](std::uint64_t number, int rank, std::uint64_t offset) -> std::byte* {
-    for (const mapped_memory& m : m_memories)
-      if (number && m.number == number)
-        return static_cast<std::byte*>(m.region.peers[rank]) + offset;
-    return nullptr;
-  };
   for (int rank = 0; rank < m_size; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     const memory_descriptor theirs = descriptor_of(e.all_metadata, at);
-    e.peer_send[at] = find(theirs.send_memory, rank, theirs.send_offset);
-    e.peer_recv[at] = find(theirs.recv_memory, rank, theirs.recv_offset);
+    e.peer_send[at] = m_mapped.at(theirs.send_memory, rank, theirs.send_offset);
+    e.peer_recv[at] = m_mapped.at(theirs.recv_memory, rank, theirs.recv_offset);
     if (code.maps_send && gives(e.what, rank) && !e.peer_send[at]) return false;
     if (code.maps_recv && !e.peer_recv[at]) return false;
   }
@@ -319,7 +293,7 @@ bool executor::take_counts(execution& e, bool decides) {
   e.how =
       all_there ? &nothing : &m_plans.clipped(o, longest, readable && is_clipped_read(e, longest));
   e.reading = e.how->slices > 0 && e.how->of(0).maps_send;
-  e.first_run = m_retired + 1;
+  e.first_run = m_node.retired() + 1;
   const bool scatters = o.kind == SUCL_KIND_SCATTERV;
   if (o.kind == SUCL_KIND_GATHERV && m_rank != o.root) return all_there;
   for (int r = 0; r < m_size; ++r) {

@@ -145,7 +145,7 @@ inline bool executor::take(const bound_run& r, const bound_step& s) {
           accuse(r.number, r.history);
         case flag_state::raised: break;
       }
-      note_peer_in_run(s.peer, r.number);
+      m_node.note_peer_in_run(s.peer, r.number);
       return true;
   }
 }
@@ -153,7 +153,8 @@ inline bool executor::take(const bound_run& r, const bound_step& s) {
 // What is left to do where a peer lets this rank wait, the next run begins with.
 bool executor::run_at_once(const prepared_run& p) {
   const std::uint64_t number = m_begun + 1;
-  if (m_broken || m_begun != m_retired || m_head != m_queue.size() || !may_begin(number, nullptr))
+  if (m_broken || m_begun != m_node.retired() || m_head != m_queue.size() ||
+      !m_node.may_begin(number, nullptr))
     return false;
   if (p.tuner && !p.tuner->converged()) return false;
   const bool has_counts = p.what->exchanging == execution::notice::counts;
@@ -179,7 +180,7 @@ bool executor::run_at_once(const prepared_run& p) {
   m_memory.board().keep(history);
   m_memory.take(p.scratch);
   if (p.tuner) p.tuner->next();
-  note_retired();
+  m_node.retire();
   return true;
 }
 
