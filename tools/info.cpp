@@ -99,7 +99,8 @@ words probe_arguments(const base::backend_entry& backend) {
   return arguments;
 }
 
-json describe_backend(const base::backend_entry& backend, const json& mpis) {
+json describe_backend(const base::backend_entry& backend, const json& mpis,
+                      const environment& env) {
   json result{{"name", backend.name},
               {"enabled", backend.enabled},
               {"platforms", backend.platforms},
@@ -116,7 +117,7 @@ json describe_backend(const base::backend_entry& backend, const json& mpis) {
                 {"problem", (*used)["problem"]},
                 {"supports", (*used)["supports"]}};
     } else {
-      answer = {{"found", false}, {"problem", as_problem("SuCL was built without an MPI library")}};
+      answer = {{"found", false}, {"problem", as_problem(env.about_missing_mpi())}};
     }
   } else {
     answer = probe(probe_arguments(backend), {});
@@ -197,7 +198,8 @@ json collect(const std::string& config_file) {
   // The probes come first: they fork, which is best done before SYCL starts its threads.
   const json mpis = describe_mpis(env);
   json backends = json::array();
-  for (const auto& backend : settings.backends) backends.push_back(describe_backend(backend, mpis));
+  for (const auto& backend : settings.backends)
+    backends.push_back(describe_backend(backend, mpis, env));
   json sycl = describe_devices(settings);
   sycl["provider"] = env.sycl_provider;
   sycl["root"] = env.sycl_root;

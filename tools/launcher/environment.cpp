@@ -165,12 +165,29 @@ environment load_environment() {
   return env;
 }
 
+std::string environment::about_missing_mpi() const {
+  constexpr std::string_view prefix = "libsucl_mpi_", suffix = ".so";
+  words names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(module_folder, ignored)) {
+    const std::string file = entry.path().filename().string();
+    if (file.rfind(prefix, 0) == 0 && file.size() > prefix.size() + suffix.size())
+      names.push_back(file.substr(prefix.size(), file.size() - prefix.size() - suffix.size()));
+  }
+  if (names.empty()) return "SuCL was built without an MPI library";
+  std::sort(names.begin(), names.end());
+  std::string text = "no launcher of an MPI library is known; there are modules for ";
+  for (std::size_t i = 0; i < names.size(); ++i) text += (i > 0 ? ", " : "") + names[i];
+  return text + ", which jobs use that the mpiexec of one of these starts";
+}
+
 const mpi_flavour& choose_flavour(const environment& env, const std::string& wanted) {
   if (!env.problem.empty()) throw exit_error(exit_code::failure, env.problem);
   if (env.flavours.empty())
     throw exit_error(exit_code::failure,
-                     "SuCL was built without an MPI library, so it cannot start ranks. Run "
-                     "'make setup' and build again, or set SUCL_MPI to an mpicxx and build.");
+                     "This program cannot start ranks by MPI: " + env.about_missing_mpi() +
+                         ". Use --launcher local, or build SuCL with an MPI: 'make setup', or "
+                         "SUCL_MPI set to an mpicxx.");
   std::string name = wanted;
   const std::string preset = variable("SUCL_MPI_FLAVOUR");
   if (name.empty() && preset != "auto") name = preset;

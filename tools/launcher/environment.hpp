@@ -42,6 +42,8 @@ struct environment {
   variable_changes sycl;
   std::string default_flavour;
   std::vector<mpi_flavour> flavours;
+  /// What there is of MPI where no launcher is known: which modules, or that there are none.
+  [[nodiscard]] std::string about_missing_mpi() const;
 };
 
 /// Reads SUCL_ENVIRONMENT, or else environment.toml beside the modules. A file that is missing or
