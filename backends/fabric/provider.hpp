@@ -9,7 +9,9 @@
 #include "settings.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace sucl::fabric {
 
@@ -24,6 +26,10 @@ using info_ptr = std::unique_ptr<fi_info, info_deleter>;
 /// reach one machine only, or lose messages, are taken where the settings name them. Throws
 /// problem.
 info_ptr choose_provider(const library& from, const settings& wanted);
+
+/// How good a provider of this name is for data between machines: the lower the better. Nothing for
+/// what is only taken by name.
+std::optional<int> provider_rank(std::string_view name);
 
 /// Whether an address of libfabric is in a subnet, as "10.1.0.0/16" or "fd00::/8". False for one
 /// that is not of IP. Throws problem where the text is no subnet.

@@ -70,6 +70,16 @@ TEST(Contexts, ThatAreAllTakenAreNoneOnEveryRank) {
   EXPECT_EQ(found[1], 7u);
 }
 
+TEST(Provider, PrefersNetworksOfSupercomputersAndThenTcpItself) {
+  using sucl::fabric::provider_rank;
+  for (const char* name : {"cxi", "opx", "psm3", "efa", "verbs;ofi_rxm"})
+    EXPECT_LT(provider_rank(name), provider_rank("tcp")) << name;
+  EXPECT_LT(provider_rank("tcp"), provider_rank("net;ofi_rxm"));
+  EXPECT_LT(provider_rank("net;ofi_rxm"), provider_rank("tcp;ofi_rxm"));
+  for (const char* name : {"shm", "sm2", "udp;ofi_rxd", "sockets", "net"})
+    EXPECT_FALSE(provider_rank(name)) << name;
+}
+
 // What libfabric says of an interface with this address.
 bool is_in(const std::string& subnet, const char* v4, const char* v6 = nullptr) {
   sockaddr_in four{};
