@@ -32,5 +32,7 @@ const file embedded_files[] = {
   set(source "${CMAKE_CURRENT_BINARY_DIR}/${target}_kernels.cpp")
   file(WRITE "${source}.new" "${text}")
   file(COPY_FILE "${source}.new" "${source}" ONLY_IF_DIFFERENT)
+  # It declares what the headers of SuCL do, so it goes with no source that includes them.
+  set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE "${source}")
 endfunction()
