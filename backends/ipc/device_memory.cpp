@@ -14,6 +14,8 @@ namespace sucl::ipc {
 namespace {
 
 constexpr unsigned lazy_peer_access = 1;
+constexpr int attribute_device = 9;
+constexpr int enabled_already = 704;
 
 struct name_row {
   std::size_t offset;  // of the pointer in its table
@@ -31,6 +33,8 @@ const name_row cuda_names[] = {
     SUCL_NAME(open_handle, "cuIpcOpenMemHandle_v2", "hipIpcOpenMemHandle"),
     SUCL_NAME(close_handle, "cuIpcCloseMemHandle", "hipIpcCloseMemHandle"),
     SUCL_NAME(get_range, "cuMemGetAddressRange_v2", "hipMemGetAddressRange"),
+    SUCL_NAME(get_attribute, "cuPointerGetAttribute", "hipPointerGetAttribute"),
+    SUCL_NAME(enable_peer, "cuCtxEnablePeerAccess", "hipCtxEnablePeerAccess"),
 };
 #undef SUCL_NAME
 
@@ -81,6 +85,19 @@ class cuda_memory final : public device_memory {
     key.bytes = bytes;
     key.address = base;
     return m_api.get_handle(&key.handle, base);
+  }
+
+  // Memory of other processes is opened with access; that of another device of this one is not.
+  int reach(std::uintptr_t memory) override {
+    const current here(*this);
+    int owner = m_device;
+    if (const int code = m_api.get_attribute(&owner, attribute_device, memory)) return code;
+    if (owner == m_device) return 0;
+    void* theirs = nullptr;
+    if (const int code = m_api.retain_context(&theirs, owner)) return code;
+    const int code = m_api.enable_peer(theirs, 0);
+    m_api.release_context(owner);  // the other rank keeps it
+    return code == enabled_already ? 0 : code;
   }
 
  private:

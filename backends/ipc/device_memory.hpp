@@ -32,6 +32,8 @@ struct cuda_api {
   int (*open_handle)(std::uintptr_t* memory, memory_handle handle, unsigned flags);
   int (*close_handle)(std::uintptr_t memory);
   int (*get_range)(std::uintptr_t* base, std::size_t* bytes, std::uintptr_t memory);
+  int (*get_attribute)(void* value, int attribute, std::uintptr_t memory);
+  int (*enable_peer)(void* context, unsigned flags);
 };
 
 /// Functions of libze_loader.
@@ -60,8 +62,10 @@ class device_memory {
   static std::unique_ptr<device_memory> make(const sucl_comm_info& info);
   virtual ~device_memory() = default;
 
-  /// Both return the vendor's error code, 0 for success.
+  /// All return the vendor's error code, 0 for success.
   virtual int get_handle(const void* memory, device_key& key) = 0;
+  /// Lets this rank's device use memory of another rank of the same process, at its own address.
+  virtual int reach(std::uintptr_t) { return 0; }
   /// Maps an allocation once, however often it is asked for.
   int open(int rank, const device_key& key, void** memory);
   void close(int rank, const void* memory);

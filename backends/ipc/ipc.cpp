@@ -171,6 +171,10 @@ sucl_status memory_open(sucl_backend_comm* comm, std::int32_t rank, const sucl_m
                                    ("rank " + std::to_string(rank) + " is out of reach").c_str(),
                                    nullptr);
   if (comm->same_process(rank)) {
+    if (const int code = comm->device->reach(theirs.address))
+      return device_failed(*comm, code,
+                           "the device cannot reach the memory of that of rank " +
+                               std::to_string(rank) + ", in the same process");
     *address = reinterpret_cast<void*>(theirs.address + theirs.offset);
     return SUCL_SUCCESS;
   }

@@ -145,6 +145,18 @@ void release(sucl_backend_comm* comm) {
   delete comm;
 }
 
+// The library's calls wait for those of other ranks, when they connect and whenever they use a new
+// way between two. Where a thread calls for several ranks, one after the other, it would wait for
+// itself.
+sucl_status refuse_ranks_of_one_process(const sucl_backend_comm& comm, const sucl_comm_info& info) {
+  if (info.ranks_of_process <= 1) return SUCL_SUCCESS;
+  const std::string text = "a process has several ranks of the communicator, and " +
+                           std::string(own.name) + " would wait there for itself";
+  return comm.state->core->fail(
+      SUCL_ERROR_UNSUPPORTED, 0, text.c_str(),
+      "Let SuCL's kernels execute it, or start a process for each device");
+}
+
 sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_backend_comm** result) {
   return guarded(state->core, [&] {
     auto* comm = new sucl_backend_comm;
@@ -152,7 +164,9 @@ sucl_status comm_create(sucl_state* state, const sucl_comm_info* info, sucl_back
     comm->rank = info->rank;
     comm->size = info->size;
     comm->oob = info->oob;
-    const sucl_status status = agree(*comm, prepare(*comm, *info));
+    sucl_status own_status = refuse_ranks_of_one_process(*comm, *info);
+    if (!own_status) own_status = prepare(*comm, *info);
+    const sucl_status status = agree(*comm, own_status);
     if (status)
       release(comm);
     else

@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <string>
+
 namespace {
 
 using namespace sucl::ipc;
@@ -93,6 +95,20 @@ TEST_P(device_memory_of, tells_what_the_driver_refuses) {
   void* there = nullptr;
   EXPECT_NE(memory->open(1, key, &there), 0);
   EXPECT_EQ(call<int>("fake_mapped"), 0);
+}
+
+// Ranks of one process are on devices that reach each other only once that is asked for.
+TEST_P(device_memory_of, reaches_other_devices_of_the_process) {
+  if (GetParam().platform == std::string("level_zero")) return;
+  auto memory = make();
+  const auto own = reinterpret_cast<std::uintptr_t>(call<char*>("fake_allocation"));
+  EXPECT_EQ(memory->reach(own), 0);
+  EXPECT_EQ(call<int>("fake_enabled"), 0);
+  call<int>("fake_move");
+  EXPECT_EQ(memory->reach(own), 0);
+  EXPECT_EQ(memory->reach(own), 0);
+  EXPECT_EQ(call<int>("fake_enabled"), 2);
+  EXPECT_EQ(call<int>("fake_pushed"), 0);
 }
 
 TEST(device_memory, is_for_platforms_that_have_it) {

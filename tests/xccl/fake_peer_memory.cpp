@@ -21,6 +21,8 @@ int g_descriptor = -1;
 char* g_allocation = nullptr;
 int g_mapped = 0;
 int g_pushed = 0;
+int g_enabled = 0;
+int g_owner = 0;  // the device whose memory the allocation is
 
 char* mapping() {
   return static_cast<char*>(
@@ -47,6 +49,18 @@ int open(std::uintptr_t* memory, const handle& h) {
   return 0;
 }
 
+int attribute(void* value, int which, std::uintptr_t) {
+  constexpr int device = 9;
+  if (which != device) return 1;
+  std::memcpy(value, &g_owner, sizeof g_owner);
+  return 0;
+}
+
+int enable() {
+  constexpr int enabled_already = 704;
+  return ++g_enabled == 1 ? 0 : enabled_already;
+}
+
 int close(std::uintptr_t memory) {
   --g_mapped;
   return munmap(reinterpret_cast<void*>(memory), bytes);
@@ -67,6 +81,8 @@ char* fake_allocation() {
 }
 int fake_mapped() { return g_mapped; }
 int fake_pushed() { return g_pushed; }
+int fake_enabled() { return g_enabled; }
+int fake_move() { return ++g_owner; }
 
 #define SUCL_FAKE(retain, release, push, pop) \
   int retain(void** context, int) {           \
@@ -98,6 +114,14 @@ int hipIpcCloseMemHandle(std::uintptr_t memory) { return close(memory); }
 int cuMemGetAddressRange_v2(std::uintptr_t* base, std::size_t* size, std::uintptr_t memory) {
   return range(base, size, memory);
 }
+int cuPointerGetAttribute(void* value, int which, std::uintptr_t memory) {
+  return attribute(value, which, memory);
+}
+int hipPointerGetAttribute(void* value, int which, std::uintptr_t memory) {
+  return attribute(value, which, memory);
+}
+int cuCtxEnablePeerAccess(void*, unsigned) { return enable(); }
+int hipCtxEnablePeerAccess(void*, unsigned) { return enable(); }
 int hipMemGetAddressRange(std::uintptr_t* base, std::size_t* size, std::uintptr_t memory) {
   return range(base, size, memory);
 }

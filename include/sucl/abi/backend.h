@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SUCL_ABI_MAJOR 1
-#define SUCL_ABI_MINOR 4
+#define SUCL_ABI_MINOR 5
 
 /** True if the struct that `ptr` points to is long enough to hold `field`. */
 #define SUCL_HAS_FIELD(ptr, type, field) \
@@ -257,17 +257,18 @@ typedef struct sucl_comm_info {
   int32_t size;
   int32_t local_rank; /**< rank among those on this node */
   int32_t local_size;
-  int32_t node;  /**< index of this rank's node */
-  int32_t nodes; /**< number of nodes */
-  uint32_t reserved;
-  uint64_t id;             /**< the same on every rank, unique in the job */
-  const int32_t* node_of;  /**< one entry a rank */
-  sucl_oob* oob;           /**< out-of-band channel of this communicator */
-  const void* native_comm; /**< the control plane's communicator (MPI: an MPI_Comm*), or null */
-  const char* platform;    /**< canonical platform name of this rank's device; "host" without one */
-  void* native_device;     /**< native device handle, or null; of CUDA and HIP a pointer to the
-                              device's number, an int */
-  void* native_context;    /**< native context handle, or null */
+  int32_t node;              /**< index of this rank's node */
+  int32_t nodes;             /**< number of nodes */
+  uint32_t ranks_of_process; /**< ranks of this communicator in this process;
+                                0: unknown to a core before 1.5 */
+  uint64_t id;               /**< the same on every rank, unique in the job */
+  const int32_t* node_of;    /**< one entry a rank */
+  sucl_oob* oob;             /**< out-of-band channel of this communicator */
+  const void* native_comm;   /**< the control plane's communicator (MPI: an MPI_Comm*), or null */
+  const char* platform; /**< canonical platform name of this rank's device; "host" without one */
+  void* native_device;  /**< native device handle, or null; of CUDA and HIP a pointer to the
+                           device's number, an int */
+  void* native_context; /**< native context handle, or null */
 } sucl_comm_info;
 
 /** Memory that the ranks of a communicator share: each has a part of its own, and reaches those of

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/control/control_plane.hpp"
+#include "core/control/local_ranks.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -151,6 +152,11 @@ sucl_comm_info backend_creation::info(sucl_oob* own) const {
   info.local_size = where.local_size;
   info.node = me.node;
   info.nodes = where.nodes;
+  info.ranks_of_process = 1;
+  if (oob.bootstrap && oob.bootstrap->name == std::string_view(local_ranks_control_plane))
+    info.ranks_of_process = static_cast<std::uint32_t>(std::count_if(
+        where.members.begin(), where.members.end(),
+        [&](const auto& other) { return other.node == me.node && other.process == me.process; }));
   info.id = around.id;
   info.node_of = where.node_of.data();
   info.oob = own;
