@@ -66,6 +66,7 @@ class memory {
     fill([&](std::size_t) { return value; });
   }
   ~memory() {
+    if (!m_data) return;
     if (m_kind == sycl::usm::alloc::unknown)
       std::free(m_data);
     else
