@@ -168,8 +168,10 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
   core::throw_if_forked();
-  const bool repeats =
-      state.repeats() && deps.empty() && complete(request, state.core().size(), request.record);
+  // A call that has run before is known by its pointers and counts, not by the ends of its ranges.
+  const bool repeats = state.repeats() && deps.empty() && !request.send.bounded &&
+                       !request.recv.bounded &&
+                       complete(request, state.core().size(), request.record);
   if (repeats && state.core().run_cached(request.record)) return;
   check_alive(state);
   resolved call;

@@ -91,6 +91,11 @@ TEST_F(ranges, that_are_too_small_are_refused) {
   EXPECT_NE(said.find("needs 5 elements of receive memory, but the range has 4"), said.npos)
       << said;
   expect_error(errc::invalid_count, [&] { (void)world.allgather(mine, small); });
+  // Also where the same call, on memory that was long enough, has been made before.
+  std::vector<int> shrinks(5);
+  for (int i = 0; i < 3; ++i) now.allreduce(mine, shrinks, op::sum);
+  shrinks.resize(4);
+  expect_error(errc::invalid_count, [&] { now.allreduce(mine, shrinks, op::sum); });
   now.barrier();  // the communicator goes on
 }
 
