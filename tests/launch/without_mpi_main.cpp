@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -118,6 +119,8 @@ int run(sucl::runtime& rt, const std::string& what, const std::string& argument)
       const bool named = std::string(e.what()).find("rank " + argument) != std::string::npos;
       std::printf("rank %d: %s: %s\n", rt.rank(), named ? "it is named" : "NOT named", e.what());
       std::fflush(stdout);
+      // For those who have not heard of it yet one rank is dead, and not two.
+      std::this_thread::sleep_for(std::chrono::seconds(2));
       std::_Exit(named ? 0 : 4);
     }
   }
