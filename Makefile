@@ -10,7 +10,7 @@ export DOXYGEN ?= doxygen
 BUILD = build/$(PRESET)
 
 # The same settings for the set-up and for CMake, from the command line or the environment.
-SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_BUILD_WERROR SUCL_BUILD_UNITY
+SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_BUILD_WERROR
 $(foreach s,$(SETTINGS),$(if $($(s)),$(eval export $(s))))
 comma = ,
 given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))'))

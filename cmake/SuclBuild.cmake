@@ -79,11 +79,6 @@ function(sucl_precompile target)
   endif()
 endfunction()
 
-if(SUCL_BUILD_UNITY)
-  set(CMAKE_UNITY_BUILD ON)
-  set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)  # with few files left over where others wait for a library
-endif()
-
 # Linked by every target of the project, seen by none outside it.
 add_library(sucl_options INTERFACE)
 target_include_directories(sucl_options INTERFACE

@@ -21,8 +21,6 @@ sucl_setting(SUCL_ACPP_TARGETS STRING omp "Targets to compile for with AdaptiveC
 sucl_setting(SUCL_MPI STRING ""
   "MPIs to build modules for: flavour, flavour=wrapper or wrapper; empty: those of 'make setup'")
 sucl_setting(SUCL_BUILD_WERROR BOOL OFF "Treat warnings as errors")
-sucl_setting(SUCL_BUILD_UNITY BOOL OFF
-  "Compile sources of a library together: faster from nothing, slower after a change")
 sucl_setting(SUCL_BUILD_SANITIZE STRING "" "Sanitizers, as for -fsanitize=")
 string(COMPARE EQUAL "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}" sucl_is_top_level)
 option(SUCL_BUILD_TESTS "Build the tests" ${sucl_is_top_level})
