@@ -11,26 +11,16 @@ namespace elements {
 namespace base = sucl::base;
 #define SUCL_FOLD_ELEMENTS
 #include "base/elements/fold_elements.hpp"
+#define SUCL_COMBINE_ELEMENTS
+#include "base/elements/combine_elements.hpp"
 
 }  // namespace elements
 
 namespace {
 
-// Memory of any alignment.
-template <class T>
-struct [[gnu::packed, gnu::may_alias]] unaligned {
-  T value;
-};
-
 template <class Element, class Op, class End>
 void combine(void* in, void* inout, count_type* count, MPI_Datatype*) {
-  using cell = unaligned<typename Element::stored>;
-  const auto* from = static_cast<const cell*>(in);
-  auto* to = static_cast<cell*>(inout);
-#pragma GCC ivdep
-  for (count_type i = 0; i < *count; ++i)
-    to[i].value = End::template of<Element>(
-        Op::of(Element::widen(from[i].value), Element::widen(to[i].value)), 1);
+  elements::combine<Element, Op, End>(in, inout, static_cast<std::uint64_t>(*count));
 }
 
 struct find_function {
@@ -43,7 +33,7 @@ struct find_function {
 
 template <class T>
 void unify_nans(void* results, std::uint64_t count) {
-  auto* values = static_cast<unaligned<T>*>(results);
+  auto* values = static_cast<elements::unaligned<T>*>(results);
   for (std::uint64_t i = 0; i < count; ++i)
     if (elements::is_nan(values[i].value)) values[i].value = elements::one_nan(values[i].value);
 }

@@ -14,12 +14,8 @@ __extension__ using int128 = __int128;
 
 #define SUCL_FOLD_ELEMENTS
 #include "base/elements/fold_elements.hpp"
-
-// Memory of any alignment.
-template <class T>
-struct [[gnu::packed, gnu::may_alias]] unaligned {
-  T value;
-};
+#define SUCL_COMBINE_ELEMENTS
+#include "base/elements/combine_elements.hpp"
 
 template <class Element, class Op, class End>
 struct loops {
