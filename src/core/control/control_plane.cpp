@@ -3,6 +3,7 @@
 #include "core/control/control_plane.hpp"
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "core/control/local_ranks.hpp"
 #include "core/control/pmix.hpp"
 #include "core/control/registry.hpp"
@@ -82,7 +83,8 @@ bool can_be_loaded(const std::string& module) {
   try {
     load_bootstrap(module);
     return true;
-  } catch (const error&) {
+  } catch (const error& e) {
+    base::log(base::log_level::info, "control plane", "no MPI: ", e.message());
     return false;
   }
 }
