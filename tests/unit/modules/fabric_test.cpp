@@ -40,7 +40,7 @@ std::vector<std::optional<std::uint32_t>> agree(const std::vector<contexts*>& ra
   return found;
 }
 
-TEST(Contexts, AreFreeOnEveryRankAndComeAgainLate) {
+TEST(fabric_contexts, are_free_on_every_rank_and_come_again_late) {
   contexts a, b, c;
   const auto first = agree({&a, &b});
   ASSERT_TRUE(first[0]);
@@ -59,7 +59,7 @@ TEST(Contexts, AreFreeOnEveryRankAndComeAgainLate) {
   EXPECT_GT(*last[0], *second[0] + 4);
 }
 
-TEST(Contexts, ThatAreAllTakenAreNoneOnEveryRank) {
+TEST(fabric_contexts, that_are_all_taken_are_none_on_every_rank) {
   contexts full, other;
   for (std::uint64_t i = 0; i < contexts::count; ++i)
     ASSERT_TRUE(full.agree([](std::uint64_t mine) { return std::vector{mine}; }));
@@ -70,7 +70,7 @@ TEST(Contexts, ThatAreAllTakenAreNoneOnEveryRank) {
   EXPECT_EQ(found[1], 7u);
 }
 
-TEST(Provider, PrefersNetworksOfSupercomputersAndThenTcpItself) {
+TEST(fabric_provider, prefers_networks_of_supercomputers_and_then_tcp_itself) {
   using sucl::fabric::provider_rank;
   for (const char* name : {"cxi", "opx", "psm3", "efa", "verbs;ofi_rxm"})
     EXPECT_LT(provider_rank(name), provider_rank("tcp")) << name;
@@ -95,7 +95,7 @@ bool is_in(const std::string& subnet, const char* v4, const char* v6 = nullptr) 
   return sucl::fabric::in_subnet(info, subnet);
 }
 
-TEST(Provider, KnowsSubnets) {
+TEST(fabric_provider, knows_subnets) {
   EXPECT_TRUE(is_in("10.1.0.0/16", "10.1.200.3"));
   EXPECT_FALSE(is_in("10.1.0.0/16", "10.2.0.1"));
   EXPECT_TRUE(is_in("10.1.128.0/17", "10.1.128.1"));
@@ -108,14 +108,14 @@ TEST(Provider, KnowsSubnets) {
     EXPECT_THROW(is_in(wrong, "10.1.0.1"), problem) << wrong;
 }
 
-TEST(Settings, OfOtherNamesAreRefused) {
+TEST(fabric_settings, of_other_names_are_refused) {
   const sucl_setting good[] = {{"provider", "tcp"}, {"interface", "lo"}};
   EXPECT_EQ(sucl::fabric::read_settings(good, 2).provider, "tcp");
   const sucl_setting bad{"providr", "tcp"};
   EXPECT_THROW(sucl::fabric::read_settings(&bad, 1), problem);
 }
 
-TEST(Ops, AreThoseThatMayBeRoundedAtEachStep) {
+TEST(fabric_ops, are_those_that_may_be_rounded_at_each_step) {
   using sucl::fabric::fold_of;
   EXPECT_EQ(fold_of(SUCL_OP_AVG, SUCL_TYPE_FP64), nullptr);
   EXPECT_EQ(fold_of(SUCL_OP_SUM, SUCL_TYPE_BF16), nullptr);
