@@ -90,6 +90,17 @@ add_custom_target(sanitized)
 # What ThreadSanitizer is for: the tests with THREADS, and nothing that they do not need.
 add_custom_target(threads)
 
+# sucl_mark_as_waiting(TEST...): tests of one process, or of programs, that sleep most of their time;
+# see WAITS below.
+function(sucl_mark_as_waiting)
+  foreach(test IN LISTS ARGN)
+    if(TEST ${test})
+      set_property(TEST ${test} APPEND PROPERTY LABELS waits)
+      set_property(TEST ${test} PROPERTY PROCESSORS 1)
+    endif()
+  endforeach()
+endfunction()
+
 # sucl_add_unit_test(NAME SOURCES... [LINK ...] [SYCL] [NO_MAIN] [THREADS] [ARGS ...] [TIMEOUT s]
 #                    [ENVIRONMENT NAME=value...] [LABELS ...] [SHARDS n] [TORTURE filter]): a program
 # that is one test. TORTURE: cases that repeat others are another one, NAME.more, left to `make torture`.
@@ -171,8 +182,8 @@ endfunction()
 # Registers the tests name.<flavour>.<ranks>, each the program under the launcher of that MPI.
 # RANKS defaults to 1 2 3 4 7, FLAVOURS to all. SURVIVE: ranks live on when one of them dies;
 # not registered for an MPI whose launcher cannot do that.
-# WAITS: most of its time it waits for a timeout; it gets the label waits. Its ranks poll meanwhile, and
-# one without a processor would be late itself, so it runs alone like the others.
+# WAITS: most of its time it sleeps, waiting for a timeout; it gets the label waits, and `make test`
+# runs it beside the others.
 # BRIEF: its ranks do little but start and end, and wait for no timeout; another test may run beside it.
 # STATUS, MATCH, REFUSE: how it has to end, as tests/support/ended.cmake has it; usually with 0.
 function(sucl_add_rank_test)
@@ -217,7 +228,7 @@ function(sucl_add_rank_test)
       endif()
       # As many processors as ranks: alone on a small machine, side by side on a large one.
       set(processors ${ranks})
-      if(arg_BRIEF)
+      if(arg_BRIEF OR arg_WAITS)
         set(processors 1)
       endif()
       set(labels ${arg_LABELS} ${flavour})

@@ -110,9 +110,9 @@ int run(sucl::runtime& rt, const std::string& what, const std::string& argument)
   auto comm = rt.world(queue);
   if (what == "exit" && rt.rank() == 1) std::_Exit(std::atoi(argument.c_str()));
   if (what == "die") {
-    comm.blocking().barrier();
-    if (rt.rank() == std::atoi(argument.c_str())) raise(SIGKILL);
     try {
+      comm.blocking().barrier();  // in which the others may still be when that one is lost
+      if (rt.rank() == std::atoi(argument.c_str())) raise(SIGKILL);
       int one = 1;
       for (;;) comm.blocking().allreduce(&one, 1, sucl::op::max);
     } catch (const sucl::error& e) {
