@@ -24,9 +24,17 @@ enum class message_kind : std::uint32_t { query = 1, answer = 2, diagnosis = 3 }
 struct control_message {
   message_kind what;
   std::int32_t code;       // diagnosis: errc; answer: 1 if commands of the program stand before it
-  std::uint64_t sequence;  // query: of the operation; answer: of the last one posted
+  std::uint64_t sequence;  // query: of the operation; answer: of the last one posted; of_replays
   char text[1024];         // diagnosis
 };
+
+// Replays of recorded operations are counted apart from calls; with this bit it is their number.
+constexpr std::uint64_t of_replays = std::uint64_t{1} << 63;
+
+// How far a rank has come in what is asked for.
+std::uint64_t progress_of(const communicator::status& state, std::uint64_t asked) {
+  return asked & of_replays ? state.replayed | of_replays : state.posted;
+}
 
 void notify(const sucl_bootstrap& control, communicator& c, int rank, const control_message& m) {
   const std::size_t bytes =
@@ -116,7 +124,7 @@ void watchdog::read_messages(communicator& c, watched& w) {
         control_message reply{};
         reply.what = message_kind::answer;
         const auto state = c.snapshot();
-        reply.sequence = state.posted;
+        reply.sequence = progress_of(state, m.sequence);
         reply.code = state.held ? 1 : 0;
         notify(control, c, source, reply);
         break;
@@ -168,7 +176,7 @@ void watchdog::start_query(communicator& c, watched& w, time_point now) {
   const auto state = c.snapshot();
   w.open = std::make_unique<progress_query>();
   w.open->operation = describe(state.oldest);
-  w.open->sequence = state.oldest.sequence;
+  w.open->sequence = state.turn | (is_replay(state.oldest) ? of_replays : 0);
   w.open->on_stream = state.on_stream;
   if (is_point_to_point(state.oldest.kind) && state.oldest.kind != SUCL_KIND_GROUP)
     w.open->peer = state.oldest.kind == SUCL_KIND_SEND ? state.oldest.root : state.oldest.source;
@@ -176,7 +184,8 @@ void watchdog::start_query(communicator& c, watched& w, time_point now) {
   w.open->deadline = now + std::min<std::chrono::nanoseconds>(
                                longest_grace, timeout + std::chrono::milliseconds(200));
   w.open->answers.resize(static_cast<std::size_t>(c.size()));
-  w.open->answers[static_cast<std::size_t>(c.rank())] = {state.posted, true};
+  w.open->answers[static_cast<std::size_t>(c.rank())] = {progress_of(state, w.open->sequence),
+                                                         true};
   control_message query{};
   query.what = message_kind::query;
   query.sequence = w.open->sequence;

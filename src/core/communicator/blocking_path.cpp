@@ -148,7 +148,7 @@ void blocking_path::run_message(const sucl_operation& record, const backend_inst
 void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
                                  const backend_instance& c, held_lock& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
-  direct.tag = encode_form(true);
+  direct.tag = encode_tag(true);
   m_queue.enter(direct);
   lock.unlock();
   try {

@@ -60,6 +60,18 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
     return m_queue.issue(record, shape, ready, watch, blocking);
   }
 
+  /// Takes an operation, whose record is normalised, into a recording; returns it as replay() wants
+  /// it. Nothing is started and nothing waited for, but a rank that records alone gives a mismatch,
+  /// as one that calls something else does. Its arrays and parts stay the caller's.
+  sucl_operation record(const sucl_operation& operation) { return m_queue.record(operation); }
+
+  /// Issues a recorded operation once more. It is ready, and comes before what has been called and
+  /// is not: the order among replays, and of replays and calls, is the caller's, alike on each
+  /// rank.
+  issue_result replay(const sucl_operation& recorded, const layouts& shape, const observer& watch) {
+    return m_queue.replay(recorded, shape, watch);
+  }
+
   /// A collective was called with arguments that are wrong on this rank, and its caller gets the
   /// error. Where arguments are compared between ranks it takes its place among the operations, so
   /// that the others get it too; otherwise nothing happens. Never throws.

@@ -38,6 +38,15 @@ bool same_place(sucl_kind k) { return moves_data(k) && !has_root(k); }
 // In the order in which a difference says most.
 const std::vector<field>& fields() {
   static const std::vector<field> table{
+      {"origin", always,
+       [](const digest& d) {
+         switch (origin_of(d.tag)) {
+           case origin::record: return std::string("recorded");
+           case origin::replay:
+             return "replayed (recorded operation " + std::to_string(d.tag >> 3) + ")";
+           default: return std::string("called");
+         }
+       }},
       {"kind", always,
        [](const digest& d) { return std::string(name(static_cast<kind>(d.kind))); }},
       {"type", moves_data,
@@ -130,6 +139,7 @@ digest make_digest(const issued& call, const error_info* wrong) {
   result.type = op.type;
   result.op = op.op;
   result.blocking = is_blocking(op);
+  result.tag = op.tag & ~1;
   result.root = op.root;
   result.flags = op.flags;
   if (wrong) {

@@ -33,6 +33,7 @@ struct digest {
   std::int32_t root;
   std::uint32_t flags;
   std::uint32_t blocking;
+  std::int32_t tag;     ///< origin and number of encode_tag(), without the form
   std::int32_t status;  ///< what this rank alone knows to be wrong, or 0
   char message[192];    ///< the same in words, cut to fit
 };

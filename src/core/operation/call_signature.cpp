@@ -68,10 +68,18 @@ call_signature signature_of(const sucl_operation& o, int size) noexcept {
     }
   }
   s.hash = hash_of(o, s, size);
+  s.tag = is_point_to_point(o.kind) ? 0 : o.tag & ~1;
+  if (s.tag) s.hash = mix(s.hash, static_cast<std::uint64_t>(s.tag));
   return s;
 }
 
 std::string describe(const call_signature& s) {
+  if (origin_of(s.tag) == origin::record) return "an operation on a queue that records a graph";
+  if (origin_of(s.tag) == origin::replay) {
+    call_signature own = s;
+    own.tag = 0;
+    return describe(own) + describe_origin(s.tag);
+  }
   if (s.kind == compiled_plan_kind) return "compiled plan " + std::to_string(s.count);
   std::string text = name(static_cast<kind>(s.kind));
   if (s.kind == SUCL_KIND_BARRIER) return text;

@@ -19,6 +19,8 @@ struct call_signature {
   std::uint64_t element_size = 0;
   std::int32_t kind = 0, type = 0, op = 0;
   std::int32_t root = -1;  ///< -1: the kind has none
+  std::int32_t tag = 0;    ///< origin and number of encode_tag(), without the form
+  std::int32_t reserved = 0;
 };
 
 /// One more number of what is hashed.

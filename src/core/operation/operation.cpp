@@ -110,8 +110,21 @@ std::string describe(const sucl_operation& o) {
     case SUCL_KIND_SENDRECV:
       return what + " to rank " + std::to_string(o.root) + " from rank " +
              std::to_string(o.source) + " (tag " + std::to_string(o.tag) + ")";
-    case compiled_plan_kind: return "compiled plan #" + std::to_string(o.sequence);
-    default: return o.sequence ? what + " #" + std::to_string(o.sequence) : what;
+    case compiled_plan_kind:
+      return "compiled plan #" + std::to_string(o.sequence) + describe_origin(o.tag);
+    case SUCL_KIND_GROUP: return what;
+    default:
+      return (o.sequence ? what + " #" + std::to_string(o.sequence) : what) +
+             describe_origin(o.tag);
+  }
+}
+
+std::string describe_origin(std::int32_t tag) {
+  switch (origin_of(tag)) {
+    case origin::record: return " that marks a recorded operation";
+    case origin::replay:
+      return " replayed from a graph (recorded operation " + std::to_string(tag >> 3) + ")";
+    default: return {};
   }
 }
 

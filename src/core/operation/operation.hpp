@@ -46,7 +46,7 @@ inline constexpr std::array operation_arrays{
     &sucl_operation::recv_displs};
 
 /// Copies a record's arrays to `kept`, where the record has them from then on.
-void keep_arrays(sucl_operation& record, int size, std::vector<std::uint64_t>& kept);
+SUCL_CORE_API void keep_arrays(sucl_operation& record, int size, std::vector<std::uint64_t>& kept);
 
 /// Throws if the record is wrong in a way that this rank can see by itself: kind, type, op, root,
 /// peer, tag, arrays, sizes beyond the address space. Turns an
@@ -65,11 +65,29 @@ constexpr bool is_point_to_point(sucl_kind kind) {
   return kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP;
 }
 
-/// The form of the call that issued a collective: every rank must use the same one. It travels in
-/// the record's tag.
-constexpr std::int32_t encode_form(bool blocking) { return blocking ? 1 : 0; }
-constexpr bool is_blocking(const sucl_operation& o) {
-  return !is_point_to_point(o.kind) && o.tag == 1;
+/// What a collective is among those of its communicator.
+enum class origin {
+  call,    ///< issued by a call
+  record,  ///< stands in the order of calls for one that was recorded; moves nothing
+  replay   ///< a recorded one that is executed
+};
+
+/// What the tag of a collective says: the form of its call, its origin and, of what is recorded and
+/// replayed, its number among the recorded ones. Every rank must have the same.
+constexpr std::int32_t encode_tag(bool blocking, origin from = origin::call,
+                                  std::uint32_t number = 0) {
+  constexpr std::uint32_t numbers = 1u << 28;
+  return static_cast<std::int32_t>((blocking ? 1u : 0u) | static_cast<std::uint32_t>(from) << 1 |
+                                   number % numbers << 3);
 }
+constexpr bool is_blocking(const sucl_operation& o) {
+  return !is_point_to_point(o.kind) && (o.tag & 1);
+}
+constexpr origin origin_of(std::int32_t tag) { return static_cast<origin>(tag >> 1 & 3); }
+constexpr bool is_replay(const sucl_operation& o) {
+  return !is_point_to_point(o.kind) && origin_of(o.tag) == origin::replay;
+}
+/// "", or what describes where a collective comes from, in words that follow its name.
+SUCL_CORE_API std::string describe_origin(std::int32_t tag);
 
 }  // namespace sucl::core

@@ -8,7 +8,7 @@ namespace sucl::core {
 
 bool call_validation::compare(op_request& n, int rank, std::uint64_t& arrived) {
   if (!m_validator->busy()) {
-    arrived = n.record.sequence;
+    arrived = n.turn;
     m_validator->start(n.record, n.failure ? &*n.failure : nullptr);
   }
   if (!m_validator->test()) return false;

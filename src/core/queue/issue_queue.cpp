@@ -14,14 +14,12 @@ namespace sucl::core {
 
 using phase = op_request::phase;
 
-// A record for an operation that comes next.
-op_request& issue_queue::take(const sucl_operation& record, const layouts& shape, bool blocking,
-                              bool ready) {
+// A copy of an operation.
+op_request& issue_queue::take(const sucl_operation& record, const layouts& shape, bool ready) {
   op_request& n = *m_requests.take();
   n.record = record;
   n.record.struct_size = sizeof(sucl_operation);
-  n.record.sequence = number(record.kind);
-  if (!is_point_to_point(record.kind)) n.record.tag = encode_form(blocking);
+  n.turn = 0;
   n.shape = shape;
   n.bounce_buffer = nullptr;
   n.parts.assign(record.parts, record.parts + record.part_count);
@@ -33,15 +31,67 @@ op_request& issue_queue::take(const sucl_operation& record, const layouts& shape
   return n;
 }
 
+// The call that comes next.
+op_request& issue_queue::take_call(const sucl_operation& record, const layouts& shape,
+                                   bool blocking, bool ready) {
+  op_request& n = take(record, shape, ready);
+  n.record.sequence = n.turn = number(record.kind);
+  if (!is_point_to_point(record.kind)) n.record.tag = encode_tag(blocking);
+  return n;
+}
+
 issue_result issue_queue::issue(const sucl_operation& record, const layouts& shape, bool ready,
                                 const observer& watch, bool blocking) {
   held_lock lock(m_mutex);
   throw_if_ended();
-  op_request& n = take(record, shape, blocking, ready);
+  op_request& n = take_call(record, shape, blocking, ready);
   if (n.record.sequence) m_context.backends.note_issue(n.record.sequence);
-  ticket t(&n);
   m_waiting.push_back(&n);
-  if (ready && !m_entered) {
+  return begin(n, watch, blocking, lock);
+}
+
+// Between ranks it stands for the operation: a rank that records alone has made another call than
+// the others. It moves nothing, so that no rank waits for it.
+sucl_operation issue_queue::record(const sucl_operation& operation) {
+  sucl_operation recorded = operation;
+  held_lock lock(m_mutex);
+  throw_if_ended();
+  if (is_point_to_point(operation.kind)) return recorded;
+  sucl_operation mark{};
+  mark.kind = SUCL_KIND_BROADCAST;
+  mark.element_size = 1;
+  ++m_recorded;
+  op_request& n = take_call(mark, {}, false, true);
+  n.record.tag = encode_tag(false, origin::record, m_recorded);
+  recorded.sequence = n.record.sequence;
+  recorded.tag = encode_tag(false, origin::replay, m_recorded);
+  m_waiting.push_back(&n);
+  observer failures;
+  failures.done = [](void*, const error_info*) {};
+  const auto issued = begin(n, failures, false, lock);
+  if (issued.done && issued.operation.failure()) throw error(*issued.operation.failure());
+  return recorded;
+}
+
+// What has been called and is not ready may wait for it.
+issue_result issue_queue::replay(const sucl_operation& recorded, const layouts& shape,
+                                 const observer& watch) {
+  held_lock lock(m_mutex);
+  throw_if_ended();
+  op_request& n = take(recorded, shape, true);
+  if (!is_point_to_point(recorded.kind)) n.turn = ++m_replays;
+  const auto at = std::find_if(m_waiting.begin(), m_waiting.end(), [](const op_request* o) {
+    return !o->ready.load(std::memory_order_acquire);
+  });
+  m_waiting.insert(at, &n);
+  return begin(n, watch, false, lock);
+}
+
+// It has its place in the queue. Gives up the lock.
+issue_result issue_queue::begin(op_request& n, const observer& watch, bool blocking,
+                                held_lock& lock) {
+  ticket t(&n);
+  if (n.ready.load(std::memory_order_relaxed) && !m_entered) {
     const auto until = n.issued + spin_limit_for(n.record);
     do {
       pump();
@@ -59,7 +109,7 @@ issue_result issue_queue::issue(const sucl_operation& record, const layouts& sha
 
 ticket issue_queue::adopt(const sucl_operation& record, const backend_instance& via,
                           sucl_request* request) {
-  op_request& n = take(record, {}, true, true);
+  op_request& n = take_call(record, {}, true, true);
   n.posted = n.issued;
   n.via = &via;
   n.request = request;
@@ -103,7 +153,7 @@ void issue_queue::refuse(const sucl_operation& record, const error_info& wrong) 
   {
     const held_lock lock(m_mutex);
     if (m_failures.broken() || ended()) return;
-    op_request& n = take(shown, {}, false, true);
+    op_request& n = take_call(shown, {}, false, true);
     n.failure = wrong;
     m_waiting.push_back(&n);
   }
@@ -130,7 +180,7 @@ void issue_queue::pump() {
       if (!n.watch.is_ready || !n.watch.is_ready(n.watch.context)) return;
       n.ready.store(true, std::memory_order_relaxed);
     }
-    if (!may_post(n.record) || !m_validation.may_run(n, m_context.rank(), m_posted)) return;
+    if (!may_post(n.record) || !m_validation.may_run(n, m_context.rank(), last_turn(n))) return;
     m_waiting.pop_front();
     start(n);
     if (n.failure)
@@ -317,7 +367,7 @@ bool issue_queue::may_follow_on_stream(const sucl_operation& record,
 
 ticket issue_queue::append_on_stream(const sucl_operation& record, const layouts& shape,
                                      const backend_instance& c) {
-  op_request& n = take(record, shape, false, false);
+  op_request& n = take_call(record, shape, false, false);
   n.via = &c;
   n.on_stream = true;
   n.watch.assisted = true;
@@ -457,11 +507,13 @@ const op_request* issue_queue::oldest() const {
 progress_status issue_queue::snapshot() {
   progress_status s;
   s.posted = m_posted;
+  s.replayed = m_replayed;
   s.issued = m_collectives;
   const op_request* n = oldest();
   if (!n) return s;
   s.busy = true;
   s.oldest = n->record;
+  s.turn = n->turn;
   if (n->at.load() == phase::posted) {
     s.since = n->posted;
   } else {

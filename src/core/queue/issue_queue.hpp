@@ -41,10 +41,12 @@ class progress_waker {
 
 /// What is known of a rank's progress, for the watchdog.
 struct progress_status {
-  std::uint64_t posted = 0;  ///< number of the last collective that was posted
+  std::uint64_t posted = 0;    ///< number of the last collective that was called and posted
+  std::uint64_t replayed = 0;  ///< collectives that were replayed and posted
   std::uint64_t issued = 0;
   bool busy = false;
   sucl_operation oldest{};  ///< of those ready or posted, while busy
+  std::uint64_t turn = 0;   ///< of the oldest, if a collective: which call or which replay it is
   bool on_stream = false;   ///< it is on a native stream
   bool held = false;        ///< what is on the stream waits for commands of the program
   clock::time_point since;
@@ -71,6 +73,8 @@ class SUCL_CORE_API issue_queue {
 
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                      const observer& watch, bool blocking);
+  sucl_operation record(const sucl_operation& operation);
+  issue_result replay(const sucl_operation& recorded, const layouts& shape, const observer& watch);
   void refuse(const sucl_operation& record, const error_info& wrong) noexcept;
   void refuse(const ticket& t, const error_info& wrong);
   void mark_ready(const ticket& t, const void* send, void* recv);
@@ -173,7 +177,10 @@ class SUCL_CORE_API issue_queue {
   bool is_thrown() const { return m_failures.is_thrown(); }
 
  private:
-  op_request& take(const sucl_operation& record, const layouts& shape, bool blocking, bool ready);
+  op_request& take(const sucl_operation& record, const layouts& shape, bool ready);
+  op_request& take_call(const sucl_operation& record, const layouts& shape, bool blocking,
+                        bool ready);
+  issue_result begin(op_request& n, const observer& watch, bool blocking, held_lock& lock);
   void pump();
   void post(op_request& n);
   bool test(op_request& n);
@@ -181,7 +188,7 @@ class SUCL_CORE_API issue_queue {
   // It is posted now, or about to be.
   void start(op_request& n) {
     m_flight.push_back(&n);
-    if (!is_point_to_point(n.record.kind)) m_posted = n.record.sequence;
+    if (!is_point_to_point(n.record.kind)) last_turn(n) = n.turn;
     n.posted = clock::now();
     n.at.store(op_request::phase::posted, std::memory_order_relaxed);
   }
@@ -197,6 +204,9 @@ class SUCL_CORE_API issue_queue {
   bool needs_independent_progress(const backend_instance& c) const;
   std::chrono::nanoseconds spin_limit_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind) { return is_point_to_point(kind) ? 0 : ++m_collectives; }
+  std::uint64_t& last_turn(const op_request& n) {
+    return is_replay(n.record) ? m_replayed : m_posted;
+  }
   void rethrow_pending();
   void give_up(const error_info& info);
   void give_up_mismatched();
@@ -213,7 +223,10 @@ class SUCL_CORE_API issue_queue {
   std::vector<op_request*> m_done;     ///< finished, observer not notified yet
   std::atomic<bool> m_entered{false};  ///< a caller is inside a backend; set locked
   std::uint64_t m_collectives = 0;     ///< issued so far
-  std::uint64_t m_posted = 0;          ///< number of the last collective
+  std::uint64_t m_posted = 0;          ///< number of the last collective that was a call
+  std::uint32_t m_recorded = 0;        ///< collectives
+  std::uint64_t m_replays = 0;         ///< collectives that were issued by a replay
+  std::uint64_t m_replayed = 0;        ///< and posted
   failure_state m_failures;
   /// Of the operation that comes next: since when it has been seen ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued

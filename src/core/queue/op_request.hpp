@@ -59,6 +59,7 @@ struct op_request {
   clock::time_point posted;
   std::optional<error_info> failure;
   bool on_stream = false;  ///< posted by the caller that has the stream, not by the core
+  std::uint64_t turn = 0;  ///< of a collective: its number among calls, or among replays
   std::atomic<bool> ready{false};
   std::atomic<phase> at{phase::waiting};
   std::atomic<int> references{0};
