@@ -9,12 +9,14 @@
 #include <sucl/detail/side_by_side.hpp>
 #include <sucl/error.hpp>
 #include <sucl/export.hpp>
+#include <sucl/graph.hpp>
 #include <sucl/member.hpp>
 #include <sucl/operations.hpp>
 #include <sucl/persistent.hpp>
 #include <sucl/single_values.hpp>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -116,6 +118,24 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
 
   /// The persistent form of all operations: made once, started many times.
   persistent_communicator persistent() const;
+
+  /// Records what `calls` submits to `queue`: kernels and other commands of the program, and
+  /// operations by forms that return events, of this and of other communicators. Nothing of it
+  /// runs; executable::replay() runs all of it. Every rank records the same operations, in the same
+  /// order as it calls others; what differs is errc::mismatch on all ranks.
+  ///
+  /// Where the SYCL implementation has command graphs and the device is a CPU the sequence is one.
+  /// Elsewhere each replay calls `calls` again. So that a program is right with either, `calls`
+  /// does nothing but submit commands, the same ones each time, and what it refers to stays until
+  /// the last replay is done; so do buffers, USM and compiled plans. Throws what `calls` throws.
+  executable record(const ::sycl::queue& queue, std::function<void()> calls) const;
+
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  /// The form that adds operations to a command graph, behind the nodes `after` and behind the
+  /// operations of this communicator that the graph has already.
+  graph_communicator in_graph(const modifiable_graph& graph,
+                              const std::vector<graph_node>& after = {}) const;
+#endif
 
   /// Makes a plan of a composition for elements of type `T`: lowers it along the machine as the
   /// options say, proves that it computes what the composition says, and sets up its scratch, so
@@ -314,6 +334,10 @@ class SUCL_API group : public detail::point_to_point<group, void> {
   /// Runs everything collected: returns when all of it is done. One operation runs in the blocking
   /// form; several do in the form that returns events, so that other ranks call that form too.
   void run(const events& deps = {});
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  /// Adds everything collected, as one operation, to a command graph: see communicator::in_graph().
+  graph_node add_to(const modifiable_graph& graph, const std::vector<graph_node>& after = {});
+#endif
 
   /// @cond internal
   void submit(detail::request& request, const events& deps);
@@ -330,6 +354,7 @@ class SUCL_API group : public detail::point_to_point<group, void> {
   };
   void add(const communicator& c, const detail::request& request, const events& deps);
   std::vector<operation> take(const events& deps);
+  operation take_one(const events& deps);
   communicator m_communicator;
   bool m_is_of_one = false;
   std::vector<operation> m_operations;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <sucl/export.hpp>
+#include <sucl/graph.hpp>
 #include <sucl/operations.hpp>
 
 #include <memory>
@@ -34,6 +35,10 @@ class [[nodiscard]] SUCL_API persistent {
   ::sycl::event start(const std::vector<::sycl::event>& deps = {});
   /// Runs it: the blocking form.
   void run(const std::vector<::sycl::event>& deps = {});
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  /// Adds it to a command graph: see communicator::in_graph().
+  graph_node add_to(const modifiable_graph& graph, const std::vector<graph_node>& after = {});
+#endif
 
   explicit operator bool() const noexcept { return m_operation != nullptr; }
 
@@ -86,6 +91,16 @@ class [[nodiscard]] SUCL_API compiled_plan {
     run_now(r, deps);
   }
 
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  /// Adds it to a command graph: see communicator::in_graph().
+  template <class T>
+  graph_node add_to(const modifiable_graph& graph, const T* send, T* recv,
+                    const std::vector<graph_node>& after = {}) {
+    auto r = request_for<T>(detail::erase_pointer(send), detail::erase_pointer(recv));
+    return add(r, graph, after);
+  }
+#endif
+
   [[nodiscard]] std::size_t send_size() const;  ///< elements that this rank's `send` has at least
   [[nodiscard]] std::size_t recv_size() const;  ///< the same for `recv`
 
@@ -109,6 +124,10 @@ class [[nodiscard]] SUCL_API compiled_plan {
   sycl_layer::compiled& plan() const;
   ::sycl::event submit(detail::request& r, const std::vector<::sycl::event>& deps);
   void run_now(detail::request& r, const std::vector<::sycl::event>& deps);
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  graph_node add(detail::request& r, const modifiable_graph& graph,
+                 const std::vector<graph_node>& after);
+#endif
   std::shared_ptr<sycl_layer::compiled> m_plan;
 };
 

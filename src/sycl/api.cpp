@@ -9,6 +9,7 @@
 #include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
 #include "sycl/completion/native_command.hpp"
+#include "sycl/graphs/record.hpp"
 
 #include <sucl/runtime.hpp>
 
@@ -54,21 +55,9 @@ bool complete(const detail::request& r, int size, sucl_operation& o) {
          take(r.recv_counts, o.recv_counts) && take(r.recv_displs, o.recv_displs);
 }
 
-void check_alive(communicator_state& state) {
-  core::throw_if_forked();
-  if (!state.has_core() || !state.process()->alive())
-    base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
-               "Keep sucl::runtime alive while its communicators are used");
-}
-
-// What is wrong is reported to the other ranks too, where that can be.
-void resolve_call(communicator_state& state, const detail::request& request, resolved& call) {
-  try {
-    resolve(state, request, call);
-  } catch (const error& e) {
-    state.core().refuse(request.record, e.info());
-    throw;
-  }
+// To ask a queue takes a good part of what a short call does: only of those that have recorded.
+bool records_now(communicator_state& state) {
+  return state.recorded() && state.queue() && is_recording(*state.queue(), {});
 }
 
 }  // namespace
@@ -134,6 +123,8 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 
 ::sycl::event start_or_run(communicator_state& state, ::sycl::queue& queue, resolved& call,
                            const std::vector<::sycl::event>& deps) {
+  if (is_recording(queue, deps)) return record(state, queue, call, deps);
+  refuse_in_scope(state, call.record);
   if (state.process()->has_own_thread())
     return start(state, queue, call.record, call.shape, call.buffers, deps);
   if (call.record.kind == SUCL_KIND_SEND || call.record.kind == SUCL_KIND_RECV) {
@@ -157,11 +148,9 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 
 ::sycl::event submit(communicator_state& state, detail::request& request,
                      const std::vector<::sycl::event>& deps) {
-  check_alive(state);
   resolved call;
   resolve_call(state, request, call);
   auto queue = queue_of(state, call.queue);
-  refuse_recording(state, queue, call.record, deps);
   return start_or_run(state, queue, call, deps);
 }
 
@@ -169,11 +158,10 @@ void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
   core::throw_if_forked();
   // A call that has run before is known by its pointers and counts, not by the ends of its ranges.
-  const bool repeats = state.repeats() && deps.empty() && !request.send.bounded &&
-                       !request.recv.bounded &&
+  const bool repeats = state.repeats() && !records_now(state) && deps.empty() &&
+                       !request.send.bounded && !request.recv.bounded &&
                        complete(request, state.core().size(), request.record);
   if (repeats && state.core().run_cached(request.record)) return;
-  check_alive(state);
   resolved call;
   resolve_call(state, request, call);
   if (!repeats) return run_after(state, call, call.queue, deps);

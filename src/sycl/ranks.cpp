@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "core/operation/operation.hpp"
 #include "core/support/side_by_side.hpp"
+#include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
 
 #include <sucl/communicator.hpp>
@@ -80,17 +81,33 @@ detail::request whole(Operation& o) {
 
 }  // namespace
 
-::sycl::event group::submit(const events& deps) {
-  const std::deque<detail::counts> kept = std::exchange(m_counts, {});
+group::operation group::take_one(const events& deps) {
   auto all = take(deps);
   if (all.size() != 1)
     base::fail(errc::invalid_argument,
                "the group has " + std::to_string(all.size()) +
                    " operations, which are no single one: collectives, or several communicators",
                "Call submit_each(), which returns an event of each, or run()");
-  auto r = whole(all.front());
-  return sycl_layer::submit(all.front().on.state(), r, all.front().deps);
+  return std::move(all.front());
 }
+
+::sycl::event group::submit(const events& deps) {
+  const std::deque<detail::counts> kept = std::exchange(m_counts, {});
+  operation one = take_one(deps);
+  auto r = whole(one);
+  return sycl_layer::submit(one.on.state(), r, one.deps);
+}
+
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+graph_node group::add_to(const modifiable_graph& graph, const std::vector<graph_node>& after) {
+  const std::deque<detail::counts> kept = std::exchange(m_counts, {});
+  operation one = take_one({});
+  auto r = whole(one);
+  sycl_layer::resolved call;
+  sycl_layer::resolve_call(one.on.state(), r, call);
+  return sycl_layer::add(one.on.state(), graph, call, after, one.deps);
+}
+#endif
 
 std::vector<::sycl::event> group::submit_each(const events& deps) {
   const std::deque<detail::counts> kept = std::exchange(m_counts, {});

@@ -9,6 +9,7 @@
 #include "base/sizes.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/implementation.hpp"
+#include "sycl/common/recording.hpp"
 
 #include <sucl/user_op.hpp>
 
@@ -128,8 +129,7 @@ class reduction {
     else
       r.send.pointer = scaled;
     last = issue(r, {last});
-    keep_until(last, memory);
-    return last;
+    return keep(last, memory);
   }
 
  private:
@@ -150,8 +150,7 @@ class reduction {
       last = combine(memory->data(), n, used, last);
       last = copy(m_r.recv, memory->data() + (used - 1) * bytes(n), bytes(n), last);
     }
-    keep_until(last, memory);
-    return last;
+    return keep(last, memory);
   }
 
   // Each rank combines its share, and hands it to those that need it.
@@ -187,6 +186,18 @@ class reduction {
       gather.recv.pointer = m_r.recv;
       last = issue(gather, {last});
     }
+    return keep(last, memory);
+  }
+
+  // Until the last command on it is done, or, where a graph is recorded, as long as the graph.
+  ::sycl::event keep(const ::sycl::event& last, const std::shared_ptr<scratch>& memory) {
+#ifndef SYCL_IMPLEMENTATION_ACPP
+    if (m_queue && sycl_layer::is_recording(*m_queue, {}))
+      return m_queue->submit([&](::sycl::handler& h) {
+        h.depends_on(last);
+        h.host_task([memory] {});
+      });
+#endif
     keep_until(last, memory);
     return last;
   }

@@ -242,6 +242,32 @@ void killed(scene& s) {
   expect_verdict(s, lost, [&] { kill(s.victims_process(), SIGKILL); });
 }
 
+// In the middle of a replay: between two operations of a graph.
+void replay(scene& s) {
+  auto comm = s.next();
+  std::vector<int> x(1000, 1), y(1000, 1);
+  int left = s.is_victim() ? 50 : -1;
+  auto sequence = comm.record(s.queue, [&, comm]() mutable {
+    const auto first = comm.allreduce(x.data(), x.size(), sucl::op::max);
+    const auto between = s.queue.submit([&](sycl::handler& h) {
+      h.depends_on(first);
+      sucl::testing::host_command(h, [&left] {
+        if (left >= 0 && left-- == 0) kill(getpid(), SIGKILL);
+      });
+    });
+    comm.allreduce(y.data(), y.size(), sucl::op::max, {between});
+  });
+  const std::string what = sequence.is_graph() ? "replayed from a graph" : "allreduce #";
+  expect_error("a replay", {sucl::errc::peer_lost, {what, the_victim(s, "of [0-9]+ has died")}},
+               [&] {
+                 for (;;) {
+                   sequence.replay().wait();
+                   comm.check();
+                 }
+               });
+  s.queue.wait_and_throw();
+}
+
 // The victim ends by an exception that nobody else has a part in, with an operation in flight. Most
 // launchers then end the others. What the others must not do is to wait for ever.
 void thrown(scene& s) {
@@ -276,8 +302,11 @@ int run(const std::function<void(scene&)>& act, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, std::function<void(scene&)>> cases{
-      {"late", late}, {"stopped", stopped}, {"killed", killed}, {"thrown", thrown}};
+  const std::map<std::string, std::function<void(scene&)>> cases{{"late", late},
+                                                                 {"stopped", stopped},
+                                                                 {"killed", killed},
+                                                                 {"replay", replay},
+                                                                 {"thrown", thrown}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
   int status = 1;

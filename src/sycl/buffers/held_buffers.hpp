@@ -46,14 +46,15 @@ class held_buffers {
     }
   }
 
-  /// Writes `address(accessor)` of each into an operation.
-  template <class Address>
-  void set(core::op_request& n, const Address& address) const {
+  /// Writes `address(accessor)` of each into an operation: its `record` and `parts`.
+  template <class Operation, class Address>
+  void set(Operation& n, const Address& address) const {
     for (const auto& [place, memory] : m_held)
       set_addresses(n.record, n.parts, place, std::visit(address, memory));
   }
   /// Notes that all of them are in the host's memory.
-  void set_host_memory(core::op_request& n) const {
+  template <class Operation>
+  void set_host_memory(Operation& n) const {
     for (const auto& [place, memory] : m_held) set_memory(n.record, n.parts, place);
   }
   bool reads_and_writes() const { return m_reads && m_writes; }

@@ -7,11 +7,43 @@
 #include <algorithm>
 
 namespace sucl::sycl_layer {
+namespace {
+
+thread_local int scopes = 0;
+
+}  // namespace
+
+recording_scope::recording_scope() { ++scopes; }
+recording_scope::~recording_scope() { --scopes; }
+
+void refuse_in_scope(communicator_state& state, const sucl_operation& record) {
+  if (scopes == 0) return;
+  error_info info;
+  info.code = errc::unsupported;
+  info.message = "communicator::record() is recording, and this operation is on another queue";
+  info.hint =
+      "Use a communicator of the queue that records, or pass an event of a command that was "
+      "recorded";
+  refuse_call(state, record, std::move(info));
+}
+
+void refuse_call(communicator_state& state, const sucl_operation& record, error_info wrong) {
+  wrong.operation = name(static_cast<kind>(record.kind));
+  wrong.rank = state.core().rank();
+  state.core().refuse(record, wrong);
+  throw error(std::move(wrong));
+}
 
 #ifdef SYCL_EXT_ONEAPI_GRAPH
 namespace {
 
 namespace graphs = ::sycl::ext::oneapi::experimental;
+
+bool records(const ::sycl::queue& queue) {
+  return queue.ext_oneapi_get_state() == graphs::queue_state::recording;
+}
+
+}  // namespace
 
 // Events of a graph call themselves complete, and cannot be waited for.
 bool is_of_graph(::sycl::event e) {
@@ -24,30 +56,30 @@ bool is_of_graph(::sycl::event e) {
   }
 }
 
-[[noreturn]] void refuse(communicator_state& state, const sucl_operation& record,
-                         const char* fact) {
-  error_info info;
-  info.message = std::string(fact) + ", and operations of communicators cannot be part of one";
-  info.code = errc::unsupported;
-  info.hint = "Call it before begin_recording() or after end_recording(), on every rank";
-  info.operation = name(static_cast<kind>(record.kind));
-  info.rank = state.core().rank();
-  state.core().refuse(record, info);
-  throw error(std::move(info));
+bool is_recording(const ::sycl::queue& queue, const std::vector<::sycl::event>& deps) {
+  return records(queue) || std::any_of(deps.begin(), deps.end(), is_of_graph);
 }
-
-}  // namespace
 
 void refuse_recording(communicator_state& state, const ::sycl::queue& queue,
                       const sucl_operation& record, const std::vector<::sycl::event>& deps) {
-  if (queue.ext_oneapi_get_state() == graphs::queue_state::recording)
-    refuse(state, record, "the queue is recording a command graph");
-  if (std::any_of(deps.begin(), deps.end(), is_of_graph))
-    refuse(state, record, "an event to wait for is of a queue that is recording a command graph");
+  if (!is_recording(queue, deps)) return;
+  error_info info;
+  info.code = errc::unsupported;
+  info.message = records(queue)
+                     ? "the queue is recording a command graph, and a call that waits for its "
+                       "operation cannot be part of one"
+                     : "an event to wait for is of a queue that is recording a command graph, and "
+                       "happens only when the graph is replayed";
+  info.hint =
+      "Call the form that returns an event, or call it before begin_recording() or after "
+      "end_recording(), on every rank";
+  refuse_call(state, record, std::move(info));
 }
 
 #else
 
+bool is_of_graph(::sycl::event) { return false; }
+bool is_recording(const ::sycl::queue&, const std::vector<::sycl::event>&) { return false; }
 void refuse_recording(communicator_state&, const ::sycl::queue&, const sucl_operation&,
                       const std::vector<::sycl::event>&) {}
 

@@ -234,4 +234,21 @@ void resolve(communicator_state& state, const detail::request& request, resolved
   }
 }
 
+void check_alive(communicator_state& state) {
+  core::throw_if_forked();
+  if (!state.has_core() || !state.process()->alive())
+    base::fail(errc::shut_down, "the runtime of this communicator has been shut down",
+               "Keep sucl::runtime alive while its communicators are used");
+}
+
+void resolve_call(communicator_state& state, const detail::request& request, resolved& result) {
+  check_alive(state);
+  try {
+    resolve(state, request, result);
+  } catch (const error& e) {
+    state.core().refuse(request.record, e.info());
+    throw;
+  }
+}
+
 }  // namespace sucl::sycl_layer

@@ -8,6 +8,8 @@
 #include "sycl/common/implementation.hpp"
 #include "sycl/common/state.hpp"
 
+#include <sucl/graph.hpp>
+
 #include <vector>
 
 namespace sucl::sycl_layer {
@@ -25,6 +27,12 @@ struct resolved {
 /// Not movable afterwards where it has parts.
 void resolve(communicator_state& state, const detail::request& request, resolved& result);
 
+/// Throws errc::shut_down unless calls of the communicator can be made.
+void check_alive(communicator_state& state);
+/// As resolve(), of a communicator that lives; what is wrong is reported to the other ranks too,
+/// where that can be.
+void resolve_call(communicator_state& state, const detail::request& request, resolved& result);
+
 /// The queue of a call: its own, unless null, the communicator's, or for host memory one that only
 /// orders.
 ::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own);
@@ -38,5 +46,12 @@ void run_after(communicator_state& state, resolved& call, const ::sycl::queue* o
 /// is still to come.
 ::sycl::event start_or_run(communicator_state& state, ::sycl::queue& queue, resolved& call,
                            const std::vector<::sycl::event>& deps);
+
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+/// Adds a resolved call to a command graph, behind `after` and behind `deps`, which are of commands
+/// that queues have recorded into it. Each replay of the graph issues and awaits the operation.
+graph_node add(communicator_state& state, modifiable_graph graph, const resolved& call,
+               const std::vector<graph_node>& after, const std::vector<::sycl::event>& deps = {});
+#endif
 
 }  // namespace sucl::sycl_layer

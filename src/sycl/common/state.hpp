@@ -30,6 +30,8 @@ void keep(T&& what) {
 /// have failed. False where that cannot be.
 bool hand_over_exceptions();
 
+class recordings;
+
 /// One communicator of the API.
 class communicator_state : public std::enable_shared_from_this<communicator_state> {
  public:
@@ -70,6 +72,11 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   ::sycl::event& last_collective() { return m_last_collective; }
   ::sycl::event& last_message() { return m_last_message; }
 
+  /// What it has recorded; null: nothing yet.
+  std::shared_ptr<recordings>& recorded() { return m_recorded; }
+  /// The last replay of an executable.
+  ::sycl::event& last_replay() { return m_last_replay; }
+
  private:
   std::shared_ptr<core::process> m_process;
   std::optional<::sycl::queue> m_queue;
@@ -79,6 +86,8 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   bool m_shares_process = false;
   ::sycl::event m_last_collective;
   ::sycl::event m_last_message;
+  std::shared_ptr<recordings> m_recorded;
+  ::sycl::event m_last_replay;
 };
 
 /// One with what the core gets of its device; null if that cannot be had, which the services

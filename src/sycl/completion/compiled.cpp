@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "core/operation/operation.hpp"
 #include "core/selection/compile_request.hpp"
+#include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
 
 #include <sucl/persistent.hpp>
@@ -29,7 +30,7 @@ struct compiled {
 
 namespace {
 
-void check_alive(const sycl_layer::communicator_state& state) {
+void check_plan_lives(const sycl_layer::communicator_state& state) {
   core::throw_if_forked();
   if (!state.process()->alive())
     base::fail(errc::shut_down, "the runtime of this plan has been shut down",
@@ -57,7 +58,7 @@ sycl_layer::compiled& compiled_plan::plan() const {
   if (!m_plan)
     base::fail(errc::shut_down, "the compiled plan is empty",
                "Make one by communicator::compile()");
-  check_alive(*m_plan->state);
+  check_plan_lives(*m_plan->state);
   return *m_plan;
 }
 
@@ -71,13 +72,23 @@ void compiled_plan::run_now(detail::request& r, const std::vector<::sycl::event>
   sycl_layer::run(*m_plan->state, r, deps);
 }
 
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+graph_node compiled_plan::add(detail::request& r, const modifiable_graph& graph,
+                              const std::vector<graph_node>& after) {
+  complete(plan(), r);
+  sycl_layer::resolved call;
+  sycl_layer::resolve_call(*m_plan->state, r, call);
+  return sycl_layer::add(*m_plan->state, graph, call, after);
+}
+#endif
+
 std::size_t compiled_plan::send_size() const { return plan().facts.send_elements; }
 std::size_t compiled_plan::recv_size() const { return plan().facts.recv_elements; }
 std::string compiled_plan::explain() const { return plan().facts.text; }
 
 compiled_plan communicator::compile(const composition& c, const compile_options& o, type element,
                                     std::size_t element_size) const {
-  check_alive(state());
+  check_plan_lives(state());
   auto made = std::make_shared<sycl_layer::compiled>();
   made->state = m_state;
   made->element = static_cast<sucl_type>(element);

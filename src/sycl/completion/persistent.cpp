@@ -83,9 +83,15 @@ sycl_layer::prepared& persistent::operation() const {
   sycl_layer::prepared& p = operation();
   auto queue = sycl_layer::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
   const auto all = p.deps.empty() ? deps : together(p.deps, deps);
-  sycl_layer::refuse_recording(*p.state, queue, p.call.record, all);
   return sycl_layer::start_or_run(*p.state, queue, p.call, all);
 }
+
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+graph_node persistent::add_to(const modifiable_graph& graph, const std::vector<graph_node>& after) {
+  sycl_layer::prepared& p = operation();
+  return sycl_layer::add(*p.state, graph, p.call, after, p.deps);
+}
+#endif
 
 void persistent::run(const std::vector<::sycl::event>& deps) {
   sycl_layer::prepared& p = operation();

@@ -9,8 +9,7 @@
 // one by default, so the library asks for more before the SYCL runtime starts. docs/design/
 // completion.md has what else was tried.
 #include "base/error.hpp"
-#include "sycl/buffers/held_buffers.hpp"
-#include "sycl/common/state.hpp"
+#include "sycl/completion/host_task.hpp"
 #include "sycl/completion/native_command.hpp"
 
 #ifndef SYCL_IMPLEMENTATION_ACPP
@@ -26,9 +25,8 @@
 namespace sucl::sycl_layer {
 namespace {
 
-// Host tasks that may wait at once: enough for a communicator each, and their messages.
-constexpr int host_task_threads = 32;
-// Of these, some stay free for host tasks that are not ours, and for operations that must start.
+// Of the threads, which are enough for a communicator each and their messages, some stay free for
+// host tasks that are not ours, and for operations that must start.
 constexpr int waiting_at_once = host_task_threads - 8;
 
 std::atomic<int> waiting_messages{0};
@@ -44,45 +42,27 @@ failed_queues& failed() {
   return all;
 }
 
-[[noreturn]] void throw_on(const ::sycl::queue& queue, const error_info& failure) {
+// DPC++ reads the variable when the first host task is submitted; what the user set stays.
+[[gnu::constructor]] void ask_for_threads() {
+  setenv("SYCL_QUEUE_THREAD_POOL_SIZE", std::to_string(host_task_threads).c_str(), 0);
+}
+
+}  // namespace
+
+void begin_command() { ++failed().in_flight; }
+
+void end_command() { --failed().in_flight; }
+
+void fail_command(const ::sycl::queue& queue, const error_info& failure) {
   {
     auto& f = failed();
     const std::lock_guard lock(f.mutex);
     if (std::find(f.queues.begin(), f.queues.end(), queue) == f.queues.end())
       f.queues.push_back(queue);
   }
-  --failed().in_flight;
+  end_command();
   throw error(failure);
 }
-
-// DPC++ reads the variable when the first host task is submitted; what the user set stays.
-[[gnu::constructor]] void ask_for_threads() {
-  setenv("SYCL_QUEUE_THREAD_POOL_SIZE", std::to_string(host_task_threads).c_str(), 0);
-}
-
-using host_buffers = held_buffers<::sycl::target::host_task>;
-
-void set(core::op_request& n, const host_buffers& memory) {
-  memory.set(n, [](const auto& access) { return first_byte(access); });
-  memory.set_host_memory(n);  // whatever the device: that is what a host task is given
-}
-
-// What is wrong with the addresses that were set: only now is it known where sub-buffers lie.
-std::optional<error_info> overlap(const core::op_request& n, const host_buffers& memory,
-                                  const communicator_state& state) {
-  if (!memory.reads_and_writes() || n.shape.send || n.shape.recv) return std::nullopt;
-  try {
-    core::check_memory(n.record, state.core().rank(), state.core().size());
-    return std::nullopt;
-  } catch (const error& e) {
-    error_info info = e.info();
-    info.operation = core::describe(n.record);
-    info.rank = state.core().rank();
-    return info;
-  }
-}
-
-}  // namespace
 
 bool hand_over_exceptions() {
   using namespace std::chrono_literals;
@@ -134,7 +114,7 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
   const bool message = core::is_point_to_point(record.kind);
   const bool free_thread = message && waiting_messages.fetch_add(1) < waiting_at_once;
   auto& chain = message ? state.last_message() : state.last_collective();
-  ++failed().in_flight;
+  begin_command();
   try {
     ::sycl::event done = queue.submit([&](::sycl::handler& h) {
       h.depends_on(deps);
@@ -148,15 +128,15 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
               state->core().mark_ready(t);
             state->core().assist(t);
             if (message) waiting_messages.fetch_sub(1);
-            if (t.failure()) throw_on(queue, *t.failure());
-            --failed().in_flight;
+            if (t.failure()) fail_command(queue, *t.failure());
+            end_command();
           });
     });
     chain = done;
     return done;
   } catch (const ::sycl::exception& e) {
     if (message) waiting_messages.fetch_sub(1);
-    --failed().in_flight;
+    end_command();
     refuse_command(state, record, e.what());
   }
 }

@@ -4,8 +4,9 @@
 // Queues that record a command graph, and queues whose events tell of time.
 #include "ranks/job.hpp"
 
-#include <cstdlib>
+#include <algorithm>
 #include <map>
+#include <optional>
 
 namespace sucl::testing {
 namespace {
@@ -74,67 +75,298 @@ struct graph : ::testing::Test {
     comm.check();
     EXPECT_EQ(f.y[n - 1], sum_to(size));
   }
+  static modifiable empty(const sycl::queue& q) {
+    return {
+        q.get_context(), q.get_device(), {graphs::property::graph::assume_buffer_outlives_graph{}}};
+  }
+  template <class Calls>
+  static auto recorded(sycl::queue q, Calls&& calls) {
+    modifiable g = empty(q);
+    g.begin_recording(q);
+    calls();
+    g.end_recording();
+    return g.finalize();
+  }
+  // Its failures are kept here: the handler of a queue without one ends the program.
+  std::vector<std::string> errors;
+  sycl::queue in_order_with_handler() {
+    const auto keep = [this](const sycl::exception_list& all) {
+      for (const auto& e : all) try {
+          std::rethrow_exception(e);
+        } catch (const std::exception& x) {
+          errors.emplace_back(x.what());
+        }
+    };
+    return {j.queue.get_context(), j.queue.get_device(), keep, sycl::property::queue::in_order{}};
+  }
+  // Another input for each replay, and the sum of it over the ranks.
+  static int input(int replay, int rank) { return 7 * replay + rank; }
+  int sum(int replay) const { return size * 7 * replay + sum_to(size - 1); }
 };
 
-TEST_F(graph, every_form_refuses_and_the_communicator_goes_on) {
+TEST_F(graph, replays_what_queues_have_recorded) {
+  for (auto* comm : {&j.world, &j.in_order_world}) {
+    auto q = comm->queue();
+    shared<int> x(n, q), y(n, q), z(n, q);
+    auto ready = recorded(q, [&] {
+      auto reduced = comm->allreduce(x.get(), y.get(), n, op::sum);
+      q.memcpy(z.get(), y.get(), n * sizeof(int), {reduced});
+    });
+    const int replays = comm == &j.world || size > 2 ? 100 : 1000;
+    for (int i = 0; i < replays; ++i) {
+      const int end = i % 2 ? static_cast<int>(n) - 1 : 0;
+      x[end] = input(i, comm->rank());
+      q.ext_oneapi_graph(ready).wait();
+      ASSERT_EQ(z[end], sum(i)) << i;
+    }
+    comm->check();
+  }
+}
+
+TEST_F(graph, of_every_form_that_returns_an_event) {
+  for (auto* comm : {&j.world, &j.in_order_world}) {
+    forms f(*comm, comm->queue());
+    for (const auto& [name, call] : f.all()) {
+      SCOPED_TRACE(name);
+      if (name.find("blocking") != std::string::npos) continue;
+      if (name == "send" || name == "recv") continue;
+      auto ready = recorded(f.q, [&, &call = call] { call({}); });
+      for (int i = 0; i < 5; ++i) f.q.ext_oneapi_graph(ready).wait();
+      comm->check();
+      for (std::size_t k = 0; k < n; ++k) f.x[k] = comm->rank() + 1;
+    }
+    for (int i = 0; i < 3; ++i) expect_sum(*comm, f);
+  }
+}
+
+TEST_F(graph, blocking_forms_refuse_and_the_communicator_goes_on) {
   for (auto* comm : {&j.world, &j.in_order_world}) {
     forms f(*comm, comm->queue());
     auto q = comm->queue();
     shared<int> word(1, q);
-    modifiable g(q.get_context(), q.get_device());
-    g.begin_recording(q);
-    q.fill(word.get(), 5, 1);
-    for (const auto& [name, call] : f.all()) {
-      SCOPED_TRACE(name);
-      const auto text = expect_error(errc::unsupported, [&, &call = call] { call({}); });
-      EXPECT_NE(text.find("recording"), std::string::npos) << text;
-    }
-    g.end_recording(q);
+    auto ready = recorded(q, [&] {
+      q.fill(word.get(), 5, 1);
+      for (const auto& [name, call] : f.all()) {
+        if (name.find("blocking") == std::string::npos) continue;
+        SCOPED_TRACE(name);
+        const auto text = expect_error(errc::unsupported, [&, &call = call] { call({}); });
+        EXPECT_NE(text.find("recording"), std::string::npos) << text;
+      }
+    });
     expect_sum(*comm, f);
-    auto ready = g.finalize();
     q.ext_oneapi_graph(ready).wait();
     EXPECT_EQ(word[0], 5);
     expect_sum(*comm, f);
   }
 }
 
-// Such an event calls itself complete, and makes a queue whose command depends on it record.
-TEST_F(graph, an_event_of_a_graph_is_refused_too) {
-  sycl::queue recorded{j.queue.get_context(), j.queue.get_device()};
-  for (const auto& name : {"allreduce", "buffer", "persistent", "group"}) {
-    SCOPED_TRACE(name);
-    sycl::queue own{j.queue.get_context(), j.queue.get_device()};
-    auto comm = j.world_with(own);
-    forms f(comm, own);
-    modifiable g(own.get_context(), own.get_device(),
-                 {graphs::property::graph::assume_buffer_outlives_graph{}});
-    g.begin_recording(recorded);
-    const auto e = recorded.fill(f.x.get(), 7, n);
-    expect_error(errc::unsupported, [&] { f.all().at(name)({e}); });
-    g.end_recording();
-    expect_sum(comm, f);
+// Their memory between the steps lasts as long as the graph.
+TEST_F(graph, of_ops_of_the_program) {
+  const user_op<int> greater{[](const int& a, const int& b) { return std::max(a, b); }};
+  for (auto* comm : {&j.world, &j.in_order_world})
+    for (const std::size_t count : {std::size_t{10}, std::size_t{100000}}) {
+      auto q = comm->queue();
+      shared<int> x(count, q), y(count, q), z(count, q);
+      auto ready = recorded(q, [&] {
+        const auto e = greater.allreduce(*comm, x.get(), y.get(), count);
+        greater.scan(*comm, y.get(), z.get(), count, {e});
+      });
+      for (int i = 0; i < 5; ++i) {
+        x[count - 1] = input(i, comm->rank());
+        q.ext_oneapi_graph(ready).wait();
+        ASSERT_EQ(y[count - 1], input(i, size - 1));
+        ASSERT_EQ(z[count - 1], input(i, size - 1));
+      }
+    }
+}
+
+// Each message waits for its peer's, which comes later on it: none may hold up the next one.
+TEST_F(graph, messages_of_an_out_of_order_queue_wait_side_by_side) {
+  constexpr std::size_t many = 200000;
+  const int next = (j.world.rank() + 1) % size, before = (j.world.rank() + size - 1) % size;
+  shared<int> x(many, j.queue), y(many, j.queue);
+  auto ready = recorded(j.queue, [&] {
+    const auto sent = j.world.send(x.get(), many, next);
+    const auto got = j.world.recv(y.get(), many, before);
+    j.world.barrier({sent, got});
+  });
+  for (int i = 0; i < 50; ++i) {
+    x[many - 1] = input(i, j.world.rank());
+    j.queue.ext_oneapi_graph(ready).wait();
+    ASSERT_EQ(y[many - 1], input(i, before));
   }
 }
 
-// With SUCL_VALIDATE=1, where ranks compare arguments.
-TEST_F(graph, one_rank_alone_tells_the_others) {
-  if (!std::getenv("SUCL_VALIDATE") || size == 1) GTEST_SKIP() << "with SUCL_VALIDATE=1";
-  forms f(j.in_order_world, j.in_order);
-  modifiable g(j.in_order.get_context(), j.in_order.get_device());
-  const bool records = j.world.rank() == 1;
-  if (records) g.begin_recording(j.in_order);
-  if (records) {
-    expect_error(errc::unsupported, [&] { f.all().at("allreduce")({}); });
-  } else {
-    const auto text = expect_error(errc::unsupported, [&] {
-      auto e = j.in_order_world.allreduce(f.x.get(), f.y.get(), n, op::sum);
-      j.in_order_world.wait();
-      e.wait();
+TEST_F(graph, buffers_keep_their_order_with_other_commands) {
+  sycl::buffer<int> x{sycl::range<1>(n)}, y{sycl::range<1>(n)};
+  shared<int> out(1, j.queue);
+  const auto fill = [&](int value) {
+    j.queue.submit([&](sycl::handler& h) {
+      sycl::accessor<int, 1, sycl::access_mode::write, sycl::target::host_task> to(x, h);
+      h.host_task([=] {
+        for (std::size_t i = 0; i < n; ++i) to[i] = value;
+      });
     });
-    EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+  };
+  const auto read = [&] {
+    j.queue.submit([&](sycl::handler& h) {
+      sycl::accessor<int, 1, sycl::access_mode::read, sycl::target::host_task> from(y, h);
+      h.host_task([=, to = out.get()] { *to = from[n - 1]; });
+    });
+    j.queue.wait();
+  };
+  auto ready = recorded(j.queue, [&] {
+    j.world.allreduce(x, y, op::sum);
+    j.world.allreduce(y, op::max);
+  });
+  for (int i = 0; i < 50; ++i) {
+    fill(input(i, j.world.rank()));
+    j.queue.ext_oneapi_graph(ready);
+    read();
+    ASSERT_EQ(out[0], sum(i)) << i;
   }
-  if (records) g.end_recording(j.in_order);
-  expect_sum(j.in_order_world, f);
+}
+
+TEST_F(graph, two_in_turns_and_several_communicators_in_one) {
+  forms f(j.in_order_world, j.in_order);
+  communicator other = j.in_order_world.dup();
+  shared<int> z(n, j.in_order);
+  auto first = recorded(j.in_order, [&] {
+    j.in_order_world.allreduce(f.x.get(), f.y.get(), n, op::sum);
+    other.allreduce(f.y.get(), z.get(), n, op::max);
+  });
+  auto second = recorded(j.in_order, [&] {
+    other.broadcast(z.get(), n, size - 1);
+    j.in_order_world.allreduce(z.get(), n, op::sum);
+  });
+  for (int i = 0; i < 50; ++i) {
+    f.x[n - 1] = input(i, j.world.rank());
+    j.in_order.ext_oneapi_graph(first);
+    j.in_order.ext_oneapi_graph(second);
+    // Called while replays may not have begun; it waits for them, and they do not wait for it.
+    auto last = j.in_order_world.allreduce(z.get(), 1, op::max);
+    j.in_order.wait();
+    ASSERT_EQ(z[n - 1], size * sum(i)) << i;
+  }
+}
+
+TEST_F(graph, operations_are_added_as_nodes) {
+  shared<int> x(n, j.queue), y(n, j.queue), z(n, j.queue);
+  modifiable g = empty(j.queue);
+  auto fill = g.add([&](sycl::handler& h) {
+    h.host_task([to = x.get(), rank = j.world.rank()] { to[n - 1] += rank; });
+  });
+  auto sum = j.world.in_graph(g, {fill}).allreduce(x.get(), y.get(), n, op::sum);
+  auto greatest = j.world.in_graph(g, {sum}).allreduce(y.get(), z.get(), n, op::max);
+  EXPECT_EQ(greatest.get_type(), graphs::node_type::host_task);
+  EXPECT_EQ(greatest.get_predecessors().size(), 1u);
+  forms f(j.world, j.queue);
+  auto kept = f.kept.add_to(g);
+  group messages(j.world);
+  messages.send(static_cast<const int*>(f.x.get()), n, f.next());
+  messages.recv(f.y.get(), n, f.before());
+  auto exchanged = messages.add_to(g, {kept});
+  f.plan.add_to<int>(g, f.x.get(), f.y.get(), {exchanged});
+  expect_error(errc::invalid_rank, [&] { j.world.in_graph(g).broadcast(x.get(), n, size); });
+  expect_error(errc::unsupported, [&] {
+    g.begin_recording(j.queue);
+    j.world.barrier();
+  });
+  g.end_recording();
+  auto ready = g.finalize();
+  for (int i = 1; i < 50; ++i) {
+    j.queue.ext_oneapi_graph(ready).wait();
+    ASSERT_EQ(z[n - 1], i * sum_to(size - 1)) << i;
+  }
+}
+
+TEST_F(graph, events_of_outside_are_refused_and_others_begin_to_record) {
+  sycl::queue other{j.queue.get_context(), j.queue.get_device()};
+  forms f(j.world, j.queue);
+  modifiable g = empty(other);
+  auto outside = other.fill(f.y.get(), 1, n);
+  outside.wait();
+  g.begin_recording(other);
+  const auto inside = other.fill(f.x.get(), j.world.rank(), n);
+  // As SYCL has it, the communicator's queue records from now on.
+  const auto sum = j.world.allreduce(f.x.get(), f.y.get(), n, op::sum, {inside});
+  const auto text = expect_error(errc::unsupported, [&] { j.world.barrier({outside}); });
+  EXPECT_NE(text.find("not of that graph"), std::string::npos) << text;
+  other.fill(f.x.get(), 3, n, {sum});
+  g.end_recording();
+  auto ready = g.finalize();
+  for (int i = 0; i < 20; ++i) {
+    f.y[n - 1] = -1;
+    j.queue.ext_oneapi_graph(ready).wait();
+    ASSERT_EQ(f.y[n - 1], sum_to(size - 1));
+    ASSERT_EQ(f.x[n - 1], 3);
+  }
+}
+
+TEST_F(graph, ends_after_its_communicator) {
+  auto q = in_order_with_handler();
+  shared<int> x(n, q);
+  std::optional<communicator> comm = j.world_with(q);
+  auto ready = recorded(q, [&] { comm->allreduce(x.get(), n, op::sum); });
+  auto sequence = comm->record(q, [&] { comm->barrier(); });
+  q.ext_oneapi_graph(ready).wait_and_throw();
+  sequence.replay().wait_and_throw();
+  EXPECT_TRUE(errors.empty());
+  comm.reset();
+  q.ext_oneapi_graph(ready).wait_and_throw();
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_NE(errors[0].find("after the end of the operation's communicator"), std::string::npos)
+      << errors[0];
+  expect_error(errc::shut_down, [&] { sequence.replay(); });
+}
+
+// The other ranks call it: all get the error, and name who has done what.
+TEST_F(graph, one_rank_that_records_alone_is_an_error_on_all) {
+  if (size == 1) GTEST_SKIP() << "with several ranks";
+  communicator comm = j.in_order_world.dup();
+  shared<int> x(n, j.in_order);
+  const bool records = comm.rank() == 1;
+  std::string text;
+  try {
+    if (records) {
+      auto ready = recorded(j.in_order, [&] { comm.allreduce(x.get(), n, op::sum); });
+      comm.wait();  // with SUCL_VALIDATE=1 the others have the error already, and go on
+      comm.blocking().barrier();
+    } else {
+      comm.blocking().allreduce(x.get(), n, op::sum);
+      comm.blocking().barrier();
+    }
+    ADD_FAILURE() << "no error";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::mismatch) << e.what();
+    text = e.what();
+  }
+  EXPECT_NE(text.find("record"), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
+}
+
+// Graphs of the same operations, replayed in another order on one rank.
+TEST_F(graph, another_order_of_graphs_is_an_error_on_all) {
+  if (size == 1) GTEST_SKIP() << "with several ranks";
+  auto q = in_order_with_handler();
+  auto comm = j.world_with(q);
+  shared<int> x(n, q), y(n, q);
+  const auto record = [&](int* data) {
+    return comm.record(q, [&] { comm.allreduce(data, n, op::sum); });
+  };
+  std::string text;
+  try {
+    auto first = record(x.get()), second = record(y.get());
+    for (int i = 0; i < 2; ++i) (comm.rank() == i ? second : first).replay().wait();
+    comm.blocking().barrier();
+    ADD_FAILURE() << "no error";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::mismatch) << e.what();
+    text = e.what();
+  }
+  EXPECT_NE(text.find("(recorded operation 1)"), std::string::npos) << text;
+  EXPECT_NE(text.find("(recorded operation 2)"), std::string::npos) << text;
+  q.wait_and_throw();
 }
 
 #endif
@@ -174,6 +406,30 @@ TEST(profiling, every_event_tells_of_time) {
           break;
         }
       }
+  }
+}
+
+// With any SYCL implementation.
+TEST(executable, replays_commands_and_operations) {
+  job& j = the_job();
+  const int size = j.world.size();
+  expect_error(errc::shut_down, [] { executable().replay(); });
+  for (auto* comm : {&j.world, &j.in_order_world}) {
+    auto q = comm->queue();
+    shared<int> x(n, q), y(n, q), z(n, q);
+    std::vector<executable> made;
+    for (int* to : {y.get(), z.get()})
+      made.push_back(comm->record(q, [=, &x, &comm = *comm]() mutable {
+        const auto reduced = comm.allreduce(x.get(), to, n, op::sum);
+        q.memcpy(to, to + n - 1, sizeof(int), {reduced});
+      }));
+    for (int i = 0; i < 100; ++i) {
+      x[n - 1] = i * (comm->rank() + 1);
+      auto& e = made[static_cast<std::size_t>(i % 2)];
+      e.replay().wait();
+      ASSERT_EQ((i % 2 ? z : y)[0], i * sum_to(size)) << i;
+    }
+    comm->check();
   }
 }
 

@@ -1,0 +1,148 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Sequences of commands: a command graph, or a function of the program that is called again.
+#include "base/error.hpp"
+#include "sycl/common/adaptivecpp.hpp"
+#include "sycl/common/recording.hpp"
+#include "sycl/graphs/record.hpp"
+
+#include <sucl/communicator.hpp>
+
+#include <optional>
+
+namespace sucl {
+namespace sycl_layer {
+
+/// What an executable replays.
+struct replayed_sequence {
+  std::weak_ptr<communicator_state> state;
+  ::sycl::queue queue;
+  std::function<void()> calls;  ///< where there is no graph
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  std::optional<::sycl::ext::oneapi::experimental::command_graph<
+      ::sycl::ext::oneapi::experimental::graph_state::executable>>
+      graph;
+#endif
+};
+
+namespace {
+
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+
+namespace graphs = ::sycl::ext::oneapi::experimental;
+
+bool has_graphs(communicator_state& state, const ::sycl::queue& queue) {
+  const bool streams = state.on_device() && state.on_device()->streams();
+  return !streams && (queue.get_device().has(::sycl::aspect::ext_oneapi_limited_graph) ||
+                      queue.get_device().has(::sycl::aspect::ext_oneapi_graph));
+}
+
+void record_graph(replayed_sequence& s, const std::function<void()>& calls) {
+  modifiable_graph recorded(s.queue.get_context(), s.queue.get_device(),
+                            {graphs::property::graph::assume_buffer_outlives_graph{}});
+  recorded.begin_recording(s.queue);
+  try {
+    const recording_scope scope;
+    calls();
+  } catch (...) {
+    recorded.end_recording();
+    throw;
+  }
+  recorded.end_recording();
+  s.graph = recorded.finalize();
+}
+
+#endif
+
+// Stands in the order of calls for what this rank records.
+void note_recording(communicator_state& state) {
+  sucl_operation nothing{};
+  nothing.kind = SUCL_KIND_BARRIER;
+  static_cast<void>(state.core().record(nothing));
+}
+
+// The event of all that was submitted.
+::sycl::event event_of_all(::sycl::queue& queue) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  auto done = queue.submit([&](::sycl::handler& h) {
+    h.depends_on(queue.get_wait_list());
+    h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
+  });
+  flush();
+  return done;
+#else
+  return queue.ext_oneapi_submit_barrier();
+#endif
+}
+
+}  // namespace
+}  // namespace sycl_layer
+
+executable communicator::record(const ::sycl::queue& queue, std::function<void()> calls) const {
+  auto& on = state();
+  sycl_layer::check_alive(on);
+  auto made = std::make_shared<sycl_layer::replayed_sequence>();
+  made->state = m_state;
+  made->queue = queue;
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  if (sycl_layer::has_graphs(on, queue)) {
+    sycl_layer::record_graph(*made, calls);
+    return executable(std::move(made));
+  }
+#endif
+  sycl_layer::note_recording(on);
+  made->calls = std::move(calls);
+  return executable(std::move(made));
+}
+
+sycl_layer::replayed_sequence& executable::sequence() const {
+  core::throw_if_forked();
+  if (!m_sequence)
+    base::fail(errc::shut_down, "the executable is empty", "Make one by communicator::record()");
+  return *m_sequence;
+}
+
+bool executable::is_graph() const { return !sequence().calls; }
+
+::sycl::event executable::replay(const std::vector<::sycl::event>& deps) {
+  auto& s = sequence();
+  const auto state = s.state.lock();
+  if (!state || !state->process()->alive() || !state->core().alive())
+    base::fail(errc::shut_down, "the communicator that has recorded this has ended",
+               "Keep the communicator, and sucl::runtime, while its executables are used");
+  state->core().check();
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  if (s.graph) {
+    auto after = deps;
+    after.push_back(state->last_replay());
+    state->last_replay() = s.queue.ext_oneapi_graph(*s.graph, after);
+    return state->last_replay();
+  }
+#endif
+  for (auto e : deps) e.wait();
+  s.calls();
+  return sycl_layer::event_of_all(s.queue);
+}
+
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+
+graph_communicator communicator::in_graph(const modifiable_graph& graph,
+                                          const std::vector<graph_node>& after) const {
+  state();
+  return {m_state, graph, after};
+}
+
+graph_node graph_communicator::submit(detail::request& request, const events& deps) {
+  sycl_layer::resolved call;
+  sycl_layer::resolve_call(*m_state, request, call);
+  return sycl_layer::add(*m_state, m_graph, call, m_after, deps);
+}
+
+std::size_t graph_communicator::share(kind k, std::size_t elements) {
+  return sycl_layer::share(*m_state, k, elements);
+}
+
+#endif
+
+}  // namespace sucl

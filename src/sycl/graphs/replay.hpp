@@ -1,0 +1,66 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// A recorded operation, and its execution by the host tasks of a graph.
+#pragma once
+
+#include "sycl/common/resolve.hpp"
+#include "sycl/completion/host_task.hpp"
+
+#ifndef SYCL_IMPLEMENTATION_ACPP
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace sucl::sycl_layer {
+
+/// The order of the operations of one communicator in one graph. Edges of the graph keep it within
+/// a replay; two replays that overlap break it.
+class replay_order {
+ public:
+  /// Operation `place` begins. False: it is not its turn.
+  bool begin(std::uint32_t place) {
+    if (m_busy.exchange(true, std::memory_order_acquire)) return false;
+    if (place == 0 || place == m_next) return true;
+    m_busy.store(false, std::memory_order_release);
+    return false;
+  }
+  void end(std::uint32_t place) {
+    m_next = place + 1;
+    m_busy.store(false, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<bool> m_busy{false};
+  std::uint32_t m_next = 0;
+};
+
+/// An operation of a graph, which host tasks of the graph share. It keeps neither its communicator,
+/// which may end before the graph, nor its buffers: the accessors of host tasks do.
+struct recorded_operation {
+  recorded_operation(communicator_state& of, const resolved& call, const ::sycl::queue& on);
+  recorded_operation(const recorded_operation&) = delete;
+  recorded_operation& operator=(const recorded_operation&) = delete;
+
+  std::weak_ptr<communicator_state> state;
+  ::sycl::queue queue;  ///< whose handler gets failures where the program ends without asking
+  sucl_operation record{};
+  std::vector<sucl_operation> parts;
+  std::vector<std::uint64_t> arrays;
+  core::layouts shape;
+  std::shared_ptr<replay_order> order;
+  std::uint32_t place = 0;  ///< in that order
+  bool is_recorded = false;
+  core::ticket pending;  ///< between issue() and await()
+};
+
+/// Issues it. Throws what fails, for SYCL to hand over.
+void issue(recorded_operation& o, const host_buffers& memory);
+/// Returns when it is done; at once where issue() has thrown.
+void await(recorded_operation& o);
+
+}  // namespace sucl::sycl_layer
+#endif
