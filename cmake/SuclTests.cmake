@@ -248,15 +248,23 @@ function(sucl_add_rank_test)
 endfunction()
 
 # sucl_add_local_test(NAME name TARGET program RANKS n... [ARGS ...] [LABELS ...]
-#                     [ENVIRONMENT NAME=value...]): tests
-# name.local.<ranks>, each the program as children of `sucl run`, with no MPI on the path.
+#                     [ENVIRONMENT NAME=value...] [STATUS ...] [MATCH regex] [REFUSE regex]): tests
+# name.local.<ranks>, each the program as children of `sucl run`, with no MPI on the path. The last three
+# as above.
 function(sucl_add_local_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET" "RANKS;ARGS;LABELS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET;STATUS;MATCH;REFUSE"
+    "RANKS;ARGS;LABELS;ENVIRONMENT")
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${arg_NAME}.local.${ranks})
-    add_test(NAME ${test} COMMAND "${CMAKE_COMMAND}" -E env PATH=/usr/bin:/bin
+    set(command "${CMAKE_COMMAND}" -E env PATH=/usr/bin:/bin
       "$<TARGET_FILE:sucl_tool>" run --launcher local -n ${ranks} -- "$<TARGET_FILE:${arg_TARGET}>"
       ${arg_ARGS})
+    if("${arg_STATUS}${arg_MATCH}${arg_REFUSE}" STREQUAL "")
+      add_test(NAME ${test} COMMAND ${command})
+    else()
+      sucl_add_ended_test(${test} COMMAND ${command} STATUS "${arg_STATUS}" MATCH "${arg_MATCH}"
+        REFUSE "${arg_REFUSE}")
+    endif()
     set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS};tcp" TIMEOUT 180
       PROCESSORS ${ranks} ENVIRONMENT "${arg_ENVIRONMENT}"
       ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")

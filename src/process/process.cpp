@@ -202,6 +202,7 @@ void process::meet_the_others(sucl_group* everyone, problem wrong) {
   // Forms of operations must not differ between ranks.
   if (std::any_of(said.begin(), said.end(), [](const std::string& s) { return s[0] == '-'; }))
     m_threads = threading::callers;
+  m_compares_calls = has_own_thread() && !m_settings.layers.validate;
 }
 
 // Never null where it succeeds.
@@ -278,6 +279,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
     throw;
   }
   if (c->compares_calls()) m_progress_thread.compare_calls();
+  if (c->logs_calls()) m_progress_thread.watch();
   if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
   std::lock_guard lock(m_mutex);
   ++m_existing;

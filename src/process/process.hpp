@@ -95,6 +95,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void at_end(bool (*hand_over)()) { m_hand_over = hand_over; }
   void wake(communicator& c) override;
   void notify_failure(communicator& c, const error_info& failure) override;
+  void hurry() override { m_progress_thread.hurry(); }
   void note_failure(const error_info& why) override;
   void note_unreported(const error_info& failure, bool thrown) override;
   void note_gone() override;

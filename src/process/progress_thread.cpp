@@ -54,6 +54,15 @@ void progress_thread::compare_calls() {
   m_work.notify_one();
 }
 
+void progress_thread::hurry() {
+  if (m_hurries.exchange(true)) return;
+  {
+    const std::lock_guard lock(m_mutex);
+    m_nudged = true;
+  }
+  m_work.notify_one();
+}
+
 void progress_thread::stop() {
   if (forked()) return;  // the thread is the parent's
   {
@@ -85,7 +94,8 @@ bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& acti
 // What has to be looked at now and then, whatever is under way.
 void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& active) {
   const auto now = clock::now();
-  if ((!m_watchdog && !m_compares) || now - m_last_poll < watch_period) return;
+  if (!m_watchdog && !m_compares) return;
+  if (!m_hurries.exchange(false) && now - m_last_poll < watch_period) return;
   m_last_poll = now;
   if (m_watchdog) m_watchdog->look(now);
   if (!m_compares) return;

@@ -7,6 +7,7 @@
 
 #include "process/watchdog.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -34,6 +35,8 @@ class progress_thread {
   void watch();
   /// Starts the thread to compare now and then what ranks have had kernels do.
   void compare_calls();
+  /// Has the watchdog look now. Any thread.
+  void hurry();
   /// Ends the thread. Not from the thread itself.
   void stop();
 
@@ -52,6 +55,7 @@ class progress_thread {
   std::chrono::steady_clock::time_point m_last_poll;
   bool m_compares = false, m_nudged = false;
   bool m_stop = false;
+  std::atomic<bool> m_hurries{false};
 };
 
 }  // namespace sucl::core

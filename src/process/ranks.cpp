@@ -97,6 +97,7 @@ void process::begin_as_rank(const process& owner, rank_start&& from) {
   m_steps.begin(m_settings.watchdog.timeout, [this] { m_broken = true; });
   m_peers = std::move(from.peers);
   m_steps.know(m_peers);
+  m_compares_calls = m_size > 1 && !m_settings.layers.validate;
   if (m_settings.watchdog.timeout.count() > 0) m_progress_thread.watch();
 }
 

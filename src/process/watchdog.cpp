@@ -8,6 +8,10 @@
 #include "process/process.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace sucl::core {
@@ -19,14 +23,22 @@ using time_point = std::chrono::steady_clock::time_point;
 constexpr auto longest_grace = 2s;
 constexpr auto grace_for_left = 500ms;
 
-enum class message_kind : std::uint32_t { query = 1, answer = 2, diagnosis = 3 };
+// Others wait for ranks that differ, which is over once they are told.
+constexpr auto time_to_come_out = 2s;
 
-struct control_message {
+}  // namespace
+
+// The kinds of call_message come after these.
+enum class watchdog::message_kind : std::uint32_t { query = 1, answer, diagnosis, of_calls = 16 };
+
+struct watchdog::control_message {
   message_kind what;
   std::int32_t code;       // diagnosis: errc; answer: 1 if commands of the program stand before it
   std::uint64_t sequence;  // query: of the operation; answer: of the last one posted; of_replays
   char text[1024];         // diagnosis
 };
+
+namespace {
 
 // Replays of recorded operations are counted apart from calls; with this bit it is their number.
 constexpr std::uint64_t of_replays = std::uint64_t{1} << 63;
@@ -36,11 +48,16 @@ std::uint64_t progress_of(const communicator::status& state, std::uint64_t asked
   return asked & of_replays ? state.replayed | of_replays : state.posted;
 }
 
-void notify(const sucl_bootstrap& control, communicator& c, int rank, const control_message& m) {
+}  // namespace
+
+void watchdog::notify(const sucl_bootstrap& control, communicator& c, int rank,
+                      const control_message& m) {
   const std::size_t bytes =
       m.what == message_kind::diagnosis ? sizeof m : offsetof(control_message, text);
   control.notify(c.control_group(), rank, &m, bytes);
 }
+
+namespace {
 
 // A thread that waits in one rank of its process for another one, which it serves too, waits for
 // itself. Whether it does cannot be seen, but that it may.
@@ -83,12 +100,18 @@ void watchdog::forget_ended() {
 
 watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) {
   const auto [it, made] = m_watched.try_emplace(c->id());
-  if (made) it->second.who = c;
+  if (!made) return it->second;
+  it->second.who = c;
+  if (c->logs_calls())
+    it->second.calls.emplace(*c, [this, &to = *c](int rank, const call_message& m) {
+      m_process.control()->notify(to.control_group(), rank, &m, sizeof m);
+    });
   return it->second;
 }
 
 void watchdog::look_at(communicator& c, watched& w, time_point now) {
-  read_messages(c, w);
+  read_messages(c, w, now);
+  if (c.logs_calls()) compare_calls(c, w, now);
   if (w.failed) return;
   const peer_processes* peers = m_process.peers();
   if (peers && peers->published_so_far() > 0)
@@ -112,37 +135,86 @@ void watchdog::look_at(communicator& c, watched& w, time_point now) {
   }
 }
 
-void watchdog::read_messages(communicator& c, watched& w) {
+void watchdog::read_messages(communicator& c, watched& w, time_point now) {
   const auto& control = *m_process.control();
   for (;;) {
-    control_message m{};
+    std::array<std::byte, std::max(sizeof(control_message), sizeof(call_message))> data;
     std::int32_t source = -1;
     std::uint64_t bytes = 0;
-    if (control.poll(c.control_group(), &source, &m, sizeof m, &bytes) || source < 0) return;
-    switch (m.what) {
-      case message_kind::query: {
-        control_message reply{};
-        reply.what = message_kind::answer;
-        const auto state = c.snapshot();
-        reply.sequence = progress_of(state, m.sequence);
-        reply.code = state.held ? 1 : 0;
-        notify(control, c, source, reply);
-        break;
-      }
-      case message_kind::answer:
-        if (w.open)
-          w.open->answers[static_cast<std::size_t>(source)] = {m.sequence, true, m.code == 1};
-        break;
-      case message_kind::diagnosis: {
-        if (w.failed) break;
-        m.text[sizeof m.text - 1] = '\0';
-        const diagnosis v{static_cast<errc>(m.code), m.text};
-        if (m_process.peers()) m_process.peers()->publish(c.id(), v);
-        apply_diagnosis(c, w, v);
-        break;
-      }
+    const auto status = control.poll(c.control_group(), &source, data.data(), data.size(), &bytes);
+    if (status || source < 0) return;
+    message_kind what{};
+    std::memcpy(&what, data.data(), sizeof what);
+    if (what < message_kind::of_calls) {
+      control_message m{};
+      std::memcpy(&m, data.data(), std::min(sizeof m, bytes));
+      take(c, w, source, m, now);
+    } else if (call_message m; w.calls && bytes == sizeof m) {
+      std::memcpy(static_cast<void*>(&m), data.data(), sizeof m);
+      w.calls->take(source, m, now);
     }
   }
+}
+
+void watchdog::take(communicator& c, watched& w, int source, const control_message& m,
+                    time_point now) {
+  switch (m.what) {
+    case message_kind::query: {
+      control_message reply{};
+      reply.what = message_kind::answer;
+      const auto state = c.snapshot();
+      reply.sequence = progress_of(state, m.sequence);
+      reply.code = state.held ? 1 : 0;
+      notify(*m_process.control(), c, source, reply);
+      break;
+    }
+    case message_kind::answer:
+      if (w.open)
+        w.open->answers[static_cast<std::size_t>(source)] = {m.sequence, true, m.code == 1};
+      break;
+    case message_kind::diagnosis: {
+      if (w.failed) break;
+      const diagnosis v{static_cast<errc>(m.code),
+                        std::string(m.text, strnlen(m.text, sizeof m.text))};
+      if (v.code == errc::mismatch && w.calls) return tell_mismatch(c, w, v.text, now);
+      if (m_process.peers()) m_process.peers()->publish(c.id(), v);
+      apply_diagnosis(c, w, v);
+      break;
+    }
+    case message_kind::of_calls: break;
+  }
+}
+
+// ---- what ranks of several nodes have called
+
+void watchdog::compare_calls(communicator& c, watched& w, time_point now) {
+  if (w.told) return end_if_stuck(c, w, now);
+  w.calls->look(now);
+  const auto difference = w.calls->take_difference();
+  if (!difference) return;
+  control_message message{};
+  message.what = message_kind::diagnosis;
+  message.code = static_cast<std::int32_t>(errc::mismatch);
+  std::strncpy(message.text, difference->c_str(), sizeof message.text - 1);
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank()) notify(*m_process.control(), c, r, message);
+  tell_mismatch(c, w, *difference, now);
+}
+
+void watchdog::tell_mismatch(communicator& c, watched& w, const std::string& what, time_point now) {
+  if (w.told) return;
+  w.told = now;
+  w.mismatch = what;
+  c.tell_mismatch(what);
+}
+
+// A thread that is inside a blocking function of a library cannot be told.
+void watchdog::end_if_stuck(communicator& c, const watched& w, time_point now) {
+  if (!c.entered() || now - *w.told < time_to_come_out) return;
+  base::log(base::log_level::error, "watchdog", c.label(), ": ", w.mismatch,
+            ". A library that this process is inside of cannot be called back, so it ends");
+  std::fflush(nullptr);
+  std::_Exit(EXIT_FAILURE);
 }
 
 void watchdog::apply_diagnosis(communicator& c, watched& w, const diagnosis& v) {

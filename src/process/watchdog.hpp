@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/failure/peer_processes.hpp"
+#include "process/call_comparison.hpp"
 
 #include <sucl/abi/bootstrap.h>
 #include <sucl/error.hpp>
@@ -64,10 +65,24 @@ class watchdog {
     std::optional<std::chrono::steady_clock::time_point> gone_since;  ///< a peer, in good order
     std::unique_ptr<progress_query> open;
     bool failed = false;
+    std::optional<call_comparison> calls;                       ///< of ranks on several nodes
+    std::optional<std::chrono::steady_clock::time_point> told;  ///< that ranks differ
+    std::string mismatch;
   };
 
   void look_at(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  void read_messages(communicator& c, watched& w);
+  void read_messages(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  enum class message_kind : std::uint32_t;
+  struct control_message;
+  static void notify(const sucl_bootstrap& control, communicator& c, int rank,
+                     const control_message& m);
+  void take(communicator& c, watched& w, int source, const control_message& m,
+            std::chrono::steady_clock::time_point now);
+  static void end_if_stuck(communicator& c, const watched& w,
+                           std::chrono::steady_clock::time_point now);
+  void compare_calls(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  void tell_mismatch(communicator& c, watched& w, const std::string& what,
+                     std::chrono::steady_clock::time_point now);
   void apply_diagnosis(communicator& c, watched& w, const diagnosis& v);
   void check_processes(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void start_query(communicator& c, watched& w, std::chrono::steady_clock::time_point now);

@@ -292,8 +292,13 @@ void hierarchical_comm::abort() {
   info.code = errc::peer_lost;
   info.message = "the communicator that the step is for has failed";
   info.hint = "Look for what failed first";
-  if (m_parts.node) m_parts.node->fail_all(info);
-  if (m_parts.across) m_parts.across->fail_all(info);
+  if (m_parts.node) m_parts.node->abandon(info);
+  if (m_parts.across) m_parts.across->abandon(info);
+}
+
+void hierarchical_comm::tell_mismatch(const std::string& what) {
+  if (m_parts.node) m_parts.node->tell_mismatch(what);
+  if (m_parts.across) m_parts.across->tell_mismatch(what);
 }
 
 std::string hierarchical_comm::describe(const sucl_operation& o) {

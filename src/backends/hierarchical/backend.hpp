@@ -86,6 +86,8 @@ class hierarchical_comm {
   void check();
   /// Gives up everything. Any thread.
   void abort();
+  /// Ranks have called different operations: no step waits for them any longer. Any thread.
+  void tell_mismatch(const std::string& what);
   /// Which backend executes which step, as text.
   std::string describe(const sucl_operation& operation);
   const hierarchical_map& where() const { return m_where; }

@@ -27,6 +27,7 @@ struct placement {
   /// The first one sends what may go by any.
   std::vector<transport> transports;
   bool oversubscribed = false;  ///< on some machine ranks have to share processors
+  bool compared = false;        ///< what ranks have called is compared above the backend
 
   bool near(int peer) const {
     return node_of[static_cast<std::size_t>(peer)] == node_of[static_cast<std::size_t>(rank)];

@@ -51,7 +51,7 @@ void blocking_path::repeat(persistent_call& call, held_lock& lock) {
     throw;
   }
   if (!done) return run_directly(call.record, no_layouts, *call.via, lock);
-  m_queue.note_executed(call.record.kind);
+  m_queue.note_executed(call.record);
 }
 
 bool blocking_path::may_run_directly(const sucl_operation& record) const {
@@ -166,6 +166,14 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
   m_queue.leave();
 }
 
+// While the caller waits. Ranks of other nodes may find that it waits in vain.
+void blocking_path::let_others_go_on() {
+  m_queue.progress_others();
+  m_context.owner->waiting();
+  if (m_queue.calls() && m_context.backends.mismatched())
+    throw error(m_context.backends.mismatch());
+}
+
 void blocking_path::run_native(const sucl_operation& direct, const backend_instance& c) {
   sucl_request* request = nullptr;
   auto status = c.via.table->post(c.via.comm, &direct, &request);
@@ -174,8 +182,7 @@ void blocking_path::run_native(const sucl_operation& direct, const backend_insta
     // Some have spun already, for as long as that helps where processors are few.
     backoff rest(c.traits.spins ? 0 : m_context.owner->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
-      m_queue.progress_others();
-      m_context.owner->waiting();
+      let_others_go_on();
       status = c.via.table->test(c.via.comm, request, &done);
     }
   }
@@ -189,8 +196,7 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& shap
   staged_operation pipeline(direct, std::move(how), c.via, m_context.device.copier,
                             m_context.scratch);
   while (!pipeline.step()) {
-    m_queue.progress_others();
-    m_context.owner->waiting();
+    let_others_go_on();
     sched_yield();
   }
 }

@@ -7,6 +7,7 @@
 #include "core/exchange/topology.hpp"
 #include "core/failure/device_errors.hpp"
 #include "core/operation/operation.hpp"
+#include "core/support/backoff.hpp"
 
 namespace sucl::core {
 
@@ -49,11 +50,13 @@ void communicator::make(int rank, int size) {
   c.where = discover(oob, rank, size, c.device.self);
   c.id = c.owner->agree_on_id(oob, size);
   c.label = "communicator " + std::to_string(c.id);
+  const bool compared = c.owner->compares_calls() && (m_is_part || c.where.nodes > 1);
+  if (compared && !m_is_part) m_queue.log_calls();
   c.backends.create(settings, c.owner->backends(), c.owner->built_ins(), oob, c.where,
                     {c.id, c.owner->rank(),
                      [&c, control] { return control ? control->group_native(c.group) : nullptr; },
                      c.device.native_device, c.device.native_context, c.device.kernels,
-                     m_tuning.table(), c.device.hierarchical, &c.scratch,
+                     m_tuning.table(), c.device.hierarchical, &c.scratch, compared,
                      [this](int colour, int key) { return make_part(colour, key); }});
   m_tuning.compare_device();
   m_calls.begin(size);
@@ -209,11 +212,26 @@ communicator::status communicator::snapshot() {
   return s;
 }
 
+// Before its end a rank learns whether what it has called last was right; it waits for no late one.
+void communicator::await_agreement() {
+  constexpr auto longest = std::chrono::milliseconds(100);
+  if (!logs_calls() || m_queue.failed_or_ended()) return;
+  m_awaits_agreement = true;
+  const auto until = clock::now() + longest;
+  backoff rest(m_context.owner->settings().progress.spin_us);
+  while (m_agreed.load(std::memory_order_acquire) < calls_made() && clock::now() < until &&
+         !m_context.backends.mismatched()) {
+    m_context.owner->hurry();
+    rest.after(0);
+  }
+}
+
 void communicator::shut_down(bool drain) {
   if (!alive()) return;
   if (drain) {
     m_streams.drain();
     m_queue.drain(true);
+    await_agreement();
   }
   auto lock = m_queue.lock();
   if (drain) m_queue.settle_calls();

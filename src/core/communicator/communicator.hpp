@@ -155,6 +155,23 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Asks them; whether they differ. Never waits.
   bool compare_calls() { return m_queue.compare_calls(); }
 
+  /// Whether what it has called is compared with what ranks on other nodes have, beside the
+  /// operations, and found out by the progress thread.
+  bool logs_calls() const { return m_queue.calls() != nullptr; }
+  /// Of those calls: the number of the last one, and what is known of some.
+  std::uint64_t calls_made() const { return m_queue.calls()->last(); }
+  call_excerpt excerpt(std::uint64_t from, std::uint64_t stride, std::uint64_t count) {
+    return m_queue.excerpt(from, stride, count);
+  }
+  /// The calls up to this one are the same on rank 0; on rank 0, on all ranks.
+  void note_agreed(std::uint64_t number) { m_agreed.store(number, std::memory_order_release); }
+  /// The communicator ends once they all are.
+  bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
+  /// They are not: it ends with that error. `what` says who has called what.
+  void tell_mismatch(const std::string& what) { m_queue.tell_mismatch(what); }
+  /// A call is inside a backend.
+  bool entered() const { return m_queue.entered(); }
+
   /// Whether a thread is inside assist() and makes progress.
   bool assisted() const { return m_queue.assisted(); }
 
@@ -239,6 +256,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   sucl_group* split_group(int colour, int key);
   std::shared_ptr<communicator> make_part(int colour, int key);
   void read_published_diagnosis();
+  void await_agreement();
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;
 
   const bool m_is_part;
@@ -256,6 +274,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Diagnoses on this machine that were looked at.
   std::atomic<std::uint64_t> m_seen_diagnosis{0};
   std::atomic<bool> m_queued{false};  ///< known to the progress thread
+  std::atomic<std::uint64_t> m_agreed{0};
+  std::atomic<bool> m_awaits_agreement{false};
 };
 
 }  // namespace sucl::core

@@ -47,6 +47,8 @@ class SUCL_CORE_API job {
   peer_processes* peers() const { return m_peers.get(); }
   /// Where steps of set-up are begun.
   setup_steps& steps() { return m_steps; }
+  /// Whether ranks of several nodes compare what they have called. The same on every rank.
+  bool compares_calls() const { return m_compares_calls; }
   /// Null without an MPI library: a single process.
   const sucl_bootstrap* control() const { return m_control; }
   /// Device memory is staged even where the host could read it.
@@ -71,6 +73,8 @@ class SUCL_CORE_API job {
   /// Reports to the other ranks of a communicator, whose control messages are held, how it has
   /// failed on this one.
   virtual void notify_failure(communicator& c, const error_info& failure) = 0;
+  /// Has the progress thread look at control messages now.
+  virtual void hurry() = 0;
   /// Something was given up that MPI may still be busy with, and the other ranks may look why.
   virtual void note_failure(const error_info& why) = 0;
   /// A communicator has ended with a failure that no call has thrown. `thrown`: a command has, so
@@ -90,6 +94,7 @@ class SUCL_CORE_API job {
   int m_rank = 0;
   int m_size = 1;
   std::uint64_t m_key = 0;
+  bool m_compares_calls = false;
   std::shared_ptr<peer_processes> m_peers;
   setup_steps m_steps;
 

@@ -3,10 +3,12 @@
 #include "core/operation/call_signature.hpp"
 
 #include "base/sizes.hpp"
+#include "core/operation/agreement.hpp"
 #include "core/operation/operation.hpp"
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace sucl::core {
 namespace {
@@ -92,6 +94,41 @@ std::string describe(const call_signature& s) {
   const bool from_root =
       s.kind == SUCL_KIND_BROADCAST || s.kind == SUCL_KIND_SCATTER || s.kind == SUCL_KIND_SCATTERV;
   return text + (from_root ? " from rank " : " to rank ") + std::to_string(s.root);
+}
+
+std::string describe_difference(const std::vector<ranks_call>& calls, std::uint64_t history) {
+  struct group {
+    std::uint64_t history;
+    std::string call;
+    std::vector<int> ranks;
+  };
+  std::vector<group> groups;
+  for (const ranks_call& c : calls) {
+    auto g = std::find_if(groups.begin(), groups.end(),
+                          [&](const group& known) { return known.history == c.history; });
+    if (g == groups.end()) g = groups.insert(g, {c.history, describe(c.call), {}});
+    g->ranks.push_back(c.rank);
+  }
+  std::string text;
+  for (const group& g : groups) {
+    const bool same_words = std::any_of(groups.begin(), groups.end(), [&](const group& o) {
+      return o.history != g.history && o.call == g.call;
+    });
+    text += (text.empty() ? "" : ", ") + ranks_text(g.ranks) + " called " + g.call;
+    if (same_words && g.history != history) text += " with other counts, or after other calls";
+  }
+  if (groups.size() < 2) text += ", another rank called something else";
+  return text;
+}
+
+error_info mismatch_error(std::string what) {
+  error_info info;
+  info.code = errc::mismatch;
+  info.message = std::move(what);
+  info.hint =
+      "Every rank of a communicator must issue the same operations in the same order with "
+      "matching arguments; this communicator cannot be used any more";
+  return info;
 }
 
 }  // namespace sucl::core

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <sucl/abi/backend.h>
+#include <sucl/error.hpp>
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace sucl::core {
 
@@ -36,5 +38,18 @@ call_signature signature_of(const sucl_operation& operation, int size) noexcept;
 
 /// "broadcast of 3000 fp32 from rank 0".
 std::string describe(const call_signature& call);
+
+/// What a rank has called, and the history of that call: a hash of it and of all before it.
+struct ranks_call {
+  int rank = 0;
+  std::uint64_t history = 0;
+  call_signature call;
+};
+/// "rank 0 called barrier, ranks 1-3 called broadcast of 3000 fp32 from rank 0", of calls that have
+/// one number. `history` is that of the rank that says so.
+std::string describe_difference(const std::vector<ranks_call>& calls, std::uint64_t history);
+
+/// The error of a communicator whose ranks have called what does not fit together.
+error_info mismatch_error(std::string what);
 
 }  // namespace sucl::core

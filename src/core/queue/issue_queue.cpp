@@ -33,10 +33,11 @@ op_request& issue_queue::take(const sucl_operation& record, const layouts& shape
 
 // The call that comes next.
 op_request& issue_queue::take_call(const sucl_operation& record, const layouts& shape,
-                                   bool blocking, bool ready) {
+                                   std::int32_t tag, bool ready) {
   op_request& n = take(record, shape, ready);
   n.record.sequence = n.turn = number(record.kind);
-  if (!is_point_to_point(record.kind)) n.record.tag = encode_tag(blocking);
+  if (!is_point_to_point(record.kind)) n.record.tag = tag;
+  note_call(n.record);
   return n;
 }
 
@@ -44,7 +45,7 @@ issue_result issue_queue::issue(const sucl_operation& record, const layouts& sha
                                 const observer& watch, bool blocking) {
   held_lock lock(m_mutex);
   throw_if_ended();
-  op_request& n = take_call(record, shape, blocking, ready);
+  op_request& n = take_call(record, shape, encode_tag(blocking), ready);
   if (n.record.sequence) m_context.backends.note_issue(n.record.sequence);
   m_waiting.push_back(&n);
   return begin(n, watch, blocking, lock);
@@ -61,8 +62,7 @@ sucl_operation issue_queue::record(const sucl_operation& operation) {
   mark.kind = SUCL_KIND_BROADCAST;
   mark.element_size = 1;
   ++m_recorded;
-  op_request& n = take_call(mark, {}, false, true);
-  n.record.tag = encode_tag(false, origin::record, m_recorded);
+  op_request& n = take_call(mark, {}, encode_tag(false, origin::record, m_recorded), true);
   recorded.sequence = n.record.sequence;
   recorded.tag = encode_tag(false, origin::replay, m_recorded);
   m_waiting.push_back(&n);
@@ -109,7 +109,7 @@ issue_result issue_queue::begin(op_request& n, const observer& watch, bool block
 
 ticket issue_queue::adopt(const sucl_operation& record, const backend_instance& via,
                           sucl_request* request) {
-  op_request& n = take_call(record, {}, true, true);
+  op_request& n = take_call(record, {}, encode_tag(true), true);
   n.posted = n.issued;
   n.via = &via;
   n.request = request;
@@ -153,7 +153,7 @@ void issue_queue::refuse(const sucl_operation& record, const error_info& wrong) 
   {
     const held_lock lock(m_mutex);
     if (m_failures.broken() || ended()) return;
-    op_request& n = take_call(shown, {}, false, true);
+    op_request& n = take_call(shown, {}, encode_tag(false), true);
     n.failure = wrong;
     m_waiting.push_back(&n);
   }
@@ -367,7 +367,7 @@ bool issue_queue::may_follow_on_stream(const sucl_operation& record,
 
 ticket issue_queue::append_on_stream(const sucl_operation& record, const layouts& shape,
                                      const backend_instance& c) {
-  op_request& n = take_call(record, shape, false, false);
+  op_request& n = take_call(record, shape, encode_tag(false), false);
   n.via = &c;
   n.on_stream = true;
   n.watch.assisted = true;
@@ -408,6 +408,7 @@ void issue_queue::throw_if_shut_down() const {
 void issue_queue::rethrow_pending() {
   throw_if_shut_down();
   note_reported();
+  if (!m_failures.any()) throw error(m_context.backends.mismatch());
   m_failures.rethrow();
 }
 
@@ -422,6 +423,20 @@ bool issue_queue::compare_calls() {
   if (!lock || m_entered || ended() || m_failures.broken()) return false;
   m_context.backends.compare_calls();
   return m_context.backends.mismatched();
+}
+
+call_excerpt issue_queue::excerpt(std::uint64_t from, std::uint64_t stride, std::uint64_t count) {
+  const held_lock lock(m_mutex);
+  return m_log ? m_log->excerpt(from, stride, count) : call_excerpt{};
+}
+
+void issue_queue::tell_mismatch(const std::string& what) {
+  {
+    const held_lock lock(m_mutex);
+    if (ended() || m_failures.broken()) return;
+    m_context.backends.tell_mismatch(what);
+  }
+  m_waker.wake();  // gives up what is in flight
 }
 
 bool issue_queue::failed_or_ended() {
@@ -462,14 +477,17 @@ void issue_queue::give_up(const error_info& info) {
   }
 }
 
-// Ranks have called different operations. What a library below has in flight may never end.
+// Ranks have called different operations. What a library below has in flight may never end, nor
+// messages to other nodes. A caller that is inside a backend comes out first, and then does this.
 void issue_queue::give_up_mismatched() {
   backend_set& backends = m_context.backends;
-  const bool below = std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
-    const bool here = n->via && m_context.where.nodes == 1 && n->via->traits.ends_on_mismatch;
-    return n->at.load(std::memory_order_relaxed) == phase::posted && !here;
-  });
+  const bool below = m_context.where.nodes > 1 ||
+                     std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
+                       const bool here = n->via && n->via->traits.ends_on_mismatch;
+                       return n->at.load(std::memory_order_relaxed) == phase::posted && !here;
+                     });
   backends.end_kernels();
+  if (below && m_entered) return;
   if (below) {
     m_context.owner->note_failure(backends.mismatch());
     backends.abort();

@@ -5,6 +5,7 @@
 /// The operations of one communicator, from their issue to their end.
 #pragma once
 
+#include "core/operation/call_log.hpp"
 #include "core/operation/operation.hpp"
 #include "core/queue/call_validation.hpp"
 #include "core/queue/communicator_context.hpp"
@@ -25,6 +26,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -88,6 +90,16 @@ class SUCL_CORE_API issue_queue {
   void check();
   bool compare_calls();
   bool failed_or_ended();
+  /// From now on the calls are kept for ranks of other nodes. Before the first one.
+  void log_calls() { m_log.emplace(); }
+  /// Null: they are not.
+  const call_log* calls() const { return m_log ? &*m_log : nullptr; }
+  /// What is known of some of them.
+  call_excerpt excerpt(std::uint64_t from, std::uint64_t stride, std::uint64_t count);
+  /// Ranks on other nodes have called something else.
+  void tell_mismatch(const std::string& what);
+  /// A caller is inside a backend.
+  bool entered() const { return m_entered.load(std::memory_order_acquire); }
   /// Fails everything that is not done, and everything that is issued later. Once.
   void fail_all(const error_info& info);
   void abandon(const error_info& info);
@@ -137,6 +149,7 @@ class SUCL_CORE_API issue_queue {
   /// have to go on.
   void enter(sucl_operation& record) {
     record.sequence = number(record.kind);
+    note_call(record);
     m_posted = record.sequence;
     m_entered.store(true, std::memory_order_relaxed);
   }
@@ -144,7 +157,10 @@ class SUCL_CORE_API issue_queue {
   /// assists it.
   void leave() noexcept { m_entered.store(false, std::memory_order_release); }
   /// A collective was executed with the lock, at once.
-  void note_executed(sucl_kind kind) { m_posted = number(kind); }
+  void note_executed(const sucl_operation& record) {
+    m_posted = number(record.kind);
+    note_call(record);
+  }
   /// For the caller that has entered, between two calls to the backend. Without the lock.
   void progress_others();
   /// Takes in an operation that a blocking call has started.
@@ -178,7 +194,7 @@ class SUCL_CORE_API issue_queue {
 
  private:
   op_request& take(const sucl_operation& record, const layouts& shape, bool ready);
-  op_request& take_call(const sucl_operation& record, const layouts& shape, bool blocking,
+  op_request& take_call(const sucl_operation& record, const layouts& shape, std::int32_t tag,
                         bool ready);
   issue_result begin(op_request& n, const observer& watch, bool blocking, held_lock& lock);
   void pump();
@@ -204,6 +220,11 @@ class SUCL_CORE_API issue_queue {
   bool needs_independent_progress(const backend_instance& c) const;
   std::chrono::nanoseconds spin_limit_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind) { return is_point_to_point(kind) ? 0 : ++m_collectives; }
+  // Of what has been called, for other nodes.
+  void note_call(const sucl_operation& record) {
+    if (m_log && !is_point_to_point(record.kind))
+      m_log->note(signature_of(record, m_context.size()));
+  }
   std::uint64_t& last_turn(const op_request& n) {
     return is_replay(n.record) ? m_replayed : m_posted;
   }
@@ -217,6 +238,7 @@ class SUCL_CORE_API issue_queue {
   biased_mutex m_mutex;  ///< guards what follows, and every call into backends
   dispatcher m_dispatch;
   call_validation m_validation;
+  std::optional<call_log> m_log;
   request_pool m_requests;
   std::deque<op_request*> m_waiting;   ///< issued, not posted; in order
   std::vector<op_request*> m_flight;   ///< posted, not done; in order

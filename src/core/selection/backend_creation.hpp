@@ -46,6 +46,8 @@ struct backend_environment {
   const tune::table* tuned = nullptr;          ///< must stay; null: none
   hierarchical_queue* hierarchical = nullptr;  ///< null: the device has no native streams
   scratch_pool* scratch = nullptr;             ///< of the host; must outlive the backends
+  /// What ranks have called is compared above the backends, between the nodes too.
+  bool compared = false;
   /// Makes a communicator of the ranks that give the same colour, in the order of their keys; null
   /// for a negative one. Collective.
   std::function<std::shared_ptr<communicator>(int colour, int key)> split;

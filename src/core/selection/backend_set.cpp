@@ -413,7 +413,15 @@ backend_comm backend_set::shared_memory() const {
 error_info backend_set::mismatch() const {
   for (const call_board* b : m_boards)
     if (b->alarmed()) return b->diagnosis();
-  return {};
+  return mismatch_error(m_mismatch);
+}
+
+void backend_set::tell_mismatch(const std::string& what) {
+  if (m_told.load(std::memory_order_relaxed)) return;
+  m_mismatch = what;
+  m_told.store(true, std::memory_order_release);
+  for (const backend_instance& c : m_all)
+    if (c.own) c.own->tell_mismatch(what);
 }
 
 void backend_set::end_kernels() {

@@ -9,6 +9,7 @@
 #include "base/config/determinism.hpp"
 #include "core/selection/backend_creation.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -61,12 +62,15 @@ class backend_set {
 
   /// Whether ranks were found to have called different operations; then nothing may go on.
   bool mismatched() const {
+    if (m_told.load(std::memory_order_acquire)) return true;
     for (const call_board* b : m_boards)
       if (b->alarmed()) return true;
     return false;
   }
   /// What they have called.
   error_info mismatch() const;
+  /// Ranks on other nodes have found that. The first time counts.
+  void tell_mismatch(const std::string& what);
   /// Makes kernels end that may wait for ranks that have called something else.
   void end_kernels();
   /// Compares what ranks have had kernels do, which do not find out by themselves. No thread is in
@@ -114,6 +118,8 @@ class backend_set {
   built_in_comm *m_custom = nullptr, *m_device_memory = nullptr;
   std::string m_no_custom = "no backend that runs plans is enabled";
   std::vector<const call_board*> m_boards;
+  std::atomic<bool> m_told{false};
+  std::string m_mismatch;  ///< what was told, once it was
   std::vector<built_in_comm*> m_checked;
   bool m_compares = false;
   int m_fallback = -1;  ///< index into m_all of the one for a process that is alone, or -1

@@ -79,6 +79,10 @@ class built_in_comm {
   /// Compares what ranks have called, for backends that do not while they run: see compares().
   virtual void compare_calls() {}
   virtual bool compares() const { return false; }
+  /// Ranks were found to have called different operations: what waits for them ends. Any thread.
+  virtual void tell_mismatch(const std::string& what) {
+    if (const call_board* b = board()) b->accuse(what);
+  }
   /// Whether the other ranks have followed what this one has begun, or a mismatch was found.
   virtual bool settled() const { return true; }
   /// Makes kernels end that may wait for ranks that have called something else.

@@ -2,8 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/selection/call_board.hpp"
 
-#include "core/operation/agreement.hpp"
-
 #include <sched.h>
 
 #include <algorithm>
@@ -124,38 +122,15 @@ error_info call_board::accuse(std::uint64_t number, std::uint64_t history) {
     const auto mine = read(static_cast<std::size_t>(m_rank), first);
     if (mine) number = first, history = mine->history;
   }
-  // What was called, and by which ranks: those first that see it as this one does.
-  struct group {
-    std::uint32_t history;
-    std::string call;
-    std::vector<int> ranks;
-  };
-  std::vector<group> groups;
-  for (std::size_t r = 0; r < m_parts.size(); ++r) {
-    const auto other = read(r, number);
-    if (!other) continue;
-    const auto known = std::find_if(groups.begin(), groups.end(),
-                                    [&](const group& g) { return g.history == other->history; });
-    group& g = known != groups.end() ? *known : groups.emplace_back();
-    g.history = other->history;
-    g.call = describe(other->call);
-    g.ranks.push_back(static_cast<int>(r));
-  }
-  std::string text;
-  for (const group& g : groups) {
-    const bool same_words = std::any_of(groups.begin(), groups.end(), [&](const group& o) {
-      return o.history != g.history && o.call == g.call;
-    });
-    text += (text.empty() ? "" : ", ") + ranks_text(g.ranks) + " called " + g.call;
-    if (same_words && g.history != static_cast<std::uint32_t>(history))
-      text += " with other counts, or after other calls";
-  }
-  if (groups.size() < 2) text += ", another rank called something else";
-  return accuse(text);
+  std::vector<ranks_call> calls;
+  for (std::size_t r = 0; r < m_parts.size(); ++r)
+    if (const auto other = read(r, number))
+      calls.push_back({static_cast<int>(r), other->history, other->call});
+  return accuse(describe_difference(calls, static_cast<std::uint32_t>(history)));
 }
 
 // The first one to find something says what it is.
-error_info call_board::accuse(const std::string& what) {
+error_info call_board::accuse(const std::string& what) const {
   std::uint64_t none = 0;
   if (word(m_first + state_at).compare_exchange_strong(none, being_written)) {
     auto* text = reinterpret_cast<char*>(m_first + text_at);
@@ -168,22 +143,14 @@ error_info call_board::accuse(const std::string& what) {
 }
 
 error_info call_board::diagnosis() const {
-  error_info info;
-  info.code = errc::mismatch;
-  info.hint =
-      "Every rank of a communicator must issue the same operations in the same order with "
-      "matching arguments; this communicator cannot be used any more";
   // Its writer needs no more than a moment, unless it is killed.
   constexpr int spin_limit = 100000;
   for (int looks = 0; looks < spin_limit; ++looks) {
-    if (word(m_first + state_at).load(std::memory_order_acquire) == there) {
-      info.message = reinterpret_cast<const char*>(m_first + text_at);
-      return info;
-    }
+    if (word(m_first + state_at).load(std::memory_order_acquire) == there)
+      return mismatch_error(reinterpret_cast<const char*>(m_first + text_at));
     sched_yield();
   }
-  info.message = "ranks called different operations";
-  return info;
+  return mismatch_error("ranks called different operations");
 }
 
 }  // namespace sucl::core

@@ -66,7 +66,7 @@ class call_board {
   /// Reports to all ranks what each of them has called, and gives the diagnosis.
   error_info accuse(std::uint64_t number, std::uint64_t history);
   /// Reports to all ranks something else that they do not agree on.
-  error_info accuse(const std::string& what);
+  error_info accuse(const std::string& what) const;
 
  private:
   using ref = std::atomic_ref<std::uint64_t>;

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -191,7 +192,9 @@ class executor {
   const prepared_run* m_prepared = nullptr;  ///< whose they are
   std::uint64_t m_steps = 0;                 ///< taken so far: whether something moves
   unsigned m_idle_polls = 0;                 ///< calls of progress() in which nothing did
-  std::optional<error_info> m_broken;        ///< why nothing goes on
+  std::uint64_t m_idle_at = ~std::uint64_t{0};  ///< steps taken, where none has been taken for long
+  std::chrono::steady_clock::time_point m_idle_since;
+  std::optional<error_info> m_broken;  ///< why nothing goes on
 };
 
 }  // namespace sucl::core

@@ -7,28 +7,33 @@
 namespace sucl::core {
 
 plan_messages::~plan_messages() {
-  for (const transport& t : m_transports) t.via.table->comm_destroy(t.via.comm);
+  for (const transport& t : m_where.transports) t.via.table->comm_destroy(t.via.comm);
 }
 
 void plan_messages::abort() const {
-  for (const transport& t : m_transports) t.via.table->abort(t.via.comm);
+  for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
 }
 
 void plan_messages::post(const sucl_operation& message, std::uint32_t transport,
                          posted_messages& to) const {
-  const auto& by = m_transports[transport];
+  const auto& on = by(transport);
   sucl_request* request = nullptr;
-  if (const auto status = by.via.table->post(by.via.comm, &message, &request))
-    throw_last(status, by.name, "a message of a plan", m_rank);
-  to.list.push_back({request, transport});
+  const auto status = on.via.table->post(on.via.comm, &message, &request);
+  if (status && !is_foreign(status))
+    throw_last(status, on.name, "a message of a plan", m_where.rank);
+  to.list.push_back({request, transport, status != SUCL_SUCCESS});
 }
 
-bool plan_messages::landed(const posted_messages::message& m) const {
-  if (!m.request) return true;
-  const transport& by = m_transports[m.transport];
+bool plan_messages::landed(posted_messages::message& m) const {
+  if (!m.request) return !m.foreign;
+  const transport& on = by(m.transport);
   std::int32_t done = 0;
-  if (const auto status = by.via.table->test(by.via.comm, m.request, &done))
-    throw_last(status, by.name, "a message of a plan", m_rank);
+  if (const auto status = on.via.table->test(on.via.comm, m.request, &done)) {
+    if (!is_foreign(status)) throw_last(status, on.name, "a message of a plan", m_where.rank);
+    m.request = nullptr;
+    m.foreign = true;
+    return false;
+  }
   return done != 0;
 }
 

@@ -20,6 +20,7 @@ struct posted_messages {
   struct message {
     sucl_request* request;
     std::uint32_t transport;
+    bool foreign = false;  ///< what came is of another call
   };
   std::vector<message> list;
   std::size_t head = 0;
@@ -31,11 +32,13 @@ struct posted_messages {
 
 /// Posts and finishes messages of plans. Owns the transports, which end with it. One thread at a
 /// time.
+///
+/// Plans of one call agree on the lengths of their messages. Where what ranks have called is
+/// compared above, a message of another length is therefore none that lands: ranks are told soon.
 class plan_messages {
  public:
-  /// `transports` must stay. `rank` is for errors.
-  plan_messages(const std::vector<transport>& transports, int rank)
-      : m_transports(transports), m_rank(rank) {}
+  /// `where` must stay.
+  explicit plan_messages(const placement& where) : m_where(where) {}
   ~plan_messages();
   plan_messages(const plan_messages&) = delete;
   plan_messages& operator=(const plan_messages&) = delete;
@@ -49,10 +52,13 @@ class plan_messages {
   void abort() const;
 
  private:
-  bool landed(const posted_messages::message& m) const;
+  bool landed(posted_messages::message& m) const;
+  bool is_foreign(sucl_status status) const {
+    return status == SUCL_ERROR_INVALID_COUNT && m_where.compared;
+  }
+  const transport& by(std::uint32_t transport) const { return m_where.transports[transport]; }
 
-  const std::vector<transport>& m_transports;
-  const int m_rank;
+  const placement& m_where;
 };
 
 }  // namespace sucl::core

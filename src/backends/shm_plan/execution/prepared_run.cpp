@@ -141,6 +141,7 @@ inline bool executor::take(const bound_run& r, const bound_step& s) {
                         m_spin_limit < spins_without_pause ? m_spin_limit : spins_without_pause)) {
         case flag_state::not_yet: return false;
         case flag_state::other_call:
+          if (m_where.compared) return false;
           m_memory.board().show(r.number, r.history, r.how.what->signature);
           accuse(r.number, r.history);
         case flag_state::raised: break;

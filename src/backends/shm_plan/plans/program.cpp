@@ -203,6 +203,9 @@ class lowering {
     m_out.sources.push_back(place(where, m_rank, sends ? i.src_offset : i.dst_offset, &left));
     step& s = add(sends ? action::send : action::receive);
     s.peer = i.peer;
+    if (i.level >= max_message_levels)
+      base::fail(errc::unsupported,
+                 "messages on more than " + std::to_string(max_message_levels) + " levels");
     s.channel = transport_of(i.level);
     s.value = i.level * max_channels + (m_out.channels.size() - 1);
     s.first = first;

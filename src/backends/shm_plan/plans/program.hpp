@@ -70,8 +70,15 @@ inline constexpr std::size_t max_channels = 16;
 /// Most sources of a fold, one for each rank that plans may have. More are combined in several.
 inline constexpr std::size_t max_sources = plan::max_fold_sources;
 
+/// Most levels of a schedule that may have messages between nodes.
+inline constexpr std::size_t max_message_levels = 16;
+
 /// Tags of the messages of one run: its levels and channels.
-inline constexpr std::uint64_t tags_of_run = 256 * max_channels;
+inline constexpr std::uint64_t tags_of_run = max_message_levels * max_channels;
+
+/// Tags that tell apart what ranks have called. With those of four runs it is what the MPI library
+/// with the fewest tags leaves to a backend.
+inline constexpr std::uint64_t history_tags = 127;
 
 /// Lowers the part of this rank. Throws errc::unsupported where the schedule has more channels or
 /// signals than the executor counts, errc::invalid_argument where a level names a transport that
