@@ -9,10 +9,12 @@ DistributedDataParallel, collectives on tensors, lists and objects, messages and
 with other backends. Tensors of any shape, strides and type may be used; those that are not
 contiguous are copied. Of what torch.distributed has, there is no receive from any rank, no
 PREMUL_SUM, and no tensor of a GPU: each is an error that says so. Subgroups are made by all ranks,
-as torch.distributed does by default, not with use_local_synchronization.
+as torch.distributed does by default, not with use_local_synchronization, and a group is of this
+backend alone.
 """
 
 import functools
+import inspect
 import os
 from typing import Any, List, Optional
 
@@ -229,6 +231,36 @@ def _create(options, _backend_options=None) -> SuclProcessGroup:
     return SuclProcessGroup(_world, True)
 
 
+def _refuse_mixture(backend) -> None:
+    """A process group in Python stands for the whole group: torch would drop the other backends."""
+    of_device = c10d.BackendConfig(dist.Backend(backend)).get_device_backend_map()
+    others = sorted(f"{device}:{name}" for device, name in of_device.items() if name != "sucl")
+    if others and len(others) < len(of_device):
+        raise UnsupportedError.of(
+            f"a group has the backend sucl and {', '.join(others)}",
+            "Make a group of each: new_group(backend=...) of all ranks for the other backend")
+
+
+def _refuse_local_synchronization() -> None:
+    """Ranks outside of a new group would have to take part, and torch does not call them."""
+    make = getattr(c10d, "_new_group_with_tag", None)
+    if make is None:
+        return
+    takes = inspect.signature(make)
+
+    @functools.wraps(make)
+    def checked(*given, **named):
+        asked = takes.bind(*given, **named).arguments
+        backend = asked.get("backend") or c10d._world.pg_map[c10d._get_default_group()][0]
+        if asked.get("use_local_synchronization") and "sucl" in str(backend):
+            raise UnsupportedError.of("the backend sucl makes a group with all ranks",
+                                      "Call new_group() on every rank of the job, without "
+                                      "use_local_synchronization")
+        return make(*given, **named)
+
+    c10d._new_group_with_tag = checked
+
+
 def _tell_ranks_outside() -> None:
     """Has ranks that are not in a new group take part in its making, which is collective: torch
     calls backends on the others only."""
@@ -236,6 +268,7 @@ def _tell_ranks_outside() -> None:
 
     @functools.wraps(make)
     def helper(group_size, group_rank, ranks, backend, *rest, **options):
+        _refuse_mixture(backend)
         made = make(group_size, group_rank, ranks, backend, *rest, **options)
         outside = made[0] is dist.GroupMember.NON_GROUP_MEMBER
         if outside and "sucl" in str(backend) and _world is not None:
@@ -251,6 +284,7 @@ def register() -> None:
         dist.Backend.register_backend("sucl", _create, extended_api=True, devices=["cpu"])
     if not hasattr(c10d._new_process_group_helper, "__wrapped__"):
         _tell_ranks_outside()
+        _refuse_local_synchronization()
 
 
 register()

@@ -204,6 +204,11 @@ class AgainstGloo(unittest.TestCase):
             dist.recv(torch.zeros(1))
         with self.assertRaises(sucl.InvalidMemoryError):
             dist.all_reduce(torch.zeros(2, device="meta"))
+        with self.assertRaisesRegex(sucl.UnsupportedError, "sucl and cuda:gloo"):
+            dist.new_group(backend="cpu:sucl,cuda:gloo")
+        if RANK == 0:  # the others do not call it
+            with self.assertRaisesRegex(sucl.UnsupportedError, "with all ranks"):
+                dist.new_group([0], use_local_synchronization=True)
 
 
 if __name__ == "__main__":
