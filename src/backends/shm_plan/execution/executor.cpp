@@ -8,7 +8,6 @@
 #include "core/operation/operation.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 namespace sucl::core {
@@ -32,7 +31,9 @@ executor::executor(const backend_comm& memory, placement where, const sharing& h
       m_node(m_memory, m_where.rank, m_where.size, m_where.neighbours()),
       m_plans(m_where, how.slot_bytes, std::move(tuning)),
       m_mapped(memory),
-      m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit) {}
+      m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
+      m_exchange(m_memory, m_node, m_plans, m_mapped, m_rank, m_size),
+      m_prepared(m_memory, m_node, m_plans, m_exchange, m_copier, m_where, m_spin_limit) {}
 
 void executor::abort() { m_messages.abort(); }
 
@@ -48,24 +49,13 @@ execution* executor::take_request() {
   return m_free.back();
 }
 
-// With blocks of one length it is the operation that takes them for granted.
-sucl_operation executor::simplest(const sucl_operation& o) const {
-  sucl_operation uniform = o;
-  if (o.kind != SUCL_KIND_REDUCE_SCATTER) return uniform;
-  const std::uint64_t *first = o.recv_counts, *end = first + m_size;
-  if (std::adjacent_find(first, end, std::not_equal_to<>()) != end) return uniform;
-  uniform.kind = SUCL_KIND_REDUCE_SCATTER_BLOCK;
-  uniform.count = *first;
-  return uniform;
-}
-
 execution* executor::start(const sucl_operation& asked) {
   if (m_broken) throw error(*m_broken);
   // A request that has not been given back is still asked whether it is done, by its plan_instance.
   if (m_plans.is_full() && m_free.size() == m_requests.size()) m_plans.forget();
   check_alarm();
   execution* r = take_request();
-  const sucl_operation& o = r->what = simplest(asked);
+  const sucl_operation& o = r->what = simplest(asked, m_size);
   r->signature = signature_of(asked, m_size);
   r->own = nullptr;
   r->reading = false;
@@ -80,45 +70,16 @@ execution* executor::start(const sucl_operation& asked) {
   } else {
     r->how = &m_plans.of(o, access_mode::staged);
     r->fold = reduces(static_cast<kind>(o.kind)) ? find_fold(o.type, o.op) : nullptr;
-    const bool maps = may_be_mapped(o);
+    const bool maps = m_exchange.may_be_mapped(o);
     if (maps) m_plans.of(o, access_mode::mapped);  // what is wrong with its plan is found now
-    if (maps || may_be_read(o)) r->exchanging = execution::notice::memory;
+    if (maps || m_exchange.may_be_read(o)) r->exchanging = execution::notice::memory;
   }
-  set_memory(*r);
-  if (r->exchanging == execution::notice::counts) start_exchange(*r);
+  set_memory(*r, m_rank, m_size);
+  if (r->exchanging == execution::notice::counts) m_exchange.start(*r, m_prepared.ahead());
   m_free.pop_back();
   r->started = r->finished = 0;
   if (!r->done()) m_queue.push_back(r);
   return r;
-}
-
-// Where the operation's input and output begin.
-void executor::set_memory(execution& e) {
-  const sucl_operation& o = e.what;
-  e.send = static_cast<std::byte*>(const_cast<void*>(o.send));
-  e.recv = static_cast<std::byte*>(o.recv);
-  e.send_counts = o.send_counts;
-  e.send_displs = o.send_displs;
-  if (o.kind == SUCL_KIND_BARRIER) {  // between nodes it gathers a byte of each rank
-    e.own_metadata.resize(1);
-    e.all_metadata.resize(static_cast<std::size_t>(m_size));
-    e.send = reinterpret_cast<std::byte*>(e.own_metadata.data());
-    e.recv = reinterpret_cast<std::byte*>(e.all_metadata.data());
-  }
-  if (!(o.flags & SUCL_FLAG_IN_PLACE)) return;
-  e.send = e.recv;
-  const auto self = static_cast<std::uint64_t>(m_rank);
-  switch (o.kind) {
-    case SUCL_KIND_ALLGATHER:
-    case SUCL_KIND_GATHER: e.send += self * o.count * o.element_size; break;
-    case SUCL_KIND_ALLGATHERV:
-    case SUCL_KIND_GATHERV: e.send += o.recv_displs[self] * o.element_size; break;
-    case SUCL_KIND_ALLTOALLV:
-      e.send_counts = o.recv_counts;
-      e.send_displs = o.recv_displs;
-      break;
-    default: break;
-  }
 }
 
 // ---- compiled plans
@@ -151,14 +112,16 @@ bool executor::begin_next() {
   execution* owner = m_queue[m_head];
   if (!m_node.may_begin(number, owner->own)) return false;
   if (owner->started == owner->how->slices) return false;  // its metadata is being exchanged
-  if (owner->exchanging == execution::notice::memory) exchange_or_stage(*owner);
-  run& r = m_runs[number % run_window];
+  if (owner->exchanging == execution::notice::memory)
+    m_exchange.start_or_stage(*owner, m_prepared.ahead());
+  plan_run& r = m_runs[number % run_window];
   r.owner = owner;
   r.history = m_memory.board().history_after(owner->signature);
   r.flag = run_flag::of(number, r.history);
   m_memory.board().show(number, r.history, owner->signature);
   m_memory.board().keep(r.history);
-  if (m_ahead == 0 && run_flag::renews(number, m_memory.slots())) renew_flags(number, r.flag);
+  if (!m_prepared.ahead() && run_flag::renews(number, m_memory.slots()))
+    renew_flags(m_memory, m_rank, number, r.flag);
   r.code = &owner->how->of(owner->started);
   r.number = number;
   r.shift = owner->started * owner->how->slice_bytes;
@@ -172,7 +135,7 @@ bool executor::begin_next() {
   }
   r.ended = 0;
   for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.at[c] = 0;
-  r.at[0] = std::exchange(m_ahead, 0);
+  r.at[0] = m_prepared.take_ahead();
   if (r.code->posts)
     for (std::size_t c = 0; c < r.code->channels.size(); ++c) r.posted[c].clear();
   m_begun = number;
@@ -196,55 +159,41 @@ void executor::next_in_queue() {
   m_head = 0;
 }
 
-std::byte* executor::address(const run& r, const operand& o) const {
-  if (o.where == plan::space::scratch) return r.scratch[o.rank] + r.scratch_at + o.offset;
-  const execution& q = *r.owner;
-  const bool sends = o.where == plan::space::send;
-  std::byte* begin = sends ? q.send : q.recv;
-  if (o.rank != m_rank)
-    begin = (sends ? q.peer_send : q.peer_recv)[static_cast<std::size_t>(o.rank)];
-  std::byte* base = begin + r.shift + o.offset;
-  if (o.block < 0) return base;
-  const plan_instance& s = *q.how;
-  const auto block = static_cast<std::size_t>(o.block);
-  // The block descriptor of a peer says where its block for this rank lies.
-  if (s.clipped && o.rank != m_rank) return base;
-  if (s.clipped)
-    return base + (sends ? q.send_displs : q.what.recv_displs)[block] * q.what.element_size;
-  if (sends && !s.positions.empty()) return base + s.positions[block];
-  if (!sends && s.positions_scale) return base + q.what.recv_displs[block] * s.positions_scale;
-  return base + block * s.block_bytes;
+// Copies from the memory of a peer's process. After a failure the plan goes on, so that no rank
+// waits for this rank, and all who wait for it learn that what it gives them is wrong.
+void executor::read(const plan_run& r, std::int32_t rank, std::byte* to, const std::byte* from,
+                    std::uint64_t bytes) const {
+  if (bytes == 0 || r.owner->failure) return;
+  const auto status = m_memory_provider.table->memory_read(
+      m_memory_provider.comm, rank, to, reinterpret_cast<std::uint64_t>(from), bytes);
+  if (status == SUCL_SUCCESS) return;
+  r.owner->failure = take_last(status);
+  m_memory.last_unreadable(m_rank).store(r.number, std::memory_order_release);
 }
 
-// The bytes of a block from here on, where blocks have lengths of their own.
-std::uint64_t executor::length(const run& r, const operand& o) const {
-  if (o.where == plan::space::scratch || o.rank != m_rank) return ~std::uint64_t{0};
-  const execution& q = *r.owner;
-  std::uint64_t count = q.what.count;
-  if (o.block >= 0)
-    count = (o.where == plan::space::send ? q.send_counts : q.what.recv_counts)[o.block];
-  const std::uint64_t bytes = count * q.what.element_size, before = r.shift + o.offset;
-  return bytes > before ? bytes - before : 0;
+void executor::note_unreadable(execution& e) const {
+  for (int rank = 0; rank < m_size && !e.failure; ++rank) {
+    const std::uint64_t when = m_memory.last_unreadable(rank).load(std::memory_order_acquire);
+    if (when < e.first_run || when > m_node.retired()) continue;
+    e.failure.emplace();
+    e.failure->code = errc::unsupported;
+    e.failure->message =
+        "rank " + std::to_string(rank) + " could not read the memory of another rank";
+    e.failure->hint = "Set backends.ipc.reads = false for programs with memory of such kind";
+  }
 }
 
-// The root of a scatter in place keeps its block where it lies.
-bool executor::keeps_block(const execution& e, const step& s) {
-  return s.own_block && (e.what.flags & SUCL_FLAG_IN_PLACE) &&
-         e.exchanging == execution::notice::none &&
-         (e.what.kind == SUCL_KIND_SCATTER || e.what.kind == SUCL_KIND_SCATTERV);
-}
-
-inline void executor::copy(const run& r, const step& s) {
+inline void executor::copy(const plan_run& r, const step& s) {
   const execution& q = *r.owner;
   const operand& source = r.code->sources[s.first];
   if (keeps_block(q, s)) return;
   std::uint64_t bytes = s.bytes;
   if (q.how->clipped) {
-    bytes = std::min({bytes, length(r, s.to), length(r, source)});
+    bytes = std::min({bytes, r.length(s.to, m_rank), r.length(source, m_rank)});
     if (bytes == 0) return;
   }
-  std::byte* to = address(r, s.to);
-  const std::byte* from = address(r, source);
+  std::byte* to = r.address(s.to, m_rank);
+  const std::byte* from = r.address(source, m_rank);
   if (q.reading && source.rank != m_rank && source.where != plan::space::scratch)
     read(r, source.rank, to, from, bytes);
   else if (s.nontemporal)
@@ -256,12 +205,12 @@ inline void executor::copy(const run& r, const step& s) {
     move_bytes(to, from, bytes);
 }
 
-inline void executor::fold(const run& r, const step& s) const {
+inline void executor::fold(const plan_run& r, const step& s) const {
   const void* from[max_sources];
   const operand* o = &r.code->sources[s.first];
-  std::byte* to = address(r, s.to);
+  std::byte* to = r.address(s.to, m_rank);
   const std::uint64_t count = s.bytes / r.owner->element_size;
-  for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = address(r, o[i]);
+  for (std::uint32_t i = 0; i < s.sources; ++i) from[i] = r.address(o[i], m_rank);
   const execution& q = *r.owner;
   if (q.how->folds_nontemporal && is_own_output(s) &&
       std::find(from, from + s.sources, to) == from + s.sources)
@@ -270,7 +219,7 @@ inline void executor::fold(const run& r, const step& s) const {
     q.fold(to, from, s.sources, count, m_size);
 }
 
-inline bool executor::wait(run& r, const step& s, int spins) {
+inline bool executor::wait(plan_run& r, const step& s, int spins) {
   switch (poll_flag(m_memory.at(r.slot, s.peer, s.channel), r.flag, s.value, spins)) {
     case flag_state::not_yet: return false;
     case flag_state::other_call:
@@ -283,12 +232,6 @@ inline bool executor::wait(run& r, const step& s, int spins) {
 }
 
 // ---- whether all ranks mean the same
-
-// Once in very many runs, so that no number that a flag still has is taken for a later one.
-void executor::renew_flags(std::uint64_t number, std::uint64_t value) {
-  for (std::uint32_t c = 0; c < max_channels; ++c)
-    m_memory.at(m_memory.slot_of(number), m_rank, c).store(value, std::memory_order_release);
-}
 
 // Nothing may go on: what peers do from here on is not what this rank expects.
 void executor::accuse(std::uint64_t number, std::uint64_t history) {
@@ -314,14 +257,14 @@ void executor::examine_peers() {
     if (now - m_idle_since < time_to_be_told) return;
   }
   for (std::uint64_t n = m_node.retired() + 1; n <= m_begun; ++n) {
-    const run& r = m_runs[n % run_window];
+    const plan_run& r = m_runs[n % run_window];
     if (m_memory.board().differs(n, r.history)) accuse(n, r.history);
   }
 }
 
 // ---- messages
 
-void executor::post(run& r, std::uint32_t channel, const step& s) {
+void executor::post(plan_run& r, std::uint32_t channel, const step& s) {
   sucl_operation o{};
   o.struct_size = sizeof o;
   o.type = SUCL_TYPE_BYTES;
@@ -334,7 +277,7 @@ void executor::post(run& r, std::uint32_t channel, const step& s) {
   const std::uint64_t place = r.history % history_tags * (run_window + 1);
   o.tag = static_cast<std::int32_t>((place + r.number % (run_window + 1)) * tags_of_run + s.value);
   o.sequence = r.number;
-  std::byte* memory = address(r, r.code->sources[s.first]);
+  std::byte* memory = r.address(r.code->sources[s.first], m_rank);
   if (s.what == action::send) {
     o.kind = SUCL_KIND_SEND;
     o.send = memory;
@@ -346,7 +289,7 @@ void executor::post(run& r, std::uint32_t channel, const step& s) {
 }
 
 // Goes on with one channel; true once it is at its end.
-bool executor::advance_channel(run& r, std::uint32_t channel, int spins) {
+bool executor::advance_channel(plan_run& r, std::uint32_t channel, int spins) {
   const auto& code = r.code->channels[channel];
   for (std::uint32_t& at = r.at[channel]; at < code.size(); ++at, ++m_steps) {
     const step& s = code[at];
@@ -370,7 +313,7 @@ bool executor::advance_channel(run& r, std::uint32_t channel, int spins) {
 }
 
 // True once the run is over.
-bool executor::advance(run& r, int spins) {
+bool executor::advance(plan_run& r, int spins) {
   const auto channels = static_cast<std::uint32_t>(r.code->channels.size());
   if (channels == 1) return advance_channel(r, 0, spins);
   for (std::uint32_t c = 0; c < channels; ++c)
@@ -388,7 +331,7 @@ void executor::retire() {
       owner->timed->note(owner->reading, std::chrono::steady_clock::now() - owner->since);
     return;
   }
-  decide(*owner);
+  m_exchange.decide(*owner);
   if (owner->done()) next_in_queue();  // there is nothing to move
 }
 
@@ -418,7 +361,7 @@ void executor::go_on(int spins) {
     }
     bool moved = false;
     for (std::uint64_t n = first; n <= m_begun; ++n) {
-      run& r = m_runs[n % run_window];
+      plan_run& r = m_runs[n % run_window];
       if (over >> n % run_window & 1u) continue;
       if (!advance(r, 0)) continue;
       over |= 1u << n % run_window;

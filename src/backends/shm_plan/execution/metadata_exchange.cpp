@@ -1,10 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// What ranks exchange before some operations: where their memory is, or how long their
-// blocks are; and how the operation goes on then.
-#include "backends/shm_plan/execution/executor.hpp"
-#include "core/exchange/core_services.hpp"
+#include "backends/shm_plan/execution/metadata_exchange.hpp"
+
+#include "base/error.hpp"
 #include "core/operation/operation.hpp"
 #include "core/staging/blocks.hpp"
 
@@ -59,21 +58,21 @@ bool gives(const sucl_operation& o, int rank) {
 
 // What comes before an operation is decided on every rank, as it is its turn. So all know alike
 // whether anything has to be exchanged before it.
-void executor::exchange_or_stage(execution& e) {
+void metadata_exchange::start_or_stage(execution& e, const execution* ahead) {
   copy_mode_tuner* const tuner = may_be_mapped(e.what) ? nullptr : tuner_if_open(e.what);
-  if (!tuner || !tuner->converged()) return start_exchange(e);
+  if (!tuner || !tuner->converged()) return start(e, ahead);
   tuner->next();
   e.exchanging = execution::notice::none;
 }
 
 // The ranks gather their metadata by a plan like any other.
-void executor::start_exchange(execution& e) {
+void metadata_exchange::start(execution& e, const execution* ahead) {
   const auto p = static_cast<std::size_t>(m_size);
   const bool memory = e.exchanging == execution::notice::memory;
   e.own_metadata.assign(memory ? descriptor_words : tuner_words + block_words(m_size) * p, 0);
   e.all_metadata.resize(e.own_metadata.size() * p);
   memory ? write_memory(e) : write_counts(e);
-  if (m_ahead > 0) e.all_metadata = m_prepared->what->all_metadata;
+  if (ahead) e.all_metadata = ahead->all_metadata;
   sucl_operation gather{};
   gather.kind = SUCL_KIND_ALLGATHER;
   gather.element_size = sizeof(std::uint64_t);
@@ -84,11 +83,11 @@ void executor::start_exchange(execution& e) {
 }
 
 // The metadata of all ranks has arrived.
-void executor::decide(execution& e) {
+void metadata_exchange::decide(execution& e) {
   const bool memory = e.exchanging == execution::notice::memory;
   e.exchanging = execution::notice::none;
   e.started = e.finished = 0;
-  set_memory(e);
+  set_memory(e, m_rank, m_size);
   if (memory)
     decide_access_mode(e);
   else
@@ -96,7 +95,7 @@ void executor::decide(execution& e) {
 }
 
 // Straight from and to the memory of all, by reading that of others, or staged.
-void executor::decide_access_mode(execution& e) {
+void metadata_exchange::decide_access_mode(execution& e) {
   const bool in_place = any_in_place(e);
   if (may_be_mapped(e.what)) {
     const plan_instance& direct = m_plans.of(e.what, access_mode::mapped, in_place);
@@ -114,16 +113,16 @@ void executor::decide_access_mode(execution& e) {
 }
 
 // The tuner that decides whether an operation is read; null: none does.
-copy_mode_tuner* executor::tuner_if_open(const sucl_operation& o) {
+copy_mode_tuner* metadata_exchange::tuner_if_open(const sucl_operation& o) {
   return may_be_read(o) && m_plans.of(o, access_mode::read).tuned_online ? &tuner_of(o) : nullptr;
 }
 
-copy_mode_tuner& executor::tuner_of(const sucl_operation& o) {
+copy_mode_tuner& metadata_exchange::tuner_of(const sucl_operation& o) {
   return m_tuners.of(o.kind, longest_block(o, m_size) * o.element_size);
 }
 
 // Whether reading has proved faster, or is tried. The same on every rank.
-bool executor::is_read(execution& e) {
+bool metadata_exchange::is_read(execution& e) {
   timings slowest{0, 0};
   each_descriptor(e.all_metadata,
                   [&](const memory_descriptor& c) { slowest = timings::slower(slowest, c.times); });
@@ -136,13 +135,13 @@ bool executor::is_read(execution& e) {
   return reads;
 }
 
-bool executor::any_in_place(const execution& e) const {
+bool metadata_exchange::any_in_place(const execution& e) const {
   bool any = false;
   each_descriptor(e.all_metadata, [&](const memory_descriptor& c) { any = any || c.in_place; });
   return any;
 }
 
-void executor::take_addresses(execution& e) const {
+void metadata_exchange::take_addresses(execution& e) const {
   for (std::size_t r = 0; r < static_cast<std::size_t>(m_size); ++r) {
     const memory_descriptor theirs = descriptor_of(e.all_metadata, r);
     e.peer_send[r] = reinterpret_cast<std::byte*>(theirs.send);
@@ -150,39 +149,15 @@ void executor::take_addresses(execution& e) const {
   }
 }
 
-// Copies from the memory of a peer's process. After a failure the plan goes on, so that no rank
-// waits for this rank, and all who wait for it learn that what it gives them is wrong.
-void executor::read(const run& r, std::int32_t rank, std::byte* to, const std::byte* from,
-                    std::uint64_t bytes) const {
-  if (bytes == 0 || r.owner->failure) return;
-  const auto status = m_memory_provider.table->memory_read(
-      m_memory_provider.comm, rank, to, reinterpret_cast<std::uint64_t>(from), bytes);
-  if (status == SUCL_SUCCESS) return;
-  r.owner->failure = take_last(status);
-  m_memory.last_unreadable(m_rank).store(r.number, std::memory_order_release);
-}
-
-void executor::note_unreadable(execution& e) const {
-  for (int rank = 0; rank < m_size && !e.failure; ++rank) {
-    const std::uint64_t when = m_memory.last_unreadable(rank).load(std::memory_order_acquire);
-    if (when < e.first_run || when > m_node.retired()) continue;
-    e.failure.emplace();
-    e.failure->code = errc::unsupported;
-    e.failure->message =
-        "rank " + std::to_string(rank) + " could not read the memory of another rank";
-    e.failure->hint = "Set backends.ipc.reads = false for programs with memory of such kind";
-  }
-}
-
 // Whether it is worth to find out if all its memory is mapped. The same on every rank.
-bool executor::may_be_mapped(const sucl_operation& o) const {
+bool metadata_exchange::may_be_mapped(const sucl_operation& o) const {
   return !m_mapped.never_any() && may_be_reached(o.kind) &&
          longest_block(o, m_size) * o.element_size >= min_mapped_bytes &&
          m_node.ranks() >= static_cast<std::size_t>(m_size) && m_mapped.any_for(o.sequence);
 }
 
 // Whether it is worth to read straight from the memory of peers. The same on every rank.
-bool executor::may_be_read(const sucl_operation& o) {
+bool metadata_exchange::may_be_read(const sucl_operation& o) {
   return m_plans.reads() && has_readable_input(o.kind) &&
          longest_block(o, m_size) * o.element_size >= min_read_bytes &&
          m_plans.of(o, access_mode::read).there;
@@ -190,7 +165,7 @@ bool executor::may_be_read(const sucl_operation& o) {
 
 // Memory is mapped if all that the operation touches of it lies in this rank's part: peers compute
 // no address beyond.
-void executor::write_memory(execution& e) {
+void metadata_exchange::write_memory(execution& e) {
   memory_descriptor mine{};
   const extents touched = extents_of(e.what, m_rank, m_size);
   const bool in_place = e.what.flags & SUCL_FLAG_IN_PLACE;
@@ -216,7 +191,7 @@ void executor::write_memory(execution& e) {
 }
 
 // Finds the memory of all ranks; false if some of it is out of reach. All ranks see the same.
-bool executor::all_mapped(execution& e, const program& code) const {
+bool metadata_exchange::all_mapped(execution& e, const program& code) const {
   for (int rank = 0; rank < m_size; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
     const memory_descriptor theirs = descriptor_of(e.all_metadata, at);
@@ -228,7 +203,7 @@ bool executor::all_mapped(execution& e, const program& code) const {
   return true;
 }
 
-void executor::write_counts(execution& e) {
+void metadata_exchange::write_counts(execution& e) {
   const sucl_operation& o = e.what;
   const bool in_place = o.flags & SUCL_FLAG_IN_PLACE;
   const bool is_replaced = in_place && o.kind == SUCL_KIND_ALLTOALLV;
@@ -252,7 +227,7 @@ void executor::write_counts(execution& e) {
 // Whether blocks of their own lengths, the longest of so many bytes, are read. The ranks learn how
 // long they are with the timings, which therefore are of the last such tuner; a rank may have
 // written its packed_timings when others knew of a later one already, and then nothing is agreed.
-bool executor::is_clipped_read(execution& e, std::uint64_t longest) {
+bool metadata_exchange::is_clipped_read(execution& e, std::uint64_t longest) {
   const tuning_row* row = m_plans.row_of_clipped_reads(e.what, longest);
   if (!row || !row->tuned_online) return row;
   const std::uint32_t number = packed_timings::of(e.all_metadata[0]).number;
@@ -277,7 +252,7 @@ bool executor::is_clipped_read(execution& e, std::uint64_t longest) {
 // Everything is there if all blocks are short; else it is moved in slices that fit the longest one.
 // Returns whether nothing is left to do. An operation decides once how the rest is moved, on every
 // rank; one may have looked before.
-bool executor::take_counts(execution& e, bool decides) {
+bool metadata_exchange::take_counts(execution& e, bool decides) {
   const sucl_operation& o = e.what;
   const std::size_t words = block_words(m_size);
   std::uint64_t longest = 0;
@@ -321,6 +296,12 @@ bool executor::take_counts(execution& e, bool decides) {
   }
   if (e.failure && decides) throw error(m_memory.board().accuse(e.failure->message));
   return all_there;
+}
+
+// Whether nothing is left to do once the ranks have exchanged their counts.
+bool metadata_exchange::has_all_counts(execution& e) {
+  e.failure.reset();
+  return take_counts(e, false) && !e.failure;
 }
 
 }  // namespace sucl::core

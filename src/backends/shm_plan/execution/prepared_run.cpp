@@ -1,11 +1,12 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Operations that are run over and over: their addresses are looked up once, not in every run.
 #include "backends/shm_plan/execution/prepared_run.hpp"
 
 #include "backends/shm_common/flag_wait.hpp"
-#include "backends/shm_plan/execution/executor.hpp"
+#include "backends/shm_plan/execution/metadata_exchange.hpp"
+#include "base/error.hpp"
+#include "core/host_ops/nt_copy.hpp"
 #include "core/operation/operation.hpp"
 
 #include <algorithm>
@@ -15,11 +16,11 @@ namespace sucl::core {
 
 using action = step::action;
 
-std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
-  const sucl_operation o = simplest(asked);
-  if (o.kind == compiled_plan_kind || may_be_mapped(o)) return nullptr;
-  copy_mode_tuner* const tuner = tuner_if_open(o);
-  if (!tuner && may_be_read(o)) return nullptr;
+std::shared_ptr<prepared_run> prepared_runs::prepare(const sucl_operation& asked) const {
+  const sucl_operation o = simplest(asked, m_size);
+  if (o.kind == compiled_plan_kind || m_exchange.may_be_mapped(o)) return nullptr;
+  copy_mode_tuner* const tuner = m_exchange.tuner_if_open(o);
+  if (!tuner && m_exchange.may_be_read(o)) return nullptr;
   auto made = std::make_shared<prepared_run>();
   made->tuner = tuner;
   made->what = std::make_shared<execution>();
@@ -27,11 +28,11 @@ std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
   e.what = o;
   e.signature = signature_of(asked, m_size);
   e.element_size = o.element_size;
-  set_memory(e);
+  set_memory(e, m_rank, m_size);
   if (has_hidden_counts(o.kind)) {
     e.exchanging = execution::notice::counts;
     e.peer_send.resize(static_cast<std::size_t>(m_size));
-    start_exchange(e);
+    m_exchange.start(e, ahead());
   } else {
     e.how = &m_plans.of(o, access_mode::staged);
   }
@@ -40,14 +41,8 @@ std::shared_ptr<prepared_run> executor::prepare(const sucl_operation& asked) {
   if (reduces(static_cast<kind>(o.kind))) made->fold = find_fold(o.type, o.op);
   made->scratch = m_memory.need_of(code.scratch_bytes);
   bind(e, *made);
-  set_memory(e);  // in place of its notes
+  set_memory(e, m_rank, m_size);  // in place of its notes
   return made;
-}
-
-// Whether nothing is left to do once the ranks have exchanged their counts.
-bool executor::has_all_counts(execution& e) {
-  e.failure.reset();
-  return take_counts(e, false) && !e.failure;
 }
 
 namespace {
@@ -66,13 +61,13 @@ void join(bound_step& before, bound_step& signal, const std::byte* beside,
 }  // namespace
 
 // Adds the steps of a run, one for each of the program.
-void executor::bind(execution& e, prepared_run& p) const {
-  run r;
+void prepared_runs::bind(execution& e, prepared_run& p) const {
+  plan_run r;
   r.owner = &e;
   r.code = &e.how->of(0);
   r.scratch = m_memory.parts();
   const auto memory = [&](const operand& o) -> bound_memory {
-    return {address(r, o), o.where == plan::space::scratch ? ~std::uint64_t{0} : 0};
+    return {r.address(o, m_rank), o.where == plan::space::scratch ? ~std::uint64_t{0} : 0};
   };
   for (const step& s : r.code->channels[0]) {
     bound_step b;
@@ -101,7 +96,7 @@ void executor::bind(execution& e, prepared_run& p) const {
 }
 
 // One run of it.
-struct executor::bound_run {
+struct prepared_runs::bound_run {
   const prepared_run& how;
   std::uint64_t number, history, flag, scratch_at;
   std::uint64_t slot;  ///< flags before those of its slot
@@ -111,7 +106,7 @@ struct executor::bound_run {
   }
 };
 
-inline void executor::raise(const bound_run& r, const bound_step& s) {
+inline void prepared_runs::raise(const bound_run& r, const bound_step& s) {
   std::uint64_t* const flag = s.flag + r.slot;
   const std::uint64_t value = r.flag | s.value;
   if (s.size == 0) return shared_memory::flag(*flag).store(value, std::memory_order_release);
@@ -121,7 +116,7 @@ inline void executor::raise(const bound_run& r, const bound_step& s) {
 }
 
 // One step; false if it waits for a peer that is not near.
-inline bool executor::take(const bound_run& r, const bound_step& s) {
+inline bool prepared_runs::take(const bound_run& r, const bound_step& s) {
   switch (s.what) {
     case action::copy:
       if (s.nontemporal)
@@ -143,7 +138,7 @@ inline bool executor::take(const bound_run& r, const bound_step& s) {
         case flag_state::other_call:
           if (m_where.compared) return false;
           m_memory.board().show(r.number, r.history, r.how.what->signature);
-          accuse(r.number, r.history);
+          throw error(m_memory.board().accuse(r.number, r.history));
         case flag_state::raised: break;
       }
       m_node.note_peer_in_run(s.peer, r.number);
@@ -152,14 +147,10 @@ inline bool executor::take(const bound_run& r, const bound_step& s) {
 }
 
 // What is left to do where a peer lets this rank wait, the next run begins with.
-bool executor::run_at_once(const prepared_run& p) {
-  const std::uint64_t number = m_begun + 1;
-  if (m_broken || m_begun != m_node.retired() || m_head != m_queue.size() ||
-      !m_node.may_begin(number, nullptr))
-    return false;
+bool prepared_runs::run(const prepared_run& p, std::uint64_t number) {
   if (p.tuner && !p.tuner->converged()) return false;
   const bool has_counts = p.what->exchanging == execution::notice::counts;
-  if (has_counts) write_counts(*p.what);
+  if (has_counts) m_exchange.write_counts(*p.what);
   const std::uint64_t history = m_memory.board().history_after(p.what->signature);
   const bound_run r{p,
                     number,
@@ -167,21 +158,19 @@ bool executor::run_at_once(const prepared_run& p) {
                     run_flag::of(number, history),
                     m_memory.scratch_at(p.scratch, number),
                     m_memory.slot_of(number) * shared_memory::flags_per_slot()};
-  if (run_flag::renews(number, m_memory.slots())) renew_flags(number, r.flag);
+  if (run_flag::renews(number, m_memory.slots())) renew_flags(m_memory, m_rank, number, r.flag);
   const bound_step* const end = p.steps.data() + p.steps.size();
   const bound_step* s = p.steps.data();
   while (s != end && take(r, *s)) ++s;
   // Peers read this only after a long wait: what they wait for goes first.
   m_memory.board().show(number, history, p.what->signature);
   m_ahead = static_cast<std::uint32_t>(s - p.steps.data());
-  m_prepared = &p;
-  if (s != end || (has_counts && !has_all_counts(*p.what))) return false;
+  m_last = &p;
+  if (s != end || (has_counts && !m_exchange.has_all_counts(*p.what))) return false;
   m_ahead = 0;
-  m_begun = number;
   m_memory.board().keep(history);
   m_memory.take(p.scratch);
   if (p.tuner) p.tuner->next();
-  m_node.retire();
   return true;
 }
 

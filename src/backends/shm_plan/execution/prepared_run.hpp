@@ -12,11 +12,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace sucl::core {
 
 class copy_mode_tuner;
+class metadata_exchange;
+class node_progress;
+class nt_store_policy;
+class plan_cache;
 struct execution;
 
 /// Memory that a prepared step works on. Scratch is at another place in each run.
@@ -50,6 +55,52 @@ struct prepared_run {
   shared_memory::need scratch;
   std::vector<bound_step> steps;
   std::vector<bound_memory> sources;
+};
+
+/// Prepares operations and runs them. One thread at a time.
+class prepared_runs {
+ public:
+  /// All must stay. `spin_limit`: polls in vain before a run is left to be gone on with.
+  prepared_runs(shared_memory& memory, node_progress& node, plan_cache& plans,
+                metadata_exchange& exchange, nt_store_policy& copier, const placement& where,
+                int spin_limit)
+      : m_memory(memory),
+        m_node(node),
+        m_plans(plans),
+        m_exchange(exchange),
+        m_copier(copier),
+        m_where(where),
+        m_rank(where.rank),
+        m_size(where.size),
+        m_spin_limit(spin_limit) {}
+
+  /// Works out what running an operation over and over on the same memory needs; null where it
+  /// cannot be known before.
+  std::shared_ptr<prepared_run> prepare(const sucl_operation& o) const;
+  /// Makes it the run of this number, the only one under way. False if a peer is not near: then the
+  /// same operation must be started next, and goes on where this has ended.
+  bool run(const prepared_run& p, std::uint64_t number);
+
+  /// What has been begun so; null: nothing.
+  const execution* ahead() const { return m_ahead > 0 ? m_last->what.get() : nullptr; }
+  /// The steps that have been taken of the next run, which goes on after them.
+  std::uint32_t take_ahead() { return std::exchange(m_ahead, 0); }
+
+ private:
+  struct bound_run;
+  void bind(execution& e, prepared_run& p) const;
+  static void raise(const bound_run& r, const bound_step& s);
+  bool take(const bound_run& r, const bound_step& s);
+
+  shared_memory& m_memory;
+  node_progress& m_node;
+  plan_cache& m_plans;
+  metadata_exchange& m_exchange;
+  nt_store_policy& m_copier;
+  const placement& m_where;
+  const int m_rank, m_size, m_spin_limit;
+  std::uint32_t m_ahead = 0;
+  const prepared_run* m_last = nullptr;  ///< whose steps those are
 };
 
 }  // namespace sucl::core
