@@ -4,61 +4,20 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "core/exchange/processor_set.hpp"
 #include "core/exchange/rank_record.hpp"
 #include "core/support/host_identity.hpp"
 
-#include <sched.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bitset>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
 
 namespace sucl::core {
 namespace {
-
-using processor_set = std::bitset<CPU_SETSIZE>;
-
-// Those that this process may run on; none where the system does not say.
-processor_set own_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  processor_set own;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (std::size_t i = 0; i < own.size(); ++i) own[i] = CPU_ISSET(i, &set);
-  return own;
-}
-
-// As "0-7,16", and back.
-std::string ranges_of(const processor_set& set) {
-  std::string text;
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    if (!set[i]) continue;
-    const std::size_t first = i;
-    while (i + 1 < set.size() && set[i + 1]) ++i;
-    if (!text.empty()) text += ',';
-    text += std::to_string(first);
-    if (i > first) text += '-' + std::to_string(i);
-  }
-  return text;
-}
-
-processor_set set_of(const std::string& ranges) {
-  processor_set set;
-  for (const char* at = ranges.c_str(); *at;) {
-    char* end = nullptr;
-    const auto first = std::strtoul(at, &end, 10);
-    const auto last = *end == '-' ? std::strtoul(end + 1, &end, 10) : first;
-    for (auto i = first; i <= last && i < set.size(); ++i) set.set(i);
-    at = *end == ',' ? end + 1 : end;
-  }
-  return set;
-}
 
 void gather(const sucl_oob& oob, const void* mine, void* all, std::uint64_t bytes) {
   sucl_oob channel = oob;
@@ -151,7 +110,7 @@ rank_record record_of(const self_description& self) {
   r.self.device_memory_on_host = self.device_memory_on_host;
   r.machine = host_identity();
   r.declared_node = self.declared_node;
-  r.processors = ranges_of(own_processors());
+  r.processors = processor_set::own().text();
   r.settings = hash(self.settings);
   r.job = self.job;
   r.world_rank = self.world_rank;
@@ -186,7 +145,7 @@ bool are_oversubscribed(const std::vector<rank_record>& records) {
   std::map<std::string, std::pair<processor_set, std::size_t>> machines;
   for (const rank_record& r : records) {
     auto& [together, ranks] = machines[r.machine];
-    together |= set_of(r.processors);
+    together.add(processor_set::of(r.processors));
     ++ranks;
   }
   return std::any_of(machines.begin(), machines.end(),
