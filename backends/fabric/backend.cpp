@@ -216,7 +216,8 @@ void write_schedule(sucl_request& r, const sucl_operation& o) {
   r.collective = o.kind < SUCL_KIND_SEND;
   r.element_size = std::max<std::uint64_t>(1, o.element_size);
   if (r.collective) r.serial = r.comm->collectives++;
-  if (row.reduces && (r.fold = fold_of(o.op, o.type)) == nullptr)
+  if (row.reduces) r.fold = fold_of(o.op, o.type);
+  if (row.reduces && !r.fold)
     throw problem{SUCL_ERROR_UNSUPPORTED,
                   "the backend fabric has no op " + std::to_string(o.op) + " for type " +
                       std::to_string(o.type),

@@ -192,7 +192,7 @@ std::string serve(const place_in_job& p) {
   return host;
 }
 
-std::unique_ptr<store> make_store(const place_in_job& p, node_settings& s, time_limit wait) {
+std::unique_ptr<store> make_store(const place_in_job& p, node_settings& s, const time_limit& wait) {
   if (p.store) return std::make_unique<callback_store>(*p.store);
   if (!p.id.empty()) {
     const identity id = identity::of(p.id);

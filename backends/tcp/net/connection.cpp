@@ -50,7 +50,7 @@ void connection::begin(int socket, std::uint32_t events) {
   m_loop->add(socket, shared_from_this(), events);
 }
 
-void connection::connect_to(const endpoint& where, std::shared_ptr<listener> who) {
+void connection::connect_to(const endpoint& where, const std::shared_ptr<listener>& who) {
   m_listener = who;
   m_remote = where;
   m_stage = stage::connecting;
@@ -73,7 +73,7 @@ void connection::connect_to(const endpoint& where, std::shared_ptr<listener> who
   m_loop->at(m_deadline, shared_from_this());
 }
 
-void connection::serve(int socket, std::shared_ptr<listener> who) {
+void connection::serve(int socket, const std::shared_ptr<listener>& who) {
   m_listener = who;
   m_server = true;
   m_stage = stage::proving;

@@ -61,10 +61,10 @@ class connection final : public handler, public std::enable_shared_from_this<con
 
   // All under the lock:
   /// Begins as a client. The listener hears of how that ends later, never at once.
-  void connect_to(const endpoint& where, std::shared_ptr<listener> who);
+  void connect_to(const endpoint& where, const std::shared_ptr<listener>& who);
   /// Takes over a socket that was accepted.
-  void serve(int socket, std::shared_ptr<listener> who);
-  void set_listener(std::shared_ptr<listener> who) { m_listener = who; }
+  void serve(int socket, const std::shared_ptr<listener>& who);
+  void set_listener(const std::shared_ptr<listener>& who) { m_listener = who; }
   void allow_frames(std::uint64_t most) { m_limits.frame = most; }
   void send(std::shared_ptr<const bytes> frame);
   /// Says no more; what was sent before still goes out.

@@ -25,7 +25,7 @@ namespace sucl::tcp {
 class store_server final : public listener, public std::enable_shared_from_this<store_server> {
  public:
   /// Takes over a socket that listens.
-  static std::shared_ptr<store_server> start(std::shared_ptr<reactor> loop, int socket,
+  static std::shared_ptr<store_server> start(const std::shared_ptr<reactor>& loop, int socket,
                                              const std::string& secret);
   explicit store_server(std::shared_ptr<reactor> loop) : m_loop(std::move(loop)) {}
 
@@ -49,7 +49,7 @@ class store_server final : public listener, public std::enable_shared_from_this<
     std::shared_ptr<connection> link;
     std::optional<waiter> waits;
   };
-  void take(std::shared_ptr<connection> link);
+  void take(const std::shared_ptr<connection>& link);
   void drop(connection& c);
   void hold_newcomers();
   void put_value(connection& c, reader& message);

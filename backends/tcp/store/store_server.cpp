@@ -26,13 +26,13 @@ std::size_t max_waiting() {
 
 }  // namespace
 
-std::shared_ptr<store_server> store_server::start(std::shared_ptr<reactor> loop, int socket,
+std::shared_ptr<store_server> store_server::start(const std::shared_ptr<reactor>& loop, int socket,
                                                   const std::string& secret) {
   auto made = std::make_shared<store_server>(loop);
   const std::lock_guard lock(loop->lock());
   made->m_acceptor = std::make_shared<acceptor>(loop, socket, secret, limits{});
-  made->m_acceptor->start([self = std::weak_ptr(made)](std::shared_ptr<connection> link) {
-    if (const auto server = self.lock()) server->take(std::move(link));
+  made->m_acceptor->start([self = std::weak_ptr(made)](const std::shared_ptr<connection>& link) {
+    if (const auto server = self.lock()) server->take(link);
   });
   return made;
 }
@@ -54,7 +54,7 @@ bool store_server::finished() {
   return m_finished;
 }
 
-void store_server::take(std::shared_ptr<connection> link) {
+void store_server::take(const std::shared_ptr<connection>& link) {
   link->set_listener(shared_from_this());
   m_clients[link.get()] = {link, std::nullopt};
   hold_newcomers();

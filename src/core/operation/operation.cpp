@@ -100,7 +100,7 @@ sucl_operation example_of(kind k, std::uint64_t bytes, type t, op o) {
 }
 
 std::string describe(const sucl_operation& o) {
-  const std::string what = name(static_cast<kind>(o.kind));
+  std::string what = name(static_cast<kind>(o.kind));
   switch (o.kind) {
     case SUCL_KIND_SEND:
       return what + " to rank " + std::to_string(o.root) + " (tag " + std::to_string(o.tag) + ")";
