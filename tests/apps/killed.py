@@ -60,7 +60,7 @@ def wait_until(what, job, log, seconds=60):
 
 def kill_one(sucl, program, arguments, variant):
     """Kills rank 1 among the iterations."""
-    command = [sucl, "run", "-n", "2", "--timeout", "3", "--", program, "--variant", variant,
+    command = [sucl, "run", "-n", "2", "--timeout", "20", "--", program, "--variant", variant,
                *arguments]
     with tempfile.TemporaryDirectory() as folder:
         log = pathlib.Path(folder) / "log"
