@@ -55,6 +55,7 @@ class SuclProcessGroup(ProcessGroup):
     def __init__(self, comm: Any, owns_job: bool):
         super().__init__(comm.rank, comm.size)
         self._comm, self._owns_job = comm, owns_job
+        self._on = _w.OnTensors(comm)
         self._futures = _w.Completer()
 
     # What torch.distributed asks a group.
@@ -77,7 +78,7 @@ class SuclProcessGroup(ProcessGroup):
         global _job, _world
         self._futures.end()
         if self._owns_job and _job is not None:
-            self._comm = _world = None
+            self._comm = self._on = _world = None
             _job.shut_down()
             _job = None
 
@@ -93,7 +94,7 @@ class SuclProcessGroup(ProcessGroup):
         events, finish = [], []
         for tensor in tensors:
             data = _w.writable(tensor, finish)
-            events.append(self._comm.allreduce(data, op=_op(opts, tensor)))
+            events.append(self._on.allreduce(data, op=_op(opts, tensor)))
         return self._work(events, tensors, finish)
 
     allreduce_coalesced = allreduce
@@ -102,13 +103,13 @@ class SuclProcessGroup(ProcessGroup):
         finish: list = []
         root = opts.rootRank
         data = _w.writable(tensors[0], finish) if self.rank() == root else _w.dense(tensors[0])
-        event = self._comm.reduce(data, op=_op(opts, tensors[0]), root=root)
+        event = self._on.reduce(data, op=_op(opts, tensors[0]), root=root)
         return self._work([event], tensors, finish)
 
     def reduce_scatter(self, output_tensors, input_tensors, opts=None, timeout=None):
         events, finish = [], []
         for out, parts in zip(output_tensors, input_tensors):
-            events.append(self._comm.reduce_scatter(
+            events.append(self._on.reduce_scatter(
                 _w.joined(parts), _w.writable(out, finish), [p.numel() for p in parts],
                 _op(opts, out)))
         return self._work(events, output_tensors, finish)
@@ -121,7 +122,7 @@ class SuclProcessGroup(ProcessGroup):
     def reduce_scatter_tensor_coalesced(self, outputs, inputs, opts=None):
         events, finish = [], []
         for out, given in zip(outputs, inputs):
-            events.append(self._comm.reduce_scatter_block(
+            events.append(self._on.reduce_scatter_block(
                 _w.dense(given), _w.writable(out, finish), _op(opts, out)))
         return self._work(events, outputs, finish)
 
@@ -133,13 +134,13 @@ class SuclProcessGroup(ProcessGroup):
         finish: list = []
         root = opts.rootRank
         data = _w.dense(tensors[0]) if self.rank() == root else _w.writable(tensors[0], finish)
-        return self._work([self._comm.broadcast(data, root)], tensors, finish)
+        return self._work([self._on.broadcast(data, root)], tensors, finish)
 
     def allgather(self, output_tensors, input_tensors, opts=None, timeout=None):
         events, finish = [], []
         for outs, given in zip(output_tensors, input_tensors):
             data = _w.room_for(outs, finish)
-            events.append(self._comm.allgatherv(_w.dense(given), data, [o.numel() for o in outs]))
+            events.append(self._on.allgatherv(_w.dense(given), data, [o.numel() for o in outs]))
         return self._work(events, output_tensors, finish)
 
     def allgather_coalesced(self, output_lists, input_list, opts=None):
@@ -153,7 +154,7 @@ class SuclProcessGroup(ProcessGroup):
     def allgather_into_tensor_coalesced(self, outputs, inputs, opts=None):
         events, finish = [], []
         for out, given in zip(outputs, inputs):
-            events.append(self._comm.allgather(_w.dense(given), _w.writable(out, finish)))
+            events.append(self._on.allgather(_w.dense(given), _w.writable(out, finish)))
         return self._work(events, outputs, finish)
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced
@@ -162,9 +163,9 @@ class SuclProcessGroup(ProcessGroup):
         finish: list = []
         root, given = opts.rootRank, _w.dense(input_tensors[0])
         if self.rank() != root:
-            return self._work([self._comm.gatherv(given, root=root)], output_tensors)
+            return self._work([self._on.gatherv(given, root=root)], output_tensors)
         outs = output_tensors[0]
-        event = self._comm.gatherv(given, _w.room_for(outs, finish), [o.numel() for o in outs],
+        event = self._on.gatherv(given, _w.room_for(outs, finish), [o.numel() for o in outs],
                                    root=root)
         return self._work([event], output_tensors, finish)
 
@@ -172,10 +173,10 @@ class SuclProcessGroup(ProcessGroup):
         finish: list = []
         root, out = opts.rootRank, _w.writable(output_tensors[0], finish)
         if self.rank() != root:
-            event = self._comm.scatterv(None, out, root=root)
+            event = self._on.scatterv(None, out, root=root)
         else:
             parts = input_tensors[0]
-            event = self._comm.scatterv(_w.joined(parts), out, [p.numel() for p in parts],
+            event = self._on.scatterv(_w.joined(parts), out, [p.numel() for p in parts],
                                         root=root)
         return self._work([event], output_tensors, finish)
 
@@ -183,9 +184,9 @@ class SuclProcessGroup(ProcessGroup):
         finish: list = []
         data = _w.writable(output, finish)
         if not output_splits and not input_splits:
-            event = self._comm.alltoall(_w.dense(given), data)
+            event = self._on.alltoall(_w.dense(given), data)
         else:
-            event = self._comm.alltoallv(
+            event = self._on.alltoallv(
                 _w.dense(given), data, _w.counts(given, input_splits, self.size()),
                 _w.counts(output, output_splits, self.size()))
         return self._work([event], [output], finish)
@@ -194,17 +195,17 @@ class SuclProcessGroup(ProcessGroup):
 
     def alltoall(self, outputs, inputs, opts=None, timeout=None):
         finish: list = []
-        event = self._comm.alltoallv(
+        event = self._on.alltoallv(
             _w.joined(inputs), _w.room_for(outputs, finish), [t.numel() for t in inputs],
             [t.numel() for t in outputs])
         return self._work([event], outputs, finish)
 
     def send(self, tensors, dst, tag=0):
-        return self._work([self._comm.send(_w.dense(tensors[0]), dst, tag)], tensors)
+        return self._work([self._on.send(_w.dense(tensors[0]), dst, tag)], tensors)
 
     def recv(self, tensors, src, tag=0):
         finish: list = []
-        event = self._comm.recv(_w.writable(tensors[0], finish), src, tag)
+        event = self._on.recv(_w.writable(tensors[0], finish), src, tag)
         return self._work([event], tensors, finish)
 
     def recv_anysource(self, tensors, tag=0):
@@ -212,7 +213,7 @@ class SuclProcessGroup(ProcessGroup):
                                   "Name the rank that sends: src=")
 
     def barrier(self, opts=None, timeout=None):
-        return self._work([self._comm.barrier()], [])
+        return self._work([self._on.barrier()], [])
 
 
 def _create(options, _backend_options=None) -> SuclProcessGroup:
