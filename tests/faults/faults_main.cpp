@@ -268,6 +268,40 @@ void replay(scene& s) {
   s.queue.wait_and_throw();
 }
 
+// SYCL orders replays of an executable graph, not those of two of the same operations: ranks would
+// execute these in other orders.
+void overlap([[maybe_unused]] scene& s) {
+  s.victim_lives = true;
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  auto comm = s.next();
+  std::vector<int> x(1000, 1);
+  std::atomic<int> begun = 0;
+  sucl::modifiable_graph graph(s.queue.get_context(), s.queue.get_device());
+  auto in_graph = [&](const std::vector<sucl::graph_node>& after) {
+    return comm.in_graph(graph, after).allreduce(x.data(), x.size(), sucl::op::max);
+  };
+  auto first = in_graph({});
+  auto between = graph.add([&](sycl::handler& h) {
+    h.host_task([&begun] {
+      if (begun++ > 0) return;
+      const auto limit = clock_type::now() + 20s;
+      while (begun < 2 && clock_type::now() < limit) std::this_thread::sleep_for(1ms);
+    });
+  });
+  graph.make_edge(first, between);
+  in_graph({between});
+  auto one = graph.finalize(), two = graph.finalize();
+  sycl::event slow = s.queue.ext_oneapi_graph(one), fast = s.queue.ext_oneapi_graph(two);
+  slow.wait();
+  fast.wait();
+  expect_error("replays that overlap", {sucl::errc::mismatch, {"replayed again before"}}, [&] {
+    comm.check();
+    comm.blocking().barrier();
+  });
+  s.queue.wait_and_throw();
+#endif
+}
+
 // The victim ends by an exception that nobody else has a part in, with an operation in flight. Most
 // launchers then end the others. What the others must not do is to wait for ever.
 void thrown(scene& s) {
@@ -302,11 +336,9 @@ int run(const std::function<void(scene&)>& act, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::map<std::string, std::function<void(scene&)>> cases{{"late", late},
-                                                                 {"stopped", stopped},
-                                                                 {"killed", killed},
-                                                                 {"replay", replay},
-                                                                 {"thrown", thrown}};
+  const std::map<std::string, std::function<void(scene&)>> cases{
+      {"late", late},     {"stopped", stopped}, {"killed", killed},
+      {"replay", replay}, {"overlap", overlap}, {"thrown", thrown}};
   const auto found = cases.find(argc > 1 ? argv[1] : "");
   if (found == cases.end()) return 2;
   int status = 1;

@@ -77,8 +77,10 @@ sucl_operation issue_queue::record(const sucl_operation& operation) {
 issue_result issue_queue::replay(const sucl_operation& recorded, const layouts& shape,
                                  const observer& watch) {
   held_lock lock(m_mutex);
-  throw_if_ended();
+  // A failure that is still to be thrown is for the program's next call, not for a command of it.
+  if (!m_failures.any() || m_failures.broken()) throw_if_ended();
   op_request& n = take(recorded, shape, true);
+  n.watch = watch;  // no caller gets what fails at once
   if (!is_point_to_point(recorded.kind)) n.turn = ++m_replays;
   const auto at = std::find_if(m_waiting.begin(), m_waiting.end(), [](const op_request* o) {
     return !o->ready.load(std::memory_order_acquire);

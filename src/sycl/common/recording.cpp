@@ -15,6 +15,7 @@ thread_local int scopes = 0;
 
 recording_scope::recording_scope() { ++scopes; }
 recording_scope::~recording_scope() { --scopes; }
+bool in_recording_scope() { return scopes > 0; }
 
 void refuse_in_scope(communicator_state& state, const sucl_operation& record) {
   if (scopes == 0) return;

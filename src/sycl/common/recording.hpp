@@ -24,6 +24,8 @@ class recording_scope {
   recording_scope(const recording_scope&) = delete;
   recording_scope& operator=(const recording_scope&) = delete;
 };
+/// Whether the calling thread is inside of one.
+bool in_recording_scope();
 /// Throws errc::unsupported inside of one.
 void refuse_in_scope(communicator_state& state, const sucl_operation& record);
 

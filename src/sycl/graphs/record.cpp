@@ -45,6 +45,9 @@ struct recording {
   std::uint32_t operations = 0;
   std::optional<point> last;   ///< which issues the last operation
   std::deque<point> messages;  ///< those that wait side by side
+  /// Of the last operation, if others may join it in its host task; else null.
+  std::shared_ptr<steps> open;
+  std::size_t nodes = 0;  ///< of the graph, by then
 };
 
 /// What a communicator has put into graphs that may still grow.
@@ -92,15 +95,26 @@ void check_can_be_replayed(communicator_state& state, const resolved& call) {
 point put_both(recording& r, const std::shared_ptr<recorded_operation>& o, const resolved& call,
                std::vector<point> after, const put_function& put) {
   if (r.last) after.push_back(*r.last);
+  auto all = std::make_shared<steps>(1, o);
   r.last = put(
       [&](::sycl::handler& h) {
-        h.host_task([o, memory = host_buffers(call.buffers, h)] {
-          issue(*o, memory);
-          await(*o);
-        });
+        h.host_task([all, memory = host_buffers(call.buffers, h)] { run(*all, memory); });
       },
       after);
+  r.open = std::move(all);
   return *r.last;
+}
+
+// Whether an operation may be a step of the host task of the one before: nothing was recorded in
+// between, and nothing takes the graph away before its end.
+bool may_join(const recording& r, const modifiable_graph& g, const resolved& call,
+              const std::vector<point>& after, const ::sycl::queue& queue) {
+  const auto is_last = [&](const point& p) {
+    return std::get<::sycl::event>(p) == std::get<::sycl::event>(*r.last);
+  };
+  return in_recording_scope() && queue.is_in_order() && call.buffers.empty() && r.open &&
+         r.open->front()->queue == queue && std::all_of(after.begin(), after.end(), is_last) &&
+         g.get_nodes().size() == r.nodes;
 }
 
 // What comes behind a buffer of the operation comes behind the second one.
@@ -143,7 +157,14 @@ point put_operation(communicator_state& state, const ::sycl::queue& queue,
   const bool split = side_by_side && core::is_point_to_point(call.record.kind);
   std::optional<point> made;
   try {
-    made = split ? put_side_by_side(r, o, call, after, put) : put_both(r, o, call, after, put);
+    if (may_join(r, g, call, after, queue)) {
+      r.open->push_back(o);
+      made = r.last;
+    } else {
+      r.open = nullptr;
+      made = split ? put_side_by_side(r, o, call, after, put) : put_both(r, o, call, after, put);
+      if (in_recording_scope()) r.nodes = g.get_nodes().size();
+    }
   } catch (const ::sycl::exception& e) {
     refuse(state, call.record, errc::unsupported,
            std::string("SYCL does not take the operation into the graph: ") + e.what(),

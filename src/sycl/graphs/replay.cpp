@@ -6,6 +6,7 @@
 
 #ifndef SYCL_IMPLEMENTATION_ACPP
 
+#include <optional>
 #include <utility>
 
 namespace sucl::sycl_layer {
@@ -52,6 +53,35 @@ void issue_by(communicator_state& state, recorded_operation& o, const host_buffe
   o.order->end(o.place);
 }
 
+std::optional<error_info> start(recorded_operation& o, const host_buffers& memory) {
+  const auto state = o.state.lock();
+  if (!is_alive(state))
+    return failure_of(o, errc::shut_down,
+                      "the graph is replayed after the end of the operation's communicator",
+                      "Keep the communicator, and sucl::runtime, while its graphs are used");
+  try {
+    if (!o.is_recorded)
+      base::fail(errc::shut_down, "the operation could not be recorded", "Record the graph again");
+    issue_by(*state, o, memory);
+    return std::nullopt;
+  } catch (const error& e) {
+    return e.info();
+  }
+}
+
+std::optional<error_info> finish(recorded_operation& o) {
+  const auto state = o.state.lock();
+  const core::ticket t = std::exchange(o.pending, {});
+  if (!t.get()) return std::nullopt;
+  if (state) state->core().assist(t);
+  return t.failure();
+}
+
+void end(const recorded_operation& o, const std::optional<error_info>& failure) {
+  if (failure) fail_command(o.queue, *failure);
+  end_command();
+}
+
 }  // namespace
 
 recorded_operation::recorded_operation(communicator_state& of, const resolved& call,
@@ -65,36 +95,25 @@ recorded_operation::recorded_operation(communicator_state& of, const resolved& c
   core::keep_arrays(record, of.core().size(), arrays);
 }
 
+void run(const steps& all, const host_buffers& memory) {
+  begin_command();
+  std::optional<error_info> first;
+  for (const auto& o : all) {
+    auto failure = start(*o, memory);
+    if (!failure) failure = finish(*o);
+    if (!first) first = std::move(failure);
+  }
+  end(*all.front(), first);
+}
+
 void issue(recorded_operation& o, const host_buffers& memory) {
   begin_command();
-  const auto state = o.state.lock();
-  if (!is_alive(state))
-    fail_command(o.queue,
-                 failure_of(o, errc::shut_down,
-                            "the graph is replayed after the end of the operation's communicator",
-                            "Keep the communicator, and sucl::runtime, while its graphs are used"));
-  std::optional<error_info> failure;
-  try {
-    if (!o.is_recorded)
-      base::fail(errc::shut_down, "the operation could not be recorded", "Record the graph again");
-    issue_by(*state, o, memory);
-  } catch (const error& e) {
-    failure = e.info();
-  }
-  if (failure) fail_command(o.queue, *failure);
+  end(o, start(o, memory));
 }
 
 void await(recorded_operation& o) {
-  std::optional<error_info> failure;
-  const auto state = o.state.lock();
-  {
-    const core::ticket t = std::exchange(o.pending, {});
-    if (!t.get()) return;
-    if (state) state->core().assist(t);
-    failure = t.failure();
-  }
-  if (failure) fail_command(o.queue, *failure);
-  end_command();
+  begin_command();
+  end(o, finish(o));
 }
 
 }  // namespace sucl::sycl_layer

@@ -57,7 +57,14 @@ struct recorded_operation {
   core::ticket pending;  ///< between issue() and await()
 };
 
-/// Issues it. Throws what fails, for SYCL to hand over.
+/// One after another in one host task. None but the first uses buffers.
+using steps = std::vector<std::shared_ptr<recorded_operation>>;
+
+// What host tasks do. They throw the first failure, for SYCL to hand over, when they have done all.
+
+/// Issues each and returns when it is done.
+void run(const steps& all, const host_buffers& memory);
+/// Issues it.
 void issue(recorded_operation& o, const host_buffers& memory);
 /// Returns when it is done; at once where issue() has thrown.
 void await(recorded_operation& o);
