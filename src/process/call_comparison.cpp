@@ -12,8 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// For ranks to say what they have called, once it is known that some differ.
-constexpr auto time_to_answer = 500ms;
+// For ranks to say what they have called, once it is known that some differ. They do at once, but
+// for those that are gone or stopped, or get no processor.
+constexpr auto time_to_answer = 10s;
 
 // Rank 0 of many ranks gets some thousand reports in a second at most.
 constexpr auto time_for_report = 250us;

@@ -191,11 +191,11 @@ TEST_F(disagreement, long_before) {
   const auto many = [&](std::size_t first) {
     return [this, first](communicator& c) {
       c.broadcast(x.data(), first, 0);
-      for (int i = 0; i < 200; ++i) c.broadcast(x.data(), 10, 0);
+      for (int i = 0; i < 80; ++i) c.broadcast(x.data(), 10, 0);
       c.wait();
     };
   };
-  differ("the first of 201", many(7), many(8), "broadcast of 7 int32 from rank 0",
+  differ("the first of 81", many(7), many(8), "broadcast of 7 int32 from rank 0",
          "broadcast of 8 int32 from rank 0", [&] { return m_job.world_with(queue); });
   queue.wait_and_throw();
 }
