@@ -16,9 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(ROOT / "python" / "sucl"))  # the package itself wants a build
 
-from sucl import style  # noqa: E402
+import style  # noqa: E402
 
 LIBRARIES = {"impi": ("Intel MPI", style.PURPLE), "mpich": ("MPICH", style.GREEN),
              "openmpi": ("Open MPI", style.ORANGE), "oneccl": ("oneCCL", style.GREY)}

@@ -28,14 +28,18 @@ ALL = "128,1Ki,8Ki,64Ki,256Ki,512Ki,1Mi,2Mi,4Mi,8Mi,16Mi,32Mi,64Mi,256Mi,1Gi"
 SOME = "128,8Ki,64Ki,256Ki,512Ki,1Mi,2Mi,4Mi,16Mi,64Mi,256Mi"
 FEW = "128,64Ki,1Mi,16Mi,256Mi"
 OTHERS = "broadcast reduce allgather reduce_scatter_block alltoall gather scatter"
+WITH_COUNTS = "reduce_scatter allgatherv alltoallv gatherv scatterv"
+PAPER = "128,1Ki,8Ki,64Ki,256Ki,1Mi,4Mi,16Mi,64Mi"
 KERNELS = '[{ backend = "kernels" }]'
 THRESHOLD = '[{ backend = "kernels", bytes = "..64Ki" }, { backend = "nccl" }]'
+MPI_THRESHOLD = '[{ backend = "mpi", bytes = "..64Ki" }, { backend = "nccl" }]'
 NCCL = "--memory usm --against nccl"
 
 # Name: title, environment, collectives, options, seconds for each point.
 SETS = {
     "auto": ("SuCL", {}, "allreduce", f"{NCCL} --timing device,stream,call --sizes {ALL}", 0.05),
     "auto-others": ("SuCL", {}, OTHERS, f"{NCCL} --timing device,stream --sizes {SOME}", 0.03),
+    "auto-counts": ("SuCL", {}, WITH_COUNTS, f"{NCCL} --timing device,stream --sizes {FEW}", 0.03),
     "kernels": ("SuCL's kernels", {"SUCL_RULES": KERNELS}, "allreduce " + OTHERS,
                 f"{NCCL} --timing device --sizes {SOME}", 0.03),
     "through-nccl": ("SuCL through NCCL", {"SUCL_BACKEND_KERNELS_ENABLED": "0"},
@@ -47,9 +51,15 @@ SETS = {
                f"--memory window --against nccl --timing device --sizes {SOME}", 0.03),
     "symmetric": ("SuCL and NCCL on memory of allocate()", {}, "allreduce allgather alltoall",
                   f"--memory symmetric --against nccl --timing device --sizes {FEW}", 0.03),
-    "buffer": ("SuCL on buffers", {}, "allreduce broadcast",
-               "--memory buffer --against host-accessor --timing call --sizes 64Ki,1Mi,16Mi,64Mi",
-               0.05),
+    "buffer": ("SuCL on buffers", {}, "broadcast allreduce reduce",
+               f"--memory buffer --against host-accessor --timing call --sizes {PAPER}", 0.03),
+    # What the SuCL paper's Figure 6 compares; MPI itself is in the set "buffer".
+    "figure6": ("SuCL", {}, "broadcast allreduce reduce",
+                f"{NCCL} --timing call --sizes {PAPER}", 0.03),
+    "t0": ("threshold 0: NCCL for all", {"SUCL_RULES": '[{ backend = "nccl" }]'},
+           "broadcast allreduce reduce", f"{NCCL} --timing call --sizes {PAPER}", 0.03),
+    "t64K": ("threshold 64 KiB: MPI, then NCCL", {"SUCL_RULES": MPI_THRESHOLD},
+             "broadcast allreduce reduce", f"{NCCL} --timing call --sizes {PAPER}", 0.03),
     # With --launch of an MPI that takes device memory; Intel MPI does so when it is told to, and
     # ended with an error of its own above 64 KiB.
     "mpi": ("SuCL and MPI on memory of the device", {"I_MPI_OFFLOAD": "1", "I_MPI_FABRICS": "shm"},
@@ -118,7 +128,7 @@ class Results:
         return other["median_us"] / own["median_us"] if own else None
 
     def collectives(self, ranks):
-        names = ["allreduce", *OTHERS.split()]
+        names = ["allreduce", *OTHERS.split(), *WITH_COUNTS.split()]
         return [n for n in names if any(key[1:3] == (ranks, n) for key in self.rows)]
 
     def columns(self, ranks, collective):
