@@ -109,6 +109,7 @@ const std::vector<profile>& profiles() {
        "hierarchical",
        {{"SUCL_NODE_SIZE", "2"},
         {"SUCL_RULES", "[{ backend = [\"hierarchical\", \"kernels\", \"nccl\"] }]"},
+        {"SUCL_BACKEND_NCCL_EXACT", "true"},
         {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
        not_in_hierarchical},
       {"kernels_messages",

@@ -268,6 +268,9 @@ void use_two_communicators(const device& t, size_t count, int rounds) {
   numbers x(j.queue, count), y(j.queue, count);
   int *a = x.get(), *b = y.get();
   const int mine = t.rank + 1;
+  // A library is set up by the first operation that it executes, in one order on all ranks.
+  j.world.allreduce(a, count, op::sum, {}).wait();
+  j.other.allreduce(b, count, op::sum, {}).wait();
   for (int round = 0; round < rounds; ++round) {
     auto fill_a = each(j.queue, count, {}, [=](size_t i) { a[i] = mine; });
     auto fill_b = each(j.queue, count, {}, [=](size_t i) { b[i] = 10 * mine; });
