@@ -205,7 +205,7 @@ class collective_case {
   }
 
  private:
-  static constexpr std::uint64_t max_in_ll128 = 700;
+  static constexpr std::uint64_t max_in_ll128 = 1000;
 
   static kernels::buffer_layout shape() {
     kernels::buffer_layout s;
@@ -227,15 +227,18 @@ class collective_case {
     s.ll_max_bytes = 256;
     s.ll_two_shot_max_bytes = 1 << 10;
     s.ll128_min_bytes = 120;
-    s.ll128_max_bytes = max_in_ll128;
+    s.ll128_max_bytes = s.ll128_exchange_max_bytes = max_in_ll128;
+    s.ll128_two_shot_max_bytes = m_draw.seed % 2 == 0 ? 2 * max_in_ll128 : 0;  // or by LL
     s.two_shot_min_bytes = 4 << 10;
     s.direct_min_bytes = 2 << 10;
     s.mapped = mapped;
     auto k = core::make_launch(m_operations[n], s);
     auto& j = k.what;
     j.with = m_buffers.of(rank);
-    j.pair_out = m_ranks == 2 ? j.with->out[1 - rank] : nullptr;
-    j.pair_in = m_ranks == 2 ? j.with->in[1 - rank] : nullptr;
+    for (int k = 1; k < m_ranks; ++k) {
+      j.near_out[k] = j.with->out[(rank + k) % m_ranks];
+      j.near_in[k] = j.with->in[(rank + k) % m_ranks];
+    }
     j.abort = &m_abort;
     j.mapped = m_table.data();
     j.epoch = 2 + m_draw.seed % 2;
@@ -280,7 +283,7 @@ TEST_F(parity, of_collectives_and_of_every_kernel) {
   std::set<std::string> used;
   // Each sum that has kernels of its own, another one, and what is only moved, with every protocol.
   const auto run_sizes = [&](kind what, type element, op reduction, bool mapped) {
-    for (const std::uint64_t bytes : {80, 200, 1000, 3000, 30000}) {
+    for (const std::uint64_t bytes : {80, 200, 1000, 1001, 3000, 30000}) {
       draw d = make_draw(bytes, 3, 1);
       d.what = what;
       d.element = element;
@@ -294,7 +297,7 @@ TEST_F(parity, of_collectives_and_of_every_kernel) {
   for (const bool mapped : {false, true})
     for (const auto what : {kind::broadcast, kind::allgather, kind::alltoall})
       run_sizes(what, type::int64, op::none, mapped);
-  constexpr std::size_t of_sums = 5 * 5, of_lists = 2 * 2, of_moves = 5 + 2;
+  constexpr std::size_t of_sums = 5 * 6, of_lists = 2 * 3, of_moves = 6 + 2;
   constexpr std::size_t all = of_sums + of_lists + of_moves;
   // Draws are many, and more until they have met every kernel.
   for (std::uint64_t seed = 1; (seed <= 120 || used.size() < all) && seed <= 1000; ++seed) {

@@ -52,9 +52,11 @@ kernels::buffer_layout shape_of(const kernel_settings& s, std::uint64_t groups, 
                                 bool ll128) {
   constexpr std::uint64_t line = 128;
   kernels::buffer_layout shape;
-  // Two slices of what is shared.
-  const std::uint64_t slices =
-      ranks > 2 ? 2 * kernels::ll_slice(s.ll_two_shot_max_bytes, ranks) : 0;
+  // Two slices of what is shared, or one of what has a root.
+  const std::uint64_t slices = ranks > 2
+                                   ? std::max(2 * kernels::ll_slice(s.ll_two_shot_max_bytes, ranks),
+                                              kernels::ll_slice(s.ll_two_shot_max_bytes, ranks - 1))
+                                   : 0;
   constexpr std::uint64_t row = kernels::ll_row;
   shape.ll = (std::max(s.ll_max_bytes, slices) + row - 1) / row * row;
   shape.ll128 = ll128 ? kernels::ll128_bytes(s.ll128_max_bytes) : 0;
@@ -112,8 +114,10 @@ launch_setting agree(const kernel_settings& wanted, kernel_device& device, sucl_
     return std::max(s.direct_min_bytes ? s.direct_min_bytes : usual, s.ll_max_bytes + 1);
   };
   setting.direct_min_bytes = from(s.ll128_exchange_max_bytes);
-  setting.direct_min_bytes_of_root = from(s.ll128_max_bytes);
+  setting.direct_min_bytes_of_root =
+      from(size > 2 ? s.ll128_exchange_max_bytes : s.ll128_max_bytes);
   setting.ll128_exchange_max_bytes = std::min(setting.ll128_max_bytes, s.ll128_exchange_max_bytes);
+  setting.ll128_two_shot_max_bytes = s.ll128_two_shot_max_bytes;
   return setting;
 }
 
@@ -125,7 +129,8 @@ kernel_settings::kernel_settings(int ranks) {
   ll_max_bytes = mebi / n;
   staging = std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
   ll128_exchange_max_bytes = 8 * mebi / peers;
-  ll128_max_bytes = ranks > 2 ? ll128_exchange_max_bytes : 32 * mebi;
+  ll128_max_bytes = ranks > 2 ? 64 * mebi / n : 32 * mebi;
+  ll128_two_shot_max_bytes = 16 * mebi;
   ll_two_shot_max_bytes = mebi / 2;
   two_shot_min_bytes = 16 * mebi / (peers * peers);
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);
@@ -164,6 +169,7 @@ constexpr size_row sizes[] = {
     {"ll128_min_bytes", &kernel_settings::ll128_min_bytes, any_size},
     {"ll128_max_bytes", &kernel_settings::ll128_max_bytes, {0, max_memory}},
     {"ll128_exchange_max_bytes", &kernel_settings::ll128_exchange_max_bytes, any_size},
+    {"ll128_two_shot_max_bytes", &kernel_settings::ll128_two_shot_max_bytes, any_size},
     {"staging", &kernel_settings::staging, {min_staging, max_memory}},
     {"two_shot_min_bytes", &kernel_settings::two_shot_min_bytes, any_size},
     {"direct_min_bytes", &kernel_settings::direct_min_bytes, any_size},
@@ -191,9 +197,9 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
     if (size == std::end(sizes))
       base::fail(errc::configuration, "backend kernels does not understand " + key + " = " + value,
                  "Its keys are ll_max_bytes, ll_two_shot_max_bytes, ll128_min_bytes, "
-                 "ll128_max_bytes, ll128_exchange_max_bytes, staging, two_shot_min_bytes, "
-                 "direct_min_bytes and message_staging, which are sizes, groups, and messages, "
-                 "which is true or false");
+                 "ll128_max_bytes, ll128_exchange_max_bytes, ll128_two_shot_max_bytes, staging, "
+                 "two_shot_min_bytes, direct_min_bytes and message_staging, which are sizes, "
+                 "groups, and messages, which is true or false");
     s.*size->field = base::parse_bytes(value);
     base::check_bounds(name_of_all, key, s.*size->field, size->wanted);
     s.sized = s.sized || key == "staging" || key == "ll128_max_bytes";
@@ -306,8 +312,7 @@ void* kernel_comm::launch(kernel_launch& kernel, void* target) {
   j.with = m_memory.addresses();
   j.mapped = m_memory.table();
   j.abort = &control().abort;
-  j.pair_out = m_memory.pair_out();
-  j.pair_in = m_memory.pair_in();
+  m_memory.set_near(j);
   return m_device.launch(kernel, target);
 }
 

@@ -34,6 +34,7 @@ struct kernel_settings {
   std::uint64_t ll128_min_bytes = 32 << 10;  ///< smallest and largest message of the LL128
   std::uint64_t ll128_max_bytes;             ///< protocol, where links keep its stores whole;
   std::uint64_t ll128_exchange_max_bytes;    ///< the largest where all ranks send as much
+  std::uint64_t ll128_two_shot_max_bytes;    ///< LL128 and
   std::uint64_t ll_two_shot_max_bytes;       ///< LL, where three and more ranks share the work
   std::uint64_t two_shot_min_bytes;    ///< ranks share the work of allreduce, reduce and broadcast
   std::uint64_t direct_min_bytes = 0;  ///< mapped memory is used as such; 0: above LL128

@@ -30,6 +30,19 @@ struct kernel_launch {
   int groups = 1;
 };
 
+/// Calls `use` with the arguments of an operation that has lists, as short as its ranks allow.
+template <class Use>
+decltype(auto) with_lists(const kernel_launch& k, Use&& use) {
+  using namespace kernels;
+  static_assert(max_ranks == 4 * max_near_ranks);
+  if (k.what.ranks > max_near_ranks)
+    return use(exchange_args<listed>{k.what, k.lists[0], k.lists[1]});
+  const auto few = [](const listed& all) {
+    return listed_few{all.start.low.low, all.size.low.low};
+  };
+  return use(exchange_args<listed_few>{k.what, few(k.lists[0]), few(k.lists[1])});
+}
+
 /// One kernel of sends and receives.
 struct message_launch {
   kernels::message_args what{};

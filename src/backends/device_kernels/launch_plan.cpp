@@ -184,16 +184,25 @@ struct maker {
            block >= s.direct_min_bytes;
   }
 
-  // Whether a protocol supports an operation, on every rank alike. Words of eight bytes are
-  // combined one by one. Between two ranks only an allreduce has work to share.
+  int owners() const { return kernels::slice_owners(s.ranks, rooted()); }
+  // Words of eight bytes are combined one by one.
+  bool has_ll128() const { return s.ll128_max_bytes > 0 && (!k.reduces || size <= 8); }
+  // Of ll128_two_shot, in a peer buffer: from or to a root there is one, otherwise two.
+  std::uint64_t slices_in_ll128() const {
+    return kernels::ll128_slice(block, owners()) * (rooted() ? 1 : 2);
+  }
+
+  // Whether a protocol supports an operation, on every rank alike. Between two ranks only an
+  // allreduce has work to share.
   bool possible(protocol w) const {
     switch (w) {
       case protocol::ll: return known && most <= s.shape.ll;
-      case protocol::ll128:
-        return known && !k.lists && s.ll128_max_bytes > 0 && most <= s.ll128_max_bytes &&
-               (!k.reduces || size <= 8);
+      case protocol::ll128: return known && has_ll128() && most <= s.ll128_max_bytes;
       case protocol::ll_two_shot:
         return sliced() && s.ranks > 2 && block <= s.ll_two_shot_max_bytes;
+      case protocol::ll128_two_shot:
+        return sliced() && s.ranks > 2 && block > 0 && has_ll128() &&
+               slices_in_ll128() <= s.ll128_max_bytes;
       case protocol::two_shot: return sliced() && (s.ranks > 2 || !rooted()) && block > 0;
       default: return !known || most > 0;  // there are pieces
     }
@@ -201,12 +210,27 @@ struct maker {
   // A root that sends all to every rank is what takes longest.
   std::uint64_t alone_in_ll() const {
     constexpr std::uint64_t early = 8;
-    const bool shared = o.kind == SUCL_KIND_BROADCAST && possible(protocol::ll_two_shot);
+    const bool shared = o.kind == SUCL_KIND_BROADCAST &&
+                        (possible(protocol::ll_two_shot) || possible(protocol::ll128_two_shot));
     return shared ? s.ll_max_bytes / early : s.ll_max_bytes;
   }
+  // Where only the ends of a pair know how much they exchange.
+  protocol short_protocol() const { return has_ll128() ? protocol::ll128 : protocol::ll; }
+  std::uint64_t short_bytes() const {
+    if (!has_ll128()) return s.ll_max_bytes;
+    return o.kind == SUCL_KIND_GATHERV ? s.ll128_max_bytes : s.ll128_exchange_max_bytes;
+  }
+  bool has_long_pairs() const {
+    for (int r = 0; r < s.ranks; ++r)
+      if (r != s.rank && std::max(k.lists[0].size[r], k.lists[1].size[r]) > short_bytes())
+        return true;
+    return false;
+  }
+
   // The protocol by default. Among more than two ranks what is sent to all of them is shared
   // sooner.
   protocol usual() const {
+    if (!known) return has_long_pairs() ? protocol::staged : short_protocol();
     if (could_be_direct())
       return o.kind == SUCL_KIND_BROADCAST ? protocol::two_shot : protocol::staged;
     // Where data goes in one direction only, the links are all that counts, and LL128 keeps them
@@ -217,7 +241,9 @@ struct maker {
                                                            : s.ll128_exchange_max_bytes;
     if (possible(protocol::ll128) && most >= s.ll128_min_bytes && most <= in_ll128)
       return protocol::ll128;
-    if (known && most <= alone_in_ll()) return protocol::ll;
+    if (most <= alone_in_ll()) return protocol::ll;
+    if (possible(protocol::ll128_two_shot) && block <= s.ll128_two_shot_max_bytes)
+      return protocol::ll128_two_shot;
     if (possible(protocol::ll_two_shot)) return protocol::ll_two_shot;
     return possible(protocol::two_shot) && block >= s.two_shot_min_bytes ? protocol::two_shot
                                                                          : protocol::staged;
@@ -256,13 +282,18 @@ struct maker {
     j.bytes = block;
     j.source = j.target = all;
     j.how = wanted && possible(*wanted) && !could_be_direct() ? *wanted : usual();
-    if (j.how == protocol::two_shot || j.how == protocol::ll_two_shot) share();
     switch (j.how) {
-      case protocol::ll128: k.groups = groups_for_ll128(most); break;
-      case protocol::ll: k.groups = groups_for_ll(most); break;
+      case protocol::ll128: k.groups = groups_for_ll128(largest()); break;
+      case protocol::ll: k.groups = groups_for_ll(largest()); break;
       case protocol::ll_two_shot:
-        k.groups = groups_for_ll(kernels::ll_slice(block, s.ranks));
+        share();
+        k.groups = groups_for_ll(kernels::ll_slice(block, owners()));
         break;
+      case protocol::ll128_two_shot:
+        share();
+        k.groups = groups_for_ll128(kernels::ll128_slice(block, owners()));
+        break;
+      case protocol::two_shot: share(); [[fallthrough]];
       default: cut();
     }
   }
@@ -272,8 +303,10 @@ struct maker {
     collective_args& j = k.what;
     k.groups = known ? groups_for(most) : s.groups;
     j.may_be_direct = known && could_be_direct();
+    j.short_bytes = known ? 0 : short_bytes();
+    j.short_in_ll128 = has_ll128();
     auto cuts = static_cast<std::uint64_t>(k.groups);
-    if (j.how == protocol::two_shot) cuts *= static_cast<unsigned>(s.ranks);
+    if (j.how == protocol::two_shot) cuts *= static_cast<unsigned>(owners());
     const auto groups = static_cast<unsigned>(k.groups);
     j.slot = s.shape.stage / (4 * groups) / quad_bytes * quad_bytes;
     if (known) j.slot = std::min(j.slot, rounded_up((most + cuts - 1) / cuts, cache_line));
@@ -322,10 +355,13 @@ bool kernels_support(sucl_kind kind) noexcept {
 bool implies_barrier(const kernel_launch& kernel, sucl_kind kind) noexcept {
   if (kernel.what.how == protocol::two_shot) return false;
   // Of every rank that has a slice.
-  if (kernel.what.how == protocol::ll_two_shot)
-    return kind == SUCL_KIND_ALLREDUCE && kernels::ll_slice(kernel.what.bytes, kernel.what.ranks) *
-                                                  static_cast<unsigned>(kernel.what.ranks - 1) <
-                                              kernel.what.bytes;
+  const bool in_ll = kernel.what.how == protocol::ll_two_shot;
+  if (in_ll || kernel.what.how == protocol::ll128_two_shot) {
+    const std::uint64_t bytes = kernel.what.bytes;
+    const int ranks = kernel.what.ranks;
+    const auto slice = in_ll ? kernels::ll_slice(bytes, ranks) : kernels::ll128_slice(bytes, ranks);
+    return kind == SUCL_KIND_ALLREDUCE && slice * static_cast<unsigned>(ranks - 1) < bytes;
+  }
   switch (kind) {
     case SUCL_KIND_BARRIER:
     case SUCL_KIND_ALLREDUCE:

@@ -26,6 +26,7 @@ struct launch_setting {
   std::uint64_t ll128_min_bytes = 0;           ///< LL128, to each peer,
   std::uint64_t ll128_max_bytes = 0;           ///< and the most; 0: nothing;
   std::uint64_t ll128_exchange_max_bytes = 0;  ///< and the most where all ranks send as much
+  std::uint64_t ll128_two_shot_max_bytes = 0;  ///< LL128 in two steps
   std::uint64_t two_shot_min_bytes = 0;  ///< bytes from which three and more ranks share the work
   std::uint64_t direct_min_bytes = 0;    ///< bytes from which mapped memory is looked for;
   std::uint64_t direct_min_bytes_of_root = 0;  ///< the same in a broadcast

@@ -74,9 +74,9 @@ peer_buffers::peer_buffers(const backend_comm& memory_provider, const sucl_oob& 
                 buffer_of(rank, static_cast<int>(r));
   }
   m_spare = const_cast<std::byte*>(all.in[self]) + kernels::flags_bytes;
-  if (size == 2) {
-    m_pair_out = all.out[1 - self];
-    m_pair_in = all.in[1 - self];
+  for (std::size_t k = 1; k < n && n <= kernels::max_near_ranks; ++k) {
+    m_near_out[static_cast<int>(k)] = all.out[(self + k) % n];
+    m_near_in[static_cast<int>(k)] = all.in[(self + k) % n];
   }
   device.write(m_buffers.get(), &all, sizeof all);
   gather(0);  // no rank writes before all is zeroed

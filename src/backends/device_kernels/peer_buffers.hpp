@@ -41,9 +41,11 @@ class peer_buffers {
   const kernels::peer_buffer_table* addresses() const {
     return static_cast<kernels::peer_buffer_table*>(m_buffers.get());
   }
-  /// Of two ranks, the buffer to the other one and from it, as the device reaches them.
-  std::byte* pair_out() const { return m_pair_out; }
-  const std::byte* pair_in() const { return m_pair_in; }
+  /// Where there are few ranks, writes the addresses into a kernel's arguments.
+  void set_near(kernels::collective_args& args) const {
+    args.near_out = m_near_out;
+    args.near_in = m_near_in;
+  }
   /// Where the peers' pieces are, in memory of the device.
   const std::byte* const* table() const { return static_cast<std::byte* const*>(m_table.get()); }
   /// A little unused memory: barriers have none of their own.
@@ -94,8 +96,8 @@ class peer_buffers {
   std::vector<void*> m_pinned;
   std::shared_ptr<void> m_buffers, m_table;
   void* m_spare = nullptr;
-  std::byte* m_pair_out = nullptr;
-  const std::byte* m_pair_in = nullptr;
+  decltype(kernels::collective_args::near_out) m_near_out{};
+  decltype(kernels::collective_args::near_in) m_near_in{};
   mutable std::mutex m_mutex;  ///< guards what follows
   std::vector<mapped_piece> m_pieces;
   std::optional<std::uint64_t> m_first_use;

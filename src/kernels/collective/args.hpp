@@ -19,6 +19,15 @@
 /// Kernels are one function each: what is called costs every work item memory of its own for what
 /// is passed by reference.
 #define SUCL_INLINE [[gnu::always_inline]] inline
+/// The same of a lambda.
+#define SUCL_FLAT __attribute__((always_inline))
+
+/// A loop of a few turns that is written out, so that arrays in it can stay in registers.
+#ifdef __clang__
+#define SUCL_UNROLL _Pragma("unroll")
+#else
+#define SUCL_UNROLL _Pragma("GCC unroll 64")
+#endif
 
 namespace sucl::kernels {
 
@@ -27,6 +36,32 @@ inline constexpr int max_groups = 256;
 /// Steps of a work group in an operation: enough for 256 GiB in the smallest pieces. What is left
 /// of a flag counts operations for years.
 inline constexpr std::uint64_t max_steps = 1 << 20;
+
+/// Among up to so many ranks a kernel has the addresses of its peer buffers in its arguments.
+/// Others load them from the device's memory, which takes longer than a short message.
+inline constexpr int max_near_ranks = 8;
+/// What a work item sends to or waits for at once, so that loads need not wait for each other.
+inline constexpr int at_once = 4;
+
+/// A list among the arguments of a kernel. An array that is indexed by what is known only when the
+/// kernel runs would be copied into every work item's own memory; this is a tree of choices between
+/// values, which stay where arguments are. Both are read before the choice, or compilers choose
+/// between addresses instead. `N` is a power of two.
+template <class T, int N>
+struct value_list {
+  value_list<T, N / 2> low, high;
+  SUCL_INLINE constexpr T at(int i) const {
+    const T a = low.at(i), b = high.at(i - N / 2);
+    return i < N / 2 ? a : b;
+  }
+  constexpr T& operator[](int i) { return i < N / 2 ? low[i] : high[i - N / 2]; }
+};
+template <class T>
+struct value_list<T, 1> {
+  T value;
+  SUCL_INLINE constexpr T at(int) const { return value; }
+  constexpr T& operator[](int) { return value; }
+};
 
 /// Flags of a peer buffer, one a work group each.
 enum class flag : std::uint64_t {
@@ -60,15 +95,17 @@ struct buffer_layout {
 enum class protocol : std::int32_t {
   ll,      ///< by the LL protocol, pushed to every peer
   staged,  ///< pushed in pieces into staging memory
-  /// The message is cut in a slice a rank. Each is brought to its rank, which combines it, and
-  /// brought from there to the others: in pieces, or, where all of the memory is mapped, directly.
+  /// The message is cut in a slice for each rank, or, where one rank has or gets all, for each of
+  /// the others. Each is brought to its rank, which combines it, and brought from there to the
+  /// others: in pieces, or, where all of the memory is mapped, directly.
   two_shot,
-  ll_two_shot,  ///< the same by the LL protocol, each slice as a whole
-  ll128,        ///< as ll, by the LL128 protocol
+  ll_two_shot,     ///< the same by the LL protocol, each slice as a whole
+  ll128,           ///< as ll, by the LL128 protocol
+  ll128_two_shot,  ///< as ll_two_shot, by the LL128 protocol
 };
 /// What tuning tables call them.
-inline constexpr const char* protocol_names[] = {"ll", "staged", "two_shot", "ll_two_shot",
-                                                 "ll128"};
+inline constexpr const char* protocol_names[] = {"ll",          "staged", "two_shot",
+                                                 "ll_two_shot", "ll128",  "ll128_two_shot"};
 
 /// LL: quads whose first lines lie together, and then their second ones.
 inline constexpr std::uint64_t ll_row = 512;
@@ -83,11 +120,22 @@ constexpr std::uint64_t ll128_bytes(std::uint64_t data) {
   return (data + row - 1) / row * 4 * ll128_line;
 }
 
-/// The slice of a rank in ll_two_shot.
-constexpr std::uint64_t ll_slice(std::uint64_t bytes, int ranks) {
-  const auto n = static_cast<std::uint64_t>(ranks);
+/// The slice of each of the ranks that own one, in ll_two_shot.
+constexpr std::uint64_t ll_slice(std::uint64_t bytes, int owners) {
+  const auto n = static_cast<std::uint64_t>(owners);
   const std::uint64_t unit = bytes < n * ll_row ? 16 : ll_row;
   return ((bytes + n - 1) / n + unit - 1) / unit * unit;
+}
+/// The same in ll128_two_shot: whole rows.
+constexpr std::uint64_t ll128_slice(std::uint64_t bytes, int owners) {
+  constexpr std::uint64_t row = 4 * ll128_data;
+  const auto n = static_cast<std::uint64_t>(owners);
+  return ((bytes + n - 1) / n + row - 1) / row * row;
+}
+/// How many ranks own a slice. Where one rank has or gets all, that one owns none, so that its link
+/// moves the message once; between two ranks both do, so that both links are used.
+constexpr int slice_owners(int ranks, bool rooted) {
+  return rooted && ranks > 2 ? ranks - 1 : ranks;
 }
 
 /// The peer buffers of a rank, in memory of its device: they are the same for all operations.
@@ -107,12 +155,15 @@ struct alike {
   constexpr std::uint64_t bytes(int rank) const { return first <= rank && rank < last ? each : 0; }
 };
 
-/// The same, for each rank its own.
-struct listed {
-  std::uint64_t start[max_ranks], size[max_ranks];
-  constexpr std::uint64_t at(int rank) const { return start[rank]; }
-  constexpr std::uint64_t bytes(int rank) const { return size[rank]; }
+/// The same, for each rank its own. With few ranks the list is short, and found sooner.
+template <int Most>
+struct list_of {
+  value_list<std::uint64_t, Most> start, size;
+  constexpr std::uint64_t at(int rank) const { return start.at(rank); }
+  constexpr std::uint64_t bytes(int rank) const { return size.at(rank); }
 };
+using listed = list_of<max_ranks>;
+using listed_few = list_of<max_near_ranks>;
 
 /// An operation, without what goes where. Small, because every work item has one.
 struct collective_args {
@@ -123,21 +174,26 @@ struct collective_args {
   std::uint64_t epoch;
   std::uint64_t
       await;  ///< peers must have begun this operation before this one writes; 0: they have
-  std::byte* pair_out;  ///< of two ranks, the buffer to the other one and from it
-  const std::byte* pair_in;
+  /// The buffers to and from the ranks after this one, from 1 on, where there are few.
+  value_list<std::byte*, max_near_ranks> near_out;
+  value_list<const std::byte*, max_near_ranks> near_in;
   std::uint64_t ll, ll128, stage;  ///< of the peer buffers: see buffer_layout
   std::uint64_t bytes;             ///< of the message of a two_shot
   std::uint64_t slot;  ///< of staging memory: the most of a piece or slice, the same everywhere
   std::uint64_t fold_bytes;  ///< of the result; 0: this rank combines nothing
   std::uint64_t own_bytes;   ///< what this rank has for itself, in the send memory
   std::uint64_t peer_at;     ///< staged: where in peers' receive memory this rank's data goes
+  /// staged, where only the two ends of a pair know how much they exchange: up to so many bytes go
+  /// in lines. 0: all goes in pieces.
+  std::uint64_t short_bytes;
   std::int32_t rank, ranks;
   std::int32_t folded_ranks;  ///< the ranks from 0 on whose data is combined
   std::int32_t divisor;
   std::int32_t source, target;  ///< two_shot: the rank that has the data, gets it; -1: all
   protocol how;
-  bool announces;      ///< peers do not learn from the data that this rank has begun
-  bool may_be_direct;  ///< find out whether all of the memory is mapped, and then use no staging
+  bool announces;       ///< peers do not learn from the data that this rank has begun
+  bool short_in_ll128;  ///< what `short_bytes` says goes by LL128
+  bool may_be_direct;   ///< find out whether all of the memory is mapped, and then use no staging
 };
 
 /// And with it: of this rank, where the result or its own part goes. Not used by two_shot.

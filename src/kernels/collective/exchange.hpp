@@ -13,58 +13,146 @@ namespace sucl::kernels {
 
 // ---- LL: the data is there as soon as its flag is seen, and no work item waits for another
 
-SUCL_INLINE quad poll_quad(const collective_args& j, const std::byte* lines, std::uint64_t at,
-                           bool& ok) {
-  return wait_for_quad<ll_row>(j, lines, at, static_cast<std::uint32_t>(j.epoch), ok);
-}
+/// What a work item does of a message: every so many quads.
+struct quads {
+  std::uint64_t first, stride;
+  template <class Item>
+  explicit quads(const Item& at)
+      : first(static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * sizeof(quad)),
+        stride(static_cast<std::uint64_t>(at.groups() * at.threads()) * sizeof(quad)) {}
+};
 
-template <class Amounts, class Item>
-SUCL_INLINE void push_ll(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m) {
-  constexpr std::uint64_t size = sizeof(quad);
-  const auto flag = static_cast<std::uint32_t>(j.epoch);
-  const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
-  const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * size;
+/// The most that this rank exchanges with a peer.
+template <class Amounts>
+SUCL_INLINE std::uint64_t largest(const collective_args& j, const Amounts& amounts) {
+  std::uint64_t most = 0;
   for (int k = 1; k < j.ranks; ++k) {
-    const int q = peer(j, k);
-    const std::uint64_t bytes = j.send.bytes(q);
-    std::byte* lines = buffer_to(j, q) + ll_at(j);
-    for (std::uint64_t p = first; p < bytes; p += stride)
-      push_quad<ll_row>(lines, p, load_quad(m.send + j.send.at(q) + p, bytes - p), flag);
+    const std::uint64_t bytes = amounts.bytes(peer(j, k));
+    most = bytes > most ? bytes : most;
   }
+  return most;
 }
 
-template <class Amounts, class Item, class Folder>
+template <int Few, class Amounts, class Item>
+SUCL_INLINE void push_ll(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m) {
+  const auto flag = static_cast<std::uint32_t>(j.epoch);
+  const quads mine(at);
+  const std::uint64_t most = largest(j, j.send);
+  for (std::uint64_t p = mine.first; p < most; p += mine.stride)
+    each_few<Few>(j, [&](int k) SUCL_FLAT {
+      const auto sent = [&](int i) SUCL_FLAT {
+        return k + i < j.ranks && p < j.send.bytes(peer(j, k + i));
+      };
+      quad v[Few]{};
+      SUCL_UNROLL
+      for (int i = 0; i < Few; ++i)
+        if (sent(i)) {
+          const int q = peer(j, k + i);
+          v[i] = load_quad(m.send + j.send.at(q) + p, j.send.bytes(q) - p);
+        }
+      SUCL_UNROLL
+      for (int i = 0; i < Few; ++i)
+        if (sent(i)) push_quad<ll_row>(buffer_to<Few>(j, peer(j, k + i)) + ll_at(j), p, v[i], flag);
+    });
+}
+
+/// What this rank has for itself.
+template <class Amounts, class Item>
+SUCL_INLINE void copy_own(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m) {
+  const quads mine(at);
+  const std::byte* from = m.send + j.send.at(j.rank);
+  std::byte* to = m.recv + j.recv.at(j.rank);
+  if (to == from) return;
+  for (std::uint64_t p = mine.first; p < j.own_bytes; p += mine.stride)
+    store_quad(to + p, load_quad(from + p, j.own_bytes - p), j.own_bytes - p);
+}
+
+/// What peers have sent, of which the lines begin where those of `offset` bytes of data end.
+template <int Few, class Amounts, class Item>
+SUCL_INLINE void take_ll(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
+                         std::uint64_t offset, bool& ok) {
+  const auto flag = static_cast<std::uint32_t>(j.epoch);
+  const quads mine(at);
+  const std::uint64_t most = largest(j, j.recv);
+  for (std::uint64_t p = mine.first; p < most && ok; p += mine.stride)
+    each_few<Few>(j, [&](int k) SUCL_FLAT {
+      const auto wanted = [&](int i) SUCL_FLAT {
+        return k + i < j.ranks && p < j.recv.bytes(peer(j, k + i));
+      };
+      const auto lines = [&](int i)
+                             SUCL_FLAT { return buffer_from<Few>(j, peer(j, k + i)) + ll_at(j); };
+      quad v[Few]{};
+      wait_for_quads<ll_row>(j, wanted, lines, offset + p, flag, v, ok);
+      SUCL_UNROLL
+      for (int i = 0; i < Few; ++i)
+        if (ok && wanted(i)) {
+          const int s = peer(j, k + i);
+          store_quad(m.recv + j.recv.at(s) + p, v[i], j.recv.bytes(s) - p);
+        }
+    });
+}
+
+/// Combines what this rank has, `own`, with what arrives: `wait(source, wanted, got)` gets those of
+/// `Few` sources that are wanted, `source(i)` being the rank.
+template <int Few, class Folder, class Wait>
+SUCL_INLINE quad fold_arriving(const collective_args& j, const Folder& folder, const quad& own,
+                               const Wait& wait) {
+  quad result[1];
+  quad got[Few]{};
+  folder(result, j.folded_ranks, j.divisor, [&](int s, int) SUCL_FLAT {
+    if (s % Few == 0) {
+      const auto source = [&](int i) SUCL_FLAT { return j.source < 0 ? s + i : j.source; };
+      wait(
+          source, [&](int i) SUCL_FLAT { return s + i < j.folded_ranks && source(i) != j.rank; },
+          got);
+      SUCL_UNROLL
+      for (int i = 0; i < Few; ++i)
+        if (source(i) == j.rank) got[i] = own;
+    }
+    if constexpr (Few == 1) {
+      return got[0];
+    } else {
+      static_assert(Few == 4);
+      quad q;
+      SUCL_UNROLL
+      for (int w = 0; w < 4; ++w)
+        q.word[w] = value_list<std::uint32_t, Few>{{{got[0].word[w]}, {got[1].word[w]}},
+                                                   {{got[2].word[w]}, {got[3].word[w]}}}
+                        .at(s % Few);
+      return q;
+    }
+  });
+  return result[0];
+}
+
+/// By LL, the quad at `p` of what sources send.
+template <int Few, class Folder>
+SUCL_INLINE quad fold_ll(const collective_args& j, const Folder& folder, const quad& own,
+                         std::uint64_t p, bool& ok) {
+  return fold_arriving<Few>(
+      j, folder, own, [&](const auto& source, const auto& wanted, quad(&got)[Few]) SUCL_FLAT {
+        wait_for_quads<ll_row>(
+            j, wanted, [&](int i) SUCL_FLAT { return buffer_from<Few>(j, source(i)) + ll_at(j); },
+            p, static_cast<std::uint32_t>(j.epoch), got, ok);
+      });
+}
+
+template <int Few, class Amounts, class Item, class Folder>
 SUCL_INLINE void exchange_ll(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
                              const Folder& folder) {
-  constexpr std::uint64_t size = sizeof(quad);
-  const auto first = static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * size;
-  const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * size;
-  bool ok = begin(at, j);
+  bool ok = begin<Few>(at, j);
   if (!ok) return;
-  push_ll(at, j, m);
+  push_ll<Few>(at, j, m);
   if constexpr (Folder::combines) {
+    const quads mine(at);
     const std::byte* own = m.send + j.send.at(j.rank);
-    for (std::uint64_t p = first; p < j.fold_bytes && ok; p += stride) {
-      quad result[1];
-      folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
-        return s == j.rank ? load_quad(own + p, j.fold_bytes - p)
-                           : poll_quad(j, buffer_from(j, s) + ll_at(j), p, ok);
-      });
-      if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result[0], j.fold_bytes - p);
+    for (std::uint64_t p = mine.first; p < j.fold_bytes && ok; p += mine.stride) {
+      const quad result = fold_ll<Few>(j, folder, load_quad(own + p, j.fold_bytes - p), p, ok);
+      if (ok) store_quad(m.recv + j.recv.at(j.rank) + p, result, j.fold_bytes - p);
     }
   } else {
-    const std::byte* own = m.send + j.send.at(j.rank);
-    for (int k = 0; k < j.ranks; ++k) {
-      const int s = peer(j, k);
-      const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
-      std::byte* to = m.recv + j.recv.at(s);
-      if (s == j.rank && to == own) continue;
-      for (std::uint64_t p = first; p < bytes && ok; p += stride) {
-        const quad v = s == j.rank ? load_quad(own + p, bytes - p)
-                                   : poll_quad(j, buffer_from(j, s) + ll_at(j), p, ok);
-        if (ok) store_quad(to + p, v, bytes - p);
-      }
-    }
+    copy_own(at, j, m);
+    take_ll<Few>(at, j, m, 0, ok);
   }
 }
 
@@ -99,7 +187,7 @@ struct pieces {
 template <class Amounts, class Item>
 SUCL_INLINE bool push_piece(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
                             const pieces& cut, std::uint64_t step) {
-  const auto has = [&](int q) { return cut.length(step, j.send.bytes(q)) != 0; };
+  const auto has = [&](int q) SUCL_FLAT { return cut.length(step, j.send.bytes(q)) != 0; };
   if (step >= pieces::slots && !wait_peers(at, j, flag::freed, step + 1 - pieces::slots, has))
     return false;
   bool any = false;
@@ -117,7 +205,7 @@ SUCL_INLINE bool push_piece(const Item& at, const exchange_args<Amounts>& j, con
 template <class Amounts, class Item, class Folder>
 SUCL_INLINE bool take_piece(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
                             const pieces& cut, const Folder& folder, std::uint64_t step) {
-  const auto has = [&](int s) { return cut.length(step, j.recv.bytes(s)) != 0; };
+  const auto has = [&](int s) SUCL_FLAT { return cut.length(step, j.recv.bytes(s)) != 0; };
   if (!wait_peers(at, j, flag::ready, step + 1, has)) return false;
   const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.offset(step);
   if constexpr (Folder::combines) {
@@ -136,8 +224,9 @@ SUCL_INLINE bool take_piece(const Item& at, const exchange_args<Amounts>& j, con
     }
   }
   // Only where the slot is used once more.
-  signal_peers(at, j, flag::freed, step + 1,
-               [&](int s) { return cut.length(step + pieces::slots, j.recv.bytes(s)) != 0; });
+  signal_peers(at, j, flag::freed, step + 1, [&](int s) SUCL_FLAT {
+    return cut.length(step + pieces::slots, j.recv.bytes(s)) != 0;
+  });
   return true;
 }
 
@@ -154,7 +243,7 @@ SUCL_INLINE void exchange_staged(const Item& at, const exchange_args<Amounts>& j
   // Half of the groups copy what the rank has for itself before they give to peers and half after,
   // so that the links and the device's own memory are at work at once.
   const bool own_first = at.group() % 2 != 0;
-  const auto copy_own = [&](std::uint64_t step) {
+  const auto copy_own_piece = [&](std::uint64_t step) SUCL_FLAT {
     const std::byte* from = m.send + j.send.at(j.rank);
     std::byte* to = m.recv + j.recv.at(j.rank);
     if (to != from)
@@ -163,10 +252,10 @@ SUCL_INLINE void exchange_staged(const Item& at, const exchange_args<Amounts>& j
   // A piece is in transfer while the one before it is worked on.
   for (std::uint64_t step = 0; step <= most; ++step) {
     if constexpr (!Folder::combines)
-      if (own_first && step < most) copy_own(step);
+      if (own_first && step < most) copy_own_piece(step);
     if (step < most && !push_piece(at, j, m, cut, step)) return;
     if constexpr (!Folder::combines)
-      if (!own_first && step < most) copy_own(step);
+      if (!own_first && step < most) copy_own_piece(step);
     if (step > 0 && !take_piece(at, j, m, cut, folder, step - 1)) return;
   }
 }
@@ -185,7 +274,7 @@ constexpr flag key_flag(const collective_args& j, side s) {
 /// `*all` says whether all of it is mapped, the same on every rank.
 template <class Item>
 SUCL_INLINE bool compare_keys(const Item& at, const collective_args& j, bool* all) {
-  each_peer(at, j, [&](int q) {
+  each_peer(at, j, [&](int q) SUCL_FLAT {
     store_relaxed(flag_of(buffer_to(j, q), key_flag(j, side::send), at.group()), j.send_key);
     store_relaxed(flag_of(buffer_to(j, q), key_flag(j, side::recv), at.group()), j.recv_key);
     store_release(flag_of(buffer_to(j, q), flag::entered, at.group()), step_of(j, 1));
@@ -193,7 +282,7 @@ SUCL_INLINE bool compare_keys(const Item& at, const collective_args& j, bool* al
   const auto all_ranks = [](int) { return true; };
   if (!wait_peers(at, j, flag::entered, 1, all_ranks)) return false;
   bool mapped = j.send_key != 0 && j.recv_key != 0;
-  each_peer(at, j, [&](int q) {
+  each_peer(at, j, [&](int q) SUCL_FLAT {
     mapped = mapped &&
              load_relaxed(flag_of(buffer_from(j, q), key_flag(j, side::send), at.group())) != 0 &&
              load_relaxed(flag_of(buffer_from(j, q), key_flag(j, side::recv), at.group())) != 0;

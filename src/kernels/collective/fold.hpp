@@ -72,7 +72,8 @@ struct fold_of {
 
   /// `source(s, i)` is quad i of source s, of which there is at least one.
   template <int Count, class Source>
-  void operator()(quad (&result)[Count], int sources, int divisor, const Source& source) const {
+  SUCL_INLINE void operator()(quad (&result)[Count], int sources, int divisor,
+                              const Source& source) const {
 #ifdef __clang__
 #pragma clang fp contract(off)
 #endif
@@ -112,7 +113,8 @@ struct fold_visitor {
   template <class Element, class Op, class End>
   quad visit() const {
     quad result[1];
-    fold_of<Element, Op, End>{}(result, sources, divisor, [&](int s, int) { return from[s]; });
+    fold_of<Element, Op, End>{}(result, sources, divisor,
+                                [&](int s, int) SUCL_FLAT { return from[s]; });
     return result[0];
   }
   quad none() const { return {}; }
@@ -134,7 +136,8 @@ struct fold_any {
   static constexpr bool combines = true;
 
   template <int Count, class Source>
-  void operator()(quad (&result)[Count], int sources, int divisor, const Source& source) const {
+  SUCL_INLINE void operator()(quad (&result)[Count], int sources, int divisor,
+                              const Source& source) const {
     quad from[max_ranks];
     for (int i = 0; i < Count; ++i) {
       for (int s = 0; s < sources; ++s) from[s] = source(s, i);
@@ -148,7 +151,7 @@ struct fold_nothing {
   static constexpr int batch = 4;
   static constexpr bool combines = false;
   template <int Count, class Source>
-  void operator()(quad (&result)[Count], int, int, const Source& source) const {
+  SUCL_INLINE void operator()(quad (&result)[Count], int, int, const Source& source) const {
     for (int i = 0; i < Count; ++i) result[i] = source(0, i);
   }
 };

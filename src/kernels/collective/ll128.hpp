@@ -7,8 +7,7 @@
 /// there are no warps, each work item stores a line alone, the flag last.
 #pragma once
 
-#include "kernels/collective/fold.hpp"
-#include "kernels/collective/signal.hpp"
+#include "kernels/collective/exchange.hpp"
 
 namespace sucl::kernels {
 
@@ -25,6 +24,13 @@ SUCL_INLINE void each_line(const Item& at, std::uint64_t bytes, const Function& 
   const std::uint64_t all = (bytes + ll128_data - 1) / ll128_data;
   for (std::uint64_t first = item / (parts * lines) * lines; first < all; first += stride)
     f(first + item / parts % lines);
+}
+
+/// Whether the warp of this line has lines of so many bytes; the same for the whole warp.
+template <class Item>
+SUCL_INLINE bool in_lines(std::uint64_t line, std::uint64_t bytes) {
+  constexpr unsigned lines = Item::warp == 1 ? 1 : Item::warp / ll128_parts;
+  return line / lines * lines * ll128_data < bytes;
 }
 
 /// Calls `f(part)` for the parts of a line that are this work item's.
@@ -70,81 +76,129 @@ SUCL_INLINE void push_part(const Item& at, const collective_args& j, std::byte* 
   }
 }
 
-/// Waits for the line; clears `ok`, for the whole warp, if all must end.
-template <class Item>
-SUCL_INLINE quad take_part(const Item& at, const collective_args& j, const std::byte* lines,
-                           std::uint64_t line, int part, bool& ok) {
-  const std::byte* from = lines + line * ll128_line;
-  const std::byte* at_part = from + static_cast<unsigned>(part) * sizeof(quad);
+/// Waits for the lines of several ranks at once, those that are wanted; clears `ok`, for the whole
+/// warp, if all must end. `lines(i)` is where they are.
+template <int Few, class Item, class Wanted, class Lines>
+SUCL_INLINE void take_parts(const Item& at, const collective_args& j, const Wanted& wanted,
+                            const Lines& lines, std::uint64_t line, int part, quad (&v)[Few],
+                            bool& ok) {
   if constexpr (Item::warp == 1) {
-    const auto* flag = reinterpret_cast<const std::uint64_t*>(from + ll128_data);
-    ok = ok && wait_for(j, [&] { return load_acquire(flag) == j.epoch; });
-    return load_volatile(at_part);
+    for (int i = 0; i < Few; ++i)
+      if (wanted(i)) {
+        const std::byte* from = lines(i) + line * ll128_line;
+        const auto* flag = reinterpret_cast<const std::uint64_t*>(from + ll128_data);
+        ok = ok && wait_for(j, [&]() SUCL_FLAT { return load_acquire(flag) == j.epoch; });
+        v[i] = load_volatile(from + static_cast<unsigned>(part) * sizeof(quad));
+      }
   } else {
     constexpr unsigned polls_between = 1024;
+    const std::uint64_t offset = line * ll128_line + static_cast<unsigned>(part) * sizeof(quad);
     for (unsigned n = 1;; ++n) {
-      const quad v = load_volatile(at_part);
-      const bool there =
-          part < ll128_parts - 1 || (v.word[2] == static_cast<std::uint32_t>(j.epoch) &&
-                                     v.word[3] == static_cast<std::uint32_t>(j.epoch >> 32));
-      if (at.all_of_warp(there)) return v;
+      SUCL_UNROLL
+      for (int i = 0; i < Few; ++i)
+        if (wanted(i)) v[i] = load_volatile(lines(i) + offset);
+      bool there = true;
+      SUCL_UNROLL
+      for (int i = 0; i < Few; ++i)
+        there = there && (!wanted(i) || part < ll128_parts - 1 ||
+                          (v[i].word[2] == static_cast<std::uint32_t>(j.epoch) &&
+                           v[i].word[3] == static_cast<std::uint32_t>(j.epoch >> 32)));
+      if (at.all_of_warp(there)) return;
       if (n % polls_between != 0) continue;
       ok = at.all_of_warp(*static_cast<const volatile std::uint32_t*>(j.abort) == 0);
-      if (!ok) return v;
+      if (!ok) return;
     }
   }
 }
 
-/// As exchange_ll().
-template <class Amounts, class Item, class Folder>
-SUCL_INLINE void exchange_ll128(const Item& at, const exchange_args<Amounts>& j,
-                                const memory_pair& m, const Folder& folder) {
-  bool ok = begin(at, j);
-  if (j.await && !at.together(ok)) return;
-  for (int k = 1; k < j.ranks; ++k) {
-    const int q = peer(j, k);
-    const std::uint64_t bytes = j.send.bytes(q);
-    const std::byte* from = m.send + j.send.at(q);
-    std::byte* lines = buffer_to(j, q) + ll128_at(j);
-    each_line(at, bytes, [&](std::uint64_t line) {
-      each_part(at, [&](int part) {
-        const ll128_part w(line, part, bytes);
-        push_part(at, j, lines, line, part, load_words(from + w.start, w.valid));
+template <int Few, class Amounts, class Item>
+SUCL_INLINE void push_ll128(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m) {
+  each_line(at, largest(j, j.send), [&](std::uint64_t line) SUCL_FLAT {
+    each_part(at, [&](int part) SUCL_FLAT {
+      each_few<Few>(j, [&](int k) SUCL_FLAT {
+        const auto sent = [&](int i) SUCL_FLAT {
+          return k + i < j.ranks && in_lines<Item>(line, j.send.bytes(peer(j, k + i)));
+        };
+        quad v[Few]{};
+        SUCL_UNROLL
+        for (int i = 0; i < Few; ++i)
+          if (sent(i)) {
+            const int q = peer(j, k + i);
+            const ll128_part w(line, part, j.send.bytes(q));
+            v[i] = load_words(m.send + j.send.at(q) + w.start, w.valid);
+          }
+        SUCL_UNROLL
+        for (int i = 0; i < Few; ++i)
+          if (sent(i))
+            push_part(at, j, buffer_to<Few>(j, peer(j, k + i)) + ll128_at(j), line, part, v[i]);
       });
     });
-  }
-  const std::byte* own = m.send + j.send.at(j.rank);
+  });
+}
+
+/// As take_ll(); the lines begin `offset` bytes into the buffers.
+template <int Few, class Amounts, class Item>
+SUCL_INLINE void take_ll128(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
+                            std::uint64_t offset, bool& ok) {
+  each_line(at, largest(j, j.recv), [&](std::uint64_t line) SUCL_FLAT {
+    each_part(at, [&](int part) SUCL_FLAT {
+      each_few<Few>(j, [&](int k) SUCL_FLAT {
+        if (!ok) return;
+        const auto wanted = [&](int i) SUCL_FLAT {
+          return k + i < j.ranks && in_lines<Item>(line, j.recv.bytes(peer(j, k + i)));
+        };
+        const auto lines = [&](int i)
+                               SUCL_FLAT { return buffer_from<Few>(j, peer(j, k + i)) + offset; };
+        quad v[Few]{};
+        take_parts(at, j, wanted, lines, line, part, v, ok);
+        SUCL_UNROLL
+        for (int i = 0; i < Few; ++i)
+          if (ok && wanted(i)) {
+            const int s = peer(j, k + i);
+            const ll128_part w(line, part, j.recv.bytes(s));
+            store_words(m.recv + j.recv.at(s) + w.start, v[i], w.valid);
+          }
+      });
+    });
+  });
+}
+
+/// By LL128, a part of what sources send.
+template <int Few, class Item, class Folder>
+SUCL_INLINE quad fold_ll128(const Item& at, const collective_args& j, const Folder& folder,
+                            const quad& own, std::uint64_t line, int part, bool& ok) {
+  return fold_arriving<Few>(
+      j, folder, own, [&](const auto& source, const auto& wanted, quad(&got)[Few]) SUCL_FLAT {
+        if (ok)
+          take_parts(
+              at, j, wanted,
+              [&](int i) SUCL_FLAT { return buffer_from<Few>(j, source(i)) + ll128_at(j); }, line,
+              part, got, ok);
+      });
+}
+
+/// As exchange_ll().
+template <int Few, class Amounts, class Item, class Folder>
+SUCL_INLINE void exchange_ll128(const Item& at, const exchange_args<Amounts>& j,
+                                const memory_pair& m, const Folder& folder) {
+  bool ok = begin<Few>(at, j);
+  if (j.await && !at.together(ok)) return;
+  push_ll128<Few>(at, j, m);
   if constexpr (Folder::combines) {
+    const std::byte* own = m.send + j.send.at(j.rank);
     std::byte* to = m.recv + j.recv.at(j.rank);
-    each_line(at, j.fold_bytes, [&](std::uint64_t line) {
-      each_part(at, [&](int part) {
+    each_line(at, j.fold_bytes, [&](std::uint64_t line) SUCL_FLAT {
+      each_part(at, [&](int part) SUCL_FLAT {
         if (!ok) return;
         const ll128_part w(line, part, j.fold_bytes);
-        quad result[1];
-        folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
-          return s == j.rank ? load_words(own + w.start, w.valid)
-                             : take_part(at, j, buffer_from(j, s) + ll128_at(j), line, part, ok);
-        });
-        if (ok) store_words(to + w.start, result[0], w.valid);
+        const quad result =
+            fold_ll128<Few>(at, j, folder, load_words(own + w.start, w.valid), line, part, ok);
+        if (ok) store_words(to + w.start, result, w.valid);
       });
     });
   } else {
-    for (int k = 0; k < j.ranks; ++k) {
-      const int s = peer(j, k);
-      const std::uint64_t bytes = s == j.rank ? j.own_bytes : j.recv.bytes(s);
-      std::byte* to = m.recv + j.recv.at(s);
-      if (s == j.rank && to == own) continue;
-      each_line(at, bytes, [&](std::uint64_t line) {
-        each_part(at, [&](int part) {
-          if (!ok) return;
-          const ll128_part w(line, part, bytes);
-          const quad v = s == j.rank
-                             ? load_words(own + w.start, w.valid)
-                             : take_part(at, j, buffer_from(j, s) + ll128_at(j), line, part, ok);
-          if (ok) store_words(to + w.start, v, w.valid);
-        });
-      });
-    }
+    copy_own(at, j, m);
+    take_ll128<Few>(at, j, m, ll128_at(j), ok);
   }
 }
 

@@ -49,7 +49,7 @@ SUCL_INLINE bool wait_for(const Job& j, const There& there) {
 
 SUCL_INLINE bool wait_for_flag(const collective_args& j, const std::uint64_t* at,
                                std::uint64_t wanted) {
-  return wait_for(j, [&] { return load_acquire(at) >= wanted; });
+  return wait_for(j, [&]() SUCL_FLAT { return load_acquire(at) >= wanted; });
 }
 
 /// Where a quad of data lies in LL lines: its second line `Row` bytes behind the first. With the
@@ -75,12 +75,37 @@ SUCL_INLINE quad wait_for_quad(const Job& j, const std::byte* lines, std::uint64
                                std::uint32_t flag, bool& ok) {
   const std::byte* line = lines + ll_offset<Row>(at);
   quad q{};
-  ok = ok && wait_for(j, [&] {
+  ok = ok && wait_for(j, [&]() SUCL_FLAT {
          const bool first = load_ll(line, flag, q.word[0], q.word[1]);
          const bool second = load_ll(line + Row, flag, q.word[2], q.word[3]);
          return first && second;
        });
   return q;
+}
+
+/// The same for several at once, those that are wanted: `lines(i)` is where they are.
+template <std::uint64_t Row, int Few, class Job, class Wanted, class Lines>
+SUCL_INLINE void wait_for_quads(const Job& j, const Wanted& wanted, const Lines& lines,
+                                std::uint64_t at, std::uint32_t flag, quad (&got)[Few], bool& ok) {
+  quad first[Few]{}, second[Few]{};
+  ok = ok && wait_for(j, [&]() SUCL_FLAT {
+         SUCL_UNROLL
+         for (int i = 0; i < Few; ++i)
+           if (wanted(i)) {
+             const std::byte* line = lines(i) + ll_offset<Row>(at);
+             first[i] = load_volatile(line);
+             second[i] = load_volatile(line + Row);
+           }
+         bool all = true;
+         SUCL_UNROLL
+         for (int i = 0; i < Few; ++i)
+           all = all && (!wanted(i) || (first[i].word[1] == flag && first[i].word[3] == flag &&
+                                        second[i].word[1] == flag && second[i].word[3] == flag));
+         return all;
+       });
+  SUCL_UNROLL
+  for (int i = 0; i < Few; ++i)
+    got[i] = {first[i].word[0], first[i].word[2], second[i].word[0], second[i].word[2]};
 }
 
 /// The k-th peer after this rank.
@@ -89,12 +114,33 @@ SUCL_INLINE int peer(const collective_args& j, int k) {
   return q >= j.ranks ? q - j.ranks : q;
 }
 
-/// The buffer to a peer and from it. Where there is one peer, no load is needed to find them.
-SUCL_INLINE std::byte* buffer_to(const collective_args& j, int q) {
-  return j.ranks == 2 ? j.pair_out : j.with->out[q];
+/// How far behind this rank a peer is, from 1 on.
+SUCL_INLINE int distance(const collective_args& j, int q) {
+  return q > j.rank ? q - j.rank : q - j.rank + j.ranks;
 }
+
+/// The buffer to a peer and from it. `Few`: of how many peers a work item deals with at once; with
+/// one there are no others, as everything that a kernel executes has to be loaded at first.
+template <int Few = at_once>
+SUCL_INLINE std::byte* buffer_to(const collective_args& j, int q) {
+  std::byte* buffer = j.near_out.at(Few == 1 ? 1 : distance(j, q));
+  if (Few > 1 && j.ranks > max_near_ranks) buffer = j.with->out[q];
+  return buffer;
+}
+template <int Few = at_once>
 SUCL_INLINE const std::byte* buffer_from(const collective_args& j, int q) {
-  return j.ranks == 2 ? j.pair_in : j.with->in[q];
+  const std::byte* buffer = j.near_in.at(Few == 1 ? 1 : distance(j, q));
+  if (Few > 1 && j.ranks > max_near_ranks) buffer = j.with->in[q];
+  return buffer;
+}
+
+/// Calls `f(k)` for every so many of the peers after this rank, from k = 1 on.
+template <int Few, class Function>
+SUCL_INLINE void each_few(const collective_args& j, const Function& f) {
+  if constexpr (Few == 1)
+    f(1);
+  else
+    for (int k = 1; k < j.ranks; k += Few) f(k);
 }
 
 /// Calls `f(q)` for every peer, each in one work item of the group.
@@ -117,16 +163,31 @@ SUCL_INLINE std::uint64_t stage_at(const collective_args& j) {
 
 /// What has to be before this rank writes: peers are done with the half that it is going to use.
 /// Peers signal that their last kernel has ended when they begin the next.
-template <class Item>
+template <int Few = at_once, class Item>
 SUCL_INLINE bool begin(const Item& at, const collective_args& j) {
   if (j.announces && at.group() == 0)
-    each_peer(at, j,
-              [&](int q) { store_relaxed(flag_of(buffer_to(j, q), flag::begun, 0), j.epoch); });
+    each_peer(at, j, [&](int q) SUCL_FLAT {
+      store_relaxed(flag_of(buffer_to<Few>(j, q), flag::begun, 0), j.epoch);
+    });
   if (!j.await) return true;
-  for (int q = 0; q < j.ranks; ++q)
-    if (q != j.rank && !wait_for_flag(j, flag_of(buffer_from(j, q), flag::begun, 0), j.await))
-      return false;
-  return true;
+  // What follows are stores, which no device does before it knows that it is to do them.
+  bool ok = true;
+  each_few<Few>(j, [&](int k) SUCL_FLAT {
+    ok = ok && wait_for(j, [&]() SUCL_FLAT {
+           std::uint64_t begun[Few];
+           SUCL_UNROLL
+           for (int i = 0; i < Few; ++i)
+             begun[i] =
+                 k + i < j.ranks
+                     ? load_relaxed(flag_of(buffer_from<Few>(j, peer(j, k + i)), flag::begun, 0))
+                     : j.await;
+           bool all = true;
+           SUCL_UNROLL
+           for (int i = 0; i < Few; ++i) all = all && begun[i] >= j.await;
+           return all;
+         });
+  });
+  return ok;
 }
 
 /// Signals the wanted ranks that this group has done a step; after a barrier.
@@ -134,7 +195,7 @@ template <class Item, class Wanted>
 SUCL_INLINE void signal_peers(const Item& at, const collective_args& j, flag f, std::uint64_t step,
                               const Wanted& wanted) {
   at.barrier();
-  each_peer(at, j, [&](int q) {
+  each_peer(at, j, [&](int q) SUCL_FLAT {
     if (wanted(q)) store_release(flag_of(buffer_to(j, q), f, at.group()), step_of(j, step));
   });
 }
@@ -144,7 +205,7 @@ template <class Item, class Wanted>
 SUCL_INLINE bool wait_peers(const Item& at, const collective_args& j, flag f, std::uint64_t step,
                             const Wanted& wanted) {
   bool ok = true;
-  each_peer(at, j, [&](int q) {
+  each_peer(at, j, [&](int q) SUCL_FLAT {
     if (wanted(q))
       ok = wait_for_flag(j, flag_of(buffer_from(j, q), f, at.group()), step_of(j, step)) && ok;
   });
@@ -202,7 +263,7 @@ SUCL_INLINE void fold_batches(const Folder& folder, int sources, int divisor, st
   constexpr int batch = Folder::batch;
   for (; p < whole; p += batch * stride) {
     quad result[batch];
-    folder(result, sources, divisor, [&](int s, int i) {
+    folder(result, sources, divisor, [&](int s, int i) SUCL_FLAT {
       const std::uint64_t at_i = p + static_cast<unsigned>(i) * stride;
       return at_i < whole ? load_whole(source(s) + at_i) : quad{};
     });
@@ -225,10 +286,10 @@ SUCL_INLINE void fold(const Item& at, const collective_args& j, const Folder& fo
       if (m.sources == 2) {  // addresses that stay in registers
         const std::byte *first = m.from[0], *second = m.from[1];
         fold_batches(folder, 2, j.divisor, p, stride, whole, m,
-                     [=](int s) { return s == 0 ? first : second; });
+                     [=](int s) SUCL_FLAT { return s == 0 ? first : second; });
       } else {
         fold_batches(folder, m.sources, j.divisor, p, stride, whole, m,
-                     [&](int s) { return m.from[s]; });
+                     [&](int s) SUCL_FLAT { return m.from[s]; });
       }
       p += whole;
     }
@@ -236,7 +297,7 @@ SUCL_INLINE void fold(const Item& at, const collective_args& j, const Folder& fo
   for (; p < bytes; p += stride) {
     quad result[1];
     folder(result, m.sources, j.divisor,
-           [&](int s, int) { return load_quad(m.from[s] + p, bytes - p); });
+           [&](int s, int) SUCL_FLAT { return load_quad(m.from[s] + p, bytes - p); });
     for (int t = 0; t < m.targets; ++t) store_quad(m.to[t] + p, result[0], bytes - p);
   }
 }

@@ -2,46 +2,71 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Allreduce, reduce and broadcast of large messages: every rank gets one slice of the message from
-/// all that have data, combines it and gives it to all that want it, so that each link moves the
-/// same. With one source this is a scatter and an allgather, with one target a reduce_scatter and a
-/// gather (Rabenseifner; van de Geijn).
+/// Allreduce, reduce and broadcast of large messages: every owner of a slice gets it from all that
+/// have data, combines it and gives it to all that want it, so that each link moves the same. With
+/// one source this is a scatter and an allgather, with one target a reduce_scatter and a gather
+/// (Rabenseifner; van de Geijn).
 #pragma once
 
-#include "kernels/collective/exchange.hpp"
-#include "kernels/collective/ll128.hpp"
+#include "kernels/collective/pairs.hpp"
 
 namespace sucl::kernels {
 
-/// Who has data and who wants it.
+/// Who has data, who wants it, and who owns a slice.
 struct parties {
   const collective_args& j;
   bool has(int rank) const { return j.source < 0 || j.source == rank; }
   bool wants(int rank) const { return j.target < 0 ? rank != j.source : rank == j.target; }
+  bool rooted() const { return j.source >= 0 || j.target >= 0; }
+  int owners() const { return slice_owners(j.ranks, rooted()); }
+  /// The number of a rank's slice. A root that owns none comes last: owners().
+  int slice_of(int rank) const {
+    if (owners() == j.ranks) return rank;
+    const int root = j.source >= 0 ? j.source : j.target;
+    const int behind = rank - root - 1;
+    return behind < 0 ? behind + j.ranks : behind;
+  }
 };
 
-/// Rounds of a work group. In each, every rank has a slice of at most `slot` bytes.
+/// The slices of a message that is cut as a whole, as what goes to or comes from each rank.
+struct whole_slices {
+  parties who;
+  std::uint64_t slice, all;
+
+  std::uint64_t at(int rank) const { return slice * static_cast<unsigned>(who.slice_of(rank)); }
+  std::uint64_t bytes(int rank) const {
+    const std::uint64_t b = at(rank);
+    return b >= all ? 0 : all - b < slice ? all - b : slice;
+  }
+  /// Where the combined slice lies in a buffer, which from or to a root has one slice only.
+  std::uint64_t second() const { return who.owners() == who.j.ranks ? slice : 0; }
+};
+
+/// Rounds of a work group. In each, every owner has a slice of at most `slot` bytes.
 struct rounds {
   static constexpr std::uint64_t slots = 2;  // of each of the two phases
-  std::uint64_t slot, group, groups, ranks, bytes;
+  parties who;
+  std::uint64_t slot, group, groups, owners, bytes;
 
   template <class Item>
   rounds(const Item& at, const collective_args& j)
-      : slot(j.slot),
+      : who{j},
+        slot(j.slot),
         group(static_cast<unsigned>(at.group())),
         groups(static_cast<unsigned>(at.groups())),
-        ranks(static_cast<unsigned>(j.ranks)),
+        owners(static_cast<unsigned>(who.owners())),
         bytes(j.bytes) {}
   std::uint64_t count() const {
-    const std::uint64_t all = (bytes + slot * ranks - 1) / (slot * ranks);
+    const std::uint64_t all = (bytes + slot * owners - 1) / (slot * owners);
     return all <= group ? 0 : (all - group + groups - 1) / groups;
   }
   std::uint64_t begin(std::uint64_t round, int rank) const {
-    return ((round * groups + group) * ranks + static_cast<unsigned>(rank)) * slot;
+    return ((round * groups + group) * owners + static_cast<unsigned>(who.slice_of(rank))) * slot;
   }
   std::uint64_t length(std::uint64_t round, int rank) const {
     const std::uint64_t b = begin(round, rank);
-    return b >= bytes ? 0 : bytes - b < slot ? bytes - b : slot;
+    if (static_cast<unsigned>(who.slice_of(rank)) >= owners || b >= bytes) return 0;
+    return bytes - b < slot ? bytes - b : slot;
   }
   std::uint64_t offset(std::uint64_t round, std::uint64_t phase) const {
     return ((group * 2 + phase) * slots + round % slots) * slot;
@@ -54,7 +79,7 @@ SUCL_INLINE bool push_slices(const Item& at, const collective_args& j, const mem
                              const rounds& cut, std::uint64_t round) {
   const parties who{j};
   if (!who.has(j.rank)) return true;
-  const auto has = [&](int q) { return cut.length(round, q) != 0; };
+  const auto has = [&](int q) SUCL_FLAT { return cut.length(round, q) != 0; };
   if (round >= rounds::slots && !wait_peers(at, j, flag::freed, round + 1 - rounds::slots, has))
     return false;
   for (int k = 1; k < j.ranks; ++k) {
@@ -75,8 +100,8 @@ SUCL_INLINE bool fold_slice(const Item& at, const collective_args& j, const memo
   if (length == 0) return true;
   const std::uint64_t first = stage_at(j) + cut.offset(round, 0);
   const std::uint64_t second = stage_at(j) + cut.offset(round, 1);
-  const auto has = [&](int s) { return who.has(s); };
-  const auto wants = [&](int q) { return who.wants(q); };
+  const auto has = [&](int s) SUCL_FLAT { return who.has(s); };
+  const auto wants = [&](int q) SUCL_FLAT { return who.wants(q); };
   if (!wait_peers(at, j, flag::ready, round + 1, has)) return false;
   if (round >= rounds::slots &&
       !wait_peers(at, j, flag::freed_later, round + 1 - rounds::slots, wants))
@@ -93,7 +118,7 @@ SUCL_INLINE bool fold_slice(const Item& at, const collective_args& j, const memo
   if (who.wants(j.rank)) memory.add_target(m.recv + begin);
   fold(at, j, folder, length, memory);
   signal_peers(at, j, flag::ready_later, round + 1, wants);
-  each_peer(at, j, [&](int s) {
+  each_peer(at, j, [&](int s) SUCL_FLAT {
     if (who.has(s))
       store_release(flag_of(buffer_to(j, s), flag::freed, at.group()), step_of(j, round + 1));
   });
@@ -105,7 +130,7 @@ template <class Item>
 SUCL_INLINE bool take_slices(const Item& at, const collective_args& j, const memory_pair& m,
                              const rounds& cut, std::uint64_t round) {
   if (!parties{j}.wants(j.rank)) return true;
-  const auto has = [&](int s) { return cut.length(round, s) != 0; };
+  const auto has = [&](int s) SUCL_FLAT { return cut.length(round, s) != 0; };
   if (!wait_peers(at, j, flag::ready_later, round + 1, has)) return false;
   for (int k = 1; k < j.ranks; ++k) {
     const int s = peer(j, k);
@@ -135,48 +160,59 @@ template <class Item, class Folder>
 SUCL_INLINE void two_shot_ll(const Item& at, const collective_args& j, const memory_pair& m,
                              const Folder& folder) {
   const parties who{j};
-  const std::uint64_t slice = ll_slice(j.bytes, j.ranks);
+  const whole_slices cut{who, ll_slice(j.bytes, who.owners()), j.bytes};
   const auto flag = static_cast<std::uint32_t>(j.epoch);
-  const auto first =
-      static_cast<std::uint64_t>(at.group() * at.threads() + at.thread()) * sizeof(quad);
-  const auto stride = static_cast<std::uint64_t>(at.groups() * at.threads()) * sizeof(quad);
-  const auto start = [&](int r) { return slice * static_cast<unsigned>(r); };
-  const auto length = [&](int r) {
-    const std::uint64_t b = start(r);
-    return b >= j.bytes ? 0 : j.bytes - b < slice ? j.bytes - b : slice;
-  };
+  const quads mine(at);
   bool ok = begin(at, j);
   if (!ok) return;
-  for (int k = 1; k < j.ranks && who.has(j.rank); ++k) {
-    const int q = peer(j, k);
-    const std::uint64_t bytes = length(q);
-    std::byte* lines = buffer_to(j, q) + ll_at(j);
-    for (std::uint64_t p = first; p < bytes; p += stride)
-      push_quad<ll_row>(lines, p, load_quad(m.send + start(q) + p, bytes - p), flag);
-  }
-  const std::uint64_t own = length(j.rank), own_start = start(j.rank);
-  for (std::uint64_t p = first; p < own && ok; p += stride) {
-    quad result[1];
-    folder(result, j.folded_ranks, j.divisor, [&](int s, int) {
-      const int from = j.source < 0 ? s : j.source;
-      return from == j.rank ? load_quad(m.send + own_start + p, own - p)
-                            : poll_quad(j, buffer_from(j, from) + ll_at(j), p, ok);
-    });
+  if (who.has(j.rank)) push_ll<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m);
+  const std::uint64_t own = cut.bytes(j.rank), own_start = cut.at(j.rank);
+  for (std::uint64_t p = mine.first; p < own && ok; p += mine.stride) {
+    const bool has = who.has(j.rank);
+    const quad result = fold_ll<at_once>(
+        j, folder, has ? load_quad(m.send + own_start + p, own - p) : quad{}, p, ok);
     if (!ok) return;
-    if (who.wants(j.rank)) store_quad(m.recv + own_start + p, result[0], own - p);
     for (int k = 1; k < j.ranks; ++k) {
       const int q = peer(j, k);
-      if (who.wants(q)) push_quad<ll_row>(buffer_to(j, q) + ll_at(j), slice + p, result[0], flag);
+      if (who.wants(q))
+        push_quad<ll_row>(buffer_to(j, q) + ll_at(j), cut.second() + p, result, flag);
     }
+    if (who.wants(j.rank)) store_quad(m.recv + own_start + p, result, own - p);
   }
-  for (int k = 1; k < j.ranks && who.wants(j.rank); ++k) {
-    const int s = peer(j, k);
-    const std::uint64_t bytes = length(s);
-    for (std::uint64_t p = first; p < bytes && ok; p += stride) {
-      const quad v = poll_quad(j, buffer_from(j, s) + ll_at(j), slice + p, ok);
-      if (ok) store_quad(m.recv + start(s) + p, v, bytes - p);
-    }
-  }
+  if (who.wants(j.rank))
+    take_ll<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m, cut.second(), ok);
+}
+
+/// By the LL128 protocol: a warp waits for no more than the lines that it works on, so a slice is
+/// on its way to the others while the rest of it still comes.
+template <class Item, class Folder>
+SUCL_INLINE void two_shot_ll128(const Item& at, const collective_args& j, const memory_pair& m,
+                                const Folder& folder) {
+  const parties who{j};
+  const whole_slices cut{who, ll128_slice(j.bytes, who.owners()), j.bytes};
+  const std::uint64_t second = ll128_at(j) + cut.second() / ll128_data * ll128_line;
+  bool ok = begin(at, j);
+  if (j.await && !at.together(ok)) return;
+  if (who.has(j.rank)) push_ll128<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m);
+  const std::uint64_t own = cut.bytes(j.rank), own_start = cut.at(j.rank);
+  each_line(at, own, [&](std::uint64_t line) SUCL_FLAT {
+    each_part(at, [&](int part) SUCL_FLAT {
+      if (!ok) return;
+      const ll128_part w(line, part, own);
+      const bool has = who.has(j.rank);
+      const quad result = fold_ll128<at_once>(
+          at, j, folder, has ? load_words(m.send + own_start + w.start, w.valid) : quad{}, line,
+          part, ok);
+      if (!ok) return;
+      for (int k = 1; k < j.ranks; ++k) {
+        const int q = peer(j, k);
+        if (who.wants(q)) push_part(at, j, buffer_to(j, q) + second, line, part, result);
+      }
+      if (who.wants(j.rank)) store_words(m.recv + own_start + w.start, result, w.valid);
+    });
+  });
+  if (who.wants(j.rank))
+    take_ll128<at_once>(at, exchange_args<whole_slices>{j, cut, cut}, m, second, ok);
 }
 
 /// A broadcast between the ranks' own memory: each takes its slice from the source and gives it to
@@ -184,11 +220,11 @@ SUCL_INLINE void two_shot_ll(const Item& at, const collective_args& j, const mem
 template <class Item>
 SUCL_INLINE void two_shot_direct(const Item& at, const collective_args& j, const memory_pair& m) {
   constexpr std::uint64_t unit = 128;
-  const auto ranks = static_cast<std::uint64_t>(j.ranks);
-  const std::uint64_t slice = ((j.bytes + ranks - 1) / ranks + unit - 1) / unit * unit;
-  const std::uint64_t start = slice * static_cast<unsigned>(j.rank);
-  const share mine(at, start >= j.bytes ? 0 : j.bytes - start < slice ? j.bytes - start : slice);
-  const std::uint64_t begin = start + mine.begin;
+  const parties who{j};
+  const auto owners = static_cast<std::uint64_t>(who.owners());
+  const whole_slices cut{who, ((j.bytes + owners - 1) / owners + unit - 1) / unit * unit, j.bytes};
+  const share mine(at, cut.bytes(j.rank));
+  const std::uint64_t begin = cut.at(j.rank) + mine.begin;
   const bool own = j.source == j.rank;
   fold_memory memory;
   memory.add_source((own ? m.send : mapped_memory(at, j, j.source, side::send)) + begin);
@@ -207,11 +243,19 @@ template <protocol How, bool MayBeDirect, class Amounts, class Item, class Folde
 SUCL_INLINE void run_protocol(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
                               const Folder& folder) {
   if constexpr (How == protocol::ll) {
-    exchange_ll(at, j, m, folder);
+    if (j.ranks == 2)
+      exchange_ll<1>(at, j, m, folder);
+    else
+      exchange_ll<at_once>(at, j, m, folder);
   } else if constexpr (How == protocol::ll128) {
-    exchange_ll128(at, j, m, folder);
+    if (j.ranks == 2)
+      exchange_ll128<1>(at, j, m, folder);
+    else
+      exchange_ll128<at_once>(at, j, m, folder);
   } else if constexpr (How == protocol::ll_two_shot) {
     two_shot_ll(at, j, m, folder);
+  } else if constexpr (How == protocol::ll128_two_shot) {
+    two_shot_ll128(at, j, m, folder);
   } else {
     if (!at.together(begin(at, j))) return;
     if constexpr (MayBeDirect) {
@@ -225,6 +269,8 @@ SUCL_INLINE void run_protocol(const Item& at, const exchange_args<Amounts>& j, c
     }
     if constexpr (How == protocol::two_shot)
       two_shot_staged(at, j, m, folder);
+    else if constexpr (!std::is_same_v<Amounts, alike> && !Folder::combines)
+      exchange_pairs(at, j, m, folder);
     else
       exchange_staged(at, j, m, folder);
   }
@@ -239,17 +285,19 @@ auto with_protocol(const exchange_args<Amounts>& j, const Use& use) {
   using two_shot = std::integral_constant<protocol, protocol::two_shot>;
   using ll_two_shot = std::integral_constant<protocol, protocol::ll_two_shot>;
   using ll128 = std::integral_constant<protocol, protocol::ll128>;
+  using ll128_two_shot = std::integral_constant<protocol, protocol::ll128_two_shot>;
   using no = std::false_type;
   using yes = std::true_type;
   if (j.how == protocol::ll) return use(ll{}, no{});
+  if (j.how == protocol::ll128) return use(ll128{}, no{});
   if constexpr (std::is_same_v<Amounts, alike>) {
     if constexpr (!Folder::combines) {
       if (j.may_be_direct && j.how == protocol::two_shot) return use(two_shot{}, yes{});
       if (j.may_be_direct) return use(staged{}, yes{});
     }
     if (j.how == protocol::two_shot) return use(two_shot{}, no{});
-    if (j.how == protocol::ll128) return use(ll128{}, no{});
     if (j.how == protocol::ll_two_shot) return use(ll_two_shot{}, no{});
+    if (j.how == protocol::ll128_two_shot) return use(ll128_two_shot{}, no{});
   }
   return use(staged{}, no{});
 }

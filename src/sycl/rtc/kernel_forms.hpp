@@ -34,11 +34,11 @@ template <class Amounts, class Folder, class Use>
 
 template <class Folder, class Use>
 ::sycl::event with_amounts(const core::kernel_launch& k, const Folder& folder, Use&& use) {
-  using kernels::alike, kernels::exchange_args, kernels::listed;
+  using kernels::alike, kernels::exchange_args;
   if constexpr (std::is_same_v<Folder, kernels::fold_any> ||
                 std::is_same_v<Folder, kernels::fold_nothing>) {
     if (k.lists)
-      return with_args(k, exchange_args<listed>{k.what, k.lists[0], k.lists[1]}, folder, use);
+      return core::with_lists(k, [&](const auto& j) { return with_args(k, j, folder, use); });
   }
   return with_args(k, exchange_args<alike>{k.what, k.send, k.recv}, folder, use);
 }

@@ -150,7 +150,7 @@ void kernel_launcher::load_kernels() {
   for (const sucl_type type :
        {none, sucl_type{SUCL_TYPE_FP32}, sucl_type{SUCL_TYPE_FP64}, sucl_type{SUCL_TYPE_FP16},
         sucl_type{SUCL_TYPE_BF16}, sucl_type{SUCL_TYPE_INT32}})
-    for (const bool listed : {false, true})
+    for (const int listed : {0, 1, kernels::max_ranks})  // ranks with lists
       for (std::size_t how = 0; how < std::size(kernels::protocol_names); ++how)
         for (const bool direct : {false, true}) {
           kernel_launch k;
@@ -158,6 +158,7 @@ void kernel_launcher::load_kernels() {
           k.type = k.reduces ? type : sucl_type{SUCL_TYPE_BYTES};
           k.op = k.reduces ? SUCL_OP_SUM : SUCL_OP_NONE;
           if (listed) k.lists = std::make_unique<kernels::listed[]>(2);
+          k.what.ranks = listed;
           k.what.how = static_cast<kernels::protocol>(how);
           k.what.may_be_direct = direct;
           load(k);

@@ -85,8 +85,7 @@ void run_kernel(const kernel_launch& k, const kernels::exchange_args<Amounts>& j
 template <class Folder>
 void run_kernel(const kernel_launch& k, const thread_device& on, const Folder& folder) {
   if (k.lists)
-    run_kernel(k, kernels::exchange_args<kernels::listed>{k.what, k.lists[0], k.lists[1]}, on,
-               folder);
+    core::with_lists(k, [&](const auto& j) { run_kernel(k, j, on, folder); });
   else
     run_kernel(k, kernels::exchange_args<kernels::alike>{k.what, k.send, k.recv}, on, folder);
 }
@@ -206,6 +205,7 @@ core::kernel_settings small_buffers() {
   s.ll128_min_bytes = 700;
   s.ll128_max_bytes = 3 << 10;
   s.ll128_exchange_max_bytes = 2 << 10;
+  s.ll128_two_shot_max_bytes = 6 << 10;
   s.ll_two_shot_max_bytes = 3 << 10;
   s.two_shot_min_bytes = 4 << 10;
   s.direct_min_bytes = 2 << 10;

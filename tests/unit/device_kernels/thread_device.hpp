@@ -43,7 +43,7 @@ class thread_device final : public core::kernel_device {
   identity_type who{};
   int allocations_left = 1 << 30;          ///< then there is no more memory
   std::uint64_t allocated = 0;             ///< bytes, so far
-  std::array<std::atomic<int>, 5> used{};  ///< kernels of each protocol
+  std::array<std::atomic<int>, 6> used{};  ///< kernels of each protocol
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once
 
