@@ -228,7 +228,7 @@ class collective_case {
     s.ll_two_shot_max_bytes = 1 << 10;
     s.ll128_min_bytes = 120;
     s.ll128_max_bytes = s.ll128_exchange_max_bytes = max_in_ll128;
-    s.ll128_two_shot_max_bytes = m_draw.seed % 2 == 0 ? 2 * max_in_ll128 : 0;  // or by LL
+    s.ll128_two_shot_max_bytes = 2 * max_in_ll128;
     s.two_shot_min_bytes = 4 << 10;
     s.direct_min_bytes = 2 << 10;
     s.mapped = mapped;
@@ -239,6 +239,8 @@ class collective_case {
       j.near_out[k] = j.with->out[(rank + k) % m_ranks];
       j.near_in[k] = j.with->in[(rank + k) % m_ranks];
     }
+    j.pair_out = j.near_out[1];
+    j.pair_in = j.near_in[1];
     j.abort = &m_abort;
     j.mapped = m_table.data();
     j.epoch = 2 + m_draw.seed % 2;
@@ -283,7 +285,7 @@ TEST_F(parity, of_collectives_and_of_every_kernel) {
   std::set<std::string> used;
   // Each sum that has kernels of its own, another one, and what is only moved, with every protocol.
   const auto run_sizes = [&](kind what, type element, op reduction, bool mapped) {
-    for (const std::uint64_t bytes : {80, 200, 1000, 1001, 3000, 30000}) {
+    for (const std::uint64_t bytes : {80, 200, 1000, 1400, 3000, 30000}) {
       draw d = make_draw(bytes, 3, 1);
       d.what = what;
       d.element = element;

@@ -242,9 +242,9 @@ struct maker {
     if (possible(protocol::ll128) && most >= s.ll128_min_bytes && most <= in_ll128)
       return protocol::ll128;
     if (most <= alone_in_ll()) return protocol::ll;
+    if (possible(protocol::ll_two_shot)) return protocol::ll_two_shot;
     if (possible(protocol::ll128_two_shot) && block <= s.ll128_two_shot_max_bytes)
       return protocol::ll128_two_shot;
-    if (possible(protocol::ll_two_shot)) return protocol::ll_two_shot;
     return possible(protocol::two_shot) && block >= s.two_shot_min_bytes ? protocol::two_shot
                                                                          : protocol::staged;
   }

@@ -42,9 +42,11 @@ class peer_buffers {
     return static_cast<kernels::peer_buffer_table*>(m_buffers.get());
   }
   /// Where there are few ranks, writes the addresses into a kernel's arguments.
-  void set_near(kernels::collective_args& args) const {
+  void set_near(kernels::collective_args& args) {
     args.near_out = m_near_out;
     args.near_in = m_near_in;
+    args.pair_out = m_near_out[1];
+    args.pair_in = m_near_in[1];
   }
   /// Where the peers' pieces are, in memory of the device.
   const std::byte* const* table() const { return static_cast<std::byte* const*>(m_table.get()); }

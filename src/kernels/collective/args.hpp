@@ -174,9 +174,8 @@ struct collective_args {
   std::uint64_t epoch;
   std::uint64_t
       await;  ///< peers must have begun this operation before this one writes; 0: they have
-  /// The buffers to and from the ranks after this one, from 1 on, where there are few.
-  value_list<std::byte*, max_near_ranks> near_out;
-  value_list<const std::byte*, max_near_ranks> near_in;
+  std::byte* pair_out;  ///< of two ranks, the buffer to the other one and from it
+  const std::byte* pair_in;
   std::uint64_t ll, ll128, stage;  ///< of the peer buffers: see buffer_layout
   std::uint64_t bytes;             ///< of the message of a two_shot
   std::uint64_t slot;  ///< of staging memory: the most of a piece or slice, the same everywhere
@@ -194,6 +193,10 @@ struct collective_args {
   bool announces;       ///< peers do not learn from the data that this rank has begun
   bool short_in_ll128;  ///< what `short_bytes` says goes by LL128
   bool may_be_direct;   ///< find out whether all of the memory is mapped, and then use no staging
+  /// The buffers to and from the ranks after this one, from 1 on, where there are few. Behind what
+  /// two ranks read: each line of arguments that a kernel reads it waits for.
+  value_list<std::byte*, max_near_ranks> near_out;
+  value_list<const std::byte*, max_near_ranks> near_in;
 };
 
 /// And with it: of this rank, where the result or its own part goes. Not used by two_shot.

@@ -123,14 +123,16 @@ SUCL_INLINE int distance(const collective_args& j, int q) {
 /// one there are no others, as everything that a kernel executes has to be loaded at first.
 template <int Few = at_once>
 SUCL_INLINE std::byte* buffer_to(const collective_args& j, int q) {
-  std::byte* buffer = j.near_out.at(Few == 1 ? 1 : distance(j, q));
-  if (Few > 1 && j.ranks > max_near_ranks) buffer = j.with->out[q];
+  if constexpr (Few == 1) return j.pair_out;
+  std::byte* buffer = j.near_out.at(distance(j, q));
+  if (j.ranks > max_near_ranks) buffer = j.with->out[q];
   return buffer;
 }
 template <int Few = at_once>
 SUCL_INLINE const std::byte* buffer_from(const collective_args& j, int q) {
-  const std::byte* buffer = j.near_in.at(Few == 1 ? 1 : distance(j, q));
-  if (Few > 1 && j.ranks > max_near_ranks) buffer = j.with->in[q];
+  if constexpr (Few == 1) return j.pair_in;
+  const std::byte* buffer = j.near_in.at(distance(j, q));
+  if (j.ranks > max_near_ranks) buffer = j.with->in[q];
   return buffer;
 }
 
