@@ -117,8 +117,11 @@ def host():
 def draw_gpu(folder, ranks):
     """Above the times of SuCL and NCCL by the device's clock, below how many times faster."""
     plt = style.pyplot()
+    # The forms with counts look like those without.
+    with_counts = ("allgatherv", "alltoallv", "gatherv", "scatterv", "reduce_scatter")
     found = [t for t in tables(folder / "tables.md")
-             if t[0].endswith(f", {ranks} GPUs") and "SuCL, device" in t[1]]
+             if t[0].endswith(f", {ranks} GPUs") and "SuCL, device" in t[1]
+             and t[0].split(",")[0] not in with_counts]
     rows = -(-len(found) // 2)
     figure = plt.figure(figsize=(10, 3.9 * rows))
     grid = figure.add_gridspec(rows, 2, left=0.085, right=0.97, top=1 - 0.25 / rows,
