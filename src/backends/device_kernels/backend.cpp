@@ -130,7 +130,7 @@ kernel_settings::kernel_settings(int ranks) {
   staging = std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
   ll128_exchange_max_bytes = 8 * mebi / peers;
   ll128_max_bytes = ranks > 2 ? 64 * mebi / n : 32 * mebi;
-  ll128_two_shot_max_bytes = 2 * mebi;
+  ll128_two_shot_max_bytes = 16 * mebi;
   ll_two_shot_max_bytes = mebi / 2;
   two_shot_min_bytes = 16 * mebi / (peers * peers);
   message_staging = std::clamp(64 * mebi / n, 4 * mebi, 16 * mebi);

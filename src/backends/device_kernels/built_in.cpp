@@ -23,15 +23,16 @@ std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scop
   if (ranks == 2 && what == SUCL_KIND_SCATTER) return {{0, 8 * mebi}, {48 * mebi, range{}.high}};
   if (ranks > 4) return {{0, what == SUCL_KIND_ALLREDUCE ? ll : ll / 2}};
   if (ranks > 2) switch (what) {
-      case SUCL_KIND_ALLREDUCE: return {{0, ll}, {4 * mebi, 32 * mebi}};
-      case SUCL_KIND_BROADCAST:
-      case SUCL_KIND_REDUCE: return {{0, ll}};
+      case SUCL_KIND_ALLREDUCE: return {{0, 64 * mebi}};
+      case SUCL_KIND_BROADCAST: return {{0, 16 * mebi}};
+      case SUCL_KIND_REDUCE: return {{0, 2 * mebi}};
       case SUCL_KIND_ALLTOALL: return {{0, 8 * mebi}};
       case SUCL_KIND_ALLGATHER:
+      case SUCL_KIND_ALLGATHERV: return {{0, 8 * mebi}, {48 * mebi, range{}.high}};
       case SUCL_KIND_REDUCE_SCATTER:
-      case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {{0, 8 * mebi}, {48 * mebi, range{}.high}};
-      case SUCL_KIND_GATHER: return {{0, 4 * mebi}};
-      case SUCL_KIND_SCATTER: return {{0, 2 * mebi}};
+      case SUCL_KIND_REDUCE_SCATTER_BLOCK: return {{}};
+      case SUCL_KIND_GATHER:
+      case SUCL_KIND_SCATTER: return {{0, 4 * mebi}};
       default: return {{0, ll / 2}};
     }
   return {{}};

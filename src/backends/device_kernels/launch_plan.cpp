@@ -207,13 +207,25 @@ struct maker {
       default: return !known || most > 0;  // there are pieces
     }
   }
-  // A root that sends all to every rank is what takes longest.
+  // Up to where each rank sends all to every peer, among more than two. A root that does so takes
+  // longest. Measured with four GPUs, where the links carry ranks times as much.
   std::uint64_t alone_in_ll() const {
     constexpr std::uint64_t early = 8;
     const bool shared = o.kind == SUCL_KIND_BROADCAST &&
                         (possible(protocol::ll_two_shot) || possible(protocol::ll128_two_shot));
     return shared ? s.ll_max_bytes / early : s.ll_max_bytes;
   }
+  std::uint64_t alone_in_ll128() const {
+    const std::uint64_t share = s.ll128_two_shot_max_bytes / 16 / static_cast<unsigned>(s.ranks);
+    return o.kind == SUCL_KIND_BROADCAST ? share
+           : o.kind == SUCL_KIND_REDUCE  ? 4 * share
+                                         : 2 * share;
+  }
+  // In an allreduce, whose links are busy in both directions twice, pieces are better sooner.
+  std::uint64_t shared_in_ll128() const {
+    return rooted() ? s.ll128_two_shot_max_bytes : s.ll128_two_shot_max_bytes / 2;
+  }
+
   // Where only the ends of a pair know how much they exchange.
   protocol short_protocol() const { return has_ll128() ? protocol::ll128 : protocol::ll; }
   std::uint64_t short_bytes() const {
@@ -236,15 +248,15 @@ struct maker {
     // Where data goes in one direction only, the links are all that counts, and LL128 keeps them
     // busy longest.
     const bool one_direction = rooted() || o.kind == SUCL_KIND_GATHER;
-    const std::uint64_t in_ll128 = sliced() && s.ranks > 2 ? alone_in_ll()
+    const std::uint64_t in_ll128 = sliced() && s.ranks > 2 ? alone_in_ll128()
                                    : one_direction         ? s.ll128_max_bytes
                                                            : s.ll128_exchange_max_bytes;
     if (possible(protocol::ll128) && most >= s.ll128_min_bytes && most <= in_ll128)
       return protocol::ll128;
     if (most <= alone_in_ll()) return protocol::ll;
-    if (possible(protocol::ll_two_shot)) return protocol::ll_two_shot;
-    if (possible(protocol::ll128_two_shot) && block <= s.ll128_two_shot_max_bytes)
+    if (possible(protocol::ll128_two_shot) && block <= shared_in_ll128())
       return protocol::ll128_two_shot;
+    if (possible(protocol::ll_two_shot)) return protocol::ll_two_shot;
     return possible(protocol::two_shot) && block >= s.two_shot_min_bytes ? protocol::two_shot
                                                                          : protocol::staged;
   }

@@ -105,8 +105,8 @@ TEST_P(kernels_with, agree_with_the_definitions) {
     EXPECT_EQ(j.device.used[4] > 0, how == reach::all);
     if (j.info.size > 2) {
       EXPECT_GT(j.device.used[2], 0);
-      EXPECT_GT(j.device.used[3], 0);
-      EXPECT_EQ(j.device.used[5] > 0, how == reach::all);
+      // Slices go by LL128 where it is, and by LL elsewhere.
+      EXPECT_GT(j.device.used[how == reach::all ? 5 : 3], 0);
     }
   });
 }

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 namespace sucl::core {
 namespace {
@@ -106,11 +107,15 @@ TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
   const selection_scope four_ranks{"cuda", 4, 1};
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 128 << 10), one_node), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::allreduce, 129 << 10), one_node), "nccl");
-  for (const auto& [bytes, backend] : {std::pair{256 << 10, "kernels"},
-                                       {1 << 20, "nccl"},
-                                       {8 << 20, "kernels"},
-                                       {64 << 20, "nccl"}})
-    EXPECT_EQ(chosen(vendors, query(kind::allreduce, bytes), four_ranks), backend) << bytes;
+  for (const auto& [what, bytes, backend] : {std::tuple{kind::allreduce, 64 << 20, "kernels"},
+                                             {kind::allreduce, 65 << 20, "nccl"},
+                                             {kind::broadcast, 16 << 20, "kernels"},
+                                             {kind::broadcast, 17 << 20, "nccl"},
+                                             {kind::reduce, 2 << 20, "kernels"},
+                                             {kind::reduce, 3 << 20, "nccl"},
+                                             {kind::allgather, 9 << 20, "nccl"},
+                                             {kind::allgather, 64 << 20, "kernels"}})
+    EXPECT_EQ(chosen(vendors, query(what, bytes), four_ranks), backend) << bytes;
   EXPECT_EQ(chosen(vendors, query(kind::alltoall, 9 << 20), four_ranks), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::reduce_scatter_block, 1 << 30), four_ranks), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::broadcast, 64 << 10), one_node), "kernels");
