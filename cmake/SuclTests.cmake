@@ -164,9 +164,14 @@ endfunction()
 
 # sucl_add_ended_test(NAME COMMAND word... [STATUS number|failure|any] [MATCH regex] [REFUSE regex]
 #                     [LINE regex] [EXPECT words...])
-# A test that looks at how a command ends; see tests/support/ended.cmake.
+# A test that looks at how a command ends; see tests/support/ended.cmake. With none of the last five
+# it is the command itself.
 function(sucl_add_ended_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "STATUS;MATCH;REFUSE;LINE" "COMMAND;EXPECT")
+  if("${arg_STATUS}${arg_MATCH}${arg_REFUSE}${arg_LINE}${arg_EXPECT}" STREQUAL "")
+    add_test(NAME ${name} COMMAND ${arg_COMMAND})
+    return()
+  endif()
   if("${arg_STATUS}" STREQUAL "")
     set(arg_STATUS 0)
   endif()
@@ -220,12 +225,8 @@ function(sucl_add_rank_test)
       set(test ${arg_NAME}.${flavour}.${ranks})
       set(command "${SUCL_MPI_${flavour}_LAUNCHER}" ${SUCL_MPI_${flavour}_ARGUMENTS} ${survive}
         -n ${ranks} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
-      if("${arg_STATUS}${arg_MATCH}${arg_REFUSE}" STREQUAL "")
-        add_test(NAME ${test} COMMAND ${command})
-      else()
-        sucl_add_ended_test(${test} COMMAND ${command} STATUS "${arg_STATUS}" MATCH "${arg_MATCH}"
-          REFUSE "${arg_REFUSE}")
-      endif()
+      sucl_add_ended_test(${test} COMMAND ${command} STATUS "${arg_STATUS}" MATCH "${arg_MATCH}"
+        REFUSE "${arg_REFUSE}")
       # As many processors as ranks: alone on a small machine, side by side on a large one.
       set(processors ${ranks})
       if(arg_BRIEF OR arg_WAITS)
@@ -259,12 +260,8 @@ function(sucl_add_local_test)
     set(command "${CMAKE_COMMAND}" -E env PATH=/usr/bin:/bin
       "$<TARGET_FILE:sucl_tool>" run --launcher local -n ${ranks} -- "$<TARGET_FILE:${arg_TARGET}>"
       ${arg_ARGS})
-    if("${arg_STATUS}${arg_MATCH}${arg_REFUSE}" STREQUAL "")
-      add_test(NAME ${test} COMMAND ${command})
-    else()
-      sucl_add_ended_test(${test} COMMAND ${command} STATUS "${arg_STATUS}" MATCH "${arg_MATCH}"
-        REFUSE "${arg_REFUSE}")
-    endif()
+    sucl_add_ended_test(${test} COMMAND ${command} STATUS "${arg_STATUS}" MATCH "${arg_MATCH}"
+      REFUSE "${arg_REFUSE}")
     set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS};tcp" TIMEOUT 180
       PROCESSORS ${ranks} ENVIRONMENT "${arg_ENVIRONMENT}"
       ENVIRONMENT_MODIFICATION "${SUCL_TEST_ENVIRONMENT}")
