@@ -228,7 +228,7 @@ class collective_case {
     s.ll_two_shot_max_bytes = 1 << 10;
     s.ll128_min_bytes = 120;
     s.ll128_max_bytes = s.ll128_exchange_max_bytes = max_in_ll128;
-    s.ll128_two_shot_max_bytes = m_draw.seed % 2 == 0 ? 8 * max_in_ll128 : 0;  // or by LL
+    s.ll128_two_shot_max_bytes = m_draw.seed % 2 == 0 ? 2 * max_in_ll128 : 0;  // or by LL
     s.two_shot_min_bytes = 4 << 10;
     s.direct_min_bytes = 2 << 10;
     s.mapped = mapped;

@@ -208,7 +208,7 @@ struct maker {
     }
   }
   // Up to where each rank sends all to every peer, among more than two. A root that does so takes
-  // longest. Measured with four GPUs, where the links carry ranks times as much.
+  // longest. Measured with four GPUs.
   std::uint64_t alone_in_ll() const {
     constexpr std::uint64_t early = 8;
     const bool shared = o.kind == SUCL_KIND_BROADCAST &&
@@ -216,10 +216,9 @@ struct maker {
     return shared ? s.ll_max_bytes / early : s.ll_max_bytes;
   }
   std::uint64_t alone_in_ll128() const {
-    const std::uint64_t share = s.ll128_two_shot_max_bytes / 16 / static_cast<unsigned>(s.ranks);
-    return o.kind == SUCL_KIND_BROADCAST ? share
-           : o.kind == SUCL_KIND_REDUCE  ? 4 * share
-                                         : 2 * share;
+    return o.kind == SUCL_KIND_BROADCAST ? s.ll_max_bytes
+           : o.kind == SUCL_KIND_REDUCE  ? 4 * s.ll_max_bytes
+                                         : 2 * s.ll_max_bytes;
   }
   // In an allreduce, whose links are busy in both directions twice, pieces are better sooner.
   std::uint64_t shared_in_ll128() const {
