@@ -251,9 +251,11 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
     info.message = e.what();
   }
   const hierarchical_step& s = r.what.steps[r.next];
-  info.message = std::string(name(static_cast<kind>(s.kind))) +
-                 (s.on == level::node ? " within the node" : " between nodes") +
-                 " failed: " + info.message;
+  // What the ranks have called differently is told to all of them in the same words.
+  if (info.code != errc::mismatch || !m_told.load(std::memory_order_acquire))
+    info.message = std::string(name(static_cast<kind>(s.kind))) +
+                   (s.on == level::node ? " within the node" : " between nodes") +
+                   " failed: " + info.message;
   info.operation = sucl::core::describe(r.operation);
   info.rank = m_where.rank;
   r.failure = std::move(info);
@@ -297,6 +299,7 @@ void hierarchical_comm::abort() {
 }
 
 void hierarchical_comm::tell_mismatch(const std::string& what) {
+  m_told.store(true, std::memory_order_release);
   if (m_parts.node) m_parts.node->tell_mismatch(what);
   if (m_parts.across) m_parts.across->tell_mismatch(what);
 }

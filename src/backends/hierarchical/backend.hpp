@@ -120,6 +120,7 @@ class hierarchical_comm {
   area m_from_host, m_on_streams;
   std::list<hierarchical_request> m_requests;  ///< in order
   std::atomic<bool> m_aborted{false};
+  std::atomic<bool> m_told{false};  ///< that ranks have called different operations
 };
 
 /// What make_hierarchical() works with.
