@@ -39,6 +39,7 @@ void blocking_path::repeat(persistent_call& call, held_lock& lock) {
   if (is_point_to_point(call.record.kind)) return run_message(call.record, *call.via, lock);
   if (!call.prepared) {
     call.record.sequence = m_queue.collectives() + 1;  // says which memory it may be on
+    call.record.tag = m_queue.call_tag(true);
     const bool may = call.via->own && !call.via->layered;
     call.prepared = may ? call.via->own->prepare(call.record) : nullptr;
   }
@@ -148,7 +149,7 @@ void blocking_path::run_message(const sucl_operation& record, const backend_inst
 void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
                                  const backend_instance& c, held_lock& lock) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
-  direct.tag = encode_tag(true);
+  direct.tag = m_queue.call_tag(true);
   m_queue.enter(direct);
   lock.unlock();
   try {

@@ -82,6 +82,13 @@ communicator::~communicator() {
 
 void communicator::wake() { m_context.owner->wake(*this); }
 
+sucl_operation communicator::record(const sucl_operation& operation) {
+  const sucl_operation recorded = m_queue.record(operation);
+  const auto lock = m_queue.lock();
+  m_calls.forget();  // their tags
+  return recorded;
+}
+
 void communicator::wait_all() {
   m_streams.drain();
   m_queue.drain(false);

@@ -61,9 +61,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   }
 
   /// Takes an operation, whose record is normalised, into a recording; returns it as replay() wants
-  /// it. Nothing is started and nothing waited for, but a rank that records alone gives a mismatch,
-  /// as one that calls something else does. Its arrays and parts stay the caller's.
-  sucl_operation record(const sucl_operation& operation) { return m_queue.record(operation); }
+  /// it. Nothing is started and nothing waited for, but the next call of a rank that records alone
+  /// is a mismatch. Its arrays and parts stay the caller's.
+  sucl_operation record(const sucl_operation& operation);
 
   /// Issues a recorded operation once more. It is ready, and comes before what has been called and
   /// is not: the order among replays, and of replays and calls, is the caller's, alike on each

@@ -40,12 +40,10 @@ const std::vector<field>& fields() {
   static const std::vector<field> table{
       {"origin", always,
        [](const digest& d) {
-         switch (origin_of(d.tag)) {
-           case origin::record: return std::string("recorded");
-           case origin::replay:
-             return "replayed (recorded operation " + std::to_string(d.tag >> 3) + ")";
-           default: return std::string("called");
-         }
+         const std::string number = std::to_string(d.tag >> 3);
+         if (origin_of(d.tag) == origin::replay)
+           return "replayed (recorded operation " + number + ")";
+         return d.tag ? "called after " + number + " recorded" : std::string("called");
        }},
       {"kind", always,
        [](const digest& d) { return std::string(name(static_cast<kind>(d.kind))); }},

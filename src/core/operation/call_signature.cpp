@@ -50,6 +50,14 @@ std::string elements(const call_signature& s) {
          " bytes";
 }
 
+// Of a call.
+std::string recordings_before(const call_signature& s) {
+  const int number = s.tag >> 3;
+  if (number == 0 || origin_of(s.tag) != origin::call) return {};
+  return " after it had recorded " + std::to_string(number) +
+         (number == 1 ? " operation" : " operations");
+}
+
 }  // namespace
 
 call_signature signature_of(const sucl_operation& o, int size) noexcept {
@@ -76,7 +84,6 @@ call_signature signature_of(const sucl_operation& o, int size) noexcept {
 }
 
 std::string describe(const call_signature& s) {
-  if (origin_of(s.tag) == origin::record) return "an operation on a queue that records a graph";
   if (origin_of(s.tag) == origin::replay) {
     call_signature own = s;
     own.tag = 0;
@@ -102,11 +109,18 @@ std::string describe_difference(const std::vector<ranks_call>& calls, std::uint6
     std::string call;
     std::vector<int> ranks;
   };
+  // A rank that has recorded more than others is known by its next call.
+  const bool same_recordings = std::all_of(calls.begin(), calls.end(), [&](const ranks_call& c) {
+    return origin_of(c.call.tag) == origin::replay || c.call.tag == calls.front().call.tag;
+  });
   std::vector<group> groups;
   for (const ranks_call& c : calls) {
     auto g = std::find_if(groups.begin(), groups.end(),
                           [&](const group& known) { return known.history == c.history; });
-    if (g == groups.end()) g = groups.insert(g, {c.history, describe(c.call), {}});
+    if (g == groups.end()) {
+      g = groups.insert(g, {c.history, describe(c.call), {}});
+      if (!same_recordings) g->call += recordings_before(c.call);
+    }
     g->ranks.push_back(c.rank);
   }
   std::string text;

@@ -120,12 +120,8 @@ std::string describe(const sucl_operation& o) {
 }
 
 std::string describe_origin(std::int32_t tag) {
-  switch (origin_of(tag)) {
-    case origin::record: return " that marks a recorded operation";
-    case origin::replay:
-      return " replayed from a graph (recorded operation " + std::to_string(tag >> 3) + ")";
-    default: return {};
-  }
+  if (origin_of(tag) != origin::replay) return {};
+  return " replayed from a graph (recorded operation " + std::to_string(tag >> 3) + ")";
 }
 
 namespace {

@@ -67,13 +67,13 @@ constexpr bool is_point_to_point(sucl_kind kind) {
 
 /// What a collective is among those of its communicator.
 enum class origin {
-  call,    ///< issued by a call
-  record,  ///< stands in the order of calls for one that was recorded; moves nothing
-  replay   ///< a recorded one that is executed
+  call,   ///< issued by a call
+  replay  ///< a recorded one that is executed
 };
 
-/// What the tag of a collective says: the form of its call, its origin and, of what is recorded and
-/// replayed, its number among the recorded ones. Every rank must have the same.
+/// What the tag of a collective says: the form of its call, its origin and a number: of a replayed
+/// one its number among the recorded ones, of a call how many have been recorded before it. Every
+/// rank must have the same.
 constexpr std::int32_t encode_tag(bool blocking, origin from = origin::call,
                                   std::uint32_t number = 0) {
   constexpr std::uint32_t numbers = 1u << 28;

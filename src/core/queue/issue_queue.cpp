@@ -33,11 +33,10 @@ op_request& issue_queue::take(const sucl_operation& record, const layouts& shape
 
 // The call that comes next.
 op_request& issue_queue::take_call(const sucl_operation& record, const layouts& shape,
-                                   std::int32_t tag, bool ready) {
+                                   bool blocking, bool ready) {
   op_request& n = take(record, shape, ready);
   n.record.sequence = n.turn = number(record.kind);
-  if (!is_point_to_point(record.kind)) n.record.tag = tag;
-  note_call(n.record);
+  if (!is_point_to_point(record.kind)) n.record.tag = call_tag(blocking);
   return n;
 }
 
@@ -45,31 +44,23 @@ issue_result issue_queue::issue(const sucl_operation& record, const layouts& sha
                                 const observer& watch, bool blocking) {
   held_lock lock(m_mutex);
   throw_if_ended();
-  op_request& n = take_call(record, shape, encode_tag(blocking), ready);
+  op_request& n = take_call(record, shape, blocking, ready);
   if (n.record.sequence) m_context.backends.note_issue(n.record.sequence);
   m_waiting.push_back(&n);
   return begin(n, watch, blocking, lock);
 }
 
-// Between ranks it stands for the operation: a rank that records alone has made another call than
-// the others. It moves nothing, so that no rank waits for it.
+// It is counted: a rank that records alone makes its next call after more recorded operations than
+// the others. Nothing is issued, which would need a place among the replays of graphs, and the host
+// does not know which of them have begun.
 sucl_operation issue_queue::record(const sucl_operation& operation) {
   sucl_operation recorded = operation;
-  held_lock lock(m_mutex);
+  const held_lock lock(m_mutex);
   throw_if_ended();
   if (is_point_to_point(operation.kind)) return recorded;
-  sucl_operation mark{};
-  mark.kind = SUCL_KIND_BROADCAST;
-  mark.element_size = 1;
   ++m_recorded;
-  op_request& n = take_call(mark, {}, encode_tag(false, origin::record, m_recorded), true);
-  recorded.sequence = n.record.sequence;
+  recorded.sequence = m_collectives + 1;  // says which memory it may be on
   recorded.tag = encode_tag(false, origin::replay, m_recorded);
-  m_waiting.push_back(&n);
-  observer failures;
-  failures.done = [](void*, const error_info*) {};
-  const auto issued = begin(n, failures, false, lock);
-  if (issued.done && issued.operation.failure()) throw error(*issued.operation.failure());
   return recorded;
 }
 
@@ -111,7 +102,7 @@ issue_result issue_queue::begin(op_request& n, const observer& watch, bool block
 
 ticket issue_queue::adopt(const sucl_operation& record, const backend_instance& via,
                           sucl_request* request) {
-  op_request& n = take_call(record, {}, encode_tag(true), true);
+  op_request& n = take_call(record, {}, true, true);
   n.posted = n.issued;
   n.via = &via;
   n.request = request;
@@ -155,7 +146,7 @@ void issue_queue::refuse(const sucl_operation& record, const error_info& wrong) 
   {
     const held_lock lock(m_mutex);
     if (m_failures.broken() || ended()) return;
-    op_request& n = take_call(shown, {}, encode_tag(false), true);
+    op_request& n = take_call(shown, {}, false, true);
     n.failure = wrong;
     m_waiting.push_back(&n);
   }
@@ -369,7 +360,7 @@ bool issue_queue::may_follow_on_stream(const sucl_operation& record,
 
 ticket issue_queue::append_on_stream(const sucl_operation& record, const layouts& shape,
                                      const backend_instance& c) {
-  op_request& n = take_call(record, shape, encode_tag(false), false);
+  op_request& n = take_call(record, shape, false, false);
   n.via = &c;
   n.on_stream = true;
   n.watch.assisted = true;

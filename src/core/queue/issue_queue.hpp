@@ -129,6 +129,10 @@ class SUCL_CORE_API issue_queue {
   /// A call throws what is wrong.
   void note_reported();
   progress_status snapshot();
+  /// The tag of a collective that is called now.
+  std::int32_t call_tag(bool blocking) const {
+    return encode_tag(blocking, origin::call, m_recorded);
+  }
   /// Number of the last collective that was issued.
   std::uint64_t collectives() const { return m_collectives; }
   /// Whether an operation that is not done, or a caller inside a backend, may run a compiled plan.
@@ -194,7 +198,7 @@ class SUCL_CORE_API issue_queue {
 
  private:
   op_request& take(const sucl_operation& record, const layouts& shape, bool ready);
-  op_request& take_call(const sucl_operation& record, const layouts& shape, std::int32_t tag,
+  op_request& take_call(const sucl_operation& record, const layouts& shape, bool blocking,
                         bool ready);
   issue_result begin(op_request& n, const observer& watch, bool blocking, held_lock& lock);
   void pump();
@@ -205,6 +209,7 @@ class SUCL_CORE_API issue_queue {
   void start(op_request& n) {
     m_flight.push_back(&n);
     if (!is_point_to_point(n.record.kind)) last_turn(n) = n.turn;
+    note_call(n.record);
     n.posted = clock::now();
     n.at.store(op_request::phase::posted, std::memory_order_relaxed);
   }
@@ -220,7 +225,8 @@ class SUCL_CORE_API issue_queue {
   bool needs_independent_progress(const backend_instance& c) const;
   std::chrono::nanoseconds spin_limit_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind) { return is_point_to_point(kind) ? 0 : ++m_collectives; }
-  // Of what has been called, for other nodes.
+  // Of what has been called or replayed, for other nodes. As it is posted: where a replay stands
+  // among the calls is only known then.
   void note_call(const sucl_operation& record) {
     if (m_log && !is_point_to_point(record.kind))
       m_log->note(signature_of(record, m_context.size()));

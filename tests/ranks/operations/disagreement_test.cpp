@@ -241,6 +241,47 @@ TEST_F(disagreement, of_memory_that_all_ranks_reach) {
   differ("allgather", on_shared(1000), on_shared(3000), "allgather of 1000", "allgather of 3000");
 }
 
+// Graphs of SYCL where there are, else the calls themselves.
+TEST_F(disagreement, of_replays) {
+  const auto replays = [&](std::vector<int> turns) {
+    return [this, turns](communicator& c) {
+      auto queue = c.queue();
+      std::vector<executable> made;
+      for (const std::size_t n : {std::size_t{9}, std::size_t{5000}})
+        made.push_back(c.record(queue, [&] { c.allreduce(x.data(), y.data(), n, op::sum); }));
+      for (const int t : turns) made[static_cast<std::size_t>(t)].replay().wait();
+      c.blocking().barrier();
+    };
+  };
+  sycl::queue queue{queue_with_handler().get_device(), [](const sycl::exception_list&) {},
+                    sycl::property::queue::in_order{}};
+  const auto make = [&] { return m_job.world_with(queue); };
+  const std::string first = "allreduce of 9 int32 with op sum";
+  const std::string second = "allreduce of 5000 int32 with op sum";
+  differ("another graph", replays({0, 0, 1}), replays({0, 1, 0}), first, second, make);
+  differ("one replay more", replays({0, 0}), replays({0, 0, 0}), "barrier", first, make);
+  differ("one replay less", replays({1, 0}), replays({1}), first, "barrier", make);
+  queue.wait_and_throw();
+}
+
+// What the host records or calls while replays are on their way has its place behind them, on a
+// rank that is late with its replays too.
+TEST_F(disagreement, is_none_beside_replays_that_are_late) {
+  auto comm = m_job.world_with(m_job.in_order);
+  auto& queue = m_job.in_order;
+  std::vector<executable> made;
+  for (int round = 0; round < 4; ++round) {
+    made.push_back(comm.record(queue, [&] { comm.allreduce(x.data(), y.data(), 10, op::sum); }));
+    if (comm.rank() == round % comm.size())
+      queue.submit([](sycl::handler& h) { h.host_task([] { usleep(20000); }); });
+    for (auto& each : made) each.replay();
+    if (round == 2) comm.broadcast(x.data(), 10, 0);
+  }
+  queue.wait();
+  EXPECT_NO_THROW(comm.check());
+  EXPECT_NO_THROW(comm.blocking().barrier());
+}
+
 // The form need not match, and threads may take turns.
 TEST_F(disagreement, is_none_between_forms) {
   auto comm = m_job.aside.dup();

@@ -248,14 +248,7 @@ void executor::check_alarm() {
 // plans may have other signals, or none.
 void executor::examine_peers() {
   constexpr unsigned period = 16;
-  constexpr auto time_to_be_told = std::chrono::seconds(2);
-  if (++m_idle_polls % period != 0) return;
-  if (m_where.compared) {
-    const auto now = std::chrono::steady_clock::now();
-    if (m_idle_at != m_steps) m_idle_since = now;
-    m_idle_at = m_steps;
-    if (now - m_idle_since < time_to_be_told) return;
-  }
+  if (m_where.compared || ++m_idle_polls % period != 0) return;
   for (std::uint64_t n = m_node.retired() + 1; n <= m_begun; ++n) {
     const plan_run& r = m_runs[n % run_window];
     if (m_memory.board().differs(n, r.history)) accuse(n, r.history);

@@ -128,8 +128,6 @@ class executor {
   std::uint64_t m_begun = 0;                    ///< number of the last run that has begun
   std::uint64_t m_steps = 0;                    ///< taken so far: whether something moves
   unsigned m_idle_polls = 0;                    ///< calls of progress() in which nothing did
-  std::uint64_t m_idle_at = ~std::uint64_t{0};  ///< steps taken, where none has been taken for long
-  std::chrono::steady_clock::time_point m_idle_since;
   std::optional<error_info> m_broken;  ///< why nothing goes on
 };
 
