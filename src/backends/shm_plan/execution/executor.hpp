@@ -125,9 +125,9 @@ class executor {
   std::size_t m_head = 0;
 
   std::array<plan_run, run_window> m_runs{};
-  std::uint64_t m_begun = 0;                    ///< number of the last run that has begun
-  std::uint64_t m_steps = 0;                    ///< taken so far: whether something moves
-  unsigned m_idle_polls = 0;                    ///< calls of progress() in which nothing did
+  std::uint64_t m_begun = 0;           ///< number of the last run that has begun
+  std::uint64_t m_steps = 0;           ///< taken so far: whether something moves
+  unsigned m_idle_polls = 0;           ///< calls of progress() in which nothing did
   std::optional<error_info> m_broken;  ///< why nothing goes on
 };
 
