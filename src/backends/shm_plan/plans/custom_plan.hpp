@@ -5,23 +5,12 @@
 /// From a composition of the API to a plan that the executor runs.
 #pragma once
 
+#include "backends/composed/composed.hpp"
 #include "backends/shm_plan/plans/compiled.hpp"
-#include "base/config/determinism.hpp"
-#include "core/selection/compile_request.hpp"
-#include "plan/ir/schedule.hpp"
 
-#include <cstdint>
 #include <memory>
 
 namespace sucl::core {
-
-/// A plan before every rank has agreed to it.
-struct draft_plan {
-  plan::schedule schedule;
-  op reduction = op::none;
-  compiled_facts facts;
-  std::uint64_t identity = 0;  ///< equal where ranks have compiled the same
-};
 
 /// Lowers and verifies. Throws what is wrong with the request, also where ranks would get other
 /// bits than `level` promises. No communication.
