@@ -38,8 +38,9 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   const auto* comm = reinterpret_cast<kernel_comm*>(state);  // null: of any GPU
   const auto kind = static_cast<sucl::kind>(q->kind);
   const bool reached = (comm && comm->device().on_host) || q->memory != SUCL_MEMORY_SYSTEM;
-  const bool supported =
-      is_point_to_point(q->kind) ? comm && comm->supports_messages() : kernels_support(q->kind);
+  const bool supported = q->kind == compiled_plan_kind ? comm != nullptr
+                         : is_point_to_point(q->kind)  ? comm && comm->supports_messages()
+                                                       : kernels_support(q->kind);
   answer->supported =
       supported && reached &&
       (!reduces(kind) || defined(static_cast<op>(q->op), static_cast<type>(q->type)));
@@ -266,6 +267,7 @@ kernel_comm::kernel_comm(const backend_comm& memory_provider, const sucl_oob& oo
       m_setting(agreed(settings, oob, rank, size)),
       m_memory(memory_provider, oob, device, rank, size, m_setting.shape, make_control()),
       m_board(m_memory.boards(), rank),
+      m_plans(device, m_memory),
       m_epoch(settings.operations) {
   // What cannot be mapped goes through the host, in parts.
   if (!m_memory.all_on_devices()) m_setting.ll128_max_bytes = 0;
@@ -307,12 +309,24 @@ void* kernel_comm::bounce_buffer(std::uint64_t bytes) {
   return m_bounce_buffers.back().get();
 }
 
-void* kernel_comm::launch(kernel_launch& kernel, void* target) {
-  auto& j = kernel.what;
+// What all kernels of a communicator have.
+void kernel_comm::enter(kernels::collective_args& j, bool barrier) {
+  next_epoch();
+  j.epoch = m_epoch;
+  j.await = m_previous_was_barrier ? 0 : m_previous;
+  m_previous_was_barrier = barrier;
+  j.announces = !barrier;
+}
+
+void kernel_comm::set_addresses(kernels::collective_args& j) {
   j.with = m_memory.addresses();
   j.mapped = m_memory.table();
   j.abort = &control().abort;
   m_memory.set_near(j);
+}
+
+void* kernel_comm::launch(kernel_launch& kernel, void* target) {
+  set_addresses(kernel.what);
   return m_device.launch(kernel, target);
 }
 
@@ -321,11 +335,7 @@ void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
   const tuned_protocol* row = tuned(o);
   auto kernel = make_launch(o, m_setting, row ? std::optional(row->how) : std::nullopt);
   auto& j = kernel.what;
-  next_epoch();
-  j.epoch = m_epoch;
-  j.await = m_previous_was_barrier ? 0 : m_previous;
-  m_previous_was_barrier = implies_barrier(kernel, o.kind);
-  j.announces = !m_previous_was_barrier;
+  enter(j, implies_barrier(kernel, o.kind));
   if (o.kind == SUCL_KIND_BARRIER) kernel.to = m_memory.spare();
   if (j.may_be_direct) {
     const auto e = extents_of(o, m_setting.rank, m_setting.ranks);
@@ -408,6 +418,15 @@ std::string kernel_comm::describe(const sucl_operation& o) const {
   return text;
 }
 
+void* kernel_comm::start_plan(const sucl_operation& o, void* target) {
+  plan_launch run = m_plans.next_run(o);
+  run.what.rank = m_setting.rank;
+  run.what.ranks = m_setting.ranks;
+  enter(run.what, false);
+  set_addresses(run.what);
+  return m_device.launch(run, target);
+}
+
 void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
   const void* given = nullptr;
   const std::uint64_t bytes = o.count * o.element_size;
@@ -426,6 +445,7 @@ void* kernel_comm::start(const sucl_operation& o, void* target) {
   if (is_point_to_point(o.kind)) return start_messages(o, target);
   m_board.note(signature_of(o, m_setting.ranks));
   if (++m_calls_since_compare >= calls_between) compare_calls();
+  if (o.kind == compiled_plan_kind) return start_plan(o, target);
   return start_collective(o, target);
 }
 

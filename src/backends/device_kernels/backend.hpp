@@ -10,6 +10,7 @@
 #include "backends/device_kernels/launch_plan.hpp"
 #include "backends/device_kernels/message_launch.hpp"
 #include "backends/device_kernels/peer_buffers.hpp"
+#include "backends/device_kernels/plan_store.hpp"
 #include "core/selection/call_board.hpp"
 #include "tune/table/table.hpp"
 
@@ -89,6 +90,12 @@ class kernel_comm {
   /// The protocol of an operation, human-readable.
   std::string describe(const sucl_operation& operation) const;
 
+  /// What a plan has to fit.
+  device_plan_limits plan_limits() const { return {m_setting.groups, m_setting.ll_max_bytes}; }
+  plan_store& plans() { return m_plans; }
+  int rank() const { return m_setting.rank; }
+  int size() const { return m_setting.ranks; }
+
   kernel_device& device() const { return m_device; }
   peer_buffers& memory() { return m_memory; }
   bool supports_messages() const { return m_messages.has_value(); }
@@ -102,6 +109,9 @@ class kernel_comm {
   void next_epoch();
   void* launch(kernel_launch& kernel, void* target);
   void* start_collective(const sucl_operation& operation, void* target);
+  void* start_plan(const sucl_operation& operation, void* target);
+  void set_addresses(kernels::collective_args& args);
+  void enter(kernels::collective_args& args, bool barrier);
   void* start_messages(const sucl_operation& operation, void* target);
   void* copy(void* to, const void* from, std::uint64_t bytes, void* target);
   void finish(void* token);
@@ -136,6 +146,7 @@ class kernel_comm {
   std::shared_ptr<void> m_control;  ///< a kernel_control in the host's memory
   peer_buffers m_memory;
   call_board m_board;
+  plan_store m_plans;
   std::optional<message_launcher> m_messages;
   std::array<std::vector<tuned_protocol>, SUCL_KIND_COUNT> m_tuned;
   std::vector<std::shared_ptr<void>> m_bounce_buffers;

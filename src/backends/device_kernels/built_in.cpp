@@ -40,7 +40,8 @@ std::vector<range> sizes_for_kernels(sucl_kind what, const selection_scope& scop
 
 class kernel_built_in_comm final : public built_in_comm {
  public:
-  explicit kernel_built_in_comm(kernel_comm& kernels) : m_kernels(kernels) {}
+  kernel_built_in_comm(kernel_comm& kernels, const sucl_oob& oob)
+      : m_kernels(kernels), m_oob(oob) {}
 
   std::string describe(const sucl_operation& o) override {
     return "  kernels work " + m_kernels.describe(o) + "\n";
@@ -61,8 +62,35 @@ class kernel_built_in_comm final : public built_in_comm {
   }
   bool free(void* memory) override { return m_kernels.memory().remove(memory); }
 
+  bool runs_custom_plans() const override { return true; }
+  std::unique_ptr<plan_draft> draft(const compile_request& r, base::determinism level) override {
+    draft_plan d = compose(r, m_kernels.rank(), m_kernels.size(), level);
+    prove(d);
+    auto made = std::make_unique<own_draft>();
+    made->plan = std::make_unique<stored_plan>();
+    made->plan->code = lower_for_device(d.schedule, m_kernels.rank(), m_kernels.plan_limits());
+    made->plan->type = static_cast<sucl_type>(d.element);
+    made->plan->op = static_cast<sucl_op>(d.reduction);
+    made->facts = d.facts;
+    made->facts.text += "; executed by kernels";
+    made->identity = d.identity;
+    return made;
+  }
+  void allocate_scratch(plan_draft& d) override {
+    m_kernels.plans().allocate(*static_cast<own_draft&>(d).plan, m_kernels.size(), m_oob);
+  }
+  void add_plan(std::uint64_t number, std::unique_ptr<plan_draft> d) override {
+    m_kernels.plans().add(number, std::move(static_cast<own_draft&>(*d).plan));
+  }
+  void remove_plan(std::uint64_t number) override { m_kernels.plans().remove(number); }
+
  private:
+  struct own_draft final : plan_draft {
+    std::unique_ptr<stored_plan> plan;
+  };
+
   kernel_comm& m_kernels;
+  sucl_oob m_oob;
 };
 
 // Why kernels are not for these ranks: some share a process and a device, which need not begin one
@@ -95,6 +123,7 @@ class kernel_built_in_backend final : public built_in_backend {
   const char* name() const override { return kernel_backend_name; }
   const sucl_backend& table() const override { return kernel_backend(); }
   bool uses_memory_provider() const override { return true; }
+  bool runs_custom_plans() const override { return true; }
   bool supports_messages(const base::backend_entry& entry) const override {
     return kernel_settings::wants_messages(entry.settings);
   }
@@ -117,7 +146,7 @@ class kernel_built_in_backend final : public built_in_backend {
         c.memory_provider, own, *c.around.kernels, c.rank(), c.size(),
         kernel_settings::read(c.entry_of(name())->settings, c.size())));
     kernels_of(made.via).retune(c.around.tuned);
-    made.own = std::make_unique<kernel_built_in_comm>(kernels_of(made.via));
+    made.own = std::make_unique<kernel_built_in_comm>(kernels_of(made.via), own);
     made.traits.launches = made.traits.ends_on_mismatch = made.traits.folds_alike = true;
     return made;
   }

@@ -7,6 +7,7 @@
 
 #include "kernels/collective/args.hpp"
 #include "kernels/message/args.hpp"
+#include "kernels/plan/args.hpp"
 
 #include <sucl/abi/backend.h>
 
@@ -49,6 +50,17 @@ struct message_launch {
   int groups = 1;
 };
 
+/// One run of a plan.
+struct plan_launch {
+  kernels::plan_args what{};
+  sucl_type type = SUCL_TYPE_BYTES;
+  sucl_op op = SUCL_OP_NONE;
+  const void* from = nullptr;  ///< memory of the operation; unused where a target has buffers
+  void* to = nullptr;
+  bool reduces = false;
+  int groups = 1;
+};
+
 /// Functions throw sucl::error. All are called by one thread at a time.
 struct kernel_device {
   virtual ~kernel_device() = default;
@@ -68,6 +80,7 @@ struct kernel_device {
   /// dependencies, or, if it is null, on one of its own. Then the result is for test().
   virtual void* launch(const kernel_launch& kernel, void* target) = 0;
   virtual void* launch(const message_launch& kernel, void* target) = 0;
+  virtual void* launch(const plan_launch& kernel, void* target) = 0;
   /// Whether it is done; forgets it then.
   virtual bool test(void* token) = 0;
   /// Returns when all kernels are done.

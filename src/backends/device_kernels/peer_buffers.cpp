@@ -105,6 +105,7 @@ peer_buffers::~peer_buffers() {
   if (!m_abandoned) {
     for (auto& piece : m_pieces)
       if (piece.own) unmap(piece);
+    for (auto& piece : m_shared) unmap(piece->device);
     unmap(m_own);
     // Peers may be at work on this rank's memory until they have left too.
     left_flag(m_host.base).store(1, std::memory_order_release);
@@ -122,8 +123,10 @@ peer_buffers::~peer_buffers() {
     static auto& kept = *new std::vector<std::pair<std::shared_ptr<void>, void*>>;
     const std::lock_guard lock(mutex);
     kept.emplace_back(m_own.own, m_host.handle);
+    for (auto& piece : m_shared) kept.emplace_back(piece->device.own, piece->host.handle);
     return;
   }
+  for (auto& piece : m_shared) give_back(*piece);
   free_host();
 }
 
@@ -177,7 +180,7 @@ void peer_buffers::share(mapped_piece& piece, std::int32_t status) {
 }
 
 void peer_buffers::unmap(mapped_piece& piece) {
-  for (int r = 0; r < m_size; ++r)
+  for (int r = 0; r < static_cast<int>(piece.peers.size()); ++r)
     if (r != m_rank && piece.peers[static_cast<std::size_t>(r)])
       m_memory_provider.table->memory_close(m_memory_provider.comm, r,
                                             piece.peers[static_cast<std::size_t>(r)]);
@@ -218,6 +221,105 @@ void peer_buffers::make_host_buffers() {
   base::fail(errc::unavailable,
              "some ranks reach neither each other's device memory nor, from the device, memory "
              "of the host");
+}
+
+// ---- memory of plans
+
+bool peer_buffers::share_device(shared_piece& piece, std::uint64_t bytes) {
+  if (m_device.on_host) return false;
+  piece.device = map(bytes);
+  char complete = 1;
+  for (const void* peer : piece.device.peers) complete = complete && peer;
+  const auto all = gather(complete);
+  if (std::find(all.begin(), all.end(), 0) == all.end()) return true;
+  unmap(piece.device);
+  gather(0);  // no peer has it mapped when it is freed
+  piece.device = {};
+  return false;
+}
+
+void peer_buffers::share_host(shared_piece& piece, std::uint64_t bytes) {
+  piece.host.struct_size = sizeof piece.host;
+  if (const auto status =
+          m_memory_provider.table->memory_create(m_memory_provider.comm, bytes, &piece.host))
+    throw_last(status, "kernels", "compile", m_rank);
+  char problem = 0;
+  for (int r = 0; r < m_size && !problem; ++r) try {
+      void* memory = piece.host.peers[r];
+      problem = !memory;
+      if (memory) piece.pinned.push_back(m_device.pin(memory, bytes));
+    } catch (const error& e) {
+      base::log(base::log_level::info, "kernels", e.what());
+      problem = 1;
+    }
+  const auto problems = gather(problem);
+  const auto bad = std::find_if(problems.begin(), problems.end(), [](char p) { return p != 0; });
+  if (bad == problems.end()) return;
+  give_back(piece);
+  base::fail(errc::out_of_memory,
+             "rank " + std::to_string(bad - problems.begin()) + " does not reach " +
+                 std::to_string(bytes) + " bytes of memory of the host that all ranks share",
+             "Free memory of the host first, or raise the limit on locked memory (ulimit -l)");
+}
+
+void peer_buffers::give_back(shared_piece& piece) {
+  for (void* memory : piece.pinned)
+    if (memory) m_device.release(memory);
+  piece.pinned.clear();
+  if (piece.host.handle)
+    m_memory_provider.table->memory_destroy(m_memory_provider.comm, &piece.host);
+  piece.host = {};
+  piece.device = {};
+}
+
+// Ranks let go of memory whenever they like; what all have let go of is given back by all at once.
+void peer_buffers::reclaim() {
+  constexpr std::size_t most = 64;
+  const std::size_t count = std::min(m_shared.size(), most);
+  std::uint64_t unused = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    if (m_shared[i]->use.expired()) unused |= std::uint64_t{1} << i;
+  for (const std::uint64_t theirs : gather(unused)) unused &= theirs;
+  if (unused == 0) return;
+  const auto goes = [&](std::size_t i) { return i < most && (unused >> i & 1) != 0; };
+  for (std::size_t i = 0; i < count; ++i)
+    if (goes(i)) unmap(m_shared[i]->device);
+  gather(0);  // no peer has it mapped when it is freed
+  std::vector<std::unique_ptr<shared_piece>> kept;
+  for (std::size_t i = 0; i < m_shared.size(); ++i) {
+    if (goes(i))
+      give_back(*m_shared[i]);
+    else
+      kept.push_back(std::move(m_shared[i]));
+  }
+  m_shared = std::move(kept);
+}
+
+std::shared_ptr<const reached_memory> peer_buffers::make_reached(std::uint64_t bytes) {
+  bytes = std::max(page, base::round_up(bytes, page));
+  reclaim();
+  auto piece = std::make_unique<shared_piece>();
+  const bool on_devices = share_device(*piece, bytes);
+  if (!on_devices) share_host(*piece, bytes);
+  auto made = std::make_shared<reached_memory>();
+  for (int r = 0; r < m_size; ++r)
+    made->of_rank.push_back(
+        static_cast<std::byte*>(on_devices ? piece->device.peers[static_cast<std::size_t>(r)]
+                                           : piece->pinned[static_cast<std::size_t>(r)]));
+  char problem = 0;
+  try {
+    made->table = m_device.allocate(made->of_rank.size() * sizeof(void*));
+    m_device.write(made->table.get(), made->of_rank.data(), made->of_rank.size() * sizeof(void*));
+  } catch (const error&) {
+    problem = 1;
+  }
+  piece->use = made;
+  m_shared.push_back(std::move(piece));
+  const auto problems = gather(problem);
+  if (std::find(problems.begin(), problems.end(), 1) != problems.end())
+    base::fail(errc::out_of_memory, "some rank has no device memory for a list of addresses",
+               "Free memory of the device first");
+  return made;
 }
 
 // Behind the flag that says that a rank has left.

@@ -24,6 +24,13 @@ struct mapped_piece {
   std::vector<void*> peers;  ///< one entry a rank, this one's own too; null: out of reach
 };
 
+/// Memory of every rank that all of them reach. It is given back, once they all have let go of it,
+/// when the next such memory is made, or with the communicator.
+struct reached_memory {
+  std::vector<std::byte*> of_rank;  ///< as this rank's device reaches it
+  std::shared_ptr<void> table;      ///< the same addresses, in memory of the device
+};
+
 /// Buffers between all ranks of a communicator on one node. A buffer lies in memory of its reader's
 /// device where the writer can map that, else in host memory that both reach: the pairs are probed
 /// one by one. One thread at a time, but for look-ups of memory, which any may do.
@@ -70,6 +77,10 @@ class peer_buffers {
   /// The key of memory of this rank, 0 if it is in none of the pieces.
   std::uint64_t key_of(const void* memory, std::uint64_t bytes) const;
 
+  /// Makes zeroed memory of `bytes` bytes, the same on every rank: of devices, or of the host where
+  /// some do not reach each other. Collective. Throws on every rank.
+  std::shared_ptr<const reached_memory> make_reached(std::uint64_t bytes);
+
   /// Where ranks show each other what they have called, by rank.
   std::vector<std::byte*> boards() const;
 
@@ -85,6 +96,17 @@ class peer_buffers {
   void unmap(mapped_piece& piece);
   void make_host_buffers();
   void free_host();
+  // Memory that was made by make_reached(), of the device or of the host.
+  struct shared_piece {
+    mapped_piece device;
+    sucl_region host{};
+    std::vector<void*> pinned;
+    std::weak_ptr<const reached_memory> use;
+  };
+  bool share_device(shared_piece& piece, std::uint64_t bytes);
+  void share_host(shared_piece& piece, std::uint64_t bytes);
+  void reclaim();
+  void give_back(shared_piece& piece);
   template <class T>
   std::vector<T> gather(const T& mine);
 
@@ -103,7 +125,8 @@ class peer_buffers {
   mutable std::mutex m_mutex;  ///< guards what follows
   std::vector<mapped_piece> m_pieces;
   std::optional<std::uint64_t> m_first_use;
-  int m_unmapped = 0;  ///< pairs that go through the host's memory
+  std::vector<std::unique_ptr<shared_piece>> m_shared;  ///< in the same order on every rank
+  int m_unmapped = 0;                                   ///< pairs that go through the host's memory
   bool m_abandoned = false;
 };
 

@@ -186,8 +186,12 @@ bool communicator::any_thread_executes(const sucl_operation& record, bool blocki
 std::string communicator::plan_obstacle(const tune::table_row& row, const sucl_operation& record) {
   const auto lock = m_queue.lock();
   m_queue.throw_if_shut_down();
-  built_in_comm* plans = m_context.backends.custom_plans();
-  return plans ? plans->obstacle(row, record) : m_context.backends.custom_plan_obstacle();
+  const auto& plans = m_context.backends.custom_plans();
+  if (plans.empty()) return m_context.backends.custom_plan_obstacle();
+  std::string obstacle;
+  for (auto it = plans.begin(); it != plans.end() && obstacle.empty(); ++it)
+    obstacle = (*it)->obstacle(row, record);
+  return obstacle;
 }
 
 void communicator::check_device() {

@@ -22,7 +22,7 @@ constexpr const char* same_everywhere =
 std::uint64_t compiled_plans::number_next() {
   const auto lock = m_queue.lock();
   const std::uint64_t number = ++m_compiled;
-  if (!m_context.backends.custom_plans())
+  if (m_context.backends.custom_plans().empty())
     base::fail(
         errc::unavailable,
         "this communicator cannot run compiled plans: " + m_context.backends.custom_plan_obstacle(),
@@ -30,12 +30,25 @@ std::uint64_t compiled_plans::number_next() {
   return number;
 }
 
+// The first backend that can run it does, on every rank the same one.
+std::unique_ptr<plan_draft> compiled_plans::draft(const compile_request& request,
+                                                  built_in_comm** runs) const {
+  const auto level = base::determinism_named(m_context.owner->settings().determinism);
+  const auto& all = m_context.backends.custom_plans();
+  for (auto it = all.begin();; ++it) try {
+      *runs = *it;
+      return (*it)->draft(request, level);
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported || it + 1 == all.end()) throw;
+    }
+}
+
 compiled_facts compiled_plans::compile(std::uint64_t number, const compile_request& request) {
-  built_in_comm* const plans = m_context.backends.custom_plans();
+  built_in_comm* runs = nullptr;
   std::unique_ptr<plan_draft> draft;
   readiness mine;
   try {
-    draft = plans->draft(request, base::determinism_named(m_context.owner->settings().determinism));
+    draft = this->draft(request, &runs);
   } catch (const error& e) {
     mine.wrong = e.info();
     mine.wrong->operation = "compile";
@@ -46,13 +59,13 @@ compiled_facts compiled_plans::compile(std::uint64_t number, const compile_reque
   if (other != 0)
     base::fail(errc::mismatch, "ranks 0 and " + std::to_string(other) + " compile different plans",
                same_everywhere);
-  plans->allocate_scratch(*draft);
+  runs->allocate_scratch(*draft);
   compiled_facts facts = draft->facts;
   facts.number = number;
   auto lock = m_queue.lock();
   m_queue.await_exit(lock);
   m_queue.throw_if_ended();
-  plans->add_plan(number, std::move(draft));
+  m_context.backends.add_plan(number, *runs, std::move(draft));
   return facts;
 }
 
@@ -65,8 +78,7 @@ void compiled_plans::forget(std::uint64_t number) noexcept {
     sched_yield();
     lock.lock();
   }
-  built_in_comm* const plans = m_context.backends.custom_plans();
-  if (!over() && plans) plans->remove_plan(number);
+  if (!over()) m_context.backends.remove_plan(number);
 }
 
 }  // namespace sucl::core

@@ -7,11 +7,13 @@
 
 #include "core/queue/communicator_context.hpp"
 #include "core/queue/issue_queue.hpp"
+#include "core/selection/built_in.hpp"
 #include "core/selection/compile_request.hpp"
 
 #include <sucl/export.hpp>
 
 #include <cstdint>
+#include <memory>
 
 namespace sucl::core {
 
@@ -32,6 +34,8 @@ class SUCL_CORE_API compiled_plans {
   void forget(std::uint64_t number) noexcept;
 
  private:
+  std::unique_ptr<plan_draft> draft(const compile_request& request, built_in_comm** runs) const;
+
   communicator_context& m_context;
   issue_queue& m_queue;
   std::uint64_t m_compiled = 0;  ///< so far; with the lock of the queue

@@ -225,7 +225,9 @@ void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
   if (own->board()) m_boards.push_back(own->board());
   if (own->checks()) m_checked.push_back(own);
   m_compares |= own->compares();
-  if (own->runs_custom_plans()) m_custom = own;
+  // Kernels first: they reach the memory of devices.
+  if (own->runs_custom_plans())
+    m_custom.insert(m_all.back().traits.launches ? m_custom.begin() : m_custom.end(), own);
   if (own->allocates()) m_device_memory = own;
 }
 
@@ -281,6 +283,19 @@ const backend_instance* backend_set::named(const std::string& name) const {
   return c == m_all.end() ? nullptr : &*c;
 }
 
+void backend_set::add_plan(std::uint64_t number, built_in_comm& runs,
+                           std::unique_ptr<plan_draft> plan) {
+  runs.add_plan(number, std::move(plan));
+  m_plans[number] = &runs;
+}
+
+void backend_set::remove_plan(std::uint64_t number) {
+  const auto known = m_plans.find(number);
+  if (known == m_plans.end()) return;
+  known->second->remove_plan(number);
+  m_plans.erase(known);
+}
+
 bool backend_set::usable(int backend, const sucl_operation& record) {
   const int index = m_by_index[static_cast<std::size_t>(backend)];
   if (index < 0) return false;
@@ -293,12 +308,13 @@ bool backend_set::usable(int backend, const sucl_operation& record) {
 
 const backend_instance& backend_set::choose(const sucl_operation& record, bool blocking,
                                             const tune::table_row** row) {
-  if (record.kind == compiled_plan_kind)
-    for (const backend_instance& c : m_all)
-      if (c.own && c.own.get() == m_custom) {
-        if (row) *row = nullptr;
-        return c;
-      }
+  if (record.kind == compiled_plan_kind && !m_custom.empty()) {
+    if (row) *row = nullptr;
+    const auto known = m_plans.find(record.plan);
+    const built_in_comm* runs = known == m_plans.end() ? m_custom.front() : known->second;
+    return *std::find_if(m_all.begin(), m_all.end(),
+                         [&](const backend_instance& c) { return c.own.get() == runs; });
+  }
   const candidate* c = sucl::core::choose(m_table, query_of(record, m_size, blocking),
                                           [&](int b) { return usable(b, record); });
   if (row) {
@@ -444,7 +460,9 @@ void backend_set::abort() {
 }
 
 void backend_set::destroy(bool keep) {
-  m_custom = m_device_memory = nullptr;
+  m_custom.clear();
+  m_plans.clear();
+  m_device_memory = nullptr;
   m_boards.clear();
   m_checked.clear();
   m_compares = false;

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,10 +51,13 @@ class backend_set {
 
   /// All of them, in the order in which they were made.
   const std::vector<backend_instance>& all() const { return m_all; }
-  /// The backend that runs plans of programs; null: there is none, and custom_plan_obstacle() says
-  /// why.
-  built_in_comm* custom_plans() const { return m_custom; }
+  /// The backends that run plans of programs, the best one first; without any,
+  /// custom_plan_obstacle() says why.
+  const std::vector<built_in_comm*>& custom_plans() const { return m_custom; }
   const std::string& custom_plan_obstacle() const { return m_no_custom; }
+  /// Operations of this plan go to that backend from now on, which gets it.
+  void add_plan(std::uint64_t number, built_in_comm& runs, std::unique_ptr<plan_draft> plan);
+  void remove_plan(std::uint64_t number);
   /// The backend that gives memory of a device; null: none.
   built_in_comm* device_memory() const { return m_device_memory; }
   /// The backend whose memory the ranks of a node share, where one of the others has its operations
@@ -115,7 +119,9 @@ class backend_set {
   std::string m_no_mpi;         ///< why MPI is no last resort; "": it is, or the process is alone
   std::vector<std::string> m_obstacles;  ///< why a backend of the configuration is not in m_all
   backend_comm m_memory_provider;
-  built_in_comm *m_custom = nullptr, *m_device_memory = nullptr;
+  std::vector<built_in_comm*> m_custom;
+  std::map<std::uint64_t, built_in_comm*> m_plans;  ///< compiled plans: who runs them, by number
+  built_in_comm* m_device_memory = nullptr;
   std::string m_no_custom = "no backend that runs plans is enabled";
   std::vector<const call_board*> m_boards;
   std::atomic<bool> m_told{false};

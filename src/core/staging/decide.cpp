@@ -177,10 +177,19 @@ staging_plan plan_group(const sucl_operation& op, const layouts& where, transfer
 // Kinds without elements.
 staging_plan plan_as_it_is(const sucl_operation& op, transfer_formats& formats) {
   if (op.kind == compiled_plan_kind) {
-    if (op.send_memory == SUCL_MEMORY_DEVICE || op.recv_memory == SUCL_MEMORY_DEVICE)
+    const transfer_format& w = formats.of(op.kind, op.type, SUCL_OP_NONE, op.element_size);
+    const bool devices = w.supported;  // or it runs on what the host reads
+    for (const sucl_memory m : {op.send_memory, op.recv_memory}) {
+      if (devices ? w.reaches(m) : m != SUCL_MEMORY_DEVICE) continue;
       base::fail(errc::unsupported,
-                 "compiled plans run on memory that the host reads, and this is device memory",
-                 "Use USM shared or host memory, buffers of a CPU device, or ordinary memory");
+                 devices ? "this compiled plan runs on the devices, and this is ordinary memory of "
+                           "the host"
+                         : "this compiled plan runs on memory that the host reads, and this is "
+                           "device memory",
+                 devices ? "Use USM memory or buffers"
+                         : "Use USM shared or host memory, buffers of a CPU device, or ordinary "
+                           "memory");
+    }
     return {};
   }
   const transfer_format& w = formats.of(op.kind, op.type, op.op, op.element_size);

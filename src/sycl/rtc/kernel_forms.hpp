@@ -9,10 +9,12 @@
 #include "backends/device_kernels/device.hpp"
 #include "kernels/collective/collective.hpp"
 #include "kernels/message/message.hpp"
+#include "kernels/plan/plan.hpp"
 
 #include <sucl/kernels.hpp>
 
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace sucl::sycl_layer {
@@ -74,6 +76,44 @@ inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::message_lau
                                    const std::vector<::sycl::event>& deps) {
   return kernels::launch(queue, range_of(k.groups, items), deps, kernels::message{k.what},
                          kernels::local<kernels::message_board>());
+}
+
+/// Types and ops of plans that have kernels of their own, and one of the others.
+inline constexpr std::pair<sucl_type, sucl_op> plan_kernels[] = {
+    {SUCL_TYPE_BYTES, SUCL_OP_NONE},
+#ifndef SUCL_KERNELS_AT_RUN_TIME
+    {SUCL_TYPE_FP64, SUCL_OP_SUM},   {SUCL_TYPE_FP16, SUCL_OP_SUM}, {SUCL_TYPE_BF16, SUCL_OP_SUM},
+#endif
+    {SUCL_TYPE_FP32, SUCL_OP_SUM},   {SUCL_TYPE_INT32, SUCL_OP_SUM}};
+
+/// Calls `use` with the kernel of a plan.
+template <class Use>
+::sycl::event with_plan_kernel(const core::plan_launch& k, Use&& use) {
+  using namespace kernels::elements;
+  using kernels::fold_any, kernels::fold_nothing, kernels::fold_of, kernels::plan_run;
+  const auto with = [&](const auto& folder) {
+    return use(plan_run<std::decay_t<decltype(folder)>>{k.what, folder, 0, 0, false});
+  };
+  if (!k.reduces) return with(fold_nothing{});
+  if (k.op == SUCL_OP_SUM) switch (k.type) {
+      case SUCL_TYPE_FP32: return with(fold_of<plain<float>, add>{});
+#ifndef SUCL_KERNELS_AT_RUN_TIME  // fewer to wait for
+      case SUCL_TYPE_FP64: return with(fold_of<plain<double>, add>{});
+      case SUCL_TYPE_FP16: return with(fold_of<half16, add>{});
+      case SUCL_TYPE_BF16: return with(fold_of<brain16, add>{});
+#endif
+      default: break;
+    }
+  return with(fold_any{k.type, k.op});
+}
+
+/// Launches a run of a plan on the memory that it names.
+inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::plan_launch& k, int items,
+                                   const std::vector<::sycl::event>& deps) {
+  return with_plan_kernel(k, [&](const auto& kernel) {
+    return kernels::launch(queue, range_of(k.groups, items), deps, kernel,
+                           static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
+  });
 }
 
 }  // namespace sucl::sycl_layer

@@ -17,6 +17,7 @@ namespace {
 
 using core::kernel_launch;
 using core::message_launch;
+using core::plan_launch;
 using events = std::vector<::sycl::event>;
 using buffer_list = std::vector<buffer_use>;
 
@@ -163,6 +164,18 @@ void kernel_launcher::load_kernels() {
           k.what.may_be_direct = direct;
           load(k);
         }
+  for (const auto& [type, op] : plan_kernels) {
+    plan_launch k;
+    k.reduces = op != SUCL_OP_NONE;
+    k.type = type;
+    k.op = op;
+    checked(true, [&] { return launch_kernel(m_queue, k, items, {}); });
+    checked(true, [&] {
+      return with_plan_kernel(k, [&](const auto& kernel) {
+        return submit_buffers(m_queue, range_of(1, items), {}, kernel, {}, nullptr, nullptr);
+      });
+    });
+  }
   const message_launch messages;
   checked(true, [&] { return launch_kernel(m_queue, messages, items, {}); });
   checked(true, [&] { return submit_buffers(m_queue, range_of(1, items), {}, messages.what, {}); });
@@ -189,6 +202,21 @@ template <class Submit>
   };
   auto done = checked(queue.is_in_order() && buffers.empty(), [&] {
     return buffers.empty() ? launch_kernel(queue, k, items, deps) : with_kernel(k, with_buffers);
+  });
+  if (!queue.is_in_order() || !buffers.empty()) flush();
+  return done;
+}
+
+::sycl::event kernel_launcher::submit(::sycl::queue& queue, const plan_launch& k,
+                                      const events& deps, const buffer_list& buffers) {
+  if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
+  const auto with_buffers = [&](const auto& kernel) {
+    return submit_buffers(queue, range_of(k.groups, items), deps, kernel, buffers,
+                          static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
+  };
+  auto done = checked(queue.is_in_order() && buffers.empty(), [&] {
+    return buffers.empty() ? launch_kernel(queue, k, items, deps)
+                           : with_plan_kernel(k, with_buffers);
   });
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
@@ -233,6 +261,11 @@ void kernel_launcher::prepare() {
 }
 
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
+                                      const events& deps, const buffer_list&) {
+  return launch_kernel(queue, k, items, deps);
+}
+
+::sycl::event kernel_launcher::submit(::sycl::queue& queue, const plan_launch& k,
                                       const events& deps, const buffer_list&) {
   return launch_kernel(queue, k, items, deps);
 }
@@ -322,6 +355,10 @@ void* kernel_launcher::launch(const kernel_launch& kernel, void* target) {
 }
 
 void* kernel_launcher::launch(const message_launch& kernel, void* target) {
+  return launch_on(kernel, target);
+}
+
+void* kernel_launcher::launch(const plan_launch& kernel, void* target) {
   return launch_on(kernel, target);
 }
 

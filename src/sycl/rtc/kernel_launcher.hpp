@@ -29,6 +29,7 @@ class kernel_launcher final : public core::kernel_device {
   void release(void* memory) override;
   void* launch(const core::kernel_launch& kernel, void* target) override;
   void* launch(const core::message_launch& kernel, void* target) override;
+  void* launch(const core::plan_launch& kernel, void* target) override;
   bool test(void* token) override;
   void drain() override;
   identity_type identity() override;
@@ -39,6 +40,9 @@ class kernel_launcher final : public core::kernel_device {
                        const std::vector<::sycl::event>& deps,
                        const std::vector<buffer_use>& buffers);
   ::sycl::event submit(::sycl::queue& queue, const core::message_launch& kernel,
+                       const std::vector<::sycl::event>& deps,
+                       const std::vector<buffer_use>& buffers);
+  ::sycl::event submit(::sycl::queue& queue, const core::plan_launch& k,
                        const std::vector<::sycl::event>& deps,
                        const std::vector<buffer_use>& buffers);
   template <class Launch>

@@ -39,6 +39,10 @@ struct compiled : ::testing::Test {
     return list;
   }
   bool alone() const { return size == 1; }
+  static bool wants_kernels() {
+    const char* rules = std::getenv("SUCL_RULES");
+    return rules && std::string(rules).find("kernels") != std::string::npos;
+  }
 
   void expect_sums(compiled_plan& plan, std::size_t n, int rounds) {
     const std::size_t total = n * static_cast<std::size_t>(size);
@@ -77,6 +81,8 @@ TEST_F(compiled, computes_what_the_composition_says) {
       auto plan = j.world.compile<int>(sum_of_blocks(n), o);
       EXPECT_EQ(plan.send_size(), n * static_cast<std::size_t>(size));
       EXPECT_NE(plan.explain().find("verified"), std::string::npos) << plan.explain();
+      EXPECT_EQ(plan.explain().find("executed by kernels") != std::string::npos, wants_kernels())
+          << plan.explain();
       expect_sums(plan, n, 4);
     }
   }

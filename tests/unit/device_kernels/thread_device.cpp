@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "kernels/collective/two_shot.hpp"
 #include "kernels/message/move.hpp"
+#include "kernels/plan/run.hpp"
 
 #include <sys/mman.h>
 
@@ -23,6 +24,7 @@ namespace {
 
 using core::kernel_launch;
 using core::message_launch;
+using core::plan_launch;
 
 /// A work group of threads.
 struct thread_group {
@@ -104,6 +106,23 @@ void run_kernel(const message_launch& k, const thread_device& on) {
   });
 }
 
+template <class Folder>
+void run_kernel(const plan_launch& k, const thread_device& on, const Folder& folder) {
+  const kernels::memory_pair m{static_cast<const std::byte*>(k.from),
+                               static_cast<std::byte*>(k.to)};
+  run_items(k.groups, on.items, on.resident, [&](const thread_item& at, thread_group&) {
+    kernels::run_plan(at, k.what, m, folder);
+  });
+}
+
+void run_kernel(const plan_launch& k, const thread_device& on) {
+  using namespace kernels;
+  if (!k.reduces) return run_kernel(k, on, fold_nothing{});
+  if (k.op == SUCL_OP_SUM && k.type == SUCL_TYPE_FP32)
+    return run_kernel(k, on, fold_of<elements::plain<float>, elements::add>{});
+  run_kernel(k, on, fold_any{k.type, k.op});
+}
+
 kernel_launch copy_of(const kernel_launch& k) {
   kernel_launch copy;
   copy.what = k.what;
@@ -164,7 +183,11 @@ std::shared_ptr<void> thread_device::allocate(std::uint64_t bytes) {
   allocated += whole;
   void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  return {memory, [whole](void* m) { munmap(m, whole); }};
+  in_use += whole;
+  return {memory, [whole, this](void* m) {
+            munmap(m, whole);
+            in_use -= whole;
+          }};
 }
 
 void thread_device::write(void* to, const void* from, std::uint64_t bytes) {
@@ -187,6 +210,10 @@ void* thread_device::launch(const kernel_launch& kernel, void*) {
 }
 
 void* thread_device::launch(const message_launch& kernel, void*) {
+  return start([kernel, this] { run_kernel(kernel, *this); });
+}
+
+void* thread_device::launch(const plan_launch& kernel, void*) {
   return start([kernel, this] { run_kernel(kernel, *this); });
 }
 

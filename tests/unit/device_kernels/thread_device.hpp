@@ -33,6 +33,7 @@ class thread_device final : public core::kernel_device {
   bool keeps_ll128_stores_whole(const identity_type&) override { return true; }
   void* launch(const core::kernel_launch& kernel, void*) override;
   void* launch(const core::message_launch& kernel, void*) override;
+  void* launch(const core::plan_launch& kernel, void*) override;
   bool test(void* token) override;
   void drain() override {
     if (m_last.valid()) m_last.wait();
@@ -43,6 +44,7 @@ class thread_device final : public core::kernel_device {
   identity_type who{};
   int allocations_left = 1 << 30;          ///< then there is no more memory
   std::uint64_t allocated = 0;             ///< bytes, so far
+  std::atomic<std::uint64_t> in_use{0};    ///< bytes, now
   std::array<std::atomic<int>, 6> used{};  ///< kernels of each protocol
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once

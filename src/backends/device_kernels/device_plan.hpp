@@ -1,0 +1,41 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// From a verified schedule to what the kernel of plans interprets.
+#pragma once
+
+#include "kernels/plan/args.hpp"
+#include "plan/ir/schedule.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace sucl::core {
+
+/// What the ranks' kernels have in common.
+struct device_plan_limits {
+  int groups = 1;                  ///< most of a kernel, the same on every rank
+  std::uint64_t ll_max_bytes = 0;  ///< largest message of the LL protocol
+};
+
+/// One rank's part of a schedule.
+struct device_plan {
+  std::vector<kernels::plan_step> steps;  ///< channel after channel
+  std::vector<kernels::plan_operand> operands;
+  std::vector<std::uint32_t> ends;  ///< of each channel
+  std::uint64_t scratch_bytes = 0;  ///< this rank's own
+  // The same on every rank:
+  std::uint64_t flags_bytes = 0, places_bytes = 0;
+  std::uint64_t period = 0, stripe = 0;  ///< see kernels::plan_args
+  int groups = 1;
+
+  /// Memory that peers reach: flags, then two sets of places.
+  std::uint64_t shared_bytes() const { return flags_bytes + 2 * places_bytes; }
+};
+
+/// Lowers the part of a rank. The schedule exchanges messages alone, and is verified. Throws
+/// errc::unsupported where it has more of something than kernels take, on every rank alike.
+device_plan lower_for_device(const plan::schedule& s, int rank, const device_plan_limits& limits);
+
+}  // namespace sucl::core
