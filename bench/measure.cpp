@@ -95,7 +95,7 @@ class point {
     m_ranks.barrier();
     const auto begin = clock::now();
     for (int i = 0; i < samples; ++i) s.what->run();
-    std::vector<double> each{microseconds(clock::now() - begin) / samples};
+    std::vector<double> each{microseconds(clock::now() - begin) / samples};  // of run()
     m_ranks.max(each);
     if (s.batch) {
       const double most = s.on_device ? max_held : 500.0;
@@ -126,7 +126,7 @@ class point {
         once(s);
         time = microseconds(clock::now() - begin);
       }
-      s.times.push_back(time / std::max(1, s.batch));
+      s.times.push_back(time / std::max(1, s.batch) / s.what->operations);
     }
     if (last) check(s);
   }
@@ -218,7 +218,7 @@ std::vector<outcome> measure(const testbed& bed, const problem& p, const options
   point here(bed, p, wanted, ranks, report);
   std::vector<series> all;
   for (const auto& one : bed.implementations) {
-    if (wanted.to_completion) all.push_back({&one, 0, false, 0, {}, true});
+    if (wanted.to_completion || one.operations > 1) all.push_back({&one, 0, false, 0, {}, true});
     if (wanted.back_to_back && one.start) all.push_back({&one, 1, false, 0, {}, true});
     if (wanted.on_device && one.clock) all.push_back({&one, 1, true, 0, {}, true});
   }

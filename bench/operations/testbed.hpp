@@ -22,7 +22,7 @@ namespace sucl::bench {
 /// One way to do it.
 struct implementation {
   std::string name;           ///< sucl, mpi, host-accessor or nccl
-  std::string form;           ///< blocking or event
+  std::string form;           ///< blocking, event, persistent, replay or starts
   std::function<void()> run;  ///< returns when the result is there
   /// Starts one more, and returns when all that were started are done; null where it cannot be
   /// started without waiting.
@@ -32,6 +32,7 @@ struct implementation {
   device_clock* clock = nullptr;
   /// Called before its turns, on every rank; null: nothing is to do.
   std::function<void()> choose = nullptr;
+  int operations = 1;  ///< that run() executes
 };
 
 /// Memory, and what works on it. Both are used by all implementations, so that they are measured on

@@ -124,6 +124,39 @@ device_clock* clock_of(const workplace& at, const problem& p) {
   return nullptr;
 }
 
+// As many make a sequence that is replayed: the same on every rank.
+int operations_of_sequence(const problem& p) {
+  constexpr std::uint64_t max_bytes = 1 << 20, fewest = 4, most = 100;
+  return static_cast<int>(
+      std::clamp(max_bytes / std::max<std::uint64_t>(p.bytes(), 1), fewest, most));
+}
+
+// A sequence of calls that is replayed, and the same number of starts of a persistent operation.
+template <class T>
+void add_sequences(testbed& bed, const workplace& at, const problem& p,
+                   const std::shared_ptr<regions>& memory, const std::shared_ptr<blocks>& arrays) {
+  const auto* send = static_cast<const T*>(memory->send.data());
+  auto* recv = static_cast<T*>(memory->recv.data());
+  const int operations = operations_of_sequence(p);
+  const auto comm = std::make_shared<typed_asynchronous>(at.comm, p.element);
+  // It may be called again by each replay, as long as it is there.
+  const auto sequence =
+      std::make_shared<executable>(at.comm.record(at.comm.queue(), [=, kept = memory] {
+        for (int i = 0; i < operations; ++i) call(*comm, p, *arrays, send, recv);
+      }));
+  typed_persistent made(at.comm.persistent(), p.element);
+  const auto starts = std::make_shared<persistent>(call(made, p, *arrays, send, recv));
+  bed.implementations.push_back({"sucl", "replay",
+                                 [memory, sequence] { sequence->replay().wait(); }, nullptr,
+                                 nullptr, nullptr, nullptr, operations});
+  bed.implementations.push_back({"sucl", "starts",
+                                 [memory, starts, operations, library = at.comm] {
+                                   for (int i = 0; i < operations; ++i) starts->start();
+                                   library.wait();
+                                 },
+                                 nullptr, nullptr, nullptr, nullptr, operations});
+}
+
 template <class T>
 void add_library(testbed& bed, const workplace& at, const problem& p,
                  const std::shared_ptr<regions>& memory) {
@@ -161,6 +194,7 @@ void add_library(testbed& bed, const workplace& at, const problem& p,
          },
          [library = at.comm] { library.wait(); }, clock_of(at, p)});
   }
+  if (at.wanted->replayed) add_sequences<T>(bed, at, p, memory, arrays);
 }
 
 // MPI must not be given memory that the host cannot read unless it says it takes it: it would

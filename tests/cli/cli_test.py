@@ -559,6 +559,19 @@ class BenchChoices(BenchCase):
         self.assertEqual([(row["impl"], row["form"], row["memory"]) for row in results["rows"]],
                          [("sucl", "event", "shared")])
 
+    def test_sequences_that_are_replayed(self):
+        for queue, what in (("in-order", ("all", "sendrecv")),
+                            ("out-of-order", ("reduce", "scan"))):
+            done, results = self.bench(*what, "-n", 2, "--sizes", "256Ki", "--timing", "replay",
+                                       "--queue", queue, "--against", "none")
+            rows = results["rows"]
+            self.assertTrue(all(row["valid"] for row in rows), done.stderr)
+            found = {(row["collective"], row["form"]) for row in rows}
+            self.assertEqual(len(found), 2 * (17 if "all" in what else 2))
+            self.assertEqual(len(rows), len(found))
+            self.assertEqual({form for _, form in found}, {"replay", "starts"})
+        self.sucl("bench", "allreduce", "--timing", "replay", "--memory", "buffer", code=2)
+
     def test_wrong_results_are_noticed(self):
         config = self.path("wrong.toml", 'default_backend = "mock"\n'
                            '[backends.mock]\nenabled = true\nplatforms = "*"\nwrong = "allreduce"\n'
