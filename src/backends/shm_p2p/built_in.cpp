@@ -43,6 +43,7 @@ class message_built_in_backend final : public built_in_backend {
     if (!platform.empty()) return platform;
     if (c.size() > max_message_ranks)
       return "it is for up to " + std::to_string(max_message_ranks) + " ranks";
+    if (c.where.nodes > 1 && c.where.nodes == c.size()) return "every rank is alone on its node";
     return c.no_host_memory();
   }
 

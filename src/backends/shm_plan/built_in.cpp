@@ -109,7 +109,10 @@ class plan_built_in_backend final : public built_in_backend {
     if (at != candidate_position::before_default || !list.mpi_is_default() ||
         what > SUCL_KIND_EXSCAN)
       return;
-    const std::string ruled_out = list.other_platform();
+    std::string ruled_out = list.other_platform();
+    // Only compiled plans, which nothing else runs.
+    if (ruled_out.empty() && list.scope().nodes > 1 && list.scope().nodes == list.scope().ranks)
+      ruled_out = "every rank is alone on its node";
     const std::vector<range> sizes = sizes_for_plans(what, list.scope());
     for (const range& bytes : sizes)
       list.add(selection_stage::built_in, bytes, host_memory, ruled_out);

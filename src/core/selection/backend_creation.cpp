@@ -178,7 +178,6 @@ backend_source backend_creation::source_of(const base::backend_entry& entry) con
 
 std::string backend_creation::make_transports(std::vector<transport>& result) {
   if (where.nodes == 1) return {};
-  if (where.nodes == size()) return "every rank is alone on its node";
   const auto* entry = entry_of(last_resort());
   if (!entry) return "nothing executes messages between nodes";
   const auto source = source_of(*entry);
