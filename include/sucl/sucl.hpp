@@ -11,6 +11,7 @@
 #include <sucl/fp8.hpp>
 #include <sucl/memory.hpp>
 #include <sucl/neighborhood.hpp>
+#include <sucl/partition.hpp>
 #include <sucl/persistent.hpp>
 #include <sucl/rendezvous.hpp>
 #include <sucl/runtime.hpp>

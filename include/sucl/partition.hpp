@@ -1,0 +1,180 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Work shared among ranks of unlike speed: who has which part of a range or of a box, what moves
+/// from one sharing to another, and when it is worth it. Plain C++; nothing here communicates but
+/// the template balancer::update().
+///
+/// Everything is a function of its arguments: ranks that pass the same numbers get the same shares.
+#pragma once
+
+#include <sucl/export.hpp>
+#include <sucl/types.hpp>
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+namespace sucl {
+
+/// Who has which part of [0, size): every rank one run, in order of rank. Some may be empty.
+class SUCL_CORE_API partition {
+ public:
+  partition() = default;
+  /// Shares as equal as they can be: the first ones have one more. Throws errc::invalid_count for
+  /// less than one rank.
+  partition(std::size_t size, int ranks);
+  /// The counts of all ranks.
+  explicit partition(counts of_ranks);
+
+  /// Shares by speed (units of work that a rank does in a second, of any scale): the largest of
+  /// `count / speed` is as small as it can be. Shares are multiples of `unit` but for the last that
+  /// is not empty, and none is smaller than `least` as long as there is enough. A rank with speed 0
+  /// gets no more than that. Throws errc::invalid_argument for a speed that is negative or not
+  /// finite, where all are 0, and for unit 0.
+  static partition by_speed(std::size_t size, const std::vector<double>& speeds,
+                            std::size_t unit = 1, std::size_t least = 0);
+
+  [[nodiscard]] int ranks() const { return static_cast<int>(m_counts.size()); }
+  [[nodiscard]] std::size_t size() const { return m_size; }
+  [[nodiscard]] std::size_t count(int rank) const { return m_counts[index(rank)]; }
+  [[nodiscard]] std::size_t begin(int rank) const { return m_begins[index(rank)]; }
+  [[nodiscard]] std::size_t end(int rank) const { return begin(rank) + count(rank); }
+  /// Who has element `i`. Throws errc::invalid_count if there is no such element.
+  [[nodiscard]] int owner(std::size_t i) const;
+
+  /// As allgatherv, gatherv and scatterv take them.
+  [[nodiscard]] const sucl::counts& counts_of_ranks() const { return m_counts; }
+  [[nodiscard]] const sucl::counts& displacements() const { return m_begins; }
+
+  friend bool operator==(const partition& a, const partition& b) {
+    return a.m_counts == b.m_counts;
+  }
+  friend bool operator!=(const partition& a, const partition& b) { return !(a == b); }
+
+ private:
+  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  std::size_t m_size = 0;
+  sucl::counts m_counts, m_begins;
+};
+
+/// What one rank sends and receives, as alltoallv takes it, so that memory that lies by one
+/// partition lies by another. What stays with the rank is a block to itself. Displacements count
+/// from the beginning of the rank's own part.
+struct migration {
+  counts send_counts, send_displs;
+  counts recv_counts, recv_displs;
+  std::size_t moved = 0;  ///< elements that change their owner, over all ranks
+
+  /// Throws errc::mismatch for partitions of different sizes or numbers of ranks.
+  SUCL_CORE_API migration(const partition& from, const partition& to, int rank);
+};
+
+/// A box of cells shared by a grid of ranks, the last dimension varying fastest: each dimension is
+/// cut by planes that go through all of it, so that neighbours are those of the grid.
+struct box_partition {
+  std::array<partition, 3> along;
+
+  /// Throws errc::invalid_count where the grid is not for as many ranks as there are speeds, else
+  /// as partition::by_speed().
+  SUCL_CORE_API static box_partition by_speed(const std::array<std::size_t, 3>& cells,
+                                              const std::array<int, 3>& grid,
+                                              const std::vector<double>& speeds,
+                                              std::size_t least = 1);
+
+  friend bool operator==(const box_partition& a, const box_partition& b) {
+    return a.along == b.along;
+  }
+  friend bool operator!=(const box_partition& a, const box_partition& b) { return !(a == b); }
+};
+
+/// How a balancer decides.
+struct balance_options {
+  double smoothing = 0.5;   ///< how much the newest measurement counts in a rank's speed, (0, 1]
+  double threshold = 0.05;  ///< work moves if the slowest rank's time falls by this share at least,
+  int patience = 2;         ///< as many updates in a row say
+  std::size_t unit = 1;     ///< shares are multiples of it
+  std::size_t least = 1;    ///< no rank has less, so that its speed can be measured again
+};
+
+/// @cond internal
+namespace detail {
+
+/// What balancers know of their ranks.
+class SUCL_CORE_API measured_speeds {
+ public:
+  measured_speeds(int ranks, const balance_options& how);
+  const balance_options& options() const { return m_how; }
+  const std::vector<double>& known() const { return m_speeds; }
+  /// Those that are not known yet count as the others do on average.
+  std::vector<double> complete() const;
+  void note(const std::vector<double>& seconds, const counts& work);
+  /// Whether work moves if the slowest rank takes so long now, and would then.
+  bool is_worth_it(double now, double then);
+
+ private:
+  balance_options m_how;
+  std::vector<double> m_speeds;
+  int m_agreeing = 0;  // updates in a row that would move work
+};
+
+}  // namespace detail
+/// @endcond
+
+/// Decides from measured times when to share a range anew. Every rank has one, and passes the same
+/// numbers to it.
+class SUCL_CORE_API balancer {
+ public:
+  /// Throws errc::invalid_argument for options out of range.
+  explicit balancer(partition start, const balance_options& how = {});
+
+  [[nodiscard]] const partition& current() const { return m_current; }
+  /// Units of work a second, as far as is known; 0: it has had none yet.
+  [[nodiscard]] const std::vector<double>& speeds() const { return m_speeds.known(); }
+
+  /// Each rank's time for its own work in a step, without what it has waited for others. Whether
+  /// current() has changed: then migrate, before the next step. Throws errc::invalid_count for the
+  /// wrong number of times, errc::invalid_argument for one that is negative or not finite.
+  bool update(const std::vector<double>& seconds);
+
+  /// The same from this rank's time. Collective over a communicator of as many ranks.
+  template <class Communicator>
+  bool update(const Communicator& all, double seconds) {
+    std::vector<double> times(static_cast<std::size_t>(all.size()));
+    all.blocking().allgather(&seconds, times.data(), 1);
+    return update(times);
+  }
+
+ private:
+  partition m_current;
+  detail::measured_speeds m_speeds;
+};
+
+/// The same for a box. `unit` counts for nothing, `least` in each dimension.
+class SUCL_CORE_API box_balancer {
+ public:
+  /// Begins with these speeds. Throws as box_partition::by_speed(), and for options out of range.
+  box_balancer(const std::array<std::size_t, 3>& cells, const std::array<int, 3>& grid,
+               const std::vector<double>& speeds, const balance_options& how = {});
+
+  [[nodiscard]] const box_partition& current() const { return m_current; }
+  [[nodiscard]] const std::vector<double>& speeds() const { return m_speeds.known(); }
+
+  /// As those of balancer.
+  bool update(const std::vector<double>& seconds);
+  template <class Communicator>
+  bool update(const Communicator& all, double seconds) {
+    std::vector<double> times(static_cast<std::size_t>(all.size()));
+    all.blocking().allgather(&seconds, times.data(), 1);
+    return update(times);
+  }
+
+ private:
+  std::array<std::size_t, 3> m_cells;
+  std::array<int, 3> m_grid;
+  box_partition m_current;
+  detail::measured_speeds m_speeds;
+};
+
+}  // namespace sucl

@@ -1,0 +1,92 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include <sucl/partition.hpp>
+
+#include "base/error.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace sucl {
+namespace {
+
+double slowest(const partition& p, const std::vector<double>& speeds) {
+  double most = 0;
+  for (int r = 0; r < p.ranks(); ++r)
+    if (p.count(r) > 0)
+      most = std::max(most, static_cast<double>(p.count(r)) / speeds[static_cast<std::size_t>(r)]);
+  return most;
+}
+
+}  // namespace
+
+namespace detail {
+
+measured_speeds::measured_speeds(int ranks, const balance_options& how)
+    : m_how(how), m_speeds(static_cast<std::size_t>(ranks)) {
+  const bool right = how.smoothing > 0 && how.smoothing <= 1 && how.threshold >= 0 &&
+                     how.threshold < 1 && how.patience >= 1 && how.unit >= 1;
+  if (!right || ranks < 1)
+    base::fail(errc::invalid_argument,
+               "these options of a balancer, or its partition, make no sense",
+               "smoothing is in (0, 1], threshold in [0, 1), patience and unit are 1 or more, and "
+               "the partition has a rank");
+}
+
+std::vector<double> measured_speeds::complete() const {
+  double sum = 0;
+  std::size_t known = 0;
+  for (const double s : m_speeds) {
+    sum += s;
+    known += s > 0;
+  }
+  std::vector<double> all = m_speeds;
+  for (double& s : all)
+    if (!(s > 0)) s = known ? sum / static_cast<double>(known) : 1;
+  return all;
+}
+
+void measured_speeds::note(const std::vector<double>& seconds, const counts& work) {
+  if (seconds.size() != m_speeds.size())
+    base::fail(
+        errc::invalid_count,
+        std::to_string(seconds.size()) + " times for " + std::to_string(m_speeds.size()) + " ranks",
+        "Give the time of every rank, in order");
+  for (std::size_t r = 0; r < seconds.size(); ++r)
+    if (!(seconds[r] >= 0) || !std::isfinite(seconds[r]))
+      base::fail(errc::invalid_argument,
+                 "the time of rank " + std::to_string(r) + " is " + std::to_string(seconds[r]),
+                 "Measure with a clock that is steady");
+  for (std::size_t r = 0; r < seconds.size(); ++r) {
+    if (work[r] == 0 || !(seconds[r] > 0)) continue;  // nothing to learn
+    const double measured = static_cast<double>(work[r]) / seconds[r];
+    m_speeds[r] = m_speeds[r] > 0 ? m_how.smoothing * measured + (1 - m_how.smoothing) * m_speeds[r]
+                                  : measured;
+  }
+}
+
+bool measured_speeds::is_worth_it(double now, double then) {
+  m_agreeing = then < now * (1 - m_how.threshold) ? m_agreeing + 1 : 0;
+  if (m_agreeing < m_how.patience) return false;
+  m_agreeing = 0;
+  return true;
+}
+
+}  // namespace detail
+
+balancer::balancer(partition start, const balance_options& how)
+    : m_current(std::move(start)), m_speeds(m_current.ranks(), how) {}
+
+bool balancer::update(const std::vector<double>& seconds) {
+  m_speeds.note(seconds, m_current.counts_of_ranks());
+  const auto speeds = m_speeds.complete();
+  const balance_options& how = m_speeds.options();
+  auto next = partition::by_speed(m_current.size(), speeds, how.unit, how.least);
+  if (!m_speeds.is_worth_it(slowest(m_current, speeds), slowest(next, speeds))) return false;
+  m_current = std::move(next);
+  return true;
+}
+
+}  // namespace sucl

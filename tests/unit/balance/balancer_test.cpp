@@ -1,0 +1,135 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// When work moves, with times that are computed instead of measured.
+#include <sucl/error.hpp>
+#include <sucl/partition.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+namespace {
+
+using sucl::balance_options;
+using sucl::balancer;
+using sucl::errc;
+using sucl::partition;
+
+// What ranks of these speeds take for their shares; each time off by up to `noise` of it.
+std::vector<double> times(const partition& p, const std::vector<double>& speeds, double noise,
+                          std::mt19937& random) {
+  std::uniform_real_distribution<double> off(1 - noise, 1 + noise);
+  std::vector<double> all;
+  for (int r = 0; r < p.ranks(); ++r)
+    all.push_back(static_cast<double>(p.count(r)) / speeds[static_cast<std::size_t>(r)] *
+                  off(random));
+  return all;
+}
+
+double slowest(const partition& p, const std::vector<double>& speeds) {
+  double most = 0;
+  for (int r = 0; r < p.ranks(); ++r)
+    most = std::max(most, static_cast<double>(p.count(r)) / speeds[static_cast<std::size_t>(r)]);
+  return most;
+}
+
+TEST(balancer_of, finds_the_best_shares) {
+  std::mt19937 random(1);
+  const std::vector<double> speeds{1, 10, 3};
+  balancer b(partition(10000, 3));
+  for (int n = 0; n < 10; ++n) b.update(times(b.current(), speeds, 0, random));
+  EXPECT_LE(slowest(b.current(), speeds), 10000.0 / 14 * 1.01);
+}
+
+TEST(balancer_of, relieves_a_rank_that_slows_down_within_ten_steps) {
+  std::mt19937 random(2);
+  std::vector<double> speeds{4, 4, 4, 4};
+  balancer b(partition(100000, 4));
+  for (int n = 0; n < 20; ++n) b.update(times(b.current(), speeds, 0.02, random));
+  speeds[2] = 1;
+  int moves = 0;
+  for (int n = 0; n < 10; ++n) moves += b.update(times(b.current(), speeds, 0.02, random));
+  EXPECT_GT(moves, 0);
+  EXPECT_LE(slowest(b.current(), speeds), 100000.0 / 13 * 1.1);
+  speeds[2] = 4;  // and gets its work back
+  for (int n = 0; n < 10; ++n) b.update(times(b.current(), speeds, 0.02, random));
+  EXPECT_LE(slowest(b.current(), speeds), 100000.0 / 16 * 1.1);
+}
+
+TEST(balancer_of, does_not_move_work_for_noise) {
+  std::mt19937 random(3);
+  const std::vector<double> speeds{5, 5, 5};
+  balancer b(partition(3000, 3));
+  for (int n = 0; n < 1000; ++n)
+    EXPECT_FALSE(b.update(times(b.current(), speeds, 0.04, random))) << n;
+}
+
+TEST(balancer_of, one_outlier_moves_nothing) {
+  balancer b(partition(3000, 3));
+  EXPECT_FALSE(b.update({1, 1, 1}));
+  EXPECT_FALSE(b.update({1, 9, 1}));
+  balance_options steady;
+  steady.smoothing = 1;
+  balancer c(partition(3000, 3), steady);
+  EXPECT_FALSE(c.update({1, 9, 1}));
+  EXPECT_FALSE(c.update({1, 1, 1}));
+  EXPECT_FALSE(c.update({1, 9, 1}));
+  EXPECT_TRUE(c.update({1, 9, 1}));
+}
+
+TEST(balancer_of, a_rank_without_work_gets_some_to_be_measured) {
+  std::mt19937 random(4);
+  const std::vector<double> speeds{1, 1, 2};
+  balancer b(partition(sucl::counts{500, 500, 0}));
+  for (int n = 0; n < 10; ++n) b.update(times(b.current(), speeds, 0, random));
+  EXPECT_LE(slowest(b.current(), speeds), 250 * 1.05);
+}
+
+TEST(balancer_of, boxes_as_well_as_ranges) {
+  const std::vector<double> speeds{1, 1, 3, 3};
+  sucl::box_balancer b({40, 40, 40}, {2, 2, 1}, {1, 1, 1, 1});
+  const auto now = [&] {
+    std::vector<double> all;
+    for (int r = 0; r < 4; ++r)
+      all.push_back(static_cast<double>(b.current().along[0].count(r / 2) *
+                                        b.current().along[1].count(r % 2) * 40) /
+                    speeds[static_cast<std::size_t>(r)]);
+    return all;
+  };
+  int moves = 0;
+  for (int n = 0; n < 10; ++n) moves += b.update(now());
+  EXPECT_GT(moves, 0);
+  EXPECT_EQ(b.current().along[0].counts_of_ranks(), (sucl::counts{10, 30}));
+  EXPECT_EQ(b.current().along[1].counts_of_ranks(), (sucl::counts{20, 20}));
+  EXPECT_FALSE(b.update(now()));
+}
+
+TEST(balancer_of, every_rank_decides_the_same) {
+  std::mt19937 random(5);
+  const std::vector<double> speeds{1, 2, 3, 4, 5};
+  balancer a(partition(997, 5)), b(partition(997, 5));
+  for (int n = 0; n < 50; ++n) {
+    const auto measured = times(a.current(), speeds, 0.3, random);
+    EXPECT_EQ(a.update(measured), b.update(measured));
+    EXPECT_EQ(a.current(), b.current());
+  }
+}
+
+TEST(balancer_of, refuses_what_is_no_time) {
+  balancer b(partition(10, 2));
+  for (const std::vector<double>& bad : {std::vector<double>{1}, {1, -1}, {1, 0.0 / 0.0}}) try {
+      b.update(bad);
+      ADD_FAILURE() << "no error";
+    } catch (const sucl::error& e) {
+      EXPECT_TRUE(e.code() == errc::invalid_count || e.code() == errc::invalid_argument);
+    }
+  for (const balance_options& bad :
+       {balance_options{0, 0.05, 2, 1, 1}, balance_options{0.5, 1, 2, 1, 1},
+        balance_options{0.5, 0.05, 0, 1, 1}, balance_options{0.5, 0.05, 2, 0, 1}})
+    EXPECT_THROW(balancer(partition(10, 2), bad), sucl::error);
+}
+
+}  // namespace
