@@ -5,182 +5,108 @@
 // every rank has a block of rows. An iteration exchanges the halo of one vector, while rows that
 // need none are multiplied, and adds two scalars up over the ranks in one reduction.
 //
-// Read solve() first, the method; then solver::step() and multiply_and_reduce(), an iteration;
-// last, the program and its checks.
+// Read solve() first, the method; then solver.hpp, an iteration; last, the program and its checks.
 //
 //   sucl run -n 2 -- apps/cg --rows 32768
 //   sucl run -n 2 -- apps/cg --matrix bcsstk16.mtx
-#include "cg/kernels.hpp"
-#include "cg/matrix.hpp"
+//   sucl run -n 2 -- apps/cg --rows 1000000 --balance dynamic
+#include "cg/solver.hpp"
 #include "common/grid/field.hpp"
-#include "common/kernels.hpp"
-#include "common/messages.hpp"
 #include "common/program/application.hpp"
+#include "common/shares.hpp"
 
-#include <algorithm>
 #include <cmath>
+#include <memory>
 
 namespace cg {
 namespace {
-
-using apps::events;
-using apps::in;
-using apps::inout;
-using apps::out;
-using apps::phase;
-using sucl::kernels::items;
 
 struct settings : apps::settings {
   std::int64_t rows = 4096;
   std::string file;
   double tolerance = 1e-8;
   int solves = 1;
+  apps::share_options shares;
   settings() { common.iterations = 10000; }
   void define(apps::command_line& line) override;
   void validate() override;
 };
 
-class solver {
+/// The system of equations, and who has which rows of it.
+class problem {
  public:
-  solver(apps::context& c, const matrix& a, const std::vector<double>& b)
+  problem(apps::context& c, const matrix& a, const std::vector<double>& b,
+          const apps::share_options& how)
       : m_context(c),
-        m_own(distribute(a, c.rank(), c.size())),
-        m_total(b.size()),
-        m_team(c),
-        m_inner(c, m_own.inner),
-        m_outer(c, m_own.outer),
-        m_list(c, m_own.send),
-        m_start(c, m_own.start),
-        m_column(c, m_own.column),
-        m_value(c, m_own.value),
-        m_sums(c, 2, apps::reach::shared),
-        m_reduction(c, m_sums) {
-    const auto n = static_cast<std::size_t>(m_own.rows);
-    m_parts_count = std::clamp<std::size_t>((n + 63) / 64 * 64, 64, 512);
-    for (auto* x : {&m_x, &m_r, &m_w, &m_p, &m_s}) *x = {c, n};
-    m_b = {c, std::vector<double>(b.begin() + m_own.first, b.begin() + m_own.first + m_own.rows)};
-    m_send = m_team.message_memory<double>(m_own.send.size());
-    m_halo = m_team.message_memory<double>(static_cast<std::size_t>(m_own.halo));
-    m_parts = {c, 2 * m_parts_count};
-    m_state = {c, 2};
+        m_a(a),
+        m_b(b),
+        m_turns(how.turns_of(c.rank())),
+        m_balancer(sucl::partition::by_speed(static_cast<std::size_t>(a.rows),
+                                             how.speeds_of(c.size()), 1, 1)),
+        m_is_dynamic(how.how == apps::balance::dynamic) {
+    m_solver = make();
+    if (how.how == apps::balance::probe) probe();
   }
 
-  /// Begins a solve; afterwards residual() is that of zero.
-  void begin() {
-    m_ready = {m_context.timed(phase::compute, [&] {
-      return m_context.launch(items(rows()), m_ready, reset{m_own.rows}, in(m_b), out(m_p),
-                              out(m_s), out(m_x), out(m_r));
-    })};
-    m_is_first = true;
-    multiply_and_reduce();
-  }
+  solver& rows() { return *m_solver; }
+  /// How often work was moved.
+  int moves() const { return m_moves; }
 
-  /// One iteration.
-  void step() {
-    m_ready = {m_context.timed(phase::compute, [&] {
-      return m_context.launch(items(rows()), m_ready, update{m_own.rows}, in(m_sums), in(m_state),
-                              in(m_w), inout(m_p), inout(m_s), inout(m_x), inout(m_r));
-    })};
-    multiply_and_reduce();
-  }
-
-  /// (r, r) over all ranks.
-  double residual() { return m_reduction.value(0); }
-  /// (r, Ar), which is positive as long as r is not zero.
-  double curvature() { return m_reduction.value(1); }
-
-  std::vector<double> solution() {
-    m_context.queue().wait_and_throw();
-    const auto mine = m_x.get();
-    sucl::counts counts, places;
-    for (int r = 0; r < m_context.size(); ++r) {
-      const auto total = static_cast<std::int64_t>(m_total);
-      places.push_back(static_cast<std::size_t>(apps::begin_of(total, m_context.size(), r)));
-      counts.push_back(static_cast<std::size_t>(apps::begin_of(total, m_context.size(), r + 1)) -
-                       places.back());
-    }
-    std::vector<double> all(m_total);
-    m_context.world().blocking().allgatherv(mine.data(), mine.size(), all.data(), counts, places);
-    return all;
+  /// After an iteration: measures now and then, and moves rows where that is worth it.
+  void balance_after(int iteration) {
+    constexpr int interval = 10;
+    if (!m_is_dynamic || iteration % interval != 0) return;
+    if (!m_balancer.update(m_context.world(), m_solver->measure())) return;
+    auto next = make();
+    next->go_on(*m_solver);
+    m_solver = std::move(next);
+    ++m_moves;
   }
 
  private:
-  std::size_t rows() const { return static_cast<std::size_t>(m_own.rows); }
+  std::unique_ptr<solver> make() {
+    return std::make_unique<solver>(m_context, m_a, m_b, m_balancer.current(), m_turns);
+  }
 
-  // w = A r, (r, r) and (r, w).
-  void multiply_and_reduce() {
-    auto& c = m_context;
-    sycl::event packed, arrived;
-    if (!m_own.messages.out.empty())
-      packed = c.timed(phase::pack, [&] {
-        return c.launch(items(m_send.size()), m_ready,
-                        apps::gather<double>{static_cast<std::int64_t>(m_send.size())}, in(m_r),
-                        in(m_list), out(m_send));
-      });
-    events multiplied;
-    if (m_inner.size() > 0)
-      multiplied.push_back(c.timed(phase::compute, [&] {
-        return c.launch(items(m_inner.size(), 64), m_ready,
-                        multiply_inner{static_cast<std::int64_t>(m_inner.size())}, in(m_inner),
-                        in(m_start), in(m_column), in(m_value), in(m_r), inout(m_w));
-      }));
-    if (!m_own.messages.empty()) {
-      arrived = c.timed(phase::communicate,
-                        [&] { return m_team.exchange(m_send, m_halo, m_own.messages, {packed}); });
-      events deps = m_ready;
-      deps.push_back(arrived);
-      multiplied.push_back(c.timed(phase::compute, [&] {
-        return c.launch(items(m_outer.size(), 64), deps,
-                        multiply_rows{static_cast<std::int64_t>(m_outer.size()),
-                                      static_cast<std::int32_t>(m_own.rows)},
-                        in(m_outer), in(m_start), in(m_column), in(m_value), in(m_r), in(m_halo),
-                        inout(m_w));
-      }));
-    } else {
-      c.meet();
-    }
-    const auto parts = static_cast<std::int64_t>(m_parts_count);
-    const auto finished = c.timed(phase::compute, [&] {
-      const auto summed = c.launch(items(m_parts_count, 64), multiplied, partial_sums{m_own.rows},
-                                   in(m_r), in(m_w), out(m_parts));
-      return c.launch(items(1, 1), {summed}, finish_sums{parts, m_is_first}, in(m_parts),
-                      inout(m_sums), inout(m_state));
-    });
-    m_is_first = false;
-    m_ready = {finished,
-               c.timed(phase::communicate, [&] { return m_reduction.start({finished}); })};
+  // Once, before the work begins. The first time warms up.
+  void probe() {
+    m_solver->begin();
+    (void)m_solver->measure();
+    double least = m_solver->measure();
+    for (int n = 0; n < 4; ++n) least = std::min(least, m_solver->measure());
+    // A balancer waits for a second opinion.
+    (void)m_balancer.update(m_context.world(), least);
+    if (!m_balancer.update(m_context.world(), least)) return;
+    m_solver = make();
+    ++m_moves;
   }
 
   apps::context& m_context;
-  local_matrix m_own;
-  std::size_t m_total;
-  apps::team m_team;
-  apps::array<std::int32_t> m_inner, m_outer, m_list;
-  apps::array<std::int64_t> m_start;
-  apps::array<std::int32_t> m_column;
-  apps::array<double> m_value, m_sums;
-  apps::reduction m_reduction;
-  apps::array<double> m_x, m_r, m_w, m_p, m_s, m_b, m_send, m_halo, m_parts, m_state;
-  std::size_t m_parts_count = 0;
-  bool m_is_first = true;
-  events m_ready;
+  const matrix& m_a;
+  const std::vector<double>& m_b;
+  int m_turns;
+  sucl::balancer m_balancer;
+  bool m_is_dynamic;
+  std::unique_ptr<solver> m_solver;
+  int m_moves = 0;
 };
 
 // Iterations until the residual is small, at most those of the command line.
-int solve(apps::context& c, solver& s, double tolerance) {
-  s.begin();
-  const double start = s.residual(), goal = tolerance * tolerance * start;
+int solve(apps::context& c, problem& of, double tolerance) {
+  of.rows().begin();
+  const double start = of.rows().residual(), goal = tolerance * tolerance * start;
   int done = 0;
-  while (done < c.wanted().iterations && s.residual() > goal) {
-    if (!(s.curvature() > 0))
+  while (done < c.wanted().iterations && of.rows().residual() > goal) {
+    if (!(of.rows().curvature() > 0))
       throw apps::usage_error(
           "the matrix is not positive definite: conjugate gradients do not "
           "apply to it");
-    s.step();
-    if (++done % 100 == 0) {
+    of.rows().step();
+    of.balance_after(++done);
+    if (done % 100 == 0) {
       char text[80];
       std::snprintf(text, sizeof text, "iteration %d, residual %.3e", done,
-                    std::sqrt(s.residual() / start));
+                    std::sqrt(of.rows().residual() / start));
       c.say(text);
     }
   }
@@ -240,13 +166,16 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const matrix a = load(c, wanted);
   c.prepare_kernels();
   const std::vector<double> b(static_cast<std::size_t>(a.rows), 1.0);
-  solver s(c, a, b);
+  problem all(c, a, b, wanted.shares);
   apps::outcome o;
   o.details["matrix"] = wanted.file.empty() ? "poisson" : wanted.file;
   o.details["rows"] = a.rows;
   o.details["nonzeros"] = a.value.size();
-  solve(c, s, wanted.tolerance);  // to warm up
-  o.seconds = c.run(wanted.solves, [&](int) { o.iterations = solve(c, s, wanted.tolerance); });
+  solve(c, all, wanted.tolerance);  // to warm up
+  o.seconds = c.run(wanted.solves, [&](int) { o.iterations = solve(c, all, wanted.tolerance); });
+  solver& s = all.rows();
+  o.details["rows_of_ranks"] = s.shares().counts_of_ranks();
+  o.details["moves"] = all.moves();
   o.details["solves"] = wanted.solves;
   o.details["iterations_used"] = o.iterations;
   check(c, s, a, b, wanted, o);
@@ -272,6 +201,7 @@ void settings::define(apps::command_line& line) {
   line.add("--tolerance", tolerance, "Residual to reach, relative to the right-hand side (1e-8)",
            "X");
   line.add("--solves", solves, "Solve N times (1)", "N");
+  shares.define(line);
 }
 
 void settings::validate() {

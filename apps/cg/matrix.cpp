@@ -2,8 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "cg/matrix.hpp"
 
-#include "common/grid/grid.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -213,18 +211,13 @@ int serial_iterations(const matrix& a, const std::vector<double>& b, double tole
   return done;
 }
 
-local_matrix distribute(const matrix& a, int rank, int ranks) {
-  const auto first_of = [&](int r) { return apps::begin_of(a.rows, ranks, r); };
-  std::vector<std::int64_t> firsts;
-  for (int r = 0; r <= ranks; ++r) firsts.push_back(first_of(r));
+local_matrix distribute(const matrix& a, int rank, const sucl::partition& rows) {
   const auto owner = [&](std::int64_t column) {
-    return static_cast<int>(std::upper_bound(firsts.begin(), firsts.end(), column) -
-                            firsts.begin()) -
-           1;
+    return rows.owner(static_cast<std::size_t>(column));
   };
   local_matrix m;
-  m.first = first_of(rank);
-  m.rows = first_of(rank + 1) - m.first;
+  m.first = static_cast<std::int64_t>(rows.begin(rank));
+  m.rows = static_cast<std::int64_t>(rows.count(rank));
   const auto begin = static_cast<std::size_t>(a.start[static_cast<std::size_t>(m.first)]);
   const auto end = static_cast<std::size_t>(a.start[static_cast<std::size_t>(m.first + m.rows)]);
   m.value.assign(a.value.begin() + static_cast<std::ptrdiff_t>(begin),

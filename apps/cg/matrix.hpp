@@ -7,6 +7,8 @@
 
 #include "common/pattern.hpp"
 
+#include <sucl/partition.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -59,7 +61,7 @@ struct local_matrix {
   apps::pattern messages;           ///< pieces of `send` and of the halo
 };
 
-/// The part of a rank of a symmetric matrix.
-local_matrix distribute(const matrix& a, int rank, int ranks);
+/// The part of a rank of a symmetric matrix whose rows are shared so.
+local_matrix distribute(const matrix& a, int rank, const sucl::partition& rows);
 
 }  // namespace cg

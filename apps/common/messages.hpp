@@ -55,7 +55,9 @@ class reduction {
   reduction(context& c, const array<double>& values);
   /// After `deps`; the event as in team::exchange.
   sycl::event start(const events& deps);
-  /// The sum of an element, after start(); waits for it.
+  /// Sums that another reduction has had. It begins after all that was started.
+  void put(const std::vector<double>& sums);
+  /// The sum of an element, after start() or put(); waits for it.
   double value(std::size_t i);
 
  private:

@@ -12,13 +12,17 @@
 #include "common/kernels.hpp"
 #include "common/messages.hpp"
 #include "common/program/application.hpp"
+#include "common/shares.hpp"
 #include "halo/kernels.hpp"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cmath>
 #include <complex>
 #include <limits>
 #include <map>
+#include <memory>
 
 namespace halo {
 namespace {
@@ -32,8 +36,10 @@ using apps::phase;
 
 struct settings : apps::settings {
   extents domain{64, 64, 64};
+  apps::share_options shares;
   void define(apps::command_line& line) override {
     line.add_extents("--size", domain, "Points in each dimension");
+    shares.define(line);
   }
 };
 
@@ -130,8 +136,9 @@ lists make_lists(const apps::rank_grid& grid, const local_box& own, int rank) {
 /// The state of a rank, and an iteration.
 class solver {
  public:
-  solver(apps::context& c, const apps::rank_grid& grid)
-      : m_context(c), m_own(grid.part(c.rank())), m_team(c) {
+  /// `turns`: how often this rank computes everything, as if its device were so much slower.
+  solver(apps::context& c, const apps::rank_grid& grid, int turns)
+      : m_context(c), m_grid(grid), m_turns(turns), m_own(grid.part(c.rank())), m_team(c) {
     lists all = make_lists(grid, m_own, c.rank());
     m_pack = {c, all.pack};
     m_unpack = {c, all.unpack};
@@ -176,6 +183,41 @@ class solver {
       result.push_back(values[static_cast<std::size_t>(i)]);
     });
     return result;
+  }
+
+  /// Goes on with the field of another solver, whose parts are others.
+  void go_on(const solver& from) {
+    m_context.queue().wait_and_throw();
+    const std::vector<float> theirs = from.m_now.get();
+    std::vector<float> mine(static_cast<std::size_t>(m_own.points())), out, in;
+    sucl::counts send_counts, send_displs, recv_counts, recv_displs;
+    std::vector<box> arriving;
+    for (int peer = 0; peer < m_context.size(); ++peer) {
+      const box leaves = apps::intersection(from.m_own.part(), m_grid.part(peer));
+      send_displs.push_back(out.size());
+      from.each_point_of(leaves, [&](std::size_t i) { out.push_back(theirs[i]); });
+      send_counts.push_back(out.size() - send_displs.back());
+      arriving.push_back(apps::intersection(m_own.part(), from.m_grid.part(peer)));
+      recv_displs.push_back(in.size());
+      recv_counts.push_back(static_cast<std::size_t>(arriving.back().volume()));
+      in.resize(in.size() + recv_counts.back());
+    }
+    m_context.world().blocking().alltoallv(out.data(), send_counts, send_displs, in.data(),
+                                           recv_counts, recv_displs);
+    std::size_t next = 0;
+    for (const box& b : arriving) each_point_of(b, [&](std::size_t i) { mine[i] = in[next++]; });
+    m_now.put(mine);
+  }
+
+  /// The seconds that this rank's device takes for its box, which changes nothing.
+  double measure() {
+    m_context.queue().wait_and_throw();
+    const auto began = std::chrono::steady_clock::now();
+    events all;
+    if (m_inner.volume() > 0) all.push_back(smooth_box(m_inner, m_ready));
+    for (const box& b : m_outer) all.push_back(smooth_box(b, m_ready));
+    for (auto& e : all) e.wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
 
   // What needs no neighbour is computed while the messages travel.
@@ -238,8 +280,21 @@ class solver {
                         m_own.row()};
     constexpr std::size_t lanes = 64;
     const auto rows = static_cast<std::size_t>(size[0] * size[1]);
-    return m_context.launch({sycl::range<1>(rows * lanes), sycl::range<1>(lanes)}, deps, kernel,
-                            in(m_now), inout(m_next));
+    events done = deps;
+    for (int n = 0; n < m_turns; ++n)
+      done = {m_context.launch({sycl::range<1>(rows * lanes), sycl::range<1>(lanes)}, done, kernel,
+                               in(m_now), inout(m_next))};
+    return done.front();
+  }
+
+  // Calls `work` with where each point of a part of the box is, in the order of coordinates.
+  template <class Work>
+  void each_point_of(const box& b, Work work) const {
+    const extents& low = m_own.part().low;
+    for (std::int64_t i = b.low[0]; i < b.high[0]; ++i)
+      for (std::int64_t j = b.low[1]; j < b.high[1]; ++j)
+        for (std::int64_t k = b.low[2]; k < b.high[2]; ++k)
+          work(static_cast<std::size_t>(m_own.index({i - low[0], j - low[1], k - low[2]})));
   }
 
   template <class Work>
@@ -253,6 +308,8 @@ class solver {
   }
 
   apps::context& m_context;
+  apps::rank_grid m_grid;
+  int m_turns;
   local_box m_own;
   apps::team m_team;
   apps::pattern m_messages;
@@ -261,6 +318,79 @@ class solver {
   box m_inner;
   std::vector<box> m_outer;
   events m_ready;
+};
+
+std::array<std::size_t, 3> cells_of(const extents& e) {
+  return {static_cast<std::size_t>(e[0]), static_cast<std::size_t>(e[1]),
+          static_cast<std::size_t>(e[2])};
+}
+
+std::array<int, 3> ranks_of(const extents& e) {
+  return {static_cast<int>(e[0]), static_cast<int>(e[1]), static_cast<int>(e[2])};
+}
+
+/// The domain, and who has which box of it.
+class problem {
+ public:
+  problem(apps::context& c, const apps::rank_grid& even, const apps::share_options& how)
+      : m_context(c),
+        m_even(even),
+        m_turns(how.turns_of(c.rank())),
+        m_balancer(cells_of(even.domain()), ranks_of(even.grid()), how.speeds_of(c.size())),
+        m_is_dynamic(how.how == apps::balance::dynamic),
+        m_solver(make()) {
+    if (how.how == apps::balance::probe) probe();
+  }
+
+  solver& boxes() { return *m_solver; }
+  apps::rank_grid grid() const { return {m_even, m_balancer.current()}; }
+  /// How often work was moved.
+  int moves() const { return m_moves; }
+
+  /// One iteration, and now and then a measurement, after which boxes may move.
+  void step() {
+    constexpr int interval = 10;
+    m_solver->step();
+    if (!m_is_dynamic || ++m_steps % interval != 0) return;
+    if (!m_balancer.update(m_context.world(), m_solver->measure())) return;
+    auto next = make();
+    next->go_on(*m_solver);
+    m_solver = std::move(next);
+    ++m_moves;
+  }
+
+ private:
+  std::unique_ptr<solver> make() {
+    const box part = grid().part(m_context.rank());
+    const double points = static_cast<double>(part.extent(0) + 2) *
+                          static_cast<double>(part.extent(1) + 2) *
+                          static_cast<double>(part.extent(2) + 2);
+    m_context.agree(points > std::numeric_limits<std::int32_t>::max()
+                        ? "--size: a rank's part has more than 2^31 points. Use more ranks"
+                        : "");
+    m_context.require_memory(points * 3 * sizeof(float));  // two fields, and a copy for checks
+    return std::make_unique<solver>(m_context, grid(), m_turns);
+  }
+
+  // Once, before the work begins. The first time warms up.
+  void probe() {
+    (void)m_solver->measure();
+    double least = m_solver->measure();
+    for (int n = 0; n < 4; ++n) least = std::min(least, m_solver->measure());
+    // A balancer waits for a second opinion.
+    (void)m_balancer.update(m_context.world(), least);
+    if (!m_balancer.update(m_context.world(), least)) return;
+    m_solver = make();
+    ++m_moves;
+  }
+
+  apps::context& m_context;
+  apps::rank_grid m_even;
+  int m_turns;
+  sucl::box_balancer m_balancer;
+  bool m_is_dynamic;
+  std::unique_ptr<solver> m_solver;
+  int m_steps = 0, m_moves = 0;
 };
 
 constexpr double pi = 3.14159265358979323846;
@@ -328,14 +458,14 @@ std::vector<double> serial_reference(const extents& n, int steps) {
 
 constexpr std::int64_t largest_reference = 64 * 64 * 64;
 
-void check_against_serial(apps::context& c, solver& s, const extents& n, apps::outcome& o) {
+void check_against_serial(apps::context& c, problem& all, const extents& n, apps::outcome& o) {
   if (n[0] * n[1] * n[2] > largest_reference) return;
   const int steps = 3;
-  s.set([&](const extents& p) { return noise(n, p); });
-  for (int i = 0; i < steps; ++i) s.step();
+  all.boxes().set([&](const extents& p) { return noise(n, p); });
+  for (int i = 0; i < steps; ++i) all.step();
   c.queue().wait_and_throw();
   const std::vector<double> expected = serial_reference(n, steps);
-  const double off = s.difference([&](const extents& p) {
+  const double off = all.boxes().difference([&](const extents& p) {
     return expected[static_cast<std::size_t>((p[0] * n[1] + p[1]) * n[2] + p[2])];
   });
   o.check("noise after " + std::to_string(steps) + " steps against a serial run", c.max(off), 1e-6);
@@ -343,36 +473,30 @@ void check_against_serial(apps::context& c, solver& s, const extents& n, apps::o
 
 apps::outcome run(apps::context& c, const settings& wanted) {
   const extents n = wanted.domain;
-  const apps::rank_grid grid(n, c.size());
-  const box part = grid.part(c.rank());
-  const double points = static_cast<double>(part.extent(0) + 2) *
-                        static_cast<double>(part.extent(1) + 2) *
-                        static_cast<double>(part.extent(2) + 2);
-  c.agree(points > std::numeric_limits<std::int32_t>::max()
-              ? "--size: a rank's part has more than 2^31 points. Use more ranks"
-              : "");
-  c.require_memory(points * 3 * sizeof(float));  // two fields, and a copy for the checks
+  const apps::rank_grid even(n, c.size());
   c.prepare_kernels();
-  solver s(c, grid);
+  problem all(c, even, wanted.shares);
   apps::outcome o;
   o.details["size"] = apps::print(n);
-  o.details["grid"] = apps::print(grid.grid());
-  o.details["message"] = c.max(static_cast<double>(s.message_bytes()));
-  check_against_serial(c, s, n, o);
+  o.details["grid"] = apps::print(even.grid());
+  o.details["message"] = c.max(static_cast<double>(all.boxes().message_bytes()));
+  check_against_serial(c, all, n, o);
 
   const plane_wave wave(n);
-  s.set([&](const extents& p) { return static_cast<float>(wave.at(p, 1)); });
+  all.boxes().set([&](const extents& p) { return static_cast<float>(wave.at(p, 1)); });
   const int before = 2;  // to warm up
-  for (int i = 0; i < before; ++i) s.step();
+  for (int i = 0; i < before; ++i) all.step();
   o.iterations = c.wanted().iterations;
-  o.seconds = c.run(o.iterations, [&](int) { s.step(); });
+  o.seconds = c.run(o.iterations, [&](int) { all.step(); });
+  o.details["moves"] = all.moves();
+  o.details["points_of_rank_0"] = all.grid().part(0).volume();
   const int total = before + o.iterations;
   const double height = wave.height(total);
-  const double off = s.difference([&](const extents& p) { return wave.at(p, height); });
+  const double off = all.boxes().difference([&](const extents& p) { return wave.at(p, height); });
   o.check("wave against the analytic field", c.max(off), 1e-6 + 1e-7 * total);
-  if (!c.wanted().plot.empty()) write_field(c, grid, s.points());
+  if (!c.wanted().plot.empty()) write_field(c, all.grid(), all.boxes().points());
   if (c.wanted().breakdown > 0)
-    o.phases = c.run_timed(c.wanted().breakdown, [&](int) { s.step(); });
+    o.phases = c.run_timed(c.wanted().breakdown, [&](int) { all.step(); });
   return o;
 }
 

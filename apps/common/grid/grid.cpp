@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace apps {
 
@@ -45,9 +46,20 @@ rank_grid::rank_grid(const extents& domain, int ranks, std::int64_t least) : m_d
                       std::to_string(least) +
                       " in each dimension. Use fewer ranks or a larger "
                       "domain");
+  cut_evenly();
 }
 
-rank_grid::rank_grid(const extents& domain, const extents& grid) : m_domain(domain), m_grid(grid) {}
+rank_grid::rank_grid(const extents& domain, const extents& grid) : m_domain(domain), m_grid(grid) {
+  cut_evenly();
+}
+
+rank_grid::rank_grid(const rank_grid& like, sucl::box_partition parts)
+    : m_domain(like.m_domain), m_grid(like.m_grid), m_parts(std::move(parts)) {}
+
+void rank_grid::cut_evenly() {
+  for (std::size_t d = 0; d < 3; ++d)
+    m_parts.along[d] = {static_cast<std::size_t>(m_domain[d]), static_cast<int>(m_grid[d])};
+}
 
 extents rank_grid::place(int rank) const {
   return {rank / (m_grid[1] * m_grid[2]), rank / m_grid[2] % m_grid[1], rank % m_grid[2]};
@@ -63,8 +75,8 @@ box rank_grid::part(int rank) const {
   const extents at = place(rank);
   box result;
   for (std::size_t d = 0; d < 3; ++d) {
-    result.low[d] = begin_of(m_domain[d], m_grid[d], at[d]);
-    result.high[d] = begin_of(m_domain[d], m_grid[d], at[d] + 1);
+    result.low[d] = static_cast<std::int64_t>(m_parts.along[d].begin(static_cast<int>(at[d])));
+    result.high[d] = static_cast<std::int64_t>(m_parts.along[d].end(static_cast<int>(at[d])));
   }
   return result;
 }

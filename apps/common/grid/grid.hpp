@@ -7,6 +7,8 @@
 
 #include "common/program/options.hpp"
 
+#include <sucl/partition.hpp>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -37,6 +39,8 @@ class rank_grid {
   rank_grid(const extents& domain, int ranks, std::int64_t least = 1);
   /// A given grid.
   rank_grid(const extents& domain, const extents& grid);
+  /// The same grid with other parts.
+  rank_grid(const rank_grid& like, sucl::box_partition parts);
 
   const extents& domain() const { return m_domain; }
   const extents& grid() const { return m_grid; }
@@ -46,8 +50,11 @@ class rank_grid {
   box part(int rank) const;
 
  private:
+  void cut_evenly();
+
   extents m_domain;
   extents m_grid;
+  sucl::box_partition m_parts;
 };
 
 }  // namespace apps
