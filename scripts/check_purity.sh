@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 folders=()
-for folder in base plan sim tune core backends process; do
+for folder in base balance plan sim tune core backends process; do
   [[ ! -d src/$folder ]] || folders+=("src/$folder")
 done
 

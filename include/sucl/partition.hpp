@@ -93,7 +93,7 @@ struct box_partition {
 struct balance_options {
   double smoothing = 0.5;   ///< how much the newest measurement counts in a rank's speed, (0, 1]
   double threshold = 0.05;  ///< work moves if the slowest rank's time falls by this share at least,
-  int patience = 2;         ///< as many updates in a row say
+  int confirmations = 2;    ///< as many updates in a row say
   std::size_t unit = 1;     ///< shares are multiples of it
   std::size_t least = 1;    ///< no rank has less, so that its speed can be measured again
 };

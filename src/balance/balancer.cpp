@@ -27,12 +27,12 @@ namespace detail {
 measured_speeds::measured_speeds(int ranks, const balance_options& how)
     : m_how(how), m_speeds(static_cast<std::size_t>(ranks)) {
   const bool right = how.smoothing > 0 && how.smoothing <= 1 && how.threshold >= 0 &&
-                     how.threshold < 1 && how.patience >= 1 && how.unit >= 1;
+                     how.threshold < 1 && how.confirmations >= 1 && how.unit >= 1;
   if (!right || ranks < 1)
-    base::fail(errc::invalid_argument,
-               "these options of a balancer, or its partition, make no sense",
-               "smoothing is in (0, 1], threshold in [0, 1), patience and unit are 1 or more, and "
-               "the partition has a rank");
+    base::fail(
+        errc::invalid_argument, "these options of a balancer, or its partition, make no sense",
+        "smoothing is in (0, 1], threshold in [0, 1), confirmations and unit are 1 or more, and "
+        "the partition has a rank");
 }
 
 std::vector<double> measured_speeds::complete() const {
@@ -69,7 +69,7 @@ void measured_speeds::note(const std::vector<double>& seconds, const counts& wor
 
 bool measured_speeds::is_worth_it(double now, double then) {
   m_agreeing = then < now * (1 - m_how.threshold) ? m_agreeing + 1 : 0;
-  if (m_agreeing < m_how.patience) return false;
+  if (m_agreeing < m_how.confirmations) return false;
   m_agreeing = 0;
   return true;
 }
