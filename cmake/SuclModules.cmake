@@ -55,10 +55,11 @@ function(sucl_add_module name)
   endif()
 endfunction()
 
-# sucl_add_mpi_module(NAME SOURCES... [LINK ...]): a module NAME_<flavour> for every MPI flavour.
+# sucl_add_mpi_module(NAME SOURCES... [LINK ...]): a module NAME_<flavour> for every MPI flavour, and
+# NAME_abi for the standard ABI.
 # SUCL_MPI_FLAVOUR is defined as the flavour's name, a string.
 function(sucl_add_mpi_module name)
-  foreach(flavour IN LISTS SUCL_MPI_FLAVOURS)
+  foreach(flavour IN LISTS SUCL_MPI_MODULES)
     sucl_add_module(${name}_${flavour} ${ARGN})
     target_link_libraries(${name}_${flavour} PRIVATE sucl::mpi_${flavour})
     sucl_set_run_path(${name}_${flavour} "$ORIGIN/.." ${SUCL_MPI_${flavour}_RUN_PATH})

@@ -13,6 +13,8 @@
 #   SUCL_MPI_F_SET        environment, as NAME=value
 #   SUCL_MPI_F_PREPEND    environment, as NAME=folder, to be put in front of a path list
 #   SUCL_MPI_F_RUN_PATH   folders of its libraries that the linker does not look into by itself
+# SUCL_MPI_MODULES are the flavours and `abi`, the standard ABI, which needs no library to build with:
+# its modules serve every library that has that ABI.
 
 set(sucl_mpi_names openmpi mpich impi)
 
@@ -183,6 +185,8 @@ function(sucl_mpi_entries result)
   foreach(entry IN LISTS given)
     if(entry MATCHES "^([A-Za-z0-9_]+)=(.+)$")
       list(APPEND entries "${entry}")
+    elseif(entry STREQUAL "abi")
+      continue()  # needs no library
     elseif(entry IN_LIST sucl_mpi_names)
       set(wrapper "${SUCL_VENV}/mpi/${entry}/bin/mpicxx")
       if(NOT EXISTS "${wrapper}")
@@ -213,6 +217,7 @@ function(sucl_mpi_entries result)
 endfunction()
 
 set(SUCL_MPI_FLAVOURS)
+set(SUCL_MPI_MODULES)
 if(NOT SUCL_MPI STREQUAL "none")
   sucl_mpi_entries(sucl_entries)
   foreach(entry IN LISTS sucl_entries)
@@ -227,4 +232,30 @@ if(NOT SUCL_MPI STREQUAL "none")
     endif()
     sucl_add_mpi_flavour("${name}" "${wrapper}")
   endforeach()
+
+  set(SUCL_MPI_MODULES ${SUCL_MPI_FLAVOURS} abi)
+  add_library(sucl_mpi_abi_stub SHARED "${PROJECT_SOURCE_DIR}/backends/mpi/abi/stub.cpp")
+  set_target_properties(sucl_mpi_abi_stub PROPERTIES OUTPUT_NAME mpi_abi SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/abi_stub")
+  add_library(sucl::mpi_abi INTERFACE IMPORTED GLOBAL)
+  target_include_directories(sucl::mpi_abi SYSTEM INTERFACE "${PROJECT_SOURCE_DIR}/backends/mpi/abi")
+  target_link_libraries(sucl::mpi_abi INTERFACE sucl_mpi_abi_stub)
 endif()
+
+# What mpicxx_abi of MPICH builds programs with: one of the MPIs that has it, or nothing. No run path:
+# such a program runs with every library that has the standard ABI.
+foreach(flavour IN LISTS SUCL_MPI_FLAVOURS)
+  cmake_path(GET SUCL_MPI_${flavour}_WRAPPER PARENT_PATH bin)
+  cmake_path(GET bin PARENT_PATH prefix)
+  if(NOT TARGET sucl::mpicxx_abi AND EXISTS "${bin}/mpicxx_abi"
+      AND EXISTS "${prefix}/lib/libmpi_abi.so.1")
+    add_library(sucl::mpicxx_abi INTERFACE IMPORTED GLOBAL)
+    target_include_directories(sucl::mpicxx_abi SYSTEM INTERFACE "${prefix}/include")
+    target_compile_definitions(sucl::mpicxx_abi INTERFACE MPI_ABI)
+    target_link_libraries(sucl::mpicxx_abi INTERFACE "-L${prefix}/lib" -l:libmpi_abi.so.1
+      -Wl,--allow-shlib-undefined)
+  endif()
+  if(EXISTS "${prefix}/lib/libmpi_abi.so.1")
+    list(APPEND SUCL_MPI_WITH_ABI ${flavour})
+  endif()
+endforeach()

@@ -159,8 +159,13 @@ job make_job(const run_options& o, const environment& env) {
 // The launcher itself must not be interposed, so the ranks are started through env.
 void interpose(const job& what, words& program) {
   const std::string file = "libsucl_pmpi_" + what.flavour->name + ".so";
-  const std::string path = core::find_module(file, core::module_directories());
-  if (!std::filesystem::exists(path))
+  std::string path = core::find_module(file, core::module_directories());
+  const bool built = std::filesystem::exists(path);
+  // The one for any library sees whether the program was built for the standard ABI. Open MPI has
+  // none, and lacks functions whose names that one defines, which programs take for there.
+  const std::string any = core::find_module("libsucl_pmpi.so", core::module_directories());
+  if (what.flavour->family != "openmpi" && std::filesystem::exists(any)) path = any;
+  if (!built)
     throw exit_error(exit_code::failure, "there is no interposer for " + what.flavour->name + " (" +
                                              file +
                                              "). Run `make build`, with that MPI if it was left "

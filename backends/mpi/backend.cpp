@@ -43,20 +43,17 @@ constexpr std::string_view any_platform = "*";
 // Of max_count. More than the library takes makes no difference.
 constexpr base::bounds<std::uint64_t> element_counts{1, std::uint64_t{1} << 60};
 
-#if defined(I_MPI_VERSION)
-
 // Intel MPI takes device memory where offload is switched on.
-std::vector<std::string_view> memory_the_library_takes() {
+std::vector<std::string_view> memory_that_intel_takes() {
   const char* offload = std::getenv("I_MPI_OFFLOAD");
   if (offload == nullptr || std::string_view(offload) == "0") return {};
   return {any_platform};
 }
 
-#else
-
 // What the library says about itself. Which of these functions exist depends on the library, hence
 // dlsym; none of them touches memory.
 std::vector<std::string_view> memory_the_library_takes() {
+  if (this_library() == library::impi) return memory_that_intel_takes();
   int initialised = 0;
   // MPICH ends a process that asks it before.
   if (MPI_Initialized(&initialised) != MPI_SUCCESS || !initialised) return {};
@@ -75,8 +72,6 @@ std::vector<std::string_view> memory_the_library_takes() {
   }
   return taken;
 }
-
-#endif
 
 sucl_status apply(sucl_state& state, const sucl_setting& setting) {
   const std::string_view key = setting.key;

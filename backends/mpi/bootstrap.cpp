@@ -23,6 +23,8 @@
 #ifndef SUCL_MPI_FLAVOUR
 #if defined(OPEN_MPI)
 #define SUCL_MPI_FLAVOUR "openmpi"
+#elif defined(SUCL_MPI_ABI)
+#define SUCL_MPI_FLAVOUR "abi"
 #elif defined(I_MPI_VERSION)
 #define SUCL_MPI_FLAVOUR "impi"
 #else
@@ -78,7 +80,7 @@ void read_library(char (&line)[256]) {
 // killed, or exit without it, would leave it behind. All processes of the node have it when it is
 // initialised, and the name is of no more use.
 void remove_names_of_shared_memory() {
-#if defined(MPICH_VERSION) && !defined(I_MPI_VERSION)
+  if (this_library() != library::mpich) return;
   std::ifstream maps("/proc/self/maps");
   const std::string prefix = "/dev/shm/mpich_shm_";
   std::vector<std::string> names;
@@ -86,7 +88,6 @@ void remove_names_of_shared_memory() {
     if (const auto at = line.find(prefix); at != std::string::npos)
       names.push_back(line.substr(at));
   for (const std::string& name : names) unlink(name.c_str());
-#endif
 }
 
 sucl_status init(const sucl_core* core, int* argc, char*** argv, sucl_bootstrap_info* info) {

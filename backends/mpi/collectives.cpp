@@ -96,46 +96,36 @@ bool all_fit(const call& c) {
   return c.fits(c.operation.count * static_cast<std::uint64_t>(c.comm.size));
 }
 
-#if defined(I_MPI_VERSION)
 // MPI_Bcast of Intel MPI 2021.18 on five ranks or more of a node, followed by MPI_Allreduce or
 // MPI_Reduce, leaves their data in pieces of its own. MPI_Ibcast does not. Every rank takes it.
-bool broadcasts_rightly(const call& c) { return c.comm.size <= 4; }
-#else
-constexpr bool broadcasts_rightly(const call&) { return true; }
-#endif
+bool broadcasts_rightly(const call& c) {
+  return this_library() != library::impi || c.comm.size <= 4;
+}
 
 // MPI_Ibcast of Intel MPI 2021.18 fails for more bytes than an int counts. So
 // such a broadcast is made of messages.
-bool broadcasts_so_much([[maybe_unused]] const call& c) {
-#if defined(I_MPI_VERSION)
-  return c.blocking || c.operation.count <= INT_MAX / c.operation.element_size;
-#else
-  return true;
-#endif
+bool broadcasts_so_much(const call& c) {
+  return this_library() != library::impi || c.blocking ||
+         c.operation.count <= INT_MAX / c.operation.element_size;
 }
 
 // Intel MPI's non-blocking ring takes many seconds for large blocks if another one is empty.
-bool stalls_on_empty_blocks([[maybe_unused]] const call& c) {
-#if defined(I_MPI_VERSION)
+bool stalls_on_empty_blocks(const call& c) {
   const std::uint64_t* counts = c.operation.recv_counts;
-  return !c.blocking && std::find(counts, counts + c.comm.size, 0u) != counts + c.comm.size;
-#else
-  return false;
-#endif
+  return this_library() == library::impi && !c.blocking &&
+         std::find(counts, counts + c.comm.size, 0u) != counts + c.comm.size;
 }
 
 // MPICH 5.0's MPI_Reduce_scatter in place moves a rank's block to the front as if the two could not
 // overlap, which ends the program where they do. Every rank decides for all.
-bool overlaps_in_place([[maybe_unused]] const call& c) {
-#if defined(MPICH_VERSION) && !defined(I_MPI_VERSION)
-  if (!c.in_place()) return false;
+bool overlaps_in_place(const call& c) {
+  if (this_library() != library::mpich || !c.in_place()) return false;
   std::uint64_t before = 0;
   for (int r = 0; r < c.comm.size; ++r) {
     const std::uint64_t count = c.operation.recv_counts[r];
     if (before > 0 && before < count) return true;
     before += count;
   }
-#endif
   return false;
 }
 

@@ -152,11 +152,7 @@ using issuer = sucl_status (*)(call&);
 // Open MPI writes past the end of a receive whose message is longer and sent by rendezvous, before
 // it reports the truncation. With it a user's receive is given to MPI only when its message is
 // there and has the right length; a message of another length goes into memory of our own.
-#if defined(OPEN_MPI)
-inline constexpr bool match_first = true;
-#else
-inline constexpr bool match_first = false;
-#endif
+inline bool match_first() { return this_library() == library::openmpi; }
 
 // collectives.cpp, one function a kind
 sucl_status issue_barrier(call& c);
@@ -233,7 +229,7 @@ bool check_received(sucl_request& request, const sucl_request::expectation& what
 void note(sucl_request& request, int code, const char* function,
           const sucl_request::expectation& what);
 
-/// Where match_first: gives MPI those receives whose message is there.
+/// Where match_first(): gives MPI those receives whose message is there.
 void match_receives(sucl_backend_comm& comm);
 
 /// Gives MPI all receives that still wait for their message, before a call that blocks: no thread

@@ -14,7 +14,7 @@ struct message {
 sucl_status start_receive(call& c, const message& m, std::uint64_t count) {
   const sucl_operation& o = *m.operation;
   MPI_Request* handle = c.request.add_receive({count, o.source, o.tag, m.type, o.recv});
-  if (match_first) {
+  if (match_first()) {
     c.comm.unmatched.push_back({&c.request, c.request.handles.size() - 1});
     ++c.request.unmatched;
     return SUCL_SUCCESS;
@@ -70,7 +70,7 @@ sucl_status check_message(const call& c, const sucl_operation& o) {
 bool may_block(const call& c, int peer) { return c.blocking && peer != c.comm.rank; }
 
 bool may_block_in_receive(const call& c) {
-  return !match_first && may_block(c, c.operation.source);
+  return !match_first() && may_block(c, c.operation.source);
 }
 
 }  // namespace

@@ -7,9 +7,25 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 namespace sucl::mpi_module {
+
+#if defined(SUCL_MPI_ABI)
+library this_library() {
+  static const library found = [] {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+    int length = 0;
+    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) return library::other;
+    const std::string_view version(text);
+    if (version.find("Open MPI") != version.npos) return library::openmpi;
+    if (version.find("Intel(R) MPI") != version.npos) return library::impi;
+    return version.find("MPICH") != version.npos ? library::mpich : library::other;
+  }();
+  return found;
+}
+#endif
 
 bool alive() {
   int initialised = 0;
@@ -22,6 +38,17 @@ bool finalised() {
   int over = 0;
   MPI_Finalized(&over);
   return over != 0;
+}
+
+bool is_lost_peer(int error_class) {
+#ifdef MPIX_ERR_PROC_FAILED
+  return error_class == (MPIX_ERR_PROC_FAILED);
+#elif defined(SUCL_MPI_ABI)
+  return error_class == MPI_ERR_PROC_ABORTED;
+#else
+  static_cast<void>(error_class);
+  return false;
+#endif
 }
 
 std::string error_text(int code) {
@@ -39,9 +66,7 @@ namespace {
 sucl_status status_of(int code) {
   int error_class = MPI_ERR_UNKNOWN;
   MPI_Error_class(code, &error_class);
-#ifdef MPIX_ERR_PROC_FAILED
-  if (error_class == (MPIX_ERR_PROC_FAILED)) return SUCL_ERROR_PEER_LOST;
-#endif
+  if (is_lost_peer(error_class)) return SUCL_ERROR_PEER_LOST;
   if (error_class == MPI_ERR_TRUNCATE) return SUCL_ERROR_INVALID_COUNT;
   if (error_class == MPI_ERR_NO_MEM) return SUCL_ERROR_OUT_OF_MEMORY;
   return SUCL_ERROR_NATIVE;

@@ -41,6 +41,19 @@ using displ_type = int;
 inline constexpr std::uint64_t native_limit =
     static_cast<std::uint64_t>(std::numeric_limits<count_type>::max());
 
+/// Which library this is, for what has to be done about its faults. The header says it, but that of
+/// the standard ABI: then the library is asked, once.
+enum class library { other, openmpi, mpich, impi };
+#if defined(OPEN_MPI)
+constexpr library this_library() { return library::openmpi; }
+#elif defined(I_MPI_VERSION)
+constexpr library this_library() { return library::impi; }
+#elif defined(MPICH_VERSION)
+constexpr library this_library() { return library::mpich; }
+#else
+library this_library();
+#endif
+
 /// Whether MPI may be called: initialised and not finalised.
 bool alive();
 /// Whether what was made while it could be called is of no use any more. Costs nothing while a hook
@@ -48,6 +61,9 @@ bool alive();
 bool finalised();
 /// Hooks that MPI_Finalize has still to run, first of all.
 inline std::atomic<int> hooks_to_run{0};
+
+/// Whether an error of this class means that a process of the communicator is gone.
+bool is_lost_peer(int error_class);
 
 /// MPI_Error_string of a code.
 std::string error_text(int code);

@@ -51,10 +51,10 @@ bool is_complex(sucl_type t) { return t == SUCL_TYPE_COMPLEX_FP32 || t == SUCL_T
 // some combine the bits of MPI_C_BOOL, or take it for 0 or 1.
 bool differs(sucl_op op, sucl_type t) {
   if (t == SUCL_TYPE_BOOL) return true;
-#if defined(OPEN_MPI)
-  // Its vector code adds 8 and 16-bit integers with saturation, its other code without.
-  if (op == SUCL_OP_SUM && t >= SUCL_TYPE_INT8 && t <= SUCL_TYPE_UINT16) return true;
-#endif
+  // Open MPI's vector code adds 8 and 16-bit integers with saturation, its other code without.
+  if (this_library() == library::openmpi && op == SUCL_OP_SUM && t >= SUCL_TYPE_INT8 &&
+      t <= SUCL_TYPE_UINT16)
+    return true;
   if (t == SUCL_TYPE_FP32_LOC || t == SUCL_TYPE_FP64_LOC) return true;
   if (op == SUCL_OP_MIN || op == SUCL_OP_MAX) return is_float(t);
   return op == SUCL_OP_PROD && is_complex(t);

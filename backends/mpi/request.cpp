@@ -61,9 +61,7 @@ void note(sucl_request& request, int code, const char* function,
     return;
   }
   request.error.status = SUCL_ERROR_NATIVE;
-#ifdef MPIX_ERR_PROC_FAILED
-  if (error_class == (MPIX_ERR_PROC_FAILED)) request.error.status = SUCL_ERROR_PEER_LOST;
-#endif
+  if (is_lost_peer(error_class)) request.error.status = SUCL_ERROR_PEER_LOST;
   request.error.message = std::string(function) + " failed: " + error_text(code);
 }
 

@@ -6,8 +6,9 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/text.hpp"
-#include "core/control/control_plane.hpp"
+#include "core/control/registry.hpp"
 #include "core/operation/operation.hpp"
+#include "interposer/loader/library.hpp"
 
 #include <dlfcn.h>
 
@@ -17,7 +18,20 @@ namespace sucl::interposer {
 
 interposer* interposer::m_running = nullptr;
 std::atomic<std::uint64_t> interposer::m_generation{1};
-constinit thread_local thread_state interposer::m_here{};
+constinit thread_local thread_state* interposer::m_here = nullptr;
+
+thread_state& interposer::make_here() {
+  // Ends with the thread. What calls MPI after that gets another one, which stays. Not in the
+  // thread's own memory, of which little is left for a library that is loaded later.
+  constinit static thread_local bool over = false;
+  struct keeper {
+    std::unique_ptr<thread_state> state = std::make_unique<thread_state>();
+    ~keeper() { m_here = nullptr, over = true; }
+  };
+  if (over) return *(m_here = new thread_state{});
+  static thread_local const keeper kept;
+  return *(m_here = kept.state.get());
+}
 
 namespace {
 
@@ -30,6 +44,27 @@ const char* accelerator_runtime() {
   for (const char* symbol : {"cuInit", "hipInit", "zeInit"})
     if (dlsym(RTLD_DEFAULT, symbol)) return symbol;
   return nullptr;
+}
+
+// The library that this was compiled for.
+constexpr const char* family =
+#if defined(SUCL_MPI_ABI)
+    "abi";
+#elif defined(OPEN_MPI)
+    "openmpi";
+#elif defined(I_MPI_VERSION)
+    "impi";
+#else
+    "mpich";
+#endif
+
+// Why the process's library is not that one; "" if it is.
+std::string other_library() {
+  const loader::library found = loader::find_library();
+  if (!found.problem.empty()) return found.problem;
+  if (found.flavour == family) return "";
+  return "the interposer was built for " + std::string(family) + ", the program for " +
+         found.flavour + " (" + found.file + ")";
 }
 
 // Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile.
@@ -141,13 +176,16 @@ void interposer::start() {
                  "passed on to MPI");
     return;
   }
+  if (const std::string problem = other_library(); !problem.empty()) {
+    loader::say_once(problem);
+    return;
+  }
   const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
   try {
     base::config settings = base::load_config(nullptr, nullptr);
     base::set_log_level(base::parse_log_level(settings.log.level));
     settings.progress.poll_us = 0;  // a call that does not wait leaves it to the one that does
-    const sucl_bootstrap& control =
-        core::load_bootstrap(core::control_plane_file(settings, SUCL_MPI_FLAVOUR));
+    const sucl_bootstrap& control = core::load_bootstrap("libsucl_mpi_" SUCL_MPI_FLAVOUR ".so");
     m_running = new interposer(std::move(settings), control);
     base::set_rank(m_running->m_process->rank());
   } catch (const error& e) {
@@ -186,13 +224,13 @@ void interposer::print_summary() {
 // ---- communicators
 
 route& interposer::slot_of(const signature& s) {
-  return m_here.routes.slot(
+  return here().routes.slot(
       base::key_of(bits_of(s.comm), bits_of(s.type), bits_of(s.op), s.count, s.kind, s.root));
 }
 
 comm_state* interposer::find(MPI_Comm comm, int& code) {
   const auto now = m_generation.load(std::memory_order_acquire);
-  thread_state& here = m_here;
+  thread_state& here = interposer::here();
   if (here.latest == comm && here.latest_generation == now) return here.latest_state;
   void* value = nullptr;
   int there = 0;

@@ -126,10 +126,10 @@ struct thread_state {
 class interposer {
  public:
   /// Null unless SuCL has started, and while SuCL itself calls MPI.
-  static interposer* active() { return m_here.inside > 0 ? nullptr : m_running; }
+  static interposer* active() { return here().inside > 0 ? nullptr : m_running; }
 
   /// Whether it is SuCL itself that calls MPI.
-  static bool is_inside() { return m_here.inside > 0; }
+  static bool is_inside() { return here().inside > 0; }
 
   /// After MPI's initialisation. Collective. Where it fails everything is passed on.
   static void start();
@@ -311,8 +311,10 @@ class interposer {
 
   static interposer* m_running;
   static std::atomic<std::uint64_t> m_generation;
-  // Of a library that is loaded with the program, so within reach without a call.
-  static constinit thread_local thread_state m_here __attribute__((tls_model("initial-exec")));
+  static thread_state& here() { return m_here ? *m_here : make_here(); }
+  static thread_state& make_here();
+  // Small enough to be within reach without a call where the library is loaded later.
+  static constinit thread_local thread_state* m_here __attribute__((tls_model("initial-exec")));
   friend struct own_call;
 
   std::shared_ptr<core::process> m_process;
@@ -331,8 +333,8 @@ constexpr std::size_t max_slots = 16;
 
 /// While one exists, MPI's functions that this thread calls are those of the library.
 struct own_call {
-  own_call() { ++interposer::m_here.inside; }
-  ~own_call() { --interposer::m_here.inside; }
+  own_call() { ++interposer::here().inside; }
+  ~own_call() { --interposer::here().inside; }
   own_call(const own_call&) = delete;
   own_call& operator=(const own_call&) = delete;
 };

@@ -116,8 +116,10 @@ TEST(groups, leave_out_a_negative_colour) {
 }
 
 std::uint64_t handle_bytes() {
-  // An MPI_Comm is a pointer in Open MPI, an int elsewhere.
-  return module().symbol<void*>("ompi_mpi_comm_world") != nullptr ? sizeof(void*) : sizeof(int);
+  // An MPI_Comm is a pointer in Open MPI and in the standard ABI, an int elsewhere.
+  const bool pointer = module().symbol<void*>("ompi_mpi_comm_world") != nullptr ||
+                       std::string_view(control().name) == "abi";
+  return pointer ? sizeof(void*) : sizeof(int);
 }
 
 TEST(groups, adopt_a_native_communicator) {

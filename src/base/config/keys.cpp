@@ -129,7 +129,8 @@ const vocabulary collectives{"collective", kind_names, ""};
 const vocabulary memories{
     "memory", [](const config&) { return words{"*", "system", "host", "shared", "device"}; }, ""};
 const vocabulary flavours{
-    "MPI flavour", [](const config&) { return words{"auto", "openmpi", "mpich", "impi"}; }, ""};
+    "MPI flavour", [](const config&) { return words{"auto", "openmpi", "mpich", "impi", "abi"}; },
+    ""};
 const vocabulary planes{"control plane", [](const config&) { return words{"auto", "mpi", "tcp"}; },
                         ""};
 const vocabulary ways{"way to treat device memory",
@@ -198,7 +199,7 @@ void add_selection(std::vector<key_row>& t) {
                   text_form, [](auto& k) -> auto& { return k.all->determinism; }));
   t.push_back(row({"mpi.flavour", "auto", "SUCL_MPI_FLAVOUR",
                    "The MPI library to use: auto (the one that is loaded or that started the "
-                   "process), openmpi, mpich or impi.",
+                   "process), openmpi, mpich, impi, or abi: any with the standard ABI of MPI 5.",
                    false, &flavours},
                   text_form, [](auto& k) -> auto& { return k.all->mpi.flavour; }));
   t.push_back(row({"mpi.module", "", "SUCL_MPI_MODULE",

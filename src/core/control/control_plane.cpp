@@ -26,6 +26,17 @@ bool environment_has(std::string_view prefix) {
   return false;
 }
 
+constexpr const char* standard_abi = "abi";
+
+// Whether the MPI library of this process has the standard ABI.
+bool has_standard_abi() {
+  using query = int (*)(int*, int*);
+  auto* function = reinterpret_cast<query>(dlsym(RTLD_DEFAULT, "MPI_Abi_get_version"));
+  int major = -1;
+  int minor = -1;
+  return function && function(&major, &minor) == 0 && major == 1;
+}
+
 flavour loaded_library() {
   using get_version = int (*)(char*, int*);
   auto* function = reinterpret_cast<get_version>(dlsym(RTLD_DEFAULT, "MPI_Get_library_version"));
@@ -37,6 +48,7 @@ flavour loaded_library() {
   const std::string_view version(text.data());
   const std::string why =
       "the process has loaded " + std::string(version.substr(0, version.find_first_of(",\n")));
+  if (has_standard_abi()) return {standard_abi, why + ", with the standard ABI"};
   if (version.find("Open MPI") != std::string_view::npos) return {"openmpi", why};
   if (version.find("Intel(R) MPI") != std::string_view::npos) return {"impi", why};
   if (version.find("MPICH") != std::string_view::npos) return {"mpich", why};
@@ -113,6 +125,8 @@ control_plane_choice choose_control_plane(const base::config& settings) {
   }
   if (!settings.mpi.module.empty())
     return over_mpi(settings, {"configured", "module " + settings.mpi.module});
+  // What is set names a library: that the program was built for its standard ABI is seen here.
+  if (has_standard_abi()) return over_mpi(settings, loaded_library());
   if (settings.mpi.flavour != "auto")
     return over_mpi(settings, {settings.mpi.flavour, "set in the configuration"});
   if (settings.control_plane == "mpi") return over_mpi(settings, detect_flavour());
@@ -153,7 +167,15 @@ std::string no_mpi(const sucl_bootstrap* control) {
 
 std::string control_plane_file(const base::config& settings, const std::string& flavour) {
   if (flavour == tcp_control_plane) return "libsucl_tcp.so";
-  return settings.mpi.module.empty() ? "libsucl_mpi_" + flavour + ".so" : settings.mpi.module;
+  if (!settings.mpi.module.empty()) return settings.mpi.module;
+  // One was built for this library, or that for the standard ABI has to do.
+  std::string file = "libsucl_mpi_" + flavour + ".so";
+  const std::vector<std::string> folders = module_directories();
+  if (find_module(file, folders) == file) {
+    const std::string any = "libsucl_mpi_" + std::string(standard_abi) + ".so";
+    if (find_module(any, folders) != any) return any;
+  }
+  return file;
 }
 
 }  // namespace sucl::core

@@ -17,7 +17,8 @@ namespace sucl::core {
 
 /// The flavour of MPI that this process belongs to, and how that was seen.
 struct flavour {
-  std::string name;  ///< "openmpi", "mpich", "impi"; "" if the process is not part of an MPI job
+  std::string name;  ///< "openmpi", "mpich", "impi"; "abi": a library with the standard ABI, whose
+                     ///< handles are alike in all; "" if the process is not part of an MPI job
   std::string why;
 };
 

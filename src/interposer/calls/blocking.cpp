@@ -8,6 +8,10 @@
 
 using namespace sucl::interposer;
 
+// What libsucl_pmpi.so knows this library's own symbols by.
+extern "C" SUCL_ABI_EXPORT const char sucl_pmpi_module[];
+const char sucl_pmpi_module[] = SUCL_MPI_FLAVOUR;
+
 namespace {
 
 // MPI returns from empty calls sooner than SuCL could recognise them.

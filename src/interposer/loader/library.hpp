@@ -1,0 +1,26 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The MPI library of a process that may have been built for any.
+#pragma once
+
+#include <string>
+
+namespace sucl::interposer::loader {
+
+/// What was found.
+struct library {
+  std::string file;     ///< of the library, of several the first; "" if there is none
+  std::string flavour;  ///< of the interposer for it: abi, openmpi, mpich, impi; "" if none is
+  std::string problem;  ///< why there is no flavour
+};
+
+/// Looks for the one library that defines MPI's functions.
+library find_library();
+
+/// Says on standard error why all is passed on: one line, of the first rank, as far as its launcher
+/// tells which one that is.
+void say_once(const std::string& problem);
+
+}  // namespace sucl::interposer::loader
