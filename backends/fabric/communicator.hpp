@@ -9,10 +9,10 @@
 /// combining it or sending it on, happens at once, while others are still on their way.
 #pragma once
 
-#include "contexts.hpp"
-#include "endpoint.hpp"
+#include "net/contexts.hpp"
+#include "net/endpoint.hpp"
+#include "net/problem.hpp"
 #include "ops.hpp"
-#include "problem.hpp"
 
 #include <sucl/abi/backend.h>
 

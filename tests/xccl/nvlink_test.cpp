@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The link of two GPUs, by a library that plays NVML; see fake_nvml.cpp.
-#include "backends/device_kernels/nvlink.hpp"
+#include "backends/device_kernels/memory/nvlink.hpp"
 
 #include <gtest/gtest.h>
 

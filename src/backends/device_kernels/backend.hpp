@@ -8,9 +8,9 @@
 #pragma once
 
 #include "backends/device_kernels/launch_plan.hpp"
+#include "backends/device_kernels/memory/peer_buffers.hpp"
 #include "backends/device_kernels/message_launch.hpp"
-#include "backends/device_kernels/peer_buffers.hpp"
-#include "backends/device_kernels/plan_store.hpp"
+#include "backends/device_kernels/plans/plan_store.hpp"
 #include "core/selection/call_board.hpp"
 #include "tune/table/table.hpp"
 

@@ -5,7 +5,7 @@
 /// From operations to kernels: what goes where, and by which protocol.
 #pragma once
 
-#include "backends/device_kernels/device.hpp"
+#include "backends/device_kernels/memory/device.hpp"
 
 #include <sucl/abi/backend.h>
 

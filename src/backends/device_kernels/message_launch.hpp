@@ -5,7 +5,7 @@
 /// From sends, receives and groups of them to kernels.
 #pragma once
 
-#include "backends/device_kernels/device.hpp"
+#include "backends/device_kernels/memory/device.hpp"
 
 #include <sucl/abi/backend.h>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "backends/hierarchical/backend.hpp"
 
-#include "backends/device_kernels/device.hpp"
+#include "backends/device_kernels/memory/device.hpp"
 #include "base/bounds.hpp"
 #include "base/error.hpp"
 #include "base/narrow.hpp"

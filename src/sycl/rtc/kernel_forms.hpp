@@ -6,7 +6,7 @@
 /// includes it has all of SuCL's kernels among those that sucl::kernels::launch() knows.
 #pragma once
 
-#include "backends/device_kernels/device.hpp"
+#include "backends/device_kernels/memory/device.hpp"
 #include "kernels/collective/collective.hpp"
 #include "kernels/message/message.hpp"
 #include "kernels/plan/plan.hpp"

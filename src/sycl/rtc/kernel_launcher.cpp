@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "sycl/rtc/kernel_launcher.hpp"
 
-#include "backends/device_kernels/nvlink.hpp"
+#include "backends/device_kernels/memory/nvlink.hpp"
 #include "base/error.hpp"
 #include "base/system/library.hpp"
 #include "sycl/common/adaptivecpp.hpp"

@@ -5,7 +5,7 @@
 /// Launches the kernels of operations on queues.
 #pragma once
 
-#include "backends/device_kernels/device.hpp"
+#include "backends/device_kernels/memory/device.hpp"
 #include "core/failure/device_errors.hpp"
 #include "sycl/common/implementation.hpp"
 

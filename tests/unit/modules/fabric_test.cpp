@@ -2,11 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // What the backend over libfabric is made of, as far as it needs no libfabric.
-#include "contexts.hpp"
+#include "net/contexts.hpp"
+#include "net/problem.hpp"
+#include "net/provider.hpp"
+#include "net/settings.hpp"
 #include "ops.hpp"
-#include "problem.hpp"
-#include "provider.hpp"
-#include "settings.hpp"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

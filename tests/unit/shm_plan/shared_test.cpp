@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Where runs have their scratch: no two of them that may be under way at once have the same bytes.
-#include "backends/shm_plan/execution/shared.hpp"
+#include "backends/shm_plan/shared/shared.hpp"
 #include "unit/shm_plan/executor_draw.hpp"
 
 #include <gtest/gtest.h>

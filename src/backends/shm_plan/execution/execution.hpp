@@ -6,11 +6,11 @@
 #pragma once
 
 #include "backends/shm_plan/execution/copy_mode_tuner.hpp"
-#include "backends/shm_plan/execution/node_progress.hpp"
 #include "backends/shm_plan/execution/plan_messages.hpp"
-#include "backends/shm_plan/execution/shared.hpp"
 #include "backends/shm_plan/plans/compiled.hpp"
 #include "backends/shm_plan/plans/plan_cache.hpp"
+#include "backends/shm_plan/shared/node_progress.hpp"
+#include "backends/shm_plan/shared/shared.hpp"
 #include "core/host_ops/fold.hpp"
 
 #include <sucl/error.hpp>

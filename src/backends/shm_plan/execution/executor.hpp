@@ -6,14 +6,14 @@
 #pragma once
 
 #include "backends/shm_plan/execution/execution.hpp"
-#include "backends/shm_plan/execution/mapped_memories.hpp"
 #include "backends/shm_plan/execution/metadata_exchange.hpp"
-#include "backends/shm_plan/execution/node_progress.hpp"
 #include "backends/shm_plan/execution/plan_messages.hpp"
 #include "backends/shm_plan/execution/prepared_run.hpp"
-#include "backends/shm_plan/execution/shared.hpp"
 #include "backends/shm_plan/plans/compiled.hpp"
 #include "backends/shm_plan/plans/plan_cache.hpp"
+#include "backends/shm_plan/shared/mapped_memories.hpp"
+#include "backends/shm_plan/shared/node_progress.hpp"
+#include "backends/shm_plan/shared/shared.hpp"
 #include "core/host_ops/nt_copy.hpp"
 
 #include <array>

@@ -7,10 +7,10 @@
 
 #include "backends/shm_plan/execution/copy_mode_tuner.hpp"
 #include "backends/shm_plan/execution/execution.hpp"
-#include "backends/shm_plan/execution/mapped_memories.hpp"
-#include "backends/shm_plan/execution/node_progress.hpp"
-#include "backends/shm_plan/execution/shared.hpp"
 #include "backends/shm_plan/plans/plan_cache.hpp"
+#include "backends/shm_plan/shared/mapped_memories.hpp"
+#include "backends/shm_plan/shared/node_progress.hpp"
+#include "backends/shm_plan/shared/shared.hpp"
 
 #include <cstdint>
 

@@ -5,8 +5,8 @@
 /// An operation that is run over and over, with everything worked out.
 #pragma once
 
-#include "backends/shm_plan/execution/shared.hpp"
 #include "backends/shm_plan/plans/program.hpp"
+#include "backends/shm_plan/shared/shared.hpp"
 #include "core/host_ops/fold.hpp"
 
 #include <cstddef>

@@ -5,8 +5,8 @@
 /// How far the ranks of a node are with the runs of plans.
 #pragma once
 
-#include "backends/shm_plan/execution/shared.hpp"
 #include "backends/shm_plan/plans/compiled.hpp"
+#include "backends/shm_plan/shared/shared.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "backends/shm_plan/execution/node_progress.hpp"
+#include "backends/shm_plan/shared/node_progress.hpp"
 
 namespace sucl::core {
 

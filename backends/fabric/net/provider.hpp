@@ -5,8 +5,8 @@
 /// Which provider of libfabric carries the messages, over which interface.
 #pragma once
 
-#include "library.hpp"
-#include "settings.hpp"
+#include "net/library.hpp"
+#include "net/settings.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "library.hpp"
+#include "net/library.hpp"
 
-#include "problem.hpp"
+#include "net/problem.hpp"
 
 #include <dlfcn.h>
 #include <stdlib.h>

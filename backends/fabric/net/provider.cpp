@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "provider.hpp"
+#include "net/provider.hpp"
 
-#include "problem.hpp"
+#include "net/problem.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "backends/device_kernels/peer_buffers.hpp"
+#include "backends/device_kernels/memory/peer_buffers.hpp"
 
 #include "base/error.hpp"
 #include "base/log.hpp"

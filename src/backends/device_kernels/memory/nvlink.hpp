@@ -5,7 +5,7 @@
 /// How two NVIDIA GPUs are linked.
 #pragma once
 
-#include "backends/device_kernels/device.hpp"
+#include "backends/device_kernels/memory/device.hpp"
 
 #include <sucl/export.hpp>
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "backends/composed/composed.hpp"
-#include "backends/device_kernels/device_plan.hpp"
-#include "backends/device_kernels/peer_buffers.hpp"
+#include "backends/device_kernels/memory/peer_buffers.hpp"
+#include "backends/device_kernels/plans/device_plan.hpp"
 
 #include <cstdint>
 #include <memory>

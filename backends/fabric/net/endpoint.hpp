@@ -5,7 +5,7 @@
 /// An endpoint of libfabric: messages with tags to and from any peer whose address is known.
 #pragma once
 
-#include "provider.hpp"
+#include "net/provider.hpp"
 
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>

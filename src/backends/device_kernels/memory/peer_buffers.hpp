@@ -5,7 +5,7 @@
 /// The memory through which kernels of different ranks reach each other.
 #pragma once
 
-#include "backends/device_kernels/device.hpp"
+#include "backends/device_kernels/memory/device.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/operation/backend_comm.hpp"
 
