@@ -202,7 +202,8 @@ void process::meet_the_others(sucl_group* everyone, problem wrong) {
   // Forms of operations must not differ between ranks.
   if (std::any_of(said.begin(), said.end(), [](const std::string& s) { return s[0] == '-'; }))
     m_threads = threading::callers;
-  m_compares_calls = has_own_thread() && !m_settings.layers.validate;
+  // The interposer's programs have no calls of SuCL's in which it could be looked after.
+  m_compares_calls = (has_own_thread() || m_public) && !m_settings.layers.validate;
 }
 
 // Never null where it succeeds.
@@ -279,13 +280,37 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
     throw;
   }
   if (c->compares_calls()) m_progress_thread.compare_calls();
-  if (c->logs_calls()) m_progress_thread.watch();
+  if (c->logs_calls()) look_after_calls();
   if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
   std::lock_guard lock(m_mutex);
   ++m_existing;
   std::erase_if(m_communicators, [](const auto& w) { return w.expired(); });
   m_communicators.push_back(c);
   return c;
+}
+
+void process::look_after_calls() {
+  if (has_own_thread()) return m_progress_thread.watch();
+  if (!m_caller_watchdog) m_caller_watchdog = std::make_unique<watchdog>(*this);
+  m_looks_in_calls = true;
+}
+
+void process::look_in_call() {
+  constexpr auto period = std::chrono::milliseconds(20);
+  if (m_looking.exchange(true, std::memory_order_acquire)) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (m_look_now.exchange(false) || now - m_last_look >= period) {
+    m_last_look = now;
+    m_caller_watchdog->look(now);
+  }
+  m_looking.store(false, std::memory_order_release);
+}
+
+void process::hurry() {
+  if (m_looks_in_calls)
+    m_look_now = true;
+  else
+    m_progress_thread.hurry();
 }
 
 // For something new: of the whole job, or of a part.
@@ -431,7 +456,10 @@ void process::abandon(const std::string& why) {
   shut_down();
 }
 
-void process::wake(communicator& c) { m_progress_thread.wake(c); }
+// What is left for no thread of SuCL's to do, the next call does.
+void process::wake(communicator& c) {
+  if (!m_looks_in_calls) m_progress_thread.wake(c);
+}
 
 void process::notify_failure(communicator& c, const error_info& failure) {
   watchdog::notify_failure(*m_control, c, failure);

@@ -95,13 +95,14 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void at_end(bool (*hand_over)()) { m_hand_over = hand_over; }
   void wake(communicator& c) override;
   void notify_failure(communicator& c, const error_info& failure) override;
-  void hurry() override { m_progress_thread.hurry(); }
+  void hurry() override;
   void note_failure(const error_info& why) override;
   void note_unreported(const error_info& failure, bool thrown) override;
   void note_gone() override;
 
  private:
   process();
+  void look_in_call() override;
   struct rank_start;
   void begin_as_rank(const process& owner, rank_start&& from);
   rank_start meet_processes(sucl_group* over, std::size_t count) const;
@@ -119,6 +120,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void check_threads(const sucl_bootstrap_info& info);
   void meet_the_others(sucl_group* everyone, problem wrong);
   void compare_configurations(sucl_group* group);
+  void look_after_calls();
   void load_tuning();
   void end_communicators();
   void report_at_exit();
@@ -135,6 +137,10 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   sucl_group* m_everyone = nullptr;  ///< all processes of the job; null without a control plane
   std::unique_ptr<finalize_barrier> m_finalize_barrier;
   progress_thread m_progress_thread{*this};
+  std::unique_ptr<watchdog> m_caller_watchdog;  ///< where MPI must not be called by that thread
+  std::atomic<bool> m_looking{false};           ///< a thread uses it
+  std::chrono::steady_clock::time_point m_last_look;
+  std::atomic<bool> m_look_now{false};
   bool (*m_hand_over)() = nullptr;
   std::weak_ptr<process> m_process;  ///< whose rank this is; of none, if it is a process itself
   std::mutex m_mutex;                ///< guards what follows

@@ -168,6 +168,44 @@ void one_thread() {
   MPI_Finalize();
 }
 
+// Ranks of two nodes that call different operations, with MPI for one thread: found in their waits.
+void one_thread_disagrees() {
+  int provided = 0, rank = 0, size = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  CHECK(provided < MPI_THREAD_MULTIPLE);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  sucl::runtime rt;
+  auto world = rt.world(sycl::queue{sycl::cpu_selector_v});
+  std::vector<int> x(3000, 1), y = x;
+  for (const int odd : {size - 1, 0}) {
+    auto comm = world.dup();
+    for (int i = 0; i < 100; ++i) comm.allreduce(x, y, sucl::op::sum).wait();
+    char text[1024] = "";
+    try {
+      if (rank == odd)
+        comm.blocking().reduce(x.data(), y.data(), 20, sucl::op::sum, 0);
+      else
+        comm.blocking().allreduce(x.data(), y.data(), 10, sucl::op::sum);
+      sum(comm);
+      CHECK(!"an operation after a mismatch has worked");
+    } catch (const sucl::error& e) {
+      CHECK(e.code() == sucl::errc::mismatch);
+      std::strncpy(text, e.message().c_str(), sizeof text - 1);
+    }
+    const std::string one = "rank " + std::to_string(odd) + " called reduce of 20 int32";
+    CHECK(std::strstr(text, one.c_str()) && std::strstr(text, "called allreduce of 10 int32"));
+    std::vector<char> all(sizeof text * static_cast<std::size_t>(size));
+    MPI_Allgather(text, sizeof text, MPI_CHAR, all.data(), sizeof text, MPI_CHAR, MPI_COMM_WORLD);
+    for (int r = 0; r < size; ++r) CHECK(!std::strcmp(&all[sizeof text * std::size_t(r)], text));
+    sum(world);  // others go on
+  }
+  std::printf("rank %d had %d failures\n", rank, g_failures);
+  std::fflush(stdout);
+  MPI_Barrier(MPI_COMM_WORLD);
+  std::_Exit(g_failures != 0);  // MPI may wait for messages that no rank receives
+}
+
 void adopt() {
   initialise();
   int rank = 0;
@@ -379,6 +417,7 @@ int main(int argc, char** argv) {
                                                 {"finalised_before", finalised_before},
                                                 {"finalised_already", finalised_already},
                                                 {"one_thread", one_thread},
+                                                {"one_thread_disagrees", one_thread_disagrees},
                                                 {"adopt", adopt},
                                                 {"coupled", coupled},
                                                 {"lost", lost},

@@ -233,6 +233,7 @@ void communicator::await_agreement() {
   while (m_agreed.load(std::memory_order_acquire) < calls_made() && clock::now() < until &&
          !m_context.backends.mismatched()) {
     m_context.owner->hurry();
+    m_context.owner->waiting();
     rest.after(0);
   }
 }

@@ -61,8 +61,9 @@ class SUCL_CORE_API job {
   /// Has `work` called by threads of the program, again and again while they wait inside blocking
   /// calls, without any lock held: for what must go on meanwhile. Before the first communicator.
   void while_waiting(void (*work)()) { m_while_waiting = work; }
-  void waiting() const {
+  void waiting() {
     if (m_while_waiting) m_while_waiting();
+    if (m_looks_in_calls.load(std::memory_order_relaxed)) look_in_call();
   }
 
   /// A communicator on a group, which it takes over. Collective over the group.
@@ -85,6 +86,9 @@ class SUCL_CORE_API job {
   virtual void note_gone() = 0;
 
  protected:
+  /// What the progress thread does elsewhere, by a thread of the program that waits.
+  virtual void look_in_call() = 0;
+
   explicit job(const std::vector<const built_in_backend*>& built_ins) : m_built_ins(&built_ins) {}
 
   base::config m_settings;
@@ -95,6 +99,7 @@ class SUCL_CORE_API job {
   int m_size = 1;
   std::uint64_t m_key = 0;
   bool m_compares_calls = false;
+  std::atomic<bool> m_looks_in_calls{false};
   std::shared_ptr<peer_processes> m_peers;
   setup_steps m_steps;
 
