@@ -6,6 +6,8 @@
 #include "node.hpp"
 #include "store/identity.hpp"
 
+#include <sucl/abi/members.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -331,14 +333,17 @@ sucl_status group_world(sucl_group** group) {
   return guarded([&] { *group = here()->world(); });
 }
 
-sucl_status group_adopt(const void*, uint64_t, sucl_group** group) {
+// No communicator of MPI, but a list of processes of the job.
+sucl_status group_adopt(const void* native, uint64_t bytes, sucl_group** group) {
   *group = nullptr;
   return guarded([&] {
-    here();
-    throw problem{SUCL_ERROR_UNSUPPORTED,
-                  "a communicator of MPI was passed, but this job runs without MPI: its control "
-                  "plane is tcp",
-                  "Start the program with mpiexec or `sucl run --launcher mpi`, or use world()"};
+    const auto* list = static_cast<const sucl_members*>(native);
+    if (bytes != sizeof *list || list->struct_size != sizeof *list)
+      throw problem{SUCL_ERROR_UNSUPPORTED,
+                    "a communicator of MPI was passed, but this job runs without MPI: its control "
+                    "plane is tcp",
+                    "Start the program with mpiexec or `sucl run --launcher mpi`, or use world()"};
+    *group = here()->group_among(list->id, {list->ranks, list->ranks + list->count});
   });
 }
 

@@ -18,6 +18,9 @@ constexpr auto grace = 1000ms;
 constexpr std::size_t max_ended = 4096, max_early_messages = 4096;
 constexpr std::uint64_t max_message_bytes = 4096;
 
+// In ids that members of a group have agreed on; those of split() have none so great.
+constexpr std::uint64_t own_ids = std::uint64_t{1} << 63;
+
 // What a member says when a group is made.
 struct proposal {
   std::int32_t colour = 0;
@@ -67,6 +70,16 @@ sucl_group* node::split(sucl_group& group, int colour, int key) {
   for (const proposal* p : list) members.push_back(p->rank);
   const std::lock_guard lock(m_loop->lock());
   return make_group(list.front()->id, std::move(members)).release();
+}
+
+sucl_group* node::group_among(std::uint64_t id, std::vector<int> members) {
+  if (std::find(members.begin(), members.end(), rank()) == members.end() ||
+      std::any_of(members.begin(), members.end(), [&](int m) { return m < 0 || m >= size(); }))
+    throw problem{SUCL_ERROR_INVALID_RANK,
+                  "a group lists ranks that the job does not have, or not this one",
+                  "List ranks of the job, and make the group on those alone"};
+  const std::lock_guard lock(m_loop->lock());
+  return make_group(id | own_ids, std::move(members)).release();
 }
 
 void node::free(sucl_group* group) {

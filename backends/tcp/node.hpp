@@ -114,6 +114,9 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   // Groups. Collective as in the contract; all throw problem.
   sucl_group* world();
   sucl_group* split(sucl_group& group, int colour, int key);
+  /// A group of these ranks of the job, this one among them, which they have agreed on with its id.
+  /// Nothing is sent.
+  sucl_group* group_among(std::uint64_t id, std::vector<int> members);
   void free(sucl_group* group);
   sucl_oob_request* start_exchange(sucl_group& group, const void* mine, void* all,
                                    std::uint64_t bytes);

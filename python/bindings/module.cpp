@@ -167,4 +167,5 @@ NB_MODULE(_core, m) {
   bind_communicator(m);
   bind_runtime(m);
   bind_compositions(m);
+  bind_port(m);
 }

@@ -21,7 +21,11 @@ struct repeated {
   std::shared_ptr<holdings> held;
 };
 
+/// The functions of a store of Python's. Ends with the GIL held.
+rendezvous_store store_of(const nanobind::object& object);
+
 void bind_runtime(nanobind::module_& m);
+void bind_port(nanobind::module_& m);
 void bind_compositions(nanobind::module_& m);
 
 }  // namespace sucl::python

@@ -14,7 +14,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace sucl::python {
-namespace {
 
 // Calls of the store come from the thread that has let go of the GIL to join.
 rendezvous_store store_of(const nb::object& object) {
@@ -38,6 +37,8 @@ rendezvous_store store_of(const nb::object& object) {
   };
   return store;
 }
+
+namespace {
 
 std::pair<runtime_handle, std::vector<std::string>> start(std::vector<std::string> arguments) {
   runtime_handle made = [&] {

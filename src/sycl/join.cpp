@@ -5,57 +5,15 @@
 #include "base/config/config.hpp"
 #include "base/error.hpp"
 #include "core/control/control_plane.hpp"
+#include "core/control/program_store.hpp"
 #include "sycl/common/state.hpp"
 
 #include <sucl/runtime.hpp>
 
 #include <algorithm>
-#include <exception>
 
 namespace sucl {
 namespace {
-
-/// The program's store, and what it has thrown: that may not pass through the functions of a
-/// module.
-struct store_calls {
-  const rendezvous_store& store;
-  std::exception_ptr thrown;
-
-  template <class Body>
-  sucl_status guarded(Body body) noexcept {
-    try {
-      body();
-      return SUCL_SUCCESS;
-    } catch (...) {
-      thrown = std::current_exception();
-      return SUCL_ERROR_UNAVAILABLE;
-    }
-  }
-
-  sucl_store table() {
-    sucl_store t{};
-    t.struct_size = sizeof t;
-    t.context = this;
-    t.put = [](void* self, const char* key, const void* value, std::uint64_t n) {
-      auto& c = *static_cast<store_calls*>(self);
-      return c.guarded([&] { c.store.put(key, std::string(static_cast<const char*>(value), n)); });
-    };
-    t.get = [](void* self, const char* key, void* value, std::uint64_t* n) {
-      auto& c = *static_cast<store_calls*>(self);
-      return c.guarded([&] {
-        const std::string found = c.store.get(key);
-        std::copy_n(found.data(), std::min<std::uint64_t>(*n, found.size()),
-                    static_cast<char*>(value));
-        *n = std::min<std::uint64_t>(*n, found.size());
-      });
-    };
-    t.wait = [](void* self, const char* key, std::uint64_t ms, std::int32_t* there) {
-      auto& c = *static_cast<store_calls*>(self);
-      return c.guarded([&] { *there = c.store.wait(key, std::chrono::milliseconds(ms)) ? 1 : 0; });
-    };
-    return t;
-  }
-};
 
 core::launch place(int rank, int size, const char* why) {
   if (size < 1 || rank < 0 || rank >= size)
@@ -103,13 +61,13 @@ runtime runtime::join(const rendezvous_store& store, int rank, int size) {
   core::launch l = place(rank, size, "runtime::join with a store");
   if (!store.put || !store.get || !store.wait)
     base::fail(errc::invalid_argument, "a function of the store is empty", "Set put, get and wait");
-  store_calls calls{store, nullptr};
+  core::program_store calls(store);
   l.store = calls.table();
   try {
     return runtime(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr,
                                                                core::native_group{}, std::move(l)));
   } catch (const error&) {
-    if (calls.thrown) std::rethrow_exception(calls.thrown);
+    calls.rethrow();
     throw;
   }
 }

@@ -3,10 +3,12 @@
 """The backend "sucl" of torch.distributed against gloo's results, in processes that it starts, or
 those of torchrun."""
 
+import datetime
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import warnings
 
@@ -20,6 +22,7 @@ import sucl
 import sucl_torch_backend
 
 RANKS = 2
+NATIVE = os.environ.get("TORCH_SUCL") != "python"
 
 
 def start_ranks():
@@ -200,15 +203,117 @@ class AgainstGloo(unittest.TestCase):
             torch.testing.assert_close(a, b)
 
     def test_what_is_not_there_says_so(self):
-        with self.assertRaises(sucl.UnsupportedError):
-            dist.recv(torch.zeros(1))
+        if NATIVE:
+            with self.assertRaisesRegex(sucl.InvalidRankError, "none"):
+                dist.recv(torch.zeros(1), RANK)
+            self.assertRaises(sucl.InvalidCountError, dist.all_gather_into_tensor,
+                              torch.zeros(2 * SIZE + 1), torch.zeros(2))
+            with self.assertRaises(sucl.UnsupportedError):
+                dist.all_reduce(torch.zeros(1), dist._make_nccl_premul_sum(2.0))
+            return
         with self.assertRaises(sucl.InvalidMemoryError):
             dist.all_reduce(torch.zeros(2, device="meta"))
+        with self.assertRaises(sucl.UnsupportedError):
+            dist.recv(torch.zeros(1))
         with self.assertRaisesRegex(sucl.UnsupportedError, "sucl and cuda:gloo"):
             dist.new_group(backend="cpu:sucl,cuda:gloo")
         if RANK == 0:  # the others do not call it
             with self.assertRaisesRegex(sucl.UnsupportedError, "with all ranks"):
                 dist.new_group([0], use_local_synchronization=True)
+
+
+@unittest.skipIf(not NATIVE, "the process group in Python does without")
+class OfTheExtension(unittest.TestCase):
+    def test_receives_from_any_rank_in_the_order_of_arrival(self):
+        if RANK != 0:
+            for n in range(3):
+                dist.send(torch.full((4,), 10.0 * RANK + n), 0, tag=7)
+            dist.send(torch.full((70000,), 1.0 * RANK), 0, tag=8)
+            return
+        seen = {r: [] for r in range(1, SIZE)}
+        x = torch.zeros(4)
+        for _ in range(3 * (SIZE - 1)):
+            source = dist.recv(x, tag=7)
+            seen[source].append(float(x[0]))
+        self.assertEqual(seen, {r: [10.0 * r, 10.0 * r + 1, 10.0 * r + 2] for r in seen})
+        long = [torch.zeros(70000) for _ in range(SIZE - 1)]
+        works = [dist.irecv(t, tag=8) for t in long]  # from any, and waited for backwards
+        for work in reversed(works):
+            work.wait()
+        self.assertEqual({float(t[9]) for t in long}, {float(r) for r in seen})
+
+    def test_groups_of_which_others_do_not_know(self):
+        ranks = [RANK]
+        alone = dist.new_group(ranks, use_local_synchronization=True)
+        x = torch.full((3,), RANK + 1.0)
+        dist.all_reduce(x, group=alone)
+        self.assertTrue((x == RANK + 1).all())
+
+    def test_one_backend_among_several(self):
+        both = dist.new_group(backend="cpu:sucl,cuda:gloo")
+        x = torch.ones(5)
+        dist.all_reduce(x, group=both)
+        self.assertTrue((x == SIZE).all())
+
+    def test_sparse_sums(self):
+        x = torch.sparse_coo_tensor([[RANK, 5]], [[1.0, 2.0], [3.0, 4.0]], (9, 2))
+        dist.all_reduce(x)
+        wanted = torch.zeros(9, 2)
+        wanted[:SIZE] = torch.tensor([1.0, 2.0])
+        wanted[5] += SIZE * torch.tensor([3.0, 4.0])
+        self.assertTrue(torch.equal(x.to_dense(), wanted))
+
+    def test_many_tensors_in_one_call(self):
+        lists = [torch.arange(n + 1.0) + RANK for n in range(4)]
+        with dist._coalescing_manager():
+            for x in lists:
+                dist.all_reduce(x)
+        for n, x in enumerate(lists):
+            self.assertTrue(torch.equal(
+                x, SIZE * torch.arange(n + 1.0) + sum(range(SIZE))))
+        z = torch.tensor([1 + 2j, RANK * 1j])
+        dist.all_reduce(z)
+        self.assertTrue(torch.equal(z, torch.tensor([SIZE * (1 + 2j), 1j * sum(range(SIZE))])))
+
+    def test_a_wait_has_an_end(self):
+        short = dist.new_group(timeout=datetime.timedelta(milliseconds=200))
+        if RANK == 0:
+            work = dist.barrier(group=short, async_op=True)
+            with self.assertRaisesRegex(sucl.LateError, "Timed out waiting 200ms"):
+                work.wait()
+            self.assertFalse(work.is_success())
+            self.assertIsInstance(work.exception(), RuntimeError)
+        dist.barrier()
+        if RANK != 0:
+            dist.barrier(group=short)  # what was late is still under way
+        dist.barrier()
+
+    def test_a_monitored_barrier_says_who_is_missing(self):
+        dist.monitored_barrier(timeout=datetime.timedelta(seconds=30))
+        group = dist.new_group()
+        late = datetime.timedelta(milliseconds=300)
+        if RANK == 0:
+            with self.assertRaisesRegex(sucl.LateError, f"Rank.* {SIZE - 1} failed to pass"):
+                dist.monitored_barrier(group, late, wait_all_ranks=True)
+        dist.barrier()
+
+    def test_futures_of_callbacks_that_wait_for_futures(self):
+        def add_up(future):
+            x = future.value()[0]
+            dist.all_reduce(x, async_op=True).get_future().wait()
+            return float(x[0])
+
+        x = torch.ones(1 << 18)
+        seen = dist.all_reduce(x, async_op=True).get_future().then(add_up)
+        self.assertEqual(seen.wait(), SIZE * SIZE)
+
+    def test_work_that_nobody_waits_for_ends(self):
+        x = torch.ones(1 << 19)[::2]  # a copy, which is copied back
+        dist.all_reduce(x, async_op=True)
+        deadline = time.monotonic() + 60
+        while x[0] != SIZE and time.monotonic() < deadline:
+            dist.barrier()
+        self.assertTrue((x == SIZE).all())
 
 
 if __name__ == "__main__":

@@ -105,6 +105,10 @@ void remove_message_memory(const backend_comm& messages, const void* base) {
   of(messages.comm).remove(base);
 }
 
+std::optional<bool> message_arrived(const backend_comm& messages, int from, int tag) {
+  return of(messages.comm).arrived(from, tag);
+}
+
 std::string describe_messages(const backend_comm& messages) {
   const p2p_engine& m = of(messages.comm);
   std::string text = "  messages of a node: up to " + std::to_string(fifo_layout::short_bytes) +

@@ -11,6 +11,7 @@
 #include <sucl/export.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace sucl::core {
@@ -44,6 +45,9 @@ bool supports_messages(const backend_comm& c);
 /// Starts an operation for who blocks until it is done, and makes progress for as long as peers
 /// that are near need. Null: it is done. Throws what fails.
 sucl_request* start_message(const backend_comm& messages, const sucl_operation& o);
+
+/// Whether a message of that rank and tag is here; nothing: it cannot be known.
+std::optional<bool> message_arrived(const backend_comm& messages, int from, int tag);
 
 /// How messages are moved, human-readable.
 std::string describe_messages(const backend_comm& messages);

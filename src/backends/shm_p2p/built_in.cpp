@@ -19,6 +19,9 @@ class message_comm final : public built_in_comm {
   sucl_request* start_message(const sucl_operation& o) override {
     return core::start_message(m_messages, o);
   }
+  std::optional<bool> arrived(int from, int tag) override {
+    return message_arrived(m_messages, from, tag);
+  }
   void add_memory(const sucl_region& region, std::uint64_t number, std::uint64_t) override {
     add_message_memory(m_messages, region, number);
   }

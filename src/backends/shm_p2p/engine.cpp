@@ -392,6 +392,17 @@ void p2p_engine::collect(peer& p) {
   }
 }
 
+std::optional<bool> p2p_engine::arrived(int from, int tag) {
+  peer* p = m_peers[static_cast<std::size_t>(from)].get();
+  if (!p || m_broken) return std::nullopt;
+  ++m_open;  // has what no receive waits for taken out of the ring
+  collect(*p);
+  --m_open;
+  const unexpected_message* s = p->unexpected.head;
+  while (s && s->what.tag != tag) s = s->next;
+  return s != nullptr;
+}
+
 void p2p_engine::keep_unexpected(peer& p, const envelope& e) {
   if (m_free_unexpected.empty()) {
     m_unexpected.push_back(std::make_unique<unexpected_message>());

@@ -57,6 +57,9 @@ class p2p_engine {
   void progress();
   /// Whether it is over. Asks the transport, too.
   bool over(p2p_request& d);
+  /// Whether a message of that rank and tag is here that no receive has taken. Nothing: what comes
+  /// from that rank is not seen before it is received.
+  std::optional<bool> arrived(int from, int tag);
   /// Gives it back.
   void recycle(p2p_request* d) { m_free_requests.push_back(d); }
   /// Gives up what is on its way through transports. Afterwards there is only destruction.

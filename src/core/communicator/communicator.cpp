@@ -89,6 +89,18 @@ sucl_operation communicator::record(const sucl_operation& operation) {
   return recorded;
 }
 
+std::optional<bool> communicator::arrived(int from, int tag) {
+  auto lock = m_queue.lock();
+  m_queue.throw_if_ended();
+  m_queue.await_exit(lock);
+  sucl_operation o = example_of(kind::recv, 1, type::bytes, op::none);
+  o.root = o.source = from;
+  o.tag = tag;
+  const backend_instance& c = m_context.backends.choose(o, false);
+  if (!c.own || c.layered) return std::nullopt;
+  return c.own->arrived(from, tag);
+}
+
 void communicator::wait_all() {
   m_streams.drain();
   m_queue.drain(false);

@@ -139,6 +139,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// run(); afterwards nothing is looked up. One thread at a time for one call.
   void run_cached(persistent_call& call) { m_blocking.run_cached(call); }
 
+  /// Whether a message of that rank and tag is here that no receive has taken. Nothing: it cannot
+  /// be known before it is received, as between nodes. Never waits.
+  std::optional<bool> arrived(int from, int tag);
+
   /// Something that an operation waits for has changed: the progress thread should look.
   void wake() final;
 

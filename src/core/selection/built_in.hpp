@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,10 @@ class built_in_comm {
   /// Starts a message for a caller that blocks until it is done, and makes progress for as long as
   /// peers that are near need. Null: it is done. Throws what fails.
   virtual sucl_request* start_message(const sucl_operation&) { return nullptr; }
+
+  /// Whether a message of that rank and tag is here that no receive has taken. Nothing: it cannot
+  /// be known.
+  virtual std::optional<bool> arrived(int /*from*/, int /*tag*/) { return std::nullopt; }
 
   /// Whether allocate(), attach() and free() give memory of a device that all ranks map.
   virtual bool allocates() const { return false; }

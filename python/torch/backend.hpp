@@ -1,0 +1,123 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The process group of torch.distributed on a communicator of SuCL.
+#pragma once
+
+#include "work.hpp"
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace sucl::torch {
+
+class work_from_any;
+
+/// How a group is made.
+struct group_options {
+  std::string name;         ///< of the backend
+  milliseconds timeout{0};  ///< of operations that name none
+  bool own_limit = false;   ///< it is shorter than what SuCL itself gives operations
+  std::function<void()> ended;
+};
+
+/// Nothing says `override`, and functions that newer releases of torch call by another name have
+/// that name too: a release that lacks one of them compiles this as well.
+class backend : public c10d::Backend {
+  using request = c10::intrusive_ptr<c10d::Work>;
+  using lists = std::vector<tensors>;
+
+ public:
+  backend(const sucl_port_handle& h, int rank, int size, group_options options);
+  ~backend();
+
+  const std::string getBackendName() const { return m_options.name; }
+  void setTimeout(milliseconds timeout);
+  void setSequenceNumberForGroup() {}
+  uint64_t getSequenceNumberForGroup() { return m_number; }
+  void shutdown();
+  void abort();
+
+  request allreduce(tensors& list, const c10d::AllreduceOptions& o);
+  request allreduce_sparse(tensors& list, const c10d::AllreduceOptions& o);
+  request allreduce_coalesced(tensors& list, const c10d::AllreduceCoalescedOptions& o);
+  request reduce(tensors& list, const c10d::ReduceOptions& o);
+  request reduce_scatter(tensors& out, lists& in, const c10d::ReduceScatterOptions& o);
+  request _reduce_scatter_base(at::Tensor& out, at::Tensor& in,
+                               const c10d::ReduceScatterOptions& o);
+  request reduce_scatter_single(at::Tensor& out, at::Tensor& in,
+                                const c10d::ReduceScatterOptions& o) {
+    return _reduce_scatter_base(out, in, o);
+  }
+  request reduce_scatter_tensor_coalesced(tensors& out, tensors& in,
+                                          const c10d::ReduceScatterOptions& o);
+  request reduce_scatter_single_coalesced(tensors& out, tensors& in,
+                                          const c10d::ReduceScatterOptions& o) {
+    return reduce_scatter_tensor_coalesced(out, in, o);
+  }
+
+  request broadcast(tensors& list, const c10d::BroadcastOptions& o);
+  request allgather(lists& out, tensors& in, const c10d::AllgatherOptions& o);
+  request allgather_coalesced(lists& out, tensors& in, const c10d::AllgatherOptions& o);
+  request _allgather_base(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& o);
+  request all_gather_single(at::Tensor& out, at::Tensor& in, const c10d::AllgatherOptions& o) {
+    return _allgather_base(out, in, o);
+  }
+  request allgather_into_tensor_coalesced(tensors& out, tensors& in,
+                                          const c10d::AllgatherOptions& o);
+  request all_gather_single_coalesced(tensors& out, tensors& in, const c10d::AllgatherOptions& o) {
+    return allgather_into_tensor_coalesced(out, in, o);
+  }
+  request gather(lists& out, tensors& in, const c10d::GatherOptions& o);
+  request scatter(tensors& out, lists& in, const c10d::ScatterOptions& o);
+  request alltoall_base(at::Tensor& out, at::Tensor& in, std::vector<int64_t>& out_splits,
+                        std::vector<int64_t>& in_splits, const c10d::AllToAllOptions& o);
+  request all_to_all_single(at::Tensor& out, at::Tensor& in, std::vector<int64_t>& out_splits,
+                            std::vector<int64_t>& in_splits, const c10d::AllToAllOptions& o) {
+    return alltoall_base(out, in, out_splits, in_splits, o);
+  }
+  request alltoall(tensors& out, tensors& in, const c10d::AllToAllOptions& o);
+
+  request send(tensors& list, int to, int tag);
+  request recv(tensors& list, int from, int tag);
+  request recvAnysource(tensors& list, int tag);
+  request barrier(const c10d::BarrierOptions& o);
+  void monitoredBarrier(const c10d::BarrierOptions& o, bool all_ranks);
+
+ private:
+  friend class work_from_any;
+
+  sucl_operation record(sucl_kind kind) const;
+  sucl_operation record(sucl_kind kind, const at::Tensor& like) const;
+  void issue(flight& f, const sucl_operation& o);
+  operation issue(const sucl_operation& o);
+  work_parts parts(c10d::OpType type, const char* what, tensors inputs, lists outputs,
+                   milliseconds timeout);
+  request start(work_parts p, flight f);
+  void check_root(std::int64_t root) const;
+  void check_lists(const lists& all, const char* what) const;
+  void check_sum(const at::Tensor& whole, const at::Tensor& part, const char* what) const;
+  void gather_all(flight& f, const at::Tensor& in, const tensors& out);
+  void check_peer(int peer, int tag) const;
+  operation start_message(sucl_kind kind, int peer, int tag, void* memory, std::uint64_t bytes);
+  bool take_from_any(work_from_any& w, int tag);
+
+  const group_options m_options;
+  std::shared_ptr<line> m_line;
+  std::shared_ptr<afterwards> m_rest = std::make_shared<afterwards>();
+  milliseconds m_timeout;
+  std::atomic<bool> m_own_limit;
+  std::atomic<std::uint64_t> m_number{0};
+  std::mutex m_from_any_mutex;
+  /// Receives from any rank, by tag, in the order of the calls.
+  std::map<int, std::deque<const work_from_any*>> m_from_any;
+};
+
+}  // namespace sucl::torch
