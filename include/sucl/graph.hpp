@@ -8,6 +8,7 @@
 #include <sucl/export.hpp>
 #include <sucl/operations.hpp>
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -33,6 +34,12 @@ class [[nodiscard]] SUCL_API executable {
   /// Executes all of it once more, after `deps`; the event means done. Throws what earlier replays
   /// have failed by, as any call on the communicator does, and errc::shut_down after its end.
   ::sycl::event replay(const std::vector<::sycl::event>& deps = {});
+
+  /// Has it and its copies replay what `calls` submits from now on, as if communicator::record()
+  /// had been called: by every rank, in the order of recordings and calls. For other pointers,
+  /// counts or commands. Waits for the replays of the communicator that are under way. If `calls`
+  /// throws, it stays what it was.
+  void update(std::function<void()> calls);
 
   /// Whether it is a command graph of SYCL, which replays without calling the program's function.
   [[nodiscard]] bool is_graph() const;

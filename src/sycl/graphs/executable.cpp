@@ -62,6 +62,23 @@ void note_recording(communicator_state& state) {
   static_cast<void>(state.core().record(nothing));
 }
 
+// Throws after the end of the communicator.
+std::shared_ptr<communicator_state> state_of(const replayed_sequence& s) {
+  auto state = s.state.lock();
+  if (!state || !state->process()->alive() || !state->core().alive())
+    base::fail(errc::shut_down, "the communicator that has recorded this has ended",
+               "Keep the communicator, and sucl::runtime, while its executables are used");
+  return state;
+}
+
+void record_into(replayed_sequence& s, communicator_state& state, std::function<void()> calls) {
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+  if (has_graphs(state, s.queue)) return record_graph(s, calls);
+#endif
+  note_recording(state);
+  s.calls = std::move(calls);
+}
+
 // The event of all that was submitted.
 ::sycl::event event_of_all(::sycl::queue& queue) {
 #ifdef SYCL_IMPLEMENTATION_ACPP
@@ -85,15 +102,16 @@ executable communicator::record(const ::sycl::queue& queue, std::function<void()
   auto made = std::make_shared<sycl_layer::replayed_sequence>();
   made->state = m_state;
   made->queue = queue;
-#ifdef SYCL_EXT_ONEAPI_GRAPH
-  if (sycl_layer::has_graphs(on, queue)) {
-    sycl_layer::record_graph(*made, calls);
-    return executable(std::move(made));
-  }
-#endif
-  sycl_layer::note_recording(on);
-  made->calls = std::move(calls);
+  sycl_layer::record_into(*made, on, std::move(calls));
   return executable(std::move(made));
+}
+
+void executable::update(std::function<void()> calls) {
+  auto& s = sequence();
+  const auto state = sycl_layer::state_of(s);
+  state->core().check();
+  state->last_replay().wait();
+  sycl_layer::record_into(s, *state, std::move(calls));
 }
 
 sycl_layer::replayed_sequence& executable::sequence() const {
@@ -107,10 +125,7 @@ bool executable::is_graph() const { return !sequence().calls; }
 
 ::sycl::event executable::replay(const std::vector<::sycl::event>& deps) {
   auto& s = sequence();
-  const auto state = s.state.lock();
-  if (!state || !state->process()->alive() || !state->core().alive())
-    base::fail(errc::shut_down, "the communicator that has recorded this has ended",
-               "Keep the communicator, and sucl::runtime, while its executables are used");
+  const auto state = sycl_layer::state_of(s);
   state->core().check();
 #ifdef SYCL_EXT_ONEAPI_GRAPH
   if (s.graph) {

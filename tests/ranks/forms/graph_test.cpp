@@ -457,5 +457,40 @@ TEST(executable, replays_commands_and_operations) {
   }
 }
 
+// Other pointers and commands, also while a replay of what was there before is under way; copies
+// follow. What throws changes nothing.
+TEST(executable, is_updated) {
+  job& j = the_job();
+  const int size = j.world.size();
+  expect_error(errc::shut_down, [] { executable().update([] {}); });
+  for (auto* comm : {&j.world, &j.in_order_world}) {
+    auto q = comm->queue();
+    shared<int> x(n, q), y(n, q), z(n, q);
+    const auto sum_to_memory = [&](int* to, op o) {
+      return [=, &x, &comm = *comm] { comm.allreduce(x.get(), to, n, o); };
+    };
+    auto made = comm->record(q, sum_to_memory(y.get(), op::sum));
+    const executable copy = made;
+    x[n - 1] = comm->rank() + 1;
+    auto before = made.replay();
+    for (int i = 0; i < 5; ++i) {
+      const bool greatest = i % 2 == 0;
+      int* to = (greatest ? z : y).get();
+      made.update(sum_to_memory(to, greatest ? op::max : op::sum));
+      if (i == 0) {
+        before.wait();
+        ASSERT_EQ(y[n - 1], sum_to(size));
+      }
+      expect_error(errc::invalid_rank,
+                   [&] { made.update([&] { comm->broadcast(x.get(), n, size); }); });
+      to[n - 1] = -1;
+      executable(copy).replay().wait();
+      ASSERT_EQ(to[n - 1], greatest ? size : sum_to(size)) << i;
+    }
+    comm->check();
+    comm->blocking().barrier();
+  }
+}
+
 }  // namespace
 }  // namespace sucl::testing
