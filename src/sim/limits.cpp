@@ -107,6 +107,16 @@ void limits::add_message(demands& d, std::int32_t from, std::int32_t to, std::si
   add(t.fabric, from / t.group, 0);
 }
 
+void limits::add_way(demands& d, const way& through) {
+  m_wires.resize(m_machine.wires.links.size());
+  for (const std::uint32_t l : through.links) {
+    const sim::link& wire = m_machine.wires.links[l];
+    if (m_wires[l] == 0)
+      m_wires[l] = 1 + remember({usage::part::link, 0, 0, wire.from, wire.to, 0, wire.bandwidth});
+    d.add(m_wires[l] - 1, 1);
+  }
+}
+
 std::uint64_t limits::nature_of(std::uint32_t limit) const {
   const usage& u = m_uses[limit];
   const auto what = static_cast<std::uint64_t>(u.what) << 16 |

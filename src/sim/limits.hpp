@@ -6,6 +6,7 @@
 #pragma once
 
 #include "sim/flows.hpp"
+#include "sim/model/ways.hpp"
 #include "sim/simulate.hpp"
 
 #include <cstdint>
@@ -28,6 +29,9 @@ class limits {
   /// The way of a message, without the memory at its ends.
   void add_message(demands& d, std::int32_t from, std::int32_t to, std::size_t level,
                    std::size_t transport);
+
+  /// The same where the machine is a graph: what the links of a way limit.
+  void add_way(demands& d, const way& through);
 
   std::size_t count() const { return m_uses.size(); }
   /// A hash of what a limit is, but for whose.
@@ -65,7 +69,8 @@ class limits {
   table m_memory, m_kernels;
   std::vector<level_tables> m_levels;
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> m_links;  // by level
-  std::vector<usage> m_uses;                                              // by limit
+  std::vector<std::uint32_t> m_wires;  // by link of a graph; 0: not used yet
+  std::vector<usage> m_uses;           // by limit
 };
 
 }  // namespace sucl::sim

@@ -59,7 +59,12 @@ std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc) {
 }
 
 routes::routes(const plan::schedule& s, const machine& m, flows& f)
-    : m_schedule(s), m_machine(m), m_flows(f), m_limits(m, s.what.ranks, f), m_places(256) {
+    : m_schedule(s),
+      m_machine(m),
+      m_flows(f),
+      m_limits(m, s.what.ranks, f),
+      m_ways(m),
+      m_places(256) {
   join_transports();
   m_of.reserve(plan::instruction_count(s));
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
@@ -148,6 +153,19 @@ void routes::set_way(route& r, std::uint8_t plan_level) {
   r.level = static_cast<std::uint32_t>(level);
   r.latency = to_ticks(of.latency);
   r.overhead = to_ticks(of.overhead);
+  if (!m_machine.wires.empty()) r.latency = to_ticks(way_of(r.from, r.to).latency);
+}
+
+const way& routes::way_of(std::int32_t from, std::int32_t to) {
+  const way* found = m_ways.between(from, to);
+  if (!found)
+    base::fail(errc::invalid_argument,
+               "the plan sends from rank " + std::to_string(from) + " to rank " +
+                   std::to_string(to) + ", and no links and switches of " + m_machine.name +
+                   " lead there",
+               "Let the plan pass data on along links, as those do that 'sucl plan search' makes "
+               "for a machine that is a graph.");
+  return *found;
 }
 
 void routes::refuse_transport(std::uint8_t plan_level, std::size_t level) const {
@@ -162,6 +180,7 @@ void routes::refuse_transport(std::uint8_t plan_level, std::size_t level) const 
 }
 
 void routes::add_message(demands& d, std::int32_t from, std::int32_t to, std::uint8_t plan_level) {
+  if (!m_machine.wires.empty()) return m_limits.add_way(d, way_of(from, to));
   const std::size_t level = meeting_level(m_machine, from, to);
   m_limits.add_message(d, from, to, level, transport(plan_level, level));
 }

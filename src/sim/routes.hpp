@@ -7,6 +7,7 @@
 
 #include "plan/ir/schedule.hpp"
 #include "sim/limits.hpp"
+#include "sim/model/ways.hpp"
 
 #include <cstdint>
 #include <span>
@@ -95,6 +96,7 @@ class routes {
   place& place_of(const key& k);
   void grow();
   void set_way(route& r, std::uint8_t plan_level);
+  const way& way_of(std::int32_t from, std::int32_t to);
   void add_message(demands& d, std::int32_t from, std::int32_t to, std::uint8_t plan_level);
   demands of_transfer(const route& r, std::uint8_t plan_level);
   demands of_kernel(const route& r, std::int32_t own, const plan::instruction& i, bool first);
@@ -106,6 +108,7 @@ class routes {
   const machine& m_machine;
   flows& m_flows;
   limits m_limits;
+  ways m_ways;
   std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
   std::vector<route> m_routes;
   std::vector<demand> m_demands;    // of all routes

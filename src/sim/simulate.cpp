@@ -29,7 +29,8 @@ struct waiting {
   std::uint32_t thread = 0;
   std::uint32_t ticket = 0;  // number among the thread's transfers
   std::uint32_t next = 0;
-  ticks at = 0;  // when a signal is there
+  ticks at = 0;            // when a signal is there
+  std::uint32_t turn = 0;  // of a send among those of its channel
 };
 
 // A channel of a rank.
@@ -55,8 +56,11 @@ struct movement {
   std::uint32_t thread[2] = {};  // of a message both sides, of a transfer or kernel twice the same;
                                  // a rank that stands for both has two tickets
   std::uint32_t ticket[2] = {};
+  std::uint32_t sender = 0;  // whose channel it is
   bool kernel = false;
-  bool free = false;  // nothing limits it
+  bool free = false;     // nothing limits it
+  bool queued = false;   // flows after what its channel sent before
+  bool waiting = false;  // for that
 };
 
 struct event {
@@ -78,6 +82,8 @@ class simulation {
     m_launch_latency = to_ticks(m.local.launch_latency);
     m_launch_overhead = to_ticks(m.local.launch_overhead);
     make_threads();
+    m_in_order = !m.wires.empty();
+    m_lines.resize(m_threads.size());
   }
 
   prediction run() {
@@ -185,7 +191,11 @@ class simulation {
   }
 
   void begin_movement(std::uint32_t i) {
-    const movement& m = m_movements[i];
+    movement& m = m_movements[i];
+    if (m.queued) {
+      m.waiting = true;  // its latency is over
+      return;
+    }
     if (m.free)
       end_movement(i);
     else
@@ -200,8 +210,30 @@ class simulation {
     m_events.push({m_now + latency, index, true});
   }
 
+  // What a channel sends flows in order on a machine that is a graph: bytes of a message follow
+  // those of the one that the channel started before, also where that has to wait for its receive.
+  void set_turn(std::uint32_t i, int sender, std::uint32_t turn) {
+    if (!m_in_order) return;
+    movement& m = m_movements[i];
+    m.sender = m.thread[sender];
+    line& l = m_lines[m.sender];
+    m.queued = l.next != turn;
+    if (!m.queued) return;
+    if (l.movements.size() <= turn) l.movements.resize(turn + 1);
+    l.movements[turn] = i + 1;
+  }
+  void let_next_flow(const movement& m) {
+    if (!m_in_order || m.kernel) return;
+    line& l = m_lines[m.sender];
+    if (++l.next >= l.movements.size() || l.movements[l.next] == 0) return;
+    const std::uint32_t next = l.movements[l.next] - 1;
+    m_movements[next].queued = false;
+    if (m_movements[next].waiting) m_events.push({m_now, next, true});
+  }
+
   void end_movement(std::uint32_t i) {
     const movement m = m_movements[i];
+    let_next_flow(m);
     m_free.push_back(i);
     if (m.kernel) {
       thread& t = m_threads[m.thread[0]];
@@ -287,20 +319,21 @@ class simulation {
 
   bool post(std::uint32_t index, const instruction& i) {
     thread& t = m_threads[index];
-    const waiting own{index, new_ticket(t), 0, 0};
+    const bool sends = i.op != opcode::receive;
+    waiting own{index, new_ticket(t), 0, 0};
+    if (m_in_order && sends) own.turn = m_lines[index].started++;
     if (m_options.timeline) span_of(t, t.pc).start = to_seconds(m_now);
     if (i.op == opcode::put || i.op == opcode::get) {
       move(own, own, route_at(t, t.pc), i.bytes);
       return true;
     }
-    const bool sends = i.op == opcode::send;
     route& r = route_at(t, t.pc);
     auto& queue = queue_in(m_messages, r, static_cast<std::uint64_t>(t.channel) << 8 | i.level);
     if (queue.first == 0) queue.sends = sends;
     if (queue.first == 0 || queue.sends == sends)
       m_messages.push(queue, own);
     else
-      move(own, m_messages.pop(queue), r, i.bytes);
+      move(own, m_messages.pop(queue), r, i.bytes, sends);
     return true;
   }
 
@@ -310,7 +343,8 @@ class simulation {
     return all.find(r.queue[0], r.queue[1], slot);
   }
 
-  void move(const waiting& a, const waiting& b, route& r, std::uint64_t bytes) {
+  // `sends`: the first of the two does.
+  void move(const waiting& a, const waiting& b, route& r, std::uint64_t bytes, bool sends = true) {
     const std::uint32_t index = new_movement();
     movement& m = m_movements[index];
     m.bytes = static_cast<double>(bytes);
@@ -318,6 +352,7 @@ class simulation {
     m.ticket[0] = a.ticket;
     m.thread[1] = b.thread;
     m.ticket[1] = b.ticket;
+    set_turn(index, sends ? 0 : 1, sends ? a.turn : b.turn);
     set_out(index, r, r.latency);
   }
 
@@ -432,6 +467,14 @@ class simulation {
   const symmetry m_like;
   const std::vector<double> m_total;  // by limit: bytes of the whole plan
   ticks m_launch_latency = 0, m_launch_overhead = 0;
+  bool m_in_order = false;
+  // By channel, if so: how many messages it has started, whose turn it is to flow, and those that
+  // wait for their turn, by number + 1.
+  struct line {
+    std::uint32_t started = 0, next = 0;
+    std::vector<std::uint32_t> movements;
+  };
+  std::vector<line> m_lines;
   std::vector<thread> m_threads;
   std::size_t m_running = 0;     // threads that have not ended
   std::vector<ticks> m_free_at;  // by rank: when it can do its next work

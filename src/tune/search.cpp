@@ -7,6 +7,8 @@
 #include "plan/verify/verify.hpp"
 #include "tune/candidates.hpp"
 #include "tune/family.hpp"
+#include "tune/graph/tree_plan.hpp"
+#include "tune/tree_search.hpp"
 #include "tune/trial.hpp"
 
 #include <algorithm>
@@ -572,7 +574,13 @@ search_result search(const plan::problem& p, const sim::machine& m, const search
                "the machine " + m.name + " has " + std::to_string(sim::rank_count(m)) +
                    " ranks, but the collective has " + std::to_string(p.ranks),
                "Take fewer ranks, or a larger machine.");
-  return searcher(p, m, o).run();
+  search_result result = takes_trees(p, m) ? search_trees(p, m, o) : searcher(p, m, o).run();
+  result.least = lower_bound(p, m);
+  return result;
+}
+
+plan::schedule plan_of(const plan::problem& p, const found& f) {
+  return f.made ? *f.made : plan::build(p, f.how);
 }
 
 }  // namespace sucl::tune

@@ -7,9 +7,11 @@
 
 #include "plan/algorithms/algorithms.hpp"
 #include "sim/model/machine.hpp"
+#include "tune/bound.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,12 @@ struct found {
   std::uint64_t hash = 0;
   std::uint64_t scratch_bytes = 0;  ///< most of a rank
   bool verified = false;            ///< proved right at this size
+  /// The plan itself, where it is made for the links of a graph: then no recipe makes it again.
+  std::shared_ptr<const plan::schedule> made;
 };
+
+/// The plan that was found.
+plan::schedule plan_of(const plan::problem& p, const found& f);
 
 struct search_options {
   int keep = 5;  ///< how many to return
@@ -43,6 +50,7 @@ struct search_result {
   std::vector<found> best;  ///< by predicted time, the winner first; never empty
   int candidates = 0;       ///< recipes looked at
   int simulated = 0;        ///< plans built and simulated
+  bound least;              ///< what no plan is faster than
 };
 
 /// Sorts the candidates by guess() and simulates the most promising ones in one channel. What is

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "format.hpp"
+#include "pictures/wires.hpp"
 #include "source.hpp"
 
 #include "sim/model/machine.hpp"
@@ -18,10 +19,12 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* machines_examples =
     "A description is a TOML file: levels with group sizes, latency, bandwidth, NICs, transports,\n"
-    "and what a rank's memory and kernels do. --machine takes a name of the list or a file.\n\n"
+    "and what a rank's memory and kernels do; or a graph of links between ranks and switches.\n"
+    "--machine takes a name of the list or a file.\n\n"
     "Examples:\n"
     "  sucl plan machines\n"
     "  sucl plan machines frontier > mine.toml\n"
+    "  sucl plan machines mi250-x2 --svg mi250.svg\n"
     "  sucl plan machines --measure          writes 'this', the machine this runs on";
 
 void list_machines(const std::string& json_file) {
@@ -40,7 +43,7 @@ void list_machines(const std::string& json_file) {
 }  // namespace
 
 int plan_machines(const words& arguments) {
-  std::string name, json_file;
+  std::string name, json_file, svg_file;
   bool measure = false;
   int ranks = 0;
   CLI::App app{"Lists the descriptions of machines, or writes one.", "sucl plan machines"};
@@ -53,9 +56,14 @@ int plan_machines(const words& arguments) {
       ->needs(measured);
   app.add_option("--json", json_file, "Write the list as JSON; '-' is standard output")
       ->type_name("FILE");
+  app.add_option("--svg", svg_file, "Draw the graph of MACHINE here instead (SVG)")
+      ->type_name("FILE");
   app.footer(machines_examples);
   if (!parse(app, arguments)) return exit_code::success;
-  if (measure) {
+  if (!svg_file.empty() && name.empty()) wrong_usage("--svg draws one machine: name it.");
+  if (!svg_file.empty()) {
+    write_file(svg_file, draw_wires(sim::load_machine(name)));
+  } else if (measure) {
     const sim::machine m = sim::measure_this_machine(ranks);
     std::printf("wrote %s\n", sim::write_this_machine(m).c_str());
   } else if (!name.empty()) {

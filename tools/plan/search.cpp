@@ -49,6 +49,16 @@ json as_json(const tune::found& f, const plan::problem& p) {
           {"verified", f.verified}};
 }
 
+// The predicted time over the lower bound; 0 where there is none.
+double gap_of(const one_size& one) {
+  const double least = one.result.least.seconds;
+  return least > 0 ? one.result.best[0].seconds / least : 0;
+}
+
+std::string gap_text(const one_size& one) {
+  return gap_of(one) > 0 ? number_text(gap_of(one), 4) : "-";
+}
+
 json as_json(const one_size& one) {
   json others = json::array();
   for (std::size_t i = 1; i < one.result.best.size(); ++i)
@@ -58,6 +68,9 @@ json as_json(const one_size& one) {
           {"runners_up", others},
           {"candidates", one.result.candidates},
           {"simulated", one.result.simulated},
+          {"bound_seconds", one.result.least.seconds},
+          {"bound", one.result.least.why},
+          {"gap", gap_of(one)},
           {"took_seconds", one.took}};
 }
 
@@ -73,6 +86,9 @@ void print(const one_size& one) {
   for (const tune::found& f : one.result.best) rows.push_back(row(f, one.what));
   std::fputs(table({"predicted", "GB/s", "instructions", "proved", "recipe "}, rows).c_str(),
              stdout);
+  if (gap_of(one) > 0)
+    std::printf("gap %s: no plan takes less than %s, for %s\n", gap_text(one).c_str(),
+                time_text(one.result.least.seconds).c_str(), one.result.least.why.c_str());
   if (!one.result.best[0].verified)
     std::puts("The plan is too large to be proved here. Do it with: sucl plan verify");
 }
@@ -83,10 +99,11 @@ void print(const std::vector<one_size>& all) {
   for (const one_size& one : all) {
     rows.push_back(row(one.result.best[0], one.what));
     rows.back().insert(rows.back().begin(), bytes_text(one.bytes));
+    rows.back().insert(rows.back().begin() + 2, gap_text(one));
   }
-  std::fputs(
-      table({"bytes", "predicted", "GB/s", "instructions", "proved", "recipe "}, rows).c_str(),
-      stdout);
+  std::fputs(table({"bytes", "predicted", "gap", "GB/s", "instructions", "proved", "recipe "}, rows)
+                 .c_str(),
+             stdout);
 }
 
 one_size search_one(const problem_options& o, const sim::machine& m, std::uint64_t bytes,
@@ -172,9 +189,13 @@ int plan_search(const words& arguments) {
                       {"sizes", sizes_found}};
     write_file(json_file, result.dump(2) + "\n");
   }
+  for (const one_size& one : all)
+    if (!toml_file.empty() && one.result.best[0].made)
+      wrong_usage("--toml is for recipes, and this plan is made for the links of " + m.name +
+                  ". Write the plan itself with --output.");
   if (!toml_file.empty()) write_file(toml_file, tune::to_toml(as_table(all, m.name)));
   if (!output.empty()) {
-    const plan::schedule s = plan::build(all[0].what, all[0].result.best[0].how);
+    const plan::schedule s = tune::plan_of(all[0].what, all[0].result.best[0]);
     write_file(output, output.ends_with(".json") ? plan::to_json(s) : plan::to_text(s));
   }
   if (json_file != "-" && toml_file != "-" && output != "-") print(all);

@@ -38,7 +38,34 @@ void check_level(const machine& m, std::size_t index) {
           "Ports are numbered from 0.");
 }
 
+void check_graph(const machine& m) {
+  const auto nodes = rank_count(m) + static_cast<std::int64_t>(m.wires.switches.size());
+  if (m.wires.switches.size() > max_switches || m.wires.links.size() > max_links)
+    wrong(m,
+          "its graph has " + std::to_string(m.wires.switches.size()) + " switches and " +
+              std::to_string(m.wires.links.size()) + " links",
+          "Give at most " + std::to_string(max_switches) + " and " + std::to_string(max_links) +
+              "; larger machines are described by levels.");
+  for (const link& l : m.wires.links) {
+    if (l.from < 0 || l.to < 0 || l.from >= nodes || l.to >= nodes || l.from == l.to)
+      wrong(m,
+            "a link goes from node " + std::to_string(l.from) + " to node " + std::to_string(l.to),
+            "Nodes are the ranks and the switches, and a link joins two of them.");
+    if (!(l.bandwidth > 0) || l.latency < 0)
+      wrong(m,
+            "the link from " + node_name(m, l.from) + " to " + node_name(m, l.to) +
+                " has no bandwidth, or a negative latency",
+            "Give its bandwidth in GB/s.");
+  }
+}
+
 }  // namespace
+
+std::string node_name(const machine& m, std::int32_t node) {
+  const std::int64_t ranks = rank_count(m);
+  return node < ranks ? std::to_string(node)
+                      : m.wires.switches[static_cast<std::size_t>(node - ranks)];
+}
 
 std::int64_t member_ranks(const machine& m, std::size_t level) {
   std::int64_t ranks = 1;
@@ -97,6 +124,7 @@ void check_size(const machine& m) {
 void check(const machine& m) {
   check_size(m);
   for (std::size_t l = 0; l < m.levels.size(); ++l) check_level(m, l);
+  check_graph(m);
   if (m.local.shared_by < 1)
     wrong(m, "its memory is shared by no rank", "Give shared_by = 1 or more.");
 }

@@ -56,12 +56,34 @@ struct memory {
   friend bool operator==(const memory&, const memory&) = default;
 };
 
+/// A wire between two nodes of a graph, in one direction. Nodes are the ranks, and after them the
+/// switches.
+struct link {
+  std::int32_t from = 0;
+  std::int32_t to = 0;
+  double bandwidth = 0;  ///< always a limit
+  double latency = 0;    ///< until the first byte is at the other end
+
+  friend bool operator==(const link&, const link&) = default;
+};
+
+/// The wires of a machine that is described by them instead of by groups. Messages go through
+/// switches, and through no rank: what is not wired so is passed on by the plan.
+struct graph {
+  std::vector<std::string> switches;  ///< names; switch i is node ranks + i
+  std::vector<link> links;
+
+  bool empty() const { return links.empty(); }
+  friend bool operator==(const graph&, const graph&) = default;
+};
+
 /// A machine.
 struct machine {
   std::string name;
   std::string summary;        ///< one line
   std::vector<level> levels;  ///< outermost first, never empty
   memory local;
+  graph wires;  ///< where it has links, levels only say how ranks are grouped
 
   friend bool operator==(const machine&, const machine&) = default;
 };
@@ -70,6 +92,9 @@ struct machine {
 inline constexpr std::int32_t max_machine_ranks = 1 << 20;
 inline constexpr std::size_t max_machine_levels = 16;
 inline constexpr std::size_t max_transports = 32;
+inline constexpr std::size_t max_switches = 65536;
+inline constexpr std::size_t max_links = 1 << 18;
+inline constexpr std::size_t max_way = 6;  ///< links of a message's way
 
 /// The number of ranks: the product of the levels' groups.
 std::int64_t rank_count(const machine& m);
@@ -91,6 +116,9 @@ struct hierarchy {
   std::vector<std::size_t> levels;  ///< index into machine::levels
 };
 hierarchy hierarchy_of(const machine& m, std::int64_t ranks);
+
+/// The name of a node of the graph: a rank's number, or a switch's name.
+std::string node_name(const machine& m, std::int32_t node);
 
 /// Throws errc::invalid_argument where a figure makes no sense, or is beyond what a simulation can
 /// count.

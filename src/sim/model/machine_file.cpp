@@ -1,9 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "base/bounds.hpp"
-#include "base/config/toml_reading.hpp"
 #include "base/text.hpp"
-#include "sim/model/machine.hpp"
+#include "sim/model/machine_reading.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -11,24 +9,77 @@
 #include <span>
 
 namespace sucl::sim {
+namespace file {
+
+[[noreturn]] void refuse_value(const toml::node& node, const base::toml_place& place,
+                               const std::string& name, const std::string& wanted) {
+  base::refuse(base::origin_of(place, node.source()),
+               name + " is " + base::type_of(node).name + " that does not fit",
+               "Write " + wanted + ".");
+}
+
+double real_of(const toml::node& node, const base::toml_place& place, const std::string& name,
+               const range& wanted, double unit) {
+  const auto value = node.value<double>();
+  if (!value || node.is_boolean()) refuse_value(node, place, name, "a number");
+  const std::string origin = base::origin_of(place, node.source());
+  base::check_bounds(origin, name, *value, wanted);
+  if (unit == gigabytes && *value > 0)  // 0 is no limit
+    base::check_bounds(origin, name, *value, range{min_bandwidth, wanted.high});
+  return *value == 0 ? 0 : *value * unit;  // -0 is 0
+}
+
+std::int32_t whole_of(const toml::node& node, const base::toml_place& place,
+                      const std::string& name, const whole_range& wanted) {
+  const auto* value = node.as_integer();
+  if (value == nullptr) refuse_value(node, place, name, "a whole number");
+  base::check_bounds(base::origin_of(place, node.source()), name, std::int64_t{value->get()},
+                     wanted);
+  return static_cast<std::int32_t>(value->get());
+}
+
+std::string text_of(const toml::node& node, const base::toml_place& place,
+                    const std::string& name) {
+  const auto* value = node.as_string();
+  if (value == nullptr || value->get().empty() || !base::is_plain(value->get()))
+    refuse_value(node, place, name, "a string of plain characters");
+  return value->get();
+}
+
+namespace {
+
+// The figure in the file's unit that is read back to the same one: dividing rounds.
+double in_unit(double figure, double unit) {
+  const double near = figure / unit;
+  for (const double towards : {0.0, std::numeric_limits<double>::infinity()}) {
+    double candidate = near;
+    for (int i = 0; i < 3; ++i, candidate = std::nextafter(candidate, towards))
+      if (candidate * unit == figure) return candidate;
+  }
+  return near;
+}
+
+std::string number(double value) {
+  char digits[32];
+  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  std::string text(digits, end);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace
+
+std::string number_in(double figure, double unit) { return number(in_unit(figure, unit)); }
+
+}  // namespace file
+
 namespace {
 
 using base::toml_entry;
 using base::toml_place;
 using words = std::vector<std::string>;
+using namespace file;  // NOLINT(google-build-using-namespace)
 
-constexpr double microseconds = 1e-6;
-constexpr double gigabytes = 1e9;  // a second
-
-// What figures may be, in the units of the file: from nothing to far more than there is. What a
-// simulation adds up then stays far below what its clock counts, and what it keeps of ports in
-// memory.
-using range = base::bounds<double>;
-using whole_range = base::bounds<std::int64_t>;
-constexpr range times{0, 1e8};          // microseconds
-constexpr range bandwidths{0, 1e6};     // GB/s
-constexpr double min_bandwidth = 1e-6;  // of one that is a limit
-constexpr whole_range rank_counts{1, max_machine_ranks};
 constexpr whole_range port_counts{1, 1024};
 
 // A key of a table: a real number in a unit, a whole number, or text; one of them is set.
@@ -78,40 +129,6 @@ constexpr key<memory> memory_keys[] = {
     a_time("launch_latency", &memory::launch_latency),
     a_time("launch_overhead", &memory::launch_overhead),
 };
-
-[[noreturn]] void refuse_value(const toml::node& node, const toml_place& place,
-                               const std::string& name, const std::string& wanted) {
-  base::refuse(base::origin_of(place, node.source()),
-               name + " is " + base::type_of(node).name + " that does not fit",
-               "Write " + wanted + ".");
-}
-
-double real_of(const toml::node& node, const toml_place& place, const std::string& name,
-               const range& wanted, double unit) {
-  const auto value = node.value<double>();
-  if (!value || node.is_boolean()) refuse_value(node, place, name, "a number");
-  const std::string origin = base::origin_of(place, node.source());
-  base::check_bounds(origin, name, *value, wanted);
-  if (unit == gigabytes && *value > 0)  // 0 is no limit
-    base::check_bounds(origin, name, *value, range{min_bandwidth, wanted.high});
-  return *value == 0 ? 0 : *value * unit;  // -0 is 0
-}
-
-std::int32_t whole_of(const toml::node& node, const toml_place& place, const std::string& name,
-                      const whole_range& wanted) {
-  const auto* value = node.as_integer();
-  if (value == nullptr) refuse_value(node, place, name, "a whole number");
-  base::check_bounds(base::origin_of(place, node.source()), name, std::int64_t{value->get()},
-                     wanted);
-  return static_cast<std::int32_t>(value->get());
-}
-
-std::string text_of(const toml::node& node, const toml_place& place, const std::string& name) {
-  const auto* value = node.as_string();
-  if (value == nullptr || value->get().empty() || !base::is_plain(value->get()))
-    refuse_value(node, place, name, "a string of plain characters");
-  return value->get();
-}
 
 // Sets the key of this name. False if there is none.
 template <class T>
@@ -234,31 +251,12 @@ void read_memory(memory& m, const toml_entry& entry, const toml_place& place) {
     if (!set_key(m, keys, one, place, "memory.")) refuse_key(keys, {}, one, "memory.");
 }
 
-// The figure in the file's unit that is read back to the same one: dividing rounds.
-double in_unit(double figure, double unit) {
-  const double near = figure / unit;
-  for (const double towards : {0.0, std::numeric_limits<double>::infinity()}) {
-    double candidate = near;
-    for (int i = 0; i < 3; ++i, candidate = std::nextafter(candidate, towards))
-      if (candidate * unit == figure) return candidate;
-  }
-  return near;
-}
-
-std::string number(double value) {
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
-  std::string text(digits, end);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
-
 template <class T>
 void write_keys(std::string& out, const T& source, std::span<const key<T>> keys) {
   const T unset{};
   for (const key<T>& k : keys) {
     std::string value;
-    if (k.real && source.*k.real != unset.*k.real) value = number(in_unit(source.*k.real, k.unit));
+    if (k.real && source.*k.real != unset.*k.real) value = number_in(source.*k.real, k.unit);
     if (k.whole && source.*k.whole != unset.*k.whole) value = std::to_string(source.*k.whole);
     if (k.text && source.*k.text != unset.*k.text) value = "\"" + source.*k.text + "\"";
     if (!value.empty()) out += std::string(k.name) + " = " + value + "\n";
@@ -273,20 +271,28 @@ machine machine_from_toml(std::string_view text, const std::string& origin) {
   machine m;
   std::vector<written_binding> bindings;
   const std::span<const key<machine>> keys = machine_keys;
-  for (const toml_entry& entry : base::in_order(root, place)) {
+  const std::vector<toml_entry> entries = base::in_order(root, place);
+  const toml_entry* wires = nullptr;
+  for (const toml_entry& entry : entries) {
     if (entry.key == "level")
       for_each_table(entry, place, "", [&](const toml::table& t, const std::string& p) {
         m.levels.push_back(read_level(t, place, p, bindings.emplace_back()));
       });
     else if (entry.key == "memory")
       read_memory(m.local, entry, place);
+    else if (entry.key == "graph")
+      wires = &entry;
     else if (!set_key(m, keys, entry, place, ""))
-      refuse_key(keys, {"level", "memory"}, entry, "");
+      refuse_key(keys, {"level", "memory", "graph"}, entry, "");
   }
+  if (wires && !m.levels.empty())
+    base::refuse(wires->origin, "the machine has levels and a graph",
+                 "Describe it by [[level]] or by [graph]; copies of a graph are its levels.");
   try {
+    if (wires) read_graph(m, base::table_of(*wires->node, place, wires->key), place);
     check_size(m);
     for (std::size_t l = 0; l < m.levels.size(); ++l)
-      if (bindings[l].node != nullptr)
+      if (l < bindings.size() && bindings[l].node != nullptr)
         m.levels[l].binding =
             read_binding(bindings[l], place, member_ranks(m, l), m.levels[l].ports);
     check(m);
@@ -300,7 +306,9 @@ machine machine_from_toml(std::string_view text, const std::string& origin) {
 std::string to_toml(const machine& m) {
   std::string out;
   write_keys<machine>(out, m, machine_keys);
+  if (!m.wires.empty()) out += graph_to_toml(m);
   for (const level& l : m.levels) {
+    if (!m.wires.empty()) break;  // the graph says them
     out += "\n[[level]]\n";
     write_keys<level>(out, l, level_keys);
     if (!l.binding.empty()) out += "binding = " + binding_text(l.binding, l.ports) + "\n";

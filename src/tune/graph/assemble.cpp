@@ -1,0 +1,260 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "tune/graph/assemble.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace sucl::tune {
+namespace {
+
+// Messages that a channel has under way, or is ready for, at once.
+constexpr std::uint64_t window = 64;
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+std::uint64_t assembly::line_of(std::uint32_t link, std::uint32_t tree, int from, int to) const {
+  if (!m_by_pair) return link;
+  const auto ranks = static_cast<std::uint64_t>(m_builder.ranks());
+  return (tree * ranks + static_cast<std::uint64_t>(from)) * ranks + static_cast<std::uint64_t>(to);
+}
+
+int assembly::track_of(int rank, std::uint64_t line) {
+  const auto [known, fresh] =
+      m_tracks_of[index(rank)].try_emplace(line, static_cast<int>(m_tracks.size()));
+  if (fresh) {
+    m_tracks.push_back({rank, {}});
+    if (line != no_line) m_tracks_by[line].push_back(known->second);
+  }
+  return known->second;
+}
+
+assembly::arrival assembly::add(int track, item i) {
+  std::vector<item>& items = m_tracks[index(track)].items;
+  const auto number = static_cast<std::uint32_t>(items.size());
+  for (const auto& [from, which] : i.needs) {
+    auto& tells = m_tracks[index(from)].items[which].tells;
+    if (std::none_of(tells.begin(), tells.end(), [&](const auto& t) { return t.first == track; }))
+      tells.emplace_back(track, 0);
+  }
+  m_tracks[index(track)].items.push_back(std::move(i));
+  return {track, number};
+}
+
+// A receive waits until few others are left that come by its link before it.
+assembly::arrival assembly::add_receive(std::uint32_t link, int track, item i) {
+  std::vector<arrival>& before = m_inbound[link];
+  if (m_ahead > 0 && before.size() >= static_cast<std::size_t>(m_ahead)) {
+    const arrival last = before[before.size() - static_cast<std::size_t>(m_ahead)];
+    i.ready = m_tracks[index(last.first)].items[last.second].done;
+    if (last.first != track) i.needs.push_back(last);
+  }
+  before.push_back(add(track, std::move(i)));
+  return before.back();
+}
+
+void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
+                      const timetable& t, const place_of& at) {
+  std::map<std::pair<std::uint32_t, int>, arrival> there;  // by parcel and rank
+  for (const transfer& one : t) {
+    const parcel& p = parcels[one.parcel];
+    const tree& along = trees[p.tree];
+    const hop& h = along.hops[one.hop];
+    if (p.bytes == 0) continue;
+    item out;
+    out.what = deed::send;
+    out.peer = h.to;
+    out.at = at(p, along.root, h.from);
+    out.bytes = p.bytes;
+    if (const auto came = there.find({one.parcel, h.from}); came != there.end())
+      out.needs.push_back(came->second);
+    else if (!m_results.empty())
+      need_results(out, along.root, p);
+    add(track_of(h.from, line_of(one.first, p.tree, h.from, h.to)), std::move(out));
+    item in;
+    in.what = deed::receive;
+    in.peer = h.from;
+    in.at = at(p, along.root, h.to);
+    in.bytes = p.bytes;
+    in.done = one.end;
+    there[{one.parcel, h.to}] = add_receive(
+        one.last, track_of(h.to, line_of(one.first, p.tree, h.from, h.to)), std::move(in));
+  }
+}
+
+// Waits for what the root reduces of these bytes.
+void assembly::need_results(item& i, int root, const parcel& p) const {
+  auto at = m_results.upper_bound({root, p.offset});
+  if (at != m_results.begin()) --at;
+  for (; at != m_results.end() && at->first < std::pair{root, p.offset + p.bytes}; ++at)
+    if (at->first.first == root && at->second.first > p.offset)
+      i.needs.push_back(at->second.second);
+}
+
+void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
+                      const timetable& t, const place_of& own, const place_of& result) {
+  // What came from below, by parcel and rank: where it is, and what brought it.
+  std::map<std::pair<std::uint32_t, int>, std::vector<std::pair<plan::place, arrival>>> below;
+  std::vector<std::size_t> left(parcels.size());  // hops that end at the root
+  for (const transfer& one : t) {
+    const tree& along = trees[parcels[one.parcel].tree];
+    left[one.parcel] += along.hops[one.hop].from == along.root ? 1 : 0;
+  }
+  const auto combine = [&](item& i, std::uint32_t p, int rank, plan::place into,
+                           plan::place first) {
+    i.before.push_back({into != first, into, first});
+    for (const auto& [slot, came] : below[{p, rank}]) {
+      i.needs.push_back(came);
+      if (slot != into) i.before.push_back({true, into, slot});
+    }
+  };
+  double end = 0;
+  for (const transfer& one : t) end = std::max(end, one.end);
+  for (auto one = t.rbegin(); one != t.rend(); ++one) {
+    const parcel& p = parcels[one->parcel];
+    const tree& along = trees[p.tree];
+    const int from = along.hops[one->hop].to, to = along.hops[one->hop].from;
+    if (p.bytes == 0) continue;
+    item out;
+    out.what = deed::send;
+    out.peer = to;
+    out.at = own(p, along.root, from);
+    out.bytes = p.bytes;
+    if (const auto& came = below[{one->parcel, from}]; !came.empty()) {
+      const plan::place mine = out.at;
+      out.at = came.front().first;
+      combine(out, one->parcel, from, out.at, mine);
+    }
+    add(track_of(from, line_of(one->last, p.tree, from, to)), std::move(out));
+    item in;
+    in.what = deed::receive;
+    in.peer = from;
+    in.at = m_builder.scratch(to, p.bytes);
+    in.bytes = p.bytes;
+    const plan::place slot = in.at;
+    in.done = end - one->start;
+    below[{one->parcel, to}].emplace_back(
+        slot,
+        add_receive(one->first, track_of(to, line_of(one->last, p.tree, from, to)), std::move(in)));
+    if (to != along.root || --left[one->parcel] > 0) continue;
+    item done;
+    done.bytes = p.bytes;
+    const plan::place into = result(p, along.root, to), mine = own(p, along.root, to);
+    done.before.push_back({false, into, mine});
+    for (const auto& [place, came] : below[{one->parcel, to}]) {
+      done.needs.push_back(came);
+      done.before.push_back({true, into, place});
+    }
+    m_results[{to, p.offset}] = {p.offset + p.bytes, add(track_of(to, no_line), std::move(done))};
+  }
+}
+
+void assembly::keep(int rank, plan::place to, plan::place from, std::uint64_t bytes) {
+  item i;
+  i.bytes = bytes;
+  i.before.push_back({false, to, from});
+  if (bytes > 0) add(track_of(rank, no_line), std::move(i));
+}
+
+// Tracks of one link have one channel on all ranks that they are of, and a rank's tracks have
+// different ones.
+void assembly::choose_channels() {
+  m_channel.assign(m_tracks.size(), -1);
+  std::vector<std::vector<bool>> used(rank_count());
+  const auto take = [&](const std::vector<int>& tracks) {
+    int channel = 0;
+    const auto is_used = [&](int l) {
+      const auto& of = used[index(m_tracks[index(l)].rank)];
+      return index(channel) < of.size() && of[index(channel)];
+    };
+    while (std::any_of(tracks.begin(), tracks.end(), is_used)) ++channel;
+    for (const int l : tracks) {
+      auto& of = used[index(m_tracks[index(l)].rank)];
+      if (of.size() <= index(channel)) of.resize(index(channel) + 1);
+      of[index(channel)] = true;
+      m_channel[index(l)] = channel;
+    }
+  };
+  for (const auto& [link, tracks] : m_tracks_by) take(tracks);
+  for (int l = 0; l < static_cast<int>(m_tracks.size()); ++l)
+    if (m_channel[index(l)] < 0) take({l});
+}
+
+// A track hears from another one in that one's order.
+void assembly::number_signals() {
+  for (std::size_t l = 0; l < m_tracks.size(); ++l) {
+    std::map<int, std::uint64_t> counts;
+    for (item& i : m_tracks[l].items)
+      for (auto& [to, count] : i.tells) count = ++counts[to];
+  }
+}
+
+std::uint64_t assembly::flag_of(int from, int to) {
+  const int rank = m_tracks[index(from)].rank;
+  const auto [known, fresh] = m_flags.try_emplace({from, to}, m_next_flag[index(rank)]);
+  if (fresh) ++m_next_flag[index(rank)];
+  return known->second;
+}
+
+void assembly::tell(const track& l, int number, const item& i) {
+  for (const auto& [to, count] : i.tells) m_builder.signal(l.rank, l.rank, flag_of(number, to));
+}
+
+// Waits for what an item needs.
+void assembly::await(int number, const item& i) {
+  for (const auto& [from, which] : i.needs) {
+    const track& other = m_tracks[index(from)];
+    const auto& tells = other.items[which].tells;
+    const auto mine =
+        std::find_if(tells.begin(), tells.end(), [&](const auto& t) { return t.first == number; });
+    for (std::uint64_t& taken = m_taken[{from, number}]; taken < mine->second; ++taken)
+      m_builder.wait(other.rank, other.rank, flag_of(from, number));
+  }
+}
+
+void assembly::write(const track& l, int number) {
+  m_builder.set_channel(m_channel[index(number)]);
+  if (!l.items.empty() && l.items.front().what == deed::receive) return write_receives(l, number);
+  for (const item& i : l.items) {
+    await(number, i);
+    for (const local_step& s : i.before) {
+      if (s.reduces)
+        m_builder.reduce(l.rank, s.dst, s.src, i.bytes);
+      else
+        m_builder.copy(l.rank, s.dst, s.src, i.bytes);
+    }
+    if (i.what == deed::send) {
+      m_builder.send(l.rank, i.peer, i.at, i.bytes);
+      m_builder.fence(l.rank, window);
+    }
+    tell(l, number, i);
+  }
+  m_builder.fence(l.rank);
+}
+
+// Posts and ends in the order of their times, as each holds up what comes after it.
+void assembly::write_receives(const track& l, int number) {
+  const std::size_t all = l.items.size();
+  std::size_t posted = 0;
+  for (std::size_t done = 0; done < all; ++done) {
+    while (posted < all && posted < done + window &&
+           (posted == done || l.items[posted].ready < l.items[done].done)) {
+      const item& next = l.items[posted++];
+      await(number, next);
+      m_builder.receive(l.rank, next.peer, next.at, next.bytes);
+    }
+    m_builder.fence(l.rank, posted - done - 1);
+    tell(l, number, l.items[done]);
+  }
+}
+
+void assembly::finish() {
+  m_next_flag.assign(rank_count(), 0);
+  number_signals();
+  choose_channels();
+  for (std::size_t l = 0; l < m_tracks.size(); ++l) write(m_tracks[l], static_cast<int>(l));
+}
+
+}  // namespace sucl::tune

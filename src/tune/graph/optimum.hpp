@@ -1,0 +1,82 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The fastest that data can spread from ranks to all ranks of a graph, and the cut that limits it.
+#pragma once
+
+#include "sim/model/machine.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sucl::tune {
+
+/// The nodes of a graph that planning works on: its ranks first.
+struct wiring {
+  int ranks = 0;
+  int nodes = 0;
+  std::vector<sim::link> links;
+
+  /// With every link the other way round: what spreads in it is gathered in the graph itself.
+  wiring reversed() const;
+};
+wiring wiring_of(const sim::machine& m, int ranks);
+
+/// Trees that root at each rank: how many units of data each has for all others.
+using roots = std::vector<std::int64_t>;
+
+/// What limits a collective. `inside` are the nodes of one side, which has so many units that all
+/// others need.
+struct cut {
+  std::vector<int> inside;
+  std::int64_t units = 0;
+  double bandwidth = 0;  ///< of the links that leave it, bytes a second
+};
+
+/// What limits how fast each root can send one unit to all ranks: no schedule sends more than
+/// bandwidth / units (the cut condition of ForestColl, Zhao and others 2024, after Edmonds 1973;
+/// and one reaches it). Found by maximum flows, exactly to a millionth of the bandwidths. Units is
+/// 0 where a rank cannot be reached: then `inside` says from where.
+cut tightest_cut(const wiring& w, const roots& wanted);
+
+/// A capacity for each pair of nodes.
+class capacities {
+ public:
+  explicit capacities(int nodes)
+      : m_nodes(nodes), m_all(static_cast<std::size_t>(nodes) * static_cast<std::size_t>(nodes)) {}
+  std::int64_t& at(int from, int to) {
+    return m_all[static_cast<std::size_t>(from) * static_cast<std::size_t>(m_nodes) +
+                 static_cast<std::size_t>(to)];
+  }
+  std::int64_t at(int from, int to) const {
+    return m_all[static_cast<std::size_t>(from) * static_cast<std::size_t>(m_nodes) +
+                 static_cast<std::size_t>(to)];
+  }
+  int nodes() const { return m_nodes; }
+
+ private:
+  int m_nodes;
+  std::vector<std::int64_t> m_all;
+};
+
+/// Units that each link carries in `seconds` if one takes a byte's time of a link of 1 byte a
+/// second: whole ones.
+capacities units_in(const wiring& w, double seconds);
+
+/// Whether `wanted` trees can be packed: every rank can get all units at once.
+bool can_pack(const capacities& c, const roots& wanted);
+
+/// The least time, as of units_in(), in which that many trees can be packed.
+double min_time(const wiring& w, const roots& wanted);
+
+/// As little capacity of slow links as lets the trees be packed: those of a quarter of the fastest
+/// bandwidth and less, the slowest first. So no tree crosses them without need.
+capacities spare_slow_links(const wiring& w, capacities c, const roots& wanted);
+
+/// Edge splitting (Mader 1978; ForestColl): the same capacity without switches, what went through
+/// one going from rank to rank; as many trees can be packed.
+capacities without_switches(const wiring& w, capacities c, const roots& wanted);
+
+}  // namespace sucl::tune

@@ -1,0 +1,293 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "tune/graph/tree_plan.hpp"
+
+#include "base/error.hpp"
+#include "plan/passes/passes.hpp"
+#include "tune/graph/assemble.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <tuple>
+
+namespace sucl::tune {
+namespace {
+
+using plan::place;
+using plan::space;
+
+// Beyond this slack trees are as shallow as links make them.
+constexpr double unlimited_slack = 16;
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+// Trees of a direction, with what they are made for.
+struct half {
+  sim::machine m;  // with the links as data flows from the roots
+  std::unique_ptr<sim::ways> ways;
+  wiring wires;
+  std::map<std::tuple<int, double, bool>, std::vector<tree>> trees;
+  std::map<int, double> times;
+};
+
+std::string number_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const tree_recipe& r) {
+  return "trees(trees=" + std::to_string(r.trees) + ";slack=" + number_text(r.slack) +
+         ";segments=" + std::to_string(r.segments) + (r.shallow ? ";shallow=1" : "") +
+         (r.pairs ? ";pairs=1" : "") + (r.ahead > 0 ? ";ahead=" + std::to_string(r.ahead) : "") +
+         ")";
+}
+
+bool takes_trees(const plan::problem& p, const sim::machine& m) {
+  const bool kinds = p.kind == kind::broadcast || p.kind == kind::reduce ||
+                     p.kind == kind::allgather || p.kind == kind::reduce_scatter_block ||
+                     p.kind == kind::allreduce;
+  return kinds && !m.wires.empty() && p.ranks > 1 &&
+         (p.order == plan::ordering::any || p.order == plan::ordering::free);
+}
+
+struct tree_planner::state {
+  plan::problem what;
+  plan::problem apart;  // not in place
+  std::unique_ptr<half> out, in;
+  std::vector<std::uint64_t> offsets;  // of each root's data, in the whole
+  roots shape;                         // 1 for each root
+
+  bool rooted_vector() const { return what.kind == kind::broadcast || what.kind == kind::reduce; }
+  std::uint64_t bytes_of(int root) const { return offsets[index(root) + 1] - offsets[index(root)]; }
+
+  state(const plan::problem& p, const sim::machine& m) : what(p), apart(p) {
+    apart.in_place = false;
+    const bool reduces =
+        p.kind == kind::reduce || p.kind == kind::reduce_scatter_block || p.kind == kind::allreduce;
+    const bool spreads = !reduces || p.kind == kind::allreduce;
+    shape.assign(index(p.ranks), rooted_vector() ? 0 : 1);
+    shape[index(p.root)] = 1;
+    if (spreads) out = make_half(m, false);
+    if (reduces) in = make_half(m, true);
+    const std::uint64_t bytes = p.counts.at(0) * p.element_bytes;
+    offsets.assign(index(p.ranks) + 1, 0);
+    if (rooted_vector()) {
+      for (int r = p.root; r < p.ranks; ++r) offsets[index(r) + 1] = bytes;
+    } else if (p.kind == kind::allreduce) {
+      offsets = plan::cut_evenly(bytes, p.element_bytes, p.ranks);
+    } else {
+      for (int r = 0; r < p.ranks; ++r) offsets[index(r) + 1] = offsets[index(r)] + bytes;
+    }
+  }
+
+  std::unique_ptr<half> make_half(const sim::machine& m, bool reversed) const {
+    auto h = std::make_unique<half>();
+    h->m = m;
+    if (reversed)
+      for (sim::link& l : h->m.wires.links) std::swap(l.from, l.to);
+    h->ways = std::make_unique<sim::ways>(h->m);
+    h->wires = wiring_of(h->m, what.ranks);
+    constexpr int max_nodes = 512;
+    if (h->wires.nodes > max_nodes)
+      base::fail(errc::invalid_argument,
+                 "the graph of " + m.name + " has " + std::to_string(h->wires.nodes) + " nodes",
+                 "Trees are packed in graphs of at most " + std::to_string(max_nodes) +
+                     " nodes; describe larger machines by levels.");
+    const cut limit = tightest_cut(h->wires, shape);
+    if (limit.units == 0)
+      base::fail(errc::invalid_argument,
+                 "in the graph of " + m.name + " no links lead from some of the " +
+                     std::to_string(what.ranks) + " ranks to others",
+                 "Add what joins them to the description.");
+    return h;
+  }
+
+  roots wanted(int trees) const {
+    roots all = shape;
+    for (auto& r : all) r *= trees;
+    return all;
+  }
+
+  double time_of(half& h, int trees) const {
+    const auto [known, fresh] = h.times.try_emplace(trees, 0);
+    if (fresh) known->second = min_time(h.wires, wanted(trees));
+    return known->second;
+  }
+
+  hop_costs costs_of(half& h, double bytes) const {
+    hop_costs c;
+    c.ranks = what.ranks;
+    c.links = h.m.wires.links.size();
+    for (int a = 0; a < what.ranks; ++a)
+      for (int b = 0; b < what.ranks; ++b) {
+        hop_cost& one = c.all.emplace_back();
+        const sim::way* w = a == b ? nullptr : h.ways->between(a, b);
+        if (w == nullptr) continue;
+        one.latency = w->latency;
+        one.first = w->links.front();
+        one.last = w->links.back();
+        for (const std::uint32_t l : w->links)
+          one.seconds = std::max(one.seconds, bytes / h.m.wires.links[l].bandwidth);
+      }
+    return c;
+  }
+
+  capacities all_ways(half& h) const {
+    capacities c(what.ranks);
+    for (int a = 0; a < what.ranks; ++a)
+      for (int b = 0; b < what.ranks; ++b)
+        if (a != b && h.ways->between(a, b)) c.at(a, b) = std::int64_t{1} << 40;
+    return c;
+  }
+
+  const std::vector<tree>& trees_of(half& h, const tree_recipe& r) const {
+    const auto [known, fresh] = h.trees.try_emplace({r.trees, r.slack, r.shallow});
+    if (fresh) {
+      const roots all = wanted(r.trees);
+      const double time = time_of(h, r.trees) * r.slack;
+      const double unit = static_cast<double>(bytes_of(what.root)) / r.trees;
+      hop_costs costs = costs_of(h, unit);
+      costs.in_turn = !r.shallow;
+      costs.unlimited = r.slack >= unlimited_slack;
+      known->second = pack_trees(
+          costs.unlimited
+              ? all_ways(h)
+              : without_switches(h.wires, spare_slow_links(h.wires, units_in(h.wires, time), all),
+                                 all),
+          all, costs);
+    }
+    return known->second;
+  }
+
+  std::vector<parcel> parcels_of(const std::vector<tree>& trees, const tree_recipe& r) const {
+    std::vector<std::int64_t> before(index(what.ranks));
+    std::vector<std::vector<std::uint64_t>> ends(index(what.ranks));
+    std::vector<parcel> all;
+    for (std::uint32_t t = 0; t < trees.size(); ++t) {
+      const int root = trees[t].root;
+      if (ends[index(root)].empty())
+        ends[index(root)] =
+            plan::cut_evenly(bytes_of(root), what.element_bytes, r.trees * r.segments);
+      const auto& end = ends[index(root)];
+      for (int s = 0; s < r.segments; ++s) {
+        const auto first = static_cast<std::size_t>(before[index(root)]);
+        const auto last = first + static_cast<std::size_t>(trees[t].weight);
+        before[index(root)] += trees[t].weight;
+        if (end[last] > end[first]) all.push_back({t, end[first], end[last] - end[first], 0});
+      }
+    }
+    return all;
+  }
+
+  // What a plan is made of.
+  struct made {
+    const std::vector<tree>*in_trees = nullptr, *out_trees = nullptr;
+    std::vector<parcel> in_parcels, out_parcels;
+    timetable in, out;
+    double end = 0;
+  };
+
+  made times(const tree_recipe& r) {
+    made all;
+    std::vector<double> busy;
+    double gathered = 0;
+    if (in) {
+      all.in_trees = &trees_of(*in, r);
+      all.in_parcels = parcels_of(*all.in_trees, r);
+      all.in = schedule_trees(in->m, *in->ways, *all.in_trees, all.in_parcels, busy);
+      for (const transfer& t : all.in) gathered = std::max(gathered, t.end);
+      all.end = gathered;
+    }
+    if (out) {
+      all.out_trees = &trees_of(*out, r);
+      all.out_parcels = parcels_of(*all.out_trees, r);
+      busy.clear();
+      if (in) follow(all, gathered);
+      all.out = schedule_trees(out->m, *out->ways, *all.out_trees, all.out_parcels, busy);
+      for (const transfer& t : all.out) all.end = std::max(all.end, t.end);
+    }
+    return all;
+  }
+
+  // Parcels that are reduced before they are spread: when the root has them. Backwards in time the
+  // last hop is the first one.
+  static void follow(made& all, double gathered) {
+    std::map<std::pair<int, std::uint64_t>, double> first;  // by root and offset
+    std::vector<double> earliest(all.in_parcels.size(), gathered);
+    for (const transfer& t : all.in) earliest[t.parcel] = std::min(earliest[t.parcel], t.start);
+    for (parcel& p : all.out_parcels) {
+      const int root = (*all.out_trees)[p.tree].root;
+      for (std::size_t i = 0; i < all.in_parcels.size(); ++i) {
+        const parcel& other = all.in_parcels[i];
+        if ((*all.in_trees)[other.tree].root == root && other.offset < p.offset + p.bytes &&
+            p.offset < other.offset + other.bytes)
+          p.ready = std::max(p.ready, gathered - earliest[i]);
+      }
+    }
+  }
+
+  plan::schedule make(const tree_recipe& r) {
+    const made all = times(r);
+    plan::builder b(apart);
+    assembly a(b, r.pairs, r.ahead);
+    const auto in_whole = [&](const parcel& p, int root) {
+      return offsets[index(root)] + p.offset;
+    };
+    if (in) {
+      const bool block = what.kind == kind::reduce_scatter_block;
+      a.gather(
+          *all.in_trees, all.in_parcels, all.in,
+          [&](const parcel& p, int root, int) { return place{space::send, in_whole(p, root)}; },
+          [&](const parcel& p, int root, int) {
+            return place{space::recv, block ? p.offset : in_whole(p, root)};
+          });
+    }
+    if (out) {
+      const bool reduced = in != nullptr;
+      const bool vector = what.kind == kind::broadcast;
+      a.spread(*all.out_trees, all.out_parcels, all.out, [&](const parcel& p, int root, int rank) {
+        if (rank == root && !reduced) return place{space::send, p.offset};
+        return place{space::recv, vector ? p.offset : in_whole(p, root)};
+      });
+      if (!reduced && !vector)
+        for (int r0 = 0; r0 < what.ranks; ++r0)
+          a.keep(r0, {space::recv, offsets[index(r0)]}, {space::send, 0}, bytes_of(r0));
+    }
+    a.finish();
+    plan::schedule s = b.finish(to_text(r));
+    return what.in_place ? plan::make_in_place(std::move(s)) : s;
+  }
+};
+
+tree_planner::tree_planner(const plan::problem& p, const sim::machine& m)
+    : m_state(std::make_unique<state>(p, m)) {}
+tree_planner::~tree_planner() = default;
+
+double tree_planner::foretell(const tree_recipe& r) { return m_state->times(r).end; }
+
+double tree_planner::messages(const tree_recipe& r) {
+  double all = 0;
+  for (half* h : {m_state->in.get(), m_state->out.get()})
+    if (h) all += static_cast<double>(m_state->trees_of(*h, r).size());
+  return all * (m_state->what.ranks - 1) * r.segments;
+}
+
+double tree_planner::efficiency(int trees) {
+  double worst = 1;
+  for (half* h : {m_state->in.get(), m_state->out.get()}) {
+    if (!h) continue;
+    const cut limit = tightest_cut(h->wires, m_state->shape);
+    const double best = static_cast<double>(limit.units) / limit.bandwidth * trees;
+    worst = std::min(worst, best / m_state->time_of(*h, trees));
+  }
+  return worst;
+}
+
+plan::schedule tree_planner::make(const tree_recipe& r) { return m_state->make(r); }
+
+}  // namespace sucl::tune
