@@ -8,18 +8,30 @@
 
 #include <algorithm>
 #include <functional>
+#include <initializer_list>
 #include <utility>
 
 namespace sucl::core {
 namespace {
 
-bool has_counts_everywhere(sucl_kind kind) {
-  return kind == SUCL_KIND_ALLGATHERV || kind == SUCL_KIND_REDUCE_SCATTER;
+// Sets of kinds: the signature is part of every call, of the shortest message too.
+constexpr std::uint32_t set_of(std::initializer_list<sucl_kind> kinds) {
+  std::uint32_t set = 0;
+  for (const sucl_kind k : kinds) set |= 1u << k;
+  return set;
 }
+constexpr bool is_in(std::uint32_t set, sucl_kind k) { return k < 32 && (set >> k & 1) != 0; }
 
-bool has_counts_of_pairs(sucl_kind kind) {
-  return kind == SUCL_KIND_ALLTOALLV || kind == SUCL_KIND_GATHERV || kind == SUCL_KIND_SCATTERV;
-}
+constexpr auto with_op = set_of({SUCL_KIND_REDUCE, SUCL_KIND_ALLREDUCE, SUCL_KIND_REDUCE_SCATTER,
+                                 SUCL_KIND_REDUCE_SCATTER_BLOCK, SUCL_KIND_SCAN, SUCL_KIND_EXSCAN});
+constexpr auto with_root = set_of({SUCL_KIND_BROADCAST, SUCL_KIND_REDUCE, SUCL_KIND_GATHER,
+                                   SUCL_KIND_GATHERV, SUCL_KIND_SCATTER, SUCL_KIND_SCATTERV});
+constexpr auto with_counts_everywhere = set_of({SUCL_KIND_ALLGATHERV, SUCL_KIND_REDUCE_SCATTER});
+constexpr auto with_counts_of_pairs =
+    set_of({SUCL_KIND_ALLTOALLV, SUCL_KIND_GATHERV, SUCL_KIND_SCATTERV});
+
+constexpr bool has_counts_everywhere(sucl_kind k) { return is_in(with_counts_everywhere, k); }
+constexpr bool has_counts_of_pairs(sucl_kind k) { return is_in(with_counts_of_pairs, k); }
 
 // Whether all blocks of a reduce_scatter have one length: it may meet a reduce_scatter_block.
 bool is_uniform(const sucl_operation& o, int size) {
@@ -69,8 +81,8 @@ call_signature signature_of(const sucl_operation& o, int size) noexcept {
     if (o.kind == compiled_plan_kind) {
       s.count = o.plan;
     } else {
-      if (reduces(static_cast<kind>(o.kind))) s.op = o.op;
-      if (rooted(static_cast<kind>(o.kind))) s.root = o.root;
+      if (is_in(with_op, o.kind)) s.op = o.op;
+      if (is_in(with_root, o.kind)) s.root = o.root;
       if (has_counts_everywhere(o.kind))
         for (int r = 0; r < size; ++r) s.count = base::sum(s.count, o.recv_counts[r]);
       else if (!has_counts_of_pairs(o.kind))
@@ -110,8 +122,10 @@ std::string describe_difference(const std::vector<ranks_call>& calls, std::uint6
     std::vector<int> ranks;
   };
   // A rank that has recorded more than others is known by its next call.
-  const bool same_recordings = std::all_of(calls.begin(), calls.end(), [&](const ranks_call& c) {
-    return origin_of(c.call.tag) == origin::replay || c.call.tag == calls.front().call.tag;
+  const auto is_call = [](const ranks_call& c) { return origin_of(c.call.tag) == origin::call; };
+  const auto first = std::find_if(calls.begin(), calls.end(), is_call);
+  const bool same_recordings = std::all_of(first, calls.end(), [&](const ranks_call& c) {
+    return !is_call(c) || c.call.tag == first->call.tag;
   });
   std::vector<group> groups;
   for (const ranks_call& c : calls) {

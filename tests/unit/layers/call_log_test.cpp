@@ -1,6 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/operation/call_log.hpp"
+#include "core/operation/operation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,6 +43,38 @@ TEST(call_log, history_tells_what_was_before) {
   for (const std::uint64_t hash : {2, 1, 3}) c.note(barrier(hash));
   EXPECT_EQ(a.excerpt(3, 1, 1).histories[0], b.excerpt(3, 1, 1).histories[0]);
   EXPECT_NE(a.excerpt(3, 1, 1).histories[0], c.excerpt(3, 1, 1).histories[0]);
+}
+
+TEST(call_signature, has_op_and_root_where_the_kind_has) {
+  for (sucl_kind k = 0; k < SUCL_KIND_COUNT; ++k) {
+    sucl_operation o{};
+    o.kind = k;
+    o.op = SUCL_OP_SUM;
+    o.root = 3;
+    const std::uint64_t counts[] = {1};
+    o.recv_counts = counts;
+    const call_signature s = signature_of(o, 1);
+    EXPECT_EQ(s.op != SUCL_OP_NONE, reduces(static_cast<kind>(k))) << k;
+    EXPECT_EQ(s.root >= 0, rooted(static_cast<kind>(k))) << k;
+  }
+}
+
+// A rank that has recorded more is told from the others by its next call.
+TEST(call_signature, knows_what_was_recorded_before) {
+  sucl_operation o{};
+  o.kind = SUCL_KIND_BARRIER;
+  const call_signature usual = signature_of(o, 1);
+  o.tag = encode_tag(true);
+  EXPECT_EQ(signature_of(o, 1).hash, usual.hash);
+  o.tag = encode_tag(true, origin::call, 2);
+  const call_signature later = signature_of(o, 1);
+  EXPECT_NE(later.hash, usual.hash);
+  EXPECT_EQ(describe_difference({{0, 1, usual}, {1, 2, later}}, 1),
+            "rank 0 called barrier, rank 1 called barrier after it had recorded 2 operations");
+  o.tag = encode_tag(false, origin::replay, 2);
+  EXPECT_EQ(describe_difference({{0, 1, signature_of(o, 1)}, {1, 2, later}}, 1),
+            "rank 0 called barrier replayed from a graph (recorded operation 2), rank 1 called "
+            "barrier");
 }
 
 TEST(call_log, differences_name_ranks_and_calls) {
