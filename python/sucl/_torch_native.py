@@ -18,8 +18,7 @@ import torch
 from . import _core
 
 _NAME = "_sucl_torch"
-_PACKAGE = Path(__file__).resolve().parent
-_SOURCES = _PACKAGE / "torch_extension"
+_SOURCES = Path(__file__).resolve().parent / "torch_extension"
 
 
 class CannotBuild(Exception):
@@ -54,7 +53,7 @@ def _flags() -> List[str]:
             flags.append(f'-DPYBIND11_{part}="{value}"')
     for folder in (root / "include", root / "include/torch/csrc/api/include"):
         flags += ["-isystem", str(folder)]
-    flags += [f"-I{_PACKAGE / 'include'}", "-isystem", _headers_of_python()]
+    flags += [f"-I{_SOURCES}", "-isystem", _headers_of_python()]
     return flags
 
 
@@ -68,7 +67,7 @@ def _key(command: List[str]) -> str:
     for part in (_core.version, torch.__version__, torch.version.git_version or "",
                  sysconfig.get_config_var("SOABI") or "", *command):
         text.update(part.encode() + b"\0")
-    for file in sorted(_SOURCES.iterdir()):
+    for file in sorted(f for f in _SOURCES.rglob("*") if f.is_file()):
         text.update(file.name.encode() + b"\0" + file.read_bytes())
     return text.hexdigest()[:24]
 

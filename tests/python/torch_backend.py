@@ -52,6 +52,12 @@ def mine(dtype=torch.float32, n=6, seed=0):
     return torch.arange(n).add(RANK + seed).remainder(3).add(1).to(dtype).reshape(2, -1)
 
 
+def b_of(mesh, b):
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    return distribute_tensor(b, mesh, [Shard(0)])
+
+
 class AgainstGloo(unittest.TestCase):
     def both(self, call):
         """What call(group) returns with sucl is what it returns with gloo."""
@@ -296,6 +302,50 @@ class OfTheExtension(unittest.TestCase):
             with self.assertRaisesRegex(sucl.LateError, f"Rank.* {SIZE - 1} failed to pass"):
                 dist.monitored_barrier(group, late, wait_all_ranks=True)
         dist.barrier()
+
+    def test_sharded_training_gives_the_weights_that_gloo_gives(self):
+        from torch.distributed.device_mesh import DeviceMesh
+        from torch.distributed.fsdp import fully_shard
+
+        def train(group):
+            mesh = DeviceMesh.from_group(group, "cpu")
+            torch.manual_seed(3)
+            model = torch.nn.Sequential(torch.nn.Linear(21, 50), torch.nn.ReLU(),
+                                        torch.nn.Linear(50, 3))
+            fully_shard(model, mesh=mesh)
+            best = torch.optim.SGD(model.parameters(), lr=0.1)
+            torch.manual_seed(RANK)
+            for _ in range(3):
+                best.zero_grad()
+                model(torch.randn(8, 21)).square().mean().backward()
+                best.step()
+            return [p.full_tensor() for p in model.parameters()]
+
+        for a, b in zip(train(dist.group.WORLD), train(GLOO)):
+            torch.testing.assert_close(a, b)
+
+    def test_distributed_tensors(self):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+        mesh = init_device_mesh("cpu", (SIZE,))
+        torch.manual_seed(5)
+        a, b = torch.randn(10, 7), torch.randn(7, 9)
+        rows, columns = distribute_tensor(a, mesh, [Shard(0)]), distribute_tensor(b, mesh,
+                                                                                  [Shard(1)])
+        inner = distribute_tensor(a, mesh, [Shard(1)]) @ distribute_tensor(b, mesh, [Shard(0)])
+        for product in (rows @ columns, rows.redistribute(mesh, [Shard(1)]) @ b_of(mesh, b), inner):
+            torch.testing.assert_close(product.redistribute(mesh, [Replicate()]).to_local(), a @ b)
+
+    def test_functional_collectives(self):
+        import torch.distributed._functional_collectives as functional
+
+        x = torch.arange(4.0) + RANK
+        everything = functional.all_gather_tensor(x, 0, dist.group.WORLD)
+        self.assertTrue(torch.equal(functional.wait_tensor(everything),
+                                    torch.cat([torch.arange(4.0) + r for r in range(SIZE)])))
+        whole = functional.all_reduce(x, "sum", dist.group.WORLD)
+        self.assertTrue(torch.equal(whole + 0, SIZE * torch.arange(4.0) + sum(range(SIZE))))
 
     def test_futures_of_callbacks_that_wait_for_futures(self):
         def add_up(future):
