@@ -3,6 +3,7 @@
 #include "collective.hpp"
 
 #include <ctime>
+#include <type_traits>
 
 namespace fuzz {
 
@@ -21,15 +22,59 @@ std::uint64_t agree_on_seed(const char* argument) {
   return seed;
 }
 
-// The function NAME in the form that is asked for: MPI_NAME, MPI_INAME, MPI_NAME_init, or, as the
-// reference, PMPI_NAME.
-#define SUCL_IN_FORM(name, small_name, ...)                                         \
-  switch (how) {                                                                    \
-    case form::reference: return PMPI_##name(__VA_ARGS__, m_comm);                  \
-    case form::blocking: return MPI_##name(__VA_ARGS__, m_comm);                    \
-    case form::started: return MPI_I##small_name(__VA_ARGS__, m_comm, request);     \
-    default: return MPI_##name##_init(__VA_ARGS__, m_comm, MPI_INFO_NULL, request); \
+namespace {
+
+// The same numbers for functions with int counts and for those with large ones.
+class numbers {
+ public:
+  explicit numbers(const std::vector<int>& narrow)
+      : m_narrow(narrow),
+        m_counts(narrow.begin(), narrow.end()),
+        m_places(narrow.begin(), narrow.end()) {}
+  template <class Number>
+  operator const Number*() const {
+    if constexpr (std::is_same_v<Number, int>)
+      return m_narrow.data();
+    else if constexpr (std::is_same_v<Number, MPI_Count>)
+      return m_counts.data();
+    else
+      return m_places.data();
   }
+  // A call's arrays are the program's again once it has returned.
+  ~numbers() {
+    std::fill(m_counts.begin(), m_counts.end(), -77777);
+    std::fill(m_places.begin(), m_places.end(), -77777);
+  }
+  numbers(const numbers&) = delete;
+  numbers& operator=(const numbers&) = delete;
+
+ private:
+  const std::vector<int>& m_narrow;
+  std::vector<MPI_Count> m_counts;
+  std::vector<MPI_Aint> m_places;
+};
+
+}  // namespace
+
+// The function NAME in the form that is asked for: MPI_NAME, MPI_INAME, MPI_NAME_init, those with
+// large counts, or, as the reference, PMPI_NAME.
+#define SUCL_IN_WIDTH(name, small_name, suffix, ...)                                        \
+  switch (how) {                                                                            \
+    case form::reference: return PMPI_##name(__VA_ARGS__, m_comm);                          \
+    case form::blocking: return MPI_##name##suffix(__VA_ARGS__, m_comm);                    \
+    case form::started: return MPI_I##small_name##suffix(__VA_ARGS__, m_comm, request);     \
+    default: return MPI_##name##_init##suffix(__VA_ARGS__, m_comm, MPI_INFO_NULL, request); \
+  }
+#if MPI_VERSION >= 4
+#define SUCL_IN_FORM(name, small_name, ...)          \
+  if (m_large) {                                     \
+    SUCL_IN_WIDTH(name, small_name, _c, __VA_ARGS__) \
+  } else {                                           \
+    SUCL_IN_WIDTH(name, small_name, , __VA_ARGS__)   \
+  }
+#else
+#define SUCL_IN_FORM(name, small_name, ...) SUCL_IN_WIDTH(name, small_name, , __VA_ARGS__)
+#endif
 
 int collective::run(form how, MPI_Request* request) {
   const bool goes_on = how == form::started || how == form::persistent;
@@ -55,6 +100,8 @@ int collective::call(form how, MPI_Request* request, MPI_Datatype t, const std::
   const void* const in = input();
   void* const out = output();
   const int n = m_count, mine = m_counts[std::size_t(m_rank)];
+  const numbers all(counts), at(places), to(m_to), from(m_from), steps(m_steps), own(m_counts),
+      own_places(m_places);
   switch (m_kind) {
     case kind::barrier:
       switch (how) {
@@ -68,24 +115,17 @@ int collective::call(form how, MPI_Request* request, MPI_Datatype t, const std::
     case kind::reduce: SUCL_IN_FORM(Reduce, reduce, in, out, n, t, m_op, m_root)
     case kind::reduce_scatter_block:
       SUCL_IN_FORM(Reduce_scatter_block, reduce_scatter_block, in, out, n, t, m_op)
-    case kind::reduce_scatter:
-      SUCL_IN_FORM(Reduce_scatter, reduce_scatter, in, out, counts.data(), t, m_op)
+    case kind::reduce_scatter: SUCL_IN_FORM(Reduce_scatter, reduce_scatter, in, out, all, t, m_op)
     case kind::scan: SUCL_IN_FORM(Scan, scan, in, out, n, t, m_op)
     case kind::exscan: SUCL_IN_FORM(Exscan, exscan, in, out, n, t, m_op)
     case kind::allgather: SUCL_IN_FORM(Allgather, allgather, in, n, t, out, n, t)
     case kind::alltoall: SUCL_IN_FORM(Alltoall, alltoall, in, n, t, out, n, t)
     case kind::gather: SUCL_IN_FORM(Gather, gather, in, n, t, out, n, t, m_root)
     case kind::scatter: SUCL_IN_FORM(Scatter, scatter, in, n, t, out, n, t, m_root)
-    case kind::allgatherv:
-      SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, counts.data(), places.data(), t)
-    case kind::alltoallv:
-      SUCL_IN_FORM(Alltoallv, alltoallv, in, m_to.data(), m_steps.data(), t, out, m_from.data(),
-                   m_steps.data(), t)
-    case kind::gatherv:
-      SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, m_counts.data(), m_places.data(), t, m_root)
-    default:
-      SUCL_IN_FORM(Scatterv, scatterv, in, m_counts.data(), m_places.data(), t, out, mine, t,
-                   m_root)
+    case kind::allgatherv: SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, all, at, t)
+    case kind::alltoallv: SUCL_IN_FORM(Alltoallv, alltoallv, in, to, steps, t, out, from, steps, t)
+    case kind::gatherv: SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, own, own_places, t, m_root)
+    default: SUCL_IN_FORM(Scatterv, scatterv, in, own, own_places, t, out, mine, t, m_root)
   }
 }
 

@@ -128,6 +128,7 @@ class collective {
     m_op = op_from(drawn[2]);
     m_root = int(drawn[3] % std::uint64_t(m_size));
     m_in_place = drawn[4] % 3 == 0;
+    m_large = drawn[4] / 3 % 2 == 0;
 #if defined(MPICH_VERSION) && !defined(I_MPI_VERSION)
     // Its MPI_Reduce_scatter in place aborts where a rank's block overlaps the front.
     m_in_place = m_in_place && m_kind != kind::reduce_scatter;
@@ -334,6 +335,7 @@ class collective {
   MPI_Op m_op = MPI_OP_NULL;
   int m_root = 0, m_count = 0;
   bool m_in_place = false, m_wide = false;
+  bool m_large = false;      // by the function for large counts, where the library has it
   std::size_t m_offset = 0;  // of the memory in its allocation
   std::vector<int> m_counts, m_places, m_to, m_from, m_steps;
   std::vector<char> m_send, m_sent, m_actual, m_expected;

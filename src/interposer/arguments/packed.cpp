@@ -3,15 +3,34 @@
 #include "interposer/arguments/packed.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace sucl::interposer {
 
-packed::packed(const void* base, const int* elements, const int* displs, MPI_Datatype type,
-               int blocks)
-    : packed(base, 0, type, blocks) {
-  m_counts.assign(elements, elements + blocks);
-  m_displs.assign(displs, displs + blocks);
-  m_first = blocks > 0 ? *std::min_element(displs, displs + blocks) : 0;
+namespace {
+
+// What the library's functions take at a time: their sizes are ints.
+constexpr std::uint64_t max_part_bytes = std::uint64_t{1} << 30;
+
+// Calls `each(first, elements, bytes)` for parts of a block of elements.
+template <class Each>
+void in_parts(std::int64_t elements, const type_facts& facts, const Each& each) {
+  const auto most = static_cast<std::int64_t>(
+      std::max<std::uint64_t>(max_part_bytes / std::max<std::uint64_t>(facts.size, 1), 1));
+  for (std::int64_t done = 0; done < elements; done += most) {
+    const auto n = static_cast<int>(std::min(most, elements - done));
+    each(done, n, static_cast<int>(facts.size * static_cast<std::uint64_t>(n)));
+  }
+}
+
+}  // namespace
+
+packed::packed(const void* base, std::vector<std::int64_t> elements,
+               std::vector<std::int64_t> displs, MPI_Datatype type)
+    : packed(base, 0, type, static_cast<int>(elements.size())) {
+  m_first = displs.empty() ? 0 : *std::min_element(displs.begin(), displs.end());
+  m_counts = std::move(elements);
+  m_displs = std::move(displs);
 }
 
 bool packed::fits() const {
@@ -19,7 +38,7 @@ bool packed::fits() const {
   bool any = m_counts.empty() && m_elements > 0;
   const int different = m_counts.empty() ? std::min(m_blocks, 1) : m_blocks;
   for (int b = 0; b < different; ++b) {
-    if (elements(b) < 0 || block_bytes(b) > max_bytes) return false;
+    if (elements(b) < 0 || block_bytes(b) > base::max_bytes) return false;
     any = any || elements(b) > 0;
   }
   // Of other types the displacements may be addresses.
@@ -29,8 +48,8 @@ bool packed::fits() const {
 
 // As MPICH reckons it, by the size of the data.
 char* packed::found_at(int block) const {
-  const std::int64_t before = m_displs.empty() ? static_cast<std::int64_t>(block) * m_elements
-                                               : m_displs[static_cast<std::size_t>(block)];
+  const std::int64_t before =
+      m_displs.empty() ? block * m_elements : m_displs[static_cast<std::size_t>(block)];
   return m_base + before * static_cast<std::int64_t>(m_facts.size);
 }
 
@@ -61,18 +80,24 @@ void* packed::data() {
 void packed::load(int first, int last) {
   if (m_copy.empty()) return;
   for (int b = first; b < last; ++b) {
-    int at = 0;
-    PMPI_Pack(address(b), elements(b), m_type, m_copy.data() + offset(b),
-              static_cast<int>(block_bytes(b)), &at, MPI_COMM_SELF);
+    char* to = m_copy.data() + offset(b);
+    in_parts(elements(b), m_facts, [&](std::int64_t from, int n, int bytes) {
+      int at = 0;
+      PMPI_Pack(address(b) + from * m_facts.extent, n, m_type, to, bytes, &at, MPI_COMM_SELF);
+      to += bytes;
+    });
   }
 }
 
 void packed::store() const {
   if (m_copy.empty()) return;
   for (int b = 0; b < m_blocks; ++b) {
-    int at = 0;
-    PMPI_Unpack(m_copy.data() + offset(b), static_cast<int>(block_bytes(b)), &at, address(b),
-                elements(b), m_type, MPI_COMM_SELF);
+    const char* from = m_copy.data() + offset(b);
+    in_parts(elements(b), m_facts, [&](std::int64_t to, int n, int bytes) {
+      int at = 0;
+      PMPI_Unpack(from, bytes, &at, address(b) + to * m_facts.extent, n, m_type, MPI_COMM_SELF);
+      from += bytes;
+    });
   }
 }
 

@@ -10,22 +10,19 @@
 
 #include <mpi.h>
 
-#include <limits>
 #include <vector>
 
 namespace sucl::interposer {
 
-/// Blocks of elements in a program's memory, with data of at most max_bytes each. Ranks may
+/// Blocks of elements in a program's memory. Ranks may
 /// describe the same data with different types, so what is only moved is always moved as bytes;
 /// elements with gaps are packed.
 class packed {
  public:
-  static constexpr std::uint64_t max_bytes = std::numeric_limits<int>::max();
-
   /// Nothing.
   packed() = default;
   /// Equal blocks, one behind the other.
-  packed(const void* base, int elements, MPI_Datatype type, int blocks)
+  packed(const void* base, std::int64_t elements, MPI_Datatype type, int blocks)
       : m_base(static_cast<char*>(const_cast<void*>(base))),
         m_elements(elements),
         m_type(type),
@@ -33,7 +30,11 @@ class packed {
         m_blocks(blocks) {}
   /// Blocks of different sizes, at displacements in elements. The arrays are copied: MPI programs
   /// may change or free theirs once a non-blocking call has returned.
-  packed(const void* base, const int* elements, const int* displs, MPI_Datatype type, int blocks);
+  template <class Count, class Displ>
+  packed(const void* base, const Count* elements, const Displ* displs, MPI_Datatype type,
+         int blocks)
+      : packed(base, std::vector<std::int64_t>(elements, elements + blocks),
+               std::vector<std::int64_t>(displs, displs + blocks), type) {}
 
   int blocks() const { return m_blocks; }
   std::uint64_t block_bytes(int block = 0) const {
@@ -61,20 +62,22 @@ class packed {
   void release_type();
 
  private:
+  packed(const void* base, std::vector<std::int64_t> elements, std::vector<std::int64_t> displs,
+         MPI_Datatype type);
   char* found_at(int block) const;
-  int elements(int block) const {
+  std::int64_t elements(int block) const {
     return m_counts.empty() ? m_elements : m_counts[static_cast<std::size_t>(block)];
   }
   char* address(int block) const {
-    const std::int64_t before = m_displs.empty() ? static_cast<std::int64_t>(block) * m_elements
-                                                 : m_displs[static_cast<std::size_t>(block)];
+    const std::int64_t before =
+        m_displs.empty() ? block * m_elements : m_displs[static_cast<std::size_t>(block)];
     return m_base + before * m_facts.extent;
   }
 
   char* m_base = nullptr;
-  int m_elements = 0;
-  std::vector<int> m_counts, m_displs;  ///< of blocks of different sizes
-  int m_first = 0;                      ///< the lowest displacement
+  std::int64_t m_elements = 0;
+  std::vector<std::int64_t> m_counts, m_displs;  ///< of blocks of different sizes
+  std::int64_t m_first = 0;                      ///< the lowest displacement
   MPI_Datatype m_type = MPI_DATATYPE_NULL;
   bool m_own_type = false;
   type_facts m_facts;

@@ -103,7 +103,10 @@ transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, c
   return t;
 }
 
-transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, comm_position at) {
+namespace {
+
+template <class Count>
+transfer scattered(side send, void* recv, const Count* counts, MPI_Op op, comm_position at) {
   transfer t = reduction(SUCL_KIND_REDUCE_SCATTER, send, recv, op, 0, at);
   if (!counts) return t.known = false, std::move(t);
   t.counts.assign(counts, counts + at.size);
@@ -116,6 +119,17 @@ transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, com
   if (any && !is_right(send.memory, recv, receives, true)) t.known = false;
   t.record.recv_counts = t.counts.data();
   return t;
+}
+
+}  // namespace
+
+transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, comm_position at) {
+  return scattered(send, recv, counts, op, at);
+}
+
+transfer reduce_scatter(side send, void* recv, const MPI_Count* counts, MPI_Op op,
+                        comm_position at) {
+  return scattered(send, recv, counts, op, at);
 }
 
 transfer broadcast(side data, int root, comm_position at) {
@@ -173,8 +187,11 @@ transfer rooted(sucl_kind kind, side send, side recv, int root, comm_position at
   return t;
 }
 
-transfer allgatherv(side send, void* recv, const int* counts, const int* displs, MPI_Datatype type,
-                    comm_position at) {
+namespace {
+
+template <class Count, class Displ>
+transfer gathered(side send, void* recv, const Count* counts, const Displ* displs,
+                  MPI_Datatype type, comm_position at) {
   transfer t = of(SUCL_KIND_ALLGATHERV);
   if (!counts || !displs) return t;
   t.to = packed(recv, counts, displs, type, at.size);
@@ -196,6 +213,18 @@ transfer allgatherv(side send, void* recv, const int* counts, const int* displs,
               !t.from.is_aliased(0, t.to, at.rank);
   }
   return t;
+}
+
+}  // namespace
+
+transfer allgatherv(side send, void* recv, const int* counts, const int* displs, MPI_Datatype type,
+                    comm_position at) {
+  return gathered(send, recv, counts, displs, type, at);
+}
+
+transfer allgatherv(side send, void* recv, const MPI_Count* counts, const MPI_Aint* displs,
+                    MPI_Datatype type, comm_position at) {
+  return gathered(send, recv, counts, displs, type, at);
 }
 
 }  // namespace sucl::interposer

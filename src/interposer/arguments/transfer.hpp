@@ -24,7 +24,7 @@ struct comm_position {
 /// One side of a collective, as MPI's arguments describe it.
 struct side {
   const void* memory;
-  int count;
+  std::int64_t count;
   MPI_Datatype type;
 };
 
@@ -55,7 +55,10 @@ struct transfer {
 // What the calls ask for. MPI refuses what is wrong in a call, so that makes it unknown here.
 transfer barrier();
 transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, comm_position at);
+/// `counts`: null, or of all ranks.
 transfer reduce_scatter(side send, void* recv, const int* counts, MPI_Op op, comm_position at);
+transfer reduce_scatter(side send, void* recv, const MPI_Count* counts, MPI_Op op,
+                        comm_position at);
 transfer broadcast(side data, int root, comm_position at);
 /// Every rank receives a block of every other: allgather, alltoall.
 transfer exchange(sucl_kind kind, side send, side recv, comm_position at);
@@ -63,5 +66,7 @@ transfer exchange(sucl_kind kind, side send, side recv, comm_position at);
 transfer rooted(sucl_kind kind, side send, side recv, int root, comm_position at);
 transfer allgatherv(side send, void* recv, const int* counts, const int* displs, MPI_Datatype type,
                     comm_position at);
+transfer allgatherv(side send, void* recv, const MPI_Count* counts, const MPI_Aint* displs,
+                    MPI_Datatype type, comm_position at);
 
 }  // namespace sucl::interposer

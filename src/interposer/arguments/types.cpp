@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <vector>
 
 namespace sucl::interposer {
@@ -135,12 +136,12 @@ bool is_usable(MPI_Datatype type) {
 // A contiguous run or a copy of a type is as dense as that type.
 type_facts derived(MPI_Datatype type) {
   type_facts facts;
-  int size = 0;
+  MPI_Count size = 0;
   MPI_Aint lower = 0;
   MPI_Aint extent = 0;
-  PMPI_Type_size(type, &size);
+  PMPI_Type_size_x(type, &size);
   PMPI_Type_get_extent(type, &lower, &extent);
-  facts.size = static_cast<std::uint64_t>(std::max(size, 0));
+  facts.size = static_cast<std::uint64_t>(size);
   facts.extent = extent;
   int integers = 0;
   int addresses = 0;
@@ -157,6 +158,8 @@ type_facts derived(MPI_Datatype type) {
     PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner);
     if (combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
   }
+  // More than the library packs at once.
+  facts.usable = facts.dense || size <= std::numeric_limits<int>::max();
   return facts;
 }
 

@@ -1,0 +1,191 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// The non-blocking collectives that take counts. Included by widths.hpp, for each width of counts.
+
+SUCL_MPI_FUNCTION SUCL_FORM(Ibcast)(void* buffer, SUCL_COUNT count, MPI_Datatype type, int root,
+                                    MPI_Comm comm, MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_BROADCAST, comm, request,
+      [&](comm_position at) { return broadcast({buffer, count, type}, root, at); },
+      [&] { return SUCL_ON(Ibcast)(buffer, count, type, root, comm, request); });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Iallreduce)(const void* send, void* recv, SUCL_COUNT count,
+                                        MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                        MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_ALLREDUCE, comm, request,
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_ALLREDUCE, {send, count, type}, recv, op, 0, at);
+      },
+      [&] { return SUCL_ON(Iallreduce)(send, recv, count, type, op, comm, request); });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Ireduce)(const void* send, void* recv, SUCL_COUNT count,
+                                     MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+                                     MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_REDUCE, comm, request,
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_REDUCE, {send, count, type}, recv, op, root, at);
+      },
+      [&] { return SUCL_ON(Ireduce)(send, recv, count, type, op, root, comm, request); });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Ireduce_scatter_block)(const void* send, void* recv, SUCL_COUNT count,
+                                                   MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                                   MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_REDUCE_SCATTER_BLOCK, comm, request,
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, {send, count, type}, recv, op, 0, at);
+      },
+      [&] { return SUCL_ON(Ireduce_scatter_block)(send, recv, count, type, op, comm, request); });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Iscan)(const void* send, void* recv, SUCL_COUNT count,
+                                   MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                   MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_SCAN, comm, request,
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at);
+      },
+      [&] { return SUCL_ON(Iscan)(send, recv, count, type, op, comm, request); });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Iexscan)(const void* send, void* recv, SUCL_COUNT count,
+                                     MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                     MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_EXSCAN, comm, request,
+      [&](comm_position at) {
+        return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at);
+      },
+      [&] { return SUCL_ON(Iexscan)(send, recv, count, type, op, comm, request); });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Ireduce_scatter)(const void* send, void* recv, const SUCL_COUNT* counts,
+                                             MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                                             MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_REDUCE_SCATTER, comm, request,
+      [&](comm_position at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
+      [&] { return SUCL_ON(Ireduce_scatter)(send, recv, counts, type, op, comm, request); });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Iallgather)(const void* send, SUCL_COUNT send_count,
+                                        MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
+                                        MPI_Datatype recv_type, MPI_Comm comm,
+                                        MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_ALLGATHER, comm, request,
+      [&](comm_position at) {
+        return exchange(SUCL_KIND_ALLGATHER, {send, send_count, send_type},
+                        {recv, recv_count, recv_type}, at);
+      },
+      [&] {
+        return SUCL_ON(Iallgather)(send, send_count, send_type, recv, recv_count, recv_type, comm,
+                                   request);
+      });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Ialltoall)(const void* send, SUCL_COUNT send_count,
+                                       MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
+                                       MPI_Datatype recv_type, MPI_Comm comm,
+                                       MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_ALLTOALL, comm, request,
+      [&](comm_position at) {
+        return exchange(SUCL_KIND_ALLTOALL, {send, send_count, send_type},
+                        {recv, recv_count, recv_type}, at);
+      },
+      [&] {
+        return SUCL_ON(Ialltoall)(send, send_count, send_type, recv, recv_count, recv_type, comm,
+                                  request);
+      });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Igather)(const void* send, SUCL_COUNT send_count,
+                                     MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
+                                     MPI_Datatype recv_type, int root, MPI_Comm comm,
+                                     MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_GATHER, comm, request,
+      [&](comm_position at) {
+        return rooted(SUCL_KIND_GATHER, {send, send_count, send_type},
+                      {recv, recv_count, recv_type}, root, at);
+      },
+      [&] {
+        return SUCL_ON(Igather)(send, send_count, send_type, recv, recv_count, recv_type, root,
+                                comm, request);
+      });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Iscatter)(const void* send, SUCL_COUNT send_count,
+                                      MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
+                                      MPI_Datatype recv_type, int root, MPI_Comm comm,
+                                      MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_SCATTER, comm, request,
+      [&](comm_position at) {
+        return rooted(SUCL_KIND_SCATTER, {send, send_count, send_type},
+                      {recv, recv_count, recv_type}, root, at);
+      },
+      [&] {
+        return SUCL_ON(Iscatter)(send, send_count, send_type, recv, recv_count, recv_type, root,
+                                 comm, request);
+      });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Iallgatherv)(const void* send, SUCL_COUNT send_count,
+                                         MPI_Datatype send_type, void* recv,
+                                         const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
+                                         MPI_Datatype recv_type, MPI_Comm comm,
+                                         MPI_Request* request) {
+  return interposer::started(
+      SUCL_KIND_ALLGATHERV, comm, request,
+      [&](comm_position at) {
+        return allgatherv({send, send_count, send_type}, recv, recv_counts, displs, recv_type, at);
+      },
+      [&] {
+        return SUCL_ON(Iallgatherv)(send, send_count, send_type, recv, recv_counts, displs,
+                                    recv_type, comm, request);
+      });
+}
+
+// Ranks do not know each other's sizes in these.
+
+SUCL_MPI_FUNCTION SUCL_FORM(Ialltoallv)(const void* send, const SUCL_COUNT* send_counts,
+                                        const SUCL_DISPL* send_displs, MPI_Datatype send_type,
+                                        void* recv, const SUCL_COUNT* recv_counts,
+                                        const SUCL_DISPL* recv_displs, MPI_Datatype recv_type,
+                                        MPI_Comm comm, MPI_Request* request) {
+  return interposer::leave(SUCL_KIND_ALLTOALLV, comm, [&] {
+    return SUCL_ON(Ialltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
+                               recv_displs, recv_type, comm, request);
+  });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Igatherv)(const void* send, SUCL_COUNT send_count,
+                                      MPI_Datatype send_type, void* recv,
+                                      const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
+                                      MPI_Datatype recv_type, int root, MPI_Comm comm,
+                                      MPI_Request* request) {
+  return interposer::leave(SUCL_KIND_GATHERV, comm, [&] {
+    return SUCL_ON(Igatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
+                             root, comm, request);
+  });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Iscatterv)(const void* send, const SUCL_COUNT* send_counts,
+                                       const SUCL_DISPL* displs, MPI_Datatype send_type, void* recv,
+                                       SUCL_COUNT recv_count, MPI_Datatype recv_type, int root,
+                                       MPI_Comm comm, MPI_Request* request) {
+  return interposer::leave(SUCL_KIND_SCATTERV, comm, [&] {
+    return SUCL_ON(Iscatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
+                              root, comm, request);
+  });
+}
