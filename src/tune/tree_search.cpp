@@ -19,10 +19,11 @@ constexpr double all_messages = 2.5e5;
 constexpr double max_messages = 4e4;
 constexpr double simulated_messages = 12e4;
 constexpr int max_trees = 12;
+constexpr double tree_ends = 64;  // ranks times trees of a root
 constexpr int max_segments = 256;
 constexpr double better = 0.999;       // a time must be so much less to count
 constexpr double good_enough = 1.002;  // of the bound
-constexpr double slacks[] = {1, 1.25, 2, 4, 16};
+constexpr double slacks[] = {1, 16, 2};
 
 struct foretold {
   tree_recipe how;
@@ -41,7 +42,10 @@ class tree_searcher {
     m_max = max_messages * std::max(1.0, share);
     std::vector<int> numbers;
     double efficiency = 0;
-    for (int k = 1; k <= max_trees; ++k) {
+    // Packing takes time in proportion to the square of what there is to pack.
+    const int most =
+        std::clamp(static_cast<int>(tree_ends * share / m_problem.ranks), 1, max_trees);
+    for (int k = 1; k <= most; ++k) {
       const double e = m_planner.efficiency(k);
       if (e <= 1.001 * efficiency) continue;
       efficiency = e;

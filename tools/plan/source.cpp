@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/system/file.hpp"
 #include "base/text.hpp"
+#include "plan/foreign/msccl_xml.hpp"
 #include "plan/serialization/text.hpp"
 
 #include <CLI/CLI.hpp>
@@ -57,7 +58,9 @@ plan::schedule parse_plan(const std::string& file) {
   const std::string text = read_file(file);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool json = first != std::string::npos && text[first] == '{';
+  const bool xml = first != std::string::npos && text[first] == '<';
   try {
+    if (xml) return plan::from_msccl_xml(text);
     return json ? plan::from_json(text) : plan::from_text(text);
   } catch (const error& e) {
     base::fail(e.code(), file + ": " + e.message(), e.hint());
@@ -88,7 +91,8 @@ void define(CLI::App& app, problem_options& o, bool bytes) {
 }
 
 void define(CLI::App& app, source_options& o) {
-  app.add_option("FILE", o.file, "A plan as text or JSON; '-' is standard input")->type_name("");
+  app.add_option("FILE", o.file, "A plan as text, JSON or MSCCL's XML; '-' is standard input")
+      ->type_name("");
   define(app, o.problem);
   app.add_option("--recipe", o.recipe,
                  "Algorithm with parameters, as in 'exchange(radices=4,2;ports=2)'; "
