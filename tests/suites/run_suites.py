@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Runs test suites of others under MPI alone and under the interposer, and compares what they say.
+
+    run_suites.py FOLDER [--mpi mpich,openmpi] [--suites mpich,mpi4py,programs] [--out results.md]
+
+FOLDER has one folder for each suite, of which nothing is part of SuCL:
+
+    FOLDER/mpich/test/mpi    sources of MPICH: coll, comm, errors/coll, errors/comm, threads
+    FOLDER/mpi4py/test       sources of mpi4py's tests, of the version that is installed: calls that
+                             an older one refuses are errors of single ranks, which then differ
+    FOLDER/programs.txt      lines `MPI RANKS COMMAND...`: programs that are built already, as OSU's
+                             benchmarks with validation, IMB's with checks, LULESH; right: status 0
+
+Modes are `plain` (not interposed), `default`, and `forced` (SuCL executes whatever it can, from the
+first collective on). A test differs if its outcome, or that of one of its parts, is not that of
+`plain`. Where one fails in both it is the library's. Exit status: 0 if nothing differs.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODES = {"plain": None, "default": {},
+         "forced": {"SUCL_INTERPOSE_AFTER": "0", "SUCL_INTERPOSE_TRIALS": "0"}}
+MPICH_FOLDERS = ("coll", "comm", "errors/coll", "errors/comm", "threads/coll", "threads/comm")
+# What configure of MPICH's tests would find out here.
+CONFIGURATION = """
+#define HAVE_STDIO_H 1
+#define HAVE_STDLIB_H 1
+#define HAVE_STRING_H 1
+#define HAVE_STDARG_H 1
+#define HAVE_UNISTD_H 1
+#define HAVE_STDINT_H 1
+#define HAVE_INTTYPES_H 1
+#define HAVE_SYS_TIME_H 1
+#define HAVE_SYS_RESOURCE_H 1
+#define HAVE_GETRUSAGE 1
+#define HAVE_LONG_DOUBLE 1
+#define HAVE_LONG_LONG 1
+#define HAVE_LONG_LONG_INT 1
+#define HAVE_PTHREAD_H 1
+#define HAVE_FLOAT__COMPLEX 1
+#define HAVE_DOUBLE__COMPLEX 1
+#define HAVE__BOOL 1
+#define THREAD_PACKAGE_NAME THREAD_PACKAGE_POSIX
+#define THREAD_PACKAGE_NONE 0
+#define THREAD_PACKAGE_POSIX 1
+#define MTEST_THREAD_PACKAGE_POSIX 1
+"""
+
+# Whether all is right, of how many tests, and those that are known to have failed.
+Outcome = collections.namedtuple("Outcome", "right tests failed")
+Test = collections.namedtuple("Test", "suite name ranks command variables")
+
+
+def run(command, limit, variables=None, folder=None):
+    """Returns the exit status, "late" past the limit, and what was printed."""
+    environment = dict(os.environ, **(variables or {}))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", env=environment, cwd=folder,
+                               start_new_session=True)
+    try:
+        text, _ = process.communicate(timeout=limit)
+        return process.returncode, text
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 15)
+        try:
+            text, _ = process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            text, _ = process.communicate()
+        return "late", text
+
+
+class Mpich:
+    """MPICH's tests, built with the wrapper of each MPI. What does not build is left out."""
+
+    def __init__(self, folder, options):
+        self.root = folder / "mpich/test/mpi"
+        self.options = options
+
+    def compiler(self, mpi):
+        return str(self.options.mpis / mpi / "bin/mpicc")
+
+    def variables(self, mpi):
+        return {"I_MPI_ROOT": str(self.options.mpis / mpi)}  # for Intel MPI's wrapper
+
+    def flags(self, made):
+        return ["-O1", "-w", "-I", str(made), "-I", str(self.root / "include")]
+
+    def common(self, mpi, made):
+        """The objects that all tests have."""
+        made.mkdir(parents=True, exist_ok=True)
+        (made / "mpitestconf.h").write_text(CONFIGURATION)
+        (made / "mtest_mpix.h").write_text("")
+        objects = []
+        for name in ("mtest", "mtest_common", "mtest_thread", "mtest_single", "dtypes"):
+            source, target = self.root / f"util/{name}.c", made / f"{name}.o"
+            if not source.exists():
+                continue
+            status, text = run([self.compiler(mpi), *self.flags(made), "-c", str(source), "-o",
+                                str(target)], 120, self.variables(mpi))
+            if status == 0:
+                objects.append(str(target))
+            elif name == "mtest":
+                sys.exit(f"run_suites: {source} cannot be compiled:\n{text}")
+        # Two of them have the same functions.
+        single = str(made / "mtest_single.o")
+        return [o for o in objects if o != single]
+
+    def lines(self):
+        for folder in MPICH_FOLDERS:
+            listed = self.root / folder / "testlist.in"
+            if not listed.exists():
+                continue
+            for line in listed.read_text().splitlines():
+                words = line.split("#")[0].split()
+                if len(words) < 2 or not words[1].isdigit() or "@" in line:
+                    continue
+                given = [w[4:] for w in words[2:] if w.startswith("arg=")]
+                variables = dict(w[4:].split("=", 1) for w in words[2:] if w.startswith("env="))
+                yield folder, words[0], int(words[1]), given, variables
+
+    def tests(self, mpi):
+        made = self.options.build / mpi / "mpich"
+        wanted = [line for line in self.lines() if line[2] <= self.options.max_ranks
+                  and re.search(self.options.only, f"{line[0]}/{line[1]}")]
+        common = self.common(mpi, made)
+
+        def build(key):
+            folder, name = key
+            source = self.root / folder / f"{name}.c"
+            target = made / folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not source.exists():
+                return key, False
+            status, _ = run([self.compiler(mpi), *self.flags(made), str(source), *common, "-o",
+                             str(target), "-lpthread", "-lm"], 120, self.variables(mpi))
+            return key, status == 0
+
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            built = dict(pool.map(build, sorted({line[:2] for line in wanted})))
+        for folder, name, ranks, given, variables in wanted:
+            if built[folder, name]:
+                yield Test("mpich", " ".join([f"{folder}/{name}", *given]), ranks,
+                           [str(made / folder / name), *given], variables)
+
+    @staticmethod
+    def outcome(status, text):
+        return Outcome(status == 0 and " No Errors" in text, 1, set())
+
+
+class Mpi4py:
+    """mpi4py's tests, each file as one program."""
+
+    def __init__(self, folder, options):
+        self.root = folder / "mpi4py/test"
+        self.options = options
+
+    def tests(self, mpi):
+        for path in sorted(self.root.glob("test_*.py")):
+            if path.stem in ("test_spawn", "test_dynproc") or not re.search(self.options.only,
+                                                                            path.stem):
+                continue
+            for ranks in self.options.ranks:
+                yield Test("mpi4py", path.stem, ranks,
+                           [sys.executable, "-B", str(self.root / "main.py"), "-v", "--no-threads",
+                            "-i", path.stem + r"\b"], {})
+
+    @staticmethod
+    def outcome(status, text):
+        ran = [int(n) for n in re.findall(r"^Ran (\d+) test", text, re.MULTILINE)]
+        names = re.findall(r"^(?:FAIL|ERROR): (\w+ \(\S+\))", text, re.MULTILINE)
+        return Outcome(status == 0 and min(ran, default=0) > 0, min(ran, default=1), set(names))
+
+
+class Programs:
+    """Programs that are built already."""
+
+    def __init__(self, folder, options):
+        self.file = folder / "programs.txt"
+        self.options = options
+
+    def tests(self, mpi):
+        for line in self.file.read_text().splitlines():
+            words = shlex.split(line, comments=True)
+            if len(words) > 2 and words[0] == mpi and re.search(self.options.only, line):
+                yield Test("programs", " ".join(words[2:]), int(words[1]), words[2:], {})
+
+    @staticmethod
+    def outcome(status, text):
+        return Outcome(status == 0 and "FAIL" not in text, 1, set())
+
+
+SUITES = {"mpich": (Mpich, "mpich/test/mpi"), "mpi4py": (Mpi4py, "mpi4py/test"),
+          "programs": (Programs, "programs.txt")}
+
+
+def start(test, mpi, mode, options):
+    command = [str(options.sucl), "run", "-n", str(test.ranks), "--mpi", mpi]
+    if MODES[mode] is not None:
+        command.append("--interpose")
+    return run([*command, "--", *test.command], options.limit,
+               {**test.variables, **(MODES[mode] or {})}, options.build)
+
+
+def compare(test, mpi, suite, options, counts):
+    """Prints and returns how the interposed outcomes differ from the plain one."""
+    differences = []
+    plain = suite.outcome(*start(test, mpi, "plain", options))
+    counts["tests"] += plain.tests
+    counts["plain"] += max(len(plain.failed), not plain.right)
+    for mode in options.modes:
+        status, text = start(test, mpi, mode, options)
+        found = suite.outcome(status, text)
+        different = sorted(found.failed - plain.failed)
+        if plain.right and not found.right and not different:
+            different = [f"status {status}"]
+        counts["better"] += len(plain.failed - found.failed) + (found.right and not plain.right and
+                                                                not plain.failed)
+        counts[mode] += len(different)
+        for name in different:
+            differences.append(f"{mpi} {mode} {test.suite} {test.name} -n {test.ranks} {name}")
+        if different:
+            log = options.build / "logs" / f"{mpi}-{mode}-{len(list_of(options))}.txt"
+            log.write_text(f"{differences[-1]}\nstatus {status}\n{text}")
+    return differences
+
+
+def list_of(options):
+    logs = options.build / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    return list(logs.iterdir())
+
+
+def options_of(arguments):
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("folder", type=pathlib.Path)
+    p.add_argument("--mpi", default="openmpi,mpich,impi", help="flavours, as sucl run has them")
+    p.add_argument("--suites", default=",".join(SUITES))
+    p.add_argument("--modes", default="default,forced")
+    p.add_argument("--only", default="", help="a regular expression for names")
+    p.add_argument("--ranks", default="2,3", help="of mpi4py's tests; others say it themselves")
+    p.add_argument("--max-ranks", type=int, default=4, help="tests with more are left out")
+    p.add_argument("--limit", type=float, default=300, help="seconds for one test")
+    p.add_argument("--minutes", type=float, help="start no test after that time")
+    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--build", type=pathlib.Path, default=ROOT / "build/suites")
+    p.add_argument("--sucl", type=pathlib.Path, default=ROOT / "build/default/bin/sucl")
+    p.add_argument("--mpis", type=pathlib.Path, default=ROOT / ".venv/mpi")
+    p.add_argument("--out", type=pathlib.Path, help="file for the table")
+    options = p.parse_args(arguments)
+    options.folder = options.folder.resolve()
+    options.build = options.build.resolve()
+    options.until = options.minutes and time.monotonic() + 60 * options.minutes
+    options.modes = options.modes.split(",")
+    options.ranks = [int(r) for r in options.ranks.split(",")]
+    return options
+
+
+def main(arguments):
+    options = options_of(arguments)
+    list_of(options)
+    rows, differences = [], []
+    for mpi in options.mpi.split(","):
+        for name in options.suites.split(","):
+            kind, place = SUITES[name]
+            if not (options.folder / place).exists():
+                continue
+            suite = kind(options.folder, options)
+            counts = collections.Counter()
+            for test in suite.tests(mpi):
+                if options.until and time.monotonic() > options.until:
+                    break
+                found = compare(test, mpi, suite, options, counts)
+                print("\n".join(found) or f"{mpi} {name} {test.name} -n {test.ranks}: the same",
+                      flush=True)
+                differences += found
+            rows.append([mpi, name, counts["tests"], counts["plain"],
+                         *(counts[m] for m in options.modes), counts["better"]])
+    head = ["MPI", "suite", "tests", "fail alone", *(f"fail only {m}" for m in options.modes),
+            "fail only alone"]
+    table = "\n".join("| " + " | ".join(map(str, row)) + " |"
+                      for row in [head, ["---"] * len(head), *rows]) + "\n"
+    print(table)
+    if options.out:
+        options.out.write_text(table)
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
