@@ -9,8 +9,8 @@ command writes as JSON is returned. What is wrong raises `Error` with the comman
 >>> found = search(machine="frontier", ranks=8, bytes="64Ki")
 >>> found["sizes"][0]["best"]["verified"]
 True
->>> machines()[0]["name"]
-'alps'
+>>> "alps" in [machine["name"] for machine in machines()]
+True
 """
 
 import json
