@@ -15,7 +15,7 @@
 namespace sucl::tune {
 namespace {
 
-constexpr double unlimited = std::numeric_limits<double>::infinity();
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
 // Bytes that must leave and enter a side of a cut.
 struct crossing {
@@ -69,7 +69,7 @@ class bounder {
 
  private:
   void offer(double bytes, double bandwidth, double latency, const std::string& what) {
-    if (bytes <= 0 || bandwidth == unlimited) return;
+    if (bytes <= 0 || bandwidth == infinite) return;
     offer(latency + bytes / bandwidth, what + ": " + amount(bytes, bandwidth));
   }
   void offer(double seconds, const std::string& why) {
@@ -81,11 +81,11 @@ class bounder {
 
   static double of_transports(const sim::level& l) {
     double sum = 0;
-    for (const sim::transport& t : l.transports) sum += t.bandwidth > 0 ? t.bandwidth : unlimited;
+    for (const sim::transport& t : l.transports) sum += t.bandwidth > 0 ? t.bandwidth : infinite;
     return sum;
   }
   static double latency_of(const sim::level& l) {
-    double least = unlimited;
+    double least = infinite;
     for (const sim::transport& t : l.transports) least = std::min(least, t.latency);
     return least;
   }
@@ -112,14 +112,14 @@ class bounder {
   // Of `ranks` consecutive ranks that are one member of level `l`, or one rank.
   void by_group(std::size_t l, std::int64_t ranks) {
     if (ranks >= m_problem.ranks) return;
-    double way = 0, both_ways = 0, latency = unlimited;
+    double way = 0, both_ways = 0, latency = infinite;
     for (std::size_t outer = 0; outer <= l; ++outer) {
       if (m_machine.levels[outer].groups < 2) continue;
       way += exit(outer, ranks, false);
       both_ways += exit(outer, ranks, true);
       latency = std::min(latency, latency_of(m_machine.levels[outer]));
     }
-    if (latency == unlimited) return;
+    if (latency == infinite) return;
     const std::string group = ranks == 1 ? "one rank" : std::to_string(ranks) + " ranks";
     const std::int64_t full = m_problem.ranks / ranks * ranks;
     for (const bool root : {true, false}) {
@@ -155,11 +155,11 @@ class bounder {
   }
 
   static double latency_across(const wiring& w, const std::vector<bool>& inside) {
-    double least = unlimited;
+    double least = infinite;
     for (const sim::link& l : w.links)
       if (inside[static_cast<std::size_t>(l.from)] && !inside[static_cast<std::size_t>(l.to)])
         least = std::min(least, l.latency);
-    return least == unlimited ? 0 : least;
+    return least == infinite ? 0 : least;
   }
   static double leaving(const wiring& w, const std::vector<bool>& inside) {
     double sum = 0;
@@ -267,7 +267,7 @@ class bounder {
   // The latency from the farthest rank, through ranks as well (Floyd and Warshall).
   void by_distance(const wiring& w) {
     const auto nodes = static_cast<std::size_t>(w.nodes);
-    std::vector<std::vector<double>> far(nodes, std::vector<double>(nodes, unlimited));
+    std::vector<std::vector<double>> far(nodes, std::vector<double>(nodes, infinite));
     for (std::size_t n = 0; n < nodes; ++n) far[n][n] = 0;
     for (const sim::link& l : w.links) {
       double& d = far[static_cast<std::size_t>(l.from)][static_cast<std::size_t>(l.to)];
@@ -283,7 +283,7 @@ class bounder {
     const bool to_root = m_problem.kind == kind::reduce || m_problem.kind == kind::gather;
     for (std::size_t a = 0; a < ranks; ++a)
       for (std::size_t b = 0; b < ranks; ++b)
-        if ((!from_root || a == root) && (!to_root || b == root) && far[a][b] < unlimited)
+        if ((!from_root || a == root) && (!to_root || b == root) && far[a][b] < infinite)
           offer(far[a][b],
                 "the latency from rank " + std::to_string(a) + " to rank " + std::to_string(b));
   }

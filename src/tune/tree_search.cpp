@@ -21,7 +21,7 @@ constexpr double simulated_messages = 12e4;
 constexpr int max_trees = 12;
 constexpr double tree_ends = 64;  // ranks times trees of a root
 constexpr int max_segments = 256;
-constexpr double better = 0.999;       // a time must be so much less to count
+constexpr double tree_gain = 0.999;    // a time must be so much less to count
 constexpr double good_enough = 1.002;  // of the bound
 constexpr double slacks[] = {1, 16, 2};
 
@@ -78,7 +78,7 @@ class tree_searcher {
       const double seconds = m_planner.foretell(r);
       m_list.push_back({r, seconds, messages});
       if (!m_machine.wires.switches.empty()) m_list.push_back({with_pairs(r), seconds, messages});
-      if (best > 0 && seconds > better * best) return;
+      if (best > 0 && seconds > tree_gain * best) return;
       best = seconds;
     }
   }

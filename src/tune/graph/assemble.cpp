@@ -11,8 +11,6 @@ namespace {
 // Messages that a channel has under way, or is ready for, at once.
 constexpr std::uint64_t window = 64;
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 }  // namespace
 
 std::uint64_t assembly::line_of(std::uint32_t link, std::uint32_t tree, int from, int to) const {

@@ -10,6 +10,9 @@
 
 namespace sucl::tune {
 
+/// A capacity that no cut of least capacity has.
+inline constexpr std::int64_t unlimited_flow = std::int64_t{1} << 50;
+
 class flow_network {
  public:
   explicit flow_network(int nodes) : m_out(static_cast<std::size_t>(nodes)) {}

@@ -19,7 +19,6 @@ constexpr double rounding = 1e-9;
 std::int64_t sum_of(const roots& wanted) {
   return std::accumulate(wanted.begin(), wanted.end(), std::int64_t{0});
 }
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::int64_t whole(double bandwidth) { return std::llround(bandwidth / whole_bandwidth); }
 

@@ -7,11 +7,14 @@
 
 #include "sim/model/machine.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace sucl::tune {
+
+inline std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 /// The nodes of a graph that planning works on: its ranks first.
 struct wiring {

@@ -17,9 +17,6 @@ namespace {
 // How much of the time for which a link is taken counts against it, where trees are to be shallow:
 // so much that of ways that are alike the one is taken that is used least.
 constexpr double evenness = 0.05;
-constexpr std::int64_t unlimited = std::int64_t{1} << 50;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 // A tree that does not reach all ranks yet.
 struct growing {
@@ -101,7 +98,7 @@ class packer {
     g.node = m_net.add_node();
     g.from_source = m_net.add(m_ranks, g.node, 0);
     for (int r = 0; r < m_ranks; ++r)
-      if (g.has(r)) m_net.add(g.node, r, unlimited);
+      if (g.has(r)) m_net.add(g.node, r, unlimited_flow);
     const auto part = static_cast<int>(m_parts.size());
     m_parts.push_back(std::move(g));
     need(part, true);
@@ -142,7 +139,7 @@ class packer {
     const std::int64_t most = std::min(m_c.at(e.from, e.to), m_parts[index(e.part)].made.weight);
     if (m_costs.unlimited) return most;
     need(e.part, false);
-    m_net.set(m_to_rank[index(e.from)], unlimited);
+    m_net.set(m_to_rank[index(e.from)], unlimited_flow);
     const std::int64_t flow = m_net.flow(m_ranks, e.to, m_needed + most);
     m_net.set(m_to_rank[index(e.from)], 0);
     const std::int64_t room = flow - m_needed;
@@ -168,7 +165,7 @@ class packer {
     m_free[c.first] = m_free[c.last] = g->at[index(e.to)] - c.latency;
     if (!m_costs.unlimited) m_c.at(e.from, e.to) -= g->made.weight;
     m_net.set(m_arcs[index(e.from)][index(e.to)], m_c.at(e.from, e.to));
-    m_net.add(g->node, e.to, unlimited);
+    m_net.add(g->node, e.to, unlimited_flow);
     g->made.hops.push_back({e.from, e.to});
     if (++g->reached == m_ranks)
       need(e.part, false);

@@ -11,8 +11,6 @@
 namespace sucl::tune {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 class scheduler {
  public:
   scheduler(const sim::machine& m, sim::ways& ways, const std::vector<tree>& trees,

@@ -21,8 +21,6 @@ using plan::space;
 // Beyond this slack trees are as shallow as links make them.
 constexpr double unlimited_slack = 16;
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
 // Trees of a direction, with what they are made for.
 struct half {
   sim::machine m;  // with the links as data flows from the roots

@@ -13,10 +13,7 @@
 namespace sucl::tune {
 namespace {
 
-constexpr std::int64_t unlimited = std::int64_t{1} << 50;
 constexpr int unreached = 1 << 20;
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 class splitter {
  public:
@@ -133,13 +130,14 @@ class splitter {
       net.add(source, r, m_wanted[index(r)]);
       all += m_wanted[index(r)];
     }
-    const int first = net.add(source, u, unlimited), second = net.add(source, t, unlimited);
-    const int middle = net.add(w, sink, unlimited);
-    std::int64_t least = unlimited;
+    const int first = net.add(source, u, unlimited_flow),
+              second = net.add(source, t, unlimited_flow);
+    const int middle = net.add(w, sink, unlimited_flow);
+    std::int64_t least = unlimited_flow;
     const std::int64_t enough = all + std::min(m_c.at(u, w), m_c.at(w, t));
     for (int v = 0; v < m_ranks; ++v) {
       if (v == u || v == t) continue;
-      const int out = net.add(v, sink, unlimited);
+      const int out = net.add(v, sink, unlimited_flow);
       least = std::min(least, net.flow(source, sink, enough) - all);
       net.set(out, 0);
       if (least <= 0) return 0;
@@ -147,12 +145,12 @@ class splitter {
     net.set(first, 0);
     net.set(second, 0);
     net.set(middle, 0);
-    net.add(source, w, unlimited);
-    net.add(u, sink, unlimited);
-    net.add(t, sink, unlimited);
+    net.add(source, w, unlimited_flow);
+    net.add(u, sink, unlimited_flow);
+    net.add(t, sink, unlimited_flow);
     if (u < m_ranks || t < m_ranks) return std::min(least, net.flow(source, sink, enough) - all);
     for (int v = 0; v < m_ranks; ++v) {
-      const int out = net.add(v, sink, unlimited);
+      const int out = net.add(v, sink, unlimited_flow);
       least = std::min(least, net.flow(source, sink, enough) - all);
       net.set(out, 0);
     }
