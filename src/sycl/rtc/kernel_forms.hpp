@@ -78,13 +78,14 @@ inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::message_lau
                          kernels::local<kernels::message_board>());
 }
 
-/// Types and ops of plans that have kernels of their own, and one of the others.
+/// Types and ops of plans that have kernels of their own, and one of the others. Where kernels are
+/// compiled at run time one does for all: they are waited for.
 inline constexpr std::pair<sucl_type, sucl_op> plan_kernels[] = {
-    {SUCL_TYPE_BYTES, SUCL_OP_NONE},
 #ifndef SUCL_KERNELS_AT_RUN_TIME
-    {SUCL_TYPE_FP64, SUCL_OP_SUM},   {SUCL_TYPE_FP16, SUCL_OP_SUM}, {SUCL_TYPE_BF16, SUCL_OP_SUM},
+    {SUCL_TYPE_BYTES, SUCL_OP_NONE}, {SUCL_TYPE_FP32, SUCL_OP_SUM}, {SUCL_TYPE_FP64, SUCL_OP_SUM},
+    {SUCL_TYPE_FP16, SUCL_OP_SUM},   {SUCL_TYPE_BF16, SUCL_OP_SUM},
 #endif
-    {SUCL_TYPE_FP32, SUCL_OP_SUM},   {SUCL_TYPE_INT32, SUCL_OP_SUM}};
+    {SUCL_TYPE_INT32, SUCL_OP_SUM}};
 
 /// Calls `use` with the kernel of a plan.
 template <class Use>
@@ -94,16 +95,16 @@ template <class Use>
   const auto with = [&](const auto& folder) {
     return use(plan_run<std::decay_t<decltype(folder)>>{k.what, folder, 0, 0, false});
   };
+#ifndef SUCL_KERNELS_AT_RUN_TIME
   if (!k.reduces) return with(fold_nothing{});
   if (k.op == SUCL_OP_SUM) switch (k.type) {
       case SUCL_TYPE_FP32: return with(fold_of<plain<float>, add>{});
-#ifndef SUCL_KERNELS_AT_RUN_TIME  // fewer to wait for
       case SUCL_TYPE_FP64: return with(fold_of<plain<double>, add>{});
       case SUCL_TYPE_FP16: return with(fold_of<half16, add>{});
       case SUCL_TYPE_BF16: return with(fold_of<brain16, add>{});
-#endif
       default: break;
     }
+#endif
   return with(fold_any{k.type, k.op});
 }
 
