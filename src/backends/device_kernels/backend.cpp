@@ -38,7 +38,7 @@ sucl_status query(sucl_state* state, const sucl_query* q, sucl_capability* answe
   const auto* comm = reinterpret_cast<kernel_comm*>(state);  // null: of any GPU
   const auto kind = static_cast<sucl::kind>(q->kind);
   const bool reached = (comm && comm->device().on_host) || q->memory != SUCL_MEMORY_SYSTEM;
-  const bool supported = q->kind == compiled_plan_kind ? comm != nullptr
+  const bool supported = q->kind == compiled_plan_kind ? comm && comm->runs_plans()
                          : is_point_to_point(q->kind)  ? comm && comm->supports_messages()
                                                        : kernels_support(q->kind);
   answer->supported =
@@ -188,6 +188,10 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
       s.messages = base::parse_boolean(value);
       continue;
     }
+    if (key == "plans") {
+      s.plans = base::parse_boolean(value);
+      continue;
+    }
     if (key == "groups") {
       s.groups = base::parse_number(value);
       base::check_bounds(name_of_all, key, s.groups, {1, kernels::max_groups});
@@ -200,7 +204,7 @@ kernel_settings kernel_settings::read(const std::vector<std::pair<std::string, s
                  "Its keys are ll_max_bytes, ll_two_shot_max_bytes, ll128_min_bytes, "
                  "ll128_max_bytes, ll128_exchange_max_bytes, ll128_two_shot_max_bytes, staging, "
                  "two_shot_min_bytes, direct_min_bytes and message_staging, which are sizes, "
-                 "groups, and messages, which is true or false");
+                 "groups, and messages and plans, which are true or false");
     s.*size->field = base::parse_bytes(value);
     base::check_bounds(name_of_all, key, s.*size->field, size->wanted);
     s.sized = s.sized || key == "staging" || key == "ll128_max_bytes";
@@ -268,6 +272,7 @@ kernel_comm::kernel_comm(const backend_comm& memory_provider, const sucl_oob& oo
       m_memory(memory_provider, oob, device, rank, size, m_setting.shape, make_control()),
       m_board(m_memory.boards(), rank),
       m_plans(device, m_memory),
+      m_runs_plans(settings.plans.value_or(device.on_host)),
       m_epoch(settings.operations) {
   // What cannot be mapped goes through the host, in parts.
   if (!m_memory.all_on_devices()) m_setting.ll128_max_bytes = 0;

@@ -40,7 +40,9 @@ struct kernel_settings {
   std::uint64_t two_shot_min_bytes;    ///< ranks share the work of allreduce, reduce and broadcast
   std::uint64_t direct_min_bytes = 0;  ///< mapped memory is used as such; 0: above LL128
   std::uint64_t groups = kernels::max_groups;
-  bool messages = false;          ///< sends and receives too
+  bool messages = false;  ///< sends and receives too
+  /// Compiled plans too; without a value where the memory of devices is the host's.
+  std::optional<bool> plans;
   std::uint64_t message_staging;  ///< staging memory of messages for each peer
   std::uint64_t message_ll_bytes =
       4096;                      ///< largest piece of a message that goes by the LL protocol
@@ -93,6 +95,7 @@ class kernel_comm {
   /// What a plan has to fit.
   device_plan_limits plan_limits() const { return {m_setting.groups, m_setting.ll_max_bytes}; }
   plan_store& plans() { return m_plans; }
+  bool runs_plans() const { return m_runs_plans; }
   int rank() const { return m_setting.rank; }
   int size() const { return m_setting.ranks; }
 
@@ -147,6 +150,7 @@ class kernel_comm {
   peer_buffers m_memory;
   call_board m_board;
   plan_store m_plans;
+  bool m_runs_plans;
   std::optional<message_launcher> m_messages;
   std::array<std::vector<tuned_protocol>, SUCL_KIND_COUNT> m_tuned;
   std::vector<std::shared_ptr<void>> m_bounce_buffers;

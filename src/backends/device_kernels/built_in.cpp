@@ -62,7 +62,7 @@ class kernel_built_in_comm final : public built_in_comm {
   }
   bool free(void* memory) override { return m_kernels.memory().remove(memory); }
 
-  bool runs_custom_plans() const override { return true; }
+  bool runs_custom_plans() const override { return m_kernels.runs_plans(); }
   std::unique_ptr<plan_draft> draft(const compile_request& r, base::determinism level) override {
     draft_plan d = compose(r, m_kernels.rank(), m_kernels.size(), level);
     prove(d);
@@ -123,7 +123,6 @@ class kernel_built_in_backend final : public built_in_backend {
   const char* name() const override { return kernel_backend_name; }
   const sucl_backend& table() const override { return kernel_backend(); }
   bool uses_memory_provider() const override { return true; }
-  bool runs_custom_plans() const override { return true; }
   bool supports_messages(const base::backend_entry& entry) const override {
     return kernel_settings::wants_messages(entry.settings);
   }

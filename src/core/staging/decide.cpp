@@ -188,7 +188,7 @@ staging_plan plan_as_it_is(const sucl_operation& op, transfer_formats& formats) 
                            "device memory",
                  devices ? "Use USM memory or buffers"
                          : "Use USM shared or host memory, buffers of a CPU device, or ordinary "
-                           "memory");
+                           "memory; or set plans = true in [backends.kernels]");
     }
     return {};
   }

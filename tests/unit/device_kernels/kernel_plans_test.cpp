@@ -10,7 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -299,6 +301,24 @@ TEST(kernel_plan, refuses_what_kernels_have_no_room_for) {
       EXPECT_EQ(e.code(), errc::unsupported);
       EXPECT_NE(std::string(e.what()).find("17 channels"), std::string::npos) << e.what();
     }
+}
+
+// Not on GPUs, unless the configuration says so.
+TEST(kernel_plan, is_for_devices_that_are_to_run_it) {
+  const auto runs = [](reach how, std::optional<bool> wanted) {
+    auto settings = small_buffers();
+    settings.plans = wanted;
+    std::atomic<int> count{0};
+    for_devices(2, how, [&](const kernel_rank& j) { count += j.comm().runs_plans(); }, settings);
+    return count.load();
+  };
+  EXPECT_EQ(runs(reach::none, std::nullopt), 2);
+  EXPECT_EQ(runs(reach::all, std::nullopt), 0);
+  EXPECT_EQ(runs(reach::all, true), 2);
+  EXPECT_EQ(runs(reach::none, false), 0);
+  EXPECT_EQ(core::kernel_settings::read({{"plans", "true"}}, 2).plans, true);
+  EXPECT_EQ(core::kernel_settings::read({}, 2).plans, std::nullopt);
+  EXPECT_THROW(core::kernel_settings::read({{"plans", "perhaps"}}, 2), error);
 }
 
 // Plans come and go, and their memory with them.
