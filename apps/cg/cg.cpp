@@ -32,81 +32,40 @@ struct settings : apps::settings {
   void validate() override;
 };
 
-/// The system of equations, and who has which rows of it.
-class problem {
- public:
-  problem(apps::context& c, const matrix& a, const std::vector<double>& b,
-          const apps::share_options& how)
-      : m_context(c),
-        m_a(a),
-        m_b(b),
-        m_turns(how.turns_of(c.rank())),
-        m_balancer(sucl::partition::by_speed(static_cast<std::size_t>(a.rows),
-                                             how.speeds_of(c.size()), 1, 1)),
-        m_is_dynamic(how.how == apps::balance::dynamic) {
-    m_solver = make();
-    if (how.how == apps::balance::probe) probe();
-  }
+using rows_of_ranks = apps::balanced<solver, sucl::balancer>;
 
-  solver& rows() { return *m_solver; }
-  /// How often work was moved.
-  int moves() const { return m_moves; }
-
-  /// After an iteration: measures now and then, and moves rows where that is worth it.
-  void balance_after(int iteration) {
-    constexpr int interval = 10;
-    if (!m_is_dynamic || iteration % interval != 0) return;
-    if (!m_balancer.update(m_context.world(), m_solver->measure())) return;
-    auto next = make();
-    next->go_on(*m_solver);
-    m_solver = std::move(next);
-    ++m_moves;
-  }
-
- private:
-  std::unique_ptr<solver> make() {
-    return std::make_unique<solver>(m_context, m_a, m_b, m_balancer.current(), m_turns);
-  }
-
-  // Once, before the work begins. The first time warms up.
-  void probe() {
-    m_solver->begin();
-    (void)m_solver->measure();
-    double least = m_solver->measure();
-    for (int n = 0; n < 4; ++n) least = std::min(least, m_solver->measure());
-    // A balancer waits for a second opinion.
-    (void)m_balancer.update(m_context.world(), least);
-    if (!m_balancer.update(m_context.world(), least)) return;
-    m_solver = make();
-    ++m_moves;
-  }
-
-  apps::context& m_context;
-  const matrix& m_a;
-  const std::vector<double>& m_b;
-  int m_turns;
-  sucl::balancer m_balancer;
-  bool m_is_dynamic;
-  std::unique_ptr<solver> m_solver;
-  int m_moves = 0;
-};
+// The system of equations, and who has which rows of it.
+rows_of_ranks share(apps::context& c, const matrix& a, const std::vector<double>& b,
+                    const apps::share_options& how) {
+  const auto rows = static_cast<std::size_t>(a.rows);
+  const int turns = how.turns_of(c.rank());
+  rows_of_ranks all(c.world(),
+                    sucl::balancer(sucl::partition::by_speed(rows, how.speeds_of(c.size()), 1, 1)),
+                    how.how, [&c, &a, &b, turns](const sucl::balancer& shares) {
+                      return std::make_unique<solver>(c, a, b, shares.current(), turns);
+                    });
+  if (how.how != apps::balance::probe) return all;
+  all.solver().begin();  // there is something to multiply
+  all.probe();
+  return all;
+}
 
 // Iterations until the residual is small, at most those of the command line.
-int solve(apps::context& c, problem& of, double tolerance) {
-  of.rows().begin();
-  const double start = of.rows().residual(), goal = tolerance * tolerance * start;
+int solve(apps::context& c, rows_of_ranks& of, double tolerance) {
+  of.solver().begin();
+  const double start = of.solver().residual(), goal = tolerance * tolerance * start;
   int done = 0;
-  while (done < c.wanted().iterations && of.rows().residual() > goal) {
-    if (!(of.rows().curvature() > 0))
+  while (done < c.wanted().iterations && of.solver().residual() > goal) {
+    if (!(of.solver().curvature() > 0))
       throw apps::usage_error(
           "the matrix is not positive definite: conjugate gradients do not "
           "apply to it");
-    of.rows().step();
-    of.balance_after(++done);
-    if (done % 100 == 0) {
+    of.solver().step();
+    of.after_step();
+    if (++done % 100 == 0) {
       char text[80];
       std::snprintf(text, sizeof text, "iteration %d, residual %.3e", done,
-                    std::sqrt(of.rows().residual() / start));
+                    std::sqrt(of.solver().residual() / start));
       c.say(text);
     }
   }
@@ -166,14 +125,14 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const matrix a = load(c, wanted);
   c.prepare_kernels();
   const std::vector<double> b(static_cast<std::size_t>(a.rows), 1.0);
-  problem all(c, a, b, wanted.shares);
+  rows_of_ranks all = share(c, a, b, wanted.shares);
   apps::outcome o;
   o.details["matrix"] = wanted.file.empty() ? "poisson" : wanted.file;
   o.details["rows"] = a.rows;
   o.details["nonzeros"] = a.value.size();
   solve(c, all, wanted.tolerance);  // to warm up
   o.seconds = c.run(wanted.solves, [&](int) { o.iterations = solve(c, all, wanted.tolerance); });
-  solver& s = all.rows();
+  solver& s = all.solver();
   o.details["rows_of_ranks"] = s.shares().counts_of_ranks();
   o.details["moves"] = all.moves();
   o.details["solves"] = wanted.solves;

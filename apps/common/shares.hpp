@@ -7,9 +7,15 @@
 
 #include "common/program/command_line.hpp"
 
+#include <sucl/sucl.hpp>
+
+#include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace apps {
@@ -68,6 +74,58 @@ struct share_options {
         slow_turns < 1 || slow_turns > 1000 || pair.peek() != EOF)
       throw usage_error("--slow: '" + text + "' is no rank and factor from 1 to 1000, as 1:4");
   }
+};
+
+/// A solver whose work moves between ranks. `Solver` has measure(), which gives the seconds of its
+/// own work, and go_on(other), which takes the state of one with other shares; `make(shares)` makes
+/// one. Collective.
+template <class Solver, class Balancer>
+class balanced {
+ public:
+  using maker = std::function<std::unique_ptr<Solver>(const Balancer&)>;
+
+  balanced(sucl::communicator& all, Balancer start, balance how, maker make)
+      : m_all(&all),
+        m_balancer(std::move(start)),
+        m_is_dynamic(how == balance::dynamic),
+        m_make(std::move(make)),
+        m_solver(m_make(m_balancer)) {}
+
+  Solver& solver() { return *m_solver; }
+  const Balancer& balancer() const { return m_balancer; }
+  /// How often work was moved.
+  int moves() const { return m_moves; }
+
+  /// Before the work begins: measures, and shares anew. The first time warms up.
+  void probe() {
+    (void)m_solver->measure();
+    double least = m_solver->measure();
+    for (int n = 0; n < 4; ++n) least = std::min(least, m_solver->measure());
+    // A balancer waits for a second opinion.
+    (void)m_balancer.update(*m_all, least);
+    if (!m_balancer.update(*m_all, least)) return;
+    m_solver = m_make(m_balancer);
+    ++m_moves;
+  }
+
+  /// After an iteration: now and then a measurement, after which work may move.
+  void after_step() {
+    constexpr int interval = 10;
+    if (!m_is_dynamic || ++m_steps % interval != 0) return;
+    if (!m_balancer.update(*m_all, m_solver->measure())) return;
+    auto next = m_make(m_balancer);
+    next->go_on(*m_solver);
+    m_solver = std::move(next);
+    ++m_moves;
+  }
+
+ private:
+  sucl::communicator* m_all;
+  Balancer m_balancer;
+  bool m_is_dynamic;
+  maker m_make;
+  std::unique_ptr<Solver> m_solver;
+  int m_steps = 0, m_moves = 0;
 };
 
 }  // namespace apps

@@ -333,64 +333,40 @@ std::array<int, 3> ranks_of(const extents& e) {
 class problem {
  public:
   problem(apps::context& c, const apps::rank_grid& even, const apps::share_options& how)
-      : m_context(c),
-        m_even(even),
-        m_turns(how.turns_of(c.rank())),
-        m_balancer(cells_of(even.domain()), ranks_of(even.grid()), how.speeds_of(c.size())),
-        m_is_dynamic(how.how == apps::balance::dynamic),
-        m_solver(make()) {
-    if (how.how == apps::balance::probe) probe();
+      : m_even(even),
+        m_all(c.world(),
+              sucl::box_balancer(cells_of(even.domain()), ranks_of(even.grid()),
+                                 how.speeds_of(c.size())),
+              how.how, [&c, even, turns = how.turns_of(c.rank())](const sucl::box_balancer& b) {
+                return make(c, {even, b.current()}, turns);
+              }) {
+    if (how.how == apps::balance::probe) m_all.probe();
   }
 
-  solver& boxes() { return *m_solver; }
-  apps::rank_grid grid() const { return {m_even, m_balancer.current()}; }
-  /// How often work was moved.
-  int moves() const { return m_moves; }
+  solver& boxes() { return m_all.solver(); }
+  apps::rank_grid grid() const { return {m_even, m_all.balancer().current()}; }
+  int moves() const { return m_all.moves(); }
 
-  /// One iteration, and now and then a measurement, after which boxes may move.
   void step() {
-    constexpr int interval = 10;
-    m_solver->step();
-    if (!m_is_dynamic || ++m_steps % interval != 0) return;
-    if (!m_balancer.update(m_context.world(), m_solver->measure())) return;
-    auto next = make();
-    next->go_on(*m_solver);
-    m_solver = std::move(next);
-    ++m_moves;
+    m_all.solver().step();
+    m_all.after_step();
   }
 
  private:
-  std::unique_ptr<solver> make() {
-    const box part = grid().part(m_context.rank());
+  static std::unique_ptr<solver> make(apps::context& c, const apps::rank_grid& grid, int turns) {
+    const box part = grid.part(c.rank());
     const double points = static_cast<double>(part.extent(0) + 2) *
                           static_cast<double>(part.extent(1) + 2) *
                           static_cast<double>(part.extent(2) + 2);
-    m_context.agree(points > std::numeric_limits<std::int32_t>::max()
-                        ? "--size: a rank's part has more than 2^31 points. Use more ranks"
-                        : "");
-    m_context.require_memory(points * 3 * sizeof(float));  // two fields, and a copy for checks
-    return std::make_unique<solver>(m_context, grid(), m_turns);
+    c.agree(points > std::numeric_limits<std::int32_t>::max()
+                ? "--size: a rank's part has more than 2^31 points. Use more ranks"
+                : "");
+    c.require_memory(points * 3 * sizeof(float));  // two fields, and a copy for checks
+    return std::make_unique<solver>(c, grid, turns);
   }
 
-  // Once, before the work begins. The first time warms up.
-  void probe() {
-    (void)m_solver->measure();
-    double least = m_solver->measure();
-    for (int n = 0; n < 4; ++n) least = std::min(least, m_solver->measure());
-    // A balancer waits for a second opinion.
-    (void)m_balancer.update(m_context.world(), least);
-    if (!m_balancer.update(m_context.world(), least)) return;
-    m_solver = make();
-    ++m_moves;
-  }
-
-  apps::context& m_context;
   apps::rank_grid m_even;
-  int m_turns;
-  sucl::box_balancer m_balancer;
-  bool m_is_dynamic;
-  std::unique_ptr<solver> m_solver;
-  int m_steps = 0, m_moves = 0;
+  apps::balanced<solver, sucl::box_balancer> m_all;
 };
 
 constexpr double pi = 3.14159265358979323846;

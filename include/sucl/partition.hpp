@@ -119,6 +119,14 @@ class SUCL_CORE_API measured_speeds {
   int m_agreeing = 0;  // updates in a row that would move work
 };
 
+/// The time of every rank.
+template <class Communicator>
+std::vector<double> times_of_ranks(const Communicator& all, double mine) {
+  std::vector<double> times(static_cast<std::size_t>(all.size()));
+  all.blocking().allgather(&mine, times.data(), 1);
+  return times;
+}
+
 }  // namespace detail
 /// @endcond
 
@@ -141,9 +149,7 @@ class SUCL_CORE_API balancer {
   /// The same from this rank's time. Collective over a communicator of as many ranks.
   template <class Communicator>
   bool update(const Communicator& all, double seconds) {
-    std::vector<double> times(static_cast<std::size_t>(all.size()));
-    all.blocking().allgather(&seconds, times.data(), 1);
-    return update(times);
+    return update(detail::times_of_ranks(all, seconds));
   }
 
  private:
@@ -165,9 +171,7 @@ class SUCL_CORE_API box_balancer {
   bool update(const std::vector<double>& seconds);
   template <class Communicator>
   bool update(const Communicator& all, double seconds) {
-    std::vector<double> times(static_cast<std::size_t>(all.size()));
-    all.blocking().allgather(&seconds, times.data(), 1);
-    return update(times);
+    return update(detail::times_of_ranks(all, seconds));
   }
 
  private:
