@@ -166,6 +166,10 @@ interposer::interposer(base::config settings, const sucl_bootstrap& control)
   });
 }
 
+void interposer::before_start() {
+  if (!m_running) loader::refuse_other_interfaces(family);
+}
+
 void interposer::start() {
   const own_call guard;
   if (m_running) return;

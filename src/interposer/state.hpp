@@ -131,6 +131,8 @@ class interposer {
   /// Whether it is SuCL itself that calls MPI.
   static bool is_inside() { return here().inside > 0; }
 
+  /// Before MPI's initialisation: ends the process if this is the interposer of another MPI.
+  static void before_start();
   /// After MPI's initialisation. Collective. Where it fails everything is passed on.
   static void start();
   /// Before MPI's end. Collective.

@@ -25,12 +25,14 @@ int move(sucl_kind kind, const side& s, MPI_Op op, int root, MPI_Comm comm,
 }  // namespace
 
 SUCL_MPI_FUNCTION MPI_Init(int* argc, char*** argv) {
+  interposer::before_start();
   const int code = SUCL_NEXT(Init)(argc, argv);
   if (code == MPI_SUCCESS) interposer::start();
   return code;
 }
 
 SUCL_MPI_FUNCTION MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  interposer::before_start();
   const int code = SUCL_NEXT(Init_thread)(argc, argv, required, provided);
   if (code == MPI_SUCCESS) interposer::start();
   return code;

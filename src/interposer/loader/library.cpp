@@ -69,6 +69,32 @@ std::string flavour_of(const std::string& version, const std::string& file) {
   return named || version.find("MPICH") != std::string::npos ? "mpich" : "";
 }
 
+// MPICH and what is derived from it have the same handles.
+std::string interface_of(const std::string& flavour) {
+  return flavour == "impi" ? "mpich" : flavour;
+}
+
+// One that defines MPI's functions.
+library look_at(const std::string& file) {
+  library found;
+  found.file = file;
+  void* handle = dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) handle = dlopen(nullptr, RTLD_LAZY);  // the program itself, linked statically
+  const std::string version = version_of(handle);
+  found.flavour = has_standard_abi(handle) ? "abi" : flavour_of(version, file);
+  if (found.flavour.empty())
+    found.problem = "the MPI library " + file + " (" + version +
+                    ") is unknown and does not have the standard ABI";
+  dlclose(handle);
+  return found;
+}
+
+void say_to_first_rank(const std::string& line) {
+  for (const char* rank : {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
+    if (const char* value = std::getenv(rank); value && std::string_view(value) != "0") return;
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
 }  // namespace
 
 library find_library() {
@@ -84,23 +110,25 @@ library find_library() {
     for (const std::string& file : files) found.problem += " " + file;
     return found;
   }
-  void* handle = dlopen(found.file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
-  if (!handle) handle = dlopen(nullptr, RTLD_LAZY);  // the program itself, linked statically
-  const std::string version = version_of(handle);
-  found.flavour = has_standard_abi(handle) ? "abi" : flavour_of(version, found.file);
-  if (found.flavour.empty())
-    found.problem = "the MPI library " + found.file + " (" + version +
-                    ") is unknown and does not have the standard ABI";
-  dlclose(handle);
-  return found;
+  return look_at(found.file);
+}
+
+void refuse_other_interfaces(const std::string& flavour) {
+  for (const std::string& file : definitions()) {
+    const library found = look_at(file);
+    if (found.flavour.empty() || interface_of(found.flavour) == interface_of(flavour)) continue;
+    say_to_first_rank("sucl error interposer: libsucl_pmpi_" + flavour +
+                      ".so was loaded into a process that has " + found.file +
+                      ", whose interface is another one (" + found.flavour +
+                      "), so that arguments of MPI's functions cannot be told; start the program "
+                      "with `sucl run --interpose`, or load libsucl_pmpi" +
+                      (found.flavour == "openmpi" ? "_openmpi.so" : ".so, which chooses") + "\n");
+    std::_Exit(1);
+  }
 }
 
 void say_once(const std::string& problem) {
-  for (const char* rank : {"PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
-    if (const char* value = std::getenv(rank); value && std::string_view(value) != "0") return;
-  const std::string line =
-      "sucl warn interposer: " + problem + "; everything is passed on to MPI\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  say_to_first_rank("sucl warn interposer: " + problem + "; everything is passed on to MPI\n");
 }
 
 }  // namespace sucl::interposer::loader

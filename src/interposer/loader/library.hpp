@@ -23,4 +23,9 @@ library find_library();
 /// tells which one that is.
 void say_once(const std::string& problem);
 
+/// Ends the process with an error if it has a library of another interface than `flavour`'s: what
+/// an interposer takes for arguments would be something else, so that calls could not even be
+/// passed on. Before MPI begins.
+void refuse_other_interfaces(const std::string& flavour);
+
 }  // namespace sucl::interposer::loader
