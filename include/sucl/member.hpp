@@ -24,6 +24,7 @@ struct member {
   std::string device;          ///< device name
   bool device_memory_on_host = true;  ///< the host can read this rank's device allocations
   std::string reach;  ///< memory its backends take as it is, as in "mpi: system host shared device"
+  int island = 0;     ///< index of its island: ranks of a node whose memory one library reaches
 };
 
 }  // namespace sucl

@@ -14,7 +14,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 namespace sucl::conformance {
 namespace {
@@ -55,6 +57,25 @@ const std::vector<profile>& profiles() {
         {"SUCL_RULES", "[{ backend = \"hierarchical\" }]"},
         {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
        not_in_hierarchical},
+      // Islands of one node: between them all goes through memory of the host.
+      {"islands",
+       "hierarchical",
+       {{"SUCL_ISLANDS", "gpu,gpu,cpu"}, {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
+       not_in_hierarchical},
+      {"islands_staged",
+       "hierarchical",
+       {{"SUCL_ISLANDS", "gpu,gpu,cpu,emulator,emulator"},
+        {"SUCL_DEVICE_MEMORY", "stage"},
+        {"SUCL_STAGING_CHUNK", "32Ki"},
+        {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
+       not_in_hierarchical},
+      {"islands_alone",
+       "plan",
+       {{"SUCL_ISLANDS", "gpu,cpu,emulator"}, {"SUCL_DEVICE_MEMORY", "stage"}}},
+      // For ranks with unlike devices, as SUCL_TEST_DEVICES says, of which each is alone on its
+      // island, or some are not.
+      {"unlike_alone", "plan", {}},
+      {"unlike", "hierarchical", {}, not_in_hierarchical},
       {"mock", "mock", {{"SUCL_RULES", "[{ backend = \"mock\" }]"}}},
       {"staged1",
        "mpi",
@@ -166,8 +187,33 @@ std::string flavour(const std::string& control_plane) {
   return "mpich";
 }
 
+// SUCL_TEST_DEVICES, as "gpu,cpu,gpu": the kind of device of each rank, from the start again where
+// there are more ranks; empty: devices of one kind.
+std::vector<std::string> wanted_devices() {
+  std::vector<std::string> words;
+  const char* given = std::getenv("SUCL_TEST_DEVICES");
+  std::istringstream list(given ? given : "");
+  for (std::string word; std::getline(list, word, ',');) words.push_back(word);
+  return words;
+}
+
+// The ranks before that want a GPU have the GPUs before.
+::sycl::device wanted_device(const std::vector<std::string>& words, int rank) {
+  const auto word = [&](int r) { return words[static_cast<std::size_t>(r) % words.size()]; };
+  const bool gpu = word(rank) == "gpu";
+  const auto all = ::sycl::device::get_devices(gpu ? ::sycl::info::device_type::gpu
+                                                   : ::sycl::info::device_type::cpu);
+  if (all.empty() || (!gpu && word(rank) != "cpu"))
+    complain("SUCL_TEST_DEVICES gives rank " + std::to_string(rank) + " the device '" + word(rank) +
+             "', which is not there");
+  std::size_t before = 0;
+  for (int r = 0; r < rank && gpu; ++r) before += word(r) == "gpu";
+  return all[before % all.size()];
+}
+
 // A GPU of its own for each rank, where there are any.
 ::sycl::device device_of(int rank) {
+  if (const auto words = wanted_devices(); !words.empty()) return wanted_device(words, rank);
   const auto gpus = ::sycl::device::get_devices(::sycl::info::device_type::gpu);
   if (gpus.empty()) return ::sycl::device(::sycl::default_selector_v);
   return gpus[static_cast<std::size_t>(rank) % gpus.size()];
@@ -221,6 +267,7 @@ class suite {
 #ifdef SYCL_IMPLEMENTATION_ACPP
     const int m = c.at[f_memory];
     const auto& queue = m_places[static_cast<std::size_t>(c.at[f_comm])].queue;
+    if (!wanted_devices().empty()) return m == mixed_memory || is_buffer(m);  // on every rank
     return (m == mixed_memory || is_buffer(m)) && (!queue || !queue->get_device().is_gpu());
 #else
     return false;
@@ -253,7 +300,7 @@ class suite {
     std::string backend;
     if (m_options.how->in_order)
       backend = m_options.how->in_order;
-    else if (collectives == "plan")
+    else if (collectives == "plan" || m_options.how->name == std::string_view("islands"))
       backend = "messages";
     else if (collectives == "mpi")
       backend = "mpi";

@@ -116,6 +116,11 @@ communicator& hierarchical_comm::part(const hierarchical_step& step) const {
   return step.on == level::node ? *m_parts.node : *m_parts.across;
 }
 
+std::string hierarchical_comm::words_of(level on) const {
+  const std::string name = m_where.within;
+  return on == level::node ? " within the " + name : " between " + name + "s";
+}
+
 step_list hierarchical_comm::steps(const sucl_operation& o) const {
   const bool small = o.count * o.element_size < m_single_leader;
   return steps_of(o, m_where, small ? 1 : m_leaders, m_leaders);
@@ -253,9 +258,8 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
   const hierarchical_step& s = r.what.steps[r.next];
   // What the ranks have called differently is told to all of them in the same words.
   if (info.code != errc::mismatch || !m_told.load(std::memory_order_acquire))
-    info.message = std::string(name(static_cast<kind>(s.kind))) +
-                   (s.on == level::node ? " within the node" : " between nodes") +
-                   " failed: " + info.message;
+    info.message =
+        std::string(name(static_cast<kind>(s.kind))) + words_of(s.on) + " failed: " + info.message;
   info.operation = sucl::core::describe(r.operation);
   info.rank = m_where.rank;
   r.failure = std::move(info);
@@ -309,7 +313,7 @@ std::string hierarchical_comm::describe(const sucl_operation& o) {
   std::string text;
   for (const hierarchical_step& s : what)
     text += std::string(text.empty() ? "" : ", then ") + name(static_cast<kind>(s.kind)) +
-            (s.on == level::node ? " within the node by " : " between nodes by ") +
+            words_of(s.on) + " by " +
             part(s).selected_backend_of(record_of(o, what, s, nullptr), false);
   return text.empty() ? "nothing" : text;
 }
@@ -340,7 +344,8 @@ backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::str
   attempt([&] { parts.node = how.split(where.alone() ? -1 : where.node, where.local); });
   attempt([&] {
     if (parts.node && how.must_order && !parts.node->would_order_on_stream(*how.must_order))
-      base::fail(errc::unavailable, "within a node nothing orders operations on device streams");
+      base::fail(errc::unavailable, std::string("within a ") + where.within +
+                                        " nothing orders operations on device streams");
   });
   attempt([&] {
     const bool leads = where.local < values.leaders_of(where);

@@ -99,6 +99,7 @@ class hierarchical_comm {
     std::uint64_t host_bytes = 0, device_bytes = 0;
   };
   step_list steps(const sucl_operation& operation) const;
+  std::string words_of(level on) const;
   communicator& part(const hierarchical_step& step) const;
   bool on_device(const sucl_operation& operation) const;
   std::byte* memory_for(const sucl_operation& operation, const step_list& what, area& of);

@@ -45,10 +45,12 @@ class hierarchical_built_in_backend final : public built_in_backend {
   const sucl_backend& table() const override { return hierarchical_backend(); }
 
   std::string obstacle(backend_creation& c) const override {
-    if (c.where.nodes == 1) return "the ranks are on one node";
-    if (c.where.nodes == c.size()) return "every rank is alone on its node";
+    const bool mixed = c.where.mixed();
+    if (c.where.islands == 1) return "the ranks are on one node";
+    if (c.where.islands == c.size())
+      return mixed ? "every rank is alone on its island" : "every rank is alone on its node";
     if (!c.not_for_platform(name()).empty()) return "it is for device memory, or for rules";
-    if (c.some_rule_names(name())) return {};
+    if (mixed || c.some_rule_names(name())) return {};
     const sucl_operation sums = probe_of_device_memory();
     const auto orders = [&](const backend_instance& one) {
       const transfer_format& f = one.formats->of(sums.kind, sums.type, sums.op, sums.element_size);
@@ -65,10 +67,14 @@ class hierarchical_built_in_backend final : public built_in_backend {
                             [&](bool mine) { return c.agree(mine); },
                             {c.around.scratch, c.around.kernels},
                             c.around.hierarchical};
-    if (!c.some_rule_names(name())) how.must_order = &sums;
+    // Islands of memory that the host reads have other backends.
+    const member& me = c.where.members[static_cast<std::size_t>(c.rank())];
+    const bool mixed = c.where.mixed();
+    if (!c.some_rule_names(name()) && !(mixed && me.device_memory_on_host)) how.must_order = &sums;
     backend_instance made;
-    made.via = make_hierarchical(c.entry_of(name())->settings, map_nodes(c.where.node_of, c.rank()),
-                                 how, why);
+    hierarchical_map where = map_nodes(c.where.island_of, c.rank());
+    if (mixed) where.within = "island";
+    made.via = make_hierarchical(c.entry_of(name())->settings, where, how, why);
     if (!made.via.table) return made;
     made.own = std::make_unique<hierarchical_built_in_comm>(hierarchical_of(made.via));
     made.traits.launches = made.traits.needs_progress = made.traits.composed = true;
@@ -79,12 +85,15 @@ class hierarchical_built_in_backend final : public built_in_backend {
   // may use device memory in the same operation.
   void add_candidates(candidate_list& list, sucl_kind what, candidate_position at) const override {
     if (at == candidate_position::before_default && list.mpi_is_default() &&
-        what <= SUCL_KIND_EXSCAN && list.scope().device && list.scope().nodes > 1 &&
-        list.other_platform().empty())
+        what <= SUCL_KIND_EXSCAN && list.other_platform().empty() &&
+        (list.scope().mixed || (list.scope().device && list.scope().nodes > 1)))
       list.add(selection_stage::built_in);
   }
 
-  std::string reason(const selection_scope&) const override {
+  std::string reason(const selection_scope& scope) const override {
+    if (scope.mixed)
+      return "data crosses between islands of devices once, after the ranks of each have combined "
+             "it";
     return "device memory leaves its node once, after the node's ranks have combined it";
   }
 };

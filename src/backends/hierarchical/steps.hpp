@@ -22,14 +22,15 @@ namespace sucl::core {
 /// Where the ranks of a communicator are. The same on every rank but for the first three.
 struct hierarchical_map {
   int rank = 0;
-  int node = 0;               ///< of this rank
-  int local = 0;              ///< its number on its node
-  std::vector<int> node_of;   ///< one entry a rank
-  std::vector<int> local_of;  ///< one entry a rank
-  std::vector<int> ranks_on;  ///< one entry a node
-  std::vector<int> first_on;  ///< lowest rank of each node
-  int max_leaders = 1;        ///< so many local numbers are on every node
-  bool consecutive = true;    ///< the ranks of a node follow each other
+  int node = 0;                 ///< of this rank
+  int local = 0;                ///< its number on its node
+  std::vector<int> node_of;     ///< one entry a rank
+  std::vector<int> local_of;    ///< one entry a rank
+  std::vector<int> ranks_on;    ///< one entry a node
+  std::vector<int> first_on;    ///< lowest rank of each node
+  int max_leaders = 1;          ///< so many local numbers are on every node
+  bool consecutive = true;      ///< the ranks of a node follow each other
+  const char* within = "node";  ///< what "node" here and below is: a node, or an island of one
   bool alone() const { return ranks_on[static_cast<std::size_t>(node)] == 1; }
 };
 hierarchical_map map_nodes(const std::vector<int>& node_of, int rank);

@@ -22,7 +22,8 @@ std::vector<range> sizes_for_plans(sucl_kind what, const selection_scope& scope)
   const bool pairs =
       what == SUCL_KIND_ALLTOALL || what == SUCL_KIND_GATHER || what == SUCL_KIND_SCATTER;
   if (scope.nodes > 1) return pairs ? std::vector<range>{{0, 32u << 10}} : std::vector<range>{{}};
-  if (what == SUCL_KIND_BROADCAST && !scope.reads) return {{0, 32u << 10}, {8u << 20, most}};
+  if (what == SUCL_KIND_BROADCAST && !scope.reads && !scope.mixed)
+    return {{0, 32u << 10}, {8u << 20, most}};
   return {{}};
 }
 
@@ -32,8 +33,8 @@ struct own_draft final : plan_draft {
 
 class plan_comm final : public built_in_comm {
  public:
-  plan_comm(const backend_comm& plans, const backend_comm& memory_provider)
-      : m_plans(plans), m_memory_provider(memory_provider) {}
+  plan_comm(const backend_comm& plans, const backend_comm& memory_provider, bool custom)
+      : m_plans(plans), m_memory_provider(memory_provider), m_custom(custom) {}
 
   std::string describe(const sucl_operation& o) override { return describe_plan(m_plans, o); }
   void retune(const tune::table* tuned) override { core::retune(m_plans, tuned); }
@@ -54,7 +55,10 @@ class plan_comm final : public built_in_comm {
     return remove_mapped(m_plans, base, sequence, region);
   }
 
-  bool runs_custom_plans() const override { return true; }
+  bool runs_custom_plans() const override { return m_custom; }
+  std::string no_custom_plans() const override {
+    return m_custom ? "" : "some ranks have device memory that their hosts do not reach";
+  }
   std::unique_ptr<plan_draft> draft(const compile_request& r, base::determinism level) override {
     auto made = std::make_unique<own_draft>();
     const draft_plan d = compile_here(r, plan_placement(m_plans), level);
@@ -77,6 +81,7 @@ class plan_comm final : public built_in_comm {
 
  private:
   backend_comm m_plans, m_memory_provider;
+  bool m_custom;  // a compiled plan is not staged
 };
 
 class plan_built_in_backend final : public built_in_backend {
@@ -97,7 +102,7 @@ class plan_built_in_backend final : public built_in_backend {
       return plans;
     });
     if (!made.via.table) return made;
-    made.own = std::make_unique<plan_comm>(made.via, c.memory_provider);
+    made.own = std::make_unique<plan_comm>(made.via, c.memory_provider, !c.stages());
     made.traits.needs_progress = made.traits.spins = true;
     made.traits.any_thread = c.where.nodes == 1;
     made.traits.ends_on_mismatch = made.traits.folds_alike = true;
@@ -114,11 +119,11 @@ class plan_built_in_backend final : public built_in_backend {
     if (ruled_out.empty() && list.scope().nodes > 1 && list.scope().nodes == list.scope().ranks)
       ruled_out = "every rank is alone on its node";
     const std::vector<range> sizes = sizes_for_plans(what, list.scope());
-    for (const range& bytes : sizes)
-      list.add(selection_stage::built_in, bytes, host_memory, ruled_out);
+    const std::uint32_t memory = list.scope().mixed ? every_memory : host_memory;
+    for (const range& bytes : sizes) list.add(selection_stage::built_in, bytes, memory, ruled_out);
     if (sizes.size() == 1 || list.scope().nodes > 1) return;
     // By event libraries use other algorithms, which are slower.
-    list.add(selection_stage::built_in, {}, host_memory, ruled_out, tune::call_form::event);
+    list.add(selection_stage::built_in, {}, memory, ruled_out, tune::call_form::event);
   }
 
   std::string reason(const selection_scope& scope) const override {

@@ -102,6 +102,9 @@ struct config {
     std::vector<std::uint64_t> size;  ///< ranks of each node, the last one's repeated; empty: found
   } nodes;
   struct {
+    std::vector<std::string> of;  ///< names, of one rank each, from the start again; empty: found
+  } islands;
+  struct {
     std::string table;
   } tuning;
   struct {

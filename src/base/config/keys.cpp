@@ -257,6 +257,13 @@ void add_diagnosis(std::vector<key_row>& t) {
        "one; a list has the size of each, and the last one repeats. 0: nodes as they are found.",
        shared},
       sizes_form, [](auto& k) -> auto& { return k.all->nodes.size; }));
+  t.push_back(row(
+      {"islands.of", "", "SUCL_ISLANDS",
+       "Name of the island of each rank of the job, to try devices that do not reach each other's "
+       "memory on one machine: ranks of a node with different names are on different islands. A "
+       "shorter list begins again. Empty: islands as they are found.",
+       shared},
+      list_form, [](auto& k) -> auto& { return k.all->islands.of; }));
 }
 
 void add_control_plane(std::vector<key_row>& t) {

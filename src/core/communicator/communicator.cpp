@@ -33,6 +33,7 @@ communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device
   self.job = of.key();
   self.world_rank = of.rank();
   self.declared_node = declared_node(of.settings().nodes.size, of.rank());
+  self.declared_island = declared_island(of.settings().islands.of, of.rank());
   try {
     make(rank, size);
   } catch (const error& e) {

@@ -18,6 +18,9 @@ std::string rank_record::text() const {
          {"device_memory_on_host", self.device_memory_on_host},
          {"machine", machine},
          {"declared_node", declared_node},
+         {"declared_island", declared_island},
+         {"version", version},
+         {"representation", representation},
          {"processors", processors},
          {"settings", settings},
          {"job", job},
@@ -43,6 +46,9 @@ std::optional<rank_record> rank_record::parse(const std::string& text) {
     j.at("device_memory_on_host").get_to(r.self.device_memory_on_host);
     j.at("machine").get_to(r.machine);
     j.at("declared_node").get_to(r.declared_node);
+    j.at("declared_island").get_to(r.declared_island);
+    j.at("version").get_to(r.version);
+    j.at("representation").get_to(r.representation);
     j.at("processors").get_to(r.processors);
     j.at("settings").get_to(r.settings);
     j.at("job").get_to(r.job);

@@ -19,6 +19,9 @@ struct rank_record {
   member self;                      ///< without rank, node and local rank, which are worked out
   std::string machine;              ///< equal for ranks that share a kernel and process ids
   std::string declared_node;        ///< that the configuration puts it on; empty: none
+  std::string declared_island;      ///< the same of islands
+  std::string version;              ///< of SuCL
+  std::string representation;       ///< of numbers in memory, as "little-endian, long of 8 bytes"
   std::string processors;           ///< that it may run on, as "0-7,16"
   std::uint64_t settings = 0;       ///< hash of the settings that must be the same
   std::uint64_t job = 0;            ///< job::key()

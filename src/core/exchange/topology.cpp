@@ -8,13 +8,17 @@
 #include "core/exchange/rank_record.hpp"
 #include "core/support/host_identity.hpp"
 
+#include <sucl/version.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <tuple>
 
 namespace sucl::core {
 namespace {
@@ -97,6 +101,17 @@ std::string declared_node(const std::vector<std::uint64_t>& sizes, int world_ran
   return std::to_string(node + rest / sizes[node]);
 }
 
+std::string declared_island(const std::vector<std::string>& names, int world_rank) {
+  return names.empty() ? "" : names[static_cast<std::size_t>(world_rank) % names.size()];
+}
+
+std::string number_representation() {
+  const bool little = std::endian::native == std::endian::little;
+  return std::string(little ? "little" : "big") + "-endian, pointers of " +
+         std::to_string(sizeof(void*)) + " bytes, long of " + std::to_string(sizeof(long)) +
+         ", long double of " + std::to_string(sizeof(long double));
+}
+
 namespace {
 
 rank_record record_of(const self_description& self) {
@@ -110,12 +125,37 @@ rank_record record_of(const self_description& self) {
   r.self.device_memory_on_host = self.device_memory_on_host;
   r.machine = host_identity();
   r.declared_node = self.declared_node;
+  r.declared_island = self.declared_island;
+  r.version = SUCL_VERSION_STRING;
+  r.representation = number_representation();
   r.processors = processor_set::own().text();
   r.settings = hash(self.settings);
   r.job = self.job;
   r.world_rank = self.world_rank;
   r.wrong = self.failure;
   return r;
+}
+
+// Data travels as it is in memory, and what ranks tell each other as their version writes it.
+void check_alike(const rank_record& first, const rank_record& other, int rank) {
+  const std::string name = "rank " + std::to_string(rank);
+  if (other.version != first.version)
+    base::fail(
+        errc::mismatch,
+        name + " runs version " + other.version + " of SuCL, and rank 0 runs " + first.version,
+        "Start every rank with libraries of the same version; those built with different "
+        "SYCL implementations work together");
+  if (other.representation != first.representation)
+    base::fail(errc::mismatch,
+               name + " has numbers in memory as " + other.representation + ", and rank 0 as " +
+                   first.representation + "; data travels as it is in memory",
+               "Start ranks that exchange data on machines of one kind of processor, with programs "
+               "for the same ABI");
+}
+
+// What one backend reaches: all memory that the host reads, or that of the devices of a platform.
+std::string reach_of(const member& m) {
+  return m.device_memory_on_host ? "host" : "device:" + m.platform;
 }
 
 std::vector<rank_record> records_of(const std::vector<std::string>& texts) {
@@ -131,6 +171,7 @@ std::vector<rank_record> records_of(const std::vector<std::string>& texts) {
           record->wrong->code,
           "rank " + std::to_string(r) + " cannot make the communicator: " + record->wrong->message,
           record->wrong->hint);
+    if (r > 0) check_alike(records.front(), *record, static_cast<int>(r));
     if (r > 0 && record->job != records.front().job)
       base::fail(errc::invalid_argument,
                  "rank " + std::to_string(r) + " belongs to another runtime than rank 0",
@@ -163,6 +204,7 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
   t.rank = rank;
   t.oversubscribed = are_oversubscribed(records);
   std::map<std::pair<std::string, std::string>, int> nodes;
+  std::map<std::tuple<int, std::string, std::string>, int> islands;
   std::map<int, int> on_node;
   for (rank_record& r : records) {
     member m = std::move(r.self);
@@ -170,12 +212,18 @@ topology discover(const sucl_oob& oob, int rank, int size, const self_descriptio
     m.node = nodes.try_emplace({r.machine, r.declared_node}, static_cast<int>(nodes.size()))
                  .first->second;
     m.local_rank = on_node[m.node]++;
+    m.island =
+        islands
+            .try_emplace({m.node, reach_of(m), r.declared_island}, static_cast<int>(islands.size()))
+            .first->second;
     t.device_memory_everywhere_on_host &= m.device_memory_on_host;
     t.world_ranks.push_back(r.world_rank);
     t.node_of.push_back(m.node);
+    t.island_of.push_back(m.island);
     t.members.push_back(std::move(m));
   }
   t.nodes = static_cast<int>(nodes.size());
+  t.islands = static_cast<int>(islands.size());
   t.local_size = on_node[t.node_of[static_cast<std::size_t>(rank)]];
   return t;
 }

@@ -207,8 +207,12 @@ std::string backend_creation::no_shared_memory() const {
                                      no_memory_provider;
 }
 
+bool backend_creation::stages() const {
+  return !where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage";
+}
+
 std::string backend_creation::no_host_memory() const {
-  if (!where.device_memory_everywhere_on_host || settings.mpi.device_memory == "stage")
+  if (stages() && !where.mixed())
     return "device memory is not host-accessible on every rank, so that every transfer would need "
            "staging";
   return no_shared_memory();

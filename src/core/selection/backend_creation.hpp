@@ -123,9 +123,12 @@ class backend_creation {
   /// asked.
   bool reads();
   bool asked_for_reads() const { return m_reads.has_value(); }
+  /// Whether some rank has device memory that goes through memory of the host.
+  bool stages() const;
   /// Why no memory is shared by the ranks of a node; empty: it is.
   std::string no_shared_memory() const;
-  /// The same for backends that execute what the host reads.
+  /// The same for backends that execute what the host reads. Between islands of a node all goes
+  /// through such memory anyway.
   std::string no_host_memory() const;
 
  private:

@@ -50,14 +50,18 @@ std::size_t index_of(const base::config& settings, const std::string& name) {
   return static_cast<std::size_t>(found - settings.backends.begin());
 }
 
-selection_query query_of(const sucl_operation& record, int size, bool blocking) {
+// Of the memory that every rank of the operation may have, where devices are unlike: all have to
+// choose alike.
+selection_query query_of(const sucl_operation& record, int size, bool blocking, bool mixed) {
   selection_query q;
   q.blocking = blocking;
   q.what = static_cast<kind>(record.kind);
   q.element = static_cast<type>(record.type);
   q.reduction = static_cast<op>(record.op);
   // The two ends of a message may have different memory, and must choose alike.
-  if (!is_point_to_point(record.kind)) q.memory = std::max(record.send_memory, record.recv_memory);
+  if (!is_point_to_point(record.kind))
+    q.memory =
+        mixed ? sucl_memory{SUCL_MEMORY_DEVICE} : std::max(record.send_memory, record.recv_memory);
   const auto message = message_size_of(record, size);
   q.bytes = message.bytes;
   q.bytes_known = message.known;
@@ -73,10 +77,12 @@ void backend_set::create(const base::config& settings, registry& backends,
   m_size = c.size();
   m_level = base::determinism_named(settings.determinism);
   m_strict = c.strict();
-  m_platform = where.members[static_cast<std::size_t>(where.rank)].platform;
-  m_table = compile(
-      settings, {c.platform(), m_size, where.nodes, false, !where.device_memory_everywhere_on_host},
-      built_ins, around.tuned);
+  // What a backend supports has to be the same on every rank.
+  m_platform = c.platform();
+  m_table = compile(settings,
+                    {c.platform(), m_size, where.nodes, false,
+                     !where.device_memory_everywhere_on_host, where.mixed()},
+                    built_ins, around.tuned);
   c.table = &m_table;
   c.made = &m_all;
   m_by_index.assign(settings.backends.size(), -1);
@@ -228,6 +234,8 @@ void backend_set::add_built_in(backend_creation& c, const built_in_backend& b,
   // Kernels first: they reach the memory of devices.
   if (own->runs_custom_plans())
     m_custom.insert(m_all.back().traits.launches ? m_custom.begin() : m_custom.end(), own);
+  else if (b.runs_custom_plans())
+    m_no_custom = own->no_custom_plans();
   if (own->allocates()) m_device_memory = own;
 }
 
@@ -315,8 +323,9 @@ const backend_instance& backend_set::choose(const sucl_operation& record, bool b
     return *std::find_if(m_all.begin(), m_all.end(),
                          [&](const backend_instance& c) { return c.own.get() == runs; });
   }
-  const candidate* c = sucl::core::choose(m_table, query_of(record, m_size, blocking),
-                                          [&](int b) { return usable(b, record); });
+  const candidate* c =
+      sucl::core::choose(m_table, query_of(record, m_size, blocking, m_table.scope.mixed),
+                         [&](int b) { return usable(b, record); });
   if (row) {
     const bool tuned = c && c->stage == selection_stage::table;
     *row = tuned ? &m_table.tuned->rows[static_cast<std::size_t>(c->rule)] : nullptr;
@@ -366,7 +375,7 @@ std::string backend_set::explain_bits(const sucl_operation& record,
 
 std::string backend_set::explain(const sucl_operation& record, std::uint64_t bytes) {
   const auto answer = [&](bool blocking) {
-    auto q = query_of(record, m_size, blocking);
+    auto q = query_of(record, m_size, blocking, m_table.scope.mixed);
     q.bytes = bytes;
     return sucl::core::explain(m_table, q, [&](int b) -> std::string {
       if (usable(b, record)) return {};

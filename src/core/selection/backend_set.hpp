@@ -133,7 +133,7 @@ class backend_set {
   int m_size = 1;
   base::determinism m_level = base::determinism::ranks;
   bool m_strict = false;
-  std::string m_platform;  ///< of this rank's device
+  std::string m_platform;  ///< of the ranks' devices, if it is the same for all
 };
 
 }  // namespace sucl::core

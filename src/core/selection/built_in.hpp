@@ -132,6 +132,8 @@ class built_in_comm {
 
   /// Whether the four functions below may be called.
   virtual bool runs_custom_plans() const { return false; }
+  /// Why they may not, if its backend has such communicators.
+  virtual std::string no_custom_plans() const { return {}; }
   /// Lowers and verifies a composition. No communication; without the lock.
   virtual std::unique_ptr<plan_draft> draft(const compile_request&, base::determinism) {
     return nullptr;

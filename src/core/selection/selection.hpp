@@ -60,6 +60,7 @@ struct selection_scope {
   int nodes = 1;
   bool reads = false;   ///< the ranks may copy from each other's memory
   bool device = false;  ///< some rank has device memory that its host does not reach
+  bool mixed = false;   ///< as topology::mixed(): ranks have unlike memory in one operation
 };
 
 /// What selection knows of an operation.

@@ -169,6 +169,7 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_TUNING_TABLE", "t.toml"},
                        {"SUCL_PMIX_LIBRARY", "pmix.so"},
                        {"SUCL_NODE_SIZE", "3,3,1"},
+                       {"SUCL_ISLANDS", "gpu,gpu,cpu"},
                        {"SUCL_INTERPOSE_AFTER", "9"},
                        {"SUCL_INTERPOSE_TRIALS", "3"},
                        {"SUCL_INTERPOSE_SUMMARY", "on"},
@@ -201,6 +202,7 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.watchdog.timeout, 250ms);
   EXPECT_EQ(c.log.level, "info");
   EXPECT_EQ(c.nodes.size, (std::vector<std::uint64_t>{3, 3, 1}));
+  EXPECT_EQ(c.islands.of, (names{"gpu", "gpu", "cpu"}));
   EXPECT_EQ(c.interpose.after, 9u);
   EXPECT_EQ(c.interpose.trials, 3u);
   EXPECT_TRUE(c.interpose.summary);
