@@ -14,6 +14,10 @@ constexpr int window = 16;
 constexpr std::uint64_t short_bytes = std::uint64_t{2} << 10;
 // Up to here all contributions are received before they are combined.
 constexpr std::uint64_t gathered_bytes = std::uint64_t{256} << 10;
+// Up to here two ranks exchange whole messages.
+constexpr std::uint64_t whole_bytes = std::uint64_t{256} << 10;
+// From here on ranks are chained.
+constexpr std::uint64_t chained_bytes = std::uint64_t{1} << 20;
 
 bool in_place(const sucl_operation& o) { return (o.flags & SUCL_FLAG_IN_PLACE) != 0; }
 
@@ -66,7 +70,7 @@ void copy_own(schedule& s, const layout& from, const layout& to) {
                       std::to_string(from.bytes(s.rank()) / from.element) +
                       " elements and receives " + std::to_string(to.bytes(s.rank()) / to.element),
                   "Give the own rank the same count on both sides."};
-  s.copy(to.at(s.rank()), from.at(s.rank()), to.bytes(s.rank()));
+  s.copy_aside(to.at(s.rank()), from.at(s.rank()), to.bytes(s.rank()));
 }
 
 // The input in parts of whole elements, one for each rank.
@@ -96,12 +100,18 @@ void reduce_gathered(schedule& s, const layout& from, std::byte* into, std::byte
 }
 
 // The same with one peer after the other, each piece combined as it comes: a permutation of the
-// ranks in each step, so that no rank is sent to by two.
-void reduce_pairwise(schedule& s, const layout& from, std::byte* into, std::byte* scratch) {
+// ranks in each step, so that no rank is sent to by two. `own` is what this rank contributes to its
+// block; where that is `into`, all pieces come to scratch.
+void reduce_pairwise(schedule& s, const layout& from, const std::byte* own, std::byte* into,
+                     std::byte* scratch) {
+  const std::uint64_t bytes = from.bytes(s.rank());
   for (int k = 1; k < s.size(); ++k) {
     const int source = (s.rank() + s.size() - k) % s.size();
     const int sink = (s.rank() + k) % s.size();
-    s.fold_pieces(source, scratch, scratch, into, from.bytes(s.rank()), -1);
+    if (k == 1 && own != into)
+      s.fold_pieces(source, {into, false, own, nullptr}, bytes, -1);
+    else
+      s.fold_pieces(source, {scratch, true, nullptr, into}, bytes, -1);
     s.send_pieces(sink, from.at(sink), from.bytes(sink));
     s.next_stage();
   }
@@ -143,21 +153,26 @@ void allreduce_doubling(schedule& s, std::byte* data, std::uint64_t bytes) {
   if (paired) s.send(s.rank() - 1, data, bytes);
 }
 
-// Each sends all that it has: as much as halves there and back, in one step.
+// Short, each sends all that it has: as many bytes as halves there and back, in one step. Long,
+// each combines one half: the pieces of results follow those of inputs without a pause, and half as
+// much is combined.
 void allreduce_of_two(schedule& s, const sucl_operation& o, std::uint64_t bytes) {
   const int peer = 1 - s.rank();
-  std::byte* scratch = s.scratch(bytes);
-  if (!in_place(o)) {
-    s.copy(received(o), input(o), bytes);
-    s.fold_pieces(peer, scratch, scratch, received(o), bytes, -1);
-    s.send_pieces(peer, input(o), bytes);
-    return;
+  if (bytes <= whole_bytes) {
+    std::byte* theirs = in_place(o) ? s.scratch(bytes) : received(o);
+    s.receive(peer, theirs, bytes);
+    s.send(peer, input(o), bytes);
+    s.next_stage();
+    return s.fold(received(o), in_place(o) ? theirs : input(o), bytes);
   }
-  // What is still being sent must not change.
-  s.relay_pieces(peer, scratch, bytes, -1);
-  s.send_pieces(peer, received(o), bytes);
-  s.next_stage();
-  s.fold(received(o), scratch, bytes);
+  const parts from(o, input(o), 2), to(o, received(o), 2);
+  const std::uint64_t own = from.of.bytes(s.rank());
+  std::byte* sum = to.of.at(s.rank());
+  if (in_place(o))
+    s.fold_and_return(peer, {s.scratch(s.turns_bytes(own)), true, nullptr, sum}, own);
+  else
+    s.fold_and_return(peer, {sum, false, from.of.at(s.rank()), nullptr}, own);
+  s.send_and_get(peer, from.of.at(peer), to.of.at(peer), from.of.bytes(peer));
 }
 
 // The ranks of a tree: counted from the root.
@@ -170,8 +185,8 @@ struct tree {
 
 // A chain, in which pieces follow each other, is as fast as one link once it is filled.
 bool takes_chain(const schedule& s, std::uint64_t bytes) {
-  return bytes > 2 * min_piece &&
-         static_cast<std::uint64_t>(std::max(0, s.size() - 2)) * min_piece <= bytes;
+  return bytes > 2 * chained_bytes &&
+         static_cast<std::uint64_t>(std::max(0, s.size() - 2)) * chained_bytes <= bytes;
 }
 
 void reduce_tree(schedule& s, const sucl_operation& o, const tree& t, std::uint64_t bytes) {
@@ -195,10 +210,13 @@ void reduce_tree(schedule& s, const sucl_operation& o, const tree& t, std::uint6
 void reduce_chain(schedule& s, const sucl_operation& o, const tree& t, std::uint64_t bytes) {
   const int before = t.rank(t.me() + 1), after = t.rank(t.me() - 1 + s.size());
   if (t.me() == s.size() - 1) return s.send_pieces(after, input(o), bytes);
-  std::byte* scratch = s.scratch(bytes);
-  if (t.me() > 0) return s.fold_pieces(before, scratch, input(o), scratch, bytes, after);
-  s.copy(received(o), input(o), bytes);
-  s.fold_pieces(before, scratch, scratch, received(o), bytes, -1);
+  if (t.me() == 0 && !in_place(o))
+    return s.fold_pieces(before, {received(o), false, input(o), nullptr}, bytes, -1);
+  std::byte* scratch = s.scratch(s.turns_bytes(bytes));
+  if (t.me() == 0)
+    s.fold_pieces(before, {scratch, true, nullptr, received(o)}, bytes, -1);
+  else
+    s.fold_pieces(before, {scratch, true, input(o), nullptr}, bytes, after);
 }
 
 }  // namespace
@@ -258,12 +276,14 @@ void plan_allreduce(schedule& s, const sucl_operation& o) {
   }
   const parts from(o, input(o), s.size()), to(o, received(o), s.size());
   const std::uint64_t own = from.of.bytes(s.rank());
-  s.copy(to.of.at(s.rank()), from.of.at(s.rank()), own);
-  if (bytes <= gathered_bytes && s.size() <= window)
-    reduce_gathered(s, from.of, to.of.at(s.rank()), s.scratch(gathered_scratch(s, own)));
-  else
-    reduce_pairwise(s, from.of, to.of.at(s.rank()), s.scratch(own));
-  exchange(s, same_block(o, to.of.at(s.rank()), own), to.of);
+  std::byte* sum = to.of.at(s.rank());
+  if (bytes <= gathered_bytes && s.size() <= window) {
+    s.copy(sum, from.of.at(s.rank()), own);
+    reduce_gathered(s, from.of, sum, s.scratch(gathered_scratch(s, own)));
+  } else {
+    reduce_pairwise(s, from.of, from.of.at(s.rank()), sum, s.scratch(s.turns_bytes(own)));
+  }
+  exchange(s, same_block(o, sum, own), to.of);
 }
 
 void plan_reduce_scatter(schedule& s, const sucl_operation& o) {
@@ -277,16 +297,20 @@ void plan_reduce_scatter(schedule& s, const sucl_operation& o) {
   std::uint64_t total = 0;
   for (int r = 0; r < s.size(); ++r) total += from.bytes(r);
   const std::uint64_t own = from.bytes(s.rank());
+  std::byte* mine = from.at(s.rank());
+  if (s.size() == 1) return s.copy(received(o), mine, own);
   const bool gathered = total <= gathered_bytes && s.size() <= window;
-  std::byte* scratch = s.scratch((gathered ? gathered_scratch(s, own) : own) + own);
   // In place, the start of recv may still be sent from.
+  const std::uint64_t kept = in_place(o) ? own : 0;
+  std::byte* scratch = s.scratch(kept + (gathered ? gathered_scratch(s, own) : s.turns_bytes(own)));
   std::byte* sum = in_place(o) ? scratch : received(o);
-  s.copy(sum, from.at(s.rank()), own);
-  if (gathered)
-    reduce_gathered(s, from, sum, scratch + own);
-  else
-    reduce_pairwise(s, from, sum, scratch + own);
-  s.copy(received(o), sum, own);
+  if (gathered) {
+    s.copy(sum, mine, own);
+    reduce_gathered(s, from, sum, scratch + kept);
+  } else {
+    reduce_pairwise(s, from, mine, sum, scratch + kept);
+  }
+  if (in_place(o)) s.copy(received(o), sum, own);
 }
 
 // In place, where it knows them, the counts of recv say what this rank contributes; without

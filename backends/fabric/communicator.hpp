@@ -28,11 +28,11 @@
 
 namespace sucl::fabric {
 
-/// Long messages travel in so many pieces, of which one is combined or sent on while the next one
-/// comes, or in fewer where these were shorter than that, or more where they were longer.
-inline constexpr std::uint64_t pieces = 8;
-inline constexpr std::uint64_t min_piece = std::uint64_t{1} << 20;
-inline constexpr std::uint64_t max_piece = std::uint64_t{8} << 20;
+/// Long messages travel in pieces, of which one is combined or sent on while the next one comes. A
+/// piece is short enough to be combined while the caches hold it.
+inline constexpr std::uint64_t piece_bytes = std::uint64_t{512} << 10;
+/// So many pieces that are combined from scratch may be under way from one rank.
+inline constexpr std::uint64_t scratch_pieces = 4;
 
 /// A message of a schedule.
 struct transfer {
@@ -46,6 +46,11 @@ struct transfer {
   std::byte* fold_into = nullptr;        ///< with this
   std::uint64_t count = 0;               ///< elements; 0: nothing is combined
   int forward_to = -1;                   ///< the result goes on to this rank; -1: to none
+  std::uint32_t forward_tag = 0;         ///< with this tag
+  bool held = false;                     ///< is not started by its stage
+  std::size_t next = none;               ///< is started when the memory of this one is free again
+
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
 };
 
 /// Work of this rank at the start of a stage.
@@ -54,6 +59,16 @@ struct local_work {
   const std::byte* from = nullptr;
   std::uint64_t bytes = 0;  ///< that are copied; or else
   std::uint64_t count = 0;  ///< elements that are combined
+  bool late = false;        ///< messages of the stage need it not, and are started before
+};
+
+/// How pieces are combined: `from` into `into`, which are the whole message's. Where one of them is
+/// null, it is what has come.
+struct folding {
+  std::byte* memory = nullptr;  ///< where pieces arrive
+  bool in_turns = false;        ///< it has room for some of them, which they take in turns
+  const std::byte* from = nullptr;
+  std::byte* into = nullptr;
 };
 
 struct stage {
@@ -147,21 +162,30 @@ class schedule {
   /// A message of the user's.
   void user(bool sends, int peer, std::int32_t tag, const void* memory, std::uint64_t bytes);
 
+  /// A copy that nothing of this stage reads or writes.
+  void copy_aside(std::byte* to, const std::byte* from, std::uint64_t bytes);
+
   // In pieces, which both ends cut alike.
   void send_pieces(int peer, const std::byte* memory, std::uint64_t bytes);
   /// Receives into `memory`; each piece is sent on to `next`, unless that is -1.
   void relay_pieces(int peer, std::byte* memory, std::uint64_t bytes, int next);
-  /// Receives into `memory`, combines `from` with `into` at the same place, one of which is
-  /// `memory`, and sends the result on to `next`, unless that is -1.
-  void fold_pieces(int peer, std::byte* memory, const std::byte* from, std::byte* into,
-                   std::uint64_t bytes, int next);
+  /// Receives, combines, and sends the result on to `next`, unless that is -1.
+  void fold_pieces(int peer, const folding& how, std::uint64_t bytes, int next);
+  /// The same with one peer, each its part: combines what comes with the own part, and sends it
+  /// back; sends `from`, and receives the result of it in `to`.
+  void fold_and_return(int peer, const folding& how, std::uint64_t bytes);
+  void send_and_get(int peer, const std::byte* from, std::byte* to, std::uint64_t bytes);
+  /// What fold_pieces() needs of scratch for a message.
+  std::uint64_t turns_bytes(std::uint64_t bytes) const;
 
   /// Memory of the request's, for all of it: called once, before anything points into it.
   std::byte* scratch(std::uint64_t bytes);
 
  private:
+  std::uint64_t piece_of(std::uint64_t bytes) const;
   template <class Piece>
   void in_pieces(std::uint64_t bytes, const Piece& piece);
+  transfer& added() { return m_request.transfers.back(); }
 
   sucl_request& m_request;
   std::uint64_t m_element;

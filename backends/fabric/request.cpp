@@ -17,6 +17,8 @@ constexpr std::uint64_t kept_scratch = std::uint64_t{4} << 20;
 // from the user's messages, 31 of these.
 constexpr unsigned tag_bits = 31;
 constexpr unsigned piece_bits = 15;  ///< of a collective's; the others are its number
+// Marks what a rank returns of a piece that it was sent.
+constexpr std::uint32_t result_mark = 1u << (piece_bits - 1);
 
 std::uint64_t tag_of(const sucl_request& r, const transfer& t) {
   const std::uint64_t context = static_cast<std::uint64_t>(r.comm->context) << (tag_bits + 1);
@@ -101,18 +103,27 @@ void launch(sucl_request& r, const transfer& t, std::size_t index) {
   }
 }
 
+// The memory of a transfer is free: what was held for it begins.
+void release(sucl_request& r, std::size_t next) {
+  if (next == transfer::none) return;
+  const transfer t = r.transfers[next];
+  launch(r, t, next);
+}
+
 // What has arrived is combined, and sent on.
 void arrived(sucl_request& r, const transfer& t) {
   if (t.count > 0) r.fold(t.fold_from, t.fold_into, t.count);
-  if (t.forward_to < 0) return;
+  if (t.forward_to < 0) return release(r, t.next);
   transfer on;
   on.sends = true;
   on.peer = t.forward_to;
   on.memory = t.count > 0 ? t.fold_into : t.memory;
   on.bytes = t.bytes;
-  on.tag = t.tag;
+  on.tag = t.forward_tag;
+  if (on.memory == t.memory) on.next = t.next;
   r.transfers.push_back(on);
   launch(r, on, r.transfers.size() - 1);
+  if (on.memory != t.memory) release(r, t.next);
 }
 
 void transfer_ended(sucl_request& r, std::size_t index, const ending& how) {
@@ -122,8 +133,8 @@ void transfer_ended(sucl_request& r, std::size_t index, const ending& how) {
     note_error(r, t, how);
   else if (!t.sends && how.bytes != t.bytes)
     note_length(r, t, how.bytes);
-  else if (!t.sends && r.failure.status == SUCL_SUCCESS)
-    arrived(r, t);
+  else if (r.failure.status == SUCL_SUCCESS)
+    t.sends ? release(r, t.next) : arrived(r, t);
   if (!r.running) advance(r);
 }
 
@@ -165,17 +176,20 @@ void begin(sucl_request& r, std::size_t index) {
   const stage& here = r.stages[index];
   const std::size_t end_of_work = last ? r.work.size() : r.stages[index + 1].first_work;
   const std::size_t end = last ? r.planned : r.stages[index + 1].first_transfer;
-  for (std::size_t i = here.first_work; i < end_of_work; ++i) do_work(r, r.work[i]);
+  for (std::size_t i = here.first_work; i < end_of_work; ++i)
+    if (!r.work[i].late) do_work(r, r.work[i]);
   // What arrives finds its place.
   for (const bool sending : {false, true})
     for (std::size_t i = here.first_transfer; i < end && !r.ends_comm; ++i) {
       const transfer t = r.transfers[i];
-      if (t.sends != sending) continue;
+      if (t.sends != sending || t.held) continue;
       if (t.peer == r.comm->rank)
         meet_self(r, i);
       else
         launch(r, t, i);
     }
+  for (std::size_t i = here.first_work; i < end_of_work; ++i)
+    if (r.work[i].late) do_work(r, r.work[i]);
 }
 
 }  // namespace
@@ -246,6 +260,10 @@ void schedule::copy(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   m_request.work.push_back({to, from, bytes, 0});
 }
 
+void schedule::copy_aside(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  m_request.work.push_back({to, from, bytes, 0, true});
+}
+
 void schedule::fold(std::byte* into, const std::byte* from, std::uint64_t bytes) {
   if (bytes > 0) m_request.work.push_back({into, from, 0, bytes / m_element});
 }
@@ -271,38 +289,75 @@ void schedule::user(bool sends, int peer, std::int32_t tag, const void* memory,
   m_request.transfers.back().tag = static_cast<std::uint32_t>(tag);
 }
 
-// Whole elements in each, at least one message.
+std::uint64_t schedule::piece_of(std::uint64_t bytes) const {
+  return std::max<std::uint64_t>(1, std::min(bytes, piece_bytes) / m_element) * m_element;
+}
+
+// Whole elements in each.
 template <class Piece>
 void schedule::in_pieces(std::uint64_t bytes, const Piece& piece) {
-  const std::uint64_t wanted = std::clamp(bytes / pieces, min_piece, max_piece);
-  const std::uint64_t most = std::max<std::uint64_t>(1, wanted / m_element) * m_element;
+  const std::uint64_t most = piece_of(bytes);
   std::uint32_t number = 0;
-  for (std::uint64_t at = 0; at < bytes; at += most, ++number) {
-    piece(at, std::min(most, bytes - at));
-    m_request.transfers.back().tag = number;
-  }
+  for (std::uint64_t at = 0; at < bytes; at += most, ++number)
+    piece(number % result_mark, at, std::min(most, bytes - at));
 }
 
 void schedule::send_pieces(int peer, const std::byte* memory, std::uint64_t bytes) {
-  in_pieces(bytes, [&](std::uint64_t at, std::uint64_t n) { send(peer, memory + at, n); });
-}
-
-void schedule::relay_pieces(int peer, std::byte* memory, std::uint64_t bytes, int next) {
-  in_pieces(bytes, [&](std::uint64_t at, std::uint64_t n) {
-    receive(peer, memory + at, n);
-    m_request.transfers.back().forward_to = next;
+  in_pieces(bytes, [&](std::uint32_t number, std::uint64_t at, std::uint64_t n) {
+    send(peer, memory + at, n);
+    added().tag = number;
   });
 }
 
-void schedule::fold_pieces(int peer, std::byte* memory, const std::byte* from, std::byte* into,
-                           std::uint64_t bytes, int next) {
-  in_pieces(bytes, [&](std::uint64_t at, std::uint64_t n) {
+void schedule::relay_pieces(int peer, std::byte* memory, std::uint64_t bytes, int next) {
+  in_pieces(bytes, [&](std::uint32_t number, std::uint64_t at, std::uint64_t n) {
     receive(peer, memory + at, n);
-    transfer& t = m_request.transfers.back();
-    t.fold_from = from + at;
-    t.fold_into = into + at;
+    transfer& t = added();
+    t.tag = t.forward_tag = number;
+    t.forward_to = next;
+  });
+}
+
+std::uint64_t schedule::turns_bytes(std::uint64_t bytes) const {
+  return std::min(bytes, scratch_pieces * piece_of(bytes));
+}
+
+void schedule::fold_pieces(int peer, const folding& how, std::uint64_t bytes, int next) {
+  const std::uint64_t most = piece_of(bytes);
+  const std::size_t first = m_request.transfers.size();
+  in_pieces(bytes, [&](std::uint32_t number, std::uint64_t at, std::uint64_t n) {
+    const std::size_t i = m_request.transfers.size() - first;
+    std::byte* here = how.memory + (how.in_turns ? i % scratch_pieces * most : at);
+    receive(peer, here, n);
+    transfer& t = added();
+    t.tag = t.forward_tag = number;
+    t.fold_from = how.from ? how.from + at : here;
+    t.fold_into = how.into ? how.into + at : here;
     t.count = n / m_element;
     t.forward_to = next;
+    if (!how.in_turns || i < scratch_pieces) return;
+    t.held = true;
+    m_request.transfers[first + i - scratch_pieces].next = first + i;
+  });
+}
+
+void schedule::fold_and_return(int peer, const folding& how, std::uint64_t bytes) {
+  const std::size_t first = m_request.transfers.size();
+  fold_pieces(peer, how, bytes, peer);
+  for (std::size_t i = first; i < m_request.transfers.size(); ++i)
+    m_request.transfers[i].forward_tag |= result_mark;
+}
+
+void schedule::send_and_get(int peer, const std::byte* from, std::byte* to, std::uint64_t bytes) {
+  in_pieces(bytes, [&](std::uint32_t number, std::uint64_t at, std::uint64_t n) {
+    receive(peer, to + at, n);
+    added().tag = number | result_mark;
+    // What is being sent must not change.
+    const std::size_t result = m_request.transfers.size() - 1;
+    added().held = from == to;
+    send(peer, from + at, n);
+    added().tag = number;
+    if (from == to) added().next = result;
   });
 }
 
