@@ -4,11 +4,14 @@
 
     torchrun --standalone --nproc-per-node 2 examples/training.py --backend sucl
 
+On GPUs, of which each rank takes one: --device cuda, and --backend sucl or nccl.
+
 Every rank has its own part of the data; DistributedDataParallel sums up the gradients. Prints the
 loss of each step, in all its digits, and the steps in a second.
 """
 
 import argparse
+import os
 import time
 
 import torch
@@ -32,6 +35,10 @@ class Block(nn.Module):
 
 
 def network(name, classes):
+    if name == "resnet50":
+        from torchvision.models import resnet50
+
+        return resnet50(num_classes=classes)
     if name == "mlp":
         return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 256), nn.ReLU(),
                              nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, classes))
@@ -40,22 +47,27 @@ def network(name, classes):
                          nn.Linear(64, classes))
 
 
-def batches(rank, size, count, classes):
+def batches(rank, asked):
     """Of this rank: pictures whose brightness says their class, and that class."""
     numbers = torch.Generator().manual_seed(100 + rank)
-    for _ in range(count):
-        wanted = torch.randint(classes, (size,), generator=numbers)
-        noise = torch.randn(size, 3, 32, 32, generator=numbers)
-        yield noise + wanted.reshape(-1, 1, 1, 1) / classes, wanted
+    edge = 224 if asked.model == "resnet50" else 32
+    for _ in range(asked.steps):
+        wanted = torch.randint(asked.classes, (asked.batch,), generator=numbers)
+        noise = torch.randn(asked.batch, 3, edge, edge, generator=numbers)
+        pictures = noise + wanted.reshape(-1, 1, 1, 1) / asked.classes
+        yield pictures.to(asked.device), wanted.to(asked.device)
 
 
 def train(asked):
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(asked.seed)  # the same network on every rank
-    model = DistributedDataParallel(network(asked.model, asked.classes))
+    model = DistributedDataParallel(network(asked.model, asked.classes).to(asked.device))
     steps = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    data = list(batches(rank, asked))
     begin = time.perf_counter()
-    for number, (x, wanted) in enumerate(batches(rank, asked.batch, asked.steps, asked.classes)):
+    for number, (x, wanted) in enumerate(data):
+        if number == asked.warm:
+            begin = time.perf_counter()
         steps.zero_grad()
         loss = nn.functional.cross_entropy(model(x), wanted)
         loss.backward()
@@ -66,14 +78,18 @@ def train(asked):
             print(f"step {number} loss {mean.item() / ranks!r}", flush=True)
     seconds = time.perf_counter() - begin
     if rank == 0:
-        print(f"{asked.backend}: {asked.steps / seconds:.2f} steps/s, "
-              f"{asked.steps * asked.batch * ranks / seconds:.1f} pictures/s on {ranks} ranks")
+        timed = asked.steps - asked.warm
+        print(f"{asked.backend}: {timed / seconds:.2f} steps/s, "
+              f"{timed * asked.batch * ranks / seconds:.1f} pictures/s on {ranks} ranks")
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("--backend", default="sucl", help="sucl, gloo, or another of torch")
-    options.add_argument("--model", default="resnet", choices=["resnet", "mlp"])
+    options.add_argument("--model", default="resnet", choices=["resnet", "mlp", "resnet50"],
+                         help="resnet50 is torchvision's")
+    options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    options.add_argument("--warm", type=int, default=0, help="first steps that are not timed")
     options.add_argument("--steps", type=int, default=20)
     options.add_argument("--batch", type=int, default=32, help="pictures a rank in a step")
     options.add_argument("--classes", type=int, default=10)
@@ -81,6 +97,8 @@ def main():
     options.add_argument("--seed", type=int, default=1)
     asked = options.parse_args()
     torch.set_num_threads(asked.threads)
+    if asked.device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
     if asked.backend == "sucl":
         import sucl.torch  # noqa: F401, registers the backend; not needed where sucl is installed
     dist.init_process_group(asked.backend)

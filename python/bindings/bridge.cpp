@@ -2,7 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "bridge.hpp"
 
+#include "base/system/library.hpp"
+#include "sycl/common/adopt.hpp"
+
 #include <sucl/sucl.hpp>
+#ifndef SYCL_IMPLEMENTATION_ACPP
+#include <sycl/ext/oneapi/backend/hip.hpp>
+#endif
 
 namespace sucl::python {
 namespace {
@@ -48,14 +54,45 @@ detail::request request_on(const communicator& comm, const call& c) {
   return r;
 }
 
+// An event of everything that the queue, or its stream, has been given.
+::sycl::event mark_of(::sycl::queue& queue) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  return queue.submit([](::sycl::handler& h) {
+    h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
+  });
+#else
+  return queue.ext_oneapi_submit_barrier();
+#endif
+}
+
 // What an out-of-order queue has been given comes before the operation too, as for an in-order one.
 std::vector<::sycl::event> all_before(const call& c, const dependencies& deps) {
   auto events = events_of(deps);
   if (!c.queue) return events;
   ::sycl::queue queue = queue_at(c.queue);
-  if (!queue.is_in_order() && !queue.ext_oneapi_empty())
-    events.push_back(queue.ext_oneapi_submit_barrier());
+  if (queue.is_in_order()) return events;
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  for (auto& e : queue.get_wait_list()) events.push_back(std::move(e));
+#else
+  if (!queue.ext_oneapi_empty()) events.push_back(mark_of(queue));
+#endif
   return events;
+}
+
+// Of a GPU: its number in the API of its vendor; of other devices -1.
+int number_of(const ::sycl::device& d) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  const auto backend = d.get_backend();
+  const bool has_streams = backend == ::sycl::backend::cuda || backend == ::sycl::backend::hip;
+  return has_streams ? static_cast<int>(d.AdaptiveCpp_device_id().get_id()) : -1;
+#else
+  using ::sycl::backend;
+  if (d.get_backend() == backend::ext_oneapi_cuda)
+    return static_cast<int>(::sycl::get_native<backend::ext_oneapi_cuda>(d));
+  if (d.get_backend() == backend::ext_oneapi_hip)
+    return static_cast<int>(::sycl::get_native<backend::ext_oneapi_hip>(d));
+  return -1;
+#endif
 }
 
 template <class T>
@@ -149,6 +186,32 @@ queue_handle queue_handle::of_device(const std::string& device) {
     throw error(info);
   }
 }
+queue_handle queue_handle::of_gpu(int number) {
+  for (const auto& d : ::sycl::device::get_devices())
+    if (number_of(d) == number)
+      return queue_handle(std::make_shared<::sycl::queue>(
+          d, ::sycl::property_list{::sycl::property::queue::in_order()}));
+  error_info info;
+  info.code = errc::unavailable;
+  info.message = "SYCL finds no GPU with the number " + std::to_string(number) +
+                 ", and a tensor is in the memory of that one";
+  info.hint =
+      "Build sucl with a SYCL implementation that has the GPU (`sucl info` lists what this one "
+      "has), or copy the tensor to the host first";
+  throw error(info);
+}
+void* queue_handle::native_stream() const {
+  const ::sycl::queue& queue = queue_at(get());
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  auto* executor = queue.AdaptiveCpp_inorder_executor();
+  return executor ? executor->get_queue()->get_native_type() : nullptr;
+#else
+  using ::sycl::backend;
+  if (queue.get_backend() == backend::ext_oneapi_hip)
+    return reinterpret_cast<void*>(::sycl::get_native<backend::ext_oneapi_hip>(queue));
+  return reinterpret_cast<void*>(::sycl::get_native<backend::ext_oneapi_cuda>(queue));
+#endif
+}
 queue_handle::queue_handle(const void* sycl_queue)
     : m_queue(std::make_shared<::sycl::queue>(queue_at(sycl_queue))) {}
 std::string queue_handle::device() const {
@@ -203,6 +266,14 @@ std::string plan_handle::explain() const { return m_plan->explain(); }
 
 communicator_handle::communicator_handle(communicator c)
     : m_communicator(std::make_shared<communicator>(std::move(c))) {}
+communicator_handle::communicator_handle(const std::shared_ptr<core::process>& owner,
+                                         const void* members, std::size_t bytes,
+                                         const queue_handle& queue,
+                                         std::shared_ptr<core::communicator>& core) {
+  auto made = sycl_layer::adopt(owner, members, bytes, queue_at(queue.get()));
+  core = std::move(made.core);
+  m_communicator = std::make_shared<communicator>(std::move(made.outer));
+}
 bool communicator_handle::empty() const { return !*m_communicator; }
 int communicator_handle::rank() const { return m_communicator->rank(); }
 int communicator_handle::size() const { return m_communicator->size(); }
@@ -238,6 +309,10 @@ void communicator_handle::refuse(const call& c, const error_info& wrong) const {
 event_handle communicator_handle::submit(const call& c, const dependencies& deps) const {
   auto request = request_on(*m_communicator, c);
   return handle(m_communicator->submit(request, all_before(c, deps)));
+}
+event_handle communicator_handle::mark() const {
+  ::sycl::queue queue = m_communicator->queue();
+  return handle(mark_of(queue));
 }
 void communicator_handle::run(const call& c, const dependencies& deps) const {
   auto request = request_on(*m_communicator, c);
@@ -281,6 +356,39 @@ event_handle group_handle::submit(const dependencies& deps) {
   return handle(m_group->submit(events_of(deps)));
 }
 void group_handle::run(const dependencies& deps) { m_group->run(events_of(deps)); }
+
+namespace {
+
+// Of CUDA's driver: our own declarations.
+using get_context = int (*)(void** context);
+using set_context = int (*)(void* context);
+struct driver {
+  get_context get = nullptr;
+  set_context set = nullptr;
+
+  driver() noexcept {
+    try {
+      static const base::library cuda = base::library::open("libcuda.so.1");
+      get = cuda.symbol_as<get_context>("cuCtxGetCurrent");
+      set = cuda.symbol_as<set_context>("cuCtxSetCurrent");
+    } catch (const error&) {
+      get = nullptr;
+    }
+  }
+};
+const driver& the_driver() {
+  static const driver it;
+  return it;
+}
+
+}  // namespace
+
+kept_device::kept_device() {
+  if (the_driver().get && the_driver().get(&m_context) != 0) m_context = nullptr;
+}
+kept_device::~kept_device() {
+  if (m_context) the_driver().set(m_context);
+}
 
 runtime_handle runtime_handle::start(std::vector<std::string>& arguments) {
   std::vector<char*> words;

@@ -31,6 +31,11 @@ class persistent;
 class runtime;
 }  // namespace sucl
 
+namespace sucl::core {
+class communicator;
+class process;
+}  // namespace sucl::core
+
 namespace sucl::python {
 
 /// A sycl::queue.
@@ -38,11 +43,16 @@ class queue_handle {
  public:
   /// Of a device: "cpu", "gpu" or "default".
   static queue_handle of_device(const std::string& device);
+  /// An in-order one of the GPU with that number in the API of its vendor, as other libraries
+  /// count.
+  static queue_handle of_gpu(int number);
   /// A copy of the sycl::queue there.
   explicit queue_handle(const void* sycl_queue);
 
   [[nodiscard]] const void* get() const { return m_queue.get(); }
   [[nodiscard]] std::string device() const;
+  /// Of an in-order queue of a GPU: its stream, in the vendor's API.
+  [[nodiscard]] void* native_stream() const;
   /// A copy, for a capsule; and the end of one.
   [[nodiscard]] void* copy() const;
   static void destroy(void* copied);
@@ -120,6 +130,10 @@ class plan_handle {
 class communicator_handle {
  public:
   explicit communicator_handle(communicator c);
+  /// Of those ranks of a process that was started without SYCL; `core` is the one below.
+  communicator_handle(const std::shared_ptr<core::process>& owner, const void* members,
+                      std::size_t bytes, const queue_handle& queue,
+                      std::shared_ptr<core::communicator>& core);
 
   [[nodiscard]] bool empty() const;
   [[nodiscard]] int rank() const;
@@ -138,6 +152,9 @@ class communicator_handle {
   /// Tells the other ranks what is wrong with a call of this one.
   void refuse(const call& c, const error_info& wrong) const;
   event_handle submit(const call& c, const dependencies& deps) const;
+  /// What the queue's stream was given by others, for operations to depend on: SYCL has not seen
+  /// it.
+  [[nodiscard]] event_handle mark() const;
   void run(const call& c, const dependencies& deps) const;
   [[nodiscard]] persistent_handle prepare(const call& c, const dependencies& deps) const;
   [[nodiscard]] plan_handle compile(const composition& c, const compile_options& o, type element,
@@ -164,6 +181,19 @@ class group_handle {
 
  private:
   std::shared_ptr<group> m_group;
+};
+
+/// Keeps the calling thread's device as it is: SYCL's runtime sets its own, which other libraries
+/// of the vendor's API in the process find then.
+class kept_device {
+ public:
+  kept_device();
+  ~kept_device();
+  kept_device(const kept_device&) = delete;
+  kept_device& operator=(const kept_device&) = delete;
+
+ private:
+  void* m_context = nullptr;
 };
 
 /// SuCL in this process, or on the processes of an MPI communicator.

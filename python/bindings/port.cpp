@@ -1,8 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// Jobs and communicators for the process group of torch: of the core alone, since tensors of the
-// host need no SYCL, and by C functions, since the extension that calls them is compiled elsewhere.
+// Jobs and communicators for the process group of torch, by C functions, since the extension that
+// calls them is compiled elsewhere. For tensors of the host they are of the core alone, which needs
+// no SYCL; for those of a GPU they have a queue on it.
 #include "torch/port.h"
 
 #include "base/error.hpp"
@@ -21,7 +22,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,6 +32,9 @@ using namespace nb::literals;
 struct sucl_port_communicator {
   std::shared_ptr<sucl::core::process> job;
   std::shared_ptr<sucl::core::communicator> core;
+  std::optional<sucl::python::communicator_handle> on_gpu;  ///< which has the core's
+  void* stream = nullptr;
+  std::optional<sucl::python::group_handle> group;  ///< that is being put together
 };
 
 struct sucl_port_operation {
@@ -102,11 +108,34 @@ sucl_operation resolved(core::communicator& c, const sucl_operation& given) {
   return o;
 }
 
+// A call of the record's counts and memory.
+call call_of(const sucl_port_communicator& c, const sucl_operation& o) {
+  call made;
+  made.record = o;
+  made.record.struct_size = sizeof o;
+  const std::uint64_t* const lists[] = {o.send_counts, o.send_displs, o.recv_counts, o.recv_displs};
+  for (std::size_t i = 0; i < made.arrays.size(); ++i)
+    if (lists[i]) made.arrays[i].emplace(lists[i], lists[i] + c.core->size());
+  made.send.pointer = const_cast<void*>(o.send);
+  made.recv.pointer = o.recv;
+  return made;
+}
+
+void issue_on_gpu(sucl_port_communicator& c, const sucl_operation& o) {
+  const kept_device kept;
+  const call made = call_of(c, o);
+  if (c.group)
+    c.group->add(made);
+  else
+    c.on_gpu->submit(made, {c.on_gpu->mark()});
+}
+
 sucl_status issue(sucl_port_communicator* c, const sucl_operation* given,
                   sucl_port_operation** issued) {
   *issued = nullptr;
   return guarded([&] {
     core::throw_if_forked();
+    if (c->on_gpu) return issue_on_gpu(*c, *given);
     auto made = c->core->issue(resolved(*c->core, *given), {}, true, {});
     if (made.done && !made.operation.failure()) return;
     *issued = new sucl_port_operation{std::move(made.operation)};
@@ -166,12 +195,35 @@ void abort_all(sucl_port_communicator* c, const char* why) {
 const sucl_port_failure* failure() { return &last().parts; }
 
 void close(sucl_port_communicator* c) {
-  (void)guarded([&] { c->core.reset(); });
+  (void)guarded([&] {
+    const kept_device kept;
+    c->group.reset();
+    c->core.reset();
+    c->on_gpu.reset();
+  });
   delete c;
 }
 
-constexpr sucl_port table = {sizeof(sucl_port), 0,      issue,     done,    wait,
-                             arrived,           forget, abort_all, failure, close};
+void* stream(sucl_port_communicator* c) { return c->stream; }
+
+void begin_group(sucl_port_communicator* c) { c->group.emplace(*c->on_gpu); }
+
+sucl_status end_group(sucl_port_communicator* c) {
+  return guarded([&] {
+    const kept_device kept;
+    group_handle all = std::move(*c->group);
+    c->group.reset();
+    all.submit({c->on_gpu->mark()});
+  });
+}
+
+sucl_status check(sucl_port_communicator* c) {
+  return guarded([&] { c->core->check(); });
+}
+
+constexpr sucl_port table = {
+    sizeof(sucl_port), 0,       issue, done,   wait,        arrived,   forget,
+    abort_all,         failure, close, stream, begin_group, end_group, check};
 
 // A capsule that was not taken closes its communicator.
 void drop(PyObject* capsule) {
@@ -217,6 +269,31 @@ class port_job {
       core::setup_step step(m_process->steps(), "the process group " + name, ranks);
       made->core = core::in_step(step, [&] { return adopted(name, ranks); });
     }
+    return capsule_of(std::move(made));
+  }
+
+  // The same for memory of the GPU with that number in its vendor's API.
+  [[nodiscard]] nb::tuple group_on_gpu(const std::string& name, const std::vector<int>& ranks,
+                                       int gpu) const {
+    auto made = std::make_unique<sucl_port_communicator>();
+    {
+      const nb::gil_scoped_release released;
+      const kept_device kept;
+      made->job = m_process;
+      core::setup_step step(m_process->steps(), "the process group " + name + " on GPUs", ranks);
+      core::in_step(step, [&] {
+        const queue_handle queue = queue_handle::of_gpu(gpu);
+        const sucl_members members = members_of(name, ranks);
+        made->on_gpu.emplace(m_process, &members, sizeof members, queue, made->core);
+        made->stream = queue.native_stream();
+      });
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(made->stream);
+    return nb::make_tuple(capsule_of(std::move(made)), address);
+  }
+
+ private:
+  static nb::object capsule_of(std::unique_ptr<sucl_port_communicator> made) {
     auto handle = std::make_unique<sucl_port_handle>();
     *handle = {&table, made.get()};
     PyObject* capsule = PyCapsule_New(handle.get(), SUCL_PORT_CAPSULE, drop);
@@ -226,7 +303,6 @@ class port_job {
     return nb::steal(capsule);
   }
 
- private:
   // FNV-1a: the same on every machine.
   static std::uint64_t hash(const std::string& name) {
     std::uint64_t h = 14695981039346656037u;
@@ -234,10 +310,14 @@ class port_job {
     return h;
   }
 
+  static sucl_members members_of(const std::string& name, const std::vector<int>& ranks) {
+    return {sizeof(sucl_members), static_cast<std::int32_t>(ranks.size()), hash(name),
+            ranks.data()};
+  }
+
   std::shared_ptr<core::communicator> adopted(const std::string& name,
                                               const std::vector<int>& ranks) const {
-    sucl_members members{sizeof members, static_cast<std::int32_t>(ranks.size()), hash(name),
-                         ranks.data()};
+    const sucl_members members = members_of(name, ranks);
     return m_process->adopt(&members, sizeof members, {});
   }
 
@@ -252,6 +332,7 @@ void bind_port(nb::module_& m) {
       .def(nb::init<const nb::object&, int, int>(), "store"_a, "rank"_a, "size"_a)
       .def("alive", &port_job::alive)
       .def("group", &port_job::group, "name"_a, "ranks"_a)
+      .def("group_on_gpu", &port_job::group_on_gpu, "name"_a, "ranks"_a, "gpu"_a)
       .def("shut_down", &port_job::shut_down, released())
       .def("abandon", &port_job::abandon, released());
 }

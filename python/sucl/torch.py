@@ -1,14 +1,17 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""The backend "sucl" of torch.distributed, for tensors in memory of the host.
+"""The backend "sucl" of torch.distributed, for tensors in memory of the host and of CUDA devices.
 
     import sucl.torch                                  # not needed where sucl is installed by pip
     torch.distributed.init_process_group("sucl")
 
 DistributedDataParallel, collectives on tensors, lists and objects, messages and subgroups work as
 with other backends. Tensors of any shape, strides and type may be used; those that are not
-contiguous are copied. There is no PREMUL_SUM, and no tensor of a GPU: each is an error that says
-so.
+contiguous are copied.
+
+On tensors of a CUDA device operations are on a stream of SuCL's, behind what the current stream has
+been given; `Work.wait()` has the current stream wait, not the thread. sucl has to be built with a
+SYCL implementation that has the device.
 
 The process group is a C++ extension, which the first group compiles against the torch at hand, in
 about half a minute; it is kept in ~/.cache/sucl. Where it cannot be compiled one in Python takes
@@ -22,6 +25,7 @@ import os
 import warnings
 from typing import Any, Optional
 
+import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 
@@ -30,13 +34,20 @@ from .errors import _CLASSES, ConfigurationError, UnavailableError, UnsupportedE
 from .runtime import _alive, _as_store, _environment
 
 
+def _messages_by_kernels() -> Optional[str]:
+    """Messages of GPUs are on streams, as torch's programs expect, unless the user says no."""
+    name = "SUCL_BACKEND_KERNELS_MESSAGES"
+    return "1" if torch.version.cuda and name not in os.environ else None
+
+
 class _Job:
     """The processes of torch's job, and SuCL in this one, for the groups of it."""
 
     def __init__(self, store, rank, size, timeout):
         set_by_user = "SUCL_TIMEOUT" in os.environ
         self.timeout = float(os.environ["SUCL_TIMEOUT"]) if set_by_user else timeout
-        with _environment(SUCL_TIMEOUT=None if set_by_user else str(max(1, int(timeout)))):
+        with _environment(SUCL_TIMEOUT=None if set_by_user else str(max(1, int(timeout))),
+                          SUCL_BACKEND_KERNELS_MESSAGES=_messages_by_kernels()):
             self._core = _core.PortJob(_as_store(store), rank, size)
         self.size = size
         self.groups = 0
@@ -121,6 +132,21 @@ def _ended(job):
             _job = None
 
 
+def _on_gpu(job, name, ranks, own, kind, number, peer):
+    """A communicator for memory of a GPU, of all ranks or of this one and a peer, with what torch
+    calls its stream."""
+    if kind != "cuda":
+        raise UnsupportedError.of(f"the backend sucl is for no tensors of {kind}",
+                                  "Copy them to the host first")
+    if peer < 0:
+        label = f"{name} on GPUs"
+    else:
+        low, high = sorted((own, peer))
+        label, ranks = f"{name} on GPUs, {low} and {high}", [ranks[low], ranks[high]]
+    capsule, stream = job._core.group_on_gpu(label, ranks, number)
+    return capsule, torch.cuda.ExternalStream(stream, device=number).stream_id
+
+
 def _start_job(options, timeout):
     """The job, with the first group, which is one of all ranks. None: groups are Python's."""
     global _jobs
@@ -158,7 +184,9 @@ def _create(options, _backend_options=None):
     job.groups += 1
     return _extension.make(capsule, options.group_rank, options.group_size, "sucl",
                            int(timeout * 1000), timeout < job.timeout,
-                           functools.partial(_ended, job))
+                           functools.partial(_ended, job),
+                           functools.partial(_on_gpu, job, options.group_id, ranks,
+                                             options.group_rank))
 
 
 def _let_barriers_be_monitored() -> None:
@@ -182,7 +210,8 @@ def _let_barriers_be_monitored() -> None:
 def register() -> None:
     """Makes the name "sucl" known to torch.distributed."""
     if "sucl" not in dist.Backend.backend_list:
-        dist.Backend.register_backend("sucl", _create, extended_api=True, devices=["cpu"])
+        devices = ["cpu", "cuda"] if torch.version.cuda else ["cpu"]
+        dist.Backend.register_backend("sucl", _create, extended_api=True, devices=devices)
     if not hasattr(c10d.monitored_barrier, "__wrapped__"):
         _let_barriers_be_monitored()
 

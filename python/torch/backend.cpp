@@ -3,6 +3,10 @@
 
 #include "backend.hpp"
 
+#include "coalesced.hpp"
+
+#include <c10/core/StreamGuard.h>
+
 #include <algorithm>
 
 namespace sucl::torch {
@@ -27,9 +31,35 @@ void backend::shutdown() {
   m_rest->end();
   if (m_rest->hangs()) abort();  // the end would wait for it
   if (m_options.ended) m_options.ended();
+  const std::lock_guard lock(m_tracks_mutex);
+  m_tracks.clear();
 }
 
-void backend::abort() { m_line->calls().abort(m_line->get(), "the process group was aborted"); }
+void backend::abort() {
+  const char* why = "the process group was aborted";
+  m_line->calls().abort(m_line->get(), why);
+  const std::lock_guard lock(m_tracks_mutex);
+  for (const auto& [key, one] : m_tracks) one->calls().calls().abort(one->calls().get(), why);
+}
+
+std::shared_ptr<track> backend::track_on(c10::Device gpu, int peer) {
+  const std::lock_guard lock(m_tracks_mutex);
+  auto& found = m_tracks[{gpu.index(), peer}];
+  if (found) return found;
+  const auto [handle, stream] = m_options.on_gpu(gpu, peer);
+  found = std::make_shared<track>(std::make_shared<line>(handle),
+                                  c10::Stream(c10::Stream::UNSAFE, gpu, stream));
+  return found;
+}
+
+flight backend::begin(const at::Tensor& like, int peer) {
+  flight f;
+  check_place(like);
+  if (like.device().is_cpu()) return f;
+  f.on = track_on(like.device(), peer);
+  f.on->sweep();
+  return f;
+}
 
 sucl_operation backend::record(sucl_kind kind) const {
   sucl_operation o{};
@@ -54,6 +84,13 @@ operation backend::issue(const sucl_operation& o) {
 }
 
 void backend::issue(flight& f, const sucl_operation& o) {
+  const c10::Device where = f.on ? f.on->device() : c10::Device(c10::kCPU);
+  for (const at::Tensor& t : f.held)
+    if (t.device() != where)
+      throw failure(SUCL_ERROR_INVALID_MEMORY,
+                    "tensors of one call are on " + where.str() + " and " + t.device().str(),
+                    "Pass tensors of one device");
+  if (f.on) return f.on->issue(o);
   operation issued = issue(o);
   f.operations.push_back(std::move(issued));
 }
@@ -75,8 +112,38 @@ work_parts backend::parts(OpType type, const char* what, tensors inputs, lists o
   return p;
 }
 
-backend::request backend::start(work_parts p, flight f) {
-  return c10::make_intrusive<work>(std::move(p), std::move(f), m_rest);
+backend::request backend::start(work_parts p, flight f, bool blocks) {
+  request made;
+  if (!f.on) {
+    made = c10::make_intrusive<work>(std::move(p), std::move(f), m_rest);
+  } else {
+    const c10::StreamGuard on(f.on->stream());
+    for (auto& [to, from] : f.finish) {
+      to.copy_(from);
+      f.held.push_back(std::move(to));
+    }
+    auto over = f.on->mark(std::move(f.held));
+    made = c10::make_intrusive<gpu_work>(std::move(p), std::move(f.on), std::move(over), blocks);
+  }
+  if (m_coalesces) m_coalesced.push_back(made);
+  return made;
+}
+
+void backend::startCoalescing() {
+  m_coalesces = true;
+  m_coalesced.clear();
+}
+
+backend::request backend::endCoalescing() {
+  if (m_group.on) {
+    flight f = std::exchange(m_group, {});
+    f.on->end_group();
+    start(parts(OpType::COALESCED, "coalesced", {}, {f.held}, milliseconds(0)), std::move(f));
+  }
+  m_coalesces = false;
+  auto all = std::exchange(m_coalesced, {});
+  if (all.size() > 1) return c10::make_intrusive<work_of_all>(getRank(), std::move(all));
+  return all.empty() ? request() : all[0];
 }
 
 void backend::check_root(std::int64_t root) const {
@@ -109,16 +176,17 @@ void backend::check_sum(const at::Tensor& whole, const at::Tensor& part, const c
 backend::request backend::allreduce(tensors& list, const c10d::AllreduceOptions& o) {
   if (!list.empty() && list[0].layout() == at::kSparse) return allreduce_sparse(list, o);
   auto p = parts(OpType::ALLREDUCE, "all_reduce", list, {list}, o.timeout);
-  flight f;
+  flight f = begin(list);
   for (const at::Tensor& t : list) {
     const at::Tensor data = writable(t, f.finish);
+    if (o.reduceOp.op_ == c10d::ReduceOp::PREMUL_SUM) data.copy_(scaled(data, o.reduceOp));
     sucl_operation r = record(SUCL_KIND_ALLREDUCE, t);
     r.op = op_of(o.reduceOp, t.scalar_type());
     r.flags = SUCL_FLAG_IN_PLACE;
     r.recv = data.data_ptr();
     r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
-    issue(f, r);
     f.held.push_back(data);
+    issue(f, r);
   }
   return start(std::move(p), std::move(f));
 }
@@ -132,17 +200,18 @@ backend::request backend::reduce(tensors& list, const c10d::ReduceOptions& o) {
   check_root(o.rootRank);
   const at::Tensor& t = list.at(0);
   auto p = parts(OpType::REDUCE, "reduce", list, {list}, o.timeout);
-  flight f;
+  flight f = begin(t);
   sucl_operation r = record(SUCL_KIND_REDUCE, t);
   r.op = op_of(o.reduceOp, t.scalar_type());
   r.root = r.source = static_cast<std::int32_t>(o.rootRank);
   r.count = r.recv_count = static_cast<std::uint64_t>(t.numel());
   if (getRank() == o.rootRank) {
     f.held = {writable(t, f.finish)};
+    if (o.reduceOp.op_ == c10d::ReduceOp::PREMUL_SUM) f.held[0].copy_(scaled(t, o.reduceOp));
     r.flags = SUCL_FLAG_IN_PLACE;
     r.recv = f.held[0].data_ptr();
   } else {
-    f.held = {dense(t)};
+    f.held = {scaled(dense(t), o.reduceOp)};
     r.send = f.held[0].const_data_ptr();
   }
   issue(f, r);
@@ -154,10 +223,10 @@ backend::request backend::reduce_scatter(tensors& out, lists& in,
   check_lists(in, "the list to reduce");
   auto p = parts(OpType::REDUCE_SCATTER, "reduce_scatter", in.empty() ? tensors{} : in[0], {out},
                  o.timeout);
-  flight f;
+  flight f = begin(out);
   for (std::size_t i = 0; i < out.size(); ++i) {
     check_types(out[i], in.at(i));
-    const at::Tensor from = joined(in[i]), to = writable(out[i], f.finish);
+    const at::Tensor from = joined(scaled(in[i], o.reduceOp)), to = writable(out[i], f.finish);
     const auto sizes = sizes_of(in[i]);
     const auto mine = sizes[static_cast<std::size_t>(getRank())];
     if (mine != static_cast<std::uint64_t>(to.numel()))
@@ -172,8 +241,8 @@ backend::request backend::reduce_scatter(tensors& out, lists& in,
     r.recv = to.data_ptr();
     r.count = r.recv_count = mine;
     if (!all_same(sizes)) r.recv_counts = sizes.data();
-    issue(f, r);
     f.held.insert(f.held.end(), {from, to});
+    issue(f, r);
   }
   return start(std::move(p), std::move(f));
 }
@@ -187,17 +256,17 @@ backend::request backend::_reduce_scatter_base(at::Tensor& out, at::Tensor& in,
 backend::request backend::reduce_scatter_tensor_coalesced(tensors& out, tensors& in,
                                                           const c10d::ReduceScatterOptions& o) {
   auto p = parts(OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", in, {out}, o.timeout);
-  flight f;
+  flight f = begin(out);
   for (std::size_t i = 0; i < out.size(); ++i) {
     check_sum(in.at(i), out[i], "reduce_scatter_tensor");
-    const at::Tensor from = dense(in[i]), to = writable(out[i], f.finish);
+    const at::Tensor from = scaled(dense(in[i]), o.reduceOp), to = writable(out[i], f.finish);
     sucl_operation r = record(SUCL_KIND_REDUCE_SCATTER_BLOCK, to);
     r.op = op_of(o.reduceOp, to.scalar_type());
     r.send = from.const_data_ptr();
     r.recv = to.data_ptr();
     r.count = r.recv_count = static_cast<std::uint64_t>(to.numel());
-    issue(f, r);
     f.held.insert(f.held.end(), {from, to});
+    issue(f, r);
   }
   return start(std::move(p), std::move(f));
 }
@@ -207,7 +276,7 @@ backend::request backend::reduce_scatter_tensor_coalesced(tensors& out, tensors&
 backend::request backend::broadcast(tensors& list, const c10d::BroadcastOptions& o) {
   check_root(o.rootRank);
   auto p = parts(OpType::BROADCAST, "broadcast", list, {list}, o.timeout);
-  flight f;
+  flight f = begin(list);
   for (const at::Tensor& t : list) {
     const bool is_root = getRank() == o.rootRank;
     const at::Tensor data = is_root ? dense(t) : writable(t, f.finish);
@@ -216,8 +285,8 @@ backend::request backend::broadcast(tensors& list, const c10d::BroadcastOptions&
     r.flags = SUCL_FLAG_IN_PLACE;
     r.recv = const_cast<void*>(data.const_data_ptr());
     r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
-    issue(f, r);
     f.held.push_back(data);
+    issue(f, r);
   }
   return start(std::move(p), std::move(f));
 }
@@ -241,14 +310,14 @@ void backend::gather_all(flight& f, const at::Tensor& in, const tensors& out) {
     r.recv_counts = sizes.data();
     r.recv_displs = starts.data();
   }
-  issue(f, r);
   f.held.insert(f.held.end(), {from, to});
+  issue(f, r);
 }
 
 backend::request backend::allgather(lists& out, tensors& in, const c10d::AllgatherOptions& o) {
   check_lists(out, "the list to gather into");
   auto p = parts(OpType::ALLGATHER, "all_gather", in, out, o.timeout);
-  flight f;
+  flight f = begin(in);
   for (std::size_t i = 0; i < in.size(); ++i) gather_all(f, in[i], out.at(i));
   return start(std::move(p), std::move(f));
 }
@@ -262,7 +331,7 @@ backend::request backend::allgather_coalesced(lists& out, tensors& in,
         SUCL_ERROR_INVALID_ARGUMENT,
         "output lists should be equal to world size: there are " + std::to_string(out.size()),
         "Pass one list for each rank");
-  flight f;
+  flight f = begin(in);
   for (std::size_t i = 0; i < in.size(); ++i) {
     tensors of_all;
     for (tensors& list : out) of_all.push_back(list.at(i));
@@ -280,7 +349,7 @@ backend::request backend::_allgather_base(at::Tensor& out, at::Tensor& in,
 backend::request backend::allgather_into_tensor_coalesced(tensors& out, tensors& in,
                                                           const c10d::AllgatherOptions& o) {
   auto p = parts(OpType::_ALLGATHER_BASE, "_all_gather_base", in, {out}, o.timeout);
-  flight f;
+  flight f = begin(out);
   for (std::size_t i = 0; i < out.size(); ++i) {
     check_sum(out[i], in.at(i), "all_gather_into_tensor");
     const at::Tensor from = dense(in[i]), to = writable(out[i], f.finish);
@@ -288,8 +357,8 @@ backend::request backend::allgather_into_tensor_coalesced(tensors& out, tensors&
     r.send = from.const_data_ptr();
     r.recv = to.data_ptr();
     r.count = r.recv_count = static_cast<std::uint64_t>(from.numel());
-    issue(f, r);
     f.held.insert(f.held.end(), {from, to});
+    issue(f, r);
   }
   return start(std::move(p), std::move(f));
 }
@@ -297,7 +366,7 @@ backend::request backend::allgather_into_tensor_coalesced(tensors& out, tensors&
 backend::request backend::gather(lists& out, tensors& in, const c10d::GatherOptions& o) {
   check_root(o.rootRank);
   auto p = parts(OpType::GATHER, "gather", in, out, o.timeout);
-  flight f;
+  flight f = begin(in.at(0));
   f.held = {dense(in.at(0))};
   sucl_operation r = record(SUCL_KIND_GATHERV, in[0]);
   r.root = r.source = static_cast<std::int32_t>(o.rootRank);
@@ -321,7 +390,7 @@ backend::request backend::gather(lists& out, tensors& in, const c10d::GatherOpti
 backend::request backend::scatter(tensors& out, lists& in, const c10d::ScatterOptions& o) {
   check_root(o.rootRank);
   auto p = parts(OpType::SCATTER, "scatter", in.empty() ? tensors{} : in[0], {out}, o.timeout);
-  flight f;
+  flight f = begin(out.at(0));
   f.held = {writable(out.at(0), f.finish)};
   sucl_operation r = record(SUCL_KIND_SCATTERV, out[0]);
   r.root = r.source = static_cast<std::int32_t>(o.rootRank);
@@ -384,7 +453,7 @@ backend::request backend::alltoall_base(at::Tensor& out, at::Tensor& in,
              recv = counts_of(out, out_splits, getSize());
   const auto send_starts = starts_of(send), recv_starts = starts_of(recv);
   const bool is_even = in_splits.empty() && out_splits.empty();
-  flight f;
+  flight f = begin(in);
   f.held = {dense(in), writable(out, f.finish)};
   sucl_operation r = record(is_even ? SUCL_KIND_ALLTOALL : SUCL_KIND_ALLTOALLV, in);
   r.send = f.held[0].const_data_ptr();
@@ -408,7 +477,7 @@ backend::request backend::alltoall(tensors& out, tensors& in, const c10d::AllToA
   auto p = parts(OpType::ALLTOALL, "all_to_all", in, {out}, o.timeout);
   const auto send = sizes_of(in), recv = sizes_of(out);
   const auto send_starts = starts_of(send), recv_starts = starts_of(recv);
-  flight f;
+  flight f = begin(in[0]);
   f.held = {joined(in), room_for(out, f.finish)};
   sucl_operation r = record(SUCL_KIND_ALLTOALLV, in[0]);
   r.send = f.held[0].const_data_ptr();
@@ -424,8 +493,15 @@ backend::request backend::alltoall(tensors& out, tensors& in, const c10d::AllToA
 backend::request backend::barrier(const c10d::BarrierOptions& o) {
   auto p = parts(OpType::BARRIER, "barrier", {}, {}, o.timeout);
   flight f;
+  {
+    // Where the group has worked on GPUs, what these were given comes before.
+    const std::lock_guard lock(m_tracks_mutex);
+    for (const auto& [key, one] : m_tracks)
+      if (key.second < 0 && !f.on) f.on = one;
+  }
   issue(f, record(SUCL_KIND_BARRIER));
-  return start(std::move(p), std::move(f));
+  const bool blocks = f.on != nullptr;
+  return start(std::move(p), std::move(f), blocks);
 }
 
 }  // namespace sucl::torch

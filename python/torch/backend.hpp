@@ -5,7 +5,7 @@
 /// The process group of torch.distributed on a communicator of SuCL.
 #pragma once
 
-#include "work.hpp"
+#include "gpu.hpp"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -26,6 +26,9 @@ struct group_options {
   milliseconds timeout{0};  ///< of operations that name none
   bool own_limit = false;   ///< it is shorter than what SuCL itself gives operations
   std::function<void()> ended;
+  /// Makes a communicator for memory of a GPU, of the whole group or, unless `peer` is negative, of
+  /// this rank and that one, which alone make it; with the identity of its stream in torch.
+  std::function<std::pair<sucl_port_handle, std::int64_t>(c10::Device gpu, int peer)> on_gpu;
 };
 
 /// Nothing says `override`, and functions that newer releases of torch call by another name have
@@ -91,6 +94,10 @@ class backend : public c10d::Backend {
   request barrier(const c10d::BarrierOptions& o);
   void monitoredBarrier(const c10d::BarrierOptions& o, bool all_ranks);
 
+  bool supportsCoalescing() const { return true; }
+  void startCoalescing();
+  request endCoalescing();
+
  private:
   friend class work_from_any;
 
@@ -100,7 +107,11 @@ class backend : public c10d::Backend {
   operation issue(const sucl_operation& o);
   work_parts parts(c10d::OpType type, const char* what, tensors inputs, lists outputs,
                    milliseconds timeout);
-  request start(work_parts p, flight f);
+  request start(work_parts p, flight f, bool blocks = false);
+  flight begin(const tensors& list) { return list.empty() ? flight{} : begin(list[0]); }
+  flight begin(const at::Tensor& like, int peer = -1);
+  std::shared_ptr<track> track_on(c10::Device gpu, int peer);
+  request start_on_gpu(sucl_kind kind, work_parts p, flight f, int peer, int tag);
   void check_root(std::int64_t root) const;
   void check_lists(const lists& all, const char* what) const;
   void check_sum(const at::Tensor& whole, const at::Tensor& part, const char* what) const;
@@ -115,6 +126,11 @@ class backend : public c10d::Backend {
   milliseconds m_timeout;
   std::atomic<bool> m_own_limit;
   std::atomic<std::uint64_t> m_number{0};
+  std::mutex m_tracks_mutex;
+  std::map<std::pair<int, int>, std::shared_ptr<track>> m_tracks;  ///< by device and peer
+  bool m_coalesces = false;
+  std::vector<request> m_coalesced;
+  flight m_group;  ///< messages on a GPU that are coalesced
   std::mutex m_from_any_mutex;
   /// Receives from any rank, by tag, in the order of the calls.
   std::map<int, std::deque<const work_from_any*>> m_from_any;

@@ -3,6 +3,7 @@
 
 // The extension of torch: all its sources as one, and what Python calls of it.
 #include "backend.cpp"
+#include "gpu.cpp"
 #include "messages.cpp"
 #include "sparse.cpp"
 #include "work.cpp"
@@ -25,21 +26,39 @@ sucl_port_handle take(const py::object& capsule) {
 }
 
 // Ends with the lock of Python held, from whichever thread lets go of it.
+std::shared_ptr<py::function> shared(const py::function& f) {
+  return {new py::function(f), [](py::function* one) {
+            const py::gil_scoped_acquire gil;
+            delete one;
+          }};
+}
+
 std::function<void()> callable(const py::function& f) {
-  const std::shared_ptr<py::function> held(new py::function(f), [](py::function* one) {
-    const py::gil_scoped_acquire gil;
-    delete one;
-  });
+  const auto held = shared(f);
   return [held] {
     const py::gil_scoped_acquire gil;
     (*held)();
   };
 }
 
+// Of a function that takes the type and number of a device and a peer, and returns the capsule of a
+// communicator and its stream's identity.
+auto maker_of_tracks(const py::function& f) {
+  const auto held = shared(f);
+  return [held](c10::Device gpu, int peer) {
+    const py::gil_scoped_acquire gil;
+    const py::tuple made = (*held)(std::string(c10::DeviceTypeName(gpu.type(), true)),
+                                   static_cast<int>(gpu.index()), peer);
+    return std::pair(take(made[0]), made[1].cast<std::int64_t>());
+  };
+}
+
 c10::intrusive_ptr<c10d::Backend> make(const py::object& capsule, int rank, int size,
                                        const std::string& name, std::int64_t timeout_ms,
-                                       bool own_limit, const py::function& ended) {
-  group_options options{name, milliseconds(timeout_ms), own_limit, callable(ended)};
+                                       bool own_limit, const py::function& ended,
+                                       const py::function& on_gpu) {
+  group_options options{name, milliseconds(timeout_ms), own_limit, callable(ended),
+                        maker_of_tracks(on_gpu)};
   return c10::make_intrusive<backend>(take(capsule), rank, size, std::move(options));
 }
 

@@ -46,11 +46,35 @@ operation backend::start_message(sucl_kind kind, int peer, int tag, void* memory
   return issue(o);
 }
 
+// A message of its own is one of two ranks alone, whose stream holds up no other's; those that are
+// coalesced are a group of the whole.
+backend::request backend::start_on_gpu(sucl_kind kind, work_parts p, flight f, int peer, int tag) {
+  sucl_operation o = record(kind);
+  o.root = o.source = m_coalesces ? peer : static_cast<int>(peer > getRank());
+  o.tag = tag;
+  o.count = o.recv_count = f.held[0].nbytes();
+  (kind == SUCL_KIND_SEND ? const_cast<void*&>(o.send) : o.recv) =
+      const_cast<void*>(f.held[0].const_data_ptr());
+  if (!m_coalesces) {
+    issue(f, o);
+    return start(std::move(p), std::move(f));
+  }
+  line& calls = f.on->calls();
+  if (!m_group.on) calls.calls().begin_group(calls.get());
+  sucl_port_operation* nothing = nullptr;
+  calls.check(calls.calls().issue(calls.get(), &o, &nothing));
+  m_group.on = f.on;
+  m_group.held.insert(m_group.held.end(), f.held.begin(), f.held.end());
+  for (auto& copy : f.finish) m_group.finish.push_back(std::move(copy));
+  return c10::make_intrusive<work>(std::move(p), flight{}, m_rest);
+}
+
 backend::request backend::send(tensors& list, int to, int tag) {
   check_peer(to, tag);
   auto p = parts(c10d::OpType::SEND, "send", list, {list}, milliseconds(0));
-  flight f;
+  flight f = begin(list.at(0), m_coalesces ? -1 : to);
   f.held = {dense(list.at(0))};
+  if (f.on) return start_on_gpu(SUCL_KIND_SEND, std::move(p), std::move(f), to, tag);
   f.operations.push_back(start_message(
       SUCL_KIND_SEND, to, tag, const_cast<void*>(f.held[0].const_data_ptr()), f.held[0].nbytes()));
   return start(std::move(p), std::move(f));
@@ -59,8 +83,9 @@ backend::request backend::send(tensors& list, int to, int tag) {
 backend::request backend::recv(tensors& list, int from, int tag) {
   check_peer(from, tag);
   auto p = parts(c10d::OpType::RECV, "recv", list, {list}, milliseconds(0));
-  flight f;
+  flight f = begin(list.at(0), m_coalesces ? -1 : from);
   f.held = {writable(list.at(0), f.finish)};
+  if (f.on) return start_on_gpu(SUCL_KIND_RECV, std::move(p), std::move(f), from, tag);
   f.operations.push_back(
       start_message(SUCL_KIND_RECV, from, tag, f.held[0].data_ptr(), f.held[0].nbytes()));
   return start(std::move(p), std::move(f));
@@ -121,6 +146,11 @@ bool backend::take_from_any(work_from_any& w, int tag) {
 
 backend::request backend::recvAnysource(tensors& list, int tag) {
   check_peer(getRank() == 0 ? getSize() - 1 : 0, tag);
+  if (!list.at(0).device().is_cpu())
+    throw failure(SUCL_ERROR_UNSUPPORTED,
+                  "a receive from any rank is for memory of the host, and the tensor is on " +
+                      list[0].device().str(),
+                  "Name the rank that sends: src=");
   auto p = parts(c10d::OpType::RECVANYSOURCE, "recvAnySource", list, {list}, milliseconds(0));
   flight f;
   f.held = {writable(list.at(0), f.finish)};

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/** A communicator for memory of the host, and an operation in flight on it. */
+/** A communicator for memory of the host, or of one GPU, and an operation in flight on it. */
 typedef struct sucl_port_communicator sucl_port_communicator;
 typedef struct sucl_port_operation sucl_port_operation;
 
@@ -60,6 +60,15 @@ typedef struct sucl_port {
   const sucl_port_failure* (*failure)(void);
   /** Ends the communicator. */
   void (*close)(sucl_port_communicator* c);
+  /** Of a communicator for memory of a GPU: the stream of its queue, in the vendor's API; otherwise
+   * null. An operation comes after what the stream has been given at the time of issue(), and what
+   * it is given later comes after the operation: issue() gives nothing to wait for. */
+  void* (*stream)(sucl_port_communicator* c);
+  /** Of such a one: the messages issued until end_group() are one operation, which that issues. */
+  void (*begin_group)(sucl_port_communicator* c);
+  sucl_status (*end_group)(sucl_port_communicator* c);
+  /** The first failure of operations that was not told yet. */
+  sucl_status (*check)(sucl_port_communicator* c);
 } sucl_port;
 
 /** What is in a capsule named SUCL_PORT_CAPSULE: who takes it closes the communicator, and

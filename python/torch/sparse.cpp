@@ -28,7 +28,7 @@ backend::request backend::allreduce_sparse(tensors& list, const c10d::AllreduceO
   lists indices(1), values(1);
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::int64_t n = counts[static_cast<std::int64_t>(r)].item<std::int64_t>();
-    indices[0].push_back(at::empty({mine.sparse_dim(), n}, at::kLong));
+    indices[0].push_back(at::empty({mine.sparse_dim(), n}, mine._indices().options()));
     auto shape = mine._values().sizes().vec();
     shape[0] = n;
     values[0].push_back(at::empty(shape, mine._values().options()));

@@ -52,6 +52,7 @@ inline sucl_type type_of(at::ScalarType t) {
 inline sucl_op op_of(const c10d::ReduceOp& op, at::ScalarType t) {
   const bool is_bool = t == at::kBool;
   switch (op.op_) {
+    case c10d::ReduceOp::PREMUL_SUM:
     case c10d::ReduceOp::SUM: return is_bool ? SUCL_OP_LOGICAL_OR : SUCL_OP_SUM;
     case c10d::ReduceOp::AVG: return SUCL_OP_AVG;
     case c10d::ReduceOp::PRODUCT: return is_bool ? SUCL_OP_LOGICAL_AND : SUCL_OP_PROD;
@@ -62,17 +63,33 @@ inline sucl_op op_of(const c10d::ReduceOp& op, at::ScalarType t) {
     case c10d::ReduceOp::BXOR: return is_bool ? SUCL_OP_LOGICAL_XOR : SUCL_OP_BIT_XOR;
     default: break;
   }
-  throw failure(SUCL_ERROR_UNSUPPORTED, "the backend sucl has no reduction PREMUL_SUM",
-                "Use SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR");
+  throw failure(SUCL_ERROR_UNSUPPORTED, "the backend sucl does not know this reduction",
+                "Use SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR or PREMUL_SUM");
 }
 
-/// Throws unless the host reads the tensor's elements.
+/// What a reduction reads of a tensor: with PREMUL_SUM, its product with a factor.
+inline at::Tensor scaled(const at::Tensor& t, const c10d::ReduceOp& op) {
+  if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return t;
+  const auto* by = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(op.supplement_.get());
+  if (!by || !t.is_floating_point())
+    throw failure(SUCL_ERROR_INVALID_ARGUMENT,
+                  "PREMUL_SUM is for floating-point tensors, and has a factor",
+                  "Make it with torch.distributed._make_nccl_premul_sum(factor)");
+  if (by->tensor_factor.defined()) return t * by->tensor_factor.to(t.options());
+  return t * by->double_factor;
+}
+inline tensors scaled(tensors list, const c10d::ReduceOp& op) {
+  for (at::Tensor& t : list) t = scaled(t, op);
+  return list;
+}
+
+/// Throws unless SuCL has memory of that place, and the elements lie there plainly.
 inline void check_place(const at::Tensor& t) {
-  if (!t.device().is_cpu())
-    throw failure(
-        SUCL_ERROR_INVALID_MEMORY,
-        "a tensor is on " + t.device().str() + ", and the backend sucl is for memory of the host",
-        "Copy it to the host first, or use a group of another backend for it");
+  if (!t.device().is_cpu() && !t.device().is_cuda())
+    throw failure(SUCL_ERROR_INVALID_MEMORY,
+                  "a tensor is on " + t.device().str() +
+                      ", and the backend sucl is for memory of the host and of CUDA devices",
+                  "Copy it there first, or use a group of another backend for it");
   if (t.layout() != at::kStrided)
     throw failure(SUCL_ERROR_INVALID_MEMORY,
                   "a tensor has the layout " + std::string(c10::str(t.layout())),

@@ -71,15 +71,27 @@ void afterwards::end() {
     m_thread.join();
 }
 
-namespace {
-
-// The profiler is told the tensors that go in.
 std::optional<std::vector<at::Tensor>> shown(const work_parts& p) {
   if (p.inputs.empty()) return std::nullopt;
   return p.inputs;
 }
 
-}  // namespace
+std::vector<at::Tensor> outputs_of(const work_parts& p) {
+  TORCH_CHECK(p.outputs.size() <= 1,
+              "work result does not support list of lists, use .getFuture() and value()");
+  return p.outputs.empty() ? tensors{} : p.outputs[0];
+}
+
+c10::IValue value_of(const work_parts& p) {
+  if (p.outputs.size() > 1) return c10::IValue(p.outputs);
+  return c10::IValue(p.outputs.empty() ? tensors{} : p.outputs[0]);
+}
+
+c10::TypePtr type_of_value(const work_parts& p) {
+  c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
+  if (p.outputs.size() > 1) type = c10::ListType::create(type);
+  return type;
+}
 
 work::work(work_parts parts, flight f, std::shared_ptr<afterwards> rest)
     : Work(parts.rank, parts.type, parts.title.c_str(), shown(parts)),
@@ -176,23 +188,14 @@ void work::abort() {}
 std::vector<at::Tensor> work::result() {
   TORCH_CHECK(isCompleted(), "Work needs to be completed before calling result(). ",
               "Should call wait() before result().");
-  TORCH_CHECK(m_parts.outputs.size() <= 1,
-              "work result does not support list of lists, use .getFuture() and value()");
-  return m_parts.outputs.empty() ? tensors{} : m_parts.outputs[0];
-}
-
-c10::IValue work::value() const {
-  if (m_parts.outputs.size() > 1) return c10::IValue(m_parts.outputs);
-  return c10::IValue(m_parts.outputs.empty() ? tensors{} : m_parts.outputs[0]);
+  return outputs_of(m_parts);
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> work::getFuture() {
   {
     const std::lock_guard lock(mutex_);
     if (m_future) return m_future;
-    c10::TypePtr type = c10::ListType::create(c10::TensorType::get());
-    if (m_parts.outputs.size() > 1) type = c10::ListType::create(type);
-    m_future = c10::make_intrusive<c10::ivalue::Future>(type);
+    m_future = c10::make_intrusive<c10::ivalue::Future>(type_of_value(m_parts));
   }
   auto self = c10::intrusive_ptr<work>::unsafe_reclaim_from_nonowning(this);
   const auto fulfil = [self] {
@@ -202,7 +205,7 @@ c10::intrusive_ptr<c10::ivalue::Future> work::getFuture() {
       self->m_future->setError(std::current_exception());
       return;
     }
-    self->m_future->markCompleted(self->value());
+    self->m_future->markCompleted(value_of(self->m_parts));
   };
   // A callback that waits for another operation's future must not wait for its own thread.
   if (isCompleted() || m_rest->is_caller())

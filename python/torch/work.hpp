@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,6 +36,9 @@ class line {
   const sucl_port& calls() const { return *m_calls; }
   sucl_port_communicator* get() const { return m_communicator; }
   [[noreturn]] void rethrow() const { throw failure(*m_calls->failure()); }
+  void check(sucl_status status) const {
+    if (status != SUCL_SUCCESS) rethrow();
+  }
   /// Whether a message is here; false also where that cannot be known, which `*known` says.
   bool arrived(int from, int tag, bool* known) const {
     std::int32_t found = 0;
@@ -77,9 +81,12 @@ class operation {
   sucl_port_operation* m_own;  ///< null: done
 };
 
+class track;
+
 /// What a call has in flight, with the memory that it needs.
 struct flight {
   std::vector<operation> operations;
+  std::shared_ptr<track> on;  ///< of memory of a GPU, where operations are on a stream
   tensors held;
   copies finish;
   bool failed = false;
@@ -136,6 +143,13 @@ struct work_parts {
   bool is_open = false;  ///< operations come later
 };
 
+/// The tensors that the profiler is told go in.
+std::optional<std::vector<at::Tensor>> shown(const work_parts& p);
+/// What a Work results in, as a list, and as a future's value and its type.
+std::vector<at::Tensor> outputs_of(const work_parts& p);
+c10::IValue value_of(const work_parts& p);
+c10::TypePtr type_of_value(const work_parts& p);
+
 class work : public c10d::Work {
  public:
   work(work_parts parts, flight f, std::shared_ptr<afterwards> rest);
@@ -159,7 +173,6 @@ class work : public c10d::Work {
  private:
   bool await(milliseconds timeout);
   void complete(std::exception_ptr why);
-  c10::IValue value() const;
 
   const work_parts m_parts;
   const std::chrono::steady_clock::time_point m_since = std::chrono::steady_clock::now();

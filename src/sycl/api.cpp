@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/sizes.hpp"
 #include "core/support/side_by_side.hpp"
+#include "sycl/common/adopt.hpp"
 #include "sycl/common/recording.hpp"
 #include "sycl/common/resolve.hpp"
 #include "sycl/common/state.hpp"
@@ -231,6 +232,16 @@ communicator make_world(const std::shared_ptr<core::process>& owner, const ::syc
 }
 
 }  // namespace
+
+adopted adopt(const std::shared_ptr<core::process>& owner, const void* native, std::size_t bytes,
+              const ::sycl::queue& queue) {
+  owner->at_end(hand_over_exceptions);
+  adopted result;
+  result.outer = make(owner, &queue, [&](core::device_services s) {
+    return result.core = owner->adopt(native, bytes, std::move(s));
+  });
+  return result;
+}
 
 communicator runtime_state::world(const ::sycl::queue* queue) {
   return make_world(m_process, queue);

@@ -213,8 +213,6 @@ class AgainstGloo(unittest.TestCase):
                 dist.recv(torch.zeros(1), RANK)
             self.assertRaises(sucl.InvalidCountError, dist.all_gather_into_tensor,
                               torch.zeros(2 * SIZE + 1), torch.zeros(2))
-            with self.assertRaises(sucl.UnsupportedError):
-                dist.all_reduce(torch.zeros(1), dist._make_nccl_premul_sum(2.0))
             return
         with self.assertRaises(sucl.InvalidMemoryError):
             dist.all_reduce(torch.zeros(2, device="meta"))
@@ -253,6 +251,32 @@ class OfTheExtension(unittest.TestCase):
         x = torch.full((3,), RANK + 1.0)
         dist.all_reduce(x, group=alone)
         self.assertTrue((x == RANK + 1).all())
+
+    def test_sums_of_products_with_a_factor(self):
+        for by in (0.5, torch.tensor([4.0])):
+            op, x = dist._make_nccl_premul_sum(by), torch.arange(6.0).reshape(2, 3) + RANK
+            factor = float(by)
+            wanted = factor * (SIZE * torch.arange(6.0).reshape(2, 3) + sum(range(SIZE)))
+            whole, of_root = x.clone(), x.clone()
+            dist.all_reduce(whole, op)
+            dist.reduce(of_root, SIZE - 1, op)
+            self.assertTrue(torch.equal(whole, wanted))
+            self.assertTrue(torch.equal(of_root, wanted if RANK == SIZE - 1 else x))
+            share = torch.empty(2)
+            dist.reduce_scatter(share, [x.reshape(-1)[2 * r % 4:2 * r % 4 + 2].contiguous()
+                                        for r in range(SIZE)], op)
+            start = 2 * RANK % 4
+            self.assertTrue(torch.equal(share, wanted.reshape(-1)[start:start + 2]))
+        with self.assertRaises(sucl.InvalidArgumentError):
+            dist.all_reduce(torch.ones(2, dtype=torch.int32), dist._make_nccl_premul_sum(2.0))
+
+    def test_messages_of_one_batch(self):
+        right, left = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+        x, y = torch.full((70000,), 1.0 + RANK), torch.zeros(2, 35000).t()
+        for work in dist.batch_isend_irecv([dist.P2POp(dist.isend, x, right),
+                                            dist.P2POp(dist.irecv, y, left)]):
+            work.wait()
+        self.assertTrue((y == 1 + left).all())
 
     def test_one_backend_among_several(self):
         both = dist.new_group(backend="cpu:sucl,cuda:gloo")
