@@ -329,6 +329,47 @@ plan_handle communicator_handle::compile(const composition& c, const compile_opt
     return plan_handle(m_communicator->compile<T>(c, o), element, element_size);
   });
 }
+event_handle communicator_handle::reduce_by(const reduction& r, const dependencies& deps,
+                                            bool blocking) const {
+  const detail::erased_op op{r.fold, {}};
+  return handle(detail::reduce_by(
+      *m_communicator, op, {r.what, r.send, r.recv, r.counts, r.root, r.element, r.element_size},
+      events_of(deps), blocking));
+}
+
+neighborhood_handle::neighborhood_handle(neighborhood n)
+    : m_neighborhood(std::make_shared<neighborhood>(std::move(n))) {}
+neighborhood_handle::neighborhood_handle(const communicator_handle& of,
+                                         const std::vector<int>& sources,
+                                         const std::vector<int>& destinations)
+    : neighborhood_handle(neighborhood(*of.m_communicator, sources, destinations)) {}
+neighborhood_handle neighborhood_handle::grid(const communicator_handle& of,
+                                              const std::vector<int>& extents,
+                                              const std::vector<bool>& periodic) {
+  return neighborhood_handle(neighborhood::grid(*of.m_communicator, extents, periodic));
+}
+
+namespace {
+
+neighborhood_handle::neighbors pairs_of(const std::vector<detail::neighbor>& list) {
+  neighborhood_handle::neighbors pairs;
+  for (const detail::neighbor& n : list) pairs.emplace_back(n.rank, n.tag);
+  return pairs;
+}
+
+}  // namespace
+
+neighborhood_handle::neighbors neighborhood_handle::from() const {
+  return pairs_of(m_neighborhood->from());
+}
+neighborhood_handle::neighbors neighborhood_handle::to() const {
+  return pairs_of(m_neighborhood->to());
+}
+std::vector<int> neighborhood_handle::coordinates() const { return m_neighborhood->coordinates(); }
+communicator_handle neighborhood_handle::comm() const {
+  return communicator_handle(m_neighborhood->comm());
+}
+
 void* communicator_handle::allocate(std::size_t bytes) const {
   return m_communicator->allocate<std::byte>(bytes);
 }
@@ -418,6 +459,14 @@ std::string runtime_handle::control_plane() const { return alive(m_runtime).cont
 communicator_handle runtime_handle::world(const void* sycl_queue) const {
   runtime& r = alive(m_runtime);
   return communicator_handle(sycl_queue ? r.world(queue_at(sycl_queue)) : r.world());
+}
+std::vector<communicator_handle> runtime_handle::worlds(
+    const std::vector<std::shared_ptr<queue_handle>>& queues) const {
+  std::vector<::sycl::queue> all;
+  for (const auto& one : queues) all.push_back(queue_at(one->get()));
+  std::vector<communicator_handle> handles;
+  for (communicator& c : alive(m_runtime).world(all)) handles.emplace_back(std::move(c));
+  return handles;
 }
 communicator_handle runtime_handle::adopt(const void* comm, std::size_t bytes,
                                           const void* sycl_queue) const {

@@ -27,6 +27,7 @@ namespace sucl {
 class communicator;
 class compiled_plan;
 class group;
+class neighborhood;
 class persistent;
 class runtime;
 }  // namespace sucl
@@ -160,6 +161,20 @@ class communicator_handle {
   [[nodiscard]] plan_handle compile(const composition& c, const compile_options& o, type element,
                                     std::size_t element_size) const;
 
+  /// A reduction by a function of the program, which folds elements of lower ranks into those of
+  /// higher ones.
+  struct reduction {
+    kind what;
+    const void* send;
+    void* recv;
+    sucl::counts counts;  ///< of reduce_scatter one for each rank; of others one
+    int root;
+    type element;
+    std::size_t element_size;
+    std::function<void(const void* lower, void* upper, std::size_t count)> fold;
+  };
+  event_handle reduce_by(const reduction& r, const dependencies& deps, bool blocking) const;
+
   [[nodiscard]] void* allocate(std::size_t bytes) const;
   void deallocate(void* memory) const;
 
@@ -168,6 +183,7 @@ class communicator_handle {
 
  private:
   friend class group_handle;
+  friend class neighborhood_handle;
   std::shared_ptr<communicator> m_communicator;
 };
 
@@ -181,6 +197,28 @@ class group_handle {
 
  private:
   std::shared_ptr<group> m_group;
+};
+
+/// The ranks that this rank exchanges blocks with.
+class neighborhood_handle {
+ public:
+  /// A rank, and the tag that tells apart several messages between the same two.
+  using neighbors = std::vector<std::pair<int, int>>;
+
+  neighborhood_handle(const communicator_handle& of, const std::vector<int>& sources,
+                      const std::vector<int>& destinations);
+  static neighborhood_handle grid(const communicator_handle& of, const std::vector<int>& extents,
+                                  const std::vector<bool>& periodic);
+
+  [[nodiscard]] neighbors from() const;
+  [[nodiscard]] neighbors to() const;
+  [[nodiscard]] std::vector<int> coordinates() const;
+  /// What its messages are on.
+  [[nodiscard]] communicator_handle comm() const;
+
+ private:
+  explicit neighborhood_handle(neighborhood n);
+  std::shared_ptr<neighborhood> m_neighborhood;
 };
 
 /// Keeps the calling thread's device as it is: SYCL's runtime sets its own, which other libraries
@@ -209,6 +247,9 @@ class runtime_handle {
   [[nodiscard]] int size() const;
   [[nodiscard]] std::string control_plane() const;
   [[nodiscard]] communicator_handle world(const void* sycl_queue) const;
+  /// A rank for each queue.
+  [[nodiscard]] std::vector<communicator_handle> worlds(
+      const std::vector<std::shared_ptr<queue_handle>>& queues) const;
   [[nodiscard]] communicator_handle adopt(const void* comm, std::size_t bytes,
                                           const void* sycl_queue) const;
   void shut_down() const;

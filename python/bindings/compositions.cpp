@@ -34,6 +34,28 @@ void add(messages& g, int what, nb::handle send, nb::handle recv, int root, int 
   g.group.add(make_call(g.comm, {what, send, recv, nothing, 0, root, source, tag}, *g.held, false));
 }
 
+// A message of `count` elements from `start` on.
+void add_part(messages& g, bool sends, nb::handle array, int peer, int tag, std::size_t start,
+              std::size_t count) {
+  const nb::object nothing = nb::none();
+  const int what = static_cast<int>(sends ? kind::send : kind::recv);
+  call c = make_call(g.comm,
+                     {what, sends ? array : nb::handle(nothing),
+                      sends ? nb::handle(nothing) : array, nothing, 0, peer, peer, tag},
+                     *g.held, false);
+  operand& memory = sends ? c.send : c.recv;
+  if (start > memory.elements || count > memory.elements - start)
+    fail(errc::invalid_count,
+         "elements " + std::to_string(start) + " to " + std::to_string(start + count) + " of " +
+             (sends ? "the send array" : "the receive array") + " are asked for, which has " +
+             std::to_string(memory.elements),
+         "Pass an array with a block for each neighbor");
+  memory.pointer = static_cast<char*>(memory.pointer) + start * c.record.element_size;
+  memory.elements = count;
+  c.record.count = c.record.recv_count = count;
+  g.group.add(c);
+}
+
 nb::object submit(messages& g, nb::handle deps) {
   sweep();
   const dependencies events = events_from(deps);
@@ -139,6 +161,7 @@ void bind_compositions(nb::module_& m) {
   nb::class_<messages>(m, "Group")
       .def(nb::init<const communicator_handle&>(), "communicator"_a)
       .def("add", &add, "kind"_a, "send"_a.none(), "recv"_a.none(), "root"_a, "source"_a, "tag"_a)
+      .def("add_part", &add_part, "sends"_a, "array"_a, "peer"_a, "tag"_a, "start"_a, "count"_a)
       .def("submit", &submit, "deps"_a.none())
       .def("run", &run, "deps"_a.none());
   nb::class_<plan>(m, "Plan")

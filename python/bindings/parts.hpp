@@ -27,5 +27,7 @@ rendezvous_store store_of(const nanobind::object& object);
 void bind_runtime(nanobind::module_& m);
 void bind_port(nanobind::module_& m);
 void bind_compositions(nanobind::module_& m);
+void bind_neighbors(nanobind::module_& m);
+void bind_functions(nanobind::module_& m);
 
 }  // namespace sucl::python

@@ -70,6 +70,17 @@ communicator_handle world(const runtime_handle& r, nb::handle queue) {
   return r.world(on ? on->get() : nullptr);
 }
 
+std::vector<communicator_handle> worlds(const runtime_handle& r, nb::handle queues) {
+  std::vector<std::shared_ptr<queue_handle>> all;
+  for (nb::handle one : nb::iter(queues)) {
+    all.push_back(queue_from(one));
+    if (!all.back())
+      fail(errc::invalid_argument, "one of the queues is None", "Name a device, or pass a queue");
+  }
+  const nb::gil_scoped_release released;
+  return r.worlds(all);
+}
+
 communicator_handle adopt(const runtime_handle& r, std::uintptr_t comm, std::size_t bytes,
                           nb::handle queue) {
   const auto on = queue_from(queue);
@@ -90,6 +101,7 @@ void bind_runtime(nb::module_& m) {
       .def("size", &runtime_handle::size)
       .def("control_plane", &runtime_handle::control_plane)
       .def("world", &world, "queue"_a.none())
+      .def("worlds", &worlds, "queues"_a)
       .def("adopt", &adopt, "comm"_a, "bytes"_a, "queue"_a.none())
       .def("abandon", &runtime_handle::abandon, nb::call_guard<nb::gil_scoped_release>())
       .def("shut_down", &runtime_handle::shut_down, nb::call_guard<nb::gil_scoped_release>());

@@ -97,7 +97,7 @@ class BlockingOperations(Operations[None]):
     """
 
     def __init__(self, core: Any):
-        self._post_core = core.post
+        self._core, self._post_core = core, core.post
 
     def _post(self, kind, send, recv, op=0, root=0, deps=None, arrays=None, source=0, tag=0):
         self._post_core(_BLOCKING, kind, send, recv, arrays, op, root, source, tag, _events(deps))

@@ -8,7 +8,8 @@ import os
 import sys
 import time
 import weakref
-from typing import Any, List, Optional
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Iterable, List, Optional, Sequence
 
 from . import _core
 from .communicator import Communicator
@@ -158,6 +159,19 @@ class Runtime:
         """
         return Communicator(self._core.world(queue), self)
 
+    def worlds(self, queues: Iterable[Any]) -> List[Communicator]:
+        """Several ranks for this process, one for each of the queues, each with a communicator of
+        its own: for processes with several devices. Collective; processes may have different
+        numbers of them.
+
+        What returns an event may be called by one thread for all of its ranks; what waits for other
+        ranks, as the blocking form and `Communicator.split`, wants a thread for each: `each_rank`.
+
+        Args:
+            queues: as the argument of `world`, but not None.
+        """
+        return [Communicator(one, self) for one in self._core.worlds(list(queues))]
+
     def adopt(self, comm: Any, queue: Any = None) -> Communicator:
         """The processes of a communicator of mpi4py, which stays the caller's. Collective."""
         return Communicator(self._core.adopt(*_native(comm), queue), self)
@@ -191,6 +205,18 @@ def _native(comm):
         raise InvalidArgumentError.of(f"a {type(comm).__name__} is no communicator of mpi4py",
                                       "Pass one, as MPI.COMM_WORLD")
     return MPI._addressof(comm), MPI._sizeof(comm)
+
+
+def each_rank(ranks: Sequence[Communicator], call: Callable[..., Any], *more: Sequence) -> List:
+    """Calls ``call(rank)`` of each of these ranks at once, in a thread each, and returns what they
+    return, in order; with more sequences it passes an element of each too, as `map` does. Raises
+    the first of what they raise, when all have ended.
+
+        each_rank(ranks, lambda comm, x: comm.blocking.allreduce(x), arrays)
+    """
+    with ThreadPoolExecutor(max(1, len(ranks))) as threads:
+        running = [threads.submit(call, *one) for one in zip(ranks, *more)]
+    return [one.result() for one in running]
 
 
 def runtime() -> Runtime:

@@ -172,6 +172,8 @@ class Port(unittest.TestCase):
         self.assertTrue(failure.fact and failure.cure and failure.fact in failure.text)
         with self.assertRaisesRegex(Exception, "not this one"):
             JOB.group("without", [r for r in range(RANKS) if r != RANK])
+        with self.assertRaisesRegex(Exception, "no GPU with the number 99"):
+            JOB.group_on_gpu("nowhere", list(range(RANKS)), 99)
 
     def test_6_an_abort_ends_what_is_under_way_on_all_ranks(self):
         doomed = Group(JOB, "doomed", list(range(RANKS)))

@@ -289,6 +289,95 @@ class Events(unittest.TestCase):
                 buffer.append(0)
 
 
+class NeighborsAndFunctions(unittest.TestCase):
+    setUp, check = Collectives.setUp, Collectives.check
+
+    def test_exchanges_between_neighbors(self):
+        line = sucl.Neighborhood.grid(comm, [SIZE])
+        ring = sucl.Neighborhood(comm, [LEFT, RIGHT], [LEFT, RIGHT])
+        self.assertEqual(line.coordinates, [RANK])
+        self.assertEqual(line.sources, [RANK - 1, RANK + 1 if RANK + 1 < SIZE else sucl.NO_RANK])
+        self.assertEqual(ring.destinations, [LEFT, RIGHT])
+        for form in (ring, ring.blocking):
+            def done(event):
+                return event and event.wait()
+
+            got = np.zeros((2, 3))
+            done(form.allgather(self.mine, got))
+            self.check(got, [self.blocks[LEFT], self.blocks[RIGHT]])
+            sent = np.array([[RANK, 0.0], [RANK, 1.0]])
+            got = np.zeros((2, 2))
+            done(form.alltoall(sent, got))
+            # The k-th message from a rank is for the k-th time that it is named.
+            self.check(got, [[LEFT, 1], [RIGHT, 0]] if SIZE > 2 else [[LEFT, 0], [RIGHT, 1]])
+            got = np.zeros(3)
+            counts = [2, 1] if SIZE > 2 else [1, 2]
+            done(form.alltoallv(np.array([RANK, RANK, 7.0]), [1, 2], got, counts))
+            self.check(got, [LEFT, 7, RIGHT] if SIZE > 2 else [LEFT, LEFT, 7])
+            halos = [np.zeros(4, "float32"), np.zeros(2, "int64")][::1 if SIZE > 2 else -1]
+            edges = [np.full(2, RANK), np.full(4, RANK, "float32")]
+            done(form.exchange(edges, halos))
+            self.assertEqual([h[0] for h in halos], [LEFT, RIGHT])
+        ends = np.full((2, 3), -1.0)
+        line.blocking.allgather(self.mine, ends)
+        self.check(ends[0], self.blocks[LEFT] if RANK > 0 else [-1, -1, -1])
+        self.check(ends[1], self.blocks[RIGHT] if RANK < SIZE - 1 else [-1, -1, -1])
+        with self.assertRaises(sucl.InvalidCountError):
+            line.exchange([self.mine], [self.mine])
+        with self.assertRaises(sucl.InvalidCountError):
+            ring.alltoall(np.zeros(3), np.zeros(2))
+
+    def test_reductions_by_a_function(self):
+        def times(lower, upper):  # of 2 by 2 matrices, which does not commute
+            return np.matmul(lower.reshape(-1, 2, 2), upper.reshape(-1, 2, 2)).reshape(-1)
+
+        def product(ranks):
+            result = np.eye(2, dtype="int64")
+            for r in ranks:
+                result = result @ np.array([[1, r], [r % 2, 1]])
+            return result
+
+        mine = np.array([[1, RANK], [RANK % 2, 1]]).reshape(-1).view("int64,int64,int64,int64")
+
+        def by_matrix(lower, upper):
+            flat = times(lower.view("int64"), upper.view("int64"))
+            return flat.view("int64,int64,int64,int64")
+
+        many = np.tile(mine, 1000)
+        op = sucl.UserOp(by_matrix)
+        for on in (comm, comm.blocking):
+            def done(event):
+                return event and event.wait()
+
+            for x in (mine.copy(), many.copy()):  # whole, and in shares
+                got = np.zeros_like(x)
+                done(op.allreduce(on, x, got))
+                self.check(got.view("int64").reshape(-1, 2, 2)[-1], product(range(SIZE)))
+                done(op.scan(on, x, got))
+                self.check(got.view("int64").reshape(-1, 2, 2)[-1], product(range(RANK + 1)))
+                done(op.reduce(on, x, got if RANK == self.root else None, self.root))
+                self.assertEqual(x.tobytes(), (mine if x.size == 1 else many).tobytes())
+                done(op.allreduce(on, x))
+                self.check(x.view("int64").reshape(-1, 2, 2)[0], product(range(SIZE)))
+            farthest = sucl.UserOp(lambda a, b: np.where(abs(a) > abs(b), a, b))
+            share = np.zeros(2, "float32")
+            done(farthest.reduce_scatter(on, np.arange(2 * SIZE, dtype="float32") * (-1) ** RANK *
+                                         (1 + RANK), share, [2] * SIZE))
+            self.check(share, np.arange(2 * RANK, 2 * RANK + 2) * (-1) ** (SIZE - 1) * SIZE)
+        half = np.full(3, RANK + 1, ml_dtypes.bfloat16)
+        sucl.UserOp(np.maximum).allreduce(comm, half).wait()
+        self.assertEqual(half.tolist(), [SIZE] * 3)
+
+        def fails(lower, upper):
+            raise ZeroDivisionError("by the program")
+
+        if SIZE > 1:
+            with self.assertRaisesRegex(ZeroDivisionError, "by the program"):
+                sucl.UserOp(fails).allreduce(comm, np.ones(3)).wait()
+        with self.assertRaises(sucl.InvalidCountError):
+            op.allreduce(comm.dup(), mine, many)
+
+
 class Communicators(unittest.TestCase):
     def test_split_dup_and_members(self):
         self.assertEqual([m.rank for m in comm.members], list(range(SIZE)))

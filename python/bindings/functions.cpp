@@ -1,0 +1,128 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Reductions by functions of Python.
+#include "calls.hpp"
+#include "parts.hpp"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sucl::python {
+namespace {
+
+// A function of Python that any thread may call, and let go of.
+std::shared_ptr<nb::object> held_function(const nb::object& function) {
+  return {new nb::object(function), [](nb::object* one) {
+            if (!Py_IsInitialized()) return;  // the process ends
+            const nb::gil_scoped_acquire gil;
+            delete one;
+          }};
+}
+
+// Has Python see elements of lower ranks, and those of higher ones, which it replaces. It catches
+// what it raises.
+auto fold_by(const nb::object& function, std::size_t element_size) {
+  return [held = held_function(function), element_size](const void* lower, void* upper,
+                                                        std::size_t count) {
+    if (count == 0) return;
+    const nb::gil_scoped_acquire gil;
+    const auto bytes = static_cast<Py_ssize_t>(count * element_size);
+    const auto view = [&](const void* memory, int how) {
+      return nb::steal(
+          PyMemoryView_FromMemory(static_cast<char*>(const_cast<void*>(memory)), bytes, how));
+    };
+    (*held)(view(lower, PyBUF_READ), view(upper, PyBUF_WRITE));
+  };
+}
+
+void check_sizes(const communicator_handle& c, communicator_handle::reduction& r,
+                 const array_view& send, const std::optional<array_view>& recv) {
+  const bool scatters = r.what == kind::reduce_scatter;
+  std::size_t all = 0;
+  for (const std::size_t n : r.counts) all += n;
+  if (scatters && r.counts.size() != static_cast<std::size_t>(c.size()))
+    fail(errc::invalid_count,
+         std::to_string(r.counts.size()) + " counts are for " + std::to_string(c.size()) + " ranks",
+         "Pass one for each rank");
+  if (all != send.elements)
+    fail(errc::invalid_count,
+         "the send array has " + std::to_string(send.elements) + " elements, and the counts are " +
+             std::to_string(all) + " in all",
+         "Pass counts that sum up to its size");
+  if (!recv) return;
+  if (recv->element != send.element || recv->element_size != send.element_size)
+    fail(errc::invalid_type, "the arrays have elements of different types",
+         "Pass arrays of one type");
+  if (recv->read_only)
+    fail(errc::invalid_memory, "the array that receives is read-only",
+         "Pass one that may be written, as a copy");
+  const std::size_t wanted =
+      scatters ? r.counts[static_cast<std::size_t>(c.rank())] : send.elements;
+  if (recv->elements != wanted)
+    fail(errc::invalid_count,
+         "the receive array has " + std::to_string(recv->elements) + " elements, and gets " +
+             std::to_string(wanted),
+         "Pass one of that size");
+}
+
+communicator_handle::reduction look_at(const communicator_handle& c, int what, nb::handle send,
+                                       nb::handle recv, std::vector<std::size_t> counts, int root,
+                                       const nb::object& function, holdings& held) {
+  const array_view from = view_of(send, "the send array", held);
+  std::optional<array_view> to;
+  if (!recv.is_none()) to = view_of(recv, "the receive array", held);
+  communicator_handle::reduction r{static_cast<kind>(what),
+                                   from.pointer,
+                                   to ? to->pointer : nullptr,
+                                   std::move(counts),
+                                   root,
+                                   from.element,
+                                   from.element_size,
+                                   {}};
+  if (r.what != kind::reduce_scatter) r.counts = {from.elements};
+  check_sizes(c, r, from, to);
+  if (!to && (r.what != kind::reduce || c.rank() == root))
+    fail(errc::invalid_argument, "the receive array is missing", "Pass one");
+  r.fold = fold_by(function, from.element_size);
+  return r;
+}
+
+nb::object reduce_by(const communicator_handle& c, int what, nb::handle send, nb::handle recv,
+                     std::vector<std::size_t> counts, int root, const nb::object& function,
+                     nb::handle deps, bool blocking) {
+  sweep();
+  const auto held = std::make_shared<holdings>();
+  communicator_handle::reduction r;
+  try {
+    r = look_at(c, what, send, recv, std::move(counts), root, function, *held);
+  } catch (const error& e) {
+    error_info info = e.info();
+    info.operation = name(static_cast<kind>(what));
+    info.rank = c.rank();
+    call refused;
+    refused.record.kind = what;
+    c.refuse(refused, info);
+    throw error(std::move(info));
+  }
+  const dependencies events = events_from(deps);
+  event_handle e = without_gil(held, [&] { return c.reduce_by(r, events, blocking); });
+  {
+    const nb::gil_scoped_release released;  // the function may be let go of in another thread
+    r.fold = nullptr;
+  }
+  return nb::cast(std::make_shared<pending>(std::move(e), c, held));
+}
+
+}  // namespace
+
+void bind_functions(nb::module_& m) {
+  m.def("reduce_by", &reduce_by, "communicator"_a, "kind"_a, "send"_a, "recv"_a.none(), "counts"_a,
+        "root"_a, "function"_a, "deps"_a.none(), "blocking"_a);
+}
+
+}  // namespace sucl::python

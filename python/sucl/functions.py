@@ -1,0 +1,135 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+"""Reductions by a function of the program."""
+
+from typing import Any, Callable, List, Optional, Sequence, Union
+
+from . import _core
+from ._operations import Array, Events
+from .communicator import BlockingOperations, Communicator, Event, _events
+from .types import KINDS, dtype_name
+
+Where = Union[Communicator, BlockingOperations]
+
+
+def _numpy_dtype(array: Any, named: Any) -> Any:
+    import numpy
+
+    wanted = named if named is not None else getattr(array, "dtype", None)
+    if wanted is None:
+        wanted = memoryview(array).format
+    try:
+        return numpy.dtype(wanted)
+    except TypeError:
+        pass
+    name = dtype_name(wanted)
+    try:
+        return numpy.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, name))
+
+
+class _Fold:
+    """The function on the memory of one call, and what it has raised."""
+
+    def __init__(self, function, dtype):
+        self.function, self.dtype = function, dtype
+        self.raised: List[BaseException] = []
+
+    def __call__(self, lower, upper):
+        import numpy
+
+        try:
+            into = numpy.frombuffer(upper, self.dtype)
+            into[...] = self.function(numpy.frombuffer(lower, self.dtype), into)
+        except BaseException as error:  # SuCL has no way for it: it is raised where one waits
+            self.raised.append(error)
+
+    def check(self):
+        if self.raised:
+            raise self.raised[0]
+
+
+class _Reduction(Event):
+    """The event of a reduction by a function, whose exceptions it raises."""
+
+    __slots__ = ("_fold",)
+
+    def __init__(self, core, fold):
+        super().__init__(core)
+        self._fold = fold
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        done = super().wait(timeout)
+        if done:
+            self._fold.check()
+        return done
+
+    def __await__(self):
+        yield from super().__await__()
+        self._fold.check()
+
+
+class UserOp:
+    """A reduction of the program's own: any associative function of elements of any type. It need
+    not be commutative: contributions are combined in the order of the ranks, so that the result is
+    the same in every bit on all ranks.
+
+        longest = sucl.UserOp(lambda lower, upper: numpy.where(lower > upper, lower, upper))
+        longest.allreduce(comm, x, result).wait()
+        longest.allreduce(comm.blocking, x, result)
+
+    The function is given two arrays of numpy, of one dimension and any equal size: elements of
+    lower ranks, and those of higher ranks in the same places. It returns their combinations, and
+    keeps neither array. It may be called by any thread. What it raises is raised by this rank's
+    call or event; the results are undefined then, and other ranks do not hear of it.
+
+    Arrays are in memory that the host reads. The first argument of each reduction is a communicator
+    or its blocking form. Where `recv` is not given the operation works in place.
+
+    Args:
+        dtype: numpy's type of the elements, where the array's own is not meant.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any], dtype: Any = None):
+        self._function, self._dtype = function, dtype
+
+    def _go(self, on, kind, send, recv, counts=(), root=0, deps=None):
+        fold = _Fold(self._function, _numpy_dtype(send, self._dtype))
+        blocking = isinstance(on, BlockingOperations)
+        core = _core.reduce_by(on._core, KINDS[kind], send, recv, list(counts), root, fold,
+                               _events(deps), blocking)
+        event = _Reduction(core, fold)
+        if not blocking:
+            return event
+        event.wait()
+        return None
+
+    def allreduce(self, on: Where, send: Array, recv: Optional[Array] = None, *,
+                  deps: Events = None) -> Optional[Event]:
+        """To `recv` of every rank, or in place."""
+        return self._go(on, "allreduce", send, send if recv is None else recv, deps=deps)
+
+    def reduce(self, on: Where, send: Array, recv: Optional[Array] = None, root: int = 0, *,
+               deps: Events = None) -> Optional[Event]:
+        """To `recv` of rank `root`, or in place there. Others may leave it out."""
+        is_root = on._core.rank() == root
+        return self._go(on, "reduce", send, send if recv is None and is_root else recv, root=root,
+                        deps=deps)
+
+    def reduce_scatter(self, on: Where, send: Array, recv: Array, counts: Sequence[int], *,
+                       deps: Events = None) -> Optional[Event]:
+        """Rank r gets `counts[r]` elements of the reduction."""
+        return self._go(on, "reduce_scatter", send, recv, counts, deps=deps)
+
+    def scan(self, on: Where, send: Array, recv: Optional[Array] = None, *,
+             deps: Events = None) -> Optional[Event]:
+        """Rank r gets the reduction over ranks 0 to r."""
+        return self._go(on, "scan", send, send if recv is None else recv, deps=deps)
+
+    def exscan(self, on: Where, send: Array, recv: Optional[Array] = None, *,
+               deps: Events = None) -> Optional[Event]:
+        """Rank r gets the reduction over ranks 0 to r - 1; what rank 0 has stays as it is."""
+        return self._go(on, "exscan", send, send if recv is None else recv, deps=deps)
