@@ -7,6 +7,7 @@ PRESET ?= default
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 export DOXYGEN ?= doxygen
+export SUCL_WHEELS
 BUILD = build/$(PRESET)
 
 # The same settings for the set-up and for CMake, from the command line or the environment.
@@ -19,7 +20,7 @@ SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test wheel check format docs install asan torture fuzz tsan tidy coverage adaptivecpp clean
+.PHONY: help setup configure build program link bench test wheel check format docs install uninstall package dist asan torture fuzz tsan tidy coverage adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -30,6 +31,7 @@ help:  ## list the targets
 	@echo '  SUCL_SYCL=pip|adaptivecpp|icpx   SYCL implementation (pip)'
 	@echo '  SUCL_MPI="openmpi mpich impi"    MPIs: names, or paths of mpicxx (all three)'
 	@echo '  SUCL_VENV=.venv                  where Python packages go'
+	@echo '  SUCL_WHEELS=folder               wheels to set up from, without a network'
 	@echo '  SUCL_ACPP=path                   AdaptiveCpp compiler driver'
 	@echo '  PRESET=default                   one of: default ci debug asan tsan fuzz adaptivecpp'
 	@echo '  PREFIX=/usr/local                where "make install" installs to'
@@ -94,8 +96,24 @@ docs:  ## build the site of the documentation; DOXYGEN=none leaves the API refer
 	@scripts/setup.sh docs
 	@scripts/docs.sh
 
-install: build  ## install to PREFIX
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+install: configure  ## build what is installed, and install it to PREFIX
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target installed
+	@cmake --install $(BUILD) --component Unspecified --prefix $(PREFIX)
+	@mkdir -p $(DESTDIR)$(PREFIX)/share/sucl
+	@cp $(BUILD)/install_manifest_Unspecified.txt $(DESTDIR)$(PREFIX)/share/sucl/manifest.txt
+	@if grep -q '^root = "$(CURDIR)/' $(BUILD)/lib/sucl/environment.toml; then \
+	  echo 'SuCL: the SYCL runtime and the MPI libraries stay below $(CURDIR): keep them there, or'; \
+	  echo '  install with SUCL_VENV=$(PREFIX)/lib/sucl/venv, which puts them there'; fi
+
+uninstall:  ## remove what "make install" has installed to PREFIX
+	@scripts/uninstall.sh '$(PREFIX)'
+
+package: configure  ## make a .deb and a .tar.zst of what is installed, in build/default/packages
+	@cmake --build --preset $(PRESET) -j $(JOBS) --target installed
+	@cd $(BUILD) && cpack
+
+dist:  ## make build/dist/sucl-VERSION.tar.gz of the last commit, the same bytes each time
+	@scripts/dist.sh
 
 wheel:  ## build the Python wheel from scratch, into build/wheels
 	@$(or $(SUCL_PYTHON),python3) -m pip wheel --no-deps -w build/wheels .

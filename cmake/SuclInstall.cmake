@@ -23,7 +23,25 @@ if(sucl_installed)
 endif()
 if(TARGET sucl_tool)
   install(TARGETS sucl_tool RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  list(APPEND sucl_installed sucl_tool)
 endif()
+
+# Manual pages, and completion for bash, zsh and fish: what the program says of itself.
+if(TARGET sucl_tool AND NOT SUCL_WHEEL)
+  set(share "${CMAKE_BINARY_DIR}/share")
+  add_custom_command(OUTPUT "${share}/man/man1/sucl.1"
+    COMMAND "${CMAKE_COMMAND}" -E rm -rf "${share}"
+    COMMAND sucl_tool describe "${share}"
+    DEPENDS sucl_tool sucl_program VERBATIM)
+  add_custom_target(sucl_share ALL DEPENDS "${share}/man/man1/sucl.1")
+  list(APPEND sucl_installed sucl_share)
+  install(DIRECTORY "${share}/" DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}" OPTIONAL)
+endif()
+
+# All that is installed, and nothing else: what `make install` builds.
+get_property(modules GLOBAL PROPERTY SUCL_INSTALLED)
+add_custom_target(installed)
+add_dependencies(installed ${sucl_installed} ${modules})
 
 # Where the SYCL runtime is for programs that use the package.
 set(SUCL_PACKAGED_SYCL_ROOT "${SUCL_SYCL_FOUND_ROOT}")
@@ -61,3 +79,19 @@ endif()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/sucl.pc.in" "${CMAKE_BINARY_DIR}/sucl.pc" @ONLY)
 install(FILES "${CMAKE_BINARY_DIR}/sucl.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+# Packages of what was built: `make package`.
+set(CPACK_GENERATOR DEB TZST)
+set(CPACK_PACKAGE_VENDOR "The SuCL contributors")
+set(CPACK_PACKAGE_CONTACT "The SuCL contributors <contributors@sucl.invalid>")
+set(CPACK_PACKAGE_DIRECTORY "${CMAKE_BINARY_DIR}/packages")
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+set(CPACK_PACKAGING_INSTALL_PREFIX "/usr/local")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION libs)
+# The SYCL runtime and MPI are where the build has found them, and may be of no package.
+execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE libc ERROR_QUIET)
+string(REGEX MATCH "[0-9.]+" libc "${libc}")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${libc}), libstdc++6")
+include(CPack)

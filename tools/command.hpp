@@ -7,6 +7,7 @@
 
 #include <sucl/error.hpp>
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,6 +40,20 @@ class exit_error : public std::runtime_error {
 /// then. A wrong word ends in wrong_usage(), with the nearest option for one that does not exist.
 bool parse(CLI::App& app, const words& arguments);
 
+/// From now on parse() hands what describes a command to `read`, and returns false; with nothing it
+/// parses again.
+void read_apps(std::function<void(const CLI::App&)> read);
+
+/// A command as lists show it.
+struct command_entry {
+  const char* name;
+  const char* summary;  ///< empty: it is not shown
+  int (*run)(const words&);
+};
+/// Those of the program, and of `sucl plan`, that are shown.
+std::vector<command_entry> top_commands();
+std::vector<command_entry> plan_commands();
+
 /// Ends in wrong_usage() if `word` is not one of `known`: "there is no collective 'allredcue'. Did
 /// you mean 'allreduce'?".
 void check_word(const std::string& word, const words& known, const std::string& what);
@@ -69,6 +84,8 @@ int info_command(const words& arguments);
 int bench_command(const words& arguments);
 int plan_command(const words& arguments);
 int tune_command(const words& arguments);
+int doctor_command(const words& arguments);
+int describe_command(const words& arguments);    ///< for the installation alone
 int probe_command(const words& arguments);       ///< for `sucl info` alone: loads one module
 int watch_rank_command(const words& arguments);  ///< for launch() alone: runs one rank
 

@@ -57,6 +57,19 @@ json describe(const sycl::device& d) {
           {"aspects", capabilities(d)}};
 }
 
+// Pairs of GPUs, by their numbers on the platform, of which one cannot reach the other's memory.
+json without_peer_access([[maybe_unused]] const sycl::platform& p) {
+  json pairs = json::array();
+#ifndef SYCL_IMPLEMENTATION_ACPP
+  auto devices = p.get_devices(sycl::info::device_type::gpu);  // one that asks is not const
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    for (std::size_t k = 0; k < devices.size(); ++k)
+      if (i != k && !devices[i].ext_oneapi_can_access_peer(devices[k]))
+        pairs.push_back(std::to_string(i) + "-" + std::to_string(k));
+#endif
+  return pairs;
+}
+
 json describe(const sycl::platform& p, const base::config& settings) {
   json devices = json::array();
   std::string backend;
@@ -69,7 +82,8 @@ json describe(const sycl::platform& p, const base::config& settings) {
           {"version", p.get_info<sycl::info::platform::version>()},
           {"sycl_backend", backend},
           {"canonical", base::platform_name(settings, sycl_layer::this_implementation, backend)},
-          {"devices", devices}};
+          {"devices", devices},
+          {"no_peer_access", without_peer_access(p)}};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
 #include "devices.hpp"
+#include "inspection.hpp"
 #include "launcher/child.hpp"
 #include "launcher/environment.hpp"
 
@@ -52,24 +53,6 @@ json as_json(const variable_changes& changes) {
   return {{"set", set}, {"prepend", prepend}};
 }
 
-// What the probe of one module says: see probe.cpp.
-json probe(const words& arguments, const variable_changes& variables) {
-  words command{own_path(), "probe"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
-  const child_result child = run_child(command, variables, probe_limit);
-  if (child.timed_out)
-    return {{"found", false},
-            {"problem",
-             as_problem("it did not answer within " + std::to_string(probe_limit.count()) + " s")}};
-  const json answer = json::parse(child.output, nullptr, false);
-  if (child.code == 0 && answer.is_object()) return answer;
-  const std::string words = child.errors.substr(0, child.errors.find('\n'));
-  return {
-      {"found", false},
-      {"problem", as_problem("loading it ended the process with code " +
-                             std::to_string(child.code) + (words.empty() ? "" : ": " + words))}};
-}
-
 json describe_mpi(const environment& env, const mpi_flavour& flavour) {
   json result{{"name", flavour.name},
               {"family", flavour.family},
@@ -78,7 +61,7 @@ json describe_mpi(const environment& env, const mpi_flavour& flavour) {
               {"launcher", flavour.launcher},
               {"launcher_found", access(flavour.launcher.c_str(), X_OK) == 0},
               {"module", flavour.module}};
-  const json answer = probe({"mpi", flavour.module}, flavour.variables);
+  const json answer = probe_module({"mpi", flavour.module}, flavour.variables);
   result["loads"] = answer.at("found");
   result["library"] = answer.value("library", "");
   result["problem"] = answer.value("problem", json());
@@ -91,12 +74,6 @@ json describe_mpis(const environment& env) {
   json result = json::array();
   for (const auto& flavour : env.flavours) result.push_back(describe_mpi(env, flavour));
   return result;
-}
-
-words probe_arguments(const base::backend_entry& backend) {
-  words arguments{backend.name, backend.path};
-  for (const auto& [key, value] : backend.settings) arguments.push_back(key + "=" + value);
-  return arguments;
 }
 
 json describe_backend(const base::backend_entry& backend, const json& mpis,
@@ -120,7 +97,7 @@ json describe_backend(const base::backend_entry& backend, const json& mpis,
       answer = {{"found", false}, {"problem", as_problem(env.about_missing_mpi())}};
     }
   } else {
-    answer = probe(probe_arguments(backend), {});
+    answer = probe_backend(backend);
     if (answer.contains("path")) result["path"] = answer["path"];
   }
   result["found"] = answer["found"];
@@ -215,8 +192,6 @@ json collect(const std::string& config_file) {
   result["tuning"] = describe_tuning(settings);
   return result;
 }
-
-std::string text(const json& value) { return value.get<std::string>(); }
 
 std::string joined(const json& list) {
   std::string result;
@@ -373,6 +348,29 @@ void print(const json& info) {
 }
 
 }  // namespace
+
+json probe_module(const words& arguments, const variable_changes& variables) {
+  words command{own_path(), "probe"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const child_result child = run_child(command, variables, probe_limit);
+  if (child.timed_out)
+    return {{"found", false},
+            {"problem",
+             as_problem("it did not answer within " + std::to_string(probe_limit.count()) + " s")}};
+  const json answer = json::parse(child.output, nullptr, false);
+  if (child.code == 0 && answer.is_object()) return answer;
+  const std::string words = child.errors.substr(0, child.errors.find('\n'));
+  return {
+      {"found", false},
+      {"problem", as_problem("loading it ended the process with code " +
+                             std::to_string(child.code) + (words.empty() ? "" : ": " + words))}};
+}
+
+json probe_backend(const base::backend_entry& backend) {
+  words arguments{backend.name, backend.path};
+  for (const auto& [key, value] : backend.settings) arguments.push_back(key + "=" + value);
+  return probe_module(arguments, {});
+}
 
 int info_command(const words& arguments) {
   bool as_json = false;

@@ -10,16 +10,13 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <vector>
 
 namespace {
 
 using namespace sucl::tools;
 
-struct sub_command {
-  const char* name;
-  const char* summary;  // empty: not shown
-  int (*run)(const words&);
-};
+using sub_command = command_entry;
 
 int help_command(const words& arguments);
 int version_command(const words&) {
@@ -35,9 +32,12 @@ constexpr std::array sub_commands{
                 bench_command},
     sub_command{"plan", "make, prove, draw and choose the plans of collectives", plan_command},
     sub_command{"tune", "benchmark the backends and write a tuning table", tune_command},
+    sub_command{"doctor", "say what makes SuCL slow here, or does not work, and how to mend it",
+                doctor_command},
     sub_command{"help", "show the help of a sub-command", help_command},
     sub_command{"version", "", version_command},
     sub_command{"probe", "", probe_command},
+    sub_command{"describe", "", describe_command},
     sub_command{"watch-rank", "", watch_rank_command},
 };
 
@@ -91,6 +91,13 @@ int dispatch(const words& arguments) {
 }
 
 }  // namespace
+
+std::vector<command_entry> sucl::tools::top_commands() {
+  std::vector<command_entry> shown;
+  for (const auto& one : sub_commands)
+    if (*one.summary) shown.push_back(one);
+  return shown;
+}
 
 // start.cpp calls it.
 extern "C" __attribute__((visibility("default"))) int sucl_program_main(int argc, char** argv) {

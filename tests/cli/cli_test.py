@@ -9,6 +9,7 @@ one first; SUCL_TEST_FLAVOUR, the one to test; SUCL_TEST_UPDATE=1 rewrites the g
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,17 +68,129 @@ class Help(Case):
             self.golden(command.replace(" ", "_") + ".txt", text)
             self.assertIn("Examples:", text)
         self.golden("plan.txt", self.sucl("plan", "--help").stdout)
-        for command in ("run", "info", "bench", "tune"):
+        for command in ("run", "info", "doctor", "bench", "tune"):
             text = self.sucl(command, "--help").stdout
             self.golden(f"{command}.txt", text)
             self.assertIn("Examples:", text)
             self.assertEqual(text, self.sucl("help", command).stdout)
+
+    def test_manual_and_completion(self):
+        """Every option of --help is in the page and is completed; shells can read the files."""
+        self.sucl("describe", "share")
+        share = self.path("share")
+        bash = share / "bash-completion/completions/sucl"
+        for name, page in (("run", "sucl-run"), ("plan search", "sucl-plan-search")):
+            options = set(re.findall(r"--[a-z][a-z-]+", self.sucl(*name.split(), "--help").stdout
+                                     .split("Options:")[1].split("Examples:")[0]))
+            text = (share / f"man/man1/{page}.1").read_text().replace("\\-", "-")
+            self.assertGreater(len(options), 3)
+            for option in options:
+                self.assertIn(option, text)
+            listed = self.completed(bash, f"sucl {name} --")
+            self.assertLessEqual({o for o in options if f"\\fB{o}" in text}, listed)
+        self.assertIn("doctor", self.completed(bash, "sucl d"))
+        self.assertNotIn("run", self.completed(bash, "sucl plan "))
+        for shell, file in (("zsh", "zsh/site-functions/_sucl"),
+                            ("fish", "fish/vendor_completions.d/sucl.fish")):
+            self.assertIn("--timeout" if shell == "zsh" else "-l timeout",
+                          (share / file).read_text())
+            if shutil.which(shell):
+                subprocess.run([shell, "-n", share / file], check=True)
+        if shutil.which("man"):
+            page = share / "man/man1/sucl-plan-search.1"
+            done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", page],
+                                  capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def completed(self, file, line):
+        script = (f"source {file}; COMP_WORDS=({line}{'' if line[-1] != ' ' else chr(39) * 2}); "
+                  "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); compopt() { :; }; _sucl; "
+                  "printf '%s\\n' \"${COMPREPLY[@]}\"")
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        return set(done.stdout.split())
 
     def test_version(self):
         self.assertRegex(self.sucl("--version").stdout, r"^sucl \d+\.\d+\.\d+\n$")
 
     def test_nothing_asked_is_wrong_usage(self):
         self.assertIn("Usage: sucl COMMAND", self.sucl(code=2).stdout)
+
+
+class Doctor(Case):
+    """Each finding, where the system is so; what this machine is like does not matter."""
+
+    def findings(self, *arguments, code=0, limits="", **variables):
+        """By what they are about. `limits`: of ulimit."""
+        environment = {n: v for n, v in os.environ.items() if not n.startswith("SUCL_")} | variables
+        command = f'{f"ulimit {limits}; " if limits else ""}exec "$0" doctor --json "$@"'
+        done = subprocess.run(["bash", "-c", command, PROGRAM, *map(str, arguments)],
+                              cwd=self.folder.name, env=environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        found = {}
+        for line in json.loads(done.stdout):
+            self.assertEqual(line["state"] == "ok", line["cost"] == "" == line["cure"], line)
+            found.setdefault(line["about"], []).append(line)
+        return found
+
+    def root(self, ptrace="1", shm=True, device=None):
+        """A folder with what the doctor looks at of a system."""
+        scope = self.path("root") / "proc/sys/kernel/yama/ptrace_scope"
+        scope.parent.mkdir(parents=True)
+        scope.write_text(ptrace + "\n")
+        (self.path("root") / "dev").mkdir()
+        if shm:
+            (self.path("root") / "dev/shm").symlink_to("/dev/shm")
+        if device:
+            (self.path("root") / "dev" / device).write_text("")
+        return "--root", self.path("root")
+
+    def test_well(self):
+        found = self.findings(*self.root())
+        self.assertEqual({"SYCL": "ok", "ptrace": "ok", "MPI": "ok"},
+                         {k: found[k][0]["state"] for k in ("SYCL", "ptrace", "MPI")})
+        self.assertEqual(len(found["MPI"]), len(FLAVOURS))
+        text = self.sucl("doctor").stdout
+        self.assertRegex(text, r"(?m)^ok      SYCL: ")
+
+    def test_system(self):
+        found = self.findings(*self.root(ptrace="2", shm=False), code=1, limits="-n 200")
+        self.assertIn("sysctl kernel.yama.ptrace_scope=1", found["ptrace"][0]["cure"])
+        self.assertEqual(found["/dev/shm"][0]["state"], "BROKEN")
+        self.assertIn("--shm-size", found["/dev/shm"][0]["cure"])
+        self.assertEqual(found["open files"][0]["fact"], "limit: 200")
+        self.assertIn("ulimit -n", found["open files"][0]["cure"])
+
+    def test_limits(self):
+        found = self.findings(*self.root(), limits="-l 16")
+        self.assertIn("ulimit -l unlimited", found["locked memory"][0]["cure"])
+
+    def test_no_device(self):
+        found = self.findings(*self.root(), code=1, ONEAPI_DEVICE_SELECTOR="level_zero:*",
+                              ACPP_VISIBILITY_MASK="ze")
+        self.assertEqual(found["SYCL"][0]["state"], "BROKEN")
+        self.assertIn("unset ONEAPI_DEVICE_SELECTOR", found["SYCL"][0]["cure"])
+
+    def test_gpu_without_sycl(self):
+        found = self.findings(*self.root(device="nvidiactl"), ONEAPI_DEVICE_SELECTOR="opencl:cpu")
+        self.assertEqual(found["GPU"][0]["state"], "slow")
+        self.assertIn("libcuda.so.1", found["GPU"][0]["cure"])
+
+    def test_mpi_that_has_gone(self):
+        text = (Path(PROGRAM).parent.parent / "lib/sucl/environment.toml").read_text()
+        without = re.sub(r'launcher = "[^"]*', 'launcher = "/gone', text)
+        gone = self.path("environment.toml", without)
+        found = self.findings(*self.root(), code=1, SUCL_ENVIRONMENT=str(gone))
+        self.assertIn("its launcher /gone is missing", found["MPI"][0]["fact"])
+        none = self.path("none.toml", re.sub(r"(?s)\n\[mpi\.[a-z]+\].*", "\n", text))
+        found = self.findings("--root", self.path("root"), SUCL_ENVIRONMENT=str(none))
+        self.assertEqual(found["MPI"][0]["state"], "slow")
+        self.assertIn("--launcher local", found["MPI"][0]["cost"])
+
+    def test_wrong_configuration(self):
+        wrong = self.path("wrong.toml", "nonsense = 1\n")
+        found = self.findings(*self.root(), "--config", wrong, code=1)
+        self.assertIn("nonsense", found["configuration"][0]["fact"])
 
 
 class Plan(Case):

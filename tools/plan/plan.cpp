@@ -4,15 +4,12 @@
 
 #include <array>
 #include <cstdio>
+#include <vector>
 
 namespace sucl::tools {
 namespace {
 
-struct plan_sub_command {
-  const char* name;
-  const char* summary;
-  int (*run)(const words&);
-};
+using plan_sub_command = command_entry;
 
 constexpr std::array sub_commands{
     plan_sub_command{"build", "make the plan of a collective, prove it and write it", plan_build},
@@ -46,6 +43,8 @@ int print_help() {
 }
 
 }  // namespace
+
+std::vector<command_entry> plan_commands() { return {sub_commands.begin(), sub_commands.end()}; }
 
 int plan_command(const words& arguments) {
   if (arguments.empty()) {
