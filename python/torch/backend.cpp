@@ -8,6 +8,9 @@
 #include <c10/core/StreamGuard.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
 
 namespace sucl::torch {
 

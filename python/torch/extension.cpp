@@ -12,6 +12,12 @@
 
 #include <pybind11/functional.h>
 
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
 namespace py = pybind11;
 
 namespace sucl::torch {

@@ -7,6 +7,7 @@
 
 #include "port.h"
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>

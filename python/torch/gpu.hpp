@@ -12,6 +12,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>

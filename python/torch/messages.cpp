@@ -5,6 +5,11 @@
 #include "backend.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
 
 namespace sucl::torch {
 

@@ -4,6 +4,9 @@
 // Sums of sparse tensors: each rank's elements go to all.
 #include "backend.hpp"
 
+#include <cstddef>
+#include <cstdint>
+
 namespace sucl::torch {
 
 namespace {

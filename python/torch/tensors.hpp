@@ -11,6 +11,8 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 

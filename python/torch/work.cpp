@@ -4,6 +4,11 @@
 #include "work.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
 
 namespace sucl::torch {
 
