@@ -3,6 +3,7 @@
 
 // Plans that kernels interpret, with threads as work items: compositions drawn at random, against
 // what their primitives mean.
+#include "backends/device_kernels/plans/align_scratch.hpp"
 #include "base/error.hpp"
 #include "core/operation/operation.hpp"
 #include "support/ordered_sums.hpp"
@@ -286,6 +287,36 @@ TEST(kernel_plan, folds_every_type_in_order) {
       EXPECT_EQ(recv, ordered_result(kind::allreduce, t, op::sum, j.info.rank, ranks, ranks * n, 0))
           << name(t);
     });
+}
+
+// Blocks of odd lengths, in parts and by way of scratch, still occupy many groups. A hierarchy
+// sends several blocks as one message, close together: there their lengths have to be even.
+TEST(kernel_plan, divides_messages_of_any_length_among_groups) {
+  constexpr int ranks = 4;
+  for (const std::size_t n : {100003, 262144})
+    for (const bool twice : {false, true})
+      for (const compile_options& how :
+           {compile_options{}, compile_options{{}, {}, 1, 1, 4},
+            compile_options{{2, 2}, {}, 2, 1, 2}, compile_options{{2, 2}, {}, 1, 2, 3}}) {
+        if (twice && n % 4 != 0 && !how.hierarchy.empty()) continue;
+        composition c{ranks};
+        for (int r = 0; r < ranks; ++r) {
+          const auto at = twice ? static_cast<std::size_t>(r) * n : 0;
+          c.reduction(c.send(at, n), c.recv(at, n), all, r, op::sum);
+        }
+        if (twice) c.fence();
+        for (int r = 0; twice && r < ranks; ++r) {
+          const slice block = c.recv(static_cast<std::size_t>(r) * n, n);
+          c.multicast(block, block, r, {(r + 1) % ranks, (r + 2) % ranks, (r + 3) % ranks});
+        }
+        core::draft_plan d =
+            core::compose({c, how, type::int32, 4}, 0, ranks, base::determinism::ranks);
+        core::prove(d);
+        EXPECT_GE(core::lower_for_device(d.schedule, 0, {64, 1024}).groups, 8)
+            << n << (twice ? " in two steps" : "") << ", pipeline " << how.pipeline;
+        d.schedule = core::align_scratch(std::move(d.schedule));
+        core::prove(d);
+      }
 }
 
 TEST(kernel_plan, refuses_what_kernels_have_no_room_for) {

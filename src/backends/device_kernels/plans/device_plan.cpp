@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "backends/device_kernels/plans/device_plan.hpp"
 
+#include "backends/device_kernels/plans/align_scratch.hpp"
 #include "base/error.hpp"
 #include "base/sizes.hpp"
 #include "plan/ir/fold_run.hpp"
@@ -66,6 +67,7 @@ class device_lowering {
 
   device_plan run() {
     check();
+    m_schedule = align_scratch(std::move(m_schedule));
     find_stripes();
     place_messages();
     const auto& mine = m_schedule.ranks[static_cast<std::size_t>(m_rank)];
@@ -337,7 +339,7 @@ class device_lowering {
     }
   }
 
-  const plan::schedule& m_schedule;
+  plan::schedule m_schedule;
   const std::int32_t m_rank;
   const device_plan_limits& m_limits;
   bool m_whole_quads = true;  // stripes begin with whole quads of what begins with one
