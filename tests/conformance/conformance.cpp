@@ -43,6 +43,8 @@ bool not_in_hierarchical(int kind) {
          kind != SUCL_KIND_REDUCE_SCATTER_BLOCK;
 }
 
+bool not_on_islands(int kind) { return prefixes(kind); }
+
 const std::vector<profile>& profiles() {
   static const std::vector<profile> all{
       {"mpi", "mpi", {{"SUCL_BACKEND_PLAN_ENABLED", "0"}, {"SUCL_BACKEND_MESSAGES_ENABLED", "0"}}},
@@ -60,22 +62,24 @@ const std::vector<profile>& profiles() {
       // Islands of one node: between them all goes through memory of the host.
       {"islands",
        "hierarchical",
-       {{"SUCL_ISLANDS", "gpu,gpu,cpu"}, {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
-       not_in_hierarchical},
+       {{"SUCL_ISLANDS", "gpu,cpu,gpu"},
+        {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"},
+        {"SUCL_BACKEND_HIERARCHICAL_PIECE", "16Ki"}},
+       not_on_islands},
       {"islands_staged",
        "hierarchical",
        {{"SUCL_ISLANDS", "gpu,gpu,cpu,emulator,emulator"},
         {"SUCL_DEVICE_MEMORY", "stage"},
         {"SUCL_STAGING_CHUNK", "32Ki"},
         {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
-       not_in_hierarchical},
+       not_on_islands},
       {"islands_alone",
        "plan",
        {{"SUCL_ISLANDS", "gpu,cpu,emulator"}, {"SUCL_DEVICE_MEMORY", "stage"}}},
       // For ranks with unlike devices, as SUCL_TEST_DEVICES says, of which each is alone on its
       // island, or some are not.
       {"unlike_alone", "plan", {}},
-      {"unlike", "hierarchical", {}, not_in_hierarchical},
+      {"unlike", "hierarchical", {}, not_on_islands},
       {"mock", "mock", {{"SUCL_RULES", "[{ backend = \"mock\" }]"}}},
       {"staged1",
        "mpi",

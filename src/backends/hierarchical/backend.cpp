@@ -12,6 +12,7 @@
 #include "core/selection/selection.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace sucl::core {
 
@@ -20,8 +21,9 @@ struct hierarchical_request {
   sucl_operation operation{};
   step_list what;
   std::byte* memory = nullptr;  ///< scratch
-  std::size_t next = 0;         ///< the step that is under way, or comes next
-  ticket current;
+  std::size_t next = 0;         ///< the first step of the wave that is under way, or comes next
+  std::vector<ticket> current;  ///< of the steps of that wave
+  std::size_t failed = 0;       ///< the step that has failed, if any
   bool done = false;
   std::optional<error_info> failure;
 };
@@ -75,10 +77,13 @@ hierarchical_settings hierarchical_settings::read(
     } else if (key == "single_leader") {
       s.single_leader = base::parse_bytes(value);
       base::check_bounds("backend hierarchical", key, s.single_leader, {0, std::uint64_t{1} << 60});
+    } else if (key == "piece") {
+      s.piece = base::parse_bytes(value);
+      base::check_bounds("backend hierarchical", key, s.piece, {0, std::uint64_t{1} << 60});
     } else {
       base::fail(errc::configuration,
                  "backend hierarchical does not understand " + key + " = " + value,
-                 "It knows leaders, a number, and single_leader, a size");
+                 "It knows leaders, a number, and single_leader and piece, sizes");
     }
   }
   return s;
@@ -95,17 +100,18 @@ hierarchical_comm::hierarchical_comm(hierarchical_map where, const hierarchical_
     : m_where(std::move(where)),
       m_leaders(settings.leaders_of(m_where)),
       m_single_leader(settings.single_leader),
-      m_parts(std::move(parts)),
+      m_piece(settings.piece),
+      m_parts{std::move(parts.node), std::move(parts.across), std::move(parts.whole)},
       m_memory(memory),
       m_queue(queue) {
   if (!m_queue) return;
-  if (m_parts.node) m_node_queue = m_queue->attach(m_parts.node);
-  if (m_parts.across) m_across_queue = m_queue->attach(m_parts.across);
+  for (std::size_t i = 0; i < level_count; ++i)
+    if (m_parts[i]) m_queues[i] = m_queue->attach(m_parts[i]);
 }
 
 hierarchical_comm::~hierarchical_comm() {
-  if (m_parts.node) m_parts.node->shut_down(true);
-  if (m_parts.across) m_parts.across->shut_down(true);
+  for (const auto& part : m_parts)
+    if (part) part->shut_down(true);
   // What was given up may still write to it.
   if (m_aborted)
     for (auto* one : {&m_from_host, &m_on_streams})
@@ -113,17 +119,20 @@ hierarchical_comm::~hierarchical_comm() {
 }
 
 communicator& hierarchical_comm::part(const hierarchical_step& step) const {
-  return step.on == level::node ? *m_parts.node : *m_parts.across;
+  return *m_parts[static_cast<std::size_t>(step.on)];
 }
 
 std::string hierarchical_comm::words_of(level on) const {
-  const std::string name = m_where.within;
+  const std::string name = m_where.islands ? "island" : "node";
   return on == level::node ? " within the " + name : " between " + name + "s";
 }
 
 step_list hierarchical_comm::steps(const sucl_operation& o) const {
   const bool small = o.count * o.element_size < m_single_leader;
-  return steps_of(o, m_where, small ? 1 : m_leaders, m_leaders);
+  // Between nodes nothing was measured that says in which pieces.
+  const std::uint64_t piece =
+      m_where.islands && m_piece > 0 ? std::max<std::uint64_t>(1, m_piece / o.element_size) : 0;
+  return steps_of(o, m_where, {small ? 1 : m_leaders, m_leaders, piece});
 }
 
 bool hierarchical_comm::on_device(const sucl_operation& o) const {
@@ -176,9 +185,10 @@ sucl_operation hierarchical_comm::record_of(const sucl_operation& o, const step_
   };
   r.send = place(s.from, r.send_memory);
   r.recv = place(s.to, r.recv_memory);
-  if (!s.uneven) return r;
-  r.recv_counts = what.counts.data();
-  if (s.kind != SUCL_KIND_REDUCE_SCATTER) r.recv_displs = what.displs.data();
+  r.send_counts = what.array(s.send.counts);
+  r.send_displs = what.array(s.send.displs);
+  r.recv_counts = what.array(s.recv.counts);
+  r.recv_displs = what.array(s.recv.displs);
   return r;
 }
 
@@ -186,14 +196,14 @@ void hierarchical_comm::launch(const sucl_operation& o, void* target) {
   const step_list what = steps(o);
   std::byte* memory = memory_for(o, what, m_on_streams);
   for (const hierarchical_step& s : what) {
-    const auto& attached = s.on == level::node ? m_node_queue : m_across_queue;
+    const auto& attached = m_queues[static_cast<std::size_t>(s.on)];
     m_queue->start(attached.get(), record_of(o, what, s, memory), s, target);
   }
 }
 
 bool hierarchical_comm::orders_on_stream(const sucl_operation& o) {
   const step_list what = steps(o);
-  return what.size > 0 && std::all_of(what.begin(), what.end(), [&](const hierarchical_step& s) {
+  return what.size() > 0 && std::all_of(what.begin(), what.end(), [&](const hierarchical_step& s) {
            return part(s).would_order_on_stream(record_of(o, what, s, nullptr));
          });
 }
@@ -232,10 +242,10 @@ void hierarchical_comm::advance() {
 
 bool hierarchical_comm::advance(hierarchical_request& r) {
   try {
-    while (r.next < r.what.size) {
-      if (!advance_step(r)) return false;
-      r.current = {};
-      ++r.next;
+    while (r.next < r.what.size()) {
+      if (!advance_wave(r)) return false;
+      r.next += r.current.size();
+      r.current.clear();
     }
   } catch (...) {
     fail(r);
@@ -255,7 +265,7 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
     info.code = errc::internal;
     info.message = e.what();
   }
-  const hierarchical_step& s = r.what.steps[r.next];
+  const hierarchical_step& s = r.what.steps[r.failed];
   // What the ranks have called differently is told to all of them in the same words.
   if (info.code != errc::mismatch || !m_told.load(std::memory_order_acquire))
     info.message =
@@ -265,31 +275,43 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
   r.failure = std::move(info);
 }
 
-// Begins the step that comes next, or progresses it; true if it is done.
-bool hierarchical_comm::advance_step(hierarchical_request& r) {
-  const hierarchical_step& s = r.what.steps[r.next];
-  communicator& on = part(s);
-  if (!r.current.get()) {
+// Begins the steps of the wave that comes next, or progresses them; true if all are done. When one
+// fails, the others end first: they use memory of the program.
+bool hierarchical_comm::advance_wave(hierarchical_request& r) {
+  for (std::size_t i = r.next + r.current.size(); i < r.what.size(); ++i) {
+    const hierarchical_step& s = r.what.steps[i];
+    if (s.wave != r.what.steps[r.next].wave) break;
+    r.failed = i;
     observer watch;
     watch.assisted = true;  // by this function
     // In the form of streams, which other ranks may use for the same step: all have to choose
     // alike.
-    r.current = on.issue(record_of(r.operation, r.what, s, r.memory), {}, true, watch).operation;
+    r.current.push_back(
+        part(s).issue(record_of(r.operation, r.what, s, r.memory), {}, true, watch).operation);
   }
-  if (!r.current.done()) on.progress();
-  if (!r.current.done()) return false;
-  if (!r.current.failure()) return true;
-  const error_info failure = *r.current.failure();
-  try {
-    on.check();  // reported here
-  } catch (const error&) {
+  bool done = true;
+  for (std::size_t i = 0; i < r.current.size(); ++i) {
+    if (r.current[i].done()) continue;
+    part(r.what.steps[r.next + i]).progress();
+    done = r.current[i].done() && done;
   }
-  throw error(failure);
+  if (!done) return false;
+  for (std::size_t i = 0; i < r.current.size(); ++i) {
+    if (!r.current[i].failure()) continue;
+    const error_info failure = *r.current[i].failure();
+    r.failed = r.next + i;
+    try {
+      part(r.what.steps[r.failed]).check();  // reported here
+    } catch (const error&) {
+    }
+    throw error(failure);
+  }
+  return true;
 }
 
 void hierarchical_comm::check() {
-  if (m_parts.node) m_parts.node->check();
-  if (m_parts.across) m_parts.across->check();
+  for (const auto& part : m_parts)
+    if (part) part->check();
 }
 
 void hierarchical_comm::abort() {
@@ -298,24 +320,32 @@ void hierarchical_comm::abort() {
   info.code = errc::peer_lost;
   info.message = "the communicator that the step is for has failed";
   info.hint = "Look for what failed first";
-  if (m_parts.node) m_parts.node->abandon(info);
-  if (m_parts.across) m_parts.across->abandon(info);
+  for (const auto& part : m_parts)
+    if (part) part->abandon(info);
 }
 
 void hierarchical_comm::tell_mismatch(const std::string& what) {
   m_told.store(true, std::memory_order_release);
-  if (m_parts.node) m_parts.node->tell_mismatch(what);
-  if (m_parts.across) m_parts.across->tell_mismatch(what);
+  for (const auto& part : m_parts)
+    if (part) part->tell_mismatch(what);
 }
 
 std::string hierarchical_comm::describe(const sucl_operation& o) {
-  const step_list what = steps(o);
+  step_list what = steps(o);
   std::string text;
-  for (const hierarchical_step& s : what)
-    text += std::string(text.empty() ? "" : ", then ") + name(static_cast<kind>(s.kind)) +
-            words_of(s.on) + " by " +
-            part(s).selected_backend_of(record_of(o, what, s, nullptr), false);
-  return text.empty() ? "nothing" : text;
+  int last = -1;
+  for (const hierarchical_step& s : what) {
+    // Pieces go the same way.
+    if (std::exchange(last, std::max(last, s.phase)) > s.phase || s.wave > s.phase) continue;
+    const sucl_operation record = record_of(o, what, s, nullptr);
+    const std::string step = std::string(name(static_cast<kind>(s.kind))) + words_of(s.on) +
+                             " by " + part(s).selected_backend_of(record, false);
+    if (text.size() >= step.size() && text.ends_with(step)) continue;
+    text += (text.empty() ? "" : ", then ") + step;
+  }
+  if (text.empty()) return "nothing";
+  const int pieces = what.steps.back().wave - what.steps.back().phase + 1;
+  return pieces > 1 ? text + ", in " + std::to_string(pieces) + " pieces" : text;
 }
 
 const sucl_backend& hierarchical_backend() noexcept {
@@ -324,6 +354,15 @@ const sucl_backend& hierarchical_backend() noexcept {
       "steps within each node and between nodes, executed by other backends", query, post, test);
   return table;
 }
+
+namespace {
+
+// Who is alone on an island copies there, where blocks have to be put in another order.
+bool has_own_node(const hierarchical_map& where) {
+  return !where.alone() || (where.islands && !where.consecutive);
+}
+
+}  // namespace
 
 backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::string>>& settings,
                                const hierarchical_map& where, const hierarchical_makers& how,
@@ -341,15 +380,20 @@ backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::str
   hierarchical_settings values;
   hierarchical_parts parts;
   attempt([&] { values = hierarchical_settings::read(settings); });
-  attempt([&] { parts.node = how.split(where.alone() ? -1 : where.node, where.local); });
+  attempt(
+      [&] { parts.node = how.split(has_own_node(where) ? where.node : -1, where.local, false); });
   attempt([&] {
-    if (parts.node && how.must_order && !parts.node->would_order_on_stream(*how.must_order))
-      base::fail(errc::unavailable, std::string("within a ") + where.within +
+    if (!where.alone() && how.must_order && !parts.node->would_order_on_stream(*how.must_order))
+      base::fail(errc::unavailable, std::string("within a") +
+                                        (where.islands ? "n island" : " node") +
                                         " nothing orders operations on device streams");
   });
   attempt([&] {
     const bool leads = where.local < values.leaders_of(where);
-    parts.across = how.split(leads ? where.local : -1, where.node);
+    parts.across = how.split(leads ? where.local : -1, where.node, false);
+  });
+  attempt([&] {
+    if (where.islands) parts.whole = how.split(0, where.rank, true);
   });
   if (!obstacle->empty()) return {};
   auto* made = new hierarchical_comm(where, values, std::move(parts), how.memory, how.queue);

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The built-in backend of two levels: collectives of a communicator of several nodes, made of
-/// collectives on two communicators of their own, of which each has its own selection.
+/// The built-in backend of levels: collectives of a communicator of several nodes, or islands, made
+/// of collectives on communicators of their own, of which each has its own selection.
 #pragma once
 
 #include "backends/hierarchical/steps.hpp"
@@ -13,6 +13,7 @@
 
 #include <sucl/export.hpp>
 
+#include <array>
 #include <functional>
 #include <list>
 #include <memory>
@@ -29,6 +30,7 @@ inline constexpr const char* hierarchical_backend_name = "hierarchical";
 struct hierarchical_settings {
   std::uint64_t leaders = 0;                ///< of each node; 0: all that there can be
   std::uint64_t single_leader = 64u << 10;  ///< bytes below which one leader sends all
+  std::uint64_t piece = 4u << 20;           ///< bytes that go through the levels together; 0: all
 
   /// Throws errc::configuration.
   static hierarchical_settings read(const std::vector<std::pair<std::string, std::string>>& table);
@@ -48,7 +50,7 @@ struct hierarchical_queue {
 
 /// The communicators of a rank; null where it takes part in none.
 struct hierarchical_parts {
-  std::shared_ptr<communicator> node, across;
+  std::shared_ptr<communicator> node, across, whole;
 };
 
 /// Where scratch comes from.
@@ -59,7 +61,7 @@ struct hierarchical_memory {
 
 struct hierarchical_request;
 
-/// A communicator's two levels. One thread at a time, but for abort().
+/// A communicator's levels. One thread at a time, but for abort().
 ///
 /// Operations executed from the host come one after the other, since they share scratch; those on
 /// streams are ordered there, and have scratch of their own.
@@ -107,17 +109,17 @@ class hierarchical_comm {
                            const hierarchical_step& step, std::byte* memory) const;
   void advance();
   bool advance(hierarchical_request& request);
-  bool advance_step(hierarchical_request& request);
+  bool advance_wave(hierarchical_request& request);
   void fail(hierarchical_request& request) const;
   bool conclude(hierarchical_request* request);
 
   hierarchical_map m_where;
   int m_leaders;
-  std::uint64_t m_single_leader;
-  hierarchical_parts m_parts;
+  std::uint64_t m_single_leader, m_piece;
+  std::array<std::shared_ptr<communicator>, level_count> m_parts;  ///< by level
   hierarchical_memory m_memory;
   hierarchical_queue* m_queue;
-  std::shared_ptr<void> m_node_queue, m_across_queue;  ///< attached
+  std::array<std::shared_ptr<void>, level_count> m_queues;  ///< attached, by level
   area m_from_host, m_on_streams;
   std::list<hierarchical_request> m_requests;  ///< in order
   std::atomic<bool> m_aborted{false};
@@ -126,8 +128,8 @@ class hierarchical_comm {
 
 /// What make_hierarchical() works with.
 struct hierarchical_makers {
-  /// As backends::environment::split.
-  std::function<std::shared_ptr<communicator>(int colour, int key)> split;
+  /// As backend_environment::split.
+  std::function<std::shared_ptr<communicator>(int colour, int key, bool flat)> split;
   std::function<bool(bool mine)> agree;  ///< whether it is true on every rank; collective
   hierarchical_memory memory;
   hierarchical_queue* queue = nullptr;
@@ -135,8 +137,8 @@ struct hierarchical_makers {
   const sucl_operation* must_order = nullptr;
 };
 
-/// Makes the two communicators and a channel above them, on every rank or on none: then its table
-/// is null, and `*obstacle` says why. Collective.
+/// Makes the communicators of the levels and a channel above them, on every rank or on none: then
+/// its table is null, and `*obstacle` says why. Collective.
 backend_comm make_hierarchical(const std::vector<std::pair<std::string, std::string>>& settings,
                                const hierarchical_map& where, const hierarchical_makers& how,
                                std::string* obstacle);

@@ -46,6 +46,7 @@ class hierarchical_built_in_backend final : public built_in_backend {
 
   std::string obstacle(backend_creation& c) const override {
     const bool mixed = c.where.mixed();
+    if (c.around.flat) return "it is what crosses between the islands of another communicator";
     if (c.where.islands == 1) return "the ranks are on one node";
     if (c.where.islands == c.size())
       return mixed ? "every rank is alone on its island" : "every rank is alone on its node";
@@ -73,7 +74,7 @@ class hierarchical_built_in_backend final : public built_in_backend {
     if (!c.some_rule_names(name()) && !(mixed && me.device_memory_on_host)) how.must_order = &sums;
     backend_instance made;
     hierarchical_map where = map_nodes(c.where.island_of, c.rank());
-    if (mixed) where.within = "island";
+    where.islands = mixed;
     made.via = make_hierarchical(c.entry_of(name())->settings, where, how, why);
     if (!made.via.table) return made;
     made.own = std::make_unique<hierarchical_built_in_comm>(hierarchical_of(made.via));

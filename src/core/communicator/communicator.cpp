@@ -12,8 +12,9 @@
 namespace sucl::core {
 
 communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device_services device,
-                           bool is_part)
-    : m_is_part(is_part),
+                           communicator_role role)
+    : m_is_part(role != communicator_role::of_program),
+      m_is_flat(role == communicator_role::flat_part),
       m_context(std::move(owner), group, std::move(device)),
       m_queue(m_context, *this),
       m_tuning(m_context, m_queue, m_calls, m_context.owner->tuned()),
@@ -53,12 +54,13 @@ void communicator::make(int rank, int size) {
   c.label = "communicator " + std::to_string(c.id);
   const bool compared = c.owner->compares_calls() && (m_is_part || c.where.nodes > 1);
   if (compared && !m_is_part) m_queue.log_calls();
-  c.backends.create(settings, c.owner->backends(), c.owner->built_ins(), oob, c.where,
-                    {c.id, c.owner->rank(),
-                     [&c, control] { return control ? control->group_native(c.group) : nullptr; },
-                     c.device.native_device, c.device.native_context, c.device.kernels,
-                     m_tuning.table(), c.device.hierarchical, &c.scratch, compared,
-                     [this](int colour, int key) { return make_part(colour, key); }});
+  c.backends.create(
+      settings, c.owner->backends(), c.owner->built_ins(), oob, c.where,
+      {c.id, c.owner->rank(),
+       [&c, control] { return control ? control->group_native(c.group) : nullptr; },
+       c.device.native_device, c.device.native_context, c.device.kernels, m_tuning.table(),
+       c.device.hierarchical, &c.scratch, compared,
+       [this](int colour, int key, bool flat) { return make_part(colour, key, flat); }, m_is_flat});
   m_tuning.compare_device();
   m_calls.begin(size);
   c.stages.rank = rank;
@@ -138,10 +140,12 @@ sucl_group* communicator::split_group(int colour, int key) {
 }
 
 // One that works for this one, on the same device. Null where the colour is negative.
-std::shared_ptr<communicator> communicator::make_part(int colour, int key) {
+std::shared_ptr<communicator> communicator::make_part(int colour, int key, bool flat) {
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
-  return std::make_shared<communicator>(m_context.owner, group, m_context.device, true);
+  return std::make_shared<communicator>(
+      m_context.owner, group, m_context.device,
+      flat ? communicator_role::flat_part : communicator_role::part);
 }
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {

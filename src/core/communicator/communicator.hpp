@@ -25,6 +25,9 @@
 
 namespace sucl::core {
 
+/// Whose it is: the program's, or a part of another one; a flat part has no levels of its own.
+enum class communicator_role { of_program, part, flat_part };
+
 /// One communicator: what the device side and the interposer call. Its parts do the work:
 ///
 ///   issue_queue          operations from issue to end, in order; failures
@@ -39,10 +42,10 @@ namespace sucl::core {
 class SUCL_CORE_API communicator : public std::enable_shared_from_this<communicator>,
                                    private progress_waker {
  public:
-  /// Takes over `group`. Collective. `is_part`: of another communicator, which ends it, and which
-  /// is watched in its stead.
+  /// Takes over `group`. Collective. A part is ended by the communicator that it is of, which is
+  /// watched in its stead.
   communicator(std::shared_ptr<job> owner, sucl_group* group, device_services device,
-               bool is_part = false);
+               communicator_role role = communicator_role::of_program);
   ~communicator();
   communicator(const communicator&) = delete;
   communicator& operator=(const communicator&) = delete;
@@ -258,12 +261,12 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
  private:
   void make(int rank, int size);
   sucl_group* split_group(int colour, int key);
-  std::shared_ptr<communicator> make_part(int colour, int key);
+  std::shared_ptr<communicator> make_part(int colour, int key, bool flat);
   void read_published_diagnosis();
   void await_agreement();
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;
 
-  const bool m_is_part;
+  const bool m_is_part, m_is_flat;
   communicator_context m_context;
   issue_queue m_queue;
   call_cache m_calls;

@@ -49,8 +49,9 @@ struct backend_environment {
   /// What ranks have called is compared above the backends, between the nodes too.
   bool compared = false;
   /// Makes a communicator of the ranks that give the same colour, in the order of their keys; null
-  /// for a negative one. Collective.
-  std::function<std::shared_ptr<communicator>(int colour, int key)> split;
+  /// for a negative one. One that is flat has no levels. Collective.
+  std::function<std::shared_ptr<communicator>(int colour, int key, bool flat)> split;
+  bool flat = false;  ///< this one is
 };
 
 /// Whether this rank may copy from the memory of every other one.

@@ -157,11 +157,12 @@ TEST(Hierarchical, StepsGoToTheQueueOfAnOperation) {
   run(4, plain, [](communicator& c) {
     const hierarchical_map where = map_nodes(c.where().node_of, c.rank());
     hierarchical_parts parts{c.split(where.node, where.local, {}),
-                             c.split(where.local, where.node, {})};
+                             c.split(where.local, where.node, {}), nullptr};
     scratch_pool pool;
     queue_in_this_thread queue;
     {
-      hierarchical_comm hierarchical(where, {0, 256}, std::move(parts), {&pool, nullptr}, &queue);
+      hierarchical_comm hierarchical(where, {0, 256, 0}, std::move(parts), {&pool, nullptr},
+                                     &queue);
       for (const std::size_t n : {2u, 100u, 101u}) {
         values x = inputs(c.rank(), n);
         int steps = 0;
