@@ -36,7 +36,7 @@ help:  ## list the targets
 	@echo '  PRESET=default                   one of: default ci debug asan tsan fuzz adaptivecpp'
 	@echo '  PREFIX=/usr/local                where "make install" installs to'
 	@echo '  JOBS=N                           parallel jobs'
-	@echo '  PART=matrix|random|kills|files|soak  one part of "make torture"; document writes its page'
+	@echo '  PART=matrix|random|interposed|kills|files|soak  one part of "make torture"; document writes its page'
 	@echo '  DOXYGEN=doxygen                  of "make docs"; none: without the API reference'
 	@echo '  MINUTES=60 SEED=1 MPIS=a,b       how long "make torture" takes, with which MPIs'
 

@@ -322,8 +322,9 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   if (!p.suitable) return outcome::unsupported_comm;
   if (!t.known) return outcome::unknown;
   if (p.oversubscribed) return outcome::oversubscribed;
-  const std::uint64_t bytes = core::message_size_of(t.record, p.at.size).bytes;
-  if (bytes == 0 && t.record.kind != SUCL_KIND_BARRIER) return outcome::slower;  // nothing to do
+  const auto [bytes, sized] = core::message_size_of(t.record, p.at.size);
+  if (bytes == 0 && sized && t.record.kind != SUCL_KIND_BARRIER)
+    return outcome::slower;  // nothing to do
   ++p.calls;
   if (!p.core) {
     // SuCL sets itself up where ranks may wait for each other.

@@ -83,8 +83,7 @@ int collective::run(form how, MPI_Request* request) {
   std::vector<int> counts = m_counts, places = m_places;
   MPI_Datatype type = m_element.type;
   // Open MPI does not keep the types of persistent ones.
-  const bool own_type =
-      how == form::started && m_element.holds == content::bytes && m_element.extent > 1;
+  const bool own_type = how == form::started && m_element.derived;
   if (own_type) MPI_Type_dup(m_element.type, &type);
   const int code = call(how, request, type, counts, places);
   if (own_type) MPI_Type_free(&type);
@@ -99,9 +98,10 @@ int collective::call(form how, MPI_Request* request, MPI_Datatype t, const std::
   if (how == form::persistent) expect();
   const void* const in = input();
   void* const out = output();
-  const int n = m_count, mine = m_counts[std::size_t(m_rank)];
-  const numbers all(counts), at(places), to(m_to), from(m_from), steps(m_steps), own(m_counts),
-      own_places(m_places);
+  const int n = elements(), mine = m_counts[std::size_t(m_rank)];
+  if (m_ints > 1) t = MPI_INT;
+  const numbers all(counts), at(places), to(m_to), from(m_from), steps(m_steps),
+      byte_steps(m_byte_steps), own(m_counts), own_places(m_places);
   switch (m_kind) {
     case kind::barrier:
       switch (how) {
@@ -125,6 +125,9 @@ int collective::call(form how, MPI_Request* request, MPI_Datatype t, const std::
     case kind::allgatherv: SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, all, at, t)
     case kind::alltoallv: SUCL_IN_FORM(Alltoallv, alltoallv, in, to, steps, t, out, from, steps, t)
     case kind::gatherv: SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, own, own_places, t, m_root)
+    case kind::alltoallw:
+      SUCL_IN_FORM(Alltoallw, alltoallw, in, to, byte_steps, m_types_to.data(), out, from,
+                   byte_steps, m_types_from.data())
     default: SUCL_IN_FORM(Scatterv, scatterv, in, own, own_places, t, out, mine, t, m_root)
   }
 }

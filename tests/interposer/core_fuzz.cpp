@@ -19,53 +19,18 @@
 
 namespace {
 
+using sucl::interposer::block_side;
 using sucl::interposer::comm_position;
+using sucl::interposer::side;
 using sucl::interposer::transfer;
 
-std::vector<std::uint64_t> in_bytes(const std::vector<int>& elements, std::size_t extent) {
-  std::vector<std::uint64_t> bytes;
-  for (const int n : elements) bytes.push_back(std::uint64_t(n) * extent);
-  return bytes;
-}
-
-// The arrays of a collective whose blocks have lengths that only some ranks know, in bytes.
-struct arrays {
-  std::vector<std::uint64_t> send, send_places, recv, recv_places;
-};
-
-// These the interposer leaves to MPI.
-transfer describe_blocks(fuzz::collective& c, sucl_kind kind, comm_position at, arrays& a) {
-  transfer t;
-  if (c.has_gaps()) return t;
-  const bool all = kind == SUCL_KIND_ALLTOALLV, root = at.rank == c.root();
-  a.send = in_bytes(all ? c.to() : c.counts(), c.extent());
-  a.recv = in_bytes(all ? c.from() : c.counts(), c.extent());
-  a.send_places = a.recv_places = in_bytes(all ? c.steps() : c.places(), c.extent());
-  sucl_operation& o = t.record;
-  o.struct_size = sizeof o;
-  o.kind = kind;
-  o.type = SUCL_TYPE_UINT8;
-  o.element_size = 1;
-  o.root = all ? 0 : c.root();
-  o.count = all ? 0 : a.send[std::size_t(at.rank)];
-  if (all || (kind == SUCL_KIND_SCATTERV && root))
-    o.send_counts = a.send.data(), o.send_displs = a.send_places.data();
-  if (all || (kind == SUCL_KIND_GATHERV && root))
-    o.recv_counts = a.recv.data(), o.recv_displs = a.recv_places.data();
-  o.send = c.input();
-  o.recv = c.output();
-  if (o.send == MPI_IN_PLACE || o.recv == MPI_IN_PLACE) o.flags |= SUCL_FLAG_IN_PLACE;
-  if (o.send == MPI_IN_PLACE) o.send = nullptr;
-  // SuCL's scatter in place has the root's block where it is among those that it sends.
-  if (o.recv == MPI_IN_PLACE) o.recv = const_cast<void*>(std::exchange(o.send, nullptr));
-  t.known = true;
-  return t;
-}
-
-transfer describe(fuzz::collective& c, comm_position at, arrays& a) {
+transfer describe(fuzz::collective& c, comm_position at) {
   using fuzz::kind;
-  const sucl::interposer::side in{c.input(), c.elements(), c.type()};
-  const sucl::interposer::side out{c.output(), c.elements(), c.type()};
+  const side in{c.input(), c.elements(), c.type()};
+  const side out{c.output(), c.elements(), c.type()};
+  const int mine = c.counts()[std::size_t(at.rank)];
+  const side own_in{in.memory, mine, in.type};
+  const block_side blocks_out{out.memory, c.counts().data(), c.places().data(), c.type()};
   const auto reduced = [&](sucl_kind k) {
     return sucl::interposer::reduction(k, in, c.output(), c.op(), c.root(), at);
   };
@@ -83,13 +48,21 @@ transfer describe(fuzz::collective& c, comm_position at, arrays& a) {
     case kind::alltoall: return sucl::interposer::exchange(SUCL_KIND_ALLTOALL, in, out, at);
     case kind::gather: return sucl::interposer::rooted(SUCL_KIND_GATHER, in, out, c.root(), at);
     case kind::scatter: return sucl::interposer::rooted(SUCL_KIND_SCATTER, in, out, c.root(), at);
-    case kind::allgatherv:
-      return sucl::interposer::allgatherv({in.memory, c.counts()[std::size_t(at.rank)], in.type},
-                                          out.memory ? c.output() : nullptr, c.counts().data(),
-                                          c.places().data(), c.type(), at);
-    case kind::alltoallv: return describe_blocks(c, SUCL_KIND_ALLTOALLV, at, a);
-    case kind::gatherv: return describe_blocks(c, SUCL_KIND_GATHERV, at, a);
-    case kind::scatterv: return describe_blocks(c, SUCL_KIND_SCATTERV, at, a);
+    case kind::allgatherv: return sucl::interposer::allgatherv(own_in, blocks_out, at);
+    case kind::alltoallv:
+      return sucl::interposer::alltoallv(
+          block_side{in.memory, c.to().data(), c.steps().data(), c.type()},
+          block_side{out.memory, c.from().data(), c.steps().data(), c.type()}, at);
+    case kind::gatherv: return sucl::interposer::gatherv(own_in, blocks_out, c.root(), at);
+    case kind::scatterv:
+      return sucl::interposer::scatterv(
+          block_side{in.memory, c.counts().data(), c.places().data(), c.type()},
+          side{out.memory, mine, c.type()}, c.root(), at);
+    case kind::alltoallw:
+      return sucl::interposer::alltoallv(
+          block_side{in.memory, c.to().data(), c.byte_steps().data(), c.types_to().data()},
+          block_side{out.memory, c.from().data(), c.byte_steps().data(), c.types_from().data()},
+          at);
     default: return {};
   }
 }
@@ -102,7 +75,6 @@ struct pair {
 struct flight {
   std::unique_ptr<fuzz::collective> what;
   transfer moved;
-  arrays lengths;
   std::shared_ptr<sucl::core::communicator> on;
   sucl::core::ticket operation;
 };
@@ -150,7 +122,7 @@ class player {
     const comm_position at{on.sucl->rank(), on.sucl->size()};
     f.what
         ->expect();  // before it is described: without memory its arguments are wrong on some ranks
-    f.moved = describe(*f.what, at, f.lengths);
+    f.moved = describe(*f.what, at);
     if (!f.moved.known) return;
     f.on = on.sucl;
     sucl_operation o = f.moved.filled();

@@ -34,6 +34,7 @@ constexpr bool persistent_are_active = true;
 
 int g_world_rank = 0;
 std::atomic<int> g_failures{0};
+std::atomic<long> g_checked{0};  // collectives
 
 /// A collective under way, persistent or not, or a message to a neighbour.
 struct flight {
@@ -114,6 +115,7 @@ class player {
   MPI_Comm any_comm() { return m_comms[m_common() % m_comms.size()]; }
 
   void check(const collective& c, const char* form) {
+    ++g_checked;
     if (c.right()) return;
     ++g_failures;
     std::fprintf(stderr, "rank %d: step %d: %s %s is wrong\n", g_world_rank, m_step, form,
@@ -328,6 +330,10 @@ int main(int argc, char** argv) {
   if (second.joinable()) second.join();
   std::printf("rank %d: %d failures with seed %llu and %d steps\n", fuzz::g_world_rank,
               fuzz::g_failures.load(), static_cast<unsigned long long>(seed), steps);
+  const long mine[] = {fuzz::g_checked, fuzz::g_failures};
+  long all[2] = {0, 0};
+  PMPI_Reduce(mine, all, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (fuzz::g_world_rank == 0) std::printf("{\"calls\": %ld, \"wrong\": %ld}\n", all[0], all[1]);
   std::fflush(stdout);
   MPI_Comm_free(&other);
   MPI_Finalize();

@@ -77,15 +77,20 @@ struct numbers {
   int begin, step;
   template <class Number>
   operator const Number*() const {
-    static std::map<int, std::vector<Number>> kept;  // some are used after the call
-    std::vector<Number>& all = kept[begin];
+    static std::map<std::pair<int, int>, std::vector<Number>> kept;  // some are used after the call
+    std::vector<Number>& all = kept[{begin, step}];
     for (int i = int(all.size()); i < 64; ++i) all.push_back(Number(begin + i * step));
     return all.data();
   }
 };
 numbers right_counts() { return {2, 0}; }
 numbers negative_counts() { return {-1, 0}; }
+numbers no_counts() { return {0, 0}; }
 numbers steps() { return {0, 2}; }
+const MPI_Datatype* all_of(MPI_Datatype type) {
+  static std::map<MPI_Datatype, std::vector<MPI_Datatype>> kept;
+  return kept.try_emplace(type, 64, type).first->second.data();
+}
 
 std::vector<row> reductions() {
   std::vector<row> rows{
@@ -166,6 +171,38 @@ std::vector<row> moves() {
                no_type),
       SUCL_ROW("other type", Allgatherv, allgatherv, g_in, 2, no_type, g_out, right_counts(),
                steps(), MPI_INT),
+      SUCL_ROW("counts", Alltoallv, alltoallv, g_in, negative_counts(), steps(), MPI_INT, g_out,
+               right_counts(), steps(), MPI_INT),
+      SUCL_ROW("other counts", Alltoallv, alltoallv, g_in, right_counts(), steps(), MPI_INT, g_out,
+               negative_counts(), steps(), MPI_INT),
+      SUCL_ROW("type", Alltoallv, alltoallv, g_in, right_counts(), steps(), no_type, g_out,
+               right_counts(), steps(), MPI_INT),
+      SUCL_ROW("other type", Alltoallv, alltoallv, g_in, right_counts(), steps(), MPI_INT, g_out,
+               right_counts(), steps(), no_type),
+      SUCL_ROW("type of nothing", Alltoallv, alltoallv, g_in, no_counts(), steps(), no_type, g_out,
+               no_counts(), steps(), no_type),
+      SUCL_ROW("types", Alltoallw, alltoallw, g_in, right_counts(), steps(), all_of(no_type), g_out,
+               right_counts(), steps(), all_of(MPI_INT)),
+      SUCL_ROW("other types", Alltoallw, alltoallw, g_in, right_counts(), steps(), all_of(MPI_INT),
+               g_out, right_counts(), steps(), all_of(no_type)),
+      SUCL_ROW("counts", Alltoallw, alltoallw, g_in, negative_counts(), steps(), all_of(MPI_INT),
+               g_out, right_counts(), steps(), all_of(MPI_INT)),
+      SUCL_ROW("types of nothing", Alltoallw, alltoallw, g_in, no_counts(), steps(),
+               all_of(no_type), g_out, no_counts(), steps(), all_of(no_type)),
+      SUCL_ROW("negative root", Gatherv, gatherv, g_in, 2, MPI_INT, g_out, right_counts(), steps(),
+               MPI_INT, -5),
+      SUCL_ROW("large root", Gatherv, gatherv, g_in, 2, MPI_INT, g_out, right_counts(), steps(),
+               MPI_INT, g_size),
+      SUCL_ROW("count", Gatherv, gatherv, g_in, -1, MPI_INT, g_out, right_counts(), steps(),
+               MPI_INT, 0),
+      SUCL_ROW("type", Gatherv, gatherv, g_in, 2, no_type, g_out, right_counts(), steps(), MPI_INT,
+               0),
+      SUCL_ROW("negative root", Scatterv, scatterv, g_in, right_counts(), steps(), MPI_INT, g_out,
+               2, MPI_INT, -5),
+      SUCL_ROW("count", Scatterv, scatterv, g_in, right_counts(), steps(), MPI_INT, g_out, -1,
+               MPI_INT, 0),
+      SUCL_ROW("type", Scatterv, scatterv, g_in, right_counts(), steps(), MPI_INT, g_out, 2,
+               no_type, 0),
       SUCL_ROW("negative root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, -5),
       SUCL_ROW("large root", Gather, gather, g_in, 2, MPI_INT, g_out, 2, MPI_INT, g_size),
       SUCL_ROW("count", Gather, gather, g_in, -1, MPI_INT, g_out, 2, MPI_INT, 0),

@@ -262,6 +262,7 @@ def options_of(arguments):
     options = p.parse_args(arguments)
     options.folder = options.folder.resolve()
     options.build = options.build.resolve()
+    options.sucl = options.sucl.resolve()
     options.until = options.minutes and time.monotonic() + 60 * options.minutes
     options.modes = options.modes.split(",")
     options.ranks = [int(r) for r in options.ranks.split(",")]

@@ -3,10 +3,11 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Runs everything that is to show that SuCL can be relied on, in about an hour on two cores.
 
-    torture.py --build build/default [--part random|kills|files|soak] [--minutes 60] [--seed 1]
+    torture.py --build build/default [--part PART] [--minutes 60] [--seed 1]
 
-random: 10^6 random operations under every MPI, with 2 to 4 ranks and several backends. kills: 500
-jobs that lose a rank. files: 10^6 damaged files for every reader. soak: all forms for 30 minutes.
+random: 10^6 random operations under every MPI, with 2 to 4 ranks and several backends. interposed:
+10^6 random collectives of MPI programs under the interposer. kills: 500 jobs that lose a rank.
+files: 10^6 damaged files for every reader. soak: all forms for 30 minutes.
 --minutes scales all of that. Each part leaves PART.json in --output, and the parts that are there
 make summary.json and summary.md; --document writes the latter as a page of the documentation.
 Exit status: 0, or 1 if one of the parts that were run has failed.
@@ -24,9 +25,9 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-PARTS = ("random", "files", "kills", "soak")
+PARTS = ("random", "interposed", "files", "kills", "soak")
 FORMATS = ("configuration", "tuning_table", "plan_text", "plan_json", "machine")
-OPERATIONS, KILLS, FILES, SOAK_SECONDS = 1_000_000, 500, 1_000_000, 1800
+OPERATIONS, CALLS, KILLS, FILES, SOAK_SECONDS = 1_000_000, 1_000_000, 500, 1_000_000, 1800
 # Which backend executes operations: environment and arguments, and the share of the steps.
 BACKENDS = {
     "plans and messages": ({}, [], 10),
@@ -34,6 +35,13 @@ BACKENDS = {
     "plans on several nodes": ({"SUCL_NODE_SIZE": "2"}, ["--messages-in-order"], 2),
     "no single-copy reads": ({"SUCL_BACKEND_IPC_READS": "false"}, [], 2),
     "memory by sockets": ({"SUCL_BACKEND_IPC_HANDOVER": "socket"}, [], 1)}
+
+# How far the interposer goes: environment, and the share of the calls.
+INTERPOSED = {
+    "as it is": {},
+    "all that SuCL can": {"SUCL_INTERPOSE_AFTER": "0", "SUCL_INTERPOSE_TRIALS": "0"},
+    "many trials": {"SUCL_INTERPOSE_AFTER": "0", "SUCL_INTERPOSE_TRIALS": "20"}}
+THREADS = ("single", "serialized", "multiple")
 
 
 def quoted(command):
@@ -58,9 +66,10 @@ class Torture:
         self.output = pathlib.Path(options.output).resolve()
         self.output.mkdir(parents=True, exist_ok=True)
 
-    def job(self, ranks, mpi, program, arguments, environment=None, seconds=1200):
+    def job(self, ranks, mpi, program, arguments, environment=None, seconds=1200,
+            options=("--timeout", "60")):
         """Runs a program as a job; its status, what it printed and the command."""
-        command = [self.sucl, "run", "-n", str(ranks), "--mpi", mpi, "--timeout", "60", "--",
+        command = [self.sucl, "run", "-n", str(ranks), "--mpi", mpi, *options, "--",
                    self.tests / program, *map(str, arguments)]
         try:
             done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
@@ -102,6 +111,37 @@ class Torture:
                     break
         return {"ok": not faults, "operations": total, "wrong": wrong, "differing": differing,
                 "failed_runs": len(faults), "runs": runs, "faults": faults}
+
+    def interposed(self):
+        o = self.options
+        runs, faults, total, wrong, number = [], [], 0, 0, 0
+        wanted = max(3000, int(CALLS * self.scale))
+        cells = [(mpi, ranks, how, level) for ranks in o.ranks for level in THREADS
+                 for how in INTERPOSED for mpi in o.mpis]
+        while total < wanted and len(faults) < 20:
+            for mpi, ranks, how, level in cells:
+                number += 1
+                seed = o.seed * 1000 + number
+                # Two algorithms of Intel MPI's cannot be used by two threads.
+                environment = {**INTERPOSED[how], "I_MPI_COLL_INTRANODE": "pt2pt"}
+                status, out, err, command = self.job(
+                    ranks, mpi, f"pmpi_fuzz_{mpi}", [seed, 2000, level], environment,
+                    options=["--interpose"])
+                found = last_json(out) or {"calls": 0, "wrong": 0}
+                total += found["calls"]
+                wrong += found["wrong"]
+                runs.append({"mpi": mpi, "ranks": ranks, "backend": f"{how}, {level}",
+                             "seed": seed, "operations": found["calls"]})
+                if status != 0:
+                    variables = " ".join(f"{k}={v}" for k, v in environment.items())
+                    faults.append({"command": f"{variables} {command}", "status": status,
+                                   "output": err[-3000:]})
+                    print(f"FAILED {variables} {command}\nstatus {status}\n{err[-3000:]}",
+                          flush=True)
+                if total >= wanted:
+                    break
+        return {"ok": not faults, "operations": total, "wrong": wrong, "failed_runs": len(faults),
+                "runs": runs, "faults": faults}
 
     def kills(self):
         o = self.options
@@ -183,6 +223,11 @@ def line_of_random(r):
             f"differ between ranks, {r['failed_runs']} runs that failed")
 
 
+def line_of_interposed(r):
+    return (f"{r['operations']:,} collectives of MPI programs under the interposer",
+            f"{r['wrong']} wrong, {r['failed_runs']} runs that failed")
+
+
 def line_of_kills(r):
     return (f"{r['cases']} ranks lost", f"{r['failed']} cases that failed; the slowest survivor "
             f"ended {r.get('slowest', 0)} s after the strike (timeout {r.get('timeout', 3):g} s)")
@@ -223,7 +268,8 @@ def page(results):
              "`make torture PART=document` makes this page from its results.", "",
              "| part | tried | found | seed | machine | version | date, duration |",
              "|---|---|---|---|---|---|---|"]
-    describe = {"random": line_of_random, "kills": line_of_kills, "files": line_of_files,
+    describe = {"random": line_of_random, "interposed": line_of_interposed,
+                "kills": line_of_kills, "files": line_of_files,
                 "soak": line_of_soak}
     for part in PARTS:
         if part not in results:
@@ -237,6 +283,9 @@ def page(results):
     if "random" in results:
         lines += ["", "## Operations", ""]
         lines += table_of(results["random"]["runs"])
+    if "interposed" in results:
+        lines += ["", "## Collectives under the interposer", ""]
+        lines += table_of(results["interposed"]["runs"])
     if results.get("kills", {}).get("failures"):
         lines += ["", "## Cases that failed", ""]
         for f in results["kills"]["failures"][:40]:

@@ -25,32 +25,45 @@ void in_parts(std::int64_t elements, const type_facts& facts, const Each& each) 
 
 }  // namespace
 
-packed::packed(const void* base, std::vector<std::int64_t> elements,
-               std::vector<std::int64_t> displs, MPI_Datatype type)
-    : packed(base, 0, type, static_cast<int>(elements.size())) {
-  m_first = displs.empty() ? 0 : *std::min_element(displs.begin(), displs.end());
+void packed::take(std::vector<std::int64_t> elements, std::vector<std::int64_t> displs) {
   m_counts = std::move(elements);
   m_displs = std::move(displs);
+  m_dense = true;
+  bool any = false;
+  for (int b = 0; b < m_blocks; ++b) {
+    std::int64_t& at = m_displs[static_cast<std::size_t>(b)];
+    if (m_kinds.size() == 1) at *= facts(b).extent;
+    if (m_counts[static_cast<std::size_t>(b)] <= 0) continue;  // where it is means nothing
+    m_dense = m_dense && facts(b).dense;
+    m_first = any ? std::min(m_first, at) : at;
+    any = true;
+  }
 }
 
+// Libraries look at the type of what is empty, but of arrays of types only some do.
 bool packed::fits() const {
-  if (!m_facts.usable || m_base == MPI_IN_PLACE) return false;
-  bool any = m_counts.empty() && m_elements > 0;
+#if defined(OPEN_MPI)
+  constexpr bool checks_all = true;
+#else
+  constexpr bool checks_all = false;
+#endif
+  if (m_base == MPI_IN_PLACE || m_elements < 0) return false;
+  if (!has_types() && !m_kinds.empty() && !m_kinds[0].facts.usable) return false;
   const int different = m_counts.empty() ? std::min(m_blocks, 1) : m_blocks;
   for (int b = 0; b < different; ++b) {
-    if (elements(b) < 0 || block_bytes(b) > base::max_bytes) return false;
-    any = any || elements(b) > 0;
+    if (elements(b) < 0) return false;
+    if (elements(b) == 0 && !checks_all) continue;
+    if (!facts(b).usable || block_bytes(b) > base::max_bytes) return false;
+    // Of other types, and elsewhere, displacements may be addresses.
+    if (elements(b) > 0 && !m_base && facts(b).dense && displacement(b) == 0) return false;
   }
-  // Of other types the displacements may be addresses.
-  if (any && m_base == nullptr && m_facts.dense) return false;
-  return m_elements >= 0;
+  return true;
 }
 
 // As MPICH reckons it, by the size of the data.
 char* packed::found_at(int block) const {
-  const std::int64_t before =
-      m_displs.empty() ? block * m_elements : m_displs[static_cast<std::size_t>(block)];
-  return m_base + before * static_cast<std::int64_t>(m_facts.size);
+  const std::int64_t extent = std::max<std::int64_t>(facts(block).extent, 1);
+  return m_base + displacement(block) / extent * static_cast<std::int64_t>(facts(block).size);
 }
 
 bool packed::is_aliased(int block, const packed& other, int others) const {
@@ -58,22 +71,25 @@ bool packed::is_aliased(int block, const packed& other, int others) const {
   static_cast<void>(block), static_cast<void>(other), static_cast<void>(others);
   return false;  // it does not check, and such calls work
 #else
-  return m_type == other.m_type && elements(block) == other.elements(others) &&
-         elements(block) > 0 && found_at(block) == other.found_at(others);
+  return kind_at(block).type == other.kind_at(others).type &&
+         elements(block) == other.elements(others) && elements(block) > 0 &&
+         found_at(block) == other.found_at(others);
 #endif
 }
 
 std::uint64_t packed::offset(int block) const {
-  if (m_facts.dense)
-    return static_cast<std::uint64_t>(address(block) - m_base - m_first * m_facts.extent);
+  if (m_dense)
+    return elements(block) > 0 ? static_cast<std::uint64_t>(displacement(block) - m_first) : 0;
   std::uint64_t before = 0;
   for (int b = 0; b < block; ++b) before += block_bytes(b);
   return before;
 }
 
 void* packed::data() {
-  if (m_facts.dense || m_blocks == 0) return m_base + m_first * m_facts.extent;
-  m_copy.resize(offset(m_blocks));
+  if (m_dense || m_blocks == 0) return m_base + m_first;
+  std::uint64_t all = 0;
+  for (int b = 0; b < m_blocks; ++b) all += block_bytes(b);
+  m_copy.resize(all);
   return m_copy.data();
 }
 
@@ -81,9 +97,10 @@ void packed::load(int first, int last) {
   if (m_copy.empty()) return;
   for (int b = first; b < last; ++b) {
     char* to = m_copy.data() + offset(b);
-    in_parts(elements(b), m_facts, [&](std::int64_t from, int n, int bytes) {
+    in_parts(elements(b), facts(b), [&](std::int64_t from, int n, int bytes) {
       int at = 0;
-      PMPI_Pack(address(b) + from * m_facts.extent, n, m_type, to, bytes, &at, MPI_COMM_SELF);
+      PMPI_Pack(address(b) + from * facts(b).extent, n, kind_at(b).type, to, bytes, &at,
+                MPI_COMM_SELF);
       to += bytes;
     });
   }
@@ -93,26 +110,30 @@ void packed::store() const {
   if (m_copy.empty()) return;
   for (int b = 0; b < m_blocks; ++b) {
     const char* from = m_copy.data() + offset(b);
-    in_parts(elements(b), m_facts, [&](std::int64_t to, int n, int bytes) {
+    in_parts(elements(b), facts(b), [&](std::int64_t to, int n, int bytes) {
       int at = 0;
-      PMPI_Unpack(from, bytes, &at, address(b) + to * m_facts.extent, n, m_type, MPI_COMM_SELF);
+      PMPI_Unpack(from, bytes, &at, address(b) + to * facts(b).extent, n, kind_at(b).type,
+                  MPI_COMM_SELF);
       from += bytes;
     });
   }
 }
 
-void packed::keep_type() {
-  if (m_facts.dense || m_facts.predefined || m_blocks == 0 || m_own_type) return;
-  MPI_Datatype kept = MPI_DATATYPE_NULL;
-  if (PMPI_Type_contiguous(1, m_type, &kept) != MPI_SUCCESS) return;
-  PMPI_Type_commit(&kept);
-  m_type = kept;
-  m_own_type = true;
+void packed::keep_types() {
+  if (m_dense || m_blocks == 0) return;
+  for (kind& k : m_kinds) {
+    MPI_Datatype kept = MPI_DATATYPE_NULL;
+    if (k.own || k.facts.predefined || !k.facts.usable) continue;
+    if (PMPI_Type_contiguous(1, k.type, &kept) != MPI_SUCCESS) continue;
+    PMPI_Type_commit(&kept);
+    k.type = kept;
+    k.own = true;
+  }
 }
 
-void packed::release_type() {
-  if (m_own_type) PMPI_Type_free(&m_type);
-  m_own_type = false;
+void packed::release_types() {
+  for (kind& k : m_kinds)
+    if (std::exchange(k.own, false)) PMPI_Type_free(&k.type);
 }
 
 }  // namespace sucl::interposer

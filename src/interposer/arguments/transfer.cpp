@@ -5,6 +5,7 @@
 #include <sucl/types.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace sucl::interposer {
 namespace {
@@ -28,14 +29,6 @@ void move(transfer& t, std::uint64_t bytes, int root = 0) {
   t.known = true;
 }
 
-// What MPICH and Intel MPI refuse, and Open MPI takes.
-constexpr bool aliases_are_errors =
-#if defined(OPEN_MPI)
-    false;
-#else
-    true;
-#endif
-
 // Whether MPI takes the memory of a reduction, of which this rank has some to send and `receives`.
 bool is_right(const void* send, const void* recv, bool receives, bool may_be_in_place) {
   if (send == MPI_IN_PLACE ? !may_be_in_place : send == nullptr) return false;
@@ -56,22 +49,25 @@ sucl_operation transfer::filled() {
   to.load(first_loaded, last_loaded);
   if (o.flags & SUCL_FLAG_IN_PLACE) {
     // SuCL's scatter in place has the root's block where it is among those that it sends.
-    if (o.kind == SUCL_KIND_SCATTER) o.recv = const_cast<void*>(o.send);
+    if (o.kind == SUCL_KIND_SCATTER || o.kind == SUCL_KIND_SCATTERV)
+      o.recv = const_cast<void*>(o.send);
     o.send = nullptr;
   }
   if (!counts.empty()) o.recv_counts = counts.data();
   if (!displs.empty()) o.recv_displs = displs.data();
+  if (!send_counts.empty()) o.send_counts = send_counts.data();
+  if (!send_displs.empty()) o.send_displs = send_displs.data();
   return o;
 }
 
 void transfer::keep_types() {
-  from.keep_type();
-  to.keep_type();
+  from.keep_types();
+  to.keep_types();
 }
 
 void transfer::release_types() {
-  from.release_type();
-  to.release_type();
+  from.release_types();
+  to.release_types();
 }
 
 transfer barrier() {
@@ -189,42 +185,74 @@ transfer rooted(sucl_kind kind, side send, side recv, int root, comm_position at
 
 namespace {
 
-template <class Count, class Displ>
-transfer gathered(side send, void* recv, const Count* counts, const Displ* displs,
-                  MPI_Datatype type, comm_position at) {
-  transfer t = of(SUCL_KIND_ALLGATHERV);
-  if (!counts || !displs) return t;
-  t.to = packed(recv, counts, displs, type, at.size);
-  if (!t.to.fits()) return t;
-  for (int r = 0; r < at.size; ++r) {
-    t.counts.push_back(t.to.block_bytes(r));
-    t.displs.push_back(t.to.offset(r));
+void add_lengths(const packed& blocks, std::vector<std::uint64_t>& counts,
+                 std::vector<std::uint64_t>& displs) {
+  for (int r = 0; r < blocks.blocks(); ++r) {
+    counts.push_back(blocks.block_bytes(r));
+    displs.push_back(blocks.offset(r));
   }
+}
+
+}  // namespace
+
+transfer allgatherv(packed from, packed to, bool in_place, comm_position at) {
+  transfer t = of(SUCL_KIND_ALLGATHERV);
+  if (!to.fits()) return t;
+  t.to = std::move(to);
+  add_lengths(t.to, t.counts, t.displs);
   move(t, t.counts[static_cast<std::size_t>(at.rank)]);
   t.record.recv_counts = t.counts.data();
   t.record.recv_displs = t.displs.data();
-  if (send.memory == MPI_IN_PLACE) {
+  if (in_place) {
     t.record.flags |= SUCL_FLAG_IN_PLACE;
     t.first_loaded = at.rank;
     t.last_loaded = at.rank + 1;
   } else {
-    t.from = blocks_of(send, 1);
+    t.from = std::move(from);
     t.known = t.from.fits() && t.from.block_bytes() == t.to.block_bytes(at.rank) &&
               !t.from.is_aliased(0, t.to, at.rank);
   }
   return t;
 }
 
-}  // namespace
-
-transfer allgatherv(side send, void* recv, const int* counts, const int* displs, MPI_Datatype type,
-                    comm_position at) {
-  return gathered(send, recv, counts, displs, type, at);
+transfer alltoallv(packed from, packed to, bool in_place, comm_position at) {
+  transfer t = of(SUCL_KIND_ALLTOALLV);
+  if (!to.fits() || (!in_place && !from.fits())) return t;
+  if (!in_place && from.block_bytes(at.rank) != to.block_bytes(at.rank)) return t;
+  t.from = std::move(from);
+  t.to = std::move(to);
+  move(t, 0);
+  add_lengths(t.to, t.counts, t.displs);
+  add_lengths(in_place ? t.to : t.from, t.send_counts, t.send_displs);
+  if (!in_place) return t;
+  t.record.flags |= SUCL_FLAG_IN_PLACE;
+  t.last_loaded = at.size;
+  return t;
 }
 
-transfer allgatherv(side send, void* recv, const MPI_Count* counts, const MPI_Aint* displs,
-                    MPI_Datatype type, comm_position at) {
-  return gathered(send, recv, counts, displs, type, at);
+transfer rooted_blocks(sucl_kind kind, packed blocks, packed own, bool in_place, int root,
+                       comm_position at) {
+  transfer t = of(kind);
+  const bool gathers = kind == SUCL_KIND_GATHERV;
+  const bool at_root = at.rank == root;
+  if (!is_rank(root, at) || (at_root && !blocks.fits())) return t;
+  if (!in_place && !own.fits()) return t;
+  if (at_root && !in_place &&
+      (own.block_bytes() != blocks.block_bytes(at.rank) || own.is_aliased(0, blocks, at.rank)))
+    return t;
+  move(t, in_place ? blocks.block_bytes(at.rank) : own.block_bytes(), root);
+  if (at_root)
+    add_lengths(blocks, gathers ? t.counts : t.send_counts, gathers ? t.displs : t.send_displs);
+  (gathers ? t.to : t.from) = std::move(blocks);
+  if (!in_place) {
+    (gathers ? t.from : t.to) = std::move(own);
+    return t;
+  }
+  t.record.flags |= SUCL_FLAG_IN_PLACE;
+  if (!gathers) return t;
+  t.first_loaded = at.rank;
+  t.last_loaded = at.rank + 1;
+  return t;
 }
 
 }  // namespace sucl::interposer

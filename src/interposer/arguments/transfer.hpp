@@ -15,6 +15,14 @@
 
 namespace sucl::interposer {
 
+// What MPICH and Intel MPI refuse, and Open MPI takes.
+constexpr bool aliases_are_errors =
+#if defined(OPEN_MPI)
+    false;
+#else
+    true;
+#endif
+
 /// A process among those of an intra-communicator.
 struct comm_position {
   int rank = 0;
@@ -28,14 +36,36 @@ struct side {
   MPI_Datatype type;
 };
 
+/// One side of a collective of which each rank has a block of its own, in arrays of the program's:
+/// displacements are in elements, and in bytes where each block has a type of its own.
+template <class Count, class Displ, class Type>
+struct block_side {
+  const void* memory;
+  const Count* counts;
+  const Displ* displs;
+  Type type;  ///< MPI_Datatype, or an array of them
+
+  bool complete() const {
+    if constexpr (std::is_same_v<Type, MPI_Datatype>)
+      return counts && displs;
+    else
+      return counts && displs && type;
+  }
+  packed blocks(int n) const { return {memory, counts, displs, type, n}; }
+};
+template <class Count, class Displ, class Type>
+block_side(const void*, const Count*, const Displ*, Type) -> block_side<Count, Displ, Type>;
+
 /// A collective as one operation record, and its choice between the program's memory and SuCL.
 struct transfer {
   sucl_operation record{};
   bool known = false;  ///< SuCL may execute it; the same on every rank
   packed from, to;     ///< what is moved; nothing for reductions, which take memory as it is
-  int first_loaded = 0, last_loaded = 0;      ///< blocks of `to` that are input
-  bool stays = false;                         ///< the output is not for this rank's memory
-  std::vector<std::uint64_t> counts, displs;  ///< the record points into them
+  int first_loaded = 0, last_loaded = 0;  ///< blocks of `to` that are input
+  bool stays = false;                     ///< the output is not for this rank's memory
+  // The record points into them.
+  std::vector<std::uint64_t> counts, displs;            ///< of what is received
+  std::vector<std::uint64_t> send_counts, send_displs;  ///< of what is sent
 
   transfer() = default;
   transfer(transfer&&) = default;
@@ -64,9 +94,48 @@ transfer broadcast(side data, int root, comm_position at);
 transfer exchange(sucl_kind kind, side send, side recv, comm_position at);
 /// Blocks of all ranks at the root: gather, scatter.
 transfer rooted(sucl_kind kind, side send, side recv, int root, comm_position at);
-transfer allgatherv(side send, void* recv, const int* counts, const int* displs, MPI_Datatype type,
-                    comm_position at);
-transfer allgatherv(side send, void* recv, const MPI_Count* counts, const MPI_Aint* displs,
-                    MPI_Datatype type, comm_position at);
+/// `in_place`: there is no `from`.
+transfer allgatherv(packed from, packed to, bool in_place, comm_position at);
+transfer alltoallv(packed from, packed to, bool in_place, comm_position at);
+/// gatherv, scatterv: `blocks` are those of all ranks, at the root alone; `own` is this rank's.
+transfer rooted_blocks(sucl_kind kind, packed blocks, packed own, bool in_place, int root,
+                       comm_position at);
+
+template <class Blocks>
+transfer allgatherv(side send, const Blocks& recv, comm_position at) {
+  if (!recv.complete()) return {};
+  return allgatherv({send.memory, send.count, send.type, 1}, recv.blocks(at.size),
+                    send.memory == MPI_IN_PLACE, at);
+}
+
+/// alltoallv, alltoallw.
+template <class Blocks>
+transfer alltoallv(const Blocks& send, const Blocks& recv, comm_position at) {
+  const bool in_place = send.memory == MPI_IN_PLACE;
+  if (!recv.complete() || (!in_place && !send.complete())) return {};
+  // What libraries see of the same memory.
+  if (aliases_are_errors && send.memory == recv.memory && send.counts == recv.counts &&
+      send.type == recv.type)
+    return {};
+  return alltoallv(in_place ? packed() : send.blocks(at.size), recv.blocks(at.size), in_place, at);
+}
+
+template <class Blocks>
+transfer gatherv(side send, const Blocks& recv, int root, comm_position at) {
+  const bool at_root = root == at.rank;
+  if (at_root && !recv.complete()) return {};
+  return rooted_blocks(SUCL_KIND_GATHERV, at_root ? recv.blocks(at.size) : packed(),
+                       {send.memory, send.count, send.type, 1},
+                       at_root && send.memory == MPI_IN_PLACE, root, at);
+}
+
+template <class Blocks>
+transfer scatterv(const Blocks& send, side recv, int root, comm_position at) {
+  const bool at_root = root == at.rank;
+  if (at_root && !send.complete()) return {};
+  return rooted_blocks(SUCL_KIND_SCATTERV, at_root ? send.blocks(at.size) : packed(),
+                       {recv.memory, recv.count, recv.type, 1},
+                       at_root && recv.memory == MPI_IN_PLACE, root, at);
+}
 
 }  // namespace sucl::interposer

@@ -131,44 +131,76 @@ SUCL_MPI_FUNCTION SUCL_FORM(Allgatherv)(const void* send, SUCL_COUNT send_count,
                                         const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
                                         MPI_Datatype recv_type, MPI_Comm comm) {
   const side from{send, send_count, send_type};
+  const block_side to{recv, recv_counts, displs, recv_type};
   return interposer::blocking(
       {comm, SUCL_KIND_ALLGATHERV, 0, recv_type, MPI_OP_NULL, 0}, false,
-      [&](comm_position at) { return allgatherv(from, recv, recv_counts, displs, recv_type, at); },
+      [&](comm_position at) { return allgatherv(from, to, at); },
       [&] {
         return SUCL_ON(Allgatherv)(send, send_count, send_type, recv, recv_counts, displs,
                                    recv_type, comm);
       });
 }
 
-// Ranks do not know each other's sizes in these, so that there is nothing to select by.
+// Ranks do not know each other's sizes in these, so that all calls of a kind are of one class.
 
 SUCL_MPI_FUNCTION SUCL_FORM(Alltoallv)(const void* send, const SUCL_COUNT* send_counts,
                                        const SUCL_DISPL* send_displs, MPI_Datatype send_type,
                                        void* recv, const SUCL_COUNT* recv_counts,
                                        const SUCL_DISPL* recv_displs, MPI_Datatype recv_type,
                                        MPI_Comm comm) {
-  return interposer::leave(SUCL_KIND_ALLTOALLV, comm, [&] {
-    return SUCL_ON(Alltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
-                              recv_displs, recv_type, comm);
-  });
+  const block_side from{send, send_counts, send_displs, send_type};
+  const block_side to{recv, recv_counts, recv_displs, recv_type};
+  return interposer::blocking(
+      {comm, SUCL_KIND_ALLTOALLV, 0, MPI_BYTE, MPI_OP_NULL, 0}, true,
+      [&](comm_position at) { return alltoallv(from, to, at); },
+      [&] {
+        return SUCL_ON(Alltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                  recv_displs, recv_type, comm);
+      });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Alltoallw)(const void* send, const SUCL_COUNT* send_counts,
+                                       const SUCL_DISPL* send_displs,
+                                       const MPI_Datatype* send_types, void* recv,
+                                       const SUCL_COUNT* recv_counts, const SUCL_DISPL* recv_displs,
+                                       const MPI_Datatype* recv_types, MPI_Comm comm) {
+  const block_side from{send, send_counts, send_displs, send_types};
+  const block_side to{recv, recv_counts, recv_displs, recv_types};
+  return interposer::blocking(
+      {comm, SUCL_KIND_ALLTOALLV, 0, MPI_BYTE, MPI_OP_NULL, 0}, true,
+      [&](comm_position at) { return alltoallv(from, to, at); },
+      [&] {
+        return SUCL_ON(Alltoallw)(send, send_counts, send_displs, send_types, recv, recv_counts,
+                                  recv_displs, recv_types, comm);
+      });
 }
 
 SUCL_MPI_FUNCTION SUCL_FORM(Gatherv)(const void* send, SUCL_COUNT send_count,
                                      MPI_Datatype send_type, void* recv,
                                      const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
                                      MPI_Datatype recv_type, int root, MPI_Comm comm) {
-  return interposer::leave(SUCL_KIND_GATHERV, comm, [&] {
-    return SUCL_ON(Gatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type, root,
-                            comm);
-  });
+  const side from{send, send_count, send_type};
+  const block_side to{recv, recv_counts, displs, recv_type};
+  return interposer::blocking(
+      {comm, SUCL_KIND_GATHERV, 0, MPI_BYTE, MPI_OP_NULL, root}, true,
+      [&](comm_position at) { return gatherv(from, to, root, at); },
+      [&] {
+        return SUCL_ON(Gatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
+                                root, comm);
+      });
 }
 
 SUCL_MPI_FUNCTION SUCL_FORM(Scatterv)(const void* send, const SUCL_COUNT* send_counts,
                                       const SUCL_DISPL* displs, MPI_Datatype send_type, void* recv,
                                       SUCL_COUNT recv_count, MPI_Datatype recv_type, int root,
                                       MPI_Comm comm) {
-  return interposer::leave(SUCL_KIND_SCATTERV, comm, [&] {
-    return SUCL_ON(Scatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
-                             root, comm);
-  });
+  const block_side from{send, send_counts, displs, send_type};
+  const side to{recv, recv_count, recv_type};
+  return interposer::blocking(
+      {comm, SUCL_KIND_SCATTERV, 0, MPI_BYTE, MPI_OP_NULL, root}, true,
+      [&](comm_position at) { return scatterv(from, to, root, at); },
+      [&] {
+        return SUCL_ON(Scatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
+                                 root, comm);
+      });
 }

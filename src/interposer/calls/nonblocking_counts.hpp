@@ -148,7 +148,8 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iallgatherv)(const void* send, SUCL_COUNT send_count
   return interposer::started(
       SUCL_KIND_ALLGATHERV, comm, request,
       [&](comm_position at) {
-        return allgatherv({send, send_count, send_type}, recv, recv_counts, displs, recv_type, at);
+        return allgatherv(side{send, send_count, send_type},
+                          block_side{recv, recv_counts, displs, recv_type}, at);
       },
       [&] {
         return SUCL_ON(Iallgatherv)(send, send_count, send_type, recv, recv_counts, displs,
@@ -156,17 +157,36 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iallgatherv)(const void* send, SUCL_COUNT send_count
       });
 }
 
-// Ranks do not know each other's sizes in these.
-
 SUCL_MPI_FUNCTION SUCL_FORM(Ialltoallv)(const void* send, const SUCL_COUNT* send_counts,
                                         const SUCL_DISPL* send_displs, MPI_Datatype send_type,
                                         void* recv, const SUCL_COUNT* recv_counts,
                                         const SUCL_DISPL* recv_displs, MPI_Datatype recv_type,
                                         MPI_Comm comm, MPI_Request* request) {
-  return interposer::leave(SUCL_KIND_ALLTOALLV, comm, [&] {
-    return SUCL_ON(Ialltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
-                               recv_displs, recv_type, comm, request);
-  });
+  const block_side from{send, send_counts, send_displs, send_type};
+  const block_side to{recv, recv_counts, recv_displs, recv_type};
+  return interposer::started(
+      SUCL_KIND_ALLTOALLV, comm, request, [&](comm_position at) { return alltoallv(from, to, at); },
+      [&] {
+        return SUCL_ON(Ialltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                   recv_displs, recv_type, comm, request);
+      });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Ialltoallw)(const void* send, const SUCL_COUNT* send_counts,
+                                        const SUCL_DISPL* send_displs,
+                                        const MPI_Datatype* send_types, void* recv,
+                                        const SUCL_COUNT* recv_counts,
+                                        const SUCL_DISPL* recv_displs,
+                                        const MPI_Datatype* recv_types, MPI_Comm comm,
+                                        MPI_Request* request) {
+  const block_side from{send, send_counts, send_displs, send_types};
+  const block_side to{recv, recv_counts, recv_displs, recv_types};
+  return interposer::started(
+      SUCL_KIND_ALLTOALLV, comm, request, [&](comm_position at) { return alltoallv(from, to, at); },
+      [&] {
+        return SUCL_ON(Ialltoallw)(send, send_counts, send_displs, send_types, recv, recv_counts,
+                                   recv_displs, recv_types, comm, request);
+      });
 }
 
 SUCL_MPI_FUNCTION SUCL_FORM(Igatherv)(const void* send, SUCL_COUNT send_count,
@@ -174,18 +194,28 @@ SUCL_MPI_FUNCTION SUCL_FORM(Igatherv)(const void* send, SUCL_COUNT send_count,
                                       const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
                                       MPI_Datatype recv_type, int root, MPI_Comm comm,
                                       MPI_Request* request) {
-  return interposer::leave(SUCL_KIND_GATHERV, comm, [&] {
-    return SUCL_ON(Igatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
-                             root, comm, request);
-  });
+  const side from{send, send_count, send_type};
+  const block_side to{recv, recv_counts, displs, recv_type};
+  return interposer::started(
+      SUCL_KIND_GATHERV, comm, request,
+      [&](comm_position at) { return gatherv(from, to, root, at); },
+      [&] {
+        return SUCL_ON(Igatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
+                                 root, comm, request);
+      });
 }
 
 SUCL_MPI_FUNCTION SUCL_FORM(Iscatterv)(const void* send, const SUCL_COUNT* send_counts,
                                        const SUCL_DISPL* displs, MPI_Datatype send_type, void* recv,
                                        SUCL_COUNT recv_count, MPI_Datatype recv_type, int root,
                                        MPI_Comm comm, MPI_Request* request) {
-  return interposer::leave(SUCL_KIND_SCATTERV, comm, [&] {
-    return SUCL_ON(Iscatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
-                              root, comm, request);
-  });
+  const block_side from{send, send_counts, displs, send_type};
+  const side to{recv, recv_count, recv_type};
+  return interposer::started(
+      SUCL_KIND_SCATTERV, comm, request,
+      [&](comm_position at) { return scatterv(from, to, root, at); },
+      [&] {
+        return SUCL_ON(Iscatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
+                                  root, comm, request);
+      });
 }

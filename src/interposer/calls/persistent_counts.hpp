@@ -154,7 +154,8 @@ SUCL_MPI_FUNCTION SUCL_FORM(Allgatherv_init)(const void* send, SUCL_COUNT send_c
   return interposer::persistent(
       SUCL_KIND_ALLGATHERV, comm, request,
       [&](comm_position at) {
-        return allgatherv({send, send_count, send_type}, recv, recv_counts, displs, recv_type, at);
+        return allgatherv(side{send, send_count, send_type},
+                          block_side{recv, recv_counts, displs, recv_type}, at);
       },
       [&] {
         return SUCL_ON(Allgatherv_init)(send, send_count, send_type, recv, recv_counts, displs,
@@ -162,17 +163,36 @@ SUCL_MPI_FUNCTION SUCL_FORM(Allgatherv_init)(const void* send, SUCL_COUNT send_c
       });
 }
 
-// Ranks do not know each other's sizes in these.
-
 SUCL_MPI_FUNCTION SUCL_FORM(Alltoallv_init)(const void* send, const SUCL_COUNT* send_counts,
                                             const SUCL_DISPL* send_displs, MPI_Datatype send_type,
                                             void* recv, const SUCL_COUNT* recv_counts,
                                             const SUCL_DISPL* recv_displs, MPI_Datatype recv_type,
                                             MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return interposer::leave(SUCL_KIND_ALLTOALLV, comm, [&] {
-    return SUCL_ON(Alltoallv_init)(send, send_counts, send_displs, send_type, recv, recv_counts,
-                                   recv_displs, recv_type, comm, info, request);
-  });
+  const block_side from{send, send_counts, send_displs, send_type};
+  const block_side to{recv, recv_counts, recv_displs, recv_type};
+  return interposer::persistent(
+      SUCL_KIND_ALLTOALLV, comm, request, [&](comm_position at) { return alltoallv(from, to, at); },
+      [&] {
+        return SUCL_ON(Alltoallv_init)(send, send_counts, send_displs, send_type, recv, recv_counts,
+                                       recv_displs, recv_type, comm, info, request);
+      });
+}
+
+SUCL_MPI_FUNCTION SUCL_FORM(Alltoallw_init)(const void* send, const SUCL_COUNT* send_counts,
+                                            const SUCL_DISPL* send_displs,
+                                            const MPI_Datatype* send_types, void* recv,
+                                            const SUCL_COUNT* recv_counts,
+                                            const SUCL_DISPL* recv_displs,
+                                            const MPI_Datatype* recv_types, MPI_Comm comm,
+                                            MPI_Info info, MPI_Request* request) {
+  const block_side from{send, send_counts, send_displs, send_types};
+  const block_side to{recv, recv_counts, recv_displs, recv_types};
+  return interposer::persistent(
+      SUCL_KIND_ALLTOALLV, comm, request, [&](comm_position at) { return alltoallv(from, to, at); },
+      [&] {
+        return SUCL_ON(Alltoallw_init)(send, send_counts, send_displs, send_types, recv,
+                                       recv_counts, recv_displs, recv_types, comm, info, request);
+      });
 }
 
 SUCL_MPI_FUNCTION SUCL_FORM(Gatherv_init)(const void* send, SUCL_COUNT send_count,
@@ -180,10 +200,15 @@ SUCL_MPI_FUNCTION SUCL_FORM(Gatherv_init)(const void* send, SUCL_COUNT send_coun
                                           const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
                                           MPI_Datatype recv_type, int root, MPI_Comm comm,
                                           MPI_Info info, MPI_Request* request) {
-  return interposer::leave(SUCL_KIND_GATHERV, comm, [&] {
-    return SUCL_ON(Gatherv_init)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
-                                 root, comm, info, request);
-  });
+  const side from{send, send_count, send_type};
+  const block_side to{recv, recv_counts, displs, recv_type};
+  return interposer::persistent(
+      SUCL_KIND_GATHERV, comm, request,
+      [&](comm_position at) { return gatherv(from, to, root, at); },
+      [&] {
+        return SUCL_ON(Gatherv_init)(send, send_count, send_type, recv, recv_counts, displs,
+                                     recv_type, root, comm, info, request);
+      });
 }
 
 SUCL_MPI_FUNCTION SUCL_FORM(Scatterv_init)(const void* send, const SUCL_COUNT* send_counts,
@@ -191,8 +216,13 @@ SUCL_MPI_FUNCTION SUCL_FORM(Scatterv_init)(const void* send, const SUCL_COUNT* s
                                            void* recv, SUCL_COUNT recv_count,
                                            MPI_Datatype recv_type, int root, MPI_Comm comm,
                                            MPI_Info info, MPI_Request* request) {
-  return interposer::leave(SUCL_KIND_SCATTERV, comm, [&] {
-    return SUCL_ON(Scatterv_init)(send, send_counts, displs, send_type, recv, recv_count, recv_type,
-                                  root, comm, info, request);
-  });
+  const block_side from{send, send_counts, displs, send_type};
+  const side to{recv, recv_count, recv_type};
+  return interposer::persistent(
+      SUCL_KIND_SCATTERV, comm, request,
+      [&](comm_position at) { return scatterv(from, to, root, at); },
+      [&] {
+        return SUCL_ON(Scatterv_init)(send, send_counts, displs, send_type, recv, recv_count,
+                                      recv_type, root, comm, info, request);
+      });
 }
