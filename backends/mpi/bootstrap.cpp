@@ -60,8 +60,10 @@ sucl_status check_launcher() {
     return fail(g_core, SUCL_ERROR_UNAVAILABLE,
                 std::string("the launcher started ") + value + " processes (" + name +
                     "), but " SUCL_MPI_FLAVOUR " sees this one alone",
-                "Start the program with the launcher of that MPI library, or choose the library of "
-                "the launcher.");
+                "Start the program with the launcher of that MPI library, as `sucl run "
+                "--mpi " SUCL_MPI_FLAVOUR
+                "` does, or unset SUCL_MPI_FLAVOUR: then the launcher's library "
+                "is taken, unless the program itself is linked with this one.");
   }
   return SUCL_SUCCESS;
 }

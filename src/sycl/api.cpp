@@ -3,6 +3,7 @@
 
 // The entry points of the API: a call is resolved, then started or run.
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/sizes.hpp"
 #include "core/support/side_by_side.hpp"
 #include "sycl/common/adopt.hpp"
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 
 namespace sucl {
 namespace sycl_layer {
@@ -365,6 +367,20 @@ void communicator::refuse(const sucl_operation& record, const error_info& wrong)
 void communicator::wait() const { state().core().wait_all(); }
 void communicator::check() const { state().core().check(); }
 
+namespace {
+
+// What SYCL throws where there is no device says neither why nor what to do.
+void tell_missing_devices() noexcept try {
+  if (!::sycl::device::get_devices().empty()) return;
+  base::log(base::log_level::error, "runtime",
+            "the SYCL runtime finds no device, so there can be no queue. Unset "
+            "ONEAPI_DEVICE_SELECTOR and ACPP_VISIBILITY_MASK, or install the device's driver; "
+            "`sucl doctor` says more");
+} catch (const ::sycl::exception&) {
+}
+
+}  // namespace
+
 runtime::runtime(int& argc, char**& argv)
     : m_state(std::make_shared<sycl_layer::runtime_state>(&argc, &argv)) {}
 runtime::runtime() : m_state(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr)) {}
@@ -373,7 +389,9 @@ runtime runtime::from_native(const void* comm, std::size_t bytes) {
   return runtime(std::make_shared<sycl_layer::runtime_state>(nullptr, nullptr,
                                                              core::native_group{comm, bytes}));
 }
-runtime::~runtime() = default;
+runtime::~runtime() {
+  if (m_state && std::uncaught_exceptions() > 0) tell_missing_devices();
+}
 runtime::runtime(runtime&&) noexcept = default;
 runtime& runtime::operator=(runtime&&) noexcept = default;
 

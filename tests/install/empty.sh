@@ -27,6 +27,7 @@ folder=$(mktemp -d)
 trap 'cd /; umount "$folder/venv" "$folder/prefix"; rm -rf --one-file-system "$folder"' EXIT
 mkdir "$folder/prefix" "$folder/venv" "$folder/programs" "$folder/elsewhere"
 for program in "${programs[@]}"; do cp "$program" "$folder/programs/"; done
+[[ ! -e $(dirname "$5")/ring.cpp ]] || cp "$(dirname "$5")/ring.cpp" "$folder/elsewhere/"
 mount --bind "$prefix" "$folder/prefix"
 mount --bind "$venv" "$folder/venv"
 mount -t tmpfs -o mode=755 none "$build"
@@ -67,4 +68,12 @@ grep -q "does not load" "$folder/info" && fail "a module does not load: $(cat "$
 for program in "$folder/programs"/*; do
   bare "$sucl" run -n 2 -- "$program"
 done
+# A program is compiled, with what pkg-config says, and runs.
+if [[ -e ring.cpp ]] && command -v pkg-config >/dev/null; then
+  pc=$(dirname "$(find "$prefix" -name sucl.pc)")
+  said=$(bare PKG_CONFIG_PATH="$pc" pkg-config --cflags --libs sucl)
+  # shellcheck disable=SC2086  # words
+  bare c++ -std=c++17 ring.cpp -o ring $said
+  bare "$sucl" run -n 2 -- ./ring
+fi
 echo "the installation works in an empty environment"
