@@ -176,8 +176,22 @@ void backend::check_sum(const at::Tensor& whole, const at::Tensor& part, const c
 
 // Reductions.
 
+namespace {
+
+// Of tensors that are coalesced: so many bytes at most are copied together for one operation.
+constexpr std::size_t together = 262144;
+
+void check_any(const tensors& list) {
+  if (list.empty())
+    throw failure(SUCL_ERROR_INVALID_ARGUMENT, "all_reduce requires non-empty tensor list",
+                  "Pass a tensor");
+}
+
+}  // namespace
+
 backend::request backend::allreduce(tensors& list, const c10d::AllreduceOptions& o) {
-  if (!list.empty() && list[0].layout() == at::kSparse) return allreduce_sparse(list, o);
+  check_any(list);
+  if (list[0].layout() == at::kSparse) return allreduce_sparse(list, o);
   auto p = parts(OpType::ALLREDUCE, "all_reduce", list, {list}, o.timeout);
   flight f = begin(list);
   for (const at::Tensor& t : list) {
@@ -196,7 +210,32 @@ backend::request backend::allreduce(tensors& list, const c10d::AllreduceOptions&
 
 backend::request backend::allreduce_coalesced(tensors& list,
                                               const c10d::AllreduceCoalescedOptions& o) {
-  return allreduce(list, o);
+  check_any(list);
+  std::size_t bytes = 0;
+  bool alike = true;
+  for (const at::Tensor& t : list) {
+    alike = alike && t.layout() == at::kStrided && t.scalar_type() == list[0].scalar_type();
+    if (alike) bytes += t.nbytes();
+  }
+  if (!alike || list.size() == 1 || bytes > together) return allreduce(list, o);
+  auto p = parts(OpType::ALLREDUCE_COALESCED, "all_reduce", list, {list}, o.timeout);
+  flight f = begin(list);
+  tensors rows;
+  for (const at::Tensor& t : list) rows.push_back(scaled(dense(t), o.reduceOp).reshape({-1}));
+  const at::Tensor data = at::cat(rows);
+  std::int64_t start_of = 0;
+  for (const at::Tensor& t : list) {
+    f.finish.emplace_back(t.detach(), data.narrow(0, start_of, t.numel()).view(t.sizes()));
+    start_of += t.numel();
+  }
+  sucl_operation r = record(SUCL_KIND_ALLREDUCE, data);
+  r.op = op_of(o.reduceOp, data.scalar_type());
+  r.flags = SUCL_FLAG_IN_PLACE;
+  r.recv = data.data_ptr();
+  r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
+  f.held = {data};
+  issue(f, r);
+  return start(std::move(p), std::move(f));
 }
 
 backend::request backend::reduce(tensors& list, const c10d::ReduceOptions& o) {
@@ -229,7 +268,8 @@ backend::request backend::reduce_scatter(tensors& out, lists& in,
   flight f = begin(out);
   for (std::size_t i = 0; i < out.size(); ++i) {
     check_types(out[i], in.at(i));
-    const at::Tensor from = joined(scaled(in[i], o.reduceOp)), to = writable(out[i], f.finish);
+    const at::Tensor to = writable(out[i], f.finish);
+    const at::Tensor from = joined(apart(scaled(in[i], o.reduceOp), {to}));
     const auto sizes = sizes_of(in[i]);
     const auto mine = sizes[static_cast<std::size_t>(getRank())];
     if (mine != static_cast<std::uint64_t>(to.numel()))
@@ -262,7 +302,8 @@ backend::request backend::reduce_scatter_tensor_coalesced(tensors& out, tensors&
   flight f = begin(out);
   for (std::size_t i = 0; i < out.size(); ++i) {
     check_sum(in.at(i), out[i], "reduce_scatter_tensor");
-    const at::Tensor from = scaled(dense(in[i]), o.reduceOp), to = writable(out[i], f.finish);
+    const at::Tensor to = writable(out[i], f.finish);
+    const at::Tensor from = apart(scaled(dense(in[i]), o.reduceOp), {to});
     sucl_operation r = record(SUCL_KIND_REDUCE_SCATTER_BLOCK, to);
     r.op = op_of(o.reduceOp, to.scalar_type());
     r.send = from.const_data_ptr();
@@ -297,7 +338,7 @@ backend::request backend::broadcast(tensors& list, const c10d::BroadcastOptions&
 // Blocks may be of several sizes, which all ranks know.
 void backend::gather_all(flight& f, const at::Tensor& in, const tensors& out) {
   check_types(in, out);
-  const at::Tensor from = dense(in), to = room_for(out, f.finish);
+  const at::Tensor from = apart(dense(in), out), to = room_for(out, f.finish);
   const auto sizes = sizes_of(out);
   const auto starts = starts_of(sizes);
   sucl_operation r = record(all_same(sizes) ? SUCL_KIND_ALLGATHER : SUCL_KIND_ALLGATHERV, in);
@@ -355,7 +396,8 @@ backend::request backend::allgather_into_tensor_coalesced(tensors& out, tensors&
   flight f = begin(out);
   for (std::size_t i = 0; i < out.size(); ++i) {
     check_sum(out[i], in.at(i), "all_gather_into_tensor");
-    const at::Tensor from = dense(in[i]), to = writable(out[i], f.finish);
+    const at::Tensor to = writable(out[i], f.finish);
+    const at::Tensor from = apart(dense(in[i]), {to});
     sucl_operation r = record(SUCL_KIND_ALLGATHER, to);
     r.send = from.const_data_ptr();
     r.recv = to.data_ptr();
@@ -457,7 +499,8 @@ backend::request backend::alltoall_base(at::Tensor& out, at::Tensor& in,
   const auto send_starts = starts_of(send), recv_starts = starts_of(recv);
   const bool is_even = in_splits.empty() && out_splits.empty();
   flight f = begin(in);
-  f.held = {dense(in), writable(out, f.finish)};
+  const at::Tensor to = writable(out, f.finish);
+  f.held = {apart(dense(in), {to}), to};
   sucl_operation r = record(is_even ? SUCL_KIND_ALLTOALL : SUCL_KIND_ALLTOALLV, in);
   r.send = f.held[0].const_data_ptr();
   r.recv = f.held[1].data_ptr();
@@ -481,7 +524,7 @@ backend::request backend::alltoall(tensors& out, tensors& in, const c10d::AllToA
   const auto send = sizes_of(in), recv = sizes_of(out);
   const auto send_starts = starts_of(send), recv_starts = starts_of(recv);
   flight f = begin(in[0]);
-  f.held = {joined(in), room_for(out, f.finish)};
+  f.held = {joined(apart(in, out)), room_for(out, f.finish)};
   sucl_operation r = record(SUCL_KIND_ALLTOALLV, in[0]);
   r.send = f.held[0].const_data_ptr();
   r.recv = f.held[1].data_ptr();

@@ -152,6 +152,23 @@ inline at::Tensor room_for(const tensors& list, copies& finish) {
   return data;
 }
 
+inline bool overlap(const at::Tensor& a, const at::Tensor& b) {
+  const auto* x = static_cast<const char*>(a.const_data_ptr());
+  const auto* y = static_cast<const char*>(b.const_data_ptr());
+  return x < y + b.nbytes() && y < x + a.nbytes();
+}
+
+/// What an operation reads, apart from what it writes: torch lets a share be a part of the whole.
+inline at::Tensor apart(const at::Tensor& from, const tensors& written) {
+  for (const at::Tensor& t : written)
+    if (overlap(from, t)) return from.clone();
+  return from;
+}
+inline tensors apart(tensors list, const tensors& written) {
+  for (at::Tensor& t : list) t = apart(t, written);
+  return list;
+}
+
 inline std::vector<std::uint64_t> sizes_of(const tensors& list) {
   std::vector<std::uint64_t> sizes;
   for (const at::Tensor& t : list) sizes.push_back(static_cast<std::uint64_t>(t.numel()));

@@ -270,6 +270,22 @@ class OfTheExtension(unittest.TestCase):
         with self.assertRaises(sucl.InvalidArgumentError):
             dist.all_reduce(torch.ones(2, dtype=torch.int32), dist._make_nccl_premul_sum(2.0))
 
+    def test_shares_that_are_a_part_of_the_whole(self):
+        whole = torch.zeros(3 * SIZE)
+        share = whole[3 * RANK:3 * RANK + 3]
+        share += RANK + 1
+        dist.all_gather_into_tensor(whole, share)
+        wanted = torch.arange(1.0, SIZE + 1).repeat_interleave(3)
+        self.assertTrue(torch.equal(whole, wanted))
+        dist.reduce_scatter_tensor(share, whole)
+        self.assertTrue(torch.equal(share, torch.full((3,), SIZE * (RANK + 1.0))))
+        x = torch.full((4,), RANK + 1.0)
+        dist.all_reduce_coalesced([x, x])  # the same tensor twice is summed once
+        self.assertTrue((x == SIZE * (SIZE + 1) / 2).all())
+        parts = [x + r for r in range(SIZE)]
+        dist.reduce_scatter(parts[RANK], parts)
+        self.assertTrue((parts[RANK] == SIZE * (x + RANK)).all())
+
     def test_messages_of_one_batch(self):
         right, left = (RANK + 1) % SIZE, (RANK - 1) % SIZE
         x, y = torch.full((70000,), 1.0 + RANK), torch.zeros(2, 35000).t()
