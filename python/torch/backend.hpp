@@ -123,6 +123,7 @@ class backend : public c10d::Backend {
   void check_peer(int peer, int tag) const;
   operation start_message(sucl_kind kind, int peer, int tag, void* memory, std::uint64_t bytes);
   bool take_from_any(work_from_any& w, int tag);
+  int arrived_from(int tag) const;
 
   const group_options m_options;
   std::shared_ptr<line> m_line;
@@ -137,7 +138,7 @@ class backend : public c10d::Backend {
   flight m_group;  ///< messages on a GPU that are coalesced
   std::mutex m_from_any_mutex;
   /// Receives from any rank, by tag, in the order of the calls.
-  std::map<int, std::deque<const work_from_any*>> m_from_any;
+  std::map<int, std::deque<work_from_any*>> m_from_any;
 };
 
 }  // namespace sucl::torch

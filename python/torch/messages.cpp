@@ -127,26 +127,35 @@ class work_from_any : public work {
   std::atomic<int> m_source{-1};
 };
 
+// In the order of the calls: those before this one take what is here first.
 bool backend::take_from_any(work_from_any& w, int tag) {
   const std::lock_guard lock(m_from_any_mutex);
   auto& waiting = m_from_any[tag];
-  if (waiting.empty() || waiting.front() != &w) return false;  // in the order of the calls
+  while (w.m_source < 0 && !waiting.empty()) {
+    const int source = arrived_from(tag);
+    if (source < 0) return false;
+    work_from_any& first = *waiting.front();
+    const at::Tensor& to = first.m_flight.held[0];
+    first.m_flight.operations.push_back(
+        start_message(SUCL_KIND_RECV, source, tag, to.data_ptr(), to.nbytes()));
+    waiting.pop_front();
+    first.m_source = source;
+  }
+  return w.m_source >= 0;
+}
+
+// A rank of which a message is here; negative: there is none.
+int backend::arrived_from(int tag) const {
   for (int r = 0; r < getSize(); ++r) {
     bool known = true;
-    if (r == getRank() || !m_line->arrived(r, tag, &known)) {
-      if (known) continue;
-      throw failure(SUCL_ERROR_UNSUPPORTED,
-                    "a receive from any rank is for groups whose ranks share a machine",
-                    "Name the rank that sends: src=");
-    }
-    const at::Tensor& to = w.m_flight.held[0];
-    w.m_flight.operations.push_back(
-        start_message(SUCL_KIND_RECV, r, tag, to.data_ptr(), to.nbytes()));
-    waiting.pop_front();
-    w.m_source = r;
-    return true;
+    if (r == getRank()) continue;
+    if (m_line->arrived(r, tag, &known)) return r;
+    if (known) continue;
+    throw failure(SUCL_ERROR_UNSUPPORTED,
+                  "a receive from any rank is for groups whose ranks share a machine",
+                  "Name the rank that sends: src=");
   }
-  return false;
+  return -1;
 }
 
 backend::request backend::recvAnysource(tensors& list, int tag) {

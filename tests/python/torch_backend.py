@@ -20,7 +20,7 @@ except ImportError as error:
 import sucl
 import sucl_torch_backend
 
-RANKS = 2
+RANKS = 3  # two receives from any rank at once
 NATIVE = os.environ.get("TORCH_SUCL") != "python"
 
 
