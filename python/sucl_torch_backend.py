@@ -15,4 +15,7 @@ def register():
     import torch.distributed as dist
 
     if dist.is_available() and "sucl" not in dist.Backend.backend_list:
-        dist.Backend.register_backend("sucl", _create, extended_api=True, devices=["cpu"])
+        from torch.version import cuda
+
+        devices = ["cpu", "cuda"] if cuda else ["cpu"]
+        dist.Backend.register_backend("sucl", _create, extended_api=True, devices=devices)

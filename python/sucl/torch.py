@@ -25,6 +25,7 @@ import os
 import warnings
 from typing import Any, Optional
 
+import sucl_torch_backend
 import torch
 import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
@@ -209,9 +210,7 @@ def _let_barriers_be_monitored() -> None:
 
 def register() -> None:
     """Makes the name "sucl" known to torch.distributed."""
-    if "sucl" not in dist.Backend.backend_list:
-        devices = ["cpu", "cuda"] if torch.version.cuda else ["cpu"]
-        dist.Backend.register_backend("sucl", _create, extended_api=True, devices=devices)
+    sucl_torch_backend.register()
     if not hasattr(c10d.monitored_barrier, "__wrapped__"):
         _let_barriers_be_monitored()
 

@@ -447,7 +447,7 @@ backend::request backend::scatter(tensors& out, lists& in, const c10d::ScatterOp
     check_types(out[0], in[0]);
     sizes = sizes_of(in[0]);
     starts = starts_of(sizes);
-    f.held.push_back(joined(in[0]));
+    f.held.push_back(joined(apart(in[0], {f.held[0]})));
     r.send = f.held[1].const_data_ptr();
     r.send_counts = sizes.data();
     r.send_displs = starts.data();
