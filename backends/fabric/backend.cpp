@@ -4,6 +4,7 @@
 /// @file
 /// The backend "fabric": every kind of collective and point-to-point operation over libfabric.
 #include "communicator.hpp"
+#include "net/kept_signals.hpp"
 
 #include <algorithm>
 #include <array>
@@ -328,6 +329,7 @@ sucl_backend& table() {
 
 sucl::fabric::endpoint& sucl_state::open_endpoint() {
   const std::lock_guard hold(lock);
+  const sucl::fabric::kept_signals kept;
   if (!endpoint) endpoint = std::make_unique<sucl::fabric::endpoint>(*from, *provider);
   return *endpoint;
 }

@@ -109,6 +109,7 @@ int run(sucl::runtime& rt, const std::string& what, const std::string& argument)
   }
   auto comm = rt.world(queue);
   if (what == "exit" && rt.rank() == 1) std::_Exit(std::atoi(argument.c_str()));
+  if (what == "crash" && rt.rank() == std::atoi(argument.c_str())) raise(SIGSEGV);
   if (what == "die") {
     try {
       comm.blocking().barrier();  // in which the others may still be when that one is lost

@@ -182,6 +182,14 @@ class Job(unittest.TestCase):
         self.assertIn("all 6 results valid", self.text)
 
     @unittest.skipUnless(FABRIC, "built without libfabric")
+    def test_a_crash_keeps_its_signal(self):
+        """Whatever handlers libfabric's providers install."""
+        code = self.run_local(2, PROGRAM, "crash", "1", options=("--timeout", "30"),
+                              SUCL_NODE_SIZE=1)
+        self.assertEqual(code, 128 + signal.SIGSEGV, self.text)
+        self.assertIn("rank 1 was ended by signal 11", self.text)
+
+    @unittest.skipUnless(FABRIC, "built without libfabric")
     def test_a_killed_rank_of_another_node_is_named(self):
         for size, rank in ((2, 2), (1, 0)):
             code = self.run_local(4, PROGRAM, "die", str(rank), options=("--timeout", "30"),

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "net/library.hpp"
 
+#include "net/kept_signals.hpp"
 #include "net/problem.hpp"
 
 #include <dlfcn.h>
@@ -67,6 +68,7 @@ void* open_any(const std::string& path, std::string& found) {
 }
 
 std::unique_ptr<library> load_now(const std::string& path) {
+  const kept_signals kept;
   auto made = std::make_unique<library>();
   void* handle = open_any(path, made->path);
   find(handle, "fi_getinfo", made->getinfo, made->path);

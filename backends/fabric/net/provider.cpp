@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "net/provider.hpp"
 
+#include "net/kept_signals.hpp"
 #include "net/problem.hpp"
 
 #include <arpa/inet.h>
@@ -98,6 +99,7 @@ std::string domains_in(const fi_info* list) {
 }
 
 info_ptr ask(const library& from, const settings& wanted, int* code) {
+  const kept_signals kept;  // the first call loads providers
   const info_ptr hints = hints_for(from, wanted);
   fi_info* list = nullptr;
   const std::uint32_t version = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);

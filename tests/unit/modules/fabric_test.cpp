@@ -3,6 +3,7 @@
 
 // What the backend over libfabric is made of, as far as it needs no libfabric.
 #include "net/contexts.hpp"
+#include "net/kept_signals.hpp"
 #include "net/problem.hpp"
 #include "net/provider.hpp"
 #include "net/settings.hpp"
@@ -68,6 +69,25 @@ TEST(fabric_contexts, that_are_all_taken_are_none_on_every_rank) {
   const auto found = agree({&other, &full});
   EXPECT_EQ(found[0], 7u);
   EXPECT_EQ(found[1], 7u);
+}
+
+TEST(fabric_signals, do_what_they_did) {
+  const auto handler_of = [](int s) {
+    struct sigaction now{};
+    sigaction(s, nullptr, &now);
+    return now.sa_handler;
+  };
+  const auto mine = [](int) {};
+  const auto other = [](int) {};
+  const auto before = signal(SIGUSR1, mine);
+  {
+    const sucl::fabric::kept_signals kept;
+    signal(SIGUSR1, other);
+    signal(SIGUSR2, other);
+  }
+  EXPECT_EQ(handler_of(SIGUSR1), static_cast<sighandler_t>(mine));
+  EXPECT_EQ(handler_of(SIGUSR2), SIG_DFL);
+  signal(SIGUSR1, before);
 }
 
 TEST(fabric_provider, prefers_networks_of_supercomputers_and_then_tcp_itself) {
