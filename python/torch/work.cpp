@@ -3,6 +3,8 @@
 
 #include "work.hpp"
 
+#include <torch/csrc/python_headers.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -73,7 +75,14 @@ void afterwards::end() {
   if (is_caller())
     m_thread.detach();
   else
-    m_thread.join();
+    join();
+}
+
+// What the thread lets go of may be Python's, so that the lock of Python must not be held.
+void afterwards::join() {
+  PyThreadState* const held = PyGILState_Check() ? PyEval_SaveThread() : nullptr;
+  m_thread.join();
+  if (held) PyEval_RestoreThread(held);
 }
 
 std::optional<std::vector<at::Tensor>> shown(const work_parts& p) {

@@ -124,6 +124,7 @@ class afterwards {
 
  private:
   void run();
+  void join();
 
   std::mutex m_mutex;
   std::condition_variable m_changed;
