@@ -4,6 +4,7 @@
 // Ranks that mean different operations, which SuCL executes itself: without any setting all of them
 // get an error that says who called what, and other communicators go on.
 #include "ranks/job.hpp"
+#include "support/host_command.hpp"
 
 #include <unistd.h>
 
@@ -273,7 +274,7 @@ TEST_F(disagreement, is_none_beside_replays_that_are_late) {
   for (int round = 0; round < 4; ++round) {
     made.push_back(comm.record(queue, [&] { comm.allreduce(x.data(), y.data(), 10, op::sum); }));
     if (comm.rank() == round % comm.size())
-      queue.submit([](sycl::handler& h) { h.host_task([] { usleep(20000); }); });
+      queue.submit([](sycl::handler& h) { host_command(h, [] { usleep(20000); }); });
     for (auto& each : made) each.replay();
     if (round == 2) comm.broadcast(x.data(), 10, 0);
   }
