@@ -83,7 +83,7 @@ void record_into(replayed_sequence& s, communicator_state& state, std::function<
 ::sycl::event event_of_all(::sycl::queue& queue) {
 #ifdef SYCL_IMPLEMENTATION_ACPP
   auto done = queue.submit([&](::sycl::handler& h) {
-    h.depends_on(queue.get_wait_list());
+    if (!queue.is_in_order()) h.depends_on(queue.get_wait_list());
     h.AdaptiveCpp_enqueue_custom_operation([](::sycl::interop_handle&) {});
   });
   flush();
