@@ -40,6 +40,8 @@ SETS = {
     "auto": ("SuCL", {}, "allreduce", f"{NCCL} --timing device,stream,call --sizes {ALL}", 0.05),
     "auto-others": ("SuCL", {}, OTHERS, f"{NCCL} --timing device,stream --sizes {SOME}", 0.03),
     "auto-counts": ("SuCL", {}, WITH_COUNTS, f"{NCCL} --timing device,stream --sizes {FEW}", 0.03),
+    "replay": ("SuCL's recorded sequence, and NCCL's calls in a CUDA graph", {},
+               "allreduce " + OTHERS, f"{NCCL} --timing replay --sizes {FEW}", 0.03),
     "kernels": ("SuCL's kernels", {"SUCL_RULES": KERNELS}, "allreduce " + OTHERS,
                 f"{NCCL} --timing device --sizes {SOME}", 0.03),
     "through-nccl": ("SuCL through NCCL", {"SUCL_BACKEND_KERNELS_ENABLED": "0"},
@@ -67,6 +69,7 @@ SETS = {
             "--memory usm --against mpi --timing call --sizes 128,1Ki,8Ki,64Ki", 0.03),
 }
 AGAINST_MPI = {"buffer": "host_accessor + MPI", "mpi": "MPI on memory of the device"}
+TIMINGS = ("device", "stream", "call", "replay", "starts")
 RANGES = (("to 1 Mi", 0, 1 << 20), ("2 to 32 Mi", 2 << 20, 32 << 20),
           ("from 64 Mi", 64 << 20, 1 << 60))
 
@@ -110,7 +113,7 @@ class Results:
         for row in data["rows"]:
             self.checked += 1
             self.wrong += not row["valid"]
-            timing = row["form"] if row["form"] in ("device", "stream") else "call"
+            timing = row["form"] if row["form"] in TIMINGS else "call"
             key = (name.split("-")[0], ranks, row["collective"], timing, row["bytes"])
             self.rows.setdefault(key, {})[row["impl"]] = row
 
@@ -134,8 +137,7 @@ class Results:
     def columns(self, ranks, collective):
         found = {(key[0], key[3]) for key in self.rows if key[1:3] == (ranks, collective)}
         names = [name.split("-")[0] for name in SETS]
-        timings = ["device", "stream", "call"]
-        return sorted(found, key=lambda c: (names.index(c[0]), timings.index(c[1])))
+        return sorted(found, key=lambda c: (names.index(c[0]), TIMINGS.index(c[1])))
 
     def table(self, ranks, collective):
         """Times of SuCL's own choice, and by how much each set was faster than what it is compared
@@ -204,7 +206,8 @@ def write(results, options, all_ranks):
              "- Times are medians in microseconds of the slowest rank; ratios say how many times",
              "  faster than bare NCCL in the same run",
              "- `device`: back to back by the GPU's clock; `stream`: back to back by the host's;",
-             "  `call`: until the result is there", ""]
+             "  `call`: until the result is there; `replay`: each call of a recorded sequence;",
+             "  `starts`: the same by starts of a persistent operation", ""]
     for name, (title, *_) in SETS.items():
         if "-" not in name and name not in AGAINST_MPI:
             lines.append(f"* `{name}`: {title}")
@@ -213,9 +216,10 @@ def write(results, options, all_ranks):
         if not results.collectives(ranks):
             continue
         lines += [f"## {ranks} GPUs", "", f"![{ranks} GPUs]({ranks}-gpus.svg)", ""]
-        for timing in ("device", "stream", "call"):
+        for timing in TIMINGS[:4]:
+            name = "replay" if timing == "replay" else "auto"
             lines += [f"SuCL's choice, times faster, {timing}, geometric means:", "",
-                      *results.summary(ranks, "auto", timing), ""]
+                      *results.summary(ranks, name, timing), ""]
         for collective in results.collectives(ranks):
             lines += [f"### {collective}, {ranks} GPUs", "", *results.table(ranks, collective), ""]
         for name in AGAINST_MPI:

@@ -139,6 +139,8 @@ void bare_nccl::free_window(void* memory) {
   api.mem_free(memory);
 }
 
+int bare_nccl::device() const { return m_state->comm.device; }
+
 void* bare_nccl::stream() const { return m_state->comm.stream; }
 
 void bare_nccl::finish() {

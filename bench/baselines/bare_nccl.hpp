@@ -39,6 +39,7 @@ class bare_nccl {
   /// own first; and back. Collective, with equal `bytes`; throws sucl::error.
   void* allocate_window(std::size_t bytes);
   void free_window(void* memory);
+  int device() const;    ///< its number
   void* stream() const;  ///< what start() puts work on
   void finish();         ///< returns when everything that was started is done
 

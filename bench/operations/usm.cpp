@@ -3,6 +3,8 @@
 #include "calls.hpp"
 #include "testbed.hpp"
 
+#include "bench/device/device_graph.hpp"
+
 #include "base/error.hpp"
 
 #include <algorithm>
@@ -211,6 +213,27 @@ bool mpi_reads(const workplace& at, memory where) {
   });
 }
 
+// NCCL as a program calls it, and a graph of as many of its calls as a sequence of ours has.
+void add_bare_nccl(testbed& bed, const workplace& at, const problem& p,
+                   const std::shared_ptr<regions>& memory) {
+  const void* send = in_place(p) ? nullptr : memory->send.data();
+  const auto bare = at.bare->prepare(p, send, memory->recv.data());
+  if (!bare) return;
+  auto* nccl = at.bare;
+  const auto start = [nccl, memory, bare] { nccl->start(*bare); };
+  const auto finish = [nccl] { nccl->finish(); };
+  const auto run = [start, finish] { start(), finish(); };
+  bed.implementations.push_back({"nccl", "blocking", run, start, finish, at.bare_clock});
+  if (!at.wanted->replayed) return;
+  run();  // what NCCL sets up at a first call must not be captured
+  const int operations = operations_of_sequence(p);
+  const auto graph = std::make_shared<device_graph>(nccl->device(), nccl->stream(), [=] {
+    for (int i = 0; i < operations; ++i) start();
+  });
+  bed.implementations.push_back({"nccl", "replay", [graph, finish] { graph->launch(), finish(); },
+                                 nullptr, nullptr, nullptr, nullptr, operations});
+}
+
 }  // namespace
 
 testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory where) {
@@ -239,16 +262,7 @@ testbed make_usm_testbed(const workplace& at, const problem& p, bench::memory wh
   }
   const bool on_device = where == memory::device || where == memory::symmetric ||
                          where == memory::registered || where == memory::window;
-  if (at.bare && on_device) {
-    const void* send = in_place(p) ? nullptr : memory->send.data();
-    if (auto bare = at.bare->prepare(p, send, memory->recv.data())) {
-      auto* nccl = at.bare;
-      const auto start = [nccl, memory, bare] { nccl->start(*bare); };
-      const auto finish = [nccl] { nccl->finish(); };
-      bed.implementations.push_back({"nccl", "blocking", [start, finish] { start(), finish(); },
-                                     start, finish, at.bare_clock});
-    }
-  }
+  if (at.bare && on_device) add_bare_nccl(bed, at, p, memory);
   return bed;
 }
 
