@@ -52,7 +52,11 @@ struct plans : ::testing::Test {
     composition c{size};
     const int root = size - 1;
     c.multicast(c.send(0, n), c.recv(0, n), root, all);
-    return {"broadcast", c, n, n, [=](int round, size_t i) { return value(root, round, i); },
+    return {"broadcast",
+            c,
+            n,
+            n,
+            [=](int round, size_t i) { return value(root, round, i); },
             [=, this](communicator comm, const int* x, int* y) {
               comm.broadcast(rank == root ? const_cast<int*>(x) : y, n, root);
             }};
@@ -61,7 +65,10 @@ struct plans : ::testing::Test {
     composition c{size};
     for (int r = 0; r < size; ++r)
       c.multicast(c.send(0, n), c.recv(static_cast<size_t>(r) * n, n), r, all);
-    return {"allgather", c, n, n * ranks(),
+    return {"allgather",
+            c,
+            n,
+            n * ranks(),
             [=](int round, size_t i) { return value(static_cast<int>(i / n), round, i % n); },
             [=](communicator comm, const int* x, int* y) { comm.allgather(x, y, n); }};
   }
@@ -87,10 +94,12 @@ struct plans : ::testing::Test {
     return allreduce("allreduce, 2 steps", c, block * ranks());
   }
   problem allreduce(const char* name, const composition& c, size_t n) const {
-    return {name, c, n, n, [this](int round, size_t i) { return sum(round, i); },
-            [=](communicator comm, const int* x, int* y) {
-              comm.allreduce(x, y, n, op::sum);
-            }};
+    return {name,
+            c,
+            n,
+            n,
+            [this](int round, size_t i) { return sum(round, i); },
+            [=](communicator comm, const int* x, int* y) { comm.allreduce(x, y, n, op::sum); }};
   }
 
   void expect_right(const problem& p, compiled_plan& plan, communicator comm) {
@@ -136,9 +145,8 @@ TEST_F(plans, on_memory_of_the_device_are_right) {
   for (const size_t n : {size_t{1}, size_t{300}, size_t{20000}, size_t{1000003}}) {
     if (n > 100000 && !large) continue;
     for (const auto& p : {broadcast(n), allgather(n), allreduce_at_once(n), allreduce_in_two(n)})
-      for (const compile_options& o :
-           {compile_options{}, compile_options{{}, {}, 1, 1, 4},
-            compile_options{{(size + 1) / 2, 2}, {}, 2, 1, 2}}) {
+      for (const compile_options& o : {compile_options{}, compile_options{{}, {}, 1, 1, 4},
+                                       compile_options{{(size + 1) / 2, 2}, {}, 2, 1, 2}}) {
         auto plan = comm.compile<int>(p.what, o);
         EXPECT_NE(plan.explain().find("executed by kernels"), std::string::npos) << plan.explain();
         expect_right(p, plan, comm);
