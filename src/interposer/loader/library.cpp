@@ -6,10 +6,12 @@
 #include <link.h>
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace sucl::interposer::loader {
@@ -123,6 +125,8 @@ void refuse_other_interfaces(const std::string& flavour) {
                       "), so that arguments of MPI's functions cannot be told; start the program "
                       "with `sucl run --interpose`, or load libsucl_pmpi" +
                       (found.flavour == "openmpi" ? "_openmpi.so" : ".so, which chooses") + "\n");
+    // A launcher ends all ranks with the first one that exits, and drops what it has not read.
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
     std::_Exit(1);
   }
 }
