@@ -122,6 +122,9 @@ class player {
     const comm_position at{on.sucl->rank(), on.sucl->size()};
     f.what
         ->expect();  // before it is described: without memory its arguments are wrong on some ranks
+    // A rank that has done its part may still have to send, which MPI does when it is called; the
+    // core alone does not call it.
+    MPI_Barrier(on.mpi);
     f.moved = describe(*f.what, at);
     if (!f.moved.known) return;
     f.on = on.sucl;
