@@ -259,14 +259,7 @@ int main(int argc, char** argv) {
   using namespace sucl::testing;
   try {
     sucl::runtime rt{argc, argv};
-    const auto device = own_device(rt.rank());
-    const sycl::context context(device);
-    job j;
-    j.queue = sycl::queue(context, device);
-    j.in_order = sycl::queue(context, device, sycl::property::queue::in_order{});
-    j.world = rt.world(j.queue);
-    j.in_order_world = rt.world(j.in_order);
-    j.aside = rt.world();
+    job j = job_on(own_device(rt.rank()), rt);
     const int result = run_tests(argc, argv, rt, j);
     if (rt.rank() == 0) std::printf("digest: %016llx\n", static_cast<unsigned long long>(g_digest));
     return result;

@@ -190,14 +190,7 @@ TEST_F(copies, of_two_communicators_in_any_order) {
 int main(int argc, char** argv) {
   try {
     sucl::runtime rt{argc, argv};
-    const auto device = sucl::testing::own_device(rt.rank());
-    const sycl::context context(device);
-    sucl::testing::job j;
-    j.queue = sycl::queue(context, device);
-    j.in_order = sycl::queue(context, device, sycl::property::queue::in_order{});
-    j.world = rt.world(j.queue);
-    j.in_order_world = rt.world(j.in_order);
-    j.aside = rt.world();
+    auto j = sucl::testing::job_on(sucl::testing::own_device(rt.rank()), rt);
     j.world_with = [&](const sycl::queue& q) { return rt.world(q); };
     return sucl::testing::run_tests(argc, argv, rt, j);
   } catch (const std::exception& e) {

@@ -162,14 +162,7 @@ int main(int argc, char** argv) {
   using namespace sucl::testing;
   try {
     sucl::runtime rt{argc, argv};
-    const auto device = own_device(rt.rank());
-    const sycl::context context(device);
-    job j;
-    j.queue = sycl::queue(context, device);
-    j.in_order = sycl::queue(context, device, sycl::property::queue::in_order{});
-    j.world = rt.world(j.queue);
-    j.in_order_world = rt.world(j.in_order);
-    j.aside = rt.world();
+    job j = job_on(own_device(rt.rank()), rt);
     return run_tests(argc, argv, rt, j);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

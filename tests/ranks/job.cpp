@@ -29,6 +29,17 @@ class failures_only : public ::testing::EmptyTestEventListener {
 
 job& the_job() { return *g_job; }
 
+job job_on(const sycl::device& device, runtime& rt) {
+  const sycl::context context(device);
+  job j;
+  j.queue = sycl::queue(context, device);
+  j.in_order = sycl::queue(context, device, sycl::property::queue::in_order{});
+  j.world = rt.world(j.queue);
+  j.in_order_world = rt.world(j.in_order);
+  j.aside = rt.world();
+  return j;
+}
+
 int run_tests(int argc, char** argv, runtime& rt, job& j) {
   ::testing::InitGoogleTest(&argc, argv);
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();

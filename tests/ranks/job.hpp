@@ -34,6 +34,9 @@ struct job {
 };
 job& the_job();
 
+/// Both queues on one device, and communicators of all ranks on them. Collective.
+job job_on(const sycl::device& device, runtime& rt);
+
 /// Runs every test on each rank of the job. Rank 0 prints, the others only failures.
 int run_tests(int argc, char** argv, runtime& rt, job& j);
 
