@@ -52,22 +52,24 @@ int interposer::begin(comm_state& p, call_class& c, const turn& now, transfer t,
     return MPI_ERR_OTHER;
   }
   const stopwatch time;
-  counters& own = p.counts[static_cast<std::size_t>(t.record.kind)];
+  counters& own = p.counts[static_cast<std::size_t>(t.called)];
   ++own.calls[static_cast<std::size_t>(outcome::served)];
   own.saved += c.tuner.saving();
   r->with = &p;
   r->native = p.native;
   r->core = p.core;
   r->what = std::move(t);
-  r->what.keep_types();
+  r->what.keep_handles();
   r->measured = now.timed ? &c : nullptr;
   r->number = now.number;
   const int code = issue(*r);
   r->spent = time.seconds();
-  if (code == MPI_SUCCESS)
+  if (code == MPI_SUCCESS) {
     *request = r->handle;
-  else
+  } else {
+    r->what.release_handles();
     m_requests.give_back(*r);
+  }
   return code;
 }
 
@@ -93,10 +95,10 @@ std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
 
 outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   if (!p.suitable) return outcome::unsupported_comm;
-  if (!t.known) return outcome::unknown;
+  if (!t.known || !t.may_go_on) return outcome::unknown;
   if (!p.core && !p.oversubscribed) adopt(p);
   if (!p.core) return outcome::oversubscribed;
-  call_class made = make_class(p, *p.core, t.record, form::persistent);
+  call_class made = make_class(p, *p.core, t, form::persistent);
   if (!made.offered) return outcome::slower;
   const auto on = free_slot(p);
   if (!on || !on->decisions) return outcome::oversubscribed;
@@ -112,7 +114,7 @@ outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   r.core = on->core;
   r.on = on;
   r.what = std::move(t);
-  r.what.keep_types();
+  r.what.keep_handles();
   return outcome::served;
 }
 
@@ -125,7 +127,7 @@ int interposer::start_prepared(pending& r) {
   r.number = now.number;
   const bool own = now.to == choice::sucl;
   if (r.with) {
-    const sucl_kind kind = r.what.record.kind;
+    const sucl_kind kind = r.what.called;
     count(*r.with, kind, own ? outcome::served : now.decided ? outcome::slower : outcome::tried);
     if (own) r.with->counts[static_cast<std::size_t>(kind)].saved += c.tuner.saving();
   }
@@ -146,14 +148,14 @@ int interposer::finish(pending& r) {
   if (const auto& failure = r.operation.failure()) {
     code = report(error(*failure), r.native);
   } else {
-    r.what.finish();
+    code = r.what.finish();
   }
-  if (!r.persistent) r.what.release_types();
+  if (!r.persistent) r.what.release_handles();
   return code;
 }
 
 void interposer::release_prepared(pending& r) {
-  r.what.release_types();
+  r.what.release_handles();
   const auto on = r.on;
   on->busy = false;
   if (r.with) return;

@@ -103,13 +103,15 @@ struct bare_copy {
   MPI_Comm comm = MPI_COMM_NULL;
 };
 
-std::uint64_t key_of(const sucl_operation& o, form f, std::uint64_t bytes) {
+std::uint64_t key_of(const transfer& t, form f, std::uint64_t bytes) {
+  constexpr std::uint64_t op_of_program = 0xff;
+  const sucl_operation& o = t.record;
   const auto power = static_cast<std::uint64_t>(std::bit_width(bytes));
   const bool opaque = o.op == SUCL_OP_NONE;
   return std::uint64_t{1} << 63 | static_cast<std::uint64_t>(f) << 48 |
-         static_cast<std::uint64_t>(o.kind) << 32 |
+         static_cast<std::uint64_t>(t.called) << 32 |
          static_cast<std::uint64_t>(opaque ? 0 : o.type) << 16 |
-         static_cast<std::uint64_t>(o.op) << 8 | power;
+         (t.by_own_op ? op_of_program : static_cast<std::uint64_t>(o.op)) << 8 | power;
 }
 
 }  // namespace
@@ -292,8 +294,9 @@ void interposer::adopt(comm_state& p) {
   p.near = p.core->where().nodes == 1;
 }
 
-call_class interposer::make_class(comm_state& p, core::communicator& on, const sucl_operation& o,
+call_class interposer::make_class(comm_state& p, core::communicator& on, const transfer& t,
                                   form f) {
+  const sucl_operation& o = t.record;
   constexpr std::uint64_t short_bytes = 64 << 10, long_bytes = 1 << 20;
   const std::uint64_t bytes = core::message_size_of(o, p.at.size).bytes;
   // What does not wait is executed without MPI: then any thread may make the progress.
@@ -303,7 +306,7 @@ call_class interposer::make_class(comm_state& p, core::communicator& on, const s
   if (bytes > long_bytes) rounds = std::min(rounds, 3);
   // What is timed must not decide over bits; what MPI adds up in its own order is not strict.
   const auto level = base::determinism_named(m_process->settings().determinism);
-  const bool ordered = base::order_matters(o.kind, o.type, o.op);
+  const bool ordered = t.order_matters();
   if (ordered && level != base::determinism::ranks) rounds = 0;
   if (ordered && level == base::determinism::strict && f == form::blocking) offered = true;
   if (!offered) rounds = 0;
@@ -320,7 +323,7 @@ call_class interposer::make_class(comm_state& p, core::communicator& on, const s
 // in. Every rank comes to the same answer.
 outcome interposer::classify(comm_state& p, const transfer& t, form f, call_class** found) {
   if (!p.suitable) return outcome::unsupported_comm;
-  if (!t.known) return outcome::unknown;
+  if (!t.known || (f != form::blocking && !t.may_go_on)) return outcome::unknown;
   if (p.oversubscribed) return outcome::oversubscribed;
   const auto [bytes, sized] = core::message_size_of(t.record, p.at.size);
   if (bytes == 0 && sized && t.record.kind != SUCL_KIND_BARRIER)
@@ -329,17 +332,17 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   if (!p.core) {
     // SuCL sets itself up where ranks may wait for each other.
     const auto& settings = m_process->settings();
-    const bool strict = settings.determinism == base::name(base::determinism::strict) &&
-                        base::order_matters(t.record.kind, t.record.type, t.record.op);
+    const bool strict =
+        settings.determinism == base::name(base::determinism::strict) && t.order_matters();
     if (f == form::started || (!strict && p.calls <= settings.interpose.after))
       return outcome::early;
     adopt(p);
     if (!p.core) return outcome::oversubscribed;
   }
-  const std::uint64_t key = key_of(t.record, f, bytes);
+  const std::uint64_t key = key_of(t, f, bytes);
   auto known = p.classes.find(key);
   if (known == p.classes.end()) {
-    known = p.classes.emplace(key, make_class(p, *p.core, t.record, f)).first;
+    known = p.classes.emplace(key, make_class(p, *p.core, t, f)).first;
     call_class& made = known->second;
     if (f == form::started && made.offered && !(made.shared = p.decisions.find(key)))
       made = {ab_measurement(0, 1, choice::mpi)};
@@ -349,7 +352,7 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
 }
 
 int interposer::serve(comm_state& p, const call_class* c, transfer& t) {
-  counters& own = p.counts[static_cast<std::size_t>(t.record.kind)];
+  counters& own = p.counts[static_cast<std::size_t>(t.called)];
   ++own.calls[static_cast<std::size_t>(outcome::served)];
   if (c) own.saved += c->tuner.saving();
   const own_call guard;
@@ -360,8 +363,7 @@ int interposer::serve(comm_state& p, const call_class* c, transfer& t) {
       core::normalise(o, p.at.rank, p.at.size);
       p.core->run(o, {}, &asked);
     }
-    t.finish();
-    return MPI_SUCCESS;
+    return t.finish();
   } catch (const error& e) {
     return report(e, p.native);
   }

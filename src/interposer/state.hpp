@@ -254,7 +254,7 @@ class interposer {
   void adopt(comm_state& p);
   std::shared_ptr<core::communicator> make_core(MPI_Comm comm);
   outcome classify(comm_state& p, const transfer& t, form f, call_class** found);
-  call_class make_class(comm_state& p, core::communicator& on, const sucl_operation& o, form f);
+  call_class make_class(comm_state& p, core::communicator& on, const transfer& t, form f);
   turn turn_of(call_class& c);
   /// The call that has taken the last turn was none.
   void take_back(call_class& c);
@@ -289,7 +289,7 @@ class interposer {
     const std::uint64_t number = c.tuner.started();
     const choice to = c.tuner.start();
     const stopwatch time;
-    if (to == choice::mpi) count(p, t.record.kind, outcome::tried);
+    if (to == choice::mpi) count(p, t.called, outcome::tried);
     const int code = to == choice::mpi ? pass() : serve(p, nullptr, t);
     if (to == choice::mpi && is_refused(code)) return c.tuner.take_back(), code;
     if (c.tuner.note(number, time.seconds())) agree(p, c);

@@ -9,6 +9,7 @@
 // A failure is repeated by the same seed and steps on as many ranks; SUCL_FUZZ_SEED goes before.
 #include "collective.hpp"
 #include "core/operation/operation.hpp"
+#include "interposer/arguments/own_ops.hpp"
 #include "interposer/arguments/transfer.hpp"
 #include "process/process.hpp"
 
@@ -168,6 +169,8 @@ int main(int argc, char** argv) {
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::uint64_t seed = fuzz::agree_on_seed(argc > 1 ? argv[1] : "1");
+  sucl::interposer::own_ops::add(fuzz::own_sum());
+  sucl::interposer::own_ops::add(fuzz::own_chain());
   try {
     const auto process = sucl::core::process::start(nullptr, nullptr);
     failures = player(process, seed).play(steps);

@@ -3,7 +3,7 @@
 
 # Runs COMMAND. Every one of RANKS ranks has to say that it is right, unless OWN is -1: then it is a
 # program of others. SuCL must have executed collectives of KINDS, and SUCL_TEST_EXPECT of the
-# environment must be found in what is printed.
+# environment must be found in what is printed, SUCL_TEST_ABSENT must not.
 execute_process(COMMAND ${COMMAND} OUTPUT_VARIABLE text ERROR_VARIABLE errors RESULT_VARIABLE status)
 set(text "${text}${errors}")
 if(NOT status STREQUAL "0")
@@ -21,6 +21,9 @@ foreach(rank RANGE ${last})
 endforeach()
 if(NOT text MATCHES "$ENV{SUCL_TEST_EXPECT}")
   message(FATAL_ERROR "There is no '$ENV{SUCL_TEST_EXPECT}':\n${text}")
+endif()
+if(NOT "$ENV{SUCL_TEST_ABSENT}" STREQUAL "" AND text MATCHES "$ENV{SUCL_TEST_ABSENT}")
+  message(FATAL_ERROR "There is '${CMAKE_MATCH_0}':\n${text}")
 endif()
 string(REPLACE "," ";" KINDS "${KINDS}")
 foreach(kind IN LISTS KINDS)

@@ -246,6 +246,7 @@ SUCL_MPI(Op_create, MPI_User_function*, int, MPI_Op*)
 SUCL_MPI(Op_create_c, MPI_User_function_c*, int, MPI_Op*)
 SUCL_MPI(Op_free, MPI_Op*)
 SUCL_MPI(Op_commutative, MPI_Op, int*)
+SUCL_MPI(Reduce_local, const void*, void*, int, MPI_Datatype, MPI_Op)
 
 #define SUCL_MPI_ARGS(C, D) C, MPI_Datatype, MPI_Datatype*
 SUCL_MPI_COUNTS(Type_contiguous, SUCL_MPI_ARGS)

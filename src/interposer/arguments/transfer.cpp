@@ -2,9 +2,14 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "interposer/arguments/transfer.hpp"
 
+#include "base/config/determinism.hpp"
+#include "interposer/arguments/own_ops.hpp"
+
 #include <sucl/types.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 namespace sucl::interposer {
@@ -15,6 +20,7 @@ bool is_rank(int root, comm_position at) { return root >= 0 && root < at.size; }
 
 transfer of(sucl_kind kind) {
   transfer t;
+  t.called = kind;
   t.record.struct_size = sizeof t.record;
   t.record.kind = kind;
   t.record.element_size = 1;
@@ -43,10 +49,15 @@ packed blocks_of(const side& s, int blocks) { return {s.memory, s.count, s.type,
 sucl_operation transfer::filled() {
   if (record.type != SUCL_TYPE_BYTES || record.kind == SUCL_KIND_BARRIER) return record;
   sucl_operation o = record;
-  o.send = from.data();
-  from.load();
-  o.recv = to.data();
-  to.load(first_loaded, last_loaded);
+  if (by_own_op) {
+    o.send = by_own_op->in;
+    o.recv = by_own_op->room();
+  } else {
+    o.send = from.data();
+    from.load();
+    o.recv = to.data();
+    to.load(first_loaded, last_loaded);
+  }
   if (o.flags & SUCL_FLAG_IN_PLACE) {
     // SuCL's scatter in place has the root's block where it is among those that it sends.
     if (o.kind == SUCL_KIND_SCATTER || o.kind == SUCL_KIND_SCATTERV)
@@ -60,14 +71,38 @@ sucl_operation transfer::filled() {
   return o;
 }
 
-void transfer::keep_types() {
-  from.keep_types();
-  to.keep_types();
+bool transfer::order_matters() const {
+  return by_own_op || base::order_matters(record.kind, record.type, record.op);
 }
 
-void transfer::release_types() {
+void transfer::keep_handles() {
+  from.keep_types();
+  to.keep_types();
+  if (!by_own_op || by_own_op->kept) return;
+  own_ops::keep(by_own_op->op);
+  by_own_op->kept = true;
+}
+
+void transfer::release_handles() {
   from.release_types();
   to.release_types();
+  if (by_own_op && std::exchange(by_own_op->kept, false)) own_ops::release(by_own_op->op);
+}
+
+void* own_reduction::room() {
+  if (arriving == 0) return nullptr;
+  operands.reset(new char[bytes * static_cast<std::uint64_t>(arriving)]);
+  return operands.get();
+}
+
+int own_reduction::finish() const {
+  if (applied == 0 || bytes == 0) return MPI_SUCCESS;
+  const auto at = [this](int r) { return operands.get() + bytes * static_cast<std::uint64_t>(r); };
+  char* const last = at(applied - 1);
+  for (int r = applied - 1; r-- > 0;)
+    if (const int code = PMPI_Reduce_local(at(r), last, elements, type, op)) return code;
+  std::memcpy(result, last, bytes);
+  return MPI_SUCCESS;
 }
 
 transfer barrier() {
@@ -76,10 +111,72 @@ transfer barrier() {
   return t;
 }
 
+namespace {
+
+// Of an op of the program's as much is moved as for an allgather: more than this is MPI's.
+constexpr std::uint64_t max_operands_bytes = std::uint64_t{4} << 20;
+
+// Whether MPI applies the op to operands that are moved as bytes.
+bool is_own(MPI_Op op, const type_facts& facts) {
+  return facts.usable && facts.dense && own_ops::contains(op);
+}
+
+sucl_kind movement_of(sucl_kind kind) {
+  switch (kind) {
+    case SUCL_KIND_REDUCE: return SUCL_KIND_GATHER;
+    case SUCL_KIND_REDUCE_SCATTER_BLOCK: return SUCL_KIND_ALLTOALL;
+    case SUCL_KIND_REDUCE_SCATTER: return SUCL_KIND_ALLTOALLV;
+    default: return SUCL_KIND_ALLGATHER;
+  }
+}
+
+int applied_to(sucl_kind kind, int root, comm_position at) {
+  switch (kind) {
+    case SUCL_KIND_REDUCE: return root == at.rank ? at.size : 0;
+    case SUCL_KIND_SCAN: return at.rank + 1;
+    case SUCL_KIND_EXSCAN: return at.rank;
+    default: return at.size;
+  }
+}
+
+// `most`: bytes of the longest operand of any rank.
+transfer moved_operands(sucl_kind kind, side send, void* recv, MPI_Op op, int root,
+                        comm_position at, std::uint64_t most) {
+  transfer t = of(kind);
+  const type_facts facts = facts_of(send.type);
+  if (most > max_operands_bytes / static_cast<std::uint64_t>(at.size)) return t;
+  const std::uint64_t bytes = facts.size * static_cast<std::uint64_t>(send.count);
+  const bool in_place = send.memory == MPI_IN_PLACE;
+  t.by_own_op = own_reduction{op,
+                              send.type,
+                              static_cast<int>(send.count),
+                              bytes,
+                              kind == SUCL_KIND_REDUCE && root != at.rank ? 0 : at.size,
+                              applied_to(kind, root, at),
+                              in_place ? recv : send.memory,
+                              recv,
+                              nullptr};
+  t.record.kind = movement_of(kind);
+  move(t, bytes, root);
+  // The op is told of the type, whose handle has to be the program's.
+  t.may_go_on = facts.predefined;
+  return t;
+}
+
+}  // namespace
+
 transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, comm_position at) {
+  const type_facts facts = facts_of(send.type);
+  const bool receives = kind != SUCL_KIND_REDUCE || root == at.rank;
+  if (is_own(op, facts)) {
+    if (send.count < 0 || !is_rank(root, at)) return of(kind);
+    const bool right = send.count == 0 || is_right(send.memory, recv, receives, receives);
+    if (!right) return of(kind);
+    return moved_operands(kind, send, recv, op, root, at,
+                          base::product(facts.size, static_cast<std::uint64_t>(send.count)));
+  }
   transfer t = of(kind);
   sucl_operation& o = t.record;
-  const type_facts facts = facts_of(send.type);
   o.type = facts.reducible;
   o.op = op_of(op, facts.group);
   o.element_size = static_cast<std::uint64_t>(facts.extent);
@@ -94,15 +191,41 @@ transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, c
   t.known = facts.reducible != SUCL_TYPE_BYTES && o.op != SUCL_OP_NONE && send.count >= 0 &&
             is_rank(root, at) &&
             defined(static_cast<sucl::op>(o.op), static_cast<sucl::type>(o.type));
-  const bool receives = kind != SUCL_KIND_REDUCE || root == at.rank;
   if (send.count > 0 && !is_right(send.memory, recv, receives, receives)) t.known = false;
   return t;
 }
 
 namespace {
 
+// Each rank sends all blocks of its input, and receives its own block of all ranks.
+template <class Count>
+transfer moved_blocks(side send, void* recv, const Count* counts, MPI_Op op, comm_position at) {
+  const std::uint64_t size = facts_of(send.type).size;
+  std::uint64_t most = 0;
+  for (int r = 0; r < at.size; ++r) {
+    if (counts[r] < 0) return of(SUCL_KIND_REDUCE_SCATTER);
+    most = std::max(most, base::product(size, static_cast<std::uint64_t>(counts[r])));
+  }
+  send.count = counts[at.rank];
+  const bool receives = send.count > 0 || send.memory == MPI_IN_PLACE;
+  if (most > 0 && !is_right(send.memory, recv, receives, true)) return of(SUCL_KIND_REDUCE_SCATTER);
+  transfer t = moved_operands(SUCL_KIND_REDUCE_SCATTER, send, recv, op, 0, at, most);
+  if (!t.known) return t;
+  t.record.count = 0;
+  std::uint64_t before = 0;
+  for (int r = 0; r < at.size; ++r) {
+    t.send_counts.push_back(size * static_cast<std::uint64_t>(counts[r]));
+    t.send_displs.push_back(before);
+    before += t.send_counts.back();
+    t.counts.push_back(t.by_own_op->bytes);
+    t.displs.push_back(t.by_own_op->bytes * static_cast<std::uint64_t>(r));
+  }
+  return t;
+}
+
 template <class Count>
 transfer scattered(side send, void* recv, const Count* counts, MPI_Op op, comm_position at) {
+  if (counts && is_own(op, facts_of(send.type))) return moved_blocks(send, recv, counts, op, at);
   transfer t = reduction(SUCL_KIND_REDUCE_SCATTER, send, recv, op, 0, at);
   if (!counts) return t.known = false, std::move(t);
   t.counts.assign(counts, counts + at.size);

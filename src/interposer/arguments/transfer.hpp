@@ -11,6 +11,8 @@
 
 #include <mpi.h>
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 namespace sucl::interposer {
@@ -56,11 +58,33 @@ struct block_side {
 template <class Count, class Displ, class Type>
 block_side(const void*, const Count*, const Displ*, Type) -> block_side<Count, Displ, Type>;
 
+/// A reduction by an op of the program's: SuCL moves operands, and this process has MPI apply the
+/// op to them in the order of the ranks, which is right whether or not it commutes.
+struct own_reduction {
+  MPI_Op op;
+  MPI_Datatype type;
+  int elements;         ///< of an operand
+  std::uint64_t bytes;  ///< of one
+  int arriving;         ///< operands that come here
+  int applied;          ///< of them, from rank 0 on: how many make the result
+  const void* in;
+  void* result;
+  std::unique_ptr<char[]> operands;
+  bool kept = false;  ///< the op, by keep_handles()
+
+  void* room();
+  /// Returns MPI's code.
+  int finish() const;
+};
+
 /// A collective as one operation record, and its choice between the program's memory and SuCL.
 struct transfer {
+  sucl_kind called = SUCL_KIND_BARRIER;  ///< what the program calls; the record may be of another
   sucl_operation record{};
-  bool known = false;  ///< SuCL may execute it; the same on every rank
-  packed from, to;     ///< what is moved; nothing for reductions, which take memory as it is
+  bool known = false;     ///< SuCL may execute it; the same on every rank
+  bool may_go_on = true;  ///< after the program's call, too
+  std::optional<own_reduction> by_own_op;
+  packed from, to;  ///< what is moved; nothing for reductions, which take memory as it is
   int first_loaded = 0, last_loaded = 0;  ///< blocks of `to` that are input
   bool stays = false;                     ///< the output is not for this rank's memory
   // The record points into them.
@@ -73,13 +97,17 @@ struct transfer {
 
   /// The record with its memory, the input in it. The arrays stay this object's.
   sucl_operation filled();
-  /// Takes the output out of it.
-  void finish() {
+  /// Takes the output out of it. Returns MPI's code.
+  int finish() {
+    if (by_own_op) return by_own_op->finish();
     if (!stays) to.store();
+    return MPI_SUCCESS;
   }
-  /// For one that goes on after the program's call: its types outlive the program's handles.
-  void keep_types();
-  void release_types();
+  /// Whether the order of operands may show in the result.
+  bool order_matters() const;
+  /// For one that goes on after the program's call: its types and op outlive the program's handles.
+  void keep_handles();
+  void release_handles();
 };
 
 // What the calls ask for. MPI refuses what is wrong in a call, so that makes it unknown here.
