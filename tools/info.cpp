@@ -5,6 +5,7 @@
 #include "inspection.hpp"
 #include "launcher/child.hpp"
 #include "launcher/environment.hpp"
+#include "topology/topology.hpp"
 
 #include "base/config/config.hpp"
 #include "base/config/determinism.hpp"
@@ -37,6 +38,7 @@ constexpr const char* info_examples =
     "Examples:\n"
     "  sucl info\n"
     "  sucl info --json | python3 -m json.tool\n"
+    "  sucl run -n 3 -- sucl info --topology --measure --svg topology.svg\n"
     "  SUCL_TIMEOUT=30 sucl info          shows where each value of the configuration comes "
     "from\n\n"
     "Exit code: 1 if the configuration or the tuning table is wrong, else 0.";
@@ -373,16 +375,33 @@ json probe_backend(const base::backend_entry& backend) {
 }
 
 int info_command(const words& arguments) {
-  bool as_json = false;
+  bool topology = false;
+  topology_options wanted;
   std::string config_file;
   CLI::App app{"Shows what SuCL finds here: SYCL devices, MPI libraries, backends, configuration.",
                "sucl info"};
-  app.add_flag("--json", as_json, "Write JSON");
+  app.add_flag("--json", wanted.as_json, "Write JSON");
   app.add_option("--config", config_file, "Configuration file to look at")->type_name("FILE");
+  app.add_flag("--topology", topology,
+               "Show the ranks of the job that it is run in, or one for each device, their islands "
+               "and nodes, and how they reach each other");
+  app.add_flag("--measure", wanted.measure,
+               "With --topology: time messages between the ranks, one pair after the other");
+  app.add_option("--svg", wanted.svg, "With --topology: draw it")->type_name("FILE");
+  app.add_option("--device", wanted.device,
+                 "With --topology: device of each rank: cpu, gpu, or all, a rank for each")
+      ->type_name("KIND");
   app.footer(info_examples);
   if (!parse(app, arguments)) return exit_code::success;
+  if (!wanted.device.empty()) check_word(wanted.device, {"cpu", "gpu", "all"}, "device");
+  if (topology) {
+    if (!config_file.empty()) wrong_usage("--config: set SUCL_CONFIG for the ranks of --topology.");
+    return show_topology(wanted);
+  }
+  if (wanted.measure || !wanted.svg.empty() || !wanted.device.empty())
+    wrong_usage("--measure, --svg and --device go with --topology.");
   const json info = collect(config_file);
-  if (as_json)
+  if (wanted.as_json)
     std::puts(info.dump(2, ' ', false, json::error_handler_t::replace).c_str());
   else
     print(info);

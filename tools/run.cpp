@@ -74,6 +74,7 @@ std::string find_program(const std::string& name) {
   const char* path = std::getenv("PATH");
   for (const std::string& folder : base::split(path ? path : "", ':'))
     if (is_program(fs::path(folder) / name)) return (fs::path(folder) / name).string();
+  if (name == "sucl") return own_path();
   throw exit_error(exit_code::not_found,
                    "there is no program '" + name + "' on PATH. " +
                        (fs::exists(name) ? "For the file here write './" + name + "'."

@@ -1,6 +1,6 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Tests of the program `sucl` from outside: a class of this file or of measure_cases.py.
+"""Tests of the program `sucl` from outside: a class of this file or of *_cases.py.
 
 SUCL_TEST_UPDATE=1 rewrites the golden files; case.py has the other variables.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from case import FLAVOUR, FLAVOURS, HERE, LIMIT, PROGRAM, Case  # noqa: E402
 from measure_cases import Bench, BenchChoices, Tune  # noqa: E402, F401
+from topology_cases import Topology  # noqa: E402, F401
 
 
 class Help(Case):
