@@ -10,9 +10,12 @@
 //   sucl run -n 2 -- apps/comd --cells 32x32x32 --potential eam
 #include "comd/simulation.hpp"
 #include "common/program/application.hpp"
+#include "common/shares.hpp"
 
+#include <array>
 #include <cmath>
 #include <fstream>
+#include <memory>
 
 namespace comd {
 namespace {
@@ -20,6 +23,7 @@ namespace {
 struct settings : apps::settings {
   problem what;
   std::string potential = "lj";
+  apps::share_options shares;
   void define(apps::command_line& line) override;
   void validate() override;
 };
@@ -94,23 +98,79 @@ double temperature(const state_totals& now, const problem& p) {
   return now.kinetic / static_cast<double>(p.atoms()) / 1.5 / boltzmann;
 }
 
+/// The crystal, and who has which box of it.
+class crystal {
+ public:
+  crystal(apps::context& c, const problem& p, const apps::rank_grid& even, std::int64_t least,
+          const apps::share_options& how)
+      : m_all(c.world(), start(even, least, how.speeds_of(c.size())), how.how,
+              [&c, p, even, turns = how.turns_of(c.rank())](const sucl::box_balancer& b) {
+                return make(c, p, {even, b.current()}, turns);
+              }) {
+    if (how.how == apps::balance::probe) {
+      atoms().make_crystal();
+      m_all.probe();
+    }
+    atoms().make_crystal();
+  }
+
+  simulation& atoms() { return m_all.solver(); }
+  int moves() const { return m_all.moves(); }
+  /// Unit cells that rank 0 has now.
+  std::size_t cells_of_first() const {
+    std::size_t cells = 1;
+    for (const sucl::partition& p : m_all.balancer().current().along) cells *= p.count(0);
+    return cells;
+  }
+
+  void step() {
+    atoms().step();
+    m_all.after_step();
+  }
+
+ private:
+  static sucl::box_balancer start(const apps::rank_grid& even, std::int64_t least,
+                                  const std::vector<double>& speeds) {
+    std::array<std::size_t, 3> cells{};
+    std::array<int, 3> ranks{};
+    for (std::size_t d = 0; d < 3; ++d) {
+      cells[d] = static_cast<std::size_t>(even.domain()[d]);
+      ranks[d] = static_cast<int>(even.grid()[d]);
+    }
+    sucl::balance_options options;
+    options.least = static_cast<std::size_t>(least);
+    return {cells, ranks, speeds, options};
+  }
+  static std::unique_ptr<simulation> make(apps::context& c, const problem& p,
+                                          const apps::rank_grid& grid, int turns) {
+    const apps::box part = grid.part(c.rank());
+    c.require_memory(p.bytes(part));
+    c.agree(static_cast<double>(p.cells(part).places()) > max_places
+                ? "--cells: a rank's link cells have room for more than 2^31 atoms. Use more ranks"
+                : "");
+    return std::make_unique<simulation>(c, p, grid, turns);
+  }
+
+  apps::balanced<simulation, sucl::box_balancer> m_all;
+};
+
 // The timed iterations, with what is printed and, if wanted, filmed on the way; their seconds.
-double run_and_film(apps::context& c, simulation& s, const problem& p, double time) {
+double run_and_film(apps::context& c, crystal& all, const problem& p, double time) {
   const bool films = !c.wanted().plot.empty();
   std::ofstream film;
   if (films && c.rank() == 0) film.open(c.wanted().plot);
   const int part = std::max(1, c.wanted().iterations / 10);
   const double seconds = c.run(c.wanted().iterations, [&](int i) {
-    s.step();
+    all.step();
     if ((i + 1) % part != 0) return;
-    const state_totals now = s.sum();
+    const state_totals now = all.atoms().sum();
     char text[120];
     std::snprintf(text, sizeof text, "energy %.9f eV, temperature %.2f K",
                   now.energy() / static_cast<double>(p.atoms()), temperature(now, p));
     c.say(text);
     if (!films) return;
-    const snapshot all = s.gather();
-    if (c.rank() == 0) write_frame(film, all, p, time + p.time_step * (i + 1));
+    const snapshot atoms = all.atoms().gather();
+    if (c.rank() == 0) write_frame(film, atoms, p, time + p.time_step * (i + 1));
   });
   if (films && c.rank() == 0 && !film.flush())
     throw std::runtime_error("cannot write '" + c.wanted().plot + "': is the disk full?");
@@ -121,39 +181,38 @@ apps::outcome run(apps::context& c, const settings& wanted) {
   const problem& p = wanted.what;
   const auto least = static_cast<std::int64_t>(std::ceil(2 * p.cutoff() / lattice_constant));
   const apps::rank_grid grid(p.lattice, c.size(), least);
-  c.require_memory(p.bytes(grid.part(c.rank())));
-  c.agree(static_cast<double>(p.cells(grid.part(c.rank())).places()) > max_places
-              ? "--cells: a rank's link cells have room for more than 2^31 atoms. Use more ranks"
-              : "");
   c.prepare_kernels();
-  simulation s(c, p, grid);
+  crystal all(c, p, grid, least, wanted.shares);
   apps::outcome o;
   o.details["cells"] = apps::print(p.lattice);
   o.details["atoms"] = p.atoms();
   o.details["potential"] = wanted.potential;
   o.details["grid"] = apps::print(grid.grid());
-  s.make_crystal();
-  check_crystal(s, p, o);
-  s.heat();
-  const state_totals start = s.sum();
+  check_crystal(all.atoms(), p, o);
+  all.atoms().heat();
+  const state_totals start = all.atoms().sum();
   const bool is_small = p.atoms() <= static_cast<std::int64_t>(max_serial_atoms);
-  const snapshot before = is_small ? s.gather() : snapshot{};
-  const int first = is_small ? 10 : 2;  // which also warms up
-  for (int i = 0; i < first; ++i) s.step();
+  const snapshot before = is_small ? all.atoms().gather() : snapshot{};
+  // Which also warms up; where atoms move between ranks, until they may have.
+  const int first = !is_small ? 2 : wanted.shares.how == apps::balance::dynamic ? 30 : 10;
+  for (int i = 0; i < first; ++i) all.step();
   if (is_small) {
-    const snapshot after = s.gather();
+    const snapshot after = all.atoms().gather();
     const double off = c.rank() == 0 ? serial_difference(before, after, p, first) : 0;
-    o.check("positions after 10 steps against a serial run, in Angstrom", c.max(off), 1e-9);
+    o.check("positions after " + std::to_string(first) + " steps against a serial run, in Angstrom",
+            c.max(off), 1e-9);
   }
 
   o.iterations = c.wanted().iterations;
-  o.seconds = run_and_film(c, s, p, first * p.time_step);
-  const state_totals end = s.sum();
+  o.seconds = run_and_film(c, all, p, first * p.time_step);
+  const state_totals end = all.atoms().sum();
+  o.details["moves"] = all.moves();
+  o.details["cells_of_rank_0"] = all.cells_of_first();
   o.details["energy_eV"] = end.energy() / static_cast<double>(p.atoms());
   o.details["temperature_K"] = temperature(end, p);
   check_conservation(start, end, p, o);
   if (c.wanted().breakdown > 0)
-    o.phases = c.run_timed(c.wanted().breakdown, [&](int) { s.step(); });
+    o.phases = c.run_timed(c.wanted().breakdown, [&](int) { all.step(); });
   return o;
 }
 
@@ -163,6 +222,7 @@ void settings::define(apps::command_line& line) {
                                "lj (Lennard-Jones) or eam (embedded atom) (lj)");
   line.add("--temperature", what.temperature, "At the start, in K (600)", "K");
   line.add("--time-step", what.time_step, "In femtoseconds (1)", "FS");
+  shares.define(line);
 }
 
 void settings::validate() {

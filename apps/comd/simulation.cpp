@@ -3,6 +3,7 @@
 #include "comd/simulation.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -66,8 +67,13 @@ double problem::bytes(const apps::box& part) const {
   return static_cast<double>(g.places()) * (on_device + on_host);
 }
 
-simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid& grid)
-    : m_context(c), m_problem(p), m_team(c), m_ranks(grid.grid()), m_part(grid.part(c.rank())) {
+simulation::simulation(apps::context& c, const problem& p, const apps::rank_grid& grid, int turns)
+    : m_context(c),
+      m_problem(p),
+      m_team(c),
+      m_turns(turns),
+      m_ranks(grid),
+      m_part(grid.part(c.rank())) {
   m_grid = p.cells(m_part);
   find_neighbours(grid);
   make_cells();
@@ -103,7 +109,7 @@ void simulation::find_neighbours(const apps::rank_grid& grid) {
       apps::extents next = place;
       next[d] += way == 0 ? -1 : 1;
       m_neighbour[d][way] = grid.rank_at(next);
-      const bool wraps = next[d] < 0 || next[d] >= m_ranks[d];
+      const bool wraps = next[d] < 0 || next[d] >= m_ranks.grid()[d];
       m_shift[d][way] = !wraps ? 0 : (way == 0 ? 1 : -1) * m_problem.domain()[d];
     }
 }
@@ -300,27 +306,121 @@ void simulation::redistribute() {
 // The forces of a list of cells or, where an atom's force depends on its neighbours' embedding,
 // what can be computed without it; with `last` all of it.
 void simulation::compute_forces(const apps::array<std::int32_t>& cells, bool last) {
+  for (int n = 0; n < m_turns; ++n) compute_own_part(cells);
+  if (!m_problem.eam || !last) return;
+  share_embedding();
+  for (int n = 0; n < m_turns; ++n) compute_embedded_forces();
+}
+
+// What needs nothing of other ranks but their atoms.
+void simulation::compute_own_part(const apps::array<std::int32_t>& cells) {
   const auto count = cells.size();
+  if (count == 0) return;
   const double cutoff2 = m_problem.cutoff() * m_problem.cutoff();
   if (!m_problem.eam) {
     const auto& lj = m_problem.lj;
-    if (count > 0)
-      launch(phase::compute, slots_of(count),
-             lennard_jones{m_grid, lj.sigma * lj.sigma, lj.epsilon, cutoff2, lj.shift()}, in(cells),
-             in(m_counts), in(m_position), inout(m_force), inout(m_energy));
+    launch(phase::compute, slots_of(count),
+           lennard_jones{m_grid, lj.sigma * lj.sigma, lj.epsilon, cutoff2, lj.shift()}, in(cells),
+           in(m_counts), in(m_position), inout(m_force), inout(m_energy));
     return;
   }
-  const table pair = reader(m_problem.eam->pair), density = reader(m_problem.eam->density);
-  if (count > 0)
-    launch(phase::compute, slots_of(count),
-           eam_density{m_grid, cutoff2, pair, density, reader(m_problem.eam->embedding)}, in(cells),
-           in(m_counts), in(m_position), in(m_pair), in(m_density), in(m_embedding),
-           inout(m_derivative), inout(m_energy));
-  if (!last) return;
-  share_embedding();
-  launch(phase::compute, slots_of(m_own.size()), eam_force{m_grid, cutoff2, pair, density},
+  launch(phase::compute, slots_of(count),
+         eam_density{m_grid, cutoff2, reader(m_problem.eam->pair), reader(m_problem.eam->density),
+                     reader(m_problem.eam->embedding)},
+         in(cells), in(m_counts), in(m_position), in(m_pair), in(m_density), in(m_embedding),
+         inout(m_derivative), inout(m_energy));
+}
+
+void simulation::compute_embedded_forces() {
+  launch(phase::compute, slots_of(m_own.size()),
+         eam_force{m_grid, m_problem.cutoff() * m_problem.cutoff(), reader(m_problem.eam->pair),
+                   reader(m_problem.eam->density)},
          in(m_own), in(m_counts), in(m_position), in(m_pair), in(m_density), in(m_derivative),
          inout(m_force));
+}
+
+double simulation::measure() {
+  m_context.queue().wait_and_throw();
+  const auto began = std::chrono::steady_clock::now();
+  for (int n = 0; n < m_turns; ++n) compute_own_part(m_own);
+  for (int n = 0; n < m_turns && m_problem.eam; ++n) compute_embedded_forces();
+  for (sycl::event& e : m_ready) e.wait();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+// Own atoms in the order of the ranks that have them by that grid, and how many words each gets.
+std::vector<double> simulation::atoms_of_ranks(const apps::rank_grid& grid,
+                                               sucl::counts& words) const {
+  const auto places = static_cast<std::size_t>(m_grid.places());
+  const auto number = m_number.get();
+  const auto position = m_position.get(), momentum = m_momentum.get();
+  std::vector<std::vector<double>> leaving(static_cast<std::size_t>(m_context.size()));
+  each_own([&](std::size_t place) {
+    apps::extents unit{};
+    for (std::size_t d = 0; d < 3; ++d)
+      unit[d] = std::clamp(
+          static_cast<std::int64_t>(std::floor(position[d * places + place] / lattice_constant)),
+          m_part.low[d], m_part.high[d] - 1);
+    auto& to = leaving[static_cast<std::size_t>(grid.owner(unit))];
+    to.push_back(number[place]);
+    for (const auto* from : {&position, &momentum})
+      for (std::size_t d = 0; d < 3; ++d) to.push_back((*from)[d * places + place]);
+  });
+  std::vector<double> all;
+  for (const auto& atoms : leaving) {
+    words.push_back(atoms.size());
+    all.insert(all.end(), atoms.begin(), atoms.end());
+  }
+  return all;
+}
+
+// One at a border may come to lie in the next cell, or rank, when they are sorted.
+void simulation::take_atoms(const std::vector<double>& atoms) {
+  const auto places = static_cast<std::size_t>(m_grid.places());
+  std::vector<std::int32_t> counts(static_cast<std::size_t>(m_grid.cells())), number(places);
+  std::vector<double> position(3 * places), momentum(3 * places);
+  for (std::size_t i = 0; i < atoms.size(); i += atom_words) {
+    std::int32_t at[3];
+    for (std::size_t d = 0; d < 3; ++d)
+      at[d] = std::clamp(m_grid.along(static_cast<std::int32_t>(d), atoms[i + 1 + d]), 0,
+                         m_grid.own[d] - 1);
+    const auto cell = static_cast<std::size_t>(m_grid.index(at[0], at[1], at[2]));
+    const auto slot = static_cast<std::size_t>(counts[cell]++);
+    if (slot >= static_cast<std::size_t>(m_grid.slots))
+      throw std::runtime_error("the atoms that have moved do not fit into their link cells");
+    const std::size_t place = cell * static_cast<std::size_t>(m_grid.slots) + slot;
+    number[place] = static_cast<std::int32_t>(atoms[i]);
+    for (std::size_t d = 0; d < 3; ++d) {
+      position[d * places + place] = atoms[i + 1 + d];
+      momentum[d * places + place] = atoms[i + 4 + d];
+    }
+  }
+  m_counts.put(counts);
+  m_number.put(number);
+  m_position.put(position);
+  m_momentum.put(momentum);
+}
+
+void simulation::go_on(const simulation& from) {
+  m_context.queue().wait_and_throw();
+  auto comm = m_context.world().blocking();
+  const auto ranks = static_cast<std::size_t>(m_context.size());
+  sucl::counts out, in, out_begins, in_begins;
+  const std::vector<double> leaving = from.atoms_of_ranks(m_ranks, out);
+  std::vector<std::uint64_t> sent(out.begin(), out.end()), received(ranks);
+  comm.alltoall(sent.data(), received.data(), 1);
+  std::size_t leave = 0, arrive = 0;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    out_begins.push_back(leave);
+    in_begins.push_back(arrive);
+    in.push_back(received[r]);
+    leave += out[r];
+    arrive += received[r];
+  }
+  std::vector<double> arriving(arrive);
+  comm.alltoallv(leaving.data(), out, out_begins, arriving.data(), in, in_begins);
+  take_atoms(arriving);
+  redistribute();
 }
 
 void simulation::share_embedding() {
@@ -340,7 +440,7 @@ void simulation::share_embedding() {
 const apps::array<double>& simulation::exchange(std::size_t d, const messages& form) {
   launch(phase::pack, items(2, 2), finish_messages{form}, inout(m_filled), inout(m_send),
          inout(m_overflow));
-  if (m_ranks[d] == 1) return m_send;
+  if (m_ranks.grid()[d] == 1) return m_send;
   const int below = m_neighbour[d][0], above = m_neighbour[d][1];
   const auto length = static_cast<std::size_t>(form.length());
   m_ready = {m_context.timed(phase::communicate, [&] {

@@ -41,7 +41,8 @@ struct state_totals {
 
 class simulation {
  public:
-  simulation(apps::context& c, const problem& p, const apps::rank_grid& grid);
+  /// `turns`: how often this rank computes all forces, as if its device were so much slower.
+  simulation(apps::context& c, const problem& p, const apps::rank_grid& grid, int turns = 1);
 
   /// Puts the atoms on the lattice, at rest, and computes the forces. Collective, as all below.
   void make_crystal();
@@ -49,6 +50,11 @@ class simulation {
   void heat();
   /// A step of velocity Verlet.
   void step();
+  /// The seconds that this rank's device takes for its forces, which changes nothing. Not
+  /// collective.
+  double measure();
+  /// Goes on with the atoms of another simulation, whose parts are others.
+  void go_on(const simulation& from);
   /// Energies and momentum of now. Throws where atoms are lost or a cell is too full.
   state_totals sum();
   /// All atoms by their numbers; on rank 0.
@@ -67,6 +73,10 @@ class simulation {
   void redistribute();
   void share_embedding();
   void compute_forces(const apps::array<std::int32_t>& cells, bool last);
+  void compute_own_part(const apps::array<std::int32_t>& cells);
+  void compute_embedded_forces();
+  std::vector<double> atoms_of_ranks(const apps::rank_grid& grid, sucl::counts& words) const;
+  void take_atoms(const std::vector<double>& atoms);
   border_planes borders(std::size_t d, const planes& p) const;
   /// Exchanges what has been packed in a dimension; returns the messages that arrive.
   const apps::array<double>& exchange(std::size_t d, const messages& form);
@@ -82,7 +92,8 @@ class simulation {
   problem m_problem;
   apps::team m_team;
   cell_grid m_grid{};
-  apps::extents m_ranks{};
+  int m_turns;
+  apps::rank_grid m_ranks;
   apps::box m_part;
   std::array<std::array<int, 2>, 3> m_neighbour{};
   std::array<std::array<double, 2>, 3> m_shift{};

@@ -71,6 +71,13 @@ int rank_grid::rank_at(const extents& place) const {
   return static_cast<int>((p[0] * m_grid[1] + p[1]) * m_grid[2] + p[2]);
 }
 
+int rank_grid::owner(const extents& cell) const {
+  extents at{};
+  for (std::size_t d = 0; d < 3; ++d)
+    at[d] = m_parts.along[d].owner(static_cast<std::size_t>(cell[d]));
+  return rank_at(at);
+}
+
 box rank_grid::part(int rank) const {
   const extents at = place(rank);
   box result;

@@ -47,6 +47,8 @@ class rank_grid {
   extents place(int rank) const;
   /// The rank at a place; places wrap around.
   int rank_at(const extents& place) const;
+  /// The rank that has a cell of the domain.
+  int owner(const extents& cell) const;
   box part(int rank) const;
 
  private:
