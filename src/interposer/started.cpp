@@ -84,7 +84,8 @@ std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
     if (free >> i & 1) return p.slots[i];
   if (p.slots.size() == max_slots) return nullptr;
   auto made = std::make_shared<persistent_slot>();
-  made->core = make_core(p.native);
+  bool later = true;
+  for (int tries = 16; tries > 0 && later; --tries) made->core = make_core(p.native, later);
   if (!made->core) return nullptr;
   const own_call guard;
   made->decisions = reinterpret_cast<tune::shared_decision*>(
@@ -96,7 +97,8 @@ std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
 outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   if (!p.suitable) return outcome::unsupported_comm;
   if (!t.known || !t.may_go_on) return outcome::unknown;
-  if (!p.core && !p.oversubscribed) adopt(p);
+  // There is no later call of the request that might do what is put off.
+  for (int tries = 16; tries > 0 && !p.core && !p.oversubscribed; --tries) adopt(p);
   if (!p.core) return outcome::oversubscribed;
   call_class made = make_class(p, *p.core, t, form::persistent);
   if (!made.offered) return outcome::slower;

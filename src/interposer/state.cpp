@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "core/control/registry.hpp"
 #include "core/operation/operation.hpp"
+#include "interposer/creation.hpp"
 #include "interposer/loader/library.hpp"
 
 #include <dlfcn.h>
@@ -266,15 +267,21 @@ comm_state& interposer::meet(MPI_Comm comm) {
   return p;
 }
 
-// One more of SuCL's communicators, or null. Collective: the same on every rank.
-std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
+// One more of SuCL's communicators, or null, for want of room or, with `later`, of a moment at
+// which no other thread makes communicators. Collective: the same on every rank.
+std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm, bool& later) {
   const own_call guard;
   const errors_returned quiet(comm);
   int room = m_cores.fetch_add(1) < max_cores;
   PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_INT, MPI_LAND, comm);
+  // Every rank has come: nothing that other threads wait for keeps one away from what follows.
+  const set_up_turn turn(room != 0);
+  int granted = turn.granted();
+  if (room) PMPI_Allreduce(MPI_IN_PLACE, &granted, 1, MPI_INT, MPI_LAND, comm);
+  later = room && !granted;
   std::shared_ptr<core::communicator> made;
   try {
-    if (room) {
+    if (room && granted) {
       const bare_copy copy(comm);
       made = m_process->adopt(&copy.comm, sizeof copy.comm, {});
     }
@@ -286,8 +293,9 @@ std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm) {
 }
 
 void interposer::adopt(comm_state& p) {
-  p.core = make_core(p.native);
-  p.oversubscribed = !p.core;
+  bool later = false;
+  p.core = make_core(p.native, later);
+  p.oversubscribed = !p.core && !later;
   if (!p.core) return;
   const own_call guard;
   p.decisions = tune::shared_decisions(p.core->common_memory(tune::shared_decisions::bytes));
@@ -337,7 +345,7 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
     if (f == form::started || (!strict && p.calls <= settings.interpose.after))
       return outcome::early;
     adopt(p);
-    if (!p.core) return outcome::oversubscribed;
+    if (!p.core) return p.oversubscribed ? outcome::oversubscribed : outcome::early;
   }
   const std::uint64_t key = key_of(t, f, bytes);
   auto known = p.classes.find(key);

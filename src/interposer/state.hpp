@@ -252,7 +252,7 @@ class interposer {
   comm_state* find(MPI_Comm comm, int& code);
   comm_state& meet(MPI_Comm comm);
   void adopt(comm_state& p);
-  std::shared_ptr<core::communicator> make_core(MPI_Comm comm);
+  std::shared_ptr<core::communicator> make_core(MPI_Comm comm, bool& later);
   outcome classify(comm_state& p, const transfer& t, form f, call_class** found);
   call_class make_class(comm_state& p, core::communicator& on, const transfer& t, form f);
   turn turn_of(call_class& c);
