@@ -8,6 +8,7 @@
 #include "base/system/file.hpp"
 #include "base/text.hpp"
 #include "plan/foreign/msccl_xml.hpp"
+#include "plan/foreign/mscclpp_json.hpp"
 #include "plan/serialization/text.hpp"
 
 #include <CLI/CLI.hpp>
@@ -61,6 +62,7 @@ plan::schedule parse_plan(const std::string& file) {
   const bool xml = first != std::string::npos && text[first] == '<';
   try {
     if (xml) return plan::from_msccl_xml(text);
+    if (json && plan::is_mscclpp_json(text)) return plan::from_mscclpp_json(text);
     return json ? plan::from_json(text) : plan::from_text(text);
   } catch (const error& e) {
     base::fail(e.code(), file + ": " + e.message(), e.hint());
@@ -91,7 +93,8 @@ void define(CLI::App& app, problem_options& o, bool bytes) {
 }
 
 void define(CLI::App& app, source_options& o) {
-  app.add_option("FILE", o.file, "A plan as text, JSON or MSCCL's XML; '-' is standard input")
+  app.add_option("FILE", o.file,
+                 "A plan as text or JSON, MSCCL's XML or MSCCL++'s JSON; '-' is standard input")
       ->type_name("");
   define(app, o.problem);
   app.add_option("--recipe", o.recipe,
