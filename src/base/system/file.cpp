@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 namespace sucl::base {
@@ -70,6 +71,13 @@ file_content read_regular_file(const std::string& path, std::size_t most) {
   }
   text.resize(length);
   return {std::move(text), {}};
+}
+
+std::string cache_folder() {
+  const char* cache = secure_getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return std::string(cache) + "/sucl";
+  const char* home = secure_getenv("HOME");
+  return home && *home ? std::string(home) + "/.cache/sucl" : std::string();
 }
 
 }  // namespace sucl::base

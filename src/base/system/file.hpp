@@ -27,4 +27,8 @@ struct file_content {
 SUCL_CORE_API file_content read_regular_file(const std::string& path,
                                              std::size_t most = max_file_bytes);
 
+/// Where SuCL keeps what it has found out, for this user: sucl in XDG_CACHE_HOME or ~/.cache.
+/// Empty: neither is known.
+SUCL_CORE_API std::string cache_folder();
+
 }  // namespace sucl::base

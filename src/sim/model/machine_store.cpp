@@ -59,10 +59,8 @@ std::vector<std::string> names_in(const fs::path& folder) {
 }  // namespace
 
 std::string this_machine_file() {
-  const char* cache = secure_getenv("XDG_CACHE_HOME");
-  const char* home = secure_getenv("HOME");
-  fs::path folder = cache && *cache ? fs::path(cache) : fs::path(home ? home : "") / ".cache";
-  return (folder / "sucl" / "machines" / (std::string(this_name) + ".toml")).string();
+  const std::string cache = base::cache_folder();
+  return cache.empty() ? cache : cache + "/machines/" + this_name + ".toml";
 }
 
 std::string write_this_machine(const machine& m) {
