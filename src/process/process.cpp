@@ -8,6 +8,7 @@
 #include "core/control/control_plane.hpp"
 #include "core/exchange/readiness.hpp"
 #include "core/exchange/topology.hpp"
+#include "core/record/record_signals.hpp"
 #include "core/support/exit_status.hpp"
 
 #include <algorithm>
@@ -55,6 +56,7 @@ std::shared_ptr<process> process::start(int* argc, char*** argv, native_group ov
   }
   p->m_launch = std::move(given);
   prepare_exit_status();
+  note_own_signals();
   problem wrong;
   try {
     p->m_settings = base::load_config(argc, argv ? *argv : nullptr);
@@ -94,6 +96,7 @@ void process::begin(int* argc, char*** argv, problem wrong) {
     if (wrong) throw error(*wrong);
     load_tuning();
   }
+  m_record.begin(m_key, m_rank, m_size, m_settings.record.folder, m_public);
   if (m_settings.watchdog.timeout.count() > 0 && m_size > 1) m_progress_thread.watch();
 }
 

@@ -92,6 +92,7 @@ void process::begin_as_rank(const process& owner, rank_start&& from) {
   m_rank = m_control->group_rank(m_everyone);
   m_size = m_control->group_size(m_everyone);
   m_key = from.key;
+  m_record.begin(m_key, m_rank, m_size, m_settings.record.folder, m_public);
   note_running(true);
   m_registry = std::make_unique<registry>();
   m_steps.begin(m_settings.watchdog.timeout, [this] { m_broken = true; });

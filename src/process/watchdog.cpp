@@ -209,8 +209,9 @@ void watchdog::tell_mismatch(communicator& c, watched& w, const std::string& wha
 }
 
 // A thread that is inside a blocking function of a library cannot be told.
-void watchdog::end_if_stuck(communicator& c, const watched& w, time_point now) {
+void watchdog::end_if_stuck(communicator& c, const watched& w, time_point now) const {
   if (!c.entered() || now - *w.told < time_to_come_out) return;
+  m_process.record().fail(w.mismatch);
   base::log(base::log_level::error, "watchdog", c.label(), ": ", w.mismatch,
             ". A library that this process is inside of cannot be called back, so it ends");
   std::fflush(nullptr);

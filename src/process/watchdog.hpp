@@ -78,8 +78,8 @@ class watchdog {
                      const control_message& m);
   void take(communicator& c, watched& w, int source, const control_message& m,
             std::chrono::steady_clock::time_point now);
-  static void end_if_stuck(communicator& c, const watched& w,
-                           std::chrono::steady_clock::time_point now);
+  void end_if_stuck(communicator& c, const watched& w,
+                    std::chrono::steady_clock::time_point now) const;
   void compare_calls(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void tell_mismatch(communicator& c, watched& w, const std::string& what,
                      std::chrono::steady_clock::time_point now);

@@ -35,7 +35,7 @@ class Case(unittest.TestCase):
         """Runs the program, checks its exit code, and returns what it wrote. A variable that is
         None is not set."""
         environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith("SUCL_")} | variables
+                       if not name.startswith("SUCL_")} | {"SUCL_RECORD_DIR": "none"} | variables
         environment = {name: value for name, value in environment.items() if value is not None}
         done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder.name,
                               env=environment, stdin=subprocess.DEVNULL, capture_output=True,

@@ -93,6 +93,9 @@ struct config {
     std::string trace;
   } layers;
   struct {
+    std::string folder;
+  } record;
+  struct {
     std::chrono::nanoseconds timeout{0};
   } watchdog;
   struct {

@@ -240,6 +240,11 @@ void add_diagnosis(std::vector<key_row>& t) {
   t.push_back(row({"layers.trace", "", "SUCL_TRACE",
                    "File for a timeline of all operations; %r stands for the rank. Empty: none."},
                   text_form, [](auto& k) -> auto& { return k.all->layers.trace; }));
+  t.push_back(row({"record.folder", "", "SUCL_RECORD_DIR",
+                   "Folder where ranks write their last operations when something fails, for "
+                   "`sucl diagnose`. Empty: sucl/records in XDG_CACHE_HOME or ~/.cache; none: "
+                   "nowhere."},
+                  text_form, [](auto& k) -> auto& { return k.all->record.folder; }));
   t.push_back(row(
       {"watchdog.timeout", "0", "SUCL_TIMEOUT",
        "An operation that takes longer becomes an error on every rank. 0: wait forever.", shared},

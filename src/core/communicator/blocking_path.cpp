@@ -36,7 +36,8 @@ void blocking_path::run_cached(persistent_call& call) {
 void blocking_path::repeat(persistent_call& call, held_lock& lock) {
   m_queue.throw_if_ended();
   m_queue.bias_to_me();
-  if (is_point_to_point(call.record.kind)) return run_message(call.record, *call.via, lock);
+  if (is_point_to_point(call.record.kind))
+    return run_message(call.record, *call.via, lock, &call.noted);
   if (!call.prepared) {
     call.record.sequence = m_queue.collectives() + 1;  // says which memory it may be on
     call.record.tag = m_queue.call_tag(true);
@@ -47,12 +48,13 @@ void blocking_path::repeat(persistent_call& call, held_lock& lock) {
   try {
     done = *call.prepared && call.via->own->run(**call.prepared);
   } catch (const error&) {
+    m_queue.note_failed(call.record);
     m_queue.note_reported();
     if (m_queue.broken()) throw error(*m_queue.broken());
     throw;
   }
   if (!done) return run_directly(call.record, no_layouts, *call.via, lock);
-  m_queue.note_executed(call.record);
+  m_queue.note_executed(call.record, call.noted);
 }
 
 bool blocking_path::may_run_directly(const sucl_operation& record) const {
@@ -132,14 +134,14 @@ const backend_instance* blocking_path::message_backend_for(const sucl_operation&
 // A message or a group of them, over at once if its peers are near. Otherwise it is in flight like
 // any other operation, so that what other threads issue meanwhile can overtake it.
 void blocking_path::run_message(const sucl_operation& record, const backend_instance& c,
-                                held_lock& lock) {
+                                held_lock& lock, record_lane::mark* noted) {
   sucl_request* request = nullptr;
   try {
     request = c.own->start_message(record);
   } catch (...) {
     throw error(m_queue.caught(record));
   }
-  if (!request) return;
+  if (!request) return m_queue.note_message(record, noted);
   const ticket t = m_queue.adopt(record, c, request);
   lock.unlock();
   m_queue.wait(t);
@@ -159,9 +161,10 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
       run_native(direct, c);
   } catch (...) {
     const error_info failure = m_queue.caught(direct);
-    m_queue.leave();
+    m_queue.leave(true);
     lock.lock();
     m_queue.note_reported();
+    m_context.record.fail(failure.message);
     throw error(failure);
   }
   m_queue.leave();

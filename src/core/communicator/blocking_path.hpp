@@ -45,7 +45,8 @@ class SUCL_CORE_API blocking_path {
   bool is_unstaged(const sucl_operation& record, const backend_instance& c) const;
   void await_turn(const sucl_operation& record, const backend_instance& c, held_lock& lock);
   const backend_instance* message_backend_for(const sucl_operation& record, const layouts& shape);
-  void run_message(const sucl_operation& record, const backend_instance& c, held_lock& lock);
+  void run_message(const sucl_operation& record, const backend_instance& c, held_lock& lock,
+                   record_lane::mark* noted = nullptr);
   void repeat(persistent_call& call, held_lock& lock);
   void run_directly(sucl_operation& record, const layouts& shape, const backend_instance& c,
                     held_lock& lock);

@@ -52,6 +52,7 @@ void communicator::make(int rank, int size) {
   c.where = discover(oob, rank, size, c.device.self);
   c.id = c.owner->agree_on_id(oob, size);
   c.label = "communicator " + std::to_string(c.id);
+  if (!m_is_part) c.record.begin(c.owner->record(), c.id, rank, size);
   const bool compared = c.owner->compares_calls() && (m_is_part || c.where.nodes > 1);
   if (compared && !m_is_part) m_queue.log_calls();
   c.backends.create(
@@ -272,6 +273,7 @@ void communicator::shut_down(bool drain) {
   m_queue.validation().end();
   const auto unreported = m_queue.unreported();
   const bool thrown = m_queue.is_thrown();
+  m_context.record.end();
   lock.unlock();
   if (unreported) m_context.owner->note_unreported(*unreported, thrown);
   const std::lock_guard control(m_control_mutex);

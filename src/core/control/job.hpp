@@ -9,6 +9,7 @@
 #include "core/control/registry.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/failure/setup_steps.hpp"
+#include "core/record/flight_recorder.hpp"
 #include "tune/table/table.hpp"
 
 #include <sucl/abi/bootstrap.h>
@@ -47,6 +48,8 @@ class SUCL_CORE_API job {
   peer_processes* peers() const { return m_peers.get(); }
   /// Where steps of set-up are begun.
   setup_steps& steps() { return m_steps; }
+  /// The last operations of this rank.
+  flight_recorder& record() { return m_record; }
   /// Whether ranks of several nodes compare what they have called. The same on every rank.
   bool compares_calls() const { return m_compares_calls; }
   /// Null without an MPI library: a single process.
@@ -102,6 +105,7 @@ class SUCL_CORE_API job {
   std::atomic<bool> m_looks_in_calls{false};
   std::shared_ptr<peer_processes> m_peers;
   setup_steps m_steps;
+  flight_recorder m_record;
 
  private:
   const std::vector<const built_in_backend*>* m_built_ins;

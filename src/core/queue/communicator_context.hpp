@@ -9,6 +9,7 @@
 #include "core/exchange/core_services.hpp"
 #include "core/exchange/topology.hpp"
 #include "core/queue/device_services.hpp"
+#include "core/record/flight_recorder.hpp"
 #include "core/selection/backend_set.hpp"
 #include "core/staging/scratch_pool.hpp"
 #include "core/staging/staged_operation.hpp"
@@ -20,8 +21,8 @@
 namespace sucl::core {
 
 /// A communicator as its parts see it: its job, its ranks, its device and its backends. Filled in
-/// while the communicator is made. Afterwards only `backends` and `scratch` change; a thread needs
-/// the mutex of the communicator's issue_queue to use them. Outlives all parts.
+/// while the communicator is made. Afterwards only `backends`, `scratch` and `record` change; a
+/// thread needs the mutex of the communicator's issue_queue to use them. Outlives all parts.
 struct communicator_context {
   communicator_context(std::shared_ptr<job> of, sucl_group* its_group, device_services on);
 
@@ -34,6 +35,7 @@ struct communicator_context {
   staging stages;
   scratch_pool scratch;
   backend_set backends;
+  record_lane record;  ///< what is called, for when something fails
 
   int rank() const { return where.rank; }
   int size() const { return static_cast<int>(where.members.size()); }

@@ -37,6 +37,7 @@ op_request& issue_queue::take_call(const sucl_operation& record, const layouts& 
   op_request& n = take(record, shape, ready);
   n.record.sequence = n.turn = number(record.kind);
   if (!is_point_to_point(record.kind)) n.record.tag = call_tag(blocking);
+  n.noted = m_context.record.note(n.record, n.turn, record_state::issued);
   return n;
 }
 
@@ -73,6 +74,7 @@ issue_result issue_queue::replay(const sucl_operation& recorded, const layouts& 
   op_request& n = take(recorded, shape, true);
   n.watch = watch;  // no caller gets what fails at once
   if (!is_point_to_point(recorded.kind)) n.turn = ++m_replays;
+  n.noted = m_context.record.note(n.record, n.turn, record_state::issued);
   const auto at = std::find_if(m_waiting.begin(), m_waiting.end(), [](const op_request* o) {
     return !o->ready.load(std::memory_order_acquire);
   });
@@ -106,6 +108,7 @@ ticket issue_queue::adopt(const sucl_operation& record, const backend_instance& 
   n.posted = n.issued;
   n.via = &via;
   n.request = request;
+  record_lane::set(n.noted, record_state::posted);
   n.at.store(phase::posted, std::memory_order_relaxed);
   m_flight.push_back(&n);
   return ticket(&n);
@@ -189,6 +192,7 @@ void issue_queue::post(op_request& n) {
   } catch (...) {
     const auto info = caught(n.record);
     finish(n, &info);
+    m_context.record.fail(info.message);
   }
 }
 
@@ -201,6 +205,7 @@ bool issue_queue::test(op_request& n) {
   } catch (...) {
     const auto info = caught(n.record);
     finish(n, &info);
+    m_context.record.fail(info.message);
     return true;
   }
 }
@@ -219,6 +224,9 @@ void issue_queue::finish(op_request& n, const error_info* failure) {
     const bool asynchronous = n.watch.done || n.watch.assisted;
     if (asynchronous) m_failures.keep(*failure, n.watch.thrown);
   }
+  record_lane::set(n.noted, failure                     ? record_state::failed
+                            : n.on_stream && !n.request ? record_state::enqueued
+                                                        : record_state::done);
   n.at.store(phase::done, std::memory_order_release);
   m_done.push_back(&n);
 }
@@ -468,6 +476,7 @@ void issue_queue::give_up(const error_info& info) {
     n->pipeline.reset();
     finish(*n, &*m_failures.broken());
   }
+  m_context.record.fail(info.message);
 }
 
 // Ranks have called different operations. What a library below has in flight may never end, nor

@@ -154,16 +154,36 @@ class SUCL_CORE_API issue_queue {
   void enter(sucl_operation& record) {
     record.sequence = number(record.kind);
     note_call(record);
+    m_inside = m_context.record.note_blocking(record, record.sequence, record_state::posted);
     m_posted = record.sequence;
     m_entered.store(true, std::memory_order_relaxed);
   }
   /// Without the lock. What was issued meanwhile is in the hands of the progress thread, or of who
   /// assists it.
-  void leave() noexcept { m_entered.store(false, std::memory_order_release); }
-  /// A collective was executed with the lock, at once.
-  void note_executed(const sucl_operation& record) {
+  void leave(bool failed = false) noexcept {
+    if (m_inside)
+      record_lane::set(std::exchange(m_inside, nullptr),
+                       failed ? record_state::failed : record_state::done);
+    m_entered.store(false, std::memory_order_release);
+  }
+  /// A collective was executed with the lock, at once. `noted`: where the record has the same call
+  /// of before, and then this one.
+  void note_executed(const sucl_operation& record, record_lane::mark& noted) {
     m_posted = number(record.kind);
     note_call(record);
+    if (!record_lane::repeat(noted, m_posted))
+      noted = record_lane::mark_of(
+          m_context.record.note_blocking(record, m_posted, record_state::done), m_posted);
+  }
+  /// The same of a message. `noted`: null, or as there.
+  void note_message(const sucl_operation& record, record_lane::mark* noted) {
+    if (noted && record_lane::repeat(*noted, 0)) return;
+    record_entry* const e = m_context.record.note(record, 0, record_state::done);
+    if (noted) *noted = record_lane::mark_of(e, 0);
+  }
+  /// A collective has failed before it had a number.
+  void note_failed(const sucl_operation& record) noexcept {
+    m_context.record.note(record, m_collectives + 1, record_state::failed);
   }
   /// For the caller that has entered, between two calls to the backend. Without the lock.
   void progress_others();
@@ -211,6 +231,7 @@ class SUCL_CORE_API issue_queue {
     if (!is_point_to_point(n.record.kind)) last_turn(n) = n.turn;
     note_call(n.record);
     n.posted = clock::now();
+    record_lane::set(n.noted, record_state::posted);
     n.at.store(op_request::phase::posted, std::memory_order_relaxed);
   }
   void finish(op_request& n, const error_info* failure);
@@ -250,6 +271,7 @@ class SUCL_CORE_API issue_queue {
   std::vector<op_request*> m_flight;   ///< posted, not done; in order
   std::vector<op_request*> m_done;     ///< finished, observer not notified yet
   std::atomic<bool> m_entered{false};  ///< a caller is inside a backend; set locked
+  record_entry* m_inside = nullptr;    ///< what it executes there
   std::uint64_t m_collectives = 0;     ///< issued so far
   std::uint64_t m_posted = 0;          ///< number of the last collective that was a call
   std::uint32_t m_recorded = 0;        ///< collectives

@@ -5,6 +5,7 @@
 /// An operation that has been issued: everything about it from the call to its completion.
 #pragma once
 
+#include "core/record/flight_recorder.hpp"
 #include "core/staging/staged_operation.hpp"
 
 #include <sucl/abi/backend.h>
@@ -57,6 +58,7 @@ struct op_request {
   observer watch;
   clock::time_point issued;
   clock::time_point posted;
+  record_entry* noted = nullptr;  ///< in the record
   std::optional<error_info> failure;
   bool on_stream = false;  ///< posted by the caller that has the stream, not by the core
   std::uint64_t turn = 0;  ///< of a collective: its number among calls, or among replays

@@ -164,6 +164,7 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_SPIN_US", "2"},
                        {"SUCL_VALIDATE", "1"},
                        {"SUCL_TRACE", "x.json"},
+                       {"SUCL_RECORD_DIR", "records"},
                        {"SUCL_TIMEOUT", "250ms"},
                        {"SUCL_LOG", "info"},
                        {"SUCL_TUNING_TABLE", "t.toml"},
@@ -199,6 +200,7 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.progress.spin_us, 2u);
   EXPECT_TRUE(c.layers.validate);
   EXPECT_EQ(c.layers.trace, "x.json");
+  EXPECT_EQ(c.record.folder, "records");
   EXPECT_EQ(c.watchdog.timeout, 250ms);
   EXPECT_EQ(c.log.level, "info");
   EXPECT_EQ(c.nodes.size, (std::vector<std::uint64_t>{3, 3, 1}));
