@@ -85,6 +85,8 @@ int bench_command(const words& arguments);
 int plan_command(const words& arguments);
 int tune_command(const words& arguments);
 int doctor_command(const words& arguments);
+int dump_command(const words& arguments);
+int diagnose_command(const words& arguments);
 int describe_command(const words& arguments);    ///< for the installation alone
 int probe_command(const words& arguments);       ///< for `sucl info` alone: loads one module
 int watch_rank_command(const words& arguments);  ///< for launch() alone: runs one rank

@@ -37,7 +37,7 @@ class Help(Case):
             self.golden(command.replace(" ", "_") + ".txt", text)
             self.assertIn("Examples:", text)
         self.golden("plan.txt", self.sucl("plan", "--help").stdout)
-        for command in ("run", "info", "doctor", "bench", "tune"):
+        for command in ("run", "info", "doctor", "bench", "tune", "diagnose", "dump"):
             text = self.sucl(command, "--help").stdout
             self.golden(f"{command}.txt", text)
             self.assertIn("Examples:", text)
