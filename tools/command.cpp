@@ -74,6 +74,23 @@ void check_word(const std::string& word, const words& known, const std::string& 
   wrong_usage("there is no " + what + " '" + word + "'. " + base::did_you_mean(word, known));
 }
 
+int run_part(const words& arguments, const std::vector<command_entry>& parts, int (*help)(),
+             const std::string& what) {
+  if (arguments.empty()) {
+    help();
+    return exit_code::usage;
+  }
+  const std::string& first = arguments.front();
+  if (first == "-h" || first == "--help") return help();
+  words names{"--help"};
+  for (const command_entry& one : parts) {
+    if (first == one.name) return one.run({arguments.begin() + 1, arguments.end()});
+    names.emplace_back(one.name);
+  }
+  check_word(first, names, first.front() == '-' ? "option" : what);
+  return exit_code::usage;
+}
+
 const words& process_arguments() {
   static const words arguments = [] {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);

@@ -50,9 +50,14 @@ struct command_entry {
   const char* summary;  ///< empty: it is not shown
   int (*run)(const words&);
 };
-/// Those of the program, and of `sucl plan`, that are shown.
+/// Those of the program, of `sucl plan` and of `sucl trace`, that are shown.
 std::vector<command_entry> top_commands();
 std::vector<command_entry> plan_commands();
+std::vector<command_entry> trace_commands();
+/// Runs the one of `parts` that the first word names. `help` prints what they are; `what`: "plan
+/// command".
+int run_part(const words& arguments, const std::vector<command_entry>& parts, int (*help)(),
+             const std::string& what);
 
 /// Ends in wrong_usage() if `word` is not one of `known`: "there is no collective 'allredcue'. Did
 /// you mean 'allreduce'?".
@@ -85,6 +90,7 @@ int bench_command(const words& arguments);
 int plan_command(const words& arguments);
 int tune_command(const words& arguments);
 int doctor_command(const words& arguments);
+int trace_command(const words& arguments);
 int dump_command(const words& arguments);
 int diagnose_command(const words& arguments);
 int describe_command(const words& arguments);    ///< for the installation alone

@@ -65,19 +65,18 @@ std::vector<described_command> describe_all() {
   top.parts = top_commands();
   all.push_back(top);
   for (const command_entry& c : top.parts) {
-    const bool is_plan = std::string(c.name) == "plan";
-    if (std::string(c.name) == "help") continue;
-    if (!is_plan) {
-      all.push_back(describe_leaf(c.name, c));
+    const std::string name = c.name;
+    if (name == "help") continue;
+    if (name != "plan" && name != "trace") {
+      all.push_back(describe_leaf(name, c));
       continue;
     }
-    described_command plan;
-    plan.name = c.name;
-    plan.summary = c.summary;
-    plan.parts = plan_commands();
-    all.push_back(plan);
-    for (const command_entry& p : plan.parts)
-      all.push_back(describe_leaf("plan " + std::string(p.name), p));
+    described_command group;
+    group.name = name;
+    group.summary = c.summary;
+    group.parts = name == "plan" ? plan_commands() : trace_commands();
+    all.push_back(group);
+    for (const command_entry& p : group.parts) all.push_back(describe_leaf(name + " " + p.name, p));
   }
   return all;
 }

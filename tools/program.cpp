@@ -34,6 +34,7 @@ constexpr std::array sub_commands{
     sub_command{"tune", "benchmark the backends and write a tuning table", tune_command},
     sub_command{"doctor", "say what makes SuCL slow here, or does not work, and how to mend it",
                 doctor_command},
+    sub_command{"trace", "draw the timeline of all ranks", trace_command},
     sub_command{"diagnose", "say who is late, missing or wrong, from what ranks have recorded",
                 diagnose_command},
     sub_command{"dump", "write what running ranks have recorded", dump_command},

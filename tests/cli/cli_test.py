@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from case import FLAVOUR, FLAVOURS, HERE, LIMIT, PROGRAM, Case  # noqa: E402
 from measure_cases import Bench, BenchChoices, Tune  # noqa: E402, F401
 from topology_cases import Topology  # noqa: E402, F401
+from trace_cases import Trace  # noqa: E402, F401
 
 
 class Help(Case):
@@ -37,6 +38,8 @@ class Help(Case):
             self.golden(command.replace(" ", "_") + ".txt", text)
             self.assertIn("Examples:", text)
         self.golden("plan.txt", self.sucl("plan", "--help").stdout)
+        self.golden("trace.txt", self.sucl("trace", "--help").stdout)
+        self.golden("trace_view.txt", self.sucl("trace", "view", "--help").stdout)
         for command in ("run", "info", "doctor", "bench", "tune", "diagnose", "dump"):
             text = self.sucl(command, "--help").stdout
             self.golden(f"{command}.txt", text)

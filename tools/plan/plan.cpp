@@ -47,19 +47,7 @@ int print_help() {
 std::vector<command_entry> plan_commands() { return {sub_commands.begin(), sub_commands.end()}; }
 
 int plan_command(const words& arguments) {
-  if (arguments.empty()) {
-    print_help();
-    return exit_code::usage;
-  }
-  const std::string& first = arguments.front();
-  if (first == "-h" || first == "--help") return print_help();
-  words names{"--help"};
-  for (const auto& one : sub_commands) {
-    if (first == one.name) return one.run({arguments.begin() + 1, arguments.end()});
-    names.emplace_back(one.name);
-  }
-  check_word(first, names, first.front() == '-' ? "option" : "plan command");
-  return exit_code::usage;
+  return run_part(arguments, plan_commands(), print_help, "plan command");
 }
 
 }  // namespace sucl::tools
