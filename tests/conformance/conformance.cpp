@@ -59,12 +59,16 @@ const std::vector<profile>& profiles() {
         {"SUCL_RULES", "[{ backend = \"hierarchical\" }]"},
         {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"}},
        not_in_hierarchical},
-      // Islands of one node: between them all goes through memory of the host.
+      // Islands of one node, in turns: between them all goes through memory of the host.
       {"islands",
        "hierarchical",
-       {{"SUCL_ISLANDS", "gpu,cpu,gpu"},
+       {{"SUCL_ISLANDS", "gpu,cpu"},
         {"SUCL_BACKEND_HIERARCHICAL_SINGLE_LEADER", "256"},
         {"SUCL_BACKEND_HIERARCHICAL_PIECE", "16Ki"}},
+       not_on_islands},
+      {"islands_three",
+       "hierarchical",
+       {{"SUCL_ISLANDS", "gpu,cpu,emulator"}, {"SUCL_BACKEND_HIERARCHICAL_PIECE", "16Ki"}},
        not_on_islands},
       {"islands_staged",
        "hierarchical",
