@@ -314,8 +314,50 @@ void* kernel_comm::bounce_buffer(std::uint64_t bytes) {
   return m_bounce_buffers.back().get();
 }
 
+bool kernel_comm::begin_capture() {
+  if (m_captured) return false;
+  if (!m_base) m_base = m_device.allocate(sizeof(kernels::replay_base));
+  m_captured.emplace();
+  return true;
+}
+
+captured_kernels kernel_comm::end_capture() {
+  const captured_kernels captured = *m_captured;
+  m_captured.reset();
+  return captured;
+}
+
+// Numbers that next_epoch() leaves out would be in the middle of a graph.
+bool kernel_comm::may_replay(const captured_kernels& captured) const {
+  const std::uint64_t after = m_epoch + captured.count + 1;
+  return m_epoch >> 32 == after >> 32;
+}
+
+graph_base kernel_comm::replay(const captured_operations& captured) {
+  check();
+  for (const auto& o : captured.all) m_board.note(signature_of(o.record, m_setting.ranks));
+  compare_calls();
+  const graph_base base{m_base.get(), {m_epoch, m_previous_was_barrier ? 0 : m_epoch}};
+  m_epoch += captured.of_kernels.count;
+  m_previous_was_barrier = captured.of_kernels.ends_as_barrier;
+  return base;
+}
+
+void kernel_comm::enter_capture(kernels::collective_args& j, bool barrier) {
+  captured_kernels& c = *m_captured;
+  j.base = static_cast<const kernels::replay_base*>(m_base.get());
+  if (c.count == 0)
+    j.await = kernels::await_of_base;
+  else
+    j.await = c.ends_as_barrier ? 0 : c.count;
+  j.epoch = ++c.count;
+  c.ends_as_barrier = barrier;
+  j.announces = !barrier;
+}
+
 // What all kernels of a communicator have.
 void kernel_comm::enter(kernels::collective_args& j, bool barrier) {
+  if (m_captured) return enter_capture(j, barrier);
   next_epoch();
   j.epoch = m_epoch;
   j.await = m_previous_was_barrier ? 0 : m_previous;
@@ -444,9 +486,17 @@ void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
   return m_device.launch(kernel, target);
 }
 
+// The lists of messages and the places of plans are of one run.
+void* kernel_comm::start_captured(const sucl_operation& o, void* target) {
+  if (!kernels_support(o.kind))
+    base::fail(errc::unsupported, "only collectives of kernels are captured");
+  return start_collective(o, target);
+}
+
 void* kernel_comm::start(const sucl_operation& o, void* target) {
   constexpr unsigned calls_between = 16;
   check();
+  if (m_captured) return start_captured(o, target);
   if (is_point_to_point(o.kind)) return start_messages(o, target);
   m_board.note(signature_of(o, m_setting.ranks));
   if (++m_calls_since_compare >= calls_between) compare_calls();

@@ -11,6 +11,7 @@
 #include "backends/device_kernels/memory/peer_buffers.hpp"
 #include "backends/device_kernels/message_launch.hpp"
 #include "backends/device_kernels/plans/plan_store.hpp"
+#include "core/operation/captured.hpp"
 #include "core/selection/call_board.hpp"
 #include "tune/table/table.hpp"
 
@@ -87,6 +88,13 @@ class kernel_comm {
   /// All kernels end soon, whatever they wait for.
   void abort();
 
+  /// From here to end_capture() kernels go to a graph: they count from the base that is written
+  /// before the graph is launched. Whether that can be.
+  bool begin_capture();
+  captured_kernels end_capture();
+  bool may_replay(const captured_kernels& captured) const;
+  graph_base replay(const captured_operations& captured);
+
   /// The protocols of a tuning table count from now on; null: none. Nothing is in flight.
   void retune(const tune::table* tuned);
   /// The protocol of an operation, human-readable.
@@ -112,9 +120,11 @@ class kernel_comm {
   void next_epoch();
   void* launch(kernel_launch& kernel, void* target);
   void* start_collective(const sucl_operation& operation, void* target);
+  void* start_captured(const sucl_operation& operation, void* target);
   void* start_plan(const sucl_operation& operation, void* target);
   void set_addresses(kernels::collective_args& args);
   void enter(kernels::collective_args& args, bool barrier);
+  void enter_capture(kernels::collective_args& args, bool barrier);
   void* start_messages(const sucl_operation& operation, void* target);
   void* copy(void* to, const void* from, std::uint64_t bytes, void* target);
   void finish(void* token);
@@ -158,6 +168,8 @@ class kernel_comm {
   std::uint64_t m_epoch = 0, m_previous = 0;
   bool m_previous_was_barrier = true;  ///< in the operation before
   unsigned m_calls_since_compare = 0;  ///< since calls were compared
+  std::shared_ptr<void> m_base;        ///< a replay_base in memory of the device; null: not yet
+  std::optional<captured_kernels> m_captured;  ///< so far, while kernels are captured
 };
 
 /// The largest number of ranks.

@@ -62,6 +62,11 @@ class kernel_built_in_comm final : public built_in_comm {
   }
   bool free(void* memory) override { return m_kernels.memory().remove(memory); }
 
+  bool begin_capture() override { return m_kernels.begin_capture(); }
+  captured_kernels end_capture() override { return m_kernels.end_capture(); }
+  bool may_replay(const captured_kernels& c) const override { return m_kernels.may_replay(c); }
+  graph_base replay(const captured_operations& c) override { return m_kernels.replay(c); }
+
   bool runs_custom_plans() const override { return m_kernels.runs_plans(); }
   std::unique_ptr<plan_draft> draft(const compile_request& r, base::determinism level) override {
     draft_plan d = compose(r, m_kernels.rank(), m_kernels.size(), level);

@@ -167,6 +167,7 @@ compiled_facts communicator::compile(const compile_request& request) {
 void communicator::use_tuning(const std::string& toml) {
   wait_all();
   m_blocking.meet();
+  ++m_changes;
   m_tuning.use_text(toml);
 }
 

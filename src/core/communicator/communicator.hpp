@@ -112,6 +112,23 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// once. `target` names the queue.
   void post_launch(const ticket& t, void* target) noexcept { post_on_stream(t, target); }
 
+  /// Puts an operation into a graph that the device's native stream captures, and runs nothing:
+  /// `target` is that stream or, for what launches(), as for post_launch(). False where it cannot
+  /// be; then the graph is of no use. end_capture() ends it either way.
+  bool capture(captured_operations& into, const sucl_operation& record, const layouts& shape,
+               void* target, bool is_stream) {
+    return m_streams.capture(into, record, shape, target, is_stream);
+  }
+  void end_capture(captured_operations& captured) { m_streams.end_capture(captured); }
+  /// Counts what decides how operations are executed: a graph is as good as its number of these.
+  std::uint64_t changes() const { return m_changes.load(std::memory_order_relaxed); }
+  /// Whether nothing of the host is under way that comes before, and the graph may be launched.
+  bool may_replay(const captured_operations& captured) { return m_streams.may_replay(captured); }
+  /// The operations count as called now; what is to be written before the launch, if anything.
+  std::optional<graph_base> replay(captured_operations& captured) {
+    return m_streams.replay(captured);
+  }
+
   /// Whether device memory would go through scratch memory of the host on its way to whichever
   /// backend executes a send or recv.
   bool stages(const sucl_operation& message) { return m_streams.stages(message); }
@@ -190,15 +207,27 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// on it need no copies; ordinary memory where that cannot be. Zeroed, on pages of its own, of
   /// any size on each rank. Lives until deallocate() or the end of the communicator. Collective;
   /// blocks; errc::out_of_memory on every rank if one has none.
-  void* allocate(std::uint64_t bytes) { return m_memory.allocate(bytes); }
+  void* allocate(std::uint64_t bytes) {
+    ++m_changes;
+    return m_memory.allocate(bytes);
+  }
   /// Collective; nothing in flight may use it. errc::invalid_memory for any other pointer.
-  void deallocate(void* memory) { m_memory.deallocate(memory); }
+  void deallocate(void* memory) {
+    ++m_changes;
+    m_memory.deallocate(memory);
+  }
 
   /// Has the kernels of other ranks reach memory of the device too, of any size on each rank, until
   /// detach() of the same; whether all of them do. Collective; blocks.
-  bool attach(void* memory, std::uint64_t bytes) { return m_memory.attach(memory, bytes); }
+  bool attach(void* memory, std::uint64_t bytes) {
+    ++m_changes;
+    return m_memory.attach(memory, bytes);
+  }
   /// Collective; nothing in flight may use it.
-  void detach(void* memory) { m_memory.detach(memory); }
+  void detach(void* memory) {
+    ++m_changes;
+    m_memory.detach(memory);
+  }
 
   /// Makes a plan of a composition, verified, with its scratch. Collective; blocks. Throws on every
   /// rank what is wrong on any.
@@ -210,7 +239,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// is none that every rank reaches. Lives as long as the communicator. Collective; blocks.
   std::byte* common_memory(std::uint64_t bytes) { return m_memory.common_memory(bytes); }
   /// Goes by another tuning table from now on; null: by none. Collective; nothing is in flight.
-  void use_table(std::shared_ptr<const tune::table> table) { m_tuning.use(std::move(table)); }
+  void use_table(std::shared_ptr<const tune::table> table) {
+    ++m_changes;
+    m_tuning.use(std::move(table));
+  }
   /// The same by the text of a table, which must be the same on every rank; empty: by none. Waits
   /// for what is in flight. Throws on every rank, and changes nothing, if it is wrong on any.
   void use_tuning(const std::string& toml);
@@ -280,6 +312,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::mutex m_control_mutex;  ///< taken before that of the queue, never after it
   /// Diagnoses on this machine that were looked at.
   std::atomic<std::uint64_t> m_seen_diagnosis{0};
+  std::atomic<std::uint64_t> m_changes{0};
   std::atomic<bool> m_queued{false};  ///< known to the progress thread
   std::atomic<std::uint64_t> m_agreed{0};
   std::atomic<bool> m_awaits_agreement{false};

@@ -74,6 +74,59 @@ void stream_path::post_on_stream(const ticket& t, void* stream) noexcept {
   m_queue.leave_with_stream(n, failure, lock);
 }
 
+// Steps of a composed backend would be captured by communicators that count none of it, and a layer
+// would take each replay for none.
+bool stream_path::capture(captured_operations& into, const sucl_operation& record,
+                          const layouts& shape, void* target, bool is_stream) {
+  auto lock = m_queue.lock();
+  m_queue.await_exit(lock);
+  m_queue.throw_if_ended();
+  const backend_instance& c = m_context.backends.choose(record, false);
+  if (m_queue.validation().active() || is_point_to_point(record.kind) || c.layered ||
+      c.traits.composed || c.traits.launches == is_stream || !orders(record, shape, c))
+    return false;
+  if (c.traits.launches && !into.kernels) {
+    if (!c.own || !c.own->begin_capture()) return false;
+    into.kernels = &c;
+  }
+  auto& o = into.all.emplace_back();
+  o.record = record;
+  keep_arrays(o.record, m_context.size(), o.arrays);
+  o.record.sequence = m_queue.collectives() + 1;  // says which memory it may be on
+  (is_stream ? o.record.stream : o.record.launch_target) = target;
+  sucl_request* request = nullptr;
+  if (const auto status = c.via.table->post(c.via.comm, &o.record, &request))
+    throw_last(status, c.name, describe(o.record), m_context.rank());
+  o.record.stream = o.record.launch_target = nullptr;
+  return request == nullptr;
+}
+
+void stream_path::end_capture(captured_operations& captured) {
+  const auto lock = m_queue.lock();
+  if (captured.kernels) captured.of_kernels = captured.kernels->own->end_capture();
+}
+
+bool stream_path::may_replay(const captured_operations& captured) {
+  const auto lock = m_queue.lock();
+  m_queue.throw_if_ended();
+  return m_queue.idle() &&
+         (!captured.kernels || captured.kernels->own->may_replay(captured.of_kernels));
+}
+
+// They are calls like others, but for who enqueues them.
+std::optional<graph_base> stream_path::replay(captured_operations& captured) {
+  auto lock = m_queue.lock();
+  m_queue.await_exit(lock);
+  m_queue.throw_if_ended();
+  for (auto& o : captured.all) {
+    o.record.tag = m_queue.call_tag(false);
+    m_queue.note_enqueued(o.record);
+  }
+  m_last = captured.all.back().record;
+  if (!captured.kernels) return std::nullopt;
+  return captured.kernels->own->replay(captured);
+}
+
 void stream_path::drain() {
   {
     const auto lock = m_queue.lock();

@@ -5,6 +5,7 @@
 /// Operations that are posted on native streams: the fast path on GPUs.
 #pragma once
 
+#include "core/operation/captured.hpp"
 #include "core/queue/communicator_context.hpp"
 #include "core/queue/issue_queue.hpp"
 
@@ -29,6 +30,11 @@ class SUCL_CORE_API stream_path {
   void post_on_stream(const ticket& t, void* stream) noexcept;
   bool launches(const sucl_operation& record);
   bool stages(const sucl_operation& message);
+  bool capture(captured_operations& into, const sucl_operation& record, const layouts& shape,
+               void* target, bool is_stream);
+  void end_capture(captured_operations& captured);
+  bool may_replay(const captured_operations& captured);
+  std::optional<graph_base> replay(captured_operations& captured);
 
   /// Returns when all of them are done; at once if something failed: then a stream may wait for a
   /// rank that is gone until it is aborted.

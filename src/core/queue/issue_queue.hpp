@@ -175,7 +175,13 @@ class SUCL_CORE_API issue_queue {
       noted = record_lane::mark_of(
           m_context.record.note_blocking(record, m_posted, record_state::done), m_posted);
   }
-  /// The same of a message. `noted`: null, or as there.
+  /// A collective was called that a graph of a device is going to execute.
+  void note_enqueued(const sucl_operation& record) {
+    m_posted = number(record.kind);
+    note_call(record);
+    m_context.record.note(record, m_posted, record_state::enqueued);
+  }
+  /// A message was executed with the lock, at once. `noted`: null, or as of note_executed().
   void note_message(const sucl_operation& record, record_lane::mark* noted) {
     if (noted && record_lane::repeat(*noted, 0)) return;
     record_entry* const e = m_context.record.note(record, 0, record_state::done);

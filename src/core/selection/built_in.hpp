@@ -9,6 +9,7 @@
 
 #include "base/config/determinism.hpp"
 #include "core/operation/backend_comm.hpp"
+#include "core/operation/captured.hpp"
 #include "core/selection/call_board.hpp"
 #include "core/selection/compile_request.hpp"
 #include "core/selection/selection.hpp"
@@ -91,6 +92,15 @@ class built_in_comm {
 
   /// Whether an operation of the host can be ordered on a native stream now.
   virtual bool orders_on_stream(const sucl_operation&) { return true; }
+
+  /// Whether commands of post() that go to a graph of the device may be replayed: those between
+  /// begin_capture(), which says whether it can be, and end_capture(). Nothing of them runs.
+  virtual bool begin_capture() { return false; }
+  virtual captured_kernels end_capture() { return {}; }
+  /// Whether they may be replayed now.
+  virtual bool may_replay(const captured_kernels&) const { return false; }
+  /// Counts them as called; what is to be written before the graph is launched.
+  virtual graph_base replay(const captured_operations&) { return {}; }
 
   /// Works an operation out that is run again and again. Null: it cannot be known before. Holds
   /// until retune(), add_memory() or remove_memory().

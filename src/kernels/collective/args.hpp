@@ -165,6 +165,15 @@ struct list_of {
 using listed = list_of<max_ranks>;
 using listed_few = list_of<max_near_ranks>;
 
+/// Where a replay of captured kernels stands among the operations of its communicator: in memory of
+/// the device, written before the replay.
+struct replay_base {
+  std::uint64_t epoch;  ///< of the operation before the first one of the replay
+  std::uint64_t await;  ///< of the first one
+};
+/// What captured kernels have in place of what replay_base::await says.
+inline constexpr std::uint64_t await_of_base = ~std::uint64_t{0};
+
 /// An operation, without what goes where. Small, because every work item has one.
 struct collective_args {
   const peer_buffer_table* with;
@@ -178,6 +187,8 @@ struct collective_args {
   const std::byte* pair_in;
   std::uint64_t ll, ll128, stage;  ///< of the peer buffers: see buffer_layout
   std::uint64_t bytes;             ///< of the message of a two_shot
+  /// Of a captured kernel: `epoch` and `await` count from there. Null: they are what they are.
+  const replay_base* base;
   std::uint64_t slot;  ///< of staging memory: the most of a piece or slice, the same everywhere
   std::uint64_t fold_bytes;  ///< of the result; 0: this rank combines nothing
   std::uint64_t own_bytes;   ///< what this rank has for itself, in the send memory

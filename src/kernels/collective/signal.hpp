@@ -163,6 +163,16 @@ SUCL_INLINE std::uint64_t stage_at(const collective_args& j) {
   return flags_bytes + 4 * j.ll + 2 * j.ll128 + (j.epoch & 1) * j.stage;
 }
 
+/// Gives a captured kernel its place in this replay.
+SUCL_INLINE void count_from_base(collective_args& j) {
+  const std::uint64_t base = j.base->epoch;
+  if (j.await == await_of_base)
+    j.await = j.base->await;
+  else if (j.await)
+    j.await += base;
+  j.epoch += base;
+}
+
 /// What has to be before this rank writes: peers are done with the half that it is going to use.
 /// Peers signal that their last kernel has ended when they begin the next.
 template <int Few = at_once, class Item>

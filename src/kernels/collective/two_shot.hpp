@@ -240,8 +240,10 @@ SUCL_INLINE void two_shot_direct(const Item& at, const collective_args& j, const
 /// Runs an operation whose protocol is known when the kernel is compiled: a kernel for all
 /// protocols would need the registers of each. `MayBeDirect` is that of the arguments.
 template <protocol How, bool MayBeDirect, class Amounts, class Item, class Folder>
-SUCL_INLINE void run_protocol(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
-                              const Folder& folder) {
+SUCL_INLINE void run_protocol(const Item& at, const exchange_args<Amounts>& what,
+                              const memory_pair& m, const Folder& folder) {
+  exchange_args<Amounts> j = what;
+  if (j.base) count_from_base(j);
   if constexpr (How == protocol::ll) {
     if (j.ranks == 2)
       exchange_ll<1>(at, j, m, folder);

@@ -206,6 +206,8 @@ void* thread_device::start(std::function<void()> kernel) {
 void* thread_device::launch(const kernel_launch& kernel, void*) {
   ++used[static_cast<std::size_t>(kernel.what.how)];
   const auto k = std::make_shared<kernel_launch>(copy_of(kernel));
+  if (captures) captures->push_back(k);
+  if (captures) return nullptr;
   return start([k, this] { run_kernel(*k, *this); });
 }
 
@@ -217,7 +219,13 @@ void* thread_device::launch(const plan_launch& kernel, void*) {
   return start([kernel, this] { run_kernel(kernel, *this); });
 }
 
+void thread_device::replay(const graph& kernels) {
+  for (const auto& k : kernels)
+    delete static_cast<std::shared_future<void>*>(start([k, this] { run_kernel(*k, *this); }));
+}
+
 bool thread_device::test(void* token) {
+  if (!token) return true;
   auto* done = static_cast<std::shared_future<void>*>(token);
   if (done->wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
   delete done;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <vector>
 
 namespace sucl::testing {
 
@@ -48,6 +49,12 @@ class thread_device final : public core::kernel_device {
   std::array<std::atomic<int>, 6> used{};  ///< kernels of each protocol
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once
+
+  /// While it is not null, kernels of collectives go there instead of being run.
+  using graph = std::vector<std::shared_ptr<core::kernel_launch>>;
+  graph* captures = nullptr;
+  /// Runs them, behind what was launched before.
+  void replay(const graph& kernels);
 
  private:
   void* start(std::function<void()> kernel);
