@@ -212,6 +212,27 @@ inline void prepare([[maybe_unused]] const ::sycl::queue& queue) {
 #endif
 }
 
+#ifndef SUCL_KERNELS_AT_RUN_TIME
+namespace detail {
+
+/// As launch(), by anything that has a queue's submit().
+template <class Queue, class Kernel, class... Memory>
+::sycl::event launch_by(Queue& queue, const ::sycl::nd_range<1>& range,
+                        const std::vector<::sycl::event>& deps, const Kernel& kernel,
+                        const Memory&... memory) {
+  return queue.submit([&](::sycl::handler& h) {
+    h.depends_on(deps);
+    const auto start = [&](auto... bound) {
+      h.parallel_for(range,
+                     [=](::sycl::nd_item<1> item) { kernel(item, detail::address(bound)...); });
+    };
+    start(detail::bind(memory, h)...);
+  });
+}
+
+}  // namespace detail
+#endif
+
 /// Launches a kernel once for each item of `range`, after `deps`, on an in-order queue after what
 /// was submitted before, and after earlier commands on its buffers. `memory` is what the call
 /// operator takes after the work item: USM pointers, buffers in read(), write() or update(), and
@@ -232,14 +253,7 @@ template <class Kernel, class... Memory>
     h.parallel_for(range, compiled);
   });
 #else
-  return queue.submit([&](::sycl::handler& h) {
-    h.depends_on(deps);
-    const auto start = [&](auto... bound) {
-      h.parallel_for(range,
-                     [=](::sycl::nd_item<1> item) { kernel(item, detail::address(bound)...); });
-    };
-    start(detail::bind(memory, h)...);
-  });
+  return detail::launch_by(queue, range, deps, kernel, memory...);
 #endif
 }
 

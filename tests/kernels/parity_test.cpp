@@ -187,6 +187,7 @@ class collective_case {
     m_threads.run(m_kernels);
     const auto wanted = m_memory;
     for (std::size_t r = 0; r < start.size(); ++r) restore(m_memory[r], start[r]);
+    sycl_layer::submitter on(queue);
     for (int r = 0; r < m_ranks; ++r) {
       const auto& k = m_kernels[static_cast<std::size_t>(r)];
       sycl_layer::with_kernel(k, [&](const auto& kernel) {
@@ -194,7 +195,7 @@ class collective_case {
         return ::sycl::event{};
       });
       const bool same =
-          m_buffers.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); });
+          m_buffers.writes_again(r, [&] { sycl_layer::launch_kernel(on, k, items, {}).wait(); });
       EXPECT_TRUE(same || is_pair(m_draw.element)) << text(r);  // pairs have padding
     }
     for (int r = 0; r < m_ranks; ++r) {
@@ -403,6 +404,7 @@ void run_messages(::sycl::queue& queue, std::uint64_t bytes, int messages) {
   for (int r = 0; r < ranks; ++r) exchanges.emplace_back(r, ranks, bytes, messages);
   for (int r = 0; r < ranks; ++r) kernels.push_back(kernel_of(r));
   threads.run(kernels);
+  sycl_layer::submitter on(queue);
   for (int r = 0; r < ranks; ++r) {
     auto& e = exchanges[static_cast<std::size_t>(r)];
     const auto wanted = e.pages;
@@ -410,7 +412,7 @@ void run_messages(::sycl::queue& queue, std::uint64_t bytes, int messages) {
       if (e.parts[i].recv) std::fill(e.pages[i].begin(), e.pages[i].end(), std::byte{0});
     const auto k = kernel_of(r);
     EXPECT_TRUE(
-        buffers.writes_again(r, [&] { sycl_layer::launch_kernel(queue, k, items, {}).wait(); }))
+        buffers.writes_again(r, [&] { sycl_layer::launch_kernel(on, k, items, {}).wait(); }))
         << bytes << " bytes, rank " << r;
     EXPECT_TRUE(e.pages == wanted) << bytes << " bytes, rank " << r;
     EXPECT_EQ(controls[static_cast<std::size_t>(r)].abort, 0u);

@@ -5,6 +5,7 @@
 #include "sycl/common/adaptivecpp.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 namespace sucl::sycl_layer {
 
@@ -126,6 +127,15 @@ void* pinned_memory::take(std::size_t bytes) {
   void* place = b.start + b.used;
   b.used += size;
   return place;
+}
+
+// In turns: streams are few, and communicators that are used first together follow one another.
+submitter stream_tracker::submitter_to(::sycl::queue& queue) {
+  static std::atomic<std::size_t> next = 0;
+  if (queue.is_in_order()) return submitter(queue);
+  const std::lock_guard lock(m_mutex);
+  if (!m_stream) m_stream = next.fetch_add(1, std::memory_order_relaxed);
+  return submitter(queue, m_stream);
 }
 
 std::vector<::sycl::event> stream_tracker::marks(::sycl::queue& queue,

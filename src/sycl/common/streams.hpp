@@ -62,6 +62,34 @@ class pinned_memory {
   std::vector<block> m_blocks;
 };
 
+/// A queue, and which of its streams commands shall go to. AdaptiveCpp gives the commands of an
+/// out-of-order queue to a few streams of the device.
+class submitter {
+ public:
+  explicit submitter(::sycl::queue& queue, [[maybe_unused]] std::optional<std::size_t> stream = {})
+      : m_queue(queue) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+    if (stream)
+      m_properties = {::sycl::property::command_group::AdaptiveCpp_prefer_execution_lane(*stream)};
+#endif
+  }
+  template <class Function>
+  ::sycl::event submit(const Function& f) {
+#ifdef SYCL_IMPLEMENTATION_ACPP
+    return m_queue.submit(m_properties, f);
+#else
+    return m_queue.submit(f);
+#endif
+  }
+  ::sycl::queue& queue() { return m_queue; }
+
+ private:
+  ::sycl::queue& m_queue;
+#ifdef SYCL_IMPLEMENTATION_ACPP
+  ::sycl::property_list m_properties;
+#endif
+};
+
 /// Keeps an eye on operations that are on streams, where the core does not see them. Any thread.
 class stream_tracker {
  public:
@@ -85,6 +113,10 @@ class stream_tracker {
   /// sees to that.
   std::optional<::sycl::event> before(const ::sycl::queue& queue) const;
 
+  /// For commands of operations. Those of two communicators, which ranks may issue in different
+  /// order, must not follow one another on a stream: each prefers one of an out-of-order queue.
+  submitter submitter_to(::sycl::queue& queue);
+
   /// Since when the oldest operation has been seen unfinished although it could begin.
   std::optional<time_point> pending_since();
 
@@ -104,6 +136,7 @@ class stream_tracker {
 
   const bool m_is_watched;
   mutable std::mutex m_mutex;
+  std::optional<std::size_t> m_stream;
   std::optional<::sycl::event> m_last;
   std::optional<::sycl::queue> m_queue;  ///< of the last one
   std::deque<operation> m_unfinished;    ///< as far as is known, if watched; in order

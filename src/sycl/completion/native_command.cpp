@@ -42,7 +42,8 @@ struct job {
   // The library is built with instant submission: on an in-order queue the command runs in this
   // thread. It must not overtake what the program, built without, has AdaptiveCpp collect.
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
-  auto done = queue.submit([&](::sycl::handler& h) {
+  submitter to = j->state->on_device()->streams()->submitter_to(queue);
+  auto done = to.submit([&](::sycl::handler& h) {
     h.depends_on(deps);
     if (buffers.empty())
       h.AdaptiveCpp_enqueue_custom_operation(

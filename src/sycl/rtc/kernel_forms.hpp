@@ -10,6 +10,7 @@
 #include "kernels/collective/collective.hpp"
 #include "kernels/message/message.hpp"
 #include "kernels/plan/plan.hpp"
+#include "sycl/common/streams.hpp"
 
 #include <sucl/kernels.hpp>
 
@@ -22,6 +23,17 @@ namespace sucl::sycl_layer {
 inline ::sycl::nd_range<1> range_of(int groups, int items) {
   const auto n = static_cast<std::size_t>(items);
   return {::sycl::range<1>(static_cast<std::size_t>(groups) * n), ::sycl::range<1>(n)};
+}
+
+template <class Kernel, class... Memory>
+::sycl::event launch_by(submitter& queue, const ::sycl::nd_range<1>& range,
+                        const std::vector<::sycl::event>& deps, const Kernel& kernel,
+                        const Memory&... memory) {
+#ifdef SUCL_KERNELS_AT_RUN_TIME
+  return kernels::launch(queue.queue(), range, deps, kernel, memory...);
+#else
+  return kernels::detail::launch_by(queue, range, deps, kernel, memory...);
+#endif
 }
 
 /// Calls `use` with the kernel.
@@ -63,19 +75,19 @@ template <class Use>
 }
 
 /// Launches a collective operation on the memory that it names.
-inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::kernel_launch& k, int items,
+inline ::sycl::event launch_kernel(submitter& queue, const core::kernel_launch& k, int items,
                                    const std::vector<::sycl::event>& deps) {
   return with_kernel(k, [&](const auto& kernel) {
-    return kernels::launch(queue, range_of(k.groups, items), deps, kernel,
-                           static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
+    return launch_by(queue, range_of(k.groups, items), deps, kernel,
+                     static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
   });
 }
 
 /// The same for messages.
-inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::message_launch& k, int items,
+inline ::sycl::event launch_kernel(submitter& queue, const core::message_launch& k, int items,
                                    const std::vector<::sycl::event>& deps) {
-  return kernels::launch(queue, range_of(k.groups, items), deps, kernels::message{k.what},
-                         kernels::local<kernels::message_board>());
+  return launch_by(queue, range_of(k.groups, items), deps, kernels::message{k.what},
+                   kernels::local<kernels::message_board>());
 }
 
 /// Types and ops of plans that have kernels of their own, and one of the others. Where kernels are
@@ -109,11 +121,11 @@ template <class Use>
 }
 
 /// Launches a run of a plan on the memory that it names.
-inline ::sycl::event launch_kernel(::sycl::queue& queue, const core::plan_launch& k, int items,
+inline ::sycl::event launch_kernel(submitter& queue, const core::plan_launch& k, int items,
                                    const std::vector<::sycl::event>& deps) {
   return with_plan_kernel(k, [&](const auto& kernel) {
-    return kernels::launch(queue, range_of(k.groups, items), deps, kernel,
-                           static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
+    return launch_by(queue, range_of(k.groups, items), deps, kernel,
+                     static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
   });
 }
 

@@ -64,9 +64,9 @@ const vendor_functions& vendor(const ::sycl::queue& q) {
 // A command with accessors, for whose buffers the device has other addresses than the call. What is
 // no buffer is at `send` or `recv`.
 template <class Kernel>
-::sycl::event submit_buffers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
-                             const events& deps, Kernel kernel, const buffer_list& buffers,
-                             const std::byte* send, std::byte* recv) {
+::sycl::event submit_buffers(submitter& queue, const ::sycl::nd_range<1>& range, const events& deps,
+                             Kernel kernel, const buffer_list& buffers, const std::byte* send,
+                             std::byte* recv) {
   for (const auto& use : buffers)
     (use.place.is_send ? kernel.send_start : kernel.recv_start) = use.place.start;
   if (kernel.in_place) kernel.send_start = kernel.recv_start;
@@ -84,9 +84,8 @@ template <class Kernel>
 }
 
 // The same for a message, or a send and a recv, of which each has its memory in a buffer or none.
-::sycl::event submit_buffers(::sycl::queue& queue, const ::sycl::nd_range<1>& range,
-                             const events& deps, const kernels::message_args& args,
-                             const buffer_list& buffers) {
+::sycl::event submit_buffers(submitter& queue, const ::sycl::nd_range<1>& range, const events& deps,
+                             const kernels::message_args& args, const buffer_list& buffers) {
   std::size_t send_start = 0, recv_start = 0;
   for (const auto& use : buffers) (use.place.is_send ? send_start : recv_start) = use.place.start;
   return queue.submit([&](::sycl::handler& h) {
@@ -139,11 +138,12 @@ void kernel_launcher::load_kernels() {
   const std::lock_guard lock(mutex);
   const int number = native_number(m_queue.get_device());
   if (loaded.count(number)) return;
+  submitter own(m_queue);
   const auto load = [&](const kernel_launch& k) {
-    checked(true, [&] { return launch_kernel(m_queue, k, items, {}); });
+    checked(true, [&] { return launch_kernel(own, k, items, {}); });
     checked(true, [&] {
       return with_kernel(k, [&](const auto& kernel) {
-        return submit_buffers(m_queue, range_of(1, items), {}, kernel, {}, nullptr, nullptr);
+        return submit_buffers(own, range_of(1, items), {}, kernel, {}, nullptr, nullptr);
       });
     });
   };
@@ -169,16 +169,16 @@ void kernel_launcher::load_kernels() {
     k.reduces = op != SUCL_OP_NONE;
     k.type = type;
     k.op = op;
-    checked(true, [&] { return launch_kernel(m_queue, k, items, {}); });
+    checked(true, [&] { return launch_kernel(own, k, items, {}); });
     checked(true, [&] {
       return with_plan_kernel(k, [&](const auto& kernel) {
-        return submit_buffers(m_queue, range_of(1, items), {}, kernel, {}, nullptr, nullptr);
+        return submit_buffers(own, range_of(1, items), {}, kernel, {}, nullptr, nullptr);
       });
     });
   }
   const message_launch messages;
-  checked(true, [&] { return launch_kernel(m_queue, messages, items, {}); });
-  checked(true, [&] { return submit_buffers(m_queue, range_of(1, items), {}, messages.what, {}); });
+  checked(true, [&] { return launch_kernel(own, messages, items, {}); });
+  checked(true, [&] { return submit_buffers(own, range_of(1, items), {}, messages.what, {}); });
   m_queue.wait();
   loaded.insert(number);
 }
@@ -196,12 +196,13 @@ template <class Submit>
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const kernel_launch& k,
                                       const events& deps, const buffer_list& buffers) {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
+  submitter to = m_tracker.submitter_to(queue);
   const auto with_buffers = [&](const auto& kernel) {
-    return submit_buffers(queue, range_of(k.groups, items), deps, kernel, buffers,
+    return submit_buffers(to, range_of(k.groups, items), deps, kernel, buffers,
                           static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
   };
   auto done = checked(queue.is_in_order() && buffers.empty(), [&] {
-    return buffers.empty() ? launch_kernel(queue, k, items, deps) : with_kernel(k, with_buffers);
+    return buffers.empty() ? launch_kernel(to, k, items, deps) : with_kernel(k, with_buffers);
   });
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
@@ -210,13 +211,13 @@ template <class Submit>
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const plan_launch& k,
                                       const events& deps, const buffer_list& buffers) {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
+  submitter to = m_tracker.submitter_to(queue);
   const auto with_buffers = [&](const auto& kernel) {
-    return submit_buffers(queue, range_of(k.groups, items), deps, kernel, buffers,
+    return submit_buffers(to, range_of(k.groups, items), deps, kernel, buffers,
                           static_cast<const std::byte*>(k.from), static_cast<std::byte*>(k.to));
   };
   auto done = checked(queue.is_in_order() && buffers.empty(), [&] {
-    return buffers.empty() ? launch_kernel(queue, k, items, deps)
-                           : with_plan_kernel(k, with_buffers);
+    return buffers.empty() ? launch_kernel(to, k, items, deps) : with_plan_kernel(k, with_buffers);
   });
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
@@ -225,10 +226,10 @@ template <class Submit>
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
                                       const events& deps, const buffer_list& buffers) {
   if (queue.is_in_order() && !program_submits_instantly()) flush_and_enqueue();
+  submitter to = m_tracker.submitter_to(queue);
   auto done = checked(queue.is_in_order() && buffers.empty(), [&] {
-    return buffers.empty()
-               ? launch_kernel(queue, k, items, deps)
-               : submit_buffers(queue, range_of(k.groups, items), deps, k.what, buffers);
+    return buffers.empty() ? launch_kernel(to, k, items, deps)
+                           : submit_buffers(to, range_of(k.groups, items), deps, k.what, buffers);
   });
   if (!queue.is_in_order() || !buffers.empty()) flush();
   return done;
@@ -257,17 +258,20 @@ void kernel_launcher::prepare() {
 
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const kernel_launch& k,
                                       const events& deps, const buffer_list&) {
-  return launch_kernel(queue, k, items, deps);
+  submitter to = m_tracker.submitter_to(queue);
+  return launch_kernel(to, k, items, deps);
 }
 
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const message_launch& k,
                                       const events& deps, const buffer_list&) {
-  return launch_kernel(queue, k, items, deps);
+  submitter to = m_tracker.submitter_to(queue);
+  return launch_kernel(to, k, items, deps);
 }
 
 ::sycl::event kernel_launcher::submit(::sycl::queue& queue, const plan_launch& k,
                                       const events& deps, const buffer_list&) {
-  return launch_kernel(queue, k, items, deps);
+  submitter to = m_tracker.submitter_to(queue);
+  return launch_kernel(to, k, items, deps);
 }
 
 #endif
