@@ -125,9 +125,11 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// order as it calls others; what differs is errc::mismatch on all ranks.
   ///
   /// Where the SYCL implementation has command graphs and the device is a CPU the sequence is one.
-  /// Elsewhere each replay calls `calls` again. So that a program is right with either, `calls`
-  /// does nothing but submit commands, the same ones each time, and what it refers to stays until
-  /// the last replay is done; so do buffers, USM and compiled plans. Throws what `calls` throws.
+  /// With AdaptiveCpp on an in-order queue of a GPU the second replay has the driver capture a
+  /// graph of it, if that can be. Elsewhere each replay calls `calls` again. So that a program is
+  /// right with either, `calls` does nothing but submit commands, the same ones each time, and what
+  /// it refers to stays until the last replay is done; so do buffers, USM and compiled plans.
+  /// Throws what `calls` throws.
   executable record(const ::sycl::queue& queue, std::function<void()> calls) const;
 
 #ifdef SYCL_EXT_ONEAPI_GRAPH

@@ -41,7 +41,8 @@ class [[nodiscard]] SUCL_API executable {
   /// throws, it stays what it was.
   void update(std::function<void()> calls);
 
-  /// Whether it is a command graph of SYCL, which replays without calling the program's function.
+  /// Whether replays launch a graph, of SYCL or, from the second one on, of the device's driver,
+  /// without calling the program's function.
   [[nodiscard]] bool is_graph() const;
 
   explicit operator bool() const noexcept { return m_sequence != nullptr; }

@@ -13,6 +13,11 @@ thread_local int scopes = 0;
 
 }  // namespace
 
+operation_capture*& current_capture() {
+  thread_local operation_capture* current = nullptr;
+  return current;
+}
+
 recording_scope::recording_scope() { ++scopes; }
 recording_scope::~recording_scope() { --scopes; }
 bool in_recording_scope() { return scopes > 0; }
@@ -81,8 +86,11 @@ void refuse_recording(communicator_state& state, const ::sycl::queue& queue,
 
 bool is_of_graph(::sycl::event) { return false; }
 bool is_recording(const ::sycl::queue&, const std::vector<::sycl::event>&) { return false; }
+
 void refuse_recording(communicator_state&, const ::sycl::queue&, const sucl_operation&,
-                      const std::vector<::sycl::event>&) {}
+                      const std::vector<::sycl::event>&) {
+  if (current_capture()) throw not_capturable{};  // a call that waits
+}
 
 #endif
 

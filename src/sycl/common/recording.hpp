@@ -9,6 +9,21 @@
 
 namespace sucl::sycl_layer {
 
+/// What takes the operations of a thread while commands are captured for a graph of the driver.
+class operation_capture {
+ public:
+  virtual ~operation_capture() = default;
+  /// As start(). Leaves the capture where the operation cannot be in a graph.
+  virtual ::sycl::event take(communicator_state& state, ::sycl::queue& queue,
+                             const sucl_operation& record, const core::layouts& shape,
+                             const std::vector<buffer_use>& buffers,
+                             const std::vector<::sycl::event>& deps) = 0;
+};
+/// That of the calling thread; null: none.
+operation_capture*& current_capture();
+/// Leaves the program's function: something of it cannot be in a graph.
+struct not_capturable {};
+
 /// Whether the queue records, or would by waiting for one of these, an event of a graph.
 bool is_recording(const ::sycl::queue& queue, const std::vector<::sycl::event>& deps);
 

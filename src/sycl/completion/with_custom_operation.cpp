@@ -9,6 +9,7 @@
 // AdaptiveCpp collects commands until a thread waits; each call therefore flushes.
 #include "base/error.hpp"
 #include "sycl/common/adaptivecpp.hpp"
+#include "sycl/common/recording.hpp"
 #include "sycl/common/state.hpp"
 #include "sycl/completion/gated.hpp"
 #include "sycl/completion/native_command.hpp"
@@ -106,6 +107,7 @@ bool idle(const ::sycl::queue& queue) {
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking) {
+  if (auto* c = current_capture()) return c->take(state, queue, record, shape, buffers, deps);
   if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
   if (state.on_device() && state.on_device()->gate())
     return start_gated(state, queue, record, shape, buffers, deps);

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/recording.hpp"
+#include "sycl/graphs/native_capture.hpp"
 #include "sycl/graphs/record.hpp"
 
 #include <sucl/communicator.hpp>
@@ -19,6 +20,7 @@ struct replayed_sequence {
   std::weak_ptr<communicator_state> state;
   ::sycl::queue queue;
   std::function<void()> calls;  ///< where there is no graph
+  native_replays native;        ///< of these calls
 #ifdef SYCL_EXT_ONEAPI_GRAPH
   std::optional<::sycl::ext::oneapi::experimental::command_graph<
       ::sycl::ext::oneapi::experimental::graph_state::executable>>
@@ -76,6 +78,7 @@ void record_into(replayed_sequence& s, communicator_state& state, std::function<
   if (has_graphs(state, s.queue)) return record_graph(s, calls);
 #endif
   note_recording(state);
+  s.native = native_replays(state, s.queue);
   s.calls = std::move(calls);
 }
 
@@ -121,7 +124,7 @@ sycl_layer::replayed_sequence& executable::sequence() const {
   return *m_sequence;
 }
 
-bool executable::is_graph() const { return !sequence().calls; }
+bool executable::is_graph() const { return !sequence().calls || sequence().native.has_graph(); }
 
 ::sycl::event executable::replay(const std::vector<::sycl::event>& deps) {
   auto& s = sequence();
@@ -136,7 +139,7 @@ bool executable::is_graph() const { return !sequence().calls; }
   }
 #endif
   for (auto e : deps) e.wait();
-  s.calls();
+  if (auto done = s.native.replay(s.calls)) return *done;
   return sycl_layer::event_of_all(s.queue);
 }
 
