@@ -125,8 +125,7 @@ backend::request backend::start(work_parts p, flight f, bool blocks) {
       to.copy_(from);
       f.held.push_back(std::move(to));
     }
-    auto over = f.on->mark(std::move(f.held));
-    made = c10::make_intrusive<gpu_work>(std::move(p), std::move(f.on), std::move(over), blocks);
+    made = c10::make_intrusive<gpu_work>(std::move(p), std::move(f.on), std::move(f.held), blocks);
   }
   if (m_coalesces) m_coalesced.push_back(made);
   return made;

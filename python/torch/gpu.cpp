@@ -44,12 +44,27 @@ void track::end_group() {
   m_calls->check(m_calls->calls().end_group(m_calls->get()));
 }
 
-std::shared_ptr<c10::Event> track::mark(tensors held) {
-  auto over = std::make_shared<c10::Event>(device().type());
+std::unique_ptr<c10::Event> track::mark() {
+  std::unique_ptr<c10::Event> over;
   const std::lock_guard lock(m_mutex);
+  if (m_unused.empty()) {
+    over = std::make_unique<c10::Event>(device().type());
+  } else {
+    over = std::move(m_unused.back());
+    m_unused.pop_back();
+  }
   over->record(m_stream);
-  m_held.emplace_back(over, std::move(held));
   return over;
+}
+
+void track::give_back(std::unique_ptr<c10::Event> over) {
+  const std::lock_guard lock(m_mutex);
+  m_unused.push_back(std::move(over));
+}
+
+void track::adopt(std::unique_ptr<c10::Event> over, tensors held) {
+  const std::lock_guard lock(m_mutex);
+  m_held.emplace_back(std::move(over), std::move(held));
 }
 
 void track::sweep() {
@@ -57,23 +72,28 @@ void track::sweep() {
   const std::lock_guard lock(m_mutex);
   while (!m_held.empty() && m_held.front().first->query()) {
     unused.push_back(std::move(m_held.front().second));
+    m_unused.push_back(std::move(m_held.front().first));
     m_held.pop_front();
   }
 }
 
-gpu_work::gpu_work(work_parts parts, std::shared_ptr<track> on, std::shared_ptr<c10::Event> over,
-                   bool blocks)
+gpu_work::gpu_work(work_parts parts, std::shared_ptr<track> on, tensors held, bool blocks)
     : Work(parts.rank, parts.type, parts.title.c_str(), shown(parts)),
       m_parts(std::move(parts)),
       m_on(std::move(on)),
-      m_over(std::move(over)),
+      m_over(m_on->mark()),
+      m_held(std::move(held)),
       m_blocks(blocks) {}
 
-bool gpu_work::isCompleted() {
-  if (!m_over->query()) return false;
-  m_on->sweep();
-  return true;
+// Who has not waited may use the memory for something else before the operation is done.
+gpu_work::~gpu_work() {
+  if (m_held.empty())
+    m_on->give_back(std::move(m_over));
+  else
+    m_on->adopt(std::move(m_over), std::move(m_held));
 }
+
+bool gpu_work::isCompleted() { return m_over->query(); }
 
 bool gpu_work::wait(milliseconds timeout) {
   using clock = std::chrono::steady_clock;
@@ -88,7 +108,11 @@ bool gpu_work::wait(milliseconds timeout) {
   }
   m_over->block(m_on->current());
   if (m_blocks) m_over->synchronize();
-  m_on->sweep();
+  tensors unused;  // end without the lock
+  {
+    const std::lock_guard lock(m_letting_go);
+    unused.swap(m_held);
+  }
   m_on->calls().check(m_on->calls().calls().check(m_on->calls().get()));
   return true;
 }

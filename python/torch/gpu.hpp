@@ -40,9 +40,12 @@ class track {
   /// given.
   void issue(const sucl_operation& o);
   void end_group();
-  /// Lets the tensors live until what the stream has been given by now is done; the event of that.
-  std::shared_ptr<c10::Event> mark(tensors held);
-  /// Lets go of tensors of what is done.
+  /// The event of all that the stream has been given by now. For give_back().
+  std::unique_ptr<c10::Event> mark();
+  void give_back(std::unique_ptr<c10::Event> over);
+  /// Lets the tensors live until that event, and takes it back.
+  void adopt(std::unique_ptr<c10::Event> over, tensors held);
+  /// Lets go of adopted tensors of what is done.
   void sweep();
 
  private:
@@ -52,14 +55,16 @@ class track {
   const c10::Stream m_stream;
   std::mutex m_mutex;
   c10::Event m_before;
-  std::deque<std::pair<std::shared_ptr<c10::Event>, tensors>> m_held;
+  std::vector<std::unique_ptr<c10::Event>> m_unused;  ///< making one takes as long as recording it
+  std::deque<std::pair<std::unique_ptr<c10::Event>, tensors>> m_held;
 };
 
-/// An operation on a track, or several. wait() has the current stream wait, not the thread.
+/// An operation on a track, or several. wait() has the current stream wait, not the thread: then
+/// who uses the tensors' memory next comes behind it, and they are let go.
 class gpu_work : public c10d::Work {
  public:
-  gpu_work(work_parts parts, std::shared_ptr<track> on, std::shared_ptr<c10::Event> over,
-           bool blocks);
+  gpu_work(work_parts parts, std::shared_ptr<track> on, tensors held, bool blocks);
+  ~gpu_work() override;
 
   bool isCompleted() override;
   bool wait(milliseconds timeout) override;
@@ -72,7 +77,9 @@ class gpu_work : public c10d::Work {
  private:
   const work_parts m_parts;
   std::shared_ptr<track> m_on;
-  std::shared_ptr<c10::Event> m_over;
+  std::unique_ptr<c10::Event> m_over;
+  std::mutex m_letting_go;
+  tensors m_held;
   bool m_blocks;  ///< the thread too, as a barrier does
   c10::intrusive_ptr<c10::ivalue::Future> m_future;
 };
