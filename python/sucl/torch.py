@@ -35,10 +35,17 @@ from .errors import _CLASSES, ConfigurationError, UnavailableError, UnsupportedE
 from .runtime import _alive, _as_store, _environment
 
 
-def _messages_by_kernels() -> Optional[str]:
-    """Messages of GPUs are on streams, as torch's programs expect, unless the user says no."""
-    name = "SUCL_BACKEND_KERNELS_MESSAGES"
-    return "1" if torch.version.cuda and name not in os.environ else None
+def _for_gpus(name: str, value: str) -> Optional[str]:
+    """The value of a setting, unless there are no GPUs, or the user has one."""
+    return value if torch.version.cuda and name not in os.environ else None
+
+
+def _gpu_settings() -> dict:
+    """Messages are on streams, as torch's programs expect. Work groups leave processors to the
+    kernels of a training's backward pass: 64 move messages as fast as all."""
+    return {name: _for_gpus(name, value)
+            for name, value in (("SUCL_BACKEND_KERNELS_MESSAGES", "1"),
+                                ("SUCL_BACKEND_KERNELS_GROUPS", "64"))}
 
 
 class _Job:
@@ -48,7 +55,7 @@ class _Job:
         set_by_user = "SUCL_TIMEOUT" in os.environ
         self.timeout = float(os.environ["SUCL_TIMEOUT"]) if set_by_user else timeout
         with _environment(SUCL_TIMEOUT=None if set_by_user else str(max(1, int(timeout))),
-                          SUCL_BACKEND_KERNELS_MESSAGES=_messages_by_kernels()):
+                          **_gpu_settings()):
             self._core = _core.PortJob(_as_store(store), rank, size)
         self.size = size
         self.groups = 0
