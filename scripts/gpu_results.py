@@ -27,6 +27,7 @@ from host_results import mean, size_text
 ALL = "128,1Ki,8Ki,64Ki,256Ki,512Ki,1Mi,2Mi,4Mi,8Mi,16Mi,32Mi,64Mi,256Mi,1Gi"
 SOME = "128,8Ki,64Ki,256Ki,512Ki,1Mi,2Mi,4Mi,16Mi,64Mi,256Mi"
 FEW = "128,64Ki,1Mi,16Mi,256Mi"
+REPLAYED = "128,8Ki,64Ki,256Ki,1Mi,16Mi,256Mi"
 OTHERS = "broadcast reduce allgather reduce_scatter_block alltoall gather scatter"
 WITH_COUNTS = "reduce_scatter allgatherv alltoallv gatherv scatterv"
 PAPER = "128,1Ki,8Ki,64Ki,256Ki,1Mi,4Mi,16Mi,64Mi"
@@ -41,7 +42,7 @@ SETS = {
     "auto-others": ("SuCL", {}, OTHERS, f"{NCCL} --timing device,stream --sizes {SOME}", 0.03),
     "auto-counts": ("SuCL", {}, WITH_COUNTS, f"{NCCL} --timing device,stream --sizes {FEW}", 0.03),
     "replay": ("SuCL's recorded sequence, and NCCL's calls in a CUDA graph", {},
-               "allreduce " + OTHERS, f"{NCCL} --timing replay --sizes {FEW}", 0.03),
+               "allreduce " + OTHERS, f"{NCCL} --timing replay --sizes {REPLAYED}", 0.03),
     "kernels": ("SuCL's kernels", {"SUCL_RULES": KERNELS}, "allreduce " + OTHERS,
                 f"{NCCL} --timing device --sizes {SOME}", 0.03),
     "through-nccl": ("SuCL through NCCL", {"SUCL_BACKEND_KERNELS_ENABLED": "0"},
