@@ -205,13 +205,14 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& shap
   }
 }
 
-void blocking_path::meet() {
+void blocking_path::meet(arrival before) {
   if (!m_context.watched()) return;
   const setup_pause paused;
-  sucl_operation arrival{};
-  arrival.struct_size = sizeof arrival;
-  arrival.kind = SUCL_KIND_BARRIER;
-  run(arrival, no_layouts, nullptr);
+  sucl_operation meeting{};
+  meeting.struct_size = sizeof meeting;
+  meeting.kind = SUCL_KIND_BARRIER;
+  meeting.plan = static_cast<std::uint64_t>(before);
+  run(meeting, no_layouts, nullptr);
 }
 
 }  // namespace sucl::core

@@ -34,7 +34,7 @@ class SUCL_CORE_API blocking_path {
   void run_cached(persistent_call& call);
 
   /// Before calls that block every rank has arrived, or the watchdog says who has not. Collective.
-  void meet();
+  void meet(arrival before);
 
  private:
   using held_lock = issue_queue::held_lock;

@@ -151,7 +151,7 @@ std::shared_ptr<communicator> communicator::make_part(int colour, int key, bool 
 
 std::shared_ptr<communicator> communicator::split(int colour, int key, device_services device) {
   check();
-  m_blocking.meet();
+  m_blocking.meet(arrival::split);
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
   return m_context.owner->make_communicator(group, std::move(device));
@@ -160,13 +160,13 @@ std::shared_ptr<communicator> communicator::split(int colour, int key, device_se
 compiled_facts communicator::compile(const compile_request& request) {
   check();
   const std::uint64_t number = m_plans.number_next();
-  m_blocking.meet();
+  m_blocking.meet(arrival::compile);
   return m_plans.compile(number, request);
 }
 
 void communicator::use_tuning(const std::string& toml) {
   wait_all();
-  m_blocking.meet();
+  m_blocking.meet(arrival::use_tuning);
   ++m_changes;
   m_tuning.use_text(toml);
 }

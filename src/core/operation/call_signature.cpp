@@ -44,7 +44,7 @@ std::uint64_t hash_of(const sucl_operation& o, const call_signature& s, int size
   const bool uniform = is_uniform(o, size);
   std::uint64_t h = mix(
       0x5375434c, static_cast<std::uint64_t>(uniform ? SUCL_KIND_REDUCE_SCATTER_BLOCK : o.kind));
-  if (o.kind == SUCL_KIND_BARRIER) return h;
+  if (o.kind == SUCL_KIND_BARRIER) return o.plan == 0 ? h : mix(h, o.plan);
   h = mix(h, static_cast<std::uint64_t>(s.type) << 32 | static_cast<std::uint32_t>(s.op));
   h = mix(h, s.element_size);
   h = mix(h, static_cast<std::uint64_t>(static_cast<std::int64_t>(s.root)));
@@ -75,7 +75,9 @@ std::string recordings_before(const call_signature& s) {
 call_signature signature_of(const sucl_operation& o, int size) noexcept {
   call_signature s;
   s.kind = o.kind;
-  if (o.kind != SUCL_KIND_BARRIER) {
+  if (o.kind == SUCL_KIND_BARRIER) {
+    s.count = o.plan;
+  } else {
     s.type = o.type;
     s.element_size = o.element_size;
     if (o.kind == compiled_plan_kind) {
@@ -102,8 +104,8 @@ std::string describe(const call_signature& s) {
     return describe(own) + describe_origin(s.tag);
   }
   if (s.kind == compiled_plan_kind) return "compiled plan " + std::to_string(s.count);
+  if (s.kind == SUCL_KIND_BARRIER) return barrier_name(s.count);
   std::string text = name(static_cast<kind>(s.kind));
-  if (s.kind == SUCL_KIND_BARRIER) return text;
   if (has_counts_of_pairs(s.kind))
     text += " of " + std::string(name(static_cast<type>(s.type)));
   else

@@ -99,8 +99,19 @@ sucl_operation example_of(kind k, std::uint64_t bytes, type t, op o) {
   return record;
 }
 
+std::string barrier_name(std::uint64_t before) {
+  switch (static_cast<arrival>(before)) {
+    case arrival::none: break;
+    case arrival::split: return "split() or dup()";
+    case arrival::compile: return "compile()";
+    case arrival::use_tuning: return "use_tuning()";
+  }
+  return name(kind::barrier);
+}
+
 std::string describe(const sucl_operation& o) {
-  std::string what = name(static_cast<kind>(o.kind));
+  std::string what =
+      o.kind == SUCL_KIND_BARRIER ? barrier_name(o.plan) : name(static_cast<kind>(o.kind));
   switch (o.kind) {
     case SUCL_KIND_SEND:
       return what + " to rank " + std::to_string(o.root) + " (tag " + std::to_string(o.tag) + ")";

@@ -60,6 +60,13 @@ SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size
 /// The kind of a compiled plan, which only the core knows: the plan's number is in `plan`.
 inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
 
+/// A barrier before a call of all ranks that makes or changes something: what that call is, so that
+/// a rank which calls anything else is told. In `plan` of the barrier; none is one of the program's.
+enum class arrival : std::uint64_t { none, split, compile, use_tuning };
+
+/// "barrier", or the call before which it is: "split()".
+std::string barrier_name(std::uint64_t arrival);
+
 /// True for send, recv, sendrecv and groups of them.
 constexpr bool is_point_to_point(sucl_kind kind) {
   return kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -184,6 +185,22 @@ TEST_F(disagreement_of, every_argument) {
     differ(odd, r.name, r.usual, r.other, r.says, r.says_other);
     odd = m_job.aside.size() - 1 - odd;
   }
+}
+
+// A rank that makes a communicator or a plan, where others call something else: known before it
+// waits inside a library. With a timeout ranks meet before, so none needs to pass.
+TEST_F(disagreement, of_what_is_made) {
+  if (!std::getenv("SUCL_TIMEOUT")) GTEST_SKIP() << "ranks do not meet before without a timeout";
+  const call barrier = [](communicator& c) { c.blocking().barrier(); };
+  const call dup = [](communicator& c) { (void)c.dup(); };
+  const call compile = [](communicator& c) {
+    composition all(c.size());
+    all.multicast(all.send(0, 1), all.recv(0, 1), 0, sucl::all);
+    (void)c.compile<int>(all);
+  };
+  differ("dup and barrier", barrier, dup, "called barrier", "split() or dup()");
+  differ("compile and barrier", barrier, compile, "called barrier", "compile()");
+  differ("compile and dup", dup, compile, "called split() or dup()", "compile()");
 }
 
 // The first of many that are in flight.
