@@ -138,7 +138,10 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
   const auto waited = now - s.m_since.load();
   if (m_timeout.count() == 0 || waited < m_timeout) return std::nullopt;
   const std::string what = s.m_label + " was not done within " + in_seconds(m_timeout) + ": ";
-  if (!m_peers) return diagnosis{errc::timeout, what + missing_at_start()};
+  if (!m_peers) {
+    const auto why = missing_at_start(waited < m_timeout + wait_for_those_present);
+    return why.empty() ? std::nullopt : std::optional(diagnosis{errc::timeout, what + why});
+  }
   const bool all_known = !s.m_members.empty();
   const int n = all_known ? static_cast<int>(s.m_members.size()) : m_peers->size();
   std::vector<int> gone, stopped, late, far;
@@ -167,14 +170,15 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
   return timed_out("every rank has arrived, but it did not go on");
 }
 
-// Before the processes know each other there is only what the launcher has set.
-std::string setup_steps::missing_at_start() const {
+// Before the processes know each other there is only what the launcher has set. Empty: all are
+// there and have time. A library that connects them has much to do on a busy machine.
+std::string setup_steps::missing_at_start(bool have_time) const {
   const auto found = m_presence ? m_presence->look() : presence::report{};
   if (!found.stopped.empty()) return have(found.stopped, " is stopped", " are stopped");
   if (!found.missing.empty())
     return have(found.missing, " has not arrived or has died", " have not arrived or have died");
-  return found.known ? "every rank has arrived, but the control plane did not start"
-                     : "some rank has not arrived or has died";
+  if (!found.known) return "some rank has not arrived or has died";
+  return have_time ? "" : "every rank has arrived, but the control plane did not start";
 }
 
 // For steps whose thread is inside a call that cannot be given up.

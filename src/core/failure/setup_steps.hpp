@@ -54,7 +54,7 @@ class SUCL_CORE_API setup_steps {
   std::optional<diagnosis> diagnose_late(const setup_step& s, clock::time_point now) const;
   std::optional<diagnosis> failed_in(const setup_step& s) const;
   std::vector<int> died_in_the_end(const setup_step& s) const;
-  std::string missing_at_start() const;
+  std::string missing_at_start(bool have_time) const;
   void watch();
   bool end_if_stuck(setup_step& s, clock::time_point now);
 
