@@ -40,7 +40,7 @@ fi
   complain "The format differs from .clang-format. Run: make format"
 
 for file in "${heads[@]}"; do
-  head -n 4 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' ||
+  grep -q 'SPDX-License-Identifier: Apache-2.0' <<<"$(head -n 4 "$file")" ||
     complain "$file: the two-line licence head is missing; copy it from src/base/error.cpp"
 done
 
