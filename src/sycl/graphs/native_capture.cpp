@@ -52,15 +52,20 @@ constexpr int relaxed = 2;
 
 // Null: this driver has no graphs.
 const native_graphs* graphs_of(const ::sycl::device& d) {
-  static const auto found = [&]() -> std::unique_ptr<native_graphs> {
+  const auto find = [](bool is_hip) -> std::unique_ptr<native_graphs> {
     try {
-      return std::make_unique<native_graphs>(d.get_backend() == ::sycl::backend::hip);
+      return std::make_unique<native_graphs>(is_hip);
     } catch (const error& e) {
       base::log(base::log_level::info, "sycl", "no native graphs: ", e.what());
       return nullptr;
     }
-  }();
-  return found.get();
+  };
+  if (d.get_backend() == ::sycl::backend::hip) {
+    static const auto hip = find(true);
+    return hip.get();
+  }
+  static const auto cuda = find(false);
+  return cuda.get();
 }
 
 // Commands that an in-order queue could not submit instantly, as those with accessors, would not be
@@ -143,6 +148,8 @@ bool capture::end() {
 
 bool capture::run(const std::function<void()>& calls) {
   const reports before;
+  flush_and_enqueue();
+  has_collected(m_queue);  // by other commands of the program
   if (!begin()) return false;
   bool good = true;
   std::exception_ptr thrown;
@@ -275,10 +282,11 @@ std::optional<::sycl::event> native_replays::replay(const std::function<void()>&
     m_called = false;  // buffers may be needed that are not there yet
   }
   if (m_queue && m_called && !m_capture) {
-    m_capture = std::make_unique<capture>(*m_queue);
-    if (!m_capture->run(calls)) {
+    auto captured = std::make_unique<capture>(*m_queue);
+    if (captured->run(calls)) {
+      m_capture = std::move(captured);
+    } else {
       base::log(base::log_level::info, "sycl", "replays call the function: it is no graph");
-      m_capture.reset();
       m_queue.reset();
     }
   }
