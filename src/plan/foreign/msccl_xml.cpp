@@ -15,6 +15,7 @@
 #include <utility>
 
 namespace sucl::plan {
+namespace msccl {
 namespace {
 
 constexpr std::uint64_t element = 4;  // bytes of a chunk
@@ -341,10 +342,11 @@ class translator {
 };
 
 }  // namespace
+}  // namespace msccl
 
 schedule from_msccl_xml(std::string_view text) {
-  const algorithm a = parse(text);
-  return translator(a).run();
+  const msccl::algorithm a = msccl::parse(text);
+  return msccl::translator(a).run();
 }
 
 }  // namespace sucl::plan

@@ -14,9 +14,8 @@
 #include <utility>
 
 namespace sucl::plan {
+namespace mscclpp {
 namespace {
-
-using namespace mscclpp;
 
 constexpr std::uint64_t element = 4;  // bytes
 constexpr std::uint64_t max_divisions = 256, max_scratch = 1 << 20;
@@ -376,14 +375,15 @@ class translator {
 };
 
 }  // namespace
+}  // namespace mscclpp
 
 bool is_mscclpp_json(std::string_view text) {
   return text.find("\"gpus\"") != text.npos && text.find("\"threadblocks\"") != text.npos;
 }
 
 schedule from_mscclpp_json(std::string_view text) {
-  const plan_text plan = parse(text);
-  return translator(plan).run();
+  const mscclpp::plan_text plan = mscclpp::parse(text);
+  return mscclpp::translator(plan).run();
 }
 
 }  // namespace sucl::plan

@@ -22,8 +22,9 @@ constexpr range ranks_allowed{0, 1023}, chunks_allowed{0, 1 << 20}, numbers_allo
     slices_allowed{1, 64};
 constexpr std::size_t max_operations = 1 << 18;
 
-[[noreturn]] void refuse(const std::string& where, const std::string& what,
-                         const std::string& cure = "Give a plan as MSCCL++'s tools write it.") {
+[[noreturn]] void refuse_text(
+    const std::string& where, const std::string& what,
+    const std::string& cure = "Give a plan as MSCCL++'s tools write it.") {
   base::fail(errc::invalid_argument, where + ": " + what, cure);
 }
 
@@ -34,18 +35,19 @@ const json* find(const json& from, const char* name) {
 }
 const json& need(const json& from, const char* name, const std::string& where) {
   const json* value = find(from, name);
-  if (!value) refuse(where, std::string("there is no \"") + name + "\"");
+  if (!value) refuse_text(where, std::string("there is no \"") + name + "\"");
   return *value;
 }
 const json& list_of(const json& from, const char* name, const std::string& where) {
   static const json none = json::array();
   const json* value = find(from, name);
   if (!value) return none;
-  if (!value->is_array()) refuse(where, std::string("\"") + name + "\" is no list");
+  if (!value->is_array()) refuse_text(where, std::string("\"") + name + "\" is no list");
   return *value;
 }
 int number(const json& value, const char* name, const std::string& where, range allowed) {
-  if (!value.is_number_integer()) refuse(where, std::string("\"") + name + "\" is no whole number");
+  if (!value.is_number_integer())
+    refuse_text(where, std::string("\"") + name + "\" is no whole number");
   const auto n = value.is_number_unsigned() && value.get<std::uint64_t>() > (1u << 30)
                      ? std::int64_t{1} << 40
                      : value.get<std::int64_t>();
@@ -58,12 +60,12 @@ int number_of(const json& from, const char* name, const std::string& where,
 }
 std::string text_of(const json& from, const char* name, const std::string& where) {
   const json& value = need(from, name, where);
-  if (!value.is_string()) refuse(where, std::string("\"") + name + "\" is no text");
+  if (!value.is_string()) refuse_text(where, std::string("\"") + name + "\" is no text");
   return value.get<std::string>().substr(0, 60);
 }
 char buffer_of(const json& from, const char* name, const std::string& where) {
   const std::string type = text_of(from, name, where);
-  if (type != "i" && type != "o" && type != "s") refuse(where, "'" + type + "' is no buffer");
+  if (type != "i" && type != "o" && type != "s") refuse_text(where, "'" + type + "' is no buffer");
   return type[0];
 }
 
@@ -91,11 +93,12 @@ class reader {
     p.name = text_of(m_root, "name", "the plan");
     p.collective = text_of(m_root, "collective", "the plan");
     if (const json* there = find(m_root, "inplace")) {
-      if (!there->is_boolean()) refuse("the plan", "\"inplace\" is neither true nor false");
+      if (!there->is_boolean()) refuse_text("the plan", "\"inplace\" is neither true nor false");
       p.in_place = there->get<bool>();
     }
     const json& gpus = list_of(m_root, "gpus", "the plan");
-    if (gpus.empty() || gpus.size() > 1024) refuse("the plan", "it has no GPUs, or more than 1024");
+    if (gpus.empty() || gpus.size() > 1024)
+      refuse_text("the plan", "it has no GPUs, or more than 1024");
     m_ranks = static_cast<int>(gpus.size());
     for (const json& g : gpus) p.gpus.push_back(read_gpu(g, static_cast<int>(p.gpus.size())));
     return p;
@@ -105,7 +108,7 @@ class reader {
   gpu read_gpu(const json& from, int rank) {
     const std::string where = "GPU " + std::to_string(rank);
     if (number_of(from, "id", where) != rank)
-      refuse(where, "its id is another one", "List the GPUs in their order from 0.");
+      refuse_text(where, "its id is another one", "List the GPUs in their order from 0.");
     gpu g;
     const auto chunks = [&](const char* name) {
       return static_cast<std::uint64_t>(number_of(from, name, where, chunks_allowed));
@@ -120,7 +123,8 @@ class reader {
     for (const json& b : list_of(from, "threadblocks", where)) {
       const std::string block = where + ", thread block " + std::to_string(g.blocks.size());
       if (static_cast<std::size_t>(number_of(b, "id", block)) != g.blocks.size())
-        refuse(block, "its id is another one", "List the thread blocks in their order from 0.");
+        refuse_text(block, "its id is another one",
+                    "List the thread blocks in their order from 0.");
       g.blocks.push_back(read_block(b, block));
     }
     return g;
@@ -128,7 +132,7 @@ class reader {
 
   int rank_in(const json& value, const std::string& where) const {
     const int rank = number(value, "rank", where, ranks_allowed);
-    if (rank >= m_ranks) refuse(where, "there is no GPU " + std::to_string(rank));
+    if (rank >= m_ranks) refuse_text(where, "there is no GPU " + std::to_string(rank));
     return rank;
   }
 
@@ -147,7 +151,7 @@ class reader {
         reach::group group{buffer_of(c, name, where), {}};
         for (const json& peer : list_of(g, "ranks", where))
           group.ranks.push_back(rank_in(peer, where));
-        if (group.ranks.empty()) refuse(where, "a switch connects no GPUs");
+        if (group.ranks.empty()) refuse_text(where, "a switch connects no GPUs");
         r.switches.push_back(std::move(group));
       }
     }
@@ -164,7 +168,8 @@ class reader {
                    int n, const std::string& where) {
     const auto list = names.find(type);
     if (list == names.end() || static_cast<std::size_t>(n) >= list->second.size())
-      refuse(where, "its thread block has no " + type + " channel or buffer " + std::to_string(n));
+      refuse_text(where,
+                  "its thread block has no " + type + " channel or buffer " + std::to_string(n));
     return list->second[static_cast<std::size_t>(n)];
   }
 
@@ -198,8 +203,8 @@ class reader {
   }
   void add(std::vector<operation>& to, operation o) {
     if (++m_operations > max_operations)
-      refuse(o.where, "there are more than " + std::to_string(max_operations) + " operations",
-             "Give a smaller plan.");
+      refuse_text(o.where, "there are more than " + std::to_string(max_operations) + " operations",
+                  "Give a smaller plan.");
     to.push_back(std::move(o));
   }
 
@@ -215,7 +220,7 @@ class reader {
       if (type == "switch") continue;
       const auto& ends = m_reach.channels[type];
       if (static_cast<std::size_t>(channel) >= ends.size())
-        refuse(where, "its GPU has no " + type + " channel " + std::to_string(channel));
+        refuse_text(where, "its GPU has no " + type + " channel " + std::to_string(channel));
       o.channels.push_back(ends[static_cast<std::size_t>(channel)]);
     }
     for (const json& b : list_of(from, "src_buff", where))
@@ -243,7 +248,7 @@ class reader {
     if (find(from, "buffer_id")) {
       const int id = named(names.buffers, type, number_of(from, "buffer_id", where), where);
       if (static_cast<std::size_t>(id) >= m_reach.remote.size())
-        refuse(where, "its GPU has no remote buffer " + std::to_string(id));
+        refuse_text(where, "its GPU has no remote buffer " + std::to_string(id));
       const auto& there = m_reach.remote[static_cast<std::size_t>(id)];
       b.type = there.type;
       b.ranks = {there.rank};
@@ -252,7 +257,7 @@ class reader {
       const int id =
           named(names.channels, "switch", number_of(from, "switch_channel_id", where), where);
       if (static_cast<std::size_t>(id) >= m_reach.switches.size())
-        refuse(where, "its GPU has no switch channel " + std::to_string(id));
+        refuse_text(where, "its GPU has no switch channel " + std::to_string(id));
       const auto& there = m_reach.switches[static_cast<std::size_t>(id)];
       b.type = there.type;
       b.ranks = there.ranks;
