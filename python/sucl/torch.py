@@ -42,7 +42,7 @@ def _for_gpus(name: str, value: str) -> Optional[str]:
 
 def _gpu_settings() -> dict:
     """Messages are on streams, as torch's programs expect. Work groups leave processors to the
-    kernels of a training's backward pass: 64 move messages as fast as all."""
+    kernels of a training's backward pass, which gains more than the messages lose."""
     return {name: _for_gpus(name, value)
             for name, value in (("SUCL_BACKEND_KERNELS_MESSAGES", "1"),
                                 ("SUCL_BACKEND_KERNELS_GROUPS", "64"))}
