@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "tools/command.hpp"
 #include "tools/launcher/environment.hpp"
-#include "tools/reading.hpp"
+#include "tools/measure/reading.hpp"
 #include "tools/topology/topology.hpp"
 
 #include <cstdio>

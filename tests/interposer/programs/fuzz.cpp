@@ -8,7 +8,7 @@
 //
 // A failure is repeated by the same seed and steps on as many ranks; SUCL_FUZZ_SEED goes before. To
 // be run interposed.
-#include "collective.hpp"
+#include "../collective.hpp"
 
 #include <chrono>
 #include <condition_variable>

@@ -3,8 +3,8 @@
 #include "command.hpp"
 #include "launcher/environment.hpp"
 #include "launcher/launch.hpp"
-#include "plot.hpp"
-#include "reading.hpp"
+#include "measure/plot.hpp"
+#include "measure/reading.hpp"
 
 #include "bench/operations/problem.hpp"
 #include "bench/session.hpp"

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
-#include "devices.hpp"
-#include "inspection.hpp"
+#include "inspect/devices.hpp"
+#include "inspect/inspection.hpp"
 #include "launcher/environment.hpp"
 
 #include "base/config/config.hpp"

@@ -3,9 +3,9 @@
 #include "command.hpp"
 #include "launcher/environment.hpp"
 #include "launcher/launch.hpp"
+#include "measure/reading.hpp"
 #include "plan/format.hpp"
 #include "plan/progress.hpp"
-#include "reading.hpp"
 
 #include "bench/operations/problem.hpp"
 #include "bench/tuning/tuner.hpp"
