@@ -35,9 +35,9 @@ constexpr bool has_counts_of_pairs(sucl_kind k) { return is_in(with_counts_of_pa
 
 // Whether all blocks of a reduce_scatter have one length: it may meet a reduce_scatter_block.
 bool is_uniform(const sucl_operation& o, int size) {
+  if (o.kind != SUCL_KIND_REDUCE_SCATTER) return false;
   const std::uint64_t* end = o.recv_counts + size;
-  return o.kind == SUCL_KIND_REDUCE_SCATTER &&
-         std::adjacent_find(o.recv_counts, end, std::not_equal_to<>()) == end;
+  return std::adjacent_find(o.recv_counts, end, std::not_equal_to<>()) == end;
 }
 
 std::uint64_t hash_of(const sucl_operation& o, const call_signature& s, int size) {
