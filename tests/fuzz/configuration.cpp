@@ -4,31 +4,12 @@
 // Configuration files. After a zero byte come variables of the environment, NAME=value, one a line.
 #include "base/config/config.hpp"
 #include "base/text.hpp"
+#include "fuzz/memory_file.hpp"
 #include "fuzz/target.hpp"
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 using namespace sucl;
 
 namespace {
-
-// A file in memory with a path.
-class memory_file {
- public:
-  explicit memory_file(std::string_view text) : m_descriptor(memfd_create("input", MFD_CLOEXEC)) {
-    fuzz::require(m_descriptor >= 0 && write(m_descriptor, text.data(), text.size()) ==
-                                           static_cast<ssize_t>(text.size()),
-                  "there is a file");
-  }
-  memory_file(const memory_file&) = delete;
-  memory_file& operator=(const memory_file&) = delete;
-  ~memory_file() { close(m_descriptor); }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(m_descriptor); }
-
- private:
-  int m_descriptor;
-};
 
 base::variables variables_of(std::string_view text) {
   base::variables list;
@@ -42,7 +23,7 @@ base::variables variables_of(std::string_view text) {
 
 base::config load(std::string_view text) {
   const auto end = text.find('\0');
-  const memory_file file(text.substr(0, end));
+  const fuzz::memory_file file(text.substr(0, end));
   const bool more = end != std::string_view::npos;
   return base::load_config(file.path(),
                            more ? variables_of(text.substr(end + 1)) : base::variables{});

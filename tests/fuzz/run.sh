@@ -3,8 +3,9 @@
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 #
 # Builds the fuzzers with clang and runs each for some seconds (0: not at all), two at a time and no
-# longer than that takes in all, from the committed corpus: run.sh [SECONDS (60)] [FORMAT...]. An input that breaks something is left in build/fuzz/found
-# and the status is 1: mend what it breaks, and put it into tests/fuzz/corpus/FORMAT.
+# longer than that takes in all, from the committed corpus: run.sh [SECONDS (60)] [FORMAT...]. An
+# input that breaks something is left in build/fuzz/found and the status is 1: mend what it breaks,
+# and put it into tests/fuzz/corpus/FORMAT.
 #
 # SUCL_FUZZ_CXX chooses the compiler. Exit status 77: none here has libFuzzer.
 set -euo pipefail
@@ -13,7 +14,7 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 shift || true
 formats=("$@")
-((${#formats[@]})) || formats=(configuration tuning_table plan_text plan_json machine)
+((${#formats[@]})) || formats=(configuration tuning_table plan_text plan_json machine msccl_xml mscclpp_json record)
 
 has_fuzzer() {
   command -v "$1" >/dev/null &&
@@ -42,7 +43,7 @@ one() {  # FORMAT SECONDS
   local format=$1 log=build/fuzz/$1.log
   mkdir -p "build/fuzz/corpus/$format"
   # New inputs go to the first folder; the committed ones are read only.
-  if build/fuzz/tests/fuzz_"$format" -max_total_time="$2" -max_len=4096 -rss_limit_mb=1024 \
+  if build/fuzz/tests/fuzz_"$format" -max_total_time="$2" -max_len=8192 -rss_limit_mb=1024 \
     -timeout=1 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$format-" \
     "build/fuzz/corpus/$format" "tests/fuzz/corpus/$format" >"$log" 2>&1; then
     printf '%s: %s runs in %d s, nothing found\n' "$format" \

@@ -26,7 +26,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PARTS = ("random", "interposed", "files", "kills", "soak")
-FORMATS = ("configuration", "tuning_table", "plan_text", "plan_json", "machine")
+FORMATS = ("configuration", "tuning_table", "plan_text", "plan_json", "machine", "msccl_xml",
+           "mscclpp_json", "record")
 OPERATIONS, CALLS, KILLS, FILES, SOAK_SECONDS = 1_000_000, 1_000_000, 500, 1_000_000, 1800
 # Which backend executes operations: environment and arguments, and the share of the steps.
 BACKENDS = {
