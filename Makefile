@@ -11,7 +11,8 @@ export SUCL_WHEELS
 BUILD = build/$(PRESET)
 
 # The same settings for the set-up and for CMake, from the command line or the environment.
-SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_BUILD_WERROR
+SETTINGS = SUCL_SYCL SUCL_VENV SUCL_SYCL_ROOT SUCL_ACPP SUCL_ACPP_TARGETS SUCL_MPI SUCL_INSTALL_RUNTIME \
+  SUCL_BUILD_WERROR
 $(foreach s,$(SETTINGS),$(if $($(s)),$(eval export $(s))))
 comma = ,
 given = $(foreach s,$(SETTINGS),$(if $($(s)),-D$(s)='$(subst $(comma),;,$($(s)))'))
@@ -101,9 +102,8 @@ install: configure  ## build what is installed, and install it to PREFIX
 	@cmake --install $(BUILD) --component Unspecified --prefix $(PREFIX)
 	@mkdir -p $(DESTDIR)$(PREFIX)/share/sucl
 	@cp $(BUILD)/install_manifest_Unspecified.txt $(DESTDIR)$(PREFIX)/share/sucl/manifest.txt
-	@if grep -q '^root = "$(CURDIR)/' $(BUILD)/lib/sucl/environment.toml; then \
-	  echo 'SuCL: the SYCL runtime and the MPI libraries stay below $(CURDIR): keep them there, or'; \
-	  echo '  install with SUCL_VENV=$(PREFIX)/lib/sucl/venv, which puts them there'; fi
+	@du -sm $(DESTDIR)$(PREFIX)/lib/sucl/runtime 2>/dev/null | while read -r size place; do \
+	  echo "SuCL: $$place, $$size MB: the SYCL runtime and MPI libraries, linked or copied from the set-up"; done
 
 uninstall:  ## remove what "make install" has installed to PREFIX
 	@scripts/uninstall.sh '$(PREFIX)'

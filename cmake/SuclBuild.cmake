@@ -30,19 +30,25 @@ set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
 # sucl_set_run_path(TARGET PATH...): what is installed has one run path, built and installed, of the
 # same folders. CMake would pad that of the build with ':' to have room for the other one, and an
-# empty entry is the working directory, from which no library may be slipped in. It would also leave
-# out what the installation needs from below the source tree: the SYCL runtime and the MPI libraries
-# of a virtual environment there. In a wheel that environment is the user's: see SuclWheel.cmake.
+# empty entry is the working directory, from which no library may be slipped in. The first folder is
+# that of SuCL's libraries, as $ORIGIN says it. What is installed with them is found from there: see
+# SuclRuntime.cmake. In a wheel that is the user's: see SuclWheel.cmake.
 function(sucl_set_run_path target)
   if(SUCL_WHEEL)
     list(FILTER ARGN INCLUDE REGEX "^[$]ORIGIN")
     list(GET ARGN 0 to_own_libraries)
     list(APPEND ARGN "${to_own_libraries}/${SUCL_WHEEL_TO_LIBRARIES}")
   endif()
-  list(REMOVE_DUPLICATES ARGN)
+  list(GET ARGN 0 to_own_libraries)
+  set(folders)
+  foreach(folder IN LISTS ARGN)
+    sucl_in_runtime("${folder}" "${to_own_libraries}/sucl/runtime" folder)
+    list(APPEND folders "${folder}")
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
   set_target_properties(${target} PROPERTIES
     BUILD_WITH_INSTALL_RPATH ON
-    INSTALL_RPATH "${ARGN}")
+    INSTALL_RPATH "${folders}")
 endfunction()
 
 find_program(SUCL_CCACHE ccache)

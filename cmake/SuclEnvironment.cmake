@@ -112,6 +112,13 @@ foreach(flavour IN LISTS sucl_listed_flavours)
     SUCL_MPI_${flavour}_SET SUCL_MPI_${flavour}_PREPEND)
 endforeach()
 
+# Values begin with the path that they are.
+if(SUCL_RUNTIME_PARTS)
+  foreach(end IN ITEMS "/" "\"")
+    string(REPLACE "\"${SUCL_VENV}${end}" "\"$ORIGIN/runtime${end}" sucl_environment_text
+      "${sucl_environment_text}")
+  endforeach()
+endif()
 file(CONFIGURE OUTPUT "${SUCL_MODULE_OUTPUT_DIR}/environment.toml"
   CONTENT "${sucl_environment_text}" @ONLY)
 install(FILES "${SUCL_MODULE_OUTPUT_DIR}/environment.toml"

@@ -44,7 +44,8 @@ add_custom_target(installed)
 add_dependencies(installed ${sucl_installed} ${modules})
 
 # Where the SYCL runtime is for programs that use the package.
-set(SUCL_PACKAGED_SYCL_ROOT "${SUCL_SYCL_FOUND_ROOT}")
+sucl_in_runtime("${SUCL_SYCL_FOUND_ROOT}" "\${PACKAGE_PREFIX_DIR}/${SUCL_MODULE_INSTALL_DIR}/runtime"
+  SUCL_PACKAGED_SYCL_ROOT)
 if(SUCL_WHEEL)
   set(SUCL_PACKAGED_SYCL_ROOT "\${PACKAGE_PREFIX_DIR}/${SUCL_WHEEL_TO_ENVIRONMENT}")
 endif()
@@ -63,7 +64,8 @@ install(FILES
 # The way from the folder of sucl.pc back to the prefix, so that the installation can be moved.
 file(RELATIVE_PATH sucl_pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" sucl_pc_prefix "${sucl_pc_prefix}")
-set(sucl_pc_sycl_root "${SUCL_SYCL_FOUND_ROOT}")
+sucl_in_runtime("${SUCL_SYCL_FOUND_ROOT}" "\${prefix}/${SUCL_MODULE_INSTALL_DIR}/runtime"
+  sucl_pc_sycl_root)
 if(SUCL_WHEEL)
   set(sucl_pc_sycl_root "\${prefix}/${SUCL_WHEEL_TO_ENVIRONMENT}")
 endif()
@@ -90,8 +92,11 @@ set(CPACK_PACKAGING_INSTALL_PREFIX "/usr/local")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libs)
-# The SYCL runtime and MPI are where the build has found them, and may be of no package.
+set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
+set(CPACK_THREADS 0)
+# The SYCL runtime and MPI are part of the package, or where the build has found them, which may be
+# of no package.
 execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE libc ERROR_QUIET)
 string(REGEX MATCH "[0-9.]+" libc "${libc}")
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${libc}), libstdc++6")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= ${libc}), libstdc++6, zlib1g")
 include(CPack)

@@ -20,6 +20,8 @@ sucl_setting(SUCL_ACPP FILEPATH "" "AdaptiveCpp's compiler driver; empty: acpp o
 sucl_setting(SUCL_ACPP_TARGETS STRING omp "Targets to compile for with AdaptiveCpp")
 sucl_setting(SUCL_MPI STRING ""
   "MPIs to build modules for: flavour, flavour=wrapper or wrapper; empty: those of 'make setup'")
+sucl_setting(SUCL_INSTALL_RUNTIME BOOL ON
+  "Install what SuCL runs with and 'make setup' has put into SUCL_VENV")
 sucl_setting(SUCL_BUILD_WERROR BOOL OFF "Treat warnings as errors")
 sucl_setting(SUCL_BUILD_SANITIZE STRING "" "Sanitizers, as for -fsanitize=")
 string(COMPARE EQUAL "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}" sucl_is_top_level)
@@ -42,6 +44,7 @@ if(SUCL_BUILD_PYTHON AND NOT SUCL_SYCL MATCHES "^(pip|adaptivecpp)$")
 endif()
 # A relative path means the same on the command line of make and of cmake.
 cmake_path(ABSOLUTE_PATH SUCL_VENV BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
+string(REGEX REPLACE "/$" "" SUCL_VENV "${SUCL_VENV}")
 
 # The compiler has to be known before the languages are enabled.
 if(SUCL_SYCL STREQUAL "icpx" AND NOT CMAKE_CXX_COMPILER)

@@ -4,9 +4,12 @@
 #
 # What becomes of an installation: packages of it have what it has, and it goes without a trace.
 #
-#   packages.sh SOURCE BUILD SCRATCH CMAKE CPACK
+#   packages.sh SOURCE BUILD SCRATCH CMAKE CPACK [VENV]
+#
+# With VENV, the virtual environment that SuCL was built with, what is unpacked has to work without
+# it.
 set -euo pipefail
-source=$1 build=$2 scratch=$3 cmake=$4 cpack=$5
+source=$1 build=$2 scratch=$3 cmake=$4 cpack=$5 venv=${6:-}
 rm -rf "$scratch"
 mkdir -p "$scratch"
 fail() {
@@ -49,4 +52,11 @@ if [[ $generators = *DEB ]]; then
     sed 's|^\./usr/local/|./|' | sort | diff - "$scratch/installed" ||
     fail "the package does not have what was installed"
 fi
+if [[ $venv ]]; then
+  status=0
+  "$source/tests/install/empty.sh" "${found%/bin/sucl}" "$source" "$build" "$venv" "$cmake" || status=$?
+  ((status == 0 || status == 77)) || fail "the package needs the clone"
+fi
+du -shc "$scratch"/packages/*.{tar.zst,deb} "$scratch/unpacked" 2>/dev/null || true
+rm -rf "$scratch/unpacked" "$scratch/packages"
 echo "installed, packaged and removed $(wc -l <"$scratch/installed") files"

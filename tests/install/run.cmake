@@ -26,12 +26,18 @@ step("${CMAKE_COMMAND}" -S "${source}" -B "${scratch}/build" -G "${generator}"
   "-DSUCL_APPS=${apps}")
 step("${CMAKE_COMMAND}" --build "${scratch}/build" -j 2 --target all run)
 step("${scratch}/build/core")
-step("${python}" "${here}/run_paths.py" "${scratch}/prefix")
+set(without)
+if(venv)
+  set(without --without "${venv}")
+endif()
+step("${python}" "${here}/run_paths.py" ${without} "${scratch}/prefix")
 
 set(programs "${scratch}/build/core")
 if(EXISTS "${scratch}/build/examples/usm_allreduce")
   list(APPEND programs "${scratch}/build/examples/usm_allreduce")
-  file(COPY "${examples}/ring.cpp" DESTINATION "${scratch}")  # empty.sh compiles it
+endif()
+if(EXISTS "${scratch}/build/apps/halo")
+  list(APPEND programs "${scratch}/build/apps/halo --quiet --size 12x10x9 --iterations 2")
 endif()
 
 # For empty.sh.

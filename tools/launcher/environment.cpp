@@ -76,33 +76,49 @@ mpi_flavour read_flavour(const std::string& name, toml::node_view<const toml::no
   return f;
 }
 
+template <class Change>
+void change_paths(variable_changes& changes, const Change& change) {
+  for (auto& [name, value] : changes.set) change(value);
+  for (auto& [name, folders] : changes.prepend)
+    for (std::string& folder : folders) change(folder);
+}
+
+// Calls change(path) for every path of the file.
+template <class Change>
+void change_paths(environment& env, const Change& change) {
+  change(env.python);
+  change(env.sycl_root);
+  change_paths(env.sycl, change);
+  for (mpi_flavour& flavour : env.flavours) {
+    change(flavour.launcher);
+    change_paths(flavour.variables, change);
+  }
+}
+
+bool is_below(const std::string& path, const std::string& folder) {
+  return path.compare(0, folder.size() + 1, folder + "/") == 0;
+}
+
+// What was installed with the modules is found from their folder.
+void find_from(environment& env, const std::string& folder) {
+  const std::string origin = "$ORIGIN";
+  change_paths(env, [&](std::string& path) {
+    if (is_below(path, origin)) path.replace(0, origin.size(), folder);
+  });
+}
+
 // What lay below the SYCL runtime's folder when SuCL was built lies below SUCL_SYCL_ROOT if that
 // folder has been moved there.
-struct relocation {
-  std::string from, to;
-
-  void apply(std::string& path) const {
-    if (to.empty() || from.empty() || path.compare(0, from.size() + 1, from + "/") != 0) return;
+void relocate(environment& env) {
+  const std::string from = env.sycl_root, to = variable("SUCL_SYCL_ROOT");
+  if (from.empty() || to.empty()) return;
+  change_paths(env, [&](std::string& path) {
+    if (!is_below(path, from)) return;
     std::error_code ignored;
     const std::string moved = to + path.substr(from.size());
     if (!std::filesystem::exists(path, ignored) && std::filesystem::exists(moved, ignored))
       path = moved;
-  }
-  void apply(variable_changes& changes) const {
-    for (auto& [name, value] : changes.set) apply(value);
-    for (auto& [name, folders] : changes.prepend)
-      for (std::string& folder : folders) apply(folder);
-  }
-};
-
-void relocate(environment& env) {
-  const relocation moved{env.sycl_root, variable("SUCL_SYCL_ROOT")};
-  moved.apply(env.python);
-  moved.apply(env.sycl);
-  for (mpi_flavour& flavour : env.flavours) {
-    moved.apply(flavour.launcher);
-    moved.apply(flavour.variables);
-  }
+  });
 }
 
 void read(environment& env, const toml::table& file) {
@@ -122,6 +138,7 @@ void read(environment& env, const toml::table& file) {
       if (value.is_table())
         env.flavours.push_back(read_flavour(
             std::string(name.str()), toml::node_view<const toml::node>(value), env.module_folder));
+  find_from(env, env.module_folder);
   relocate(env);
   std::stable_partition(env.flavours.begin(), env.flavours.end(), [&](const mpi_flavour& flavour) {
     return flavour.name == env.default_flavour;
