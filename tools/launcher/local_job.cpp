@@ -30,6 +30,9 @@ using time_point = std::chrono::steady_clock::time_point;
 constexpr timespec between_local_polls{0, 20'000'000};
 // For ranks to end by themselves, once they are told to.
 constexpr auto time_to_end = 5s;
+// For ranks that fail for the same cause as the first one: they say what they know, in their
+// message and their record.
+constexpr auto time_to_fail = 500ms;
 constexpr auto stopped_for = 300ms;
 
 sigset_t local_signals() {
@@ -167,6 +170,8 @@ class local_job {
     if (m_told_to_end) {
       if (some_ended && !m_kill_at) m_kill_at = now() + time_to_end;
     } else if (failed && !m_what.survive && !m_ended_here) {
+      if (!m_failed_at) m_failed_at = now();
+      if (now() - *m_failed_at < time_to_fail) return;
       m_ended_here = true;
       signal_all(SIGTERM);
       m_kill_at = now() + time_to_end;
@@ -203,7 +208,7 @@ class local_job {
   int m_failed = 0;
   bool m_ended_here = false;
   bool m_told_to_end = false;  ///< by a signal to this process, which the ranks have
-  std::optional<time_point> m_kill_at, m_stuck_since;
+  std::optional<time_point> m_kill_at, m_stuck_since, m_failed_at;
 };
 
 }  // namespace
