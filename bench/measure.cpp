@@ -37,10 +37,17 @@ constexpr int max_samples = 20;
 // On a device as many as surely fit its queue of work.
 constexpr double max_held = 50;
 
+enum class timing {
+  call,    // each is waited for
+  stream,  // back to back, until all are done
+  device,  // the same by the device's clock
+  issue    // back to back, until the last has returned
+};
+
 struct series {
   const implementation* what = nullptr;
-  int batch = 0;           // calls in a sample, back to back; 0: each is waited for
-  bool on_device = false;  // timed by the device
+  timing how = timing::call;
+  int batch = 0;  // calls in a sample, back to back
   int iterations = 0;
   std::vector<double> times;  // of this rank
   bool valid = true;          // on this rank
@@ -97,13 +104,13 @@ class point {
     for (int i = 0; i < samples; ++i) s.what->run();
     std::vector<double> each{microseconds(clock::now() - begin) / samples};  // of run()
     m_ranks.max(each);
-    if (s.batch) {
-      const double most = s.on_device ? max_held : 500.0;
+    if (s.how != timing::call) {
+      const double most = s.how == timing::stream ? 500.0 : max_held;
       s.batch = static_cast<int>(std::clamp(sample_us / std::max(each[0], 0.1), 4.0, most));
       each[0] *= s.batch;
     }
     const double fitting = m_wanted.seconds * 1e6 / std::max(each[0], 0.1);
-    const int usual = s.batch ? max_samples : usual_iterations(m_problem.bytes());
+    const int usual = s.how == timing::call ? usual_iterations(m_problem.bytes()) : max_samples;
     s.iterations = m_wanted.iterations.value_or(
         static_cast<int>(std::clamp<double>(fitting, min_iterations, usual)));
     const int warmup = m_wanted.warmup.value_or(std::max(1, s.iterations / 10));
@@ -118,29 +125,43 @@ class point {
     for (int i = 0; i < lead_in; ++i) s.what->run();
     while (static_cast<int>(s.times.size()) < target) {
       m_ranks.barrier();
-      const auto begin = clock::now();
-      double time = 0;
-      if (s.on_device) {
-        time = once_on_device(s);
-      } else {
-        once(s);
-        time = microseconds(clock::now() - begin);
-      }
-      s.times.push_back(time / std::max(1, s.batch) / s.what->operations);
+      s.times.push_back(time_of(s) / std::max(1, s.batch) / s.what->operations);
     }
     if (last) check(s);
   }
 
   static std::string form_of(const series& s) {
-    if (s.on_device) return "device";
-    return s.batch ? "stream" : s.what->form;
+    switch (s.how) {
+      case timing::stream: return "stream";
+      case timing::device: return "device";
+      case timing::issue: return "issue";
+      default: return s.what->form;
+    }
   }
 
  private:
-  static void once(const series& s) {
-    if (!s.batch) return s.what->run();
+  static void issue(const series& s) {
     for (int i = 0; i < s.batch; ++i) s.what->start();
+  }
+
+  static void once(const series& s) {
+    if (s.how == timing::call) return s.what->run();
+    issue(s);
     s.what->finish();
+  }
+
+  // One sample, in microseconds.
+  double time_of(const series& s) {
+    if (s.how == timing::device) return once_on_device(s);
+    const auto begin = clock::now();
+    if (s.how != timing::issue) {
+      once(s);
+      return microseconds(clock::now() - begin);
+    }
+    issue(s);
+    const double time = microseconds(clock::now() - begin);
+    s.what->finish();
+    return time;
   }
 
   // The same by the device's clock: microseconds. The first one, which is not timed, lets all ranks
@@ -151,7 +172,7 @@ class point {
       s.what->clock->hold();
       s.what->start();
       s.what->clock->begin();
-      for (int call = 0; call < s.batch; ++call) s.what->start();
+      issue(s);
       s.what->clock->end();
       m_ranks.barrier();  // now all of it is issued everywhere
       s.what->clock->release();
@@ -218,9 +239,11 @@ std::vector<outcome> measure(const testbed& bed, const problem& p, const options
   point here(bed, p, wanted, ranks, report);
   std::vector<series> all;
   for (const auto& one : bed.implementations) {
-    if (wanted.to_completion || one.operations > 1) all.push_back({&one, 0, false, 0, {}, true});
-    if (wanted.back_to_back && one.start) all.push_back({&one, 1, false, 0, {}, true});
-    if (wanted.on_device && one.clock) all.push_back({&one, 1, true, 0, {}, true});
+    const auto add = [&](timing how) { all.push_back({&one, how, 0, 0, {}, true}); };
+    if (wanted.to_completion || one.operations > 1) add(timing::call);
+    if (wanted.back_to_back && one.start) add(timing::stream);
+    if (wanted.on_device && one.clock) add(timing::device);
+    if (wanted.issuing && one.start) add(timing::issue);
   }
   for (auto& s : all) here.prepare(s);
   const int rounds = rounds_for(all);

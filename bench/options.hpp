@@ -35,6 +35,7 @@ struct options {
   bool to_completion = true;         ///< time calls until their result is there
   bool back_to_back = false;         ///< time calls that are issued without waiting, on average
   bool on_device = false;            ///< the same by the device's clock, without what issuing costs
+  bool issuing = false;              ///< time what issuing costs, calls that nothing waits for
   bool replayed = false;             ///< time a sequence of calls that is recorded and replayed
   bool in_order = false;             ///< the queue
   std::vector<std::uint64_t> sizes;  ///< in bytes

@@ -25,7 +25,9 @@ std::string print_time(double us) {
   return format(us < 9.995 ? "%.2f" : us < 999.5 ? "%.1f" : "%.0f", us);
 }
 
-bool back_to_back(const outcome& o) { return o.form == "stream" || o.form == "device"; }
+bool back_to_back(const outcome& o) {
+  return o.form == "stream" || o.form == "device" || o.form == "issue";
+}
 
 std::string column_name(const outcome& o) {
   return o.name == "sucl" || back_to_back(o) ? o.name + " " + o.form : o.name;
@@ -49,9 +51,9 @@ double bus_bandwidth(const row& r) {
 
 auto table_of(const row& r) { return std::tie(r.collective, r.memory, r.type, r.op, r.ranks); }
 
-// How the calls of a column were timed: "stream", "device", or "" for each by itself.
+// How the calls of a column were timed: "stream", "device", "issue", or "" for each by itself.
 std::string timing_of(const std::string& column) {
-  for (const char* timing : {"stream", "device"})
+  for (const char* timing : {"stream", "device", "issue"})
     if (column.ends_with(std::string(" ") + timing)) return timing;
   return {};
 }

@@ -182,6 +182,16 @@ class BenchChoices(BenchCase):
             self.assertEqual({form for _, form in found}, {"replay", "starts"})
         self.sucl("bench", "allreduce", "--timing", "replay", "--memory", "buffer", code=2)
 
+    def test_what_issuing_costs(self):
+        done, results = self.bench("allreduce", "broadcast", "-n", 2, "--sizes", "8,1Mi",
+                                   "--memory", "usm", "--timing", "issue,stream", "--form",
+                                   "event", "--against", "none")
+        found = {(row["collective"], row["bytes"], row["form"]) for row in results["rows"]}
+        self.assertTrue(all(row["valid"] for row in results["rows"]), done.stderr)
+        self.assertEqual({form for _, _, form in found}, {"stream", "issue"})
+        self.assertEqual(len(found), 2 * 2 * 2)
+        self.assertIn("sucl issue", done.stdout)
+
     def test_wrong_results_are_noticed(self):
         config = self.path("wrong.toml", 'default_backend = "mock"\n'
                            '[backends.mock]\nenabled = true\nplatforms = "*"\nwrong = "allreduce"\n'

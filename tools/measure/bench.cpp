@@ -87,7 +87,8 @@ handles define(CLI::App& app, bench_options& w) {
                   "Compare with mpi, host-accessor, nccl, or none (mpi,host-accessor)");
   add("--timing", w.timing, "LIST",
       "call: until the result is there; stream: back to back, on average; device: the same by the "
-      "GPU's clock; replay: 100 calls that are recorded and replayed, on average (call)");
+      "GPU's clock; issue: until they have returned, on average; replay: 100 calls that are "
+      "recorded and replayed, on average (call)");
   add("--queue", w.queue, "KIND", "in-order or out-of-order (in-order with --device gpu)");
   add("--sizes", w.sizes, "LIST", "Bytes: 4:64Mi doubles, 4:64Mi:4 quadruples, 0,8,1Ki (4:1Mi)");
   add("--types", w.types, "LIST", "Element types, as in fp32 or float32 (fp32)");
@@ -203,12 +204,13 @@ bench::options read(const bench_options& w, const handles& h) {
   if (windows && !o.against_nccl)
     wrong_usage("--memory window is memory of bare NCCL: it needs --against nccl.");
   const words timing =
-      read_words(w.timing, {"call", "stream", "device", "replay"}, "--timing", "timing");
+      read_words(w.timing, {"call", "stream", "device", "issue", "replay"}, "--timing", "timing");
   o.to_completion = contains(timing, "call");
   o.back_to_back = contains(timing, "stream");
   o.on_device = contains(timing, "device");
+  o.issuing = contains(timing, "issue");
   o.replayed = contains(timing, "replay");
-  if (o.replayed && !o.to_completion && !o.back_to_back && !o.on_device) leave_out_buffers(o);
+  if (o.replayed && timing.size() == 1) leave_out_buffers(o);
   check_word(w.queue, {"auto", "in-order", "out-of-order"}, "queue");
   o.in_order = w.queue == "in-order" || (w.queue == "auto" && w.device == "gpu");
   if (o.on_device && !o.in_order)
