@@ -91,6 +91,7 @@ struct maker {
       return reduce_scatter_block();
     }
     lists(o.recv_counts, nullptr, nullptr, nullptr);
+    k.all_give = std::all_of(o.recv_counts, o.recv_counts + s.ranks, [](auto n) { return n > 0; });
     std::uint64_t at = 0;
     most = 0;
     for (int r = 0; r < s.ranks; ++r) {
@@ -109,8 +110,29 @@ struct maker {
     k.what.own_bytes = block;
     k.what.peer_at = block * static_cast<unsigned>(s.rank);
   }
+  // Every rank knows all counts, but only its own places: blocks of one size at equal distances
+  // need no lists here, whatever other ranks have.
+  bool gathers_evenly() const {
+    const std::uint64_t first = o.recv_displs[0];
+    const std::uint64_t apart = s.ranks > 1 ? o.recv_displs[1] - first : 0;
+    if (s.ranks > 1 && o.recv_displs[1] < first) return false;
+    for (int r = 0; r < s.ranks; ++r)
+      if (o.recv_counts[r] != o.recv_counts[0] ||
+          o.recv_displs[r] != first + apart * static_cast<unsigned>(r))
+        return false;
+    return true;
+  }
   void allgatherv() {
+    if (gathers_evenly()) {
+      block = most = o.recv_counts[0] * size;
+      k.recv = {o.recv_displs[0] * size,
+                s.ranks > 1 ? (o.recv_displs[1] - o.recv_displs[0]) * size : 0, block, 0, s.ranks};
+      k.send = every(0, in_place() ? k.recv.at(s.rank) : 0);
+      k.what.own_bytes = block;
+      return;
+    }
     lists(nullptr, nullptr, o.recv_counts, o.recv_displs);
+    k.all_give = std::all_of(o.recv_counts, o.recv_counts + s.ranks, [](auto n) { return n > 0; });
     block = o.recv_counts[s.rank] * size;
     most = 0;
     for (int r = 0; r < s.ranks; ++r) {
@@ -376,10 +398,11 @@ bool implies_barrier(const kernel_launch& kernel, sucl_kind kind) noexcept {
   switch (kind) {
     case SUCL_KIND_BARRIER:
     case SUCL_KIND_ALLREDUCE:
-    case SUCL_KIND_REDUCE_SCATTER:  // of equal counts; there are lists otherwise
+    case SUCL_KIND_REDUCE_SCATTER:
     case SUCL_KIND_REDUCE_SCATTER_BLOCK:
     case SUCL_KIND_ALLGATHER:
-    case SUCL_KIND_ALLTOALL: return kernel.send.each > 0;
+    case SUCL_KIND_ALLGATHERV:
+    case SUCL_KIND_ALLTOALL: return kernel.lists ? kernel.all_give : kernel.send.each > 0;
     default: return false;
   }
 }

@@ -226,6 +226,46 @@ TEST(kernels, a_fast_root_waits_for_slow_ranks) {
   });
 }
 
+// Blocks of one size at equal distances need no lists. Ranks whose blocks lie otherwise have them,
+// and write and read the same; none runs ahead of one that is slow.
+TEST(kernels, gather_equal_blocks_wherever_each_rank_has_them) {
+  for (const int size : {2, 3, 4})
+    for (const std::uint64_t n : {std::uint64_t{5}, std::uint64_t{300}, std::uint64_t{9000}})
+      for_devices(size, reach::all, [&](const kernel_rank& j) {
+        const auto ranks = static_cast<std::size_t>(size);
+        const auto me = static_cast<std::size_t>(j.info.rank);
+        const std::vector<std::uint64_t> counts(ranks, n);
+        std::vector<std::uint64_t> displs;
+        for (std::size_t r = 0; r < ranks; ++r)
+          displs.push_back(me == 1 ? (ranks - 1 - r) * (n + 1) + r % 2 : 3 + r * (n + me));
+        constexpr int rounds = 12;
+        std::vector<std::vector<int>> sent(rounds), got(rounds);
+        std::vector<flight> flights;
+        for (int i = 0; i < rounds; ++i) {
+          auto& from = sent[static_cast<std::size_t>(i)];
+          auto& to = got[static_cast<std::size_t>(i)];
+          from.assign(n, 100 * i + j.info.rank);
+          to.assign(ranks * (n + ranks) + 3, -1);
+          auto o = operation(kind::allgatherv, type::int32, n);
+          o.recv_counts = counts.data();
+          o.recv_displs = displs.data();
+          o.send = from.data();
+          o.recv = to.data();
+          if (me + 1 == ranks && i % 4 == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          flights.push_back(post(j.kernels, o));
+        }
+        for (auto& f : flights) EXPECT_EQ(wait(j.kernels, f).status, SUCL_SUCCESS);
+        for (int i = 0; i < rounds; ++i) {
+          std::vector<int> wanted(ranks * (n + ranks) + 3, -1);
+          for (std::size_t r = 0; r < ranks; ++r)
+            std::fill_n(wanted.begin() + static_cast<long>(displs[r]), n,
+                        100 * i + static_cast<int>(r));
+          EXPECT_EQ(got[static_cast<std::size_t>(i)], wanted) << size << " ranks, " << n;
+        }
+      });
+}
+
 // A rank that does not come: the others' kernels end when they are aborted.
 TEST(kernels, end_when_they_are_given_up) {
   for (const std::size_t n : {std::size_t{10}, std::size_t{5000}})

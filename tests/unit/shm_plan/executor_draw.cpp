@@ -104,8 +104,11 @@ draw make_draw(std::uint64_t seed, int size, std::uint64_t most) {
     at += d.counts.back();
   }
   // Equal blocks have ways of their own.
-  if (d.what == kind::reduce_scatter && d.symmetric)
+  const bool gathers = d.what == kind::allgatherv;
+  if ((d.what == kind::reduce_scatter || gathers) && d.symmetric)
     d.counts.assign(static_cast<std::size_t>(size), d.count);
+  if (gathers && d.symmetric)
+    for (std::size_t r = 0; r < d.displs.size(); ++r) d.displs[r] = r * (d.count + d.seed % 3);
   return d;
 }
 

@@ -28,6 +28,7 @@ struct kernel_launch {
   void* to = nullptr;
   bool reduces = false;
   bool in_place = false;
+  bool all_give = false;  ///< lists: every rank gives something to every other, as all of them know
   int groups = 1;
 };
 
