@@ -128,7 +128,8 @@ kernel_settings::kernel_settings(int ranks) {
   constexpr std::uint64_t mebi = 1 << 20;
   const auto n = static_cast<std::uint64_t>(ranks), peers = std::max<std::uint64_t>(n, 2) - 1;
   ll_max_bytes = mebi / n;
-  staging = std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
+  // Among few ranks a message of 16 MiB goes in one piece for each group.
+  staging = ranks <= 4 ? 64 * mebi : std::clamp(128 * mebi / n, 8 * mebi, 64 * mebi);
   ll128_exchange_max_bytes = 8 * mebi / peers;
   ll128_max_bytes = ranks > 2 ? 64 * mebi / n : 32 * mebi;
   ll128_two_shot_max_bytes = 16 * mebi;
