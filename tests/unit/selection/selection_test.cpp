@@ -113,11 +113,17 @@ TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
                                              {kind::broadcast, 17 << 20, "nccl"},
                                              {kind::reduce, 2 << 20, "kernels"},
                                              {kind::reduce, 3 << 20, "nccl"},
-                                             {kind::allgather, 9 << 20, "nccl"},
-                                             {kind::allgather, 64 << 20, "kernels"}})
+                                             {kind::alltoall, 12 << 20, "kernels"},
+                                             {kind::alltoall, 13 << 20, "nccl"},
+                                             {kind::alltoall, 48 << 20, "kernels"},
+                                             {kind::gather, 4 << 20, "kernels"},
+                                             {kind::scatter, 5 << 20, "nccl"}})
     EXPECT_EQ(chosen(vendors, query(what, bytes), four_ranks), backend) << bytes;
-  EXPECT_EQ(chosen(vendors, query(kind::alltoall, 9 << 20), four_ranks), "nccl");
-  EXPECT_EQ(chosen(vendors, query(kind::reduce_scatter_block, 1 << 30), four_ranks), "kernels");
+  for (const kind what :
+       {kind::reduce_scatter_block, kind::reduce_scatter, kind::allgather, kind::allgatherv})
+    EXPECT_EQ(chosen(vendors, query(what, 1 << 30), four_ranks), "kernels") << name(what);
+  for (const kind what : {kind::alltoallv, kind::gatherv, kind::scatterv})
+    EXPECT_EQ(chosen(vendors, of_unknown_size(what), four_ranks), "kernels") << name(what);
   EXPECT_EQ(chosen(vendors, query(kind::broadcast, 64 << 10), one_node), "kernels");
   EXPECT_EQ(chosen(vendors, query(kind::broadcast, 65 << 10), one_node), "nccl");
   EXPECT_EQ(chosen(vendors, query(kind::broadcast, 1 << 20), one_node, {"nccl", "ucc"}), "kernels");
