@@ -211,8 +211,8 @@ def write(results, options, all_ranks):
              "  faster than bare NCCL in the same run",
              "- `device`: back to back by the GPU's clock; `stream`: back to back by the host's;",
              "  `call`: until the result is there; `replay`: each call of a recorded sequence;",
-             "  `issue`: until a call that is not waited for has returned; `starts`: a replay's calls",
-             "  by starts of a persistent operation", ""]
+             "  `issue`: until a call has returned that is not waited for; `starts`: a replay's",
+             "  calls by starts of a persistent operation", ""]
     for name, (title, *_) in SETS.items():
         if "-" not in name and name not in AGAINST_MPI:
             lines.append(f"* `{name}`: {title}")
