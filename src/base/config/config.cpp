@@ -70,6 +70,10 @@ void refuse_key(const toml_entry& entry, const std::string& prefix, const std::s
   refuse(entry.origin, "unknown key '" + full + "'", hint);
 }
 
+// More than programs need; what is quadratic in them still takes less than a second.
+constexpr std::size_t max_rules = 10000, max_platforms = 256, max_backends = 256,
+                      max_settings = 1000;
+
 // Keys of one entry of platforms or rules; `pattern` is the prefix in the table of keys.
 void fill_entry(draft& d, const toml::table& table, const toml_place& place,
                 const key_target& target, const std::string& pattern, const std::string& prefix) {
@@ -84,7 +88,9 @@ void fill_entry(draft& d, const toml::table& table, const toml_place& place,
 // The user's platforms go before the built-in ones, so that their names are found first.
 void fill_platforms(draft& d, const toml::node& node, const toml_place& place) {
   std::size_t at = 0;
-  for (const auto& entry : in_order(table_of(node, place, "platforms"), place)) {
+  const auto entries = in_order(table_of(node, place, "platforms"), place);
+  check_entries(entries.size(), max_platforms, "platforms", origin_of(place, node.source()));
+  for (const auto& entry : entries) {
     check_name(entry.key, entry.origin);
     const std::string key = "platforms." + entry.key;
     const toml::table& table = table_of(*entry.node, place, key);
@@ -98,12 +104,15 @@ void fill_backends(draft& d, const toml::node& node, const toml_place& place) {
   constexpr unsigned plain =
       accept_string | accept_integer | accept_float | accept_boolean | accept_array;
   std::size_t at = 0;
-  for (const auto& item : in_order(table_of(node, place, "backends"), place)) {
+  const auto items = in_order(table_of(node, place, "backends"), place);
+  check_entries(items.size(), max_backends, "backends", origin_of(place, node.source()));
+  for (const auto& item : items) {
     check_name(item.key, item.origin);
     const std::string prefix = "backends." + item.key + ".";
     const toml::table& table = table_of(*item.node, place, "backends." + item.key);
     backend_entry& backend = put_backend(d, item.key, at++);
     d.origins["backends." + item.key] = item.origin;
+    check_entries(table.size(), max_settings, "settings of a backend", item.origin);
     for (const auto& entry : in_order(table, place)) {
       const std::string key = prefix + entry.key;
       if (const key_row* row = find_key("backends.*." + entry.key))
@@ -122,6 +131,7 @@ void fill_rules(draft& d, const toml::node& node, const toml_place& place) {
   if (list == nullptr)
     refuse(origin_of(place, node.source()), std::string("rules is ") + type_of(node).name,
            "Write each rule as a table [[rules]].");
+  check_entries(list->size(), max_rules, "rules", origin_of(place, node.source()));
   d.c.rules.clear();
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string key = "rules[" + std::to_string(i) + "]";

@@ -14,9 +14,12 @@ std::string origin_or_default(const draft& d, const std::string& key) {
 }
 
 void check_words(const draft& d) {
+  std::map<const vocabulary*, words> all;
   for (const auto& word : d.pending) {
     const vocabulary& vocabulary = *word.row->known;
-    const words known = vocabulary.words(d.c);
+    const auto [at, added] = all.try_emplace(&vocabulary);
+    if (added) at->second = vocabulary.words(d.c);
+    const words& known = at->second;
     if (std::find(known.begin(), known.end(), word.text) != known.end()) continue;
     std::string hint = did_you_mean(word.text, known);
     if (*vocabulary.cure != '\0') hint += std::string(" ") + vocabulary.cure;

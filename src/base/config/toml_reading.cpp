@@ -2,6 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/config/toml_reading.hpp"
 
+#include "base/text.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -75,7 +77,21 @@ std::vector<toml_entry> in_order(const toml::table& table, const toml_place& pla
   return result;
 }
 
+void check_entries(std::size_t entries, std::size_t most, const char* what,
+                   const std::string& origin) {
+  if (entries <= most) return;
+  refuse(origin,
+         "there are " + std::to_string(entries) + " " + what + ", more than the " +
+             std::to_string(most) + " that are read",
+         "Write fewer; those that nothing reaches can go.");
+}
+
 toml::table parse_toml(std::string_view text, const toml_place& place) {
+  if (text.size() > max_toml_bytes)
+    refuse(place.name,
+           "it has " + std::to_string(text.size()) + " bytes, more than the " +
+               print_bytes(max_toml_bytes) + " that are read",
+           "Write fewer entries, and comments elsewhere.");
   check_keys(text, place);
   try {
     return toml::parse(text);

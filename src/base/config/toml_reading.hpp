@@ -15,6 +15,9 @@
 
 namespace sucl::base {
 
+/// The longest text that is read. The values of it take fifty times as much memory.
+inline constexpr std::size_t max_toml_bytes = std::size_t{4} << 20;
+
 /// Where a piece of TOML stands.
 struct toml_place {
   std::string name;    ///< "file sucl.toml" or "environment SUCL_RULES"
@@ -46,7 +49,12 @@ struct toml_entry {
 /// The entries of a table as the file has them.
 std::vector<toml_entry> in_order(const toml::table& table, const toml_place& place);
 
-/// Parses a whole text; throws errc::configuration that says where it is not TOML.
+/// Throws errc::configuration at `origin` if there are more than `most` entries, "rules" perhaps.
+void check_entries(std::size_t entries, std::size_t most, const char* what,
+                   const std::string& origin);
+
+/// Parses a whole text of at most max_toml_bytes; throws errc::configuration that says where it is
+/// not TOML.
 toml::table parse_toml(std::string_view text, const toml_place& place);
 
 }  // namespace sucl::base

@@ -4,6 +4,9 @@
 
 #include "base/bounds.hpp"
 #include "base/error.hpp"
+#include "base/nesting.hpp"
+#include "base/text.hpp"
+#include "plan/serialization/file_limits.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -278,15 +281,13 @@ class reader {
 }  // namespace
 
 plan_text parse(std::string_view text) {
-  bool deep = false;
-  const auto limit = [&](int depth, json::parse_event_t, json&) {
-    deep = deep || depth > max_depth;
-    return !deep;
-  };
-  const json root = json::parse(text, limit, false);
-  if (deep || root.is_discarded() || !root.is_object())
-    base::fail(errc::invalid_argument, "the text is no JSON of an execution plan",
-               "Give a plan as MSCCL++'s tools write it.");
+  const bool bearable = text.size() <= max_json_bytes && !base::nests_deeper(text, max_depth);
+  const json root = bearable ? json::parse(text, nullptr, false) : json();
+  if (!root.is_object())
+    base::fail(
+        errc::invalid_argument,
+        "the text is no JSON of an execution plan of at most " + base::print_bytes(max_json_bytes),
+        "Give a plan as MSCCL++'s tools write it.");
   return reader(root).run();
 }
 

@@ -8,12 +8,16 @@
 #include "base/bounds.hpp"
 #include "plan/ir/problem.hpp"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace sucl::plan {
 
 /// The word for a problem that is no collective of the API.
 inline constexpr const char* custom = "custom";
+
+/// The longest JSON of a plan: its values take twenty times as much memory.
+inline constexpr std::size_t max_json_bytes = std::size_t{16} << 20;
 
 /// What the numbers of a plan may be.
 using range = base::bounds<std::uint64_t>;

@@ -1,6 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
+#include "base/nesting.hpp"
+#include "base/text.hpp"
 #include "plan/serialization/file_limits.hpp"
 #include "plan/serialization/json_line.hpp"
 #include "plan/serialization/text.hpp"
@@ -292,24 +294,24 @@ std::string to_json(const schedule& s) {
 }
 
 schedule from_json(std::string_view text) {
-  bool deep = false;
+  if (text.size() > max_json_bytes)
+    base::fail(
+        errc::invalid_argument,
+        "the plan's JSON has more than the " + base::print_bytes(max_json_bytes) + " that are read",
+        "Give the plan as text, which is shorter, or one of fewer ranks.");
+  if (base::nests_deeper(text, max_depth))
+    base::fail(
+        errc::invalid_argument,
+        "the plan's JSON has lists within lists, more than " + std::to_string(max_depth) + " deep",
+        "src/plan/schedule.schema.json describes the form.");
   json root;
   try {
-    root = json::parse(text, [&deep](int depth, json::parse_event_t, json&) {
-      if (depth <= max_depth) return true;
-      deep = true;
-      return false;  // it is not kept
-    });
+    root = json::parse(text);
   } catch (const json::exception& e) {
     base::fail(errc::invalid_argument, "the plan's text is no JSON: " + place_of(e),
                "Correct it there or before it. Plans are written by to_json(), or as text that "
                "begins with 'sucl-plan 1'.");
   }
-  if (deep)
-    base::fail(
-        errc::invalid_argument,
-        "the plan's JSON has lists within lists, more than " + std::to_string(max_depth) + " deep",
-        "src/plan/schedule.schema.json describes the form.");
   const reader from(root, text);
   schedule s = from.read();
   check(s.what);

@@ -4,9 +4,12 @@
 // What is wrong in files and variables, and what is said about it.
 #include "config_helpers.hpp"
 
+#include <functional>
+
 namespace sucl::base {
 namespace {
 
+using test::loaded;
 using test::refused;
 
 struct bad_file {
@@ -180,6 +183,45 @@ const bad_file bad_files[] = {
 
 INSTANTIATE_TEST_SUITE_P(Golden, BadFile, testing::ValuesIn(bad_files),
                          [](const auto& info) { return std::string(info.param.name); });
+
+std::string repeated(std::size_t times, const std::function<std::string(std::size_t)>& text) {
+  std::string all;
+  for (std::size_t i = 0; i < times; ++i) all += text(i);
+  return all;
+}
+
+bool says(const std::string& message, const std::string& part) {
+  return message.find(part) != std::string::npos;
+}
+
+// What a file may hold is bounded, so that every file is read in a moment or refused.
+TEST(ManyEntries, AreRefused) {
+  const auto rules = [](std::size_t n) {
+    return repeated(n, [](std::size_t) { return "[[rules]]\nbackend = \"mpi\"\n"; });
+  };
+  EXPECT_EQ(loaded(rules(10000)).rules.size(), 10000u);
+  EXPECT_EQ(refused(rules(10001)),
+            "sucl: sucl.toml:1:1: there are 10001 rules, more than the 10000 that are read "
+            "[configuration]. Write fewer; those that nothing reaches can go.");
+  const auto backends = repeated(
+      257, [](std::size_t i) { return "[backends.b" + std::to_string(i) + "]\npath = \"x\"\n"; });
+  EXPECT_PRED2(says, refused(backends), "there are 257 backends, more than the 256");
+  const auto platforms = repeated(257, [](std::size_t i) {
+    return "[platforms.p" + std::to_string(i) + "]\ndpcpp = [\"d" + std::to_string(i) + "\"]\n";
+  });
+  EXPECT_PRED2(says, refused(platforms), "there are 257 platforms, more than the 256");
+  const auto settings = repeated(1001, [](std::size_t i) {
+    return "key" + std::to_string(i) + " = " + std::to_string(i) + "\n";
+  });
+  EXPECT_PRED2(says, refused("[backends.mpi]\n" + settings),
+               "there are 1001 settings of a backend, more than the 1000");
+}
+
+TEST(LongFile, IsRefused) {
+  const std::string most(std::size_t{4} << 20, '#');
+  EXPECT_NO_THROW(loaded(most));
+  EXPECT_PRED2(says, refused(most + "#"), "it has 4194305 bytes, more than the 4Mi");
+}
 
 struct bad_variable {
   const char* name;

@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Schedules as data: text, JSON, hash, problems.
+#include "base/nesting.hpp"
 #include "plan/algorithms/algorithms.hpp"
 #include "plan/serialization/text.hpp"
 #include "plan/verify/verify.hpp"
@@ -119,6 +120,26 @@ TEST(plan_json, complains_with_path_and_expectation) {
   other = text;
   other.replace(other.find("\"scratch\": "), 11, "\"scratch\": 1");
   EXPECT_NE(message_of([&] { from_json(other); }).find("hash"), std::string::npos);
+}
+
+// Objects are many times as large as their text: what is read of it is bounded.
+TEST(plan_json, is_refused_where_it_is_long_or_deep) {
+  const std::string blanks(std::size_t{16} << 20, ' ');
+  EXPECT_NE(message_of([&] { from_json(blanks + "{}"); }).find("more than the 16Mi"),
+            std::string::npos);
+  const auto nested = [](int depth) {
+    const auto n = static_cast<std::size_t>(depth);
+    return "{\"a\":" + std::string(n, '[') + std::string(n, ']') + "}";
+  };
+  EXPECT_EQ(message_of([&] { from_json(nested(15)); }).find("deep"), std::string::npos);
+  EXPECT_NE(message_of([&] { from_json(nested(16)); }).find("more than 16 deep"),
+            std::string::npos);
+}
+
+TEST(nests_deeper, counts_what_is_no_text) {
+  EXPECT_FALSE(base::nests_deeper(R"({"[[[[": ["\"[[[["]})", 2));
+  EXPECT_TRUE(base::nests_deeper(R"({"": [[1]]})", 2));
+  EXPECT_FALSE(base::nests_deeper("[[],[],[]]", 2));
 }
 
 TEST(plan_json, complains_with_path_and_line) {
