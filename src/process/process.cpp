@@ -12,9 +12,11 @@
 #include "core/support/exit_status.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <random>
+#include <string_view>
 
 namespace sucl::core {
 namespace {
@@ -32,7 +34,48 @@ void end_job_at_exit(const sucl_bootstrap& control) {
   });
 }
 
+// Those of the program that are there.
+struct started {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<process>> all;
+};
+// Never destroyed: it is looked at when all else is.
+started& started_processes() {
+  static auto* const those = new started;
+  return *those;
+}
+
+// Before those of the program, so that it is called after them.
+[[maybe_unused]] const int watches_exit = on_exit(
+    [](int status, void*) {
+      if (forked() || !process::leave_all() || status != 0) return;
+      std::fflush(nullptr);
+      std::_Exit(EXIT_FAILURE);
+    },
+    nullptr);
+
 }  // namespace
+
+bool process::leave_all() {
+  bool any = false;
+  const std::lock_guard lock(started_processes().mutex);
+  for (const auto& one : started_processes().all)
+    if (const auto p = one.lock(); p && !p->m_ended && p->m_size > 1) any = p->leave() || any;
+  return any;
+}
+
+// MPI may end the whole job now, with a status of 0.
+bool process::leave() {
+  const diagnosis why{errc::peer_lost, "rank " + std::to_string(m_rank) +
+                                           " has called exit() before the end of its runtime"};
+  if (m_peers) m_peers->fail(why);
+  for (const auto& c : communicators()) c->leave();
+  if (std::string_view(m_control->name) == tcp_control_plane) return false;
+  base::log(
+      base::log_level::error, "runtime", why.text,
+      ": other ranks may wait for it. Leave main() by return, or destroy sucl::runtime first");
+  return true;
+}
 
 process::process() : job(core::built_ins()) {}
 
@@ -55,6 +98,11 @@ std::shared_ptr<process> process::start(int* argc, char*** argv, native_group ov
     p->m_only = true;
   }
   p->m_launch = std::move(given);
+  {
+    const std::lock_guard lock(started_processes().mutex);
+    std::erase_if(started_processes().all, [](const auto& one) { return one.expired(); });
+    started_processes().all.push_back(p);
+  }
   prepare_exit_status();
   note_own_signals();
   problem wrong;
@@ -466,6 +514,10 @@ void process::wake(communicator& c) {
 
 void process::notify_failure(communicator& c, const error_info& failure) {
   watchdog::notify_failure(*m_control, c, failure);
+}
+
+void process::notify_end(communicator& c, const communicator_end& e) {
+  if (m_peers) watchdog::notify_end(*m_control, c, *m_peers, e);
 }
 
 }  // namespace sucl::core

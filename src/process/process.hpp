@@ -84,6 +84,10 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   /// The communicators that exist.
   std::vector<std::shared_ptr<communicator>> communicators();
 
+  /// exit() was called: those of the program that have not ended show the others of their jobs that
+  /// they leave. Whether MPI was not finalised.
+  static bool leave_all();
+
   /// Waits for what is in flight and ends everything. Idempotent. Does not finalise MPI if an
   /// operation of this process was given up, or, with the watchdog, if another process has left
   /// that way or died: MPI would wait for ever.
@@ -95,6 +99,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void at_end(bool (*hand_over)()) { m_hand_over = hand_over; }
   void wake(communicator& c) override;
   void notify_failure(communicator& c, const error_info& failure) override;
+  void notify_end(communicator& c, const communicator_end& e) override;
   void hurry() override;
   void note_failure(const error_info& why) override;
   void note_unreported(const error_info& failure, bool thrown) override;
@@ -103,6 +108,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
  private:
   process();
   void look_in_call() override;
+  bool leave();
   struct rank_start;
   void begin_as_rank(const process& owner, rank_start&& from);
   rank_start meet_processes(sucl_group* over, std::size_t count) const;

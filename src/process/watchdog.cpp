@@ -29,13 +29,22 @@ constexpr auto time_to_come_out = 2s;
 }  // namespace
 
 // The kinds of call_message come after these.
-enum class watchdog::message_kind : std::uint32_t { query = 1, answer, diagnosis, of_calls = 16 };
+enum class watchdog::message_kind : std::uint32_t {
+  query = 1,
+  answer,
+  diagnosis,
+  end,
+  of_calls = 16
+};
 
 struct watchdog::control_message {
   message_kind what;
-  std::int32_t code;       // diagnosis: errc; answer: 1 if commands of the program stand before it
-  std::uint64_t sequence;  // query: of the operation; answer: of the last one posted; of_replays
-  char text[1024];         // diagnosis
+  // diagnosis: errc; answer: 1 if commands of the program stand before it; end: its manner
+  std::int32_t code;
+  // query: of the operation; answer: of the last one posted; of_replays; end: calls
+  std::uint64_t sequence;
+  std::uint64_t replays;  // end
+  char text[1024];        // diagnosis
 };
 
 namespace {
@@ -181,6 +190,9 @@ void watchdog::take(communicator& c, watched& w, int source, const control_messa
       apply_diagnosis(c, w, v);
       break;
     }
+    case message_kind::end:
+      c.note_end(source, {static_cast<communicator_end::manner>(m.code), m.sequence, m.replays});
+      break;
     case message_kind::of_calls: break;
   }
 }
@@ -189,6 +201,7 @@ void watchdog::take(communicator& c, watched& w, int source, const control_messa
 
 void watchdog::compare_calls(communicator& c, watched& w, time_point now) {
   if (w.told) return end_if_stuck(c, w, now);
+  if (const auto what = c.ended_too_early()) return tell_mismatch(c, w, *what, now);
   w.calls->look(now);
   const auto difference = w.calls->take_difference();
   if (!difference) return;
@@ -328,6 +341,18 @@ void watchdog::notify_failure(const sucl_bootstrap& control, communicator& c,
   std::strncpy(diagnosis.text, text.c_str(), sizeof diagnosis.text - 1);
   for (int r = 0; r < c.size(); ++r)
     if (r != c.rank()) notify(control, c, r, diagnosis);
+}
+
+void watchdog::notify_end(const sucl_bootstrap& control, communicator& c,
+                          const peer_processes& peers, const communicator_end& e) {
+  control_message message{};
+  message.what = message_kind::end;
+  message.code = static_cast<std::int32_t>(e.how);
+  message.sequence = e.calls;
+  message.replays = e.replays;
+  for (int r = 0; r < c.size(); ++r)
+    if (r != c.rank() && !peers.is_seen(c.where().world_ranks[static_cast<std::size_t>(r)]))
+      notify(control, c, r, message);
 }
 
 // On the board first: others may find wrong data from when the operation is given up here.

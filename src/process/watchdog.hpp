@@ -45,6 +45,9 @@ class watchdog {
   /// on this one.
   static void notify_failure(const sucl_bootstrap& control, communicator& c,
                              const error_info& failure);
+  /// The same of its end, to the ranks that do not see it.
+  static void notify_end(const sucl_bootstrap& control, communicator& c,
+                         const peer_processes& peers, const communicator_end& e);
 
  private:
   struct answer {

@@ -171,8 +171,8 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
 }
 
 // While the caller waits. Ranks of other nodes may find that it waits in vain.
-void blocking_path::let_others_go_on() {
-  m_queue.progress_others();
+void blocking_path::let_others_go_on(const sucl_operation& entered) {
+  m_queue.progress_others(entered);
   m_context.owner->waiting();
   if (m_queue.calls() && m_context.backends.mismatched())
     throw error(m_context.backends.mismatch());
@@ -186,7 +186,7 @@ void blocking_path::run_native(const sucl_operation& direct, const backend_insta
     // Some have spun already, for as long as that helps where processors are few.
     backoff rest(c.traits.spins ? 0 : m_context.owner->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
-      let_others_go_on();
+      let_others_go_on(direct);
       status = c.via.table->test(c.via.comm, request, &done);
     }
   }
@@ -200,17 +200,19 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& shap
   staged_operation pipeline(direct, std::move(how), c.via, m_context.device.copier,
                             m_context.scratch);
   while (!pipeline.step()) {
-    let_others_go_on();
+    let_others_go_on(direct);
     sched_yield();
   }
 }
 
 void blocking_path::meet(arrival before) {
-  if (!m_context.watched()) return;
+  if (m_context.size() == 1) return;
   const setup_pause paused;
   sucl_operation meeting{};
   meeting.struct_size = sizeof meeting;
   meeting.kind = SUCL_KIND_BARRIER;
+  meeting.type = SUCL_TYPE_BYTES;
+  meeting.element_size = 1;  // as one of the program's
   meeting.plan = static_cast<std::uint64_t>(before);
   run(meeting, no_layouts, nullptr);
 }

@@ -9,6 +9,8 @@
 #include "core/operation/operation.hpp"
 #include "core/support/backoff.hpp"
 
+#include <exception>
+
 namespace sucl::core {
 
 communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device_services device,
@@ -257,6 +259,20 @@ void communicator::await_agreement() {
   }
 }
 
+// Before its memory goes: who waits for this rank looks there.
+void communicator::show_end(const communicator_end& e) {
+  if (m_is_part || size() == 1) return;
+  job& of = *m_context.owner;
+  if (auto* peers = of.peers()) peers->end(id(), e);
+  if (of.control()) of.notify_end(*this, e);
+}
+
+void communicator::leave() {
+  const auto lock = m_queue.try_lock();
+  if (auto* peers = m_context.owner->peers(); lock && peers && !m_is_part)
+    peers->end(id(), m_queue.end_of_work(true));
+}
+
 void communicator::shut_down(bool drain) {
   if (!alive()) return;
   if (drain) {
@@ -267,6 +283,7 @@ void communicator::shut_down(bool drain) {
   auto lock = m_queue.lock();
   if (drain) m_queue.settle_calls();
   if (!m_queue.end()) return;
+  const communicator_end e = m_queue.end_of_work(std::uncaught_exceptions() > 0);
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
   const bool keep = m_queue.broken().has_value();
   m_memory.release();
@@ -278,6 +295,7 @@ void communicator::shut_down(bool drain) {
   lock.unlock();
   if (unreported) m_context.owner->note_unreported(*unreported, thrown);
   const std::lock_guard control(m_control_mutex);
+  show_end(e);
   sucl_oob own = m_context.oob();
   keep ? oob_keep(own) : oob_free(own);
 }

@@ -193,6 +193,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
   /// They are not: it ends with that error. `what` says who has called what.
   void tell_mismatch(const std::string& what) { m_queue.tell_mismatch(what); }
+  /// Of a member that is out of sight: how it has ended the communicator.
+  void note_end(int member, const communicator_end& e) { m_queue.note_end(member, e); }
+  /// What ranks are to be told if this one waits for members that have ended it.
+  std::optional<std::string> ended_too_early() { return m_queue.ended_too_early(); }
   /// A call is inside a backend.
   bool entered() const { return m_queue.entered(); }
 
@@ -208,6 +212,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// any size on each rank. Lives until deallocate() or the end of the communicator. Collective;
   /// blocks; errc::out_of_memory on every rank if one has none.
   void* allocate(std::uint64_t bytes) {
+    m_blocking.meet(arrival::allocate);
     ++m_changes;
     return m_memory.allocate(bytes);
   }
@@ -220,6 +225,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Has the kernels of other ranks reach memory of the device too, of any size on each rank, until
   /// detach() of the same; whether all of them do. Collective; blocks.
   bool attach(void* memory, std::uint64_t bytes) {
+    m_blocking.meet(arrival::register_memory);
     ++m_changes;
     return m_memory.attach(memory, bytes);
   }
@@ -265,6 +271,9 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
 
+  /// Shows the others that this process ends without having ended it. Never waits.
+  void leave();
+
   /// Ends the communicator: everything still in flight is waited for, or, if it failed, given up.
   /// Afterwards each call is errc::shut_down.
   void shut_down(bool drain);
@@ -296,6 +305,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::shared_ptr<communicator> make_part(int colour, int key, bool flat);
   void read_published_diagnosis();
   void await_agreement();
+  void show_end(const communicator_end& e);
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;
 
   const bool m_is_part, m_is_flat;

@@ -77,6 +77,8 @@ class SUCL_CORE_API job {
   /// Reports to the other ranks of a communicator, whose control messages are held, how it has
   /// failed on this one.
   virtual void notify_failure(communicator& c, const error_info& failure) = 0;
+  /// Reports to the ranks that do not see what this one publishes how it has ended a communicator.
+  virtual void notify_end(communicator& c, const communicator_end& e) = 0;
   /// Has the progress thread look at control messages now.
   virtual void hurry() = 0;
   /// Something was given up that MPI may still be busy with, and the other ranks may look why.

@@ -28,6 +28,7 @@ constexpr std::size_t text_limit = 700;
 constexpr std::size_t label_limit = 120;
 constexpr std::size_t max_steps = 8;
 constexpr std::size_t max_diagnoses = 8;
+constexpr std::size_t max_ends = 128;
 constexpr std::uint32_t begun = 1;
 constexpr std::uint32_t through = 2;
 
@@ -61,6 +62,13 @@ struct diagnosis_line {
   line<text_limit> text;
 };
 
+/// The communicator is 0 while the rest is being written.
+struct end_line {
+  std::atomic<std::uint64_t> communicator{0};
+  std::atomic<std::uint64_t> calls{0}, replays{0};
+  std::atomic<communicator_end::manner> how{communicator_end::manner::regular};
+};
+
 }  // namespace
 
 struct board_slot {
@@ -74,10 +82,13 @@ struct board_slot {
   line<text_limit> step_failure;
   std::atomic<std::uint64_t> diagnoses;  ///< so far; the last ones are kept
   std::array<diagnosis_line, max_diagnoses> last;
+  std::atomic<std::uint64_t> ends;  ///< of communicators so far; the last ones are kept
+  std::array<end_line, max_ends> last_ends;
 };
 
 struct job_board_header {
   std::atomic<std::uint64_t> published;
+  std::atomic<std::uint64_t> ends;
 };
 
 namespace {
@@ -289,6 +300,27 @@ std::uint64_t peer_processes::published_so_far() const {
   return static_cast<const job_board_header*>(m_memory)->published.load(std::memory_order_acquire);
 }
 
+std::optional<communicator_end> peer_processes::end_of(int rank, std::uint64_t communicator) const {
+  const board_slot* s = at(rank).slot;
+  if (!s) return std::nullopt;
+  const auto kept = std::min<std::uint64_t>(s->ends.load(std::memory_order_acquire), max_ends);
+  for (std::size_t i = 0; i < kept; ++i) {
+    const end_line& line = s->last_ends[i];
+    if (line.communicator.load(std::memory_order_acquire) != communicator) continue;
+    communicator_end e;
+    e.how = line.how.load(std::memory_order_acquire);
+    e.calls = line.calls.load(std::memory_order_acquire);
+    e.replays = line.replays.load(std::memory_order_acquire);
+    if (line.communicator.load(std::memory_order_relaxed) == communicator) return e;
+  }
+  return std::nullopt;
+}
+
+std::uint64_t peer_processes::ends_so_far() const {
+  if (!m_memory) return 0;
+  return static_cast<const job_board_header*>(m_memory)->ends.load(std::memory_order_acquire);
+}
+
 void peer_processes::leave() {
   if (own()) own()->leaving.store(begun, std::memory_order_release);
 }
@@ -356,6 +388,19 @@ void peer_processes::publish(std::uint64_t communicator, const diagnosis& v) {
   place.code = static_cast<std::int32_t>(v.code);
   place.text.write(v.text);
   static_cast<job_board_header*>(m_memory)->published.fetch_add(1, std::memory_order_release);
+}
+
+void peer_processes::end(std::uint64_t communicator, const communicator_end& e) {
+  board_slot* s = own();
+  if (!s) return;
+  end_line& line = s->last_ends[s->ends.fetch_add(1) % max_ends];
+  line.communicator.store(0, std::memory_order_relaxed);
+  // Who sees one of these sees that the line is being written.
+  line.how.store(e.how, std::memory_order_release);
+  line.calls.store(e.calls, std::memory_order_release);
+  line.replays.store(e.replays, std::memory_order_release);
+  line.communicator.store(communicator, std::memory_order_release);
+  static_cast<job_board_header*>(m_memory)->ends.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace sucl::core

@@ -28,6 +28,19 @@ struct diagnosis {
 struct board_slot;
 struct job_board_header;
 
+/// How a rank has ended a communicator, and what it has had it do before.
+struct communicator_end {
+  enum class manner : std::uint32_t {
+    regular,
+    left,    ///< an exception has passed its handle, or exit() was called
+    failed,  ///< it could not be used any more
+    died     ///< its process has ended without it
+  };
+  manner how = manner::regular;
+  std::uint64_t calls = 0;    ///< collectives that were called
+  std::uint64_t replays = 0;  ///< and those that were replayed
+};
+
 /// The error that a diagnosis is thrown as.
 error_info info_of(const diagnosis& v);
 
@@ -75,6 +88,13 @@ class SUCL_CORE_API peer_processes {
   /// Grows with each diagnosis that is published on this machine.
   std::uint64_t published_so_far() const;
 
+  /// How it has ended a communicator, if it has and that is not long ago.
+  std::optional<communicator_end> end_of(int rank, std::uint64_t communicator) const;
+  /// Grows with each end of a communicator on this machine.
+  std::uint64_t ends_so_far() const;
+  /// Whether what it publishes is seen here.
+  bool is_seen(int rank) const { return at(rank).slot != nullptr; }
+
   /// Those of some ranks of the job that are not there any more, by their place in the list.
   struct departures {
     std::vector<int> died;
@@ -92,6 +112,7 @@ class SUCL_CORE_API peer_processes {
   int enter(const std::string& label);  ///< returns what is passed to exit()
   void exit(int place);
   void publish(std::uint64_t communicator, const diagnosis& v);
+  void end(std::uint64_t communicator, const communicator_end& e);
 
  private:
   struct process_record;

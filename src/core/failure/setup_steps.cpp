@@ -98,6 +98,7 @@ std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point 
   } else {
     // A process that has gone may not belong to a step whose members are not known.
     gone = m_peers->gone(s.m_members);
+    add_leaving(s, gone);
     if (const auto why = failed_in(s)) gone.told = why;
   }
   if (!gone.died.empty())
@@ -111,6 +112,15 @@ std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point 
     return diagnosis{errc::peer_lost, what + have(gone.left, " has left", " have left")};
   }
   return diagnose_late(s, now);
+}
+
+// Those that end their runtime, wait for this rank there and do not come any more.
+void setup_steps::add_leaving(const setup_step& s, peer_processes::departures& gone) const {
+  for (std::size_t i = 0; i < s.m_members.size(); ++i) {
+    const int r = s.m_members[i];
+    if (r == m_peers->rank() || m_peers->has_ended(r) || !m_peers->is_leaving(r)) continue;
+    if (m_peers->is_in(r, s.m_label) == false) gone.left.push_back(static_cast<int>(i));
+  }
 }
 
 // What another rank has failed of in this step: by itself, or because it got the error of a third.

@@ -52,6 +52,7 @@ class SUCL_CORE_API setup_steps {
   void remove(setup_step& s);
   std::optional<diagnosis> diagnose(setup_step& s, clock::time_point now) const;
   std::optional<diagnosis> diagnose_late(const setup_step& s, clock::time_point now) const;
+  void add_leaving(const setup_step& s, peer_processes::departures& gone) const;
   std::optional<diagnosis> failed_in(const setup_step& s) const;
   std::vector<int> died_in_the_end(const setup_step& s) const;
   std::string missing_at_start(bool have_time) const;

@@ -105,6 +105,8 @@ std::string barrier_name(std::uint64_t before) {
     case arrival::split: return "split() or dup()";
     case arrival::compile: return "compile()";
     case arrival::use_tuning: return "use_tuning()";
+    case arrival::allocate: return "allocate()";
+    case arrival::register_memory: return "register_memory()";
   }
   return name(kind::barrier);
 }

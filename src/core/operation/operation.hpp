@@ -63,7 +63,7 @@ inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
 /// A barrier before a call of all ranks that makes or changes something: what that call is, so that
 /// a rank which calls anything else is told. In `plan` of the barrier; none is one of the
 /// program's.
-enum class arrival : std::uint64_t { none, split, compile, use_tuning };
+enum class arrival : std::uint64_t { none, split, compile, use_tuning, allocate, register_memory };
 
 /// "barrier", or the call before which it is: "split()".
 std::string barrier_name(std::uint64_t arrival);

@@ -262,12 +262,21 @@ bool issue_queue::progress(int* finished) {
   return progress_locked(lock, finished, !m_entered);
 }
 
-void issue_queue::progress_others() {
+void issue_queue::progress_others(const sucl_operation& entered) {
   held_lock lock(m_mutex);
+  if (m_members.look() && !m_failures.broken() && !m_context.backends.mismatched()) {
+    // Of an operation of a member that is lost it makes no difference since when it waits.
+    if (const auto why = m_members.obstacle(entered, entered.sequence, {}, clock::now())) {
+      give_up_for(*why);
+      if (!m_done.empty()) m_waker.wake();  // notifies observers
+      throw error(*why);
+    }
+  }
   if (!m_flight.empty() || !m_waiting.empty()) progress_locked(lock, nullptr, true);
 }
 
 bool issue_queue::progress_locked(held_lock& lock, int* finished, bool may_enter) {
+  if (m_members.look()) look_for_ended();
   if (!m_failures.broken() && m_context.backends.mismatched()) give_up_mismatched();
   if (may_enter) {
     pump();
@@ -443,78 +452,6 @@ void issue_queue::tell_mismatch(const std::string& what) {
 bool issue_queue::failed_or_ended() {
   const held_lock lock(m_mutex);
   return m_failures.broken() || ended();
-}
-
-void issue_queue::fail_all(const error_info& info) {
-  m_context.owner->note_failure(info);
-  held_lock lock(m_mutex);
-  if (m_failures.broken() || ended()) return;
-  m_context.backends.abort();
-  give_up(info);
-  std::vector<op_request*> done;
-  done.swap(m_done);
-  lock.unlock();
-  deliver(done);
-}
-
-void issue_queue::abandon(const error_info& info) {
-  fail_all(info);
-  const held_lock lock(m_mutex);
-  m_failures.note_reported();
-}
-
-// Fails everything that is not done, for observers that are still to be notified.
-void issue_queue::give_up(const error_info& info) {
-  m_failures.end(info, m_context.rank());
-  m_validation.abort();
-  while (!m_waiting.empty()) {
-    m_flight.push_back(m_waiting.front());
-    m_waiting.pop_front();
-  }
-  while (!m_flight.empty()) {
-    op_request* n = m_flight.back();
-    n->pipeline.reset();
-    finish(*n, &*m_failures.broken());
-  }
-  m_context.record.fail(info.message);
-}
-
-// Ranks have called different operations. What a library below has in flight may never end, nor
-// messages to other nodes. A caller that is inside a backend comes out first, and then does this.
-void issue_queue::give_up_mismatched() {
-  backend_set& backends = m_context.backends;
-  const bool below = m_context.where.nodes > 1 ||
-                     std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
-                       const bool here = n->via && n->via->traits.ends_on_mismatch;
-                       return n->at.load(std::memory_order_relaxed) == phase::posted && !here;
-                     });
-  backends.end_kernels();
-  if (below && m_entered) return;
-  if (below) {
-    m_context.owner->note_failure(backends.mismatch());
-    backends.abort();
-  }
-  give_up(backends.mismatch());
-  m_failures.drop(errc::mismatch);
-}
-
-// What is not done yet is reported by the progress thread.
-void issue_queue::note_reported() {
-  if (!m_failures.broken() && m_context.backends.mismatched()) {
-    give_up_mismatched();
-    if (!m_done.empty()) m_waker.wake();
-  }
-  m_failures.note_reported();
-}
-
-void issue_queue::settle_calls() {
-  constexpr auto longest = std::chrono::milliseconds(100);
-  if (m_failures.broken()) return;
-  m_context.backends.compare_calls();
-  const auto until = clock::now() + longest;
-  backoff rest(m_context.owner->settings().progress.spin_us);
-  while (!m_context.backends.settled() && clock::now() < until) rest.after(0);
-  if (m_context.backends.mismatched()) give_up_mismatched();
 }
 
 // Of those that are posted or ready.

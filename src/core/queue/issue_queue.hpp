@@ -10,6 +10,7 @@
 #include "core/queue/call_validation.hpp"
 #include "core/queue/communicator_context.hpp"
 #include "core/queue/dispatcher.hpp"
+#include "core/queue/ended_members.hpp"
 #include "core/queue/failure_state.hpp"
 #include "core/queue/op_request.hpp"
 #include "core/queue/request_pool.hpp"
@@ -67,7 +68,7 @@ class SUCL_CORE_API issue_queue {
 
   /// Both must stay.
   issue_queue(communicator_context& c, progress_waker& waker)
-      : m_context(c), m_waker(waker), m_dispatch(c) {}
+      : m_context(c), m_waker(waker), m_dispatch(c), m_members(c) {}
   issue_queue(const issue_queue&) = delete;
   issue_queue& operator=(const issue_queue&) = delete;
 
@@ -108,6 +109,7 @@ class SUCL_CORE_API issue_queue {
   // For parts of the communicator that do several things at once.
 
   held_lock lock() { return held_lock(m_mutex); }
+  held_lock try_lock() { return held_lock(m_mutex, std::try_to_lock); }
 
   // The rest with the lock.
 
@@ -154,16 +156,18 @@ class SUCL_CORE_API issue_queue {
   void enter(sucl_operation& record) {
     record.sequence = number(record.kind);
     note_call(record);
-    m_inside = m_context.record.note_blocking(record, record.sequence, record_state::posted);
+    m_inside.store(m_context.record.note_blocking(record, record.sequence, record_state::posted),
+                   std::memory_order_relaxed);
     m_posted = record.sequence;
     m_entered.store(true, std::memory_order_relaxed);
   }
   /// Without the lock. What was issued meanwhile is in the hands of the progress thread, or of who
   /// assists it.
   void leave(bool failed = false) noexcept {
-    if (m_inside)
-      record_lane::set(std::exchange(m_inside, nullptr),
-                       failed ? record_state::failed : record_state::done);
+    if (record_entry* const e = m_inside.load(std::memory_order_relaxed)) {
+      m_inside.store(nullptr, std::memory_order_relaxed);
+      record_lane::set(e, failed ? record_state::failed : record_state::done);
+    }
     m_entered.store(false, std::memory_order_release);
   }
   /// A collective was executed with the lock, at once. `noted`: where the record has the same call
@@ -191,8 +195,9 @@ class SUCL_CORE_API issue_queue {
   void note_failed(const sucl_operation& record) noexcept {
     m_context.record.note(record, m_collectives + 1, record_state::failed);
   }
-  /// For the caller that has entered, between two calls to the backend. Without the lock.
-  void progress_others();
+  /// For the caller that has entered with an operation, between two calls to the backend. Without
+  /// the lock. Throws if the operation cannot be done.
+  void progress_others(const sucl_operation& entered);
   /// Takes in an operation that a blocking call has started.
   ticket adopt(const sucl_operation& record, const backend_instance& via, sucl_request* request);
 
@@ -216,6 +221,13 @@ class SUCL_CORE_API issue_queue {
   /// Before its end a rank learns that others have found a mismatch in what it has called last:
   /// they are about to, or they are late. No rank waits for long for those.
   void settle_calls();
+  /// What this rank has had done, as it shows the others. With the lock.
+  communicator_end end_of_work(bool leaving) const;
+  /// A member that shares no memory with this rank has ended it.
+  void note_end(int member, const communicator_end& e);
+  /// What the ranks have to be told of members that have ended it in good order, where this rank
+  /// waits for them.
+  std::optional<std::string> ended_too_early();
   /// From now on every call fails. False: it had ended before.
   bool end() { return !m_ended.exchange(true); }
   /// What no call has thrown.
@@ -264,6 +276,9 @@ class SUCL_CORE_API issue_queue {
   void rethrow_pending();
   void give_up(const error_info& info);
   void give_up_mismatched();
+  void give_up_for(const error_info& why);
+  std::optional<error_info> find_ended() const;
+  void look_for_ended();
   const op_request* oldest() const;
 
   communicator_context& m_context;
@@ -271,18 +286,19 @@ class SUCL_CORE_API issue_queue {
   biased_mutex m_mutex;  ///< guards what follows, and every call into backends
   dispatcher m_dispatch;
   call_validation m_validation;
+  ended_members m_members;
   std::optional<call_log> m_log;
   request_pool m_requests;
-  std::deque<op_request*> m_waiting;   ///< issued, not posted; in order
-  std::vector<op_request*> m_flight;   ///< posted, not done; in order
-  std::vector<op_request*> m_done;     ///< finished, observer not notified yet
-  std::atomic<bool> m_entered{false};  ///< a caller is inside a backend; set locked
-  record_entry* m_inside = nullptr;    ///< what it executes there
-  std::uint64_t m_collectives = 0;     ///< issued so far
-  std::uint64_t m_posted = 0;          ///< number of the last collective that was a call
-  std::uint32_t m_recorded = 0;        ///< collectives
-  std::uint64_t m_replays = 0;         ///< collectives that were issued by a replay
-  std::uint64_t m_replayed = 0;        ///< and posted
+  std::deque<op_request*> m_waiting;             ///< issued, not posted; in order
+  std::vector<op_request*> m_flight;             ///< posted, not done; in order
+  std::vector<op_request*> m_done;               ///< finished, observer not notified yet
+  std::atomic<bool> m_entered{false};            ///< a caller is inside a backend; set locked
+  std::atomic<record_entry*> m_inside{nullptr};  ///< what it executes there
+  std::uint64_t m_collectives = 0;               ///< issued so far
+  std::uint64_t m_posted = 0;                    ///< number of the last collective that was a call
+  std::uint32_t m_recorded = 0;                  ///< collectives
+  std::uint64_t m_replays = 0;                   ///< collectives that were issued by a replay
+  std::uint64_t m_replayed = 0;                  ///< and posted
   failure_state m_failures;
   /// Of the operation that comes next: since when it has been seen ready.
   std::pair<clock::time_point, clock::time_point> m_seen_ready;  ///< by when it was issued

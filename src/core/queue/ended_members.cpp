@@ -1,0 +1,138 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "core/queue/ended_members.hpp"
+
+#include "core/operation/agreement.hpp"
+#include "core/operation/call_signature.hpp"
+#include "core/operation/operation.hpp"
+
+#include <algorithm>
+
+namespace sucl::core {
+namespace {
+
+using manner = communicator_end::manner;
+
+// A message may be on its way when its sender has ended, and so may the reason of one that fails.
+constexpr auto grace = std::chrono::milliseconds(500);
+constexpr auto between_looks_for_deaths = std::chrono::milliseconds(100);
+
+std::string operations(std::uint64_t number) {
+  return std::to_string(number) + (number == 1 ? " operation" : " operations");
+}
+
+bool goes_to_or_comes_from(const sucl_operation& message, int member) {
+  const bool sends = message.kind == SUCL_KIND_SEND || message.kind == SUCL_KIND_SENDRECV;
+  const bool receives = message.kind == SUCL_KIND_RECV || message.kind == SUCL_KIND_SENDRECV;
+  return (sends && message.root == member) || (receives && message.source == member) ||
+         std::any_of(
+             message.parts, message.parts + message.part_count,
+             [&](const sucl_operation& part) { return goes_to_or_comes_from(part, member); });
+}
+
+// Whether a member that has ended so is missing in an operation.
+bool is_missing(int member, const communicator_end& end, const sucl_operation& o,
+                std::uint64_t turn) {
+  if (is_point_to_point(o.kind)) return goes_to_or_comes_from(o, member);
+  return end.how >= manner::failed || turn > (is_replay(o) ? end.replays : end.calls);
+}
+
+std::string text_of(const sucl_operation& o, std::uint64_t turn, int size) {
+  if (is_point_to_point(o.kind)) return describe(o);
+  // Of what a caller is inside of only the kind is known to other threads.
+  return "operation " + std::to_string(turn) + ": " +
+         (o.element_size > 0 || o.kind == SUCL_KIND_BARRIER ? describe(signature_of(o, size))
+                                                            : describe(o));
+}
+
+bool are_alike(const communicator_end& a, const communicator_end& b) {
+  return a.how == b.how && a.calls == b.calls && a.replays == b.replays;
+}
+
+}  // namespace
+
+void ended_members::read(const peer_processes& peers, std::uint64_t ends) {
+  m_seen = ends;
+  const auto& ranks = m_context.where.world_ranks;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int member = static_cast<int>(i);
+    if (member == m_context.rank() || has_ended(member)) continue;
+    if (const auto e = peers.end_of(ranks[i], m_context.id)) note(member, *e);
+  }
+}
+
+// With a timeout the watchdog does.
+void ended_members::look_for_deaths(const peer_processes& peers, time_point now) {
+  if (m_context.watched() || now - m_looked_for_deaths < between_looks_for_deaths) return;
+  m_looked_for_deaths = now;
+  const auto& ranks = m_context.where.world_ranks;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const int member = static_cast<int>(i);
+    if (member != m_context.rank() && !has_ended(member) && peers.has_ended(ranks[i]) &&
+        !peers.is_leaving(ranks[i]))
+      note(member, {manner::died});
+  }
+}
+
+void ended_members::note(int member, const communicator_end& e) {
+  if (!has_ended(member)) m_ended.push_back({member, e, std::chrono::steady_clock::now()});
+}
+
+bool ended_members::has_ended(int member) const {
+  return std::any_of(m_ended.begin(), m_ended.end(),
+                     [&](const ended& m) { return m.member == member; });
+}
+
+std::string ended_members::reason_of(const ended& m) const {
+  if (m.end.how == manner::regular) return {};
+  const peer_processes* peers = m_context.owner->peers();
+  const int rank = m_context.where.world_ranks[static_cast<std::size_t>(m.member)];
+  const auto why = peers ? peers->failure(rank) : std::nullopt;
+  return why ? why->text : "";
+}
+
+std::optional<error_info> ended_members::obstacle(const sucl_operation& waits_in,
+                                                  std::uint64_t turn, time_point posted,
+                                                  time_point now) const {
+  std::vector<int> missing;
+  const ended* first = nullptr;
+  for (const ended& m : m_ended) {
+    if (!is_missing(m.member, m.end, waits_in, turn)) continue;
+    if (!first) first = &m;
+    if (are_alike(m.end, first->end)) missing.push_back(m.member);
+  }
+  if (!first) return std::nullopt;
+  const std::string reason = reason_of(*first);
+  const bool may_change = is_point_to_point(waits_in.kind) || first->end.how >= manner::failed ||
+                          (first->end.how == manner::left && reason.empty());
+  if (may_change && now - std::max(first->seen, posted) < grace) return std::nullopt;
+  return describe_end(*first, missing, reason, waits_in, turn);
+}
+
+error_info ended_members::describe_end(const ended& how, const std::vector<int>& members,
+                                       const std::string& reason, const sucl_operation& waits_in,
+                                       std::uint64_t turn) const {
+  const std::string who = ranks_text(members) + (members.size() == 1 ? " has " : " have ");
+  const std::string what = text_of(waits_in, turn, m_context.size());
+  const std::string after =
+      " after " + (is_replay(waits_in) ? operations(how.end.replays) + " that it replayed"
+                                       : operations(how.end.calls));
+  // All that wait get this one, from the first of them.
+  if (how.end.how == manner::regular)
+    return mismatch_error(who + "ended " + m_context.label + after + ", and others wait in " +
+                          what);
+  error_info lost;
+  lost.code = errc::peer_lost;
+  switch (how.end.how) {
+    case manner::died: lost.message = who + "died"; break;
+    case manner::left:
+      lost.message = who + "left " + m_context.label + after + " without ending it";
+      break;
+    default: lost.message = m_context.label + " has failed on " + ranks_text(members);
+  }
+  lost.message += (reason.empty() ? "" : " (" + reason + ")") + ", and this rank waits in " + what;
+  lost.hint = "Look for the reason in the output of the named ranks";
+  return lost;
+}
+
+}  // namespace sucl::core

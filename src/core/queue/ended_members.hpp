@@ -1,0 +1,68 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Which members of a communicator have ended it, and whether this rank waits for them in vain.
+#pragma once
+
+#include "core/failure/peer_processes.hpp"
+#include "core/queue/communicator_context.hpp"
+
+#include <sucl/error.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+
+/// Guarded by the communicator's mutex. A member that ends the communicator in good order has taken
+/// part in every operation that it has called, and in none after these.
+class ended_members {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  explicit ended_members(const communicator_context& c) : m_context(c) {}
+
+  /// Reads what members on this machine have shown since the last look. Whether any has ended it.
+  bool look() {
+    constexpr unsigned period = 16;
+    const peer_processes* peers = m_context.owner->peers();
+    if (!peers) return !m_ended.empty();
+    if (const auto ends = peers->ends_so_far(); ends != m_seen) read(*peers, ends);
+    if (++m_polls % period == 0) look_for_deaths(*peers, std::chrono::steady_clock::now());
+    return !m_ended.empty();
+  }
+  /// A member elsewhere reports that it has.
+  void note(int member, const communicator_end& e);
+
+  /// Why an operation that this rank waits in since `posted` cannot be done: errc::mismatch, or
+  /// errc::peer_lost where a member has not ended it in good order; nothing while it may be done.
+  /// `turn`: of a collective, its number among the calls or the replays.
+  std::optional<error_info> obstacle(const sucl_operation& waits_in, std::uint64_t turn,
+                                     time_point posted, time_point now) const;
+
+ private:
+  struct ended {
+    int member;
+    communicator_end end;
+    time_point seen;
+  };
+  void read(const peer_processes& peers, std::uint64_t ends);
+  void look_for_deaths(const peer_processes& peers, time_point now);
+  bool has_ended(int member) const;
+  std::string reason_of(const ended& m) const;
+  error_info describe_end(const ended& how, const std::vector<int>& members,
+                          const std::string& reason, const sucl_operation& waits_in,
+                          std::uint64_t turn) const;
+
+  const communicator_context& m_context;
+  std::uint64_t m_seen = 0;  ///< ends on this machine that were looked at
+  std::vector<ended> m_ended;
+  unsigned m_polls = 0;
+  time_point m_looked_for_deaths;
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,141 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// What becomes of a queue whose operations cannot be done.
+#include "core/queue/issue_queue.hpp"
+#include "core/support/backoff.hpp"
+
+namespace sucl::core {
+
+using phase = op_request::phase;
+
+void issue_queue::fail_all(const error_info& info) {
+  m_context.owner->note_failure(info);
+  held_lock lock(m_mutex);
+  if (m_failures.broken() || ended()) return;
+  m_context.backends.abort();
+  give_up(info);
+  std::vector<op_request*> done;
+  done.swap(m_done);
+  lock.unlock();
+  deliver(done);
+}
+
+void issue_queue::abandon(const error_info& info) {
+  fail_all(info);
+  const held_lock lock(m_mutex);
+  m_failures.note_reported();
+}
+
+// Fails everything that is not done, for observers that are still to be notified.
+void issue_queue::give_up(const error_info& info) {
+  m_failures.end(info, m_context.rank());
+  m_validation.abort();
+  while (!m_waiting.empty()) {
+    m_flight.push_back(m_waiting.front());
+    m_waiting.pop_front();
+  }
+  while (!m_flight.empty()) {
+    op_request* n = m_flight.back();
+    n->pipeline.reset();
+    finish(*n, &*m_failures.broken());
+  }
+  m_context.record.fail(info.message);
+}
+
+// Ranks have called different operations. What a library below has in flight may never end, nor
+// messages to other nodes. A caller that is inside a backend comes out first, and then does this.
+void issue_queue::give_up_mismatched() {
+  backend_set& backends = m_context.backends;
+  const bool below = m_context.where.nodes > 1 ||
+                     std::any_of(m_flight.begin(), m_flight.end(), [&](const op_request* n) {
+                       const bool here = n->via && n->via->traits.ends_on_mismatch;
+                       return n->at.load(std::memory_order_relaxed) == phase::posted && !here;
+                     });
+  backends.end_kernels();
+  if (below && m_entered) return;
+  if (below) {
+    m_context.owner->note_failure(backends.mismatch());
+    backends.abort();
+  }
+  give_up(backends.mismatch());
+  m_failures.drop(errc::mismatch);
+}
+
+// A member has ended the communicator, so that this rank waits in vain.
+void issue_queue::give_up_for(const error_info& why) {
+  if (why.code == errc::mismatch) return m_context.backends.tell_mismatch(why.message);
+  m_context.owner->note_failure(why);
+  m_context.backends.abort();
+  give_up(why);
+}
+
+std::optional<error_info> issue_queue::find_ended() const {
+  const auto now = clock::now();
+  for (const op_request* n : m_flight)
+    if (const auto why = m_members.obstacle(n->record, n->turn, n->posted, now)) return why;
+  if (m_waiting.empty()) return std::nullopt;
+  const op_request& next = *m_waiting.front();
+  if (!next.ready.load(std::memory_order_acquire)) return std::nullopt;
+  return m_members.obstacle(next.record, next.turn, next.issued, now);
+}
+
+void issue_queue::look_for_ended() {
+  if (m_failures.broken() || m_context.backends.mismatched()) return;
+  if (const auto why = find_ended()) give_up_for(*why);
+}
+
+std::optional<std::string> issue_queue::ended_too_early() {
+  const held_lock lock(m_mutex);
+  if (!m_members.look() || m_failures.broken()) return std::nullopt;
+  auto why = find_ended();
+  const record_entry* inside = m_inside.load(std::memory_order_relaxed);
+  if (!why && m_entered && inside) {
+    sucl_operation entered{};
+    entered.kind = inside->kind;
+    entered.tag = call_tag(true);
+    why = m_members.obstacle(entered, m_posted, {}, clock::now());
+  }
+  if (!why || why->code != errc::mismatch) return std::nullopt;
+  return why->message;
+}
+
+communicator_end issue_queue::end_of_work(bool leaving) const {
+  communicator_end e;
+  if (m_failures.broken())
+    e.how = communicator_end::manner::failed;
+  else if (leaving)
+    e.how = communicator_end::manner::left;
+  e.calls = m_collectives;
+  e.replays = m_replays;
+  return e;
+}
+
+void issue_queue::note_end(int member, const communicator_end& e) {
+  {
+    const held_lock lock(m_mutex);
+    m_members.note(member, e);
+  }
+  m_waker.wake();
+}
+
+// What is not done yet is reported by the progress thread.
+void issue_queue::note_reported() {
+  if (!m_failures.broken() && m_context.backends.mismatched()) {
+    give_up_mismatched();
+    if (!m_done.empty()) m_waker.wake();
+  }
+  m_failures.note_reported();
+}
+
+void issue_queue::settle_calls() {
+  constexpr auto longest = std::chrono::milliseconds(100);
+  if (m_failures.broken()) return;
+  m_context.backends.compare_calls();
+  const auto until = clock::now() + longest;
+  backoff rest(m_context.owner->settings().progress.spin_us);
+  while (!m_context.backends.settled() && clock::now() < until) rest.after(0);
+  if (m_context.backends.mismatched()) give_up_mismatched();
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,162 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// The last rank ends the communicator while the others still use it, after three operations each:
+//
+//   faults_members more FORM   the others start one more: event, blocking, persistent, replay,
+//                              unheard (an event, and nothing asks for its error) or receive
+//   faults_members dup         the others make a communicator of it
+//   faults_members allocate    the others allocate memory
+//   faults_members exit HOW    the last rank calls exit() or _exit(), with status 0
+//   faults_members thrown      an exception has the last rank end, and the others start one more
+//   faults_members late        all do the same, the last rank long after the first has ended
+//
+// Each of the others prints that it was told why, and ends with status 1.
+#include <sucl/sucl.hpp>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct scene {
+  sucl::runtime rt;
+  sycl::queue queue{sycl::cpu_selector_v};
+  sucl::communicator comm = rt.world(queue);
+  std::vector<float> x = std::vector<float>(100, 1.0f);
+  sucl::persistent prepared = comm.persistent().allreduce(x.data(), x.size(), sucl::op::max);
+  sucl::executable sequence;
+
+  scene(int& argc, char**& argv) : rt(argc, argv) {}
+  bool is_last() const { return comm.rank() == comm.size() - 1; }
+
+  void record() {
+    sequence = comm.record(queue, [this] { comm.allreduce(x.data(), x.size(), sucl::op::max); });
+  }
+
+  void act(const std::string& form) {
+    if (form == "event" || form == "unheard")
+      comm.allreduce(x.data(), x.size(), sucl::op::max).wait();
+    else if (form == "persistent")
+      prepared.start().wait();
+    else if (form == "replay")
+      sequence.replay().wait();
+    else
+      comm.blocking().allreduce(x.data(), x.size(), sucl::op::max);
+  }
+};
+
+// What the others get.
+int expect_error(scene& s, sucl::errc code, const std::vector<std::string>& parts,
+                 const std::string& form) {
+  try {
+    if (form == "receive")
+      s.comm.blocking().recv(s.x.data(), 10, s.comm.size() - 1);
+    else if (form == "dup")
+      (void)s.comm.dup();
+    else if (form == "allocate")
+      (void)s.comm.allocate<float>(10);
+    else
+      s.act(form);
+    if (form == "unheard") return 0;  // the end of the runtime reports it
+    s.comm.check();
+  } catch (const sucl::error& e) {
+    const std::string text = e.what();
+    bool all = e.code() == code;
+    for (const auto& part : parts) all = all && text.find(part) != std::string::npos;
+    std::printf("rank %d was %s: %s\n", s.comm.rank(), all ? "told" : "told something else",
+                e.what());
+    std::fflush(stdout);
+    return 1;
+  }
+  std::printf("rank %d was not told\n", s.comm.rank());
+  return 1;
+}
+
+int more(scene& s, const std::string& form) {
+  if (form == "replay") s.record();
+  for (int i = 0; i < 3; ++i) s.act(form);
+  if (s.is_last()) return 0;
+  const std::string last =
+      "rank " + std::to_string(s.comm.size() - 1) + " has ended communicator 1 ";
+  std::vector<std::string> parts{last + "after 3 operations", "others wait in operation 4: ",
+                                 "allreduce of 100 fp32 with op max"};
+  if (form == "replay") parts[0] += " that it replayed";
+  if (form == "receive") parts = {last, "others wait in recv from rank"};
+  return expect_error(s, sucl::errc::mismatch, parts, form);
+}
+
+int make(scene& s, const std::string& what) {
+  s.act("blocking");
+  if (s.is_last()) return 0;
+  return expect_error(
+      s, sucl::errc::mismatch,
+      {"has ended communicator 1 after 1 operation, and others wait in",
+       "operation 2: " + (what == "dup" ? "split() or dup()" : what + "()") + " [mismatch"},
+      what);
+}
+
+int exit_early(scene& s, const std::string& how) {
+  s.act("blocking");
+  if (s.is_last() && how == "exit") std::exit(0);
+  if (s.is_last()) _exit(0);
+  const std::string last = "rank " + std::to_string(s.comm.size() - 1);
+  return expect_error(
+      s, sucl::errc::peer_lost,
+      {last + (how == "exit" ? " has called exit() before the end of its runtime" : " has died"),
+       "this rank waits in operation 2: allreduce of 100 fp32"},
+      "blocking");
+}
+
+int thrown(scene& s) {
+  for (int i = 0; i < 3; ++i) s.act("event");
+  if (s.is_last()) throw std::runtime_error("the last rank's own reason");
+  return expect_error(s, sucl::errc::peer_lost,
+                      {"communicator 1", "destroyed during stack unwinding",
+                       "this rank waits in operation 4: allreduce of 100 fp32"},
+                      "event");
+}
+
+// A rank that has sent what the others need may end before they have begun to wait for it.
+int late(scene& s) {
+  s.act("blocking");
+  if (s.is_last()) std::this_thread::sleep_for(1500ms);
+  s.comm.broadcast(s.x.data(), s.x.size(), 0).wait();
+  if (s.comm.rank() == 0) s.comm.send(s.x.data(), 10, s.comm.size() - 1).wait();
+  if (s.is_last()) {
+    std::this_thread::sleep_for(700ms);
+    s.comm.recv(s.x.data(), 10, 0).wait();
+  }
+  s.comm.check();
+  return 0;
+}
+
+int run(const std::string& what, const std::string& form, int& argc, char**& argv) {
+  scene s(argc, argv);
+  if (what == "more") return more(s, form);
+  if (what == "dup" || what == "allocate") return make(s, what);
+  if (what == "exit") return exit_early(s, form);
+  if (what == "thrown") return thrown(s);
+  return what == "late" ? late(s) : 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  try {
+    return run(argv[1], argc > 2 ? argv[2] : "", argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}
