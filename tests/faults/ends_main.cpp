@@ -6,6 +6,7 @@
 //   faults_ends unheard nothing|wait|buffer   the status is not 0, the error is printed
 //   faults_ends unheard handler                  the queue's handler is told
 //   faults_ends unheard check|call               the program is told, and ends well
+//   faults_ends unreceived warned                a message that is never received is reported
 //   faults_ends fork return|call|exec            the parent's job goes on
 #include <sucl/sucl.hpp>
 
@@ -84,6 +85,16 @@ int unheard(const std::string& how, int& argc, char**& argv) {
   return 0;
 }
 
+// The barrier orders the message before the end of the communicator.
+int unreceived(int& argc, char**& argv) {
+  sucl::runtime rt{argc, argv};
+  auto comm = rt.world();
+  std::vector<int> x(3, 1);
+  if (rt.rank() == 0) comm.blocking().send(x.data(), x.size(), 1, 5);
+  comm.blocking().barrier();
+  return 0;
+}
+
 // What the child does; its status. It returns from main() then.
 int be_the_child(const std::string& how, sucl::communicator& comm) {
   if (how != "call") return 0;
@@ -142,6 +153,7 @@ int forked(const std::string& how, int& argc, char**& argv) {
 int main(int argc, char** argv) {
   const std::string what = argc > 2 ? argv[1] : "", how = argc > 2 ? argv[2] : "";
   if (what == "unheard") return unheard(how, argc, argv);
+  if (what == "unreceived") return unreceived(argc, argv);
   if (what == "fork") return forked(how, argc, argv);
   return 2;
 }

@@ -3,6 +3,7 @@
 #include "backends/shm_p2p/engine.hpp"
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/sizes.hpp"
 #include "core/exchange/core_services.hpp"
 
@@ -11,6 +12,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <string>
 
@@ -75,12 +77,30 @@ p2p_engine::p2p_engine(const backend_comm& memory_provider, placement where, boo
   }
 }
 
+// What a sender has sent to this rank and it has not received is lost with the communicator.
+void p2p_engine::report_unreceived() noexcept try {
+  if (m_broken || m_given_up || m_open > 0) return;
+  ++m_open;  // has what no receive waits for taken out of the rings
+  for (peer* p : m_near) {
+    collect(*p);
+    if (const unexpected_message* s = p->unexpected.head)
+      base::log(base::log_level::warn, "messages", "rank ", m_rank,
+                " ends a communicator without having received a message of ", s->what.bytes,
+                " bytes from rank ", p->rank, " with tag ", s->what.tag,
+                s->next ? ", and others: they are lost" : ": it is lost");
+  }
+} catch (const std::exception&) {
+  // Only what was worth a warning.
+}
+
 p2p_engine::~p2p_engine() {
+  report_unreceived();
   for (const transport& t : m_where.transports) t.via.table->comm_destroy(t.via.comm);
   if (m_region.handle) m_memory_provider.table->memory_destroy(m_memory_provider.comm, &m_region);
 }
 
 void p2p_engine::abort() {
+  m_given_up = true;
   for (const transport& t : m_where.transports) t.via.table->abort(t.via.comm);
 }
 

@@ -129,6 +129,7 @@ class p2p_engine {
     int open = 0;  ///< items in these queues
   };
 
+  void report_unreceived() noexcept;
   [[noreturn]] void give_up(p2p_request* d, const error_info& info);
   void post_far(sucl_operation o, sucl_kind half, p2p_request* d);
   void send(const sucl_operation& o, const void* data, p2p_request* d);
@@ -174,6 +175,7 @@ class p2p_engine {
   std::vector<shared_region> m_regions;
   int m_open = 0;                      ///< items in all queues, and messages that transports have
   std::optional<error_info> m_broken;  ///< why nothing goes on
+  bool m_given_up = false;             ///< by abort()
   std::vector<std::unique_ptr<item>> m_items;
   std::vector<item*> m_free_items;
   std::vector<std::unique_ptr<unexpected_message>> m_unexpected;
