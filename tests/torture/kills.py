@@ -34,7 +34,7 @@ PHASES = {"init": 900000, "world": 60000, "allocate": 60000, "dup": 60000, "spli
           "persistent": 150000, "messages": 150000, "group": 150000, "deallocate": 60000,
           "end": 60000, "finalise": 30000}
 ACTIONS = ("kill", "stop", "segv", "abort", "throw", "exit")
-MPIS = ("openmpi", "mpich", "impi")
+MPIS = ("openmpi", "mpich", "impi", "local")  # the last is no MPI, but a job without one
 # A rank that is named only because it is the other side of a message.
 PEERS = re.compile(r"\b(send|recv|sendrecv)\b( #\d+)?( (from|to) rank \d+)+")
 # The rank that speaks.
@@ -144,7 +144,8 @@ class Run:
             environment = dict(os.environ, TORTURE_FOLDER=folder, TMPDIR=str(temporary),
                                OMPI_MCA_btl="^ofi")
             before = set(os.listdir("/dev/shm"))
-            command = [options.sucl, "run", "-n", str(case.ranks), "--mpi", case.mpi, "--timeout",
+            how = ["--launcher", "local"] if case.mpi == "local" else ["--mpi", case.mpi]
+            command = [options.sucl, "run", "-n", str(case.ranks), *how, "--timeout",
                        str(options.timeout), "--", options.victim, case.phase, case.action,
                        str(case.victim), str(case.delay)]
             with open(self.folder / "log", "wb") as log:

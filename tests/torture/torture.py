@@ -150,7 +150,8 @@ class Torture:
         cases = max(12, int(KILLS * self.scale))
         command = [sys.executable, "-B", str(ROOT / "tests/torture/kills.py"), "--sucl",
                    str(self.sucl), "--victim", str(self.tests / "torture_victim"), "--cases",
-                   str(cases), "--seed", str(o.seed), "--mpis", ",".join(o.mpis), "--ranks",
+                   str(cases), "--seed", str(o.seed), "--mpis", ",".join([*o.mpis, "local"]),
+                   "--ranks",
                    ",".join(map(str, o.ranks)), "--jobs", str(o.jobs), "--json", str(file)]
         file.unlink(missing_ok=True)
         subprocess.run(command, check=False)

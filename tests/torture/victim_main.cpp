@@ -273,7 +273,7 @@ void run(int argc, char** argv, std::chrono::microseconds delay) {
 }
 
 int rank_of_environment() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SUCL_TCP_RANK"})
     if (const char* text = std::getenv(name)) return std::atoi(text);
   return -1;
 }
