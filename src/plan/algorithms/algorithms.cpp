@@ -7,9 +7,11 @@
 #include "plan/compose/composition.hpp"
 #include "plan/ir/fold_rules.hpp"
 #include "plan/passes/passes.hpp"
+#include "plan/symmetric/by_digits.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace sucl::plan {
 namespace {
@@ -32,6 +34,7 @@ std::vector<algorithm_info> make_algorithms() {
                                 kind::gatherv,   kind::scatter, kind::scatterv};
   const std::vector<kind> direct{kind::allreduce, kind::gather,   kind::gatherv,  kind::scatter,
                                  kind::scatterv,  kind::alltoall, kind::alltoallv};
+  const std::vector<kind> alike{kind::allgather, kind::reduce_scatter_block, kind::alltoall};
   return {
       {"ring",
        "neighbours pass chunks on around a ring",
@@ -141,6 +144,14 @@ std::vector<algorithm_info> make_algorithms() {
        "nodes combine and spread through shared scratch, their leaders exchange messages",
        vectors,
        {"nodes", "leaders", "outer", "radices", "ports"}},
+      {"digits",
+       "every rank exchanges along each digit of its number, all alike",
+       join({reductions_to_all, alike}),
+       {"hierarchy", "via", "split", "pipeline", "stagger"}},
+      {"packed_digits",
+       "the same, so that what crosses between nodes crosses once",
+       {kind::allgather, kind::reduce_scatter_block},
+       {"hierarchy", "via"}},
       {"recursive_scan", "recursive doubling of prefixes", {kind::scan, kind::exscan}, {}},
   };
 }
@@ -189,6 +200,29 @@ std::int64_t product(const std::vector<int>& list) {
 
 bool pipelines(kind k) { return k == kind::allreduce || k == kind::reduce || k == kind::broadcast; }
 
+// Without digits that have one value.
+by_digits_options options_of(const recipe& r) {
+  by_digits_options o{{}, {}, r.split, r.pipeline, r.stagger, r.algorithm == "packed_digits"};
+  for (std::size_t i = 0; i < r.hierarchy.size(); ++i) {
+    if (r.hierarchy[i] == 1) continue;
+    o.radices.push_back(r.hierarchy[i]);
+    if (i < r.via.size()) o.via.push_back(r.via[i]);
+  }
+  return o;
+}
+
+bool does_nothing(const problem& p) { return p.ranks == 1 || p.counts[0] == 0; }
+
+std::string refuse_symmetric(const problem& p, const recipe& r) {
+  if (p.in_place && r.pipeline > 1) return "in place it has one channel";
+  if (does_nothing(p))
+    return product(r.hierarchy) == p.ranks ? "" : "the hierarchy is one of other ranks";
+  problem apart = p;
+  apart.in_place = false;
+  apart.order = ordering::any;
+  return refusal(apart, options_of(r));
+}
+
 // Fills in what the recipe leaves to the algorithm.
 recipe complete(const problem& p, recipe r) {
   if (r.radices.empty()) {
@@ -200,7 +234,7 @@ recipe complete(const problem& p, recipe r) {
       r.radices = {2};
   }
   const auto most = static_cast<int>(r.radices.size());
-  if (r.split < 0) r.split = most;
+  if (r.split < 0 && !is_symmetric(r)) r.split = most;
   if (r.inner.empty()) r.inner = r.algorithm.starts_with("scatter_") ? "ring" : "direct";
   if (r.outer.empty())
     r.outer = r.algorithm == "two_level" && p.kind != kind::allreduce ? "tree" : "ring";
@@ -360,6 +394,9 @@ bool folds_in_order(const problem& p, const recipe& r) {
   if (a == "staged_one_shot" || a == "mapped_one_shot" || a == "read_one_shot") return true;
   if (a == "two_shot" || a.ends_with("_two_shot") || a == "direct") return true;
   if (a == "doubling") return r.radices[0] >= p.ranks;
+  if (a == "digits")
+    return p.kind == kind::allreduce && options_of(r).radices.size() == 1 &&
+           split_of(p, options_of(r)) == 0;
   if (a == "exchange") return r.split == 0 && r.radices.size() == 1 && r.radices[0] >= p.ranks;
   if (a == "tree")
     return r.radices[0] >= p.ranks && !rounds && (p.kind == kind::allreduce || p.root == 0);
@@ -384,8 +421,8 @@ std::string refuse_numbers(const problem& p, const recipe& r) {
 }
 
 std::string refuse_complete(const problem& p, const recipe& r) {
-  std::string why = refuse_radices(p, r);
-  if (why.empty()) why = refuse_numbers(p, r);
+  std::string why = is_symmetric(r) ? refuse_symmetric(p, r) : refuse_radices(p, r);
+  if (why.empty() && !is_symmetric(r)) why = refuse_numbers(p, r);
   const bool composed = r.algorithm == "composed";
   if (why.empty() && (r.algorithm == "hierarchical" || composed)) why = refuse_hierarchy(p, r);
   if (why.empty() && composed) why = refuse_composed(p, r);
@@ -474,11 +511,70 @@ schedule build_apart(const problem& p, const recipe& r, bool in_place) {
 
 }  // namespace
 
-schedule build(const problem& p, const recipe& r) {
+namespace {
+
+void check_recipe(const problem& p, const recipe& r) {
   check(p);
   if (const std::string why = refusal(p, r); !why.empty())
     base::fail(errc::invalid_argument, "this plan cannot be built: " + why,
                "Choose other parameters or another algorithm.");
+}
+
+}  // namespace
+
+bool is_symmetric(const recipe& r) {
+  return r.algorithm == "digits" || r.algorithm == "packed_digits";
+}
+
+symmetric_schedule build_symmetric(const problem& p, const recipe& r) {
+  check_recipe(p, r);
+  symmetric_schedule s = build_by_digits(p, options_of(complete(p, r)));
+  s.algorithm = to_text(r);
+  return s;
+}
+
+namespace {
+
+// The plan of all ranks. In place each rank first copies its input, so that nothing takes its place
+// too early.
+schedule build_expanded(const problem& p, const recipe& r) {
+  problem apart = p;
+  apart.in_place = false;
+  apart.order = ordering::any;
+  schedule s;
+  if (does_nothing(p)) {
+    builder b(apart);
+    b.copy(0, {space::recv, 0}, {space::send, 0}, p.ranks == 1 ? send_bytes(apart, 0) : 0);
+    s = b.finish(to_text(r));
+  } else {
+    s = expand(build_symmetric(apart, r));
+  }
+  s.what = p;
+  if (!p.in_place) return s;
+  for (int rank = 0; rank < p.ranks; ++rank) {
+    program& own = s.ranks[static_cast<std::size_t>(rank)];
+    const extent in = input_extent(p, rank);
+    const std::uint64_t step = std::lcm(p.element_bytes, std::uint64_t{16});
+    const std::uint64_t copy = (own.scratch_bytes + step - 1) / step * step;
+    for (channel& c : own.channels) {
+      for (instruction& i : c)
+        if (i.src == space::send) {
+          i.src = space::scratch;
+          i.src_offset += copy;
+        }
+      c.insert(c.begin(),
+               {opcode::copy, space::scratch, space::recv, 0, -1, copy, in.offset, in.bytes});
+    }
+    if (!own.channels.empty()) own.scratch_bytes = copy + in.bytes;
+  }
+  return s;
+}
+
+}  // namespace
+
+schedule build(const problem& p, const recipe& r) {
+  check_recipe(p, r);
+  if (is_symmetric(r)) return build_expanded(p, r);
   if (!p.in_place) return build_apart(p, r, false);
   problem apart = p;
   apart.in_place = false;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan/compose/composition.hpp"
+#include "plan/symmetric/symmetric.hpp"
 
 #include <string>
 #include <string_view>
@@ -64,6 +65,12 @@ std::string refusal(const problem& p, const recipe& r);
 /// Builds the schedule. Throws what check() throws, invalid_argument where there is a refusal().
 /// The schedule is not verified. In-place problems are solved by make_in_place().
 schedule build(const problem& p, const recipe& r);
+
+/// Whether a recipe is of a plan that is the same for every rank.
+bool is_symmetric(const recipe& r);
+
+/// Builds such a plan for one rank, of which build() makes the schedule of all. Not in place.
+symmetric_schedule build_symmetric(const problem& p, const recipe& r);
 
 /// The same for a composition whose outcome is known, with the parameters that "composed" takes,
 /// but `steps`.
