@@ -30,7 +30,8 @@ std::uint32_t& limits::table::at(std::int64_t member, std::int64_t port) {
   return ids[place];
 }
 
-limits::limits(const machine& m, std::int32_t ranks, flows& f) : m_machine(m), m_flows(f) {
+limits::limits(const machine& m, std::int32_t ranks, flows& f)
+    : m_machine(m), m_ranks(ranks), m_flows(f) {
   const auto groups_of = [&](std::int64_t size) { return (ranks + size - 1) / size; };
   m_memory = make(usage::part::memory, groups_of(m.local.shared_by), 1, m.local.bandwidth);
   m_kernels =
@@ -84,26 +85,50 @@ void limits::add_kernel(demands& d, std::int32_t rank, double rate) {
   if (rate > 0) d.add(id(m_kernels, rank), m_kernels.capacity / rate);
 }
 
+std::int64_t limits::port_of(std::size_t level, std::int64_t rank) const {
+  const sim::level& of = m_machine.levels[level];
+  const std::int64_t member = m_levels[level].member;
+  return of.binding.empty() ? rank % member * of.ports / member
+                            : of.binding[static_cast<std::size_t>(rank % member)];
+}
+
+std::uint32_t limits::alike(std::uint32_t limit) const {
+  const usage& u = m_uses[limit];
+  const level_tables& t = m_levels[u.level];
+  std::int64_t sharing = 1;
+  switch (u.what) {
+    case usage::part::memory: sharing = m_machine.local.shared_by; break;
+    case usage::part::port_out:
+    case usage::part::port_in:
+    case usage::part::port_both:
+      sharing = 0;
+      for (std::int64_t r = 0; r < t.member; ++r) sharing += port_of(u.level, r) == u.port ? 1 : 0;
+      break;
+    case usage::part::link: sharing = t.member; break;
+    case usage::part::fabric: sharing = t.group; break;
+    default: break;
+  }
+  return static_cast<std::uint32_t>(m_ranks / std::min<std::int64_t>(sharing, m_ranks));
+}
+
 void limits::add_message(demands& d, std::int32_t from, std::int32_t to, std::size_t level,
                          std::size_t transport) {
   level_tables& t = m_levels[level];
   const sim::level& of = m_machine.levels[level];
-  const auto port = [&](std::int64_t rank) {
-    return of.binding.empty() ? rank % t.member * of.ports / t.member
-                              : of.binding[static_cast<std::size_t>(rank % t.member)];
-  };
   const std::int64_t a = from / t.member;
+  const std::int64_t far = to / t.member;
+  if (m_one) to = from;
   const std::int64_t b = to / t.member;
   const auto add = [&](table& limit, std::int64_t member, std::int64_t which) {
     if (limit.capacity > 0) d.add(id(limit, member, which), 1);
   };
   add(t.rank_out[transport], from, 0);
   add(t.rank_in[transport], to, 0);
-  add(t.port_out, a, port(from));
-  add(t.port_in, b, port(to));
-  add(t.port_both, a, port(from));
-  add(t.port_both, b, port(to));
-  if (of.link_bandwidth > 0) d.add(link(level, a, b), 1);
+  add(t.port_out, a, port_of(level, from));
+  add(t.port_in, b, port_of(level, to));
+  add(t.port_both, a, port_of(level, from));
+  add(t.port_both, b, port_of(level, to));
+  if (of.link_bandwidth > 0) d.add(link(level, a, far), 1);
   add(t.fabric, from / t.group, 0);
 }
 

@@ -33,6 +33,12 @@ class limits {
   /// The same where the machine is a graph: what the links of a way limit.
   void add_way(demands& d, const way& through);
 
+  /// From now on what happens to another rank's memory, transports and ports is put down to the
+  /// rank that all are like.
+  void put_all_down_to_one() { m_one = true; }
+  /// How many there are like this one, if all ranks are alike.
+  std::uint32_t alike(std::uint32_t limit) const;
+
   std::size_t count() const { return m_uses.size(); }
   /// A hash of what a limit is, but for whose.
   std::uint64_t nature_of(std::uint32_t limit) const;
@@ -64,7 +70,11 @@ class limits {
   std::uint32_t link(std::size_t level, std::int64_t from, std::int64_t to);
   std::uint32_t remember(const usage& u);
 
+  std::int64_t port_of(std::size_t level, std::int64_t rank) const;
+
   const machine& m_machine;
+  const std::int32_t m_ranks;
+  bool m_one = false;
   flows& m_flows;
   table m_memory, m_kernels;
   std::vector<level_tables> m_levels;

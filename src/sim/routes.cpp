@@ -58,14 +58,16 @@ std::uint32_t kernel_length(const plan::channel& code, std::uint32_t pc) {
   return n;
 }
 
-routes::routes(const plan::schedule& s, const machine& m, flows& f)
+routes::routes(const plan::schedule& s, const machine& m, flows& f, const plan::digits* by)
     : m_schedule(s),
+      m_by(by),
       m_machine(m),
       m_flows(f),
       m_limits(m, s.what.ranks, f),
       m_ways(m),
       m_places(256) {
   join_transports();
+  if (by) m_limits.put_all_down_to_one();
   m_of.reserve(plan::instruction_count(s));
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
     for (const plan::channel& c : s.ranks[r].channels) add_channel(static_cast<std::int32_t>(r), c);
@@ -95,7 +97,11 @@ void routes::add_channel(std::int32_t rank, const plan::channel& code) {
 
 void routes::add(std::int32_t rank, const instruction& i, bool first_of_kernel) {
   if (i.op == opcode::fence) return m_of.push_back(0);
-  const auto [from, to] = ends_of(rank, i);
+  auto [from, to] = ends_of(rank, i);
+  if (m_by) {
+    to = m_by->subtract(to, from);
+    from = 0;
+  }
   const bool kernel = is_kernel(i.op);
   // A kernel belongs to the rank that runs it, whichever rank's memory it reads and writes.
   const auto a = static_cast<std::uint32_t>(kernel ? rank : from);
@@ -188,7 +194,7 @@ void routes::add_message(demands& d, std::int32_t from, std::int32_t to, std::ui
 demands routes::of_transfer(const route& r, std::uint8_t plan_level) {
   demands through;
   m_limits.add_memory(through, r.from, 1);
-  m_limits.add_memory(through, r.to, 1);
+  m_limits.add_memory(through, m_by ? r.from : r.to, 1);
   add_message(through, r.from, r.to, plan_level);
   return through;
 }
@@ -227,7 +233,8 @@ std::vector<double> routes::totals(const symmetry& like) const {
   std::vector<double> all(limit_count());
   for (const route& r : m_routes)
     for (const demand& d : demands_of(r))
-      if (like.first_limit(d.limit) == d.limit) all[d.limit] += d.weight * r.bytes;
+      if (like.first_limit(d.limit) == d.limit)
+        all[d.limit] += d.weight * r.bytes * (m_by ? like.times(r.from, d.limit) : 1);
   return all;
 }
 
@@ -235,7 +242,8 @@ std::vector<level_traffic> routes::traffic() const {
   std::vector<level_traffic> all(m_machine.levels.size());
   for (const route& r : m_routes) {
     if (!r.crosses()) continue;
-    const std::uint64_t times = r.back ? 2 : 1;
+    std::uint64_t times = r.back ? 2 : 1;
+    if (m_by) times *= static_cast<std::uint64_t>(m_by->ranks());
     all[r.level].messages += times * r.messages;
     all[r.level].bytes += times * static_cast<std::uint64_t>(r.bytes);
   }

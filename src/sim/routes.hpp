@@ -6,6 +6,7 @@
 #pragma once
 
 #include "plan/ir/schedule.hpp"
+#include "plan/symmetric/digits.hpp"
 #include "sim/limits.hpp"
 #include "sim/model/ways.hpp"
 
@@ -48,7 +49,9 @@ class routes {
  public:
   /// Throws invalid_argument where a level of the plan names a transport that the machine's level
   /// does not have.
-  routes(const plan::schedule& s, const machine& m, flows& f);
+  /// `by` not null: only rank 0 has a program, and the others' are its translations; a route into
+  /// rank 0 is the one from it that a translation takes there.
+  routes(const plan::schedule& s, const machine& m, flows& f, const plan::digits* by = nullptr);
 
   /// The route of instruction `k` of all, counted by rank, channel and place.
   route& of(std::size_t k) { return m_routes[m_of[k]]; }
@@ -65,6 +68,9 @@ class routes {
   std::size_t limit_count() const { return m_limits.count(); }
   /// A hash of what a limit is, but for whose.
   std::uint64_t nature_of_limit(std::uint32_t limit) const { return m_limits.nature_of(limit); }
+
+  /// How many limits are like this one, where one rank stands for all.
+  std::uint32_t limits_like(std::uint32_t limit) const { return m_limits.alike(limit); }
 
   /// The bundle of the flows of all ranks like `rank`, which uses it. Not of a route that is free.
   std::uint32_t bundle(route& r, std::int32_t rank, const symmetry& like);
@@ -105,6 +111,7 @@ class routes {
   [[noreturn]] void refuse_transport(std::uint8_t plan_level, std::size_t level) const;
 
   const plan::schedule& m_schedule;
+  const plan::digits* m_by;
   const machine& m_machine;
   flows& m_flows;
   limits m_limits;

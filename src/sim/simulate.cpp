@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 namespace sucl::sim {
@@ -71,11 +72,13 @@ struct event {
 
 class simulation {
  public:
-  simulation(const plan::schedule& s, const machine& m, const simulate_options& o)
+  // `by` not null: only rank 0 has a program, see routes.
+  simulation(const plan::schedule& s, const machine& m, const simulate_options& o,
+             const plan::digits* by = nullptr)
       : m_schedule(s),
         m_options(o),
-        m_routes(s, m, m_flows),
-        m_like(s, m_routes, o.every_rank),
+        m_routes(s, m, m_flows, by),
+        m_like(by ? symmetry(s.what.ranks, m_routes) : symmetry(s, m_routes, o.every_rank)),
         m_total(m_routes.totals(m_like)) {
     m_result.rank_seconds.resize(static_cast<std::size_t>(s.what.ranks));
     m_free_at.resize(static_cast<std::size_t>(s.what.ranks));
@@ -456,7 +459,8 @@ class simulation {
       const auto own = static_cast<std::size_t>(r);
       const auto first = static_cast<std::size_t>(m_like.first_of(r));
       m_result.rank_seconds[own] = m_result.rank_seconds[first];
-      if (m_options.timeline && own != first) m_result.timeline[own] = m_result.timeline[first];
+      if (m_options.timeline && own < m_result.timeline.size() && own != first)
+        m_result.timeline[own] = m_result.timeline[first];
     }
   }
 
@@ -504,18 +508,71 @@ const char* name(usage::part p) noexcept {
   return "unknown";
 }
 
-prediction simulate(const plan::schedule& s, const machine& m, const simulate_options& o) {
+namespace {
+
+void check_ranks(const plan::problem& p, const machine& m) {
   check(m);
-  plan::check(s.what);
-  if (s.what.ranks > rank_count(m))
+  plan::check(p);
+  if (p.ranks > rank_count(m))
     base::fail(errc::invalid_argument,
-               "the plan has " + std::to_string(s.what.ranks) + " ranks and the machine '" +
-                   m.name + "' only " + std::to_string(rank_count(m)),
+               "the plan has " + std::to_string(p.ranks) + " ranks and the machine '" + m.name +
+                   "' only " + std::to_string(rank_count(m)),
                "Plan for fewer, or raise the outermost groups in the description.");
+}
+
+}  // namespace
+
+prediction simulate(const plan::schedule& s, const machine& m, const simulate_options& o) {
+  check_ranks(s.what, m);
   if (const plan::verdict form = plan::check_form(s); !form)
     base::fail(errc::invalid_argument, "the plan is wrong: " + form.message,
                "Verify the plan before simulating it.");
   return simulation(s, m, o).run();
+}
+
+std::string refusal(const plan::digits& ranks, const machine& m) {
+  if (!m.wires.empty()) return "the machine is a graph";
+  // Groups of so many consecutive ranks are taken to each other.
+  const auto keeps = [&](std::int64_t group) {
+    bool found = group >= ranks.ranks();
+    for (int d = 0; d < ranks.count(); ++d) found |= ranks.stride(d) == group;
+    return found;
+  };
+  if (m.local.bandwidth > 0 && !keeps(m.local.shared_by))
+    return "ranks that share a memory are no digits";
+  for (std::size_t l = 0; l < m.levels.size(); ++l) {
+    const level& of = m.levels[l];
+    const std::int64_t member = member_ranks(m, l);
+    if (!keeps(member)) return "the members of level '" + of.name + "' are no digits";
+    if (member > ranks.ranks() && of.ports > 1)
+      return "not all ranks of a member of level '" + of.name + "' take part";
+    if (of.ports < 2 || (of.port_bandwidth <= 0 && of.port_both <= 0)) continue;
+    const auto port = [&](int rank) {
+      return of.binding.empty() ? rank * of.ports / member
+                                : of.binding[static_cast<std::size_t>(rank)];
+    };
+    for (int d = 0; d < ranks.count(); ++d) {
+      std::map<std::int64_t, std::int64_t> to;
+      for (int r = 0; ranks.stride(d) < member && r < member; ++r) {
+        const std::int64_t there = port(ranks.add(r, ranks.stride(d)));
+        if (to.try_emplace(port(r), there).first->second != there)
+          return "ranks that share a port of level '" + of.name + "' are taken to others";
+      }
+    }
+  }
+  return {};
+}
+
+prediction simulate(const plan::symmetric_schedule& s, const machine& m,
+                    const simulate_options& o) {
+  check_ranks(s.what, m);
+  if (const std::string why = refusal(s.ranks, m); !why.empty())
+    base::fail(errc::invalid_argument, "ranks are not alike on " + m.name + ": " + why,
+               "Take radices whose products are the groups of the machine.");
+  plan::schedule first{s.what, s.algorithm, s.levels, {}};
+  first.ranks.resize(static_cast<std::size_t>(s.what.ranks));
+  first.ranks[0] = {s.scratch_bytes, s.channels};
+  return simulation(first, m, o, &s.ranks).run();
 }
 
 }  // namespace sucl::sim

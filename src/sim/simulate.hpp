@@ -7,6 +7,7 @@
 #pragma once
 
 #include "plan/ir/schedule.hpp"
+#include "plan/symmetric/symmetric.hpp"
 #include "sim/model/machine.hpp"
 
 #include <cstdint>
@@ -105,5 +106,15 @@ struct prediction {
 /// transport that the machine's level does not have, and where the plan does not end (verify() says
 /// why). The plan should have been verified: a wrong one gives a time too, or such an error.
 prediction simulate(const plan::schedule& s, const machine& m, const simulate_options& o = {});
+
+/// Why a machine is not the same for all ranks where their digits are translated: a level begins in
+/// the middle of a digit, or ranks that share a port are taken to ranks that do not. Empty if it
+/// is.
+std::string refusal(const plan::digits& ranks, const machine& m);
+
+/// The same for a plan that is the same for every rank, from rank 0's program alone. Timelines are
+/// those of rank 0, and there is no matrix. Throws invalid_argument where there is a refusal.
+prediction simulate(const plan::symmetric_schedule& s, const machine& m,
+                    const simulate_options& o = {});
 
 }  // namespace sucl::sim

@@ -76,6 +76,14 @@ symmetry::symmetry(const plan::schedule& s, const routes& ways, bool apart)
   classify(m_limit_colours, m_first_limit, m_limit_size);
 }
 
+symmetry::symmetry(std::int32_t ranks, const routes& ways)
+    : m_first(index(ranks)), m_size(index(ranks), ranks) {
+  for (std::uint32_t l = 0; l < ways.limit_count(); ++l) {
+    m_first_limit.push_back(l);
+    m_limit_size.push_back(ways.limits_like(l));
+  }
+}
+
 void symmetry::read(const plan::schedule& s, const routes& ways) {
   m_relations.resize(s.ranks.size());
   m_place.assign(s.ranks.size(), nowhere);

@@ -23,6 +23,8 @@ class symmetry {
  public:
   /// `apart`: every rank is a class of its own, though others do the same.
   symmetry(const plan::schedule& s, const routes& ways, bool apart);
+  /// All of so many ranks are alike, and what they go through is what rank 0 goes through.
+  symmetry(std::int32_t ranks, const routes& ways);
 
   /// The first rank of the class, and how many the class has.
   std::int32_t first_of(std::int32_t rank) const { return m_first[index(rank)]; }

@@ -6,6 +6,7 @@
 #include "plan/ir/builder.hpp"
 #include "plan/verify/verify.hpp"
 #include "tune/candidates.hpp"
+#include "tune/digit_search.hpp"
 #include "tune/family.hpp"
 #include "tune/graph/tree_plan.hpp"
 #include "tune/tree_search.hpp"
@@ -574,7 +575,9 @@ search_result search(const plan::problem& p, const sim::machine& m, const search
                "the machine " + m.name + " has " + std::to_string(sim::rank_count(m)) +
                    " ranks, but the collective has " + std::to_string(p.ranks),
                "Take fewer ranks, or a larger machine.");
-  search_result result = takes_trees(p, m) ? search_trees(p, m, o) : searcher(p, m, o).run();
+  search_result result = takes_trees(p, m)    ? search_trees(p, m, o)
+                         : takes_digits(p, m) ? search_digits(p, m, o)
+                                              : searcher(p, m, o).run();
   result.least = lower_bound(p, m);
   return result;
 }

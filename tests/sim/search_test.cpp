@@ -3,6 +3,7 @@
 
 // Search returns right plans, always the same, and none of the published parameter sets is better.
 #include "tune/search.hpp"
+#include "tune/digit_search.hpp"
 
 #include "cases.hpp"
 #include "plan/ir/traffic.hpp"
@@ -215,6 +216,44 @@ TEST(traffic, counts_each_transfer_once) {
   const auto read = plan::traffic(plan::build(p, plan::recipe_from_text("one_shot")));
   ASSERT_EQ(read.size(), 3u);
   EXPECT_EQ(read[0], (plan::flow{0, 1, 0, 4096, 1}));
+}
+
+// As many nodes as there are of Alps and more, of two pairs of ranks that share a port.
+sim::machine huge_machine() {
+  sim::machine m = small_machine();
+  m.levels[0].groups = 4096;
+  m.levels[0].ports = 2;
+  m.levels[1].groups = 2;
+  m.levels.push_back(m.levels[1]);
+  return m;
+}
+
+TEST(search, finds_and_proves_plans_of_16384_ranks) {
+  const sim::machine m = huge_machine();
+  for (const kind k :
+       {kind::allreduce, kind::allgather, kind::reduce_scatter_block, kind::alltoall}) {
+    const problem p = make(k, 16384, 1 << 20);
+    ASSERT_TRUE(takes_digits(p, m));
+    const search_result result = search(p, m);
+    SCOPED_TRACE(plan::to_text(result.best[0].how));
+    EXPECT_TRUE(result.best[0].verified);
+    EXPECT_TRUE(plan::prove(plan::build_symmetric(p, result.best[0].how)));
+    EXPECT_GE(result.best[0].seconds, result.least.seconds);
+    EXPECT_LE(result.best[0].seconds, result.best.back().seconds);
+  }
+}
+
+TEST(search, of_ranks_that_are_not_alike_looks_at_all_of_them) {
+  sim::machine m = huge_machine();
+  EXPECT_FALSE(takes_digits(make(kind::broadcast, 16384, 1024), m));
+  EXPECT_FALSE(takes_digits(make(kind::allgather, 1024, 1024), m));
+  EXPECT_TRUE(takes_digits(make(kind::allgather, 8192, 1024), m));
+  // The ports are shared by ranks of two pairs.
+  m.levels[0].binding = {0, 1, 1, 0};
+  m.levels[0].ports = 2;
+  EXPECT_TRUE(takes_digits(make(kind::allgather, 16384, 1024), m));
+  m.levels[0].binding = {0, 0, 0, 1};
+  EXPECT_FALSE(takes_digits(make(kind::allgather, 16384, 1024), m));
 }
 
 }  // namespace

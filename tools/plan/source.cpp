@@ -10,6 +10,7 @@
 #include "plan/foreign/msccl_xml.hpp"
 #include "plan/foreign/mscclpp_json.hpp"
 #include "plan/serialization/text.hpp"
+#include "tune/digit_search.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -167,6 +168,14 @@ plan::schedule read_plan(const source_options& o) {
   const plan::problem p = read_problem(o.problem);
   const plan::recipe r = read_recipe(o.recipe, p);
   return as_usage([&] { return plan::build(p, r); });
+}
+
+std::optional<plan::symmetric_schedule> read_symmetric_plan(const source_options& o) {
+  if (!o.file.empty() || o.recipe.empty() || o.problem.ranks < tune::min_ranks_alike) return {};
+  const plan::problem p = read_problem(o.problem);
+  const plan::recipe r = read_recipe(o.recipe, p);
+  if (!plan::is_symmetric(r)) return {};
+  return as_usage([&] { return plan::build_symmetric(p, r); });
 }
 
 void define_machine(CLI::App& app, std::string& name) {

@@ -9,6 +9,7 @@
 #include "plan/verify/verify.hpp"
 #include "sim/model/machine.hpp"
 
+#include <optional>
 #include <string>
 
 namespace CLI {
@@ -59,6 +60,10 @@ plan::recipe read_recipe(const std::string& text, const plan::problem& p);
 
 /// The plan, not verified. Ends in wrong_usage() where the options are wrong.
 plan::schedule read_plan(const source_options& o);
+
+/// The plan as it is for one rank, if it is given as a recipe of one that is the same for all and
+/// has so many ranks that search looks for such plans.
+std::optional<plan::symmetric_schedule> read_symmetric_plan(const source_options& o);
 
 /// The verdict on the plan. Throws sucl::error where it takes more than the options allow.
 plan::verdict prove(const plan::schedule& s, const source_options& o);

@@ -3,6 +3,9 @@
 
 // Which ranks are alike, and that simulating one of each kind is simulating all of them.
 #include "sim/symmetry.hpp"
+
+#include <sucl/error.hpp>
+
 #include "sim/cases.hpp"
 #include "sim/simulate.hpp"
 #include "unit/sim/case.hpp"
@@ -149,6 +152,64 @@ TEST(symmetry, one_rank_of_each_kind_does_what_all_do) {
         }
       }
   EXPECT_LT(events, all_events);
+}
+
+// Plans that are the same for every rank, simulated for rank 0 and for all.
+TEST(symmetry, a_plan_of_one_rank_takes_as_long_as_that_of_all) {
+  struct sample {
+    kind what;
+    std::uint64_t count;
+    const char* recipe;
+  };
+  machine ports = nodes_of(4, 4);
+  ports.levels[0].ports = 2;
+  ports.levels[0].port_both = 12e9;
+  ports.levels[0].fabric_bandwidth = 30e9;
+  ports.local.bandwidth = 90e9;
+  machine pairs = nodes_of(4, 4);
+  pairs.levels[1].groups = 2;
+  pairs.levels.push_back(pairs.levels[1]);
+  pairs.local.bandwidth = 60e9;
+  pairs.local.shared_by = 4;
+  simulate_options options;
+  options.usage = true;
+  for (const machine& m : {nodes_of(4, 4), ports, pairs})
+    for (const sample& s :
+         {sample{kind::allreduce, 16000, "digits(hierarchy=2,2,2,2;via=mpi,mpi,ipc,ipc)"},
+          {kind::allreduce, 1000, "digits(hierarchy=4,2,2;via=mpi,mpi,mpi;split=0)"},
+          {kind::allreduce, 160000, "digits(hierarchy=4,2,2;pipeline=4;stagger=1;split=2)"},
+          {kind::allgather, 10000, "digits(hierarchy=2,2,2,2)"},
+          {kind::allgather, 10000, "packed_digits(hierarchy=4,2,2)"},
+          {kind::reduce_scatter_block, 10000, "digits(hierarchy=4,2,2;via=mpi,ipc,ipc)"},
+          {kind::reduce_scatter_block, 10000, "packed_digits(hierarchy=4,2,2)"},
+          {kind::alltoall, 10000, "digits(hierarchy=4,2,2)"}}) {
+      SCOPED_TRACE(s.recipe);
+      const plan::problem p = cases::make_problem(s.what, 16, s.count, 4);
+      const plan::symmetric_schedule one =
+          plan::build_symmetric(p, plan::recipe_from_text(s.recipe));
+      const prediction fast = simulate(one, m, options);
+      const prediction full = simulate(plan::expand(one), m, options);
+      EXPECT_NEAR(fast.seconds, full.seconds, 1e-3 * full.seconds);
+      EXPECT_NEAR(fast.min_seconds, full.min_seconds, 1e-9 * full.min_seconds);
+      for (std::size_t l = 0; l < full.levels.size(); ++l) {
+        EXPECT_EQ(fast.levels[l].bytes, full.levels[l].bytes);
+        EXPECT_EQ(fast.levels[l].messages, full.levels[l].messages);
+      }
+    }
+}
+
+TEST(symmetry, a_machine_whose_ranks_are_not_alike_is_refused) {
+  machine m = nodes_of(4, 4);
+  EXPECT_EQ(refusal(plan::digits({4, 4}), m), "");
+  EXPECT_EQ(refusal(plan::digits({2, 2, 4}), m), "");
+  EXPECT_EQ(refusal(plan::digits({8, 2}), m), "the members of level 'network' are no digits");
+  m.levels[0].ports = 2;
+  EXPECT_EQ(refusal(plan::digits({4, 4}), m),
+            "ranks that share a port of level 'network' are taken to others");
+  EXPECT_EQ(refusal(plan::digits({4, 2, 2}), m), "");
+  const plan::problem p = cases::make_problem(kind::allgather, 16, 4, 4);
+  const auto plan = plan::build_symmetric(p, plan::recipe_from_text("digits(hierarchy=4,4)"));
+  EXPECT_THROW(simulate(plan, m), error);
 }
 
 }  // namespace
