@@ -4,6 +4,7 @@
 // Descriptions of machines, and a plan simulated on each.
 #include "fuzz/target.hpp"
 #include "plan/algorithms/algorithms.hpp"
+#include "sim/model/topology_json.hpp"
 #include "sim/simulate.hpp"
 
 #include <algorithm>
@@ -25,7 +26,11 @@ plan::schedule ring_of(int ranks) {
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   return fuzz::one_input(
-      data, size, [](const std::string& text) { return sim::machine_from_toml(text, "input"); },
+      data, size,
+      [](const std::string& text) {
+        const bool json = !text.empty() && text.front() == '{';
+        return json ? sim::machine_from_json(text, "input") : sim::machine_from_toml(text, "input");
+      },
       [](const sim::machine& m) {
         const std::string text = sim::to_toml(m);
         const sim::machine again = sim::machine_from_toml(text, "again");

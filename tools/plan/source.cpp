@@ -179,7 +179,8 @@ std::optional<plan::symmetric_schedule> read_symmetric_plan(const source_options
 }
 
 void define_machine(CLI::App& app, std::string& name) {
-  app.add_option("--machine", name, "The machine: a name of 'sucl plan machines', or a TOML file")
+  app.add_option("--machine", name,
+                 "The machine: a name of 'sucl plan machines', or a TOML or JSON file")
       ->type_name("NAME");
 }
 

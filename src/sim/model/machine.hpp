@@ -134,7 +134,8 @@ machine machine_from_toml(std::string_view text, const std::string& origin);
 /// Writes what machine_from_toml() reads to the same figures.
 std::string to_toml(const machine& m);
 
-/// A description by path (a name with a '/' or ending in ".toml") or by the name of a shipped one.
+/// A description by path (a name with a '/' or ending in ".toml", or in ".json", for a topology of
+/// another project, see topology_json.hpp) or by the name of a shipped one.
 /// "this" is the one that write_this_machine() left. Throws errc::configuration (bad file) or
 /// errc::invalid_argument (no such machine, with the nearest name).
 machine load_machine(const std::string& path_or_name);

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/system/file.hpp"
 #include "sim/model/machine.hpp"
+#include "sim/model/topology_json.hpp"
 
 #include <dlfcn.h>
 
@@ -44,7 +45,8 @@ machine read_machine(const std::string& path) {
     base::fail(errc::configuration,
                "cannot read the machine description '" + path + "': " + file.problem,
                "Correct the path, or give the name of a machine that came with SuCL.");
-  return machine_from_toml(file.text, path);
+  return fs::path(path).extension() == ".json" ? machine_from_json(file.text, path)
+                                               : machine_from_toml(file.text, path);
 }
 
 std::vector<std::string> names_in(const fs::path& folder) {
@@ -90,8 +92,9 @@ std::vector<machine_summary> shipped_machines() {
 }
 
 machine load_machine(const std::string& path_or_name) {
+  const fs::path ending = fs::path(path_or_name).extension();
   const bool path =
-      path_or_name.find('/') != std::string::npos || fs::path(path_or_name).extension() == ".toml";
+      path_or_name.find('/') != std::string::npos || ending == ".toml" || ending == ".json";
   if (path) return read_machine(path_or_name);
   std::error_code ignored;
   if (path_or_name == this_name) {

@@ -1,0 +1,21 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// InfraGraph's infrastructures.
+#pragma once
+
+#include "sim/model/machine.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace sucl::sim::file {
+
+/// Components of all instances of devices, those that are devices themselves in their place, joined
+/// by the edges of the devices and of the infrastructure. Throws errc::configuration.
+machine from_infragraph(const nlohmann::json& root, const std::string& origin,
+                        const std::string& name);
+
+}  // namespace sucl::sim::file
