@@ -67,7 +67,7 @@ void add_exchanges(collection& all, const problem& p, const std::vector<shape>& 
 }
 
 void add_flat(collection& all, const problem& p) {
-  for (const char* name : {"ring", "direct", "pairwise"}) all.add(named(name));
+  for (const char* name : {"ring", "direct", "pairwise", "bine"}) all.add(named(name));
   for (const char* name : {"doubling", "cyclic", "tree", "bruck"})
     for (const int radix : {2, 3, 4, 8, 16, 32}) {
       recipe r = named(name);

@@ -332,7 +332,7 @@ class estimator {
     const int radix = m_recipe.radices.empty() ? 2 : m_recipe.radices[0];
     if (a == "hierarchical") return hierarchical(m_bytes);
     if (a == "doubling") return whole_vectors(all, m_bytes, radix, true);
-    if (a == "tree") {
+    if (a == "tree" || a == "bine") {
       tree(all, m_bytes, radix, true);
       return tree(all, m_bytes, radix, false);
     }

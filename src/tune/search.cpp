@@ -95,13 +95,15 @@ class searcher {
 
   // All recipes, the most promising ones first.
   void collect() {
-    std::set<std::array<double, 4>> seen;
+    std::set<std::array<double, 5>> seen;
     for (const recipe& r : candidates(m_problem, m_machine)) {
       ++m_result.candidates;
       family f{r, guess(m_problem, r, m_machine)};
-      // Recipes of equal guesses do the same under different names.
+      // Recipes of equal guesses do the same under different names, but for a tree's other edges.
       const estimate& e = f.cost;
-      if (!seen.insert({e.seconds, e.instructions, e.latency, e.overhead}).second) continue;
+      const double other_edges = r.algorithm == "bine" ? 1 : 0;
+      if (!seen.insert({e.seconds, e.instructions, e.latency, e.overhead, other_edges}).second)
+        continue;
       f.forecast = e.seconds;
       for (const int depth : depths)
         if (can_take(r, depth))

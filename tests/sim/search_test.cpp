@@ -256,5 +256,40 @@ TEST(search, of_ranks_that_are_not_alike_looks_at_all_of_them) {
   EXPECT_FALSE(takes_digits(make(kind::allgather, 16384, 1024), m));
 }
 
+// Messages between groups of so many neighbours.
+int crossing(const problem& p, const char* recipe, int group) {
+  int count = 0;
+  for (const plan::flow& f : plan::traffic(plan::build(p, plan::recipe_from_text(recipe))))
+    count += f.from / group != f.to / group ? static_cast<int>(f.messages) : 0;
+  return count;
+}
+
+TEST(bine, crosses_fewer_groups_than_the_binomial_tree) {
+  for (const int ranks : {16, 32, 64}) {
+    int binomial = 0, bine = 0;
+    for (int root = 0; root < ranks; ++root)
+      for (int group = 3; group < ranks / 2; ++group) {
+        problem p = make(kind::broadcast, ranks, 64);
+        p.root = root;
+        binomial += crossing(p, "tree", group);
+        bine += crossing(p, "bine", group);
+      }
+    EXPECT_LT(bine, 0.95 * binomial) << ranks;
+  }
+}
+
+// Groups of six nodes, as of a dragonfly, whose links to other groups are the slow ones.
+TEST(bine, is_faster_where_links_between_groups_are_slow) {
+  sim::machine m = small_machine();
+  m.levels[0].groups = 6;
+  m.levels[0].ports = 1;
+  m.levels[0].binding.clear();
+  m.levels[0].port_bandwidth = 2e9;
+  m.levels[1].groups = 6;
+  const problem p = make(kind::broadcast, 32, 1 << 20);
+  EXPECT_LT(time_of(p, plan::recipe_from_text("bine"), m),
+            time_of(p, plan::recipe_from_text("tree"), m));
+}
+
 }  // namespace
 }  // namespace sucl::tune

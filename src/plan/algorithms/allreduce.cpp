@@ -15,6 +15,17 @@ team all_ranks(const builder& b, place base) {
   return t;
 }
 
+team in_order(const team& t, const std::vector<int>& members) {
+  team result;
+  for (const int m : members) {
+    const auto i = static_cast<std::size_t>(m);
+    result.ranks.push_back(t.ranks[i]);
+    result.base.push_back(t.base[i]);
+    result.from.push_back(t.input(i));
+  }
+  return result;
+}
+
 void take_input(builder& b, team& t, place from, std::uint64_t bytes) {
   if (!b.in_place()) return t.from.assign(t.ranks.size(), from);
   for (std::size_t m = 0; m < t.ranks.size(); ++m) b.copy(t.ranks[m], t.base[m], from, bytes);
@@ -159,6 +170,7 @@ void allreduce_part(builder& b, const recipe& r, const part& p) {
     return exchange_allreduce(b, t, p.bytes, powers_below(b.ranks(), r.radices[0]), 0, r.ports);
   if (r.algorithm == "peer_exchange") return peer_exchange(b, t, p.bytes, r.radices, p.flag);
   if (r.algorithm == "cyclic") return cyclic_allreduce(b, t, cuts, r.radices, r.ports);
+  if (r.algorithm == "bine") t = in_order(t, bine_order(b.ranks(), 0));
   tree_reduce(b, t, 0, p.bytes, r.radices[0]);
   tree_broadcast(b, t, 0, p.bytes, r.radices[0]);
 }

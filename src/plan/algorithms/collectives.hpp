@@ -14,10 +14,20 @@ namespace sucl::plan {
 /// All ranks with their vectors at this place.
 team all_ranks(const builder& b, place base);
 
+/// The same team with its members in this order.
+team in_order(const team& t, const std::vector<int>& members);
+
 /// Allreduce in place of a whole team by the pattern of this name; flags are for patterns that use
 /// peers' memory.
 void team_allreduce(builder& b, const team& t, std::uint64_t bytes, const recipe& r,
                     const std::string& pattern, std::uint64_t flag);
+
+/// Ranks by their positions in a binomial tree whose edges join ranks at negabinary distances 1,
+/// -1, 3, -5, 11, ... around the root, the farthest first: Bine trees (De Sensi and others 2025,
+/// "distance halving"). An edge is a third shorter than one of the usual binomial tree, so fewer
+/// edges cross between groups of neighbours. Ranks beyond the largest power of two keep their
+/// place.
+std::vector<int> bine_order(int ranks, int root);
 
 void build_allreduce(builder& b, const recipe& r);
 void build_reduce(builder& b, const recipe& r);

@@ -59,17 +59,27 @@ void broadcast_part(builder& b, const recipe& r, std::uint64_t offset, std::uint
   team t = all_ranks(b, {space::recv, offset});
   t.base[static_cast<std::size_t>(root)] = {space::send, offset};
   if (r.algorithm == "chain") return chain_broadcast(b, t, root, bytes, r.segments);
+  if (r.algorithm == "bine")
+    return tree_broadcast(b, in_order(t, bine_order(b.ranks(), root)), 0, bytes, 2);
   tree_broadcast(b, t, root, bytes, r.radices[0]);
 }
 
-// Where each rank adds up: the root in recv, the others in scratch, a leaf not at all.
-team accumulators(builder& b, std::uint64_t offset, std::uint64_t bytes, bool leaves_too,
-                  int radix) {
+// The ranks by how far they come after the root.
+std::vector<int> order_from(const builder& b) {
+  std::vector<int> order;
+  for (int k = 0; k < b.ranks(); ++k) order.push_back((b.what().root + k) % b.ranks());
+  return order;
+}
+
+// Where each rank adds up: the root in recv, the others in scratch, a leaf not at all. `order`:
+// ranks by their positions in the tree.
+team accumulators(builder& b, std::uint64_t offset, std::uint64_t bytes, bool leaves_too, int radix,
+                  const std::vector<int>& order) {
   const int root = b.what().root, n = b.ranks();
   team t = all_ranks(b, {space::recv, offset});
   t.from.assign(t.ranks.size(), {space::send, offset});
-  for (int r = 0; r < n; ++r) {
-    const int position = (r - root + n) % n;
+  for (int position = 0; position < n; ++position) {
+    const int r = order[static_cast<std::size_t>(position)];
     const bool leaf =
         radix > 0 ? tree_node_of(position, n, radix).children.empty() : position == n - 1;
     auto& base = t.base[static_cast<std::size_t>(r)];
@@ -94,7 +104,7 @@ void scatter_gather(builder& b, const recipe& r, std::uint64_t offset, std::uint
   std::vector<place> out;
   team t = all_ranks(b, {space::send, offset});
   if (r.inner == "exchange" || r.inner == "cyclic") {
-    t = accumulators(b, offset, bytes, true, 2);
+    t = accumulators(b, offset, bytes, true, 2, order_from(b));
     out = own_chunks(t, cuts);
     if (r.inner == "cyclic") {
       cyclic_reduce_scatter(b, t, cuts, {2}, r.ports);
@@ -148,9 +158,15 @@ void reduce_part(builder& b, const recipe& r, std::uint64_t offset, std::uint64_
   if (r.algorithm == "scatter_gather") return scatter_gather(b, r, offset, bytes);
   if (r.algorithm == "one_shot") return peer_reduce(b, offset, bytes, flag);
   if (r.algorithm == "chain")
-    return chain_reduce(b, accumulators(b, offset, bytes, false, 0), root, bytes, r.segments);
+    return chain_reduce(b, accumulators(b, offset, bytes, false, 0, order_from(b)), root, bytes,
+                        r.segments);
   const int radix = r.radices[0];
-  tree_reduce(b, accumulators(b, offset, bytes, false, radix), root, bytes, radix);
+  if (r.algorithm == "bine") {
+    const std::vector<int> order = bine_order(b.ranks(), root);
+    const team t = accumulators(b, offset, bytes, false, radix, order);
+    return tree_reduce(b, in_order(t, order), 0, bytes, radix);
+  }
+  tree_reduce(b, accumulators(b, offset, bytes, false, radix, order_from(b)), root, bytes, radix);
 }
 
 template <class Part>
