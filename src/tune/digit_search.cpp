@@ -20,7 +20,7 @@ using plan::recipe;
 constexpr std::size_t deepened = 8;
 constexpr int max_channels = 256;
 // A plan that takes so many times longer than the best is given up, in one channel and in more.
-constexpr double hopeless = 6, too_slow = 1.2;
+constexpr double too_slow_alone = 6, too_slow = 1.2;
 
 // The machine's groups, the outermost ones as digits of these radices, which ranks alike allow.
 std::vector<shape> digit_shapes(const plan::problem& p, const sim::machine& m) {
@@ -74,7 +74,7 @@ class digit_searcher {
   search_result run() {
     const std::vector<recipe> all = digit_recipes(m_problem, m_machine);
     m_result.candidates = static_cast<int>(all.size());
-    simulate(all, hopeless);
+    simulate(all, too_slow_alone);
     deepen();
     auto& best = m_result.best;
     if (best.size() > static_cast<std::size_t>(m_options.keep))
