@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from case import FLAVOUR, FLAVOURS, HERE, LIMIT, PROGRAM, Case  # noqa: E402
 from measure_cases import Bench, BenchChoices, Tune  # noqa: E402, F401
+from play_cases import Play  # noqa: E402, F401
 from topology_cases import Topology  # noqa: E402, F401
 from trace_cases import Trace  # noqa: E402, F401
 
@@ -32,8 +33,8 @@ class Help(Case):
 
     def test_help_texts(self):
         self.golden("help.txt", self.sucl("--help").stdout)
-        for command in ("plan build", "plan show", "plan verify", "plan simulate", "plan search",
-                        "plan compare", "plan machines", "plan algorithms"):
+        for command in ("plan build", "plan show", "plan verify", "plan simulate", "plan play",
+                        "plan search", "plan compare", "plan machines", "plan algorithms"):
             text = self.sucl(*command.split(), "--help").stdout
             self.golden(command.replace(" ", "_") + ".txt", text)
             self.assertIn("Examples:", text)

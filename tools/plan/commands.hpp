@@ -14,6 +14,7 @@ int plan_build(const words& arguments);
 int plan_show(const words& arguments);
 int plan_verify(const words& arguments);
 int plan_simulate(const words& arguments);
+int plan_play(const words& arguments);
 int plan_search(const words& arguments);
 int plan_compare(const words& arguments);
 int plan_machines(const words& arguments);

@@ -16,6 +16,7 @@ constexpr std::array sub_commands{
     plan_sub_command{"show", "what a plan does, in numbers and pictures", plan_show},
     plan_sub_command{"verify", "prove a plan right, or name its first fault", plan_verify},
     plan_sub_command{"simulate", "predict the time of a plan on a machine", plan_simulate},
+    plan_sub_command{"play", "write a page that plays a plan on a machine", plan_play},
     plan_sub_command{"search", "find the best plan for a machine, over message sizes", plan_search},
     plan_sub_command{"compare", "compare recipes, or compute the papers' tables again",
                      plan_compare},

@@ -4,16 +4,15 @@
 #include "format.hpp"
 #include "plan/pictures/picture.hpp"
 #include "progress.hpp"
+#include "simulation.hpp"
 #include "source.hpp"
 
-#include "base/error.hpp"
 #include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdio>
 
 namespace sucl::tools {
@@ -30,29 +29,6 @@ constexpr const char* simulate_examples =
     "  sucl plan simulate --collective broadcast --ranks 16 --bytes 64Mi --machine frontier \\\n"
     "    --recipe 'composed(hierarchy=2,4,2;stripe=8;pipeline=16)' --timeline timeline.svg";
 
-std::string use_name(const sim::usage& u, const sim::machine& m) {
-  using part = sim::usage::part;
-  std::string text = sim::name(u.what);
-  if (u.what != part::memory && u.what != part::kernels) text = m.levels[u.level].name + " " + text;
-  if (u.what == part::rank_out || u.what == part::rank_in)
-    text += " via " + m.levels[u.level].transports[u.transport].name;
-  text += " " + std::to_string(u.member);
-  if (u.what == part::port_out || u.what == part::port_in || u.what == part::port_both)
-    text += ", port " + std::to_string(u.port);
-  if (u.what == part::link) text += " to " + std::to_string(u.port);
-  return text;
-}
-
-// What is busy longest.
-std::vector<sim::usage> busiest(const sim::prediction& p) {
-  std::vector<sim::usage> list = p.uses;
-  std::stable_sort(list.begin(), list.end(), [&](const sim::usage& a, const sim::usage& b) {
-    return a.utilisation(p.seconds) > b.utilisation(p.seconds);
-  });
-  if (list.size() > uses_shown) list.resize(uses_shown);
-  return list;
-}
-
 json as_json(const plan::schedule& s, const sim::machine& m, const sim::prediction& p) {
   json levels = json::array();
   for (std::size_t l = 0; l < m.levels.size(); ++l)
@@ -60,7 +36,7 @@ json as_json(const plan::schedule& s, const sim::machine& m, const sim::predicti
                       {"messages", p.levels[l].messages},
                       {"bytes", p.levels[l].bytes}});
   json uses = json::array();
-  for (const sim::usage& u : busiest(p))
+  for (const sim::usage& u : busiest(p, uses_shown))
     uses.push_back({{"what", use_name(u, m)},
                     {"bytes", u.bytes},
                     {"bytes_per_second", u.capacity},
@@ -87,7 +63,7 @@ void print(const plan::schedule& s, const sim::machine& m, const sim::prediction
         {m.levels[l].name, std::to_string(p.levels[l].messages), bytes_text(p.levels[l].bytes)});
   std::fputs(table({"level", "messages", "bytes"}, rows).c_str(), stdout);
   rows.clear();
-  for (const sim::usage& u : busiest(p))
+  for (const sim::usage& u : busiest(p, uses_shown))
     rows.push_back({use_name(u, m), number_text(u.utilisation(p.seconds) * 100) + " %",
                     bytes_text(static_cast<std::uint64_t>(u.bytes)),
                     number_text(u.capacity / 1e9)});
@@ -135,11 +111,7 @@ int plan_simulate(const words& arguments) {
   shown.at("simulating " + std::to_string(plan::instruction_count(s)) + " instructions");
   sim::simulate_options options{!timeline_file.empty(), false, true};
   options.max_work = static_cast<std::uint64_t>(source.effort);
-  const sim::prediction p = sim::simulate(s, m, options);
-  if (p.gave_up)
-    base::fail(errc::out_of_memory,
-               "the simulation takes more than " + std::to_string(options.max_work) + " steps",
-               "Take fewer ranks or instructions, or allow more with --effort.");
+  const sim::prediction p = simulate_within(s, m, options);
   if (!json_file.empty()) write_file(json_file, as_json(s, m, p).dump(2) + "\n");
   if (!timeline_file.empty()) write_file(timeline_file, draw_timeline(s, bars_of(p), drawn));
   if (json_file != "-" && timeline_file != "-") print(s, m, p);

@@ -1,8 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "command.hpp"
-#include "trace/page.hpp"
+#include "html_page.hpp"
 #include "trace/timeline.hpp"
+#include "trace/timeline_page.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,6 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
-#include <string_view>
 
 namespace sucl::tools {
 namespace {
@@ -24,20 +24,9 @@ constexpr const char* view_examples =
     "  sucl trace view t.*.json --output solver.html\n\n"
     "Exit code: 0, or 1 if a file is no trace.";
 
-// A script of a page ends at the first "</script>", wherever it stands.
-std::string as_script(const nlohmann::json& data) {
-  std::string text;
-  for (const char c : data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace))
-    text += c == '<' ? "\\u003c" : std::string(1, c);
-  return text;
-}
-
 void write_page(const std::string& file, const nlohmann::json& data) {
-  constexpr std::string_view mark = "@DATA@";
-  const std::string_view page = timeline_page;
-  const auto at = page.find(mark);
   std::ofstream out(file, std::ios::binary);
-  out << page.substr(0, at) << as_script(data) << page.substr(at + mark.size());
+  out << fill_page(timeline_page, data);
   if (!out.flush())
     throw exit_error(exit_code::failure,
                      "cannot write '" + file + "'. Name a file of your own with --output.");

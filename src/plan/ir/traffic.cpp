@@ -8,14 +8,6 @@
 namespace sucl::plan {
 namespace {
 
-// Where the data of an instruction goes; from < 0 if it stays.
-flow flow_of(const instruction& i, int rank) {
-  const bool outward = i.op == opcode::send || is_remote(i.dst);
-  const bool inward = i.op != opcode::receive && is_remote(i.src);
-  if (!outward && !inward) return {-1, -1, 0, 0, 0};
-  return {outward ? rank : i.peer, outward ? i.peer : rank, i.level, i.bytes, 1};
-}
-
 bool same_way(const flow& a, const flow& b) {
   return a.from == b.from && a.to == b.to && a.level == b.level;
 }
@@ -38,6 +30,13 @@ void merge(std::vector<flow>& list) {
 }
 
 }  // namespace
+
+flow flow_of(const instruction& i, int rank) {
+  const bool outward = i.op == opcode::send || is_remote(i.dst);
+  const bool inward = i.op != opcode::receive && is_remote(i.src);
+  if (!outward && !inward) return {-1, -1, 0, 0, 0};
+  return {outward ? rank : i.peer, outward ? i.peer : rank, i.level, i.bytes, 1};
+}
 
 std::vector<flow> traffic(const schedule& s) {
   std::vector<flow> all;

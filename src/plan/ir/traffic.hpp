@@ -23,6 +23,10 @@ struct flow {
   friend bool operator==(const flow&, const flow&) = default;
 };
 
+/// Where the data of an instruction of a rank goes; from is -1 if it stays. A message counts at the
+/// sender.
+flow flow_of(const instruction& i, int rank);
+
 /// All flows, by from, to and level. Messages count once, at the sender; reading a peer's memory is
 /// a flow from the peer. Signals are no flows.
 std::vector<flow> traffic(const schedule& s);
