@@ -16,7 +16,6 @@
 #include <cstdlib>
 #include <numeric>
 #include <random>
-#include <string_view>
 
 namespace sucl::core {
 namespace {
@@ -64,13 +63,13 @@ bool process::leave_all() {
   return any;
 }
 
-// MPI may end the whole job now, with a status of 0.
+// What has started the job may end it now, with a status of 0.
 bool process::leave() {
   const diagnosis why{errc::peer_lost, "rank " + std::to_string(m_rank) +
                                            " has called exit() before the end of its runtime"};
   if (m_peers) m_peers->fail(why);
   for (const auto& c : communicators()) c->leave();
-  if (std::string_view(m_control->name) == tcp_control_plane) return false;
+  if (m_joined) return false;
   base::log(
       base::log_level::error, "runtime", why.text,
       ": other ranks may wait for it. Leave main() by return, or destroy sucl::runtime first");
@@ -97,6 +96,7 @@ std::shared_ptr<process> process::start(int* argc, char*** argv, native_group ov
                  "MPI: runtime::from");
     p->m_only = true;
   }
+  p->m_joined = given.has_value();
   p->m_launch = std::move(given);
   {
     const std::lock_guard lock(started_processes().mutex);

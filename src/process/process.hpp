@@ -85,7 +85,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   std::vector<std::shared_ptr<communicator>> communicators();
 
   /// exit() was called: those of the program that have not ended show the others of their jobs that
-  /// they leave. Whether MPI was not finalised.
+  /// they leave. Whether a launcher waits for the end of one.
   static bool leave_all();
 
   /// Waits for what is in flight and ends everything. Idempotent. Does not finalise MPI if an
@@ -133,6 +133,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void finalise();
 
   threading m_threads = threading::own;
+  bool m_joined = false;  ///< a job that the program has made, which may leave it as it likes
   bool m_public = false;  ///< started by a program
   bool m_only = false;    ///< the one of all processes, of which a program may have one
   native_group m_over;    ///< while it starts

@@ -123,14 +123,16 @@ error_info ended_members::describe_end(const ended& how, const std::vector<int>&
                           what);
   error_info lost;
   lost.code = errc::peer_lost;
-  switch (how.end.how) {
-    case manner::died: lost.message = who + "died"; break;
-    case manner::left:
-      lost.message = who + "left " + m_context.label + after + " without ending it";
-      break;
-    default: lost.message = m_context.label + " has failed on " + ranks_text(members);
-  }
-  lost.message += (reason.empty() ? "" : " (" + reason + ")") + ", and this rank waits in " + what;
+  // The member may have left because of another one, which its reason names.
+  if (!reason.empty())
+    lost.message = m_context.label + " cannot be used any more: " + reason;
+  else if (how.end.how == manner::died)
+    lost.message = who + "died";
+  else if (how.end.how == manner::left)
+    lost.message = who + "left " + m_context.label + after + " without ending it";
+  else
+    lost.message = m_context.label + " has failed on " + ranks_text(members);
+  lost.message += ", and this rank waits in " + what;
   lost.hint = "Look for the reason in the output of the named ranks";
   return lost;
 }
