@@ -133,6 +133,45 @@ bool is_usable(MPI_Datatype type) {
          PMPI_Send(&nothing, 1, type, MPI_PROC_NULL, 0, quiet_comm()) == MPI_SUCCESS;
 }
 
+// How a type was made. A library with functions for large counts has others, which take all types:
+// those without refuse types that were made with large counts.
+struct recipe {
+#if MPI_VERSION >= 4 && !defined(SUCL_MPI_WITHOUT_LARGE_COUNTS)
+  explicit recipe(MPI_Datatype type) {
+    PMPI_Type_get_envelope_c(type, &integers, &addresses, &large, &types, &combiner);
+  }
+  MPI_Datatype inner_of(MPI_Datatype type) const {
+    int integer = 0;
+    MPI_Aint address = 0;
+    MPI_Count count = 0;
+    MPI_Datatype inner = MPI_DATATYPE_NULL;
+    PMPI_Type_get_contents_c(type, integers, addresses, large, types, &integer, &address, &count,
+                             &inner);
+    return inner;
+  }
+  MPI_Count integers = 0, addresses = 0, large = 0, types = 0;
+#else
+  explicit recipe(MPI_Datatype type) {
+    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+  }
+  MPI_Datatype inner_of(MPI_Datatype type) const {
+    int integer = 0;
+    MPI_Aint address = 0;
+    MPI_Datatype inner = MPI_DATATYPE_NULL;
+    PMPI_Type_get_contents(type, integers, addresses, types, &integer, &address, &inner);
+    return inner;
+  }
+  static constexpr int large = 0;
+  int integers = 0, addresses = 0, types = 0;
+#endif
+  int combiner = MPI_COMBINER_NAMED;
+
+  bool repeats() const {
+    return (combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_DUP) && integers <= 1 &&
+           addresses <= 1 && large <= 1 && types == 1;
+  }
+};
+
 // A contiguous run or a copy of a type is as dense as that type.
 type_facts derived(MPI_Datatype type) {
   type_facts facts;
@@ -143,20 +182,10 @@ type_facts derived(MPI_Datatype type) {
   PMPI_Type_get_extent(type, &lower, &extent);
   facts.size = static_cast<std::uint64_t>(size);
   facts.extent = extent;
-  int integers = 0;
-  int addresses = 0;
-  int types = 0;
-  int combiner = 0;
-  PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
-  if ((combiner == MPI_COMBINER_CONTIGUOUS || combiner == MPI_COMBINER_DUP) && integers <= 1 &&
-      types == 1) {
-    int count = 0;
-    MPI_Aint none = 0;
-    MPI_Datatype inner = MPI_DATATYPE_NULL;
-    PMPI_Type_get_contents(type, integers, addresses, types, &count, &none, &inner);
+  if (const recipe how(type); how.repeats()) {
+    MPI_Datatype inner = how.inner_of(type);
     facts.dense = facts_of(inner).dense;
-    PMPI_Type_get_envelope(inner, &integers, &addresses, &types, &combiner);
-    if (combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
+    if (recipe(inner).combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&inner);
   }
   // More than the library packs at once.
   facts.usable = facts.dense || size <= std::numeric_limits<int>::max();

@@ -236,6 +236,27 @@ void derived_types(const comm_position& at, int n) {
   MPI_Type_free(&strided);
 }
 
+// Types that were made with large counts, of which some functions of MPI may not be asked.
+void types_of_large_counts([[maybe_unused]] const comm_position& at, [[maybe_unused]] int n) {
+#if MPI_VERSION >= 4
+  MPI_Datatype run = MPI_DATATYPE_NULL, copy = MPI_DATATYPE_NULL, spaced = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous_c(n, MPI_INT, &run);
+  MPI_Type_dup(run, &copy);
+  MPI_Type_vector_c(n, 1, 2, MPI_INT, &spaced);
+  for (MPI_Datatype* type : {&run, &copy, &spaced}) {
+    const int step = type == &spaced ? 2 : 1;
+    MPI_Type_commit(type);
+    std::vector<int> data(std::size_t(2 * n), -1);
+    for (int i = 0; i < n && at.rank == 0; ++i) data[std::size_t(step * i)] = value<int>(0, i);
+    MPI_Bcast(data.data(), 1, *type, 0, at.comm);
+    for (int i = 0; i < n; ++i)
+      expect(data[std::size_t(step * i)] == value<int>(0, i), "a type of a large count", n);
+    expect(data[std::size_t(2 * n - 1)] == -1, "what is no part of it", n);
+  }
+  for (MPI_Datatype* type : {&run, &copy, &spaced}) MPI_Type_free(type);
+#endif
+}
+
 // Calls of one class that look different, often enough for a decision to be looked at again.
 void many_alike(const comm_position& at) {
   for (int i = 0; i < 2600; ++i) {
@@ -255,6 +276,7 @@ void everything(MPI_Comm comm, int count) {
   other_ops(at, count);
   moves(at, count);
   if (count > 0) derived_types(at, count);
+  if (count > 0) types_of_large_counts(at, count);
 }
 
 }  // namespace
