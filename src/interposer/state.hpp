@@ -178,7 +178,7 @@ class interposer {
   static int started(sucl_kind kind, MPI_Comm comm, MPI_Request* request, const Describe& describe,
                      const Pass& pass) {
     interposer* const self = active();
-    if (!self || comm == MPI_COMM_NULL) return pass();
+    if (!self || comm == MPI_COMM_NULL || !request) return pass();
     int code = MPI_SUCCESS;
     comm_state* const with = self->find(comm, code);
     if (!with) return code;
@@ -205,7 +205,7 @@ class interposer {
                         const Describe& describe, const Pass& pass) {
     int code = pass();
     interposer* const self = active();
-    if (!self || code != MPI_SUCCESS || comm == MPI_COMM_NULL) return code;
+    if (!self || code != MPI_SUCCESS || comm == MPI_COMM_NULL || !request) return code;
     comm_state* const with = self->find(comm, code);
     if (!with) return code;
     comm_state& p = *with;

@@ -26,12 +26,20 @@ MPI_Status* at(MPI_Status* statuses, int i) {
   return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
+// Whether there is room for what a call tells. Null for a status is wrong where it is not the
+// value that ignores it.
+template <class... Output>
+bool has_room(const MPI_Status* status, const Output*... output) {
+  return (status || MPI_STATUS_IGNORE == nullptr) && (output && ...);
+}
+
 // The requests of one call that SuCL knows. The library sees null in the place of those that it
-// has not started itself.
+// has not started itself. With `complete` false all are left to it: it refuses the call.
 class batch {
  public:
-  batch(int count, MPI_Request* handles) : m_handles(handles), m_self(interposer::active()) {
-    if (!m_self || !handles || !m_self->table().any_known()) return;
+  batch(int count, MPI_Request* handles, bool complete)
+      : m_handles(handles), m_self(interposer::active()) {
+    if (!complete || !m_self || !handles || !m_self->table().any_known()) return;
     for (int i = 0; i < count; ++i) {
       pending* r = m_self->table().known(handles[i]);
       if (!r) continue;
@@ -156,13 +164,14 @@ int class_of(int code) {
   return result;
 }
 
-// Wait, Waitall, and with `flag` Test and Testall; `pass` is the library's. `statuses`: null for
-// the functions of a single request.
-template <class Pass>
-int complete_all(int count, MPI_Request* handles, int* flag, MPI_Status* statuses,
+enum class number { one, many };
+
+// Wait, Waitall, and with `flag` Test and Testall; `pass` is the library's. `statuses`: of many.
+template <number N, class Pass>
+int complete_all(int count, MPI_Request* handles, int* flag, MPI_Status* statuses, bool complete,
                  const Pass& pass) {
-  const bool many = statuses != nullptr;
-  batch known(count, handles);
+  constexpr bool many = N == number::many;
+  batch known(count, handles, complete);
   if (known.empty()) return pass(handles);
   if (!flag) {
     known.wait_for_own();
@@ -185,8 +194,8 @@ int complete_all(int count, MPI_Request* handles, int* flag, MPI_Status* statuse
 // Waitany, and with `flag` Testany.
 template <class Pass>
 int complete_any(int count, MPI_Request* handles, int* index, int* flag, MPI_Status* status,
-                 const Pass& pass) {
-  batch known(count, handles);
+                 bool complete, const Pass& pass) {
+  batch known(count, handles, complete);
   if (!known.has_own()) {
     const int code = known.library(pass);
     if (!known.empty() && code == MPI_SUCCESS && (!flag || *flag)) known.complete(*index);
@@ -216,7 +225,7 @@ int complete_any(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
 template <class Pass>
 int complete_some(int count, MPI_Request* handles, int* done, int* indices, MPI_Status* statuses,
                   bool wait, const Pass& pass) {
-  batch known(count, handles);
+  batch known(count, handles, has_room(statuses, done, indices));
   if (!known.has_own()) {
     const int code = known.library(pass);
     if (known.empty() || code != MPI_SUCCESS) return code;
@@ -268,37 +277,40 @@ int refuse(const pending& r, const char* what) {
 }  // namespace
 
 SUCL_MPI_FUNCTION MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  return complete_all(1, request, nullptr, nullptr,
-                      [&](MPI_Request* seen) { return SUCL_NEXT(Wait)(seen, status); });
+  return complete_all<number::one>(
+      1, request, nullptr, nullptr, has_room(status),
+      [&](MPI_Request* seen) { return SUCL_NEXT(Wait)(seen, status); });
 }
 
 SUCL_MPI_FUNCTION MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  return complete_all(1, request, flag, nullptr,
-                      [&](MPI_Request* seen) { return SUCL_NEXT(Test)(seen, flag, status); });
+  return complete_all<number::one>(
+      1, request, flag, nullptr, has_room(status, flag),
+      [&](MPI_Request* seen) { return SUCL_NEXT(Test)(seen, flag, status); });
 }
 
 SUCL_MPI_FUNCTION MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  return complete_all(count, requests, nullptr, statuses,
-                      [&](MPI_Request* seen) { return SUCL_NEXT(Waitall)(count, seen, statuses); });
+  return complete_all<number::many>(
+      count, requests, nullptr, statuses, has_room(statuses),
+      [&](MPI_Request* seen) { return SUCL_NEXT(Waitall)(count, seen, statuses); });
 }
 
 SUCL_MPI_FUNCTION MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  return complete_all(count, requests, flag, statuses, [&](MPI_Request* seen) {
-    return SUCL_NEXT(Testall)(count, seen, flag, statuses);
-  });
+  return complete_all<number::many>(
+      count, requests, flag, statuses, has_room(statuses, flag),
+      [&](MPI_Request* seen) { return SUCL_NEXT(Testall)(count, seen, flag, statuses); });
 }
 
 SUCL_MPI_FUNCTION MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  return complete_any(count, requests, index, nullptr, status, [&](MPI_Request* seen) {
-    return SUCL_NEXT(Waitany)(count, seen, index, status);
-  });
+  return complete_any(
+      count, requests, index, nullptr, status, has_room(status, index),
+      [&](MPI_Request* seen) { return SUCL_NEXT(Waitany)(count, seen, index, status); });
 }
 
 SUCL_MPI_FUNCTION MPI_Testany(int count, MPI_Request* requests, int* index, int* flag,
                               MPI_Status* status) {
-  return complete_any(count, requests, index, flag, status, [&](MPI_Request* seen) {
-    return SUCL_NEXT(Testany)(count, seen, index, flag, status);
-  });
+  return complete_any(
+      count, requests, index, flag, status, has_room(status, index, flag),
+      [&](MPI_Request* seen) { return SUCL_NEXT(Testany)(count, seen, index, flag, status); });
 }
 
 SUCL_MPI_FUNCTION MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices,
@@ -317,7 +329,8 @@ SUCL_MPI_FUNCTION MPI_Testsome(int count, MPI_Request* requests, int* done, int*
 
 SUCL_MPI_FUNCTION MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   const pending* r = known(&request);
-  if (!r || !r->hidden()) return SUCL_NEXT(Request_get_status)(request, flag, status);
+  if (!r || !r->hidden() || !has_room(status, flag))
+    return SUCL_NEXT(Request_get_status)(request, flag, status);
   if (r->own() && !r->done()) interposer::active()->go_on();
   *flag = !r->own() || r->done();
   if (*flag) set_empty(status);
@@ -339,7 +352,7 @@ using asked = second_parameter<decltype(&PMPI_Request_get_status_all)>::type;
 
 // The requests that the library may see, null in the place of the others.
 std::vector<MPI_Request> seen_of(int count, asked requests) {
-  std::vector<MPI_Request> seen(requests, requests + std::max(count, 0));
+  std::vector<MPI_Request> seen(requests, requests + count);
   for (MPI_Request& r : seen)
     if (const pending* found = known(&r); found && found->hidden()) r = MPI_REQUEST_NULL;
   return seen;
@@ -349,6 +362,8 @@ std::vector<MPI_Request> seen_of(int count, asked requests) {
 
 SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* flag,
                                              MPI_Status* statuses) {
+  if (count <= 0 || !requests || !has_room(statuses, flag))
+    return SUCL_NEXT(Request_get_status_all)(count, requests, flag, statuses);
   for (int i = 0; i < count; ++i) {
     const pending* r = own(requests + i);
     if (!r || r->done()) continue;
@@ -361,6 +376,8 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* fla
 
 SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* index, int* flag,
                                              MPI_Status* status) {
+  if (count <= 0 || !requests || !has_room(status, index, flag))
+    return SUCL_NEXT(Request_get_status_any)(count, requests, index, flag, status);
   bool others = false;
   for (*index = 0; *index < count; ++*index) {
     if (!own(requests + *index)) continue;
@@ -377,6 +394,8 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* ind
 
 SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* done, int* indices,
                                               MPI_Status* statuses) {
+  if (count <= 0 || !requests || !has_room(statuses, done, indices))
+    return SUCL_NEXT(Request_get_status_some)(count, requests, done, indices, statuses);
   const int code = SUCL_NEXT(Request_get_status_some)(count, seen_of(count, requests).data(), done,
                                                       indices, statuses);
   for (int i = 0; i < count; ++i) {
