@@ -239,6 +239,8 @@ comm_state* interposer::find(MPI_Comm comm, int& code) {
   const auto now = m_generation.load(std::memory_order_acquire);
   thread_state& here = interposer::here();
   if (here.latest == comm && here.latest_generation == now) return here.latest_state;
+  if (here.freed)
+    if (comm_state* const p = being_freed::find(comm)) return p;
   void* value = nullptr;
   int there = 0;
   code = PMPI_Comm_get_attr(comm, m_key, &value, &there);
@@ -290,6 +292,25 @@ std::shared_ptr<core::communicator> interposer::make_core(MPI_Comm comm, bool& l
   }
   if (!made) m_cores.fetch_sub(1);
   return made;
+}
+
+// Nothing that any thread has at hand of the communicator is of use from here on, nor, at the end,
+// for another one that gets its handle.
+being_freed::being_freed(MPI_Comm comm) : m_outer(interposer::here().freed) {
+  m_state.native = comm;
+  interposer::here().freed = this;
+  interposer::m_generation.fetch_add(1, std::memory_order_release);
+}
+
+being_freed::~being_freed() {
+  interposer::here().freed = m_outer;
+  interposer::m_generation.fetch_add(1, std::memory_order_release);
+}
+
+comm_state* being_freed::find(MPI_Comm comm) {
+  for (being_freed* f = interposer::here().freed; f; f = f->m_outer)
+    if (f->m_state.native == comm) return &f->m_state;
+  return nullptr;
 }
 
 void interposer::adopt(comm_state& p) {

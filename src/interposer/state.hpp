@@ -113,12 +113,30 @@ bool is_refused(int code);
 /// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it.
 int report(const error& e, MPI_Comm comm);
 
+/// While one exists the program frees a communicator in this thread. What callbacks for attributes
+/// call on it meanwhile is passed on: they come in any order, before or after SuCL's own.
+class being_freed {
+ public:
+  explicit being_freed(MPI_Comm comm);
+  ~being_freed();
+  being_freed(const being_freed&) = delete;
+  being_freed& operator=(const being_freed&) = delete;
+
+  /// What stands for the communicator, or null if this thread does not free it.
+  static comm_state* find(MPI_Comm comm);
+
+ private:
+  comm_state m_state;
+  being_freed* m_outer;  ///< a callback may free another one
+};
+
 /// What a thread has at hand. Zero at first.
 struct thread_state {
   int inside;  ///< SuCL calls MPI by its usual names, which come back here
   MPI_Comm latest;
   comm_state* latest_state;
   std::uint64_t latest_generation;
+  being_freed* freed;
   base::direct_cache<route, 64> routes;
 };
 
@@ -318,6 +336,7 @@ class interposer {
   // Small enough to be within reach without a call where the library is loaded later.
   static constinit thread_local thread_state* m_here __attribute__((tls_model("initial-exec")));
   friend struct own_call;
+  friend class being_freed;
 
   std::shared_ptr<core::process> m_process;
   int m_key = MPI_KEYVAL_INVALID;

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// What makes communicators, in Open MPI: creation.hpp.
+// What frees communicators, and what makes them, in Open MPI: creation.hpp.
 #include "interposer/calls/entry.hpp"
 #include "interposer/creation.hpp"
 #include "interposer/next.hpp"
@@ -9,9 +9,28 @@
 
 #include <optional>
 
-#if defined(OPEN_MPI)
-
 using namespace sucl::interposer;
+
+namespace {
+
+template <class Call>
+int end(const MPI_Comm* comm, const Call& call) {
+  std::optional<being_freed> under_way;
+  if (comm && interposer::active()) under_way.emplace(*comm);
+  return call();
+}
+
+}  // namespace
+
+SUCL_MPI_FUNCTION MPI_Comm_free(MPI_Comm* comm) {
+  return end(comm, [&] { return SUCL_NEXT(Comm_free)(comm); });
+}
+
+SUCL_MPI_FUNCTION MPI_Comm_disconnect(MPI_Comm* comm) {
+  return end(comm, [&] { return SUCL_NEXT(Comm_disconnect)(comm); });
+}
+
+#if defined(OPEN_MPI)
 
 namespace {
 

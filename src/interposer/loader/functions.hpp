@@ -41,6 +41,8 @@
   SUCL_PMPI_COLLECTIVE(X, Neighbor_alltoall, Ineighbor_alltoall)       \
   SUCL_PMPI_COLLECTIVE(X, Neighbor_alltoallv, Ineighbor_alltoallv)     \
   SUCL_PMPI_COLLECTIVE(X, Neighbor_alltoallw, Ineighbor_alltoallw)     \
+  X(Comm_free)                                                         \
+  X(Comm_disconnect)                                                   \
   X(Op_create)                                                         \
   X(Op_create_c)                                                       \
   X(Op_free)                                                           \
