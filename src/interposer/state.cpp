@@ -13,7 +13,10 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <bit>
+#include <numeric>
+#include <vector>
 
 namespace sucl::interposer {
 
@@ -252,6 +255,23 @@ comm_state* interposer::find(MPI_Comm comm, int& code) {
   return &p;
 }
 
+namespace {
+
+// Processes that were spawned or connected to have a SuCL of their own.
+bool is_of_this_world(MPI_Comm comm, int size) {
+  MPI_Group world = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  PMPI_Comm_group(comm, &group);
+  std::vector<int> ranks(static_cast<std::size_t>(size)), found(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  PMPI_Group_translate_ranks(group, size, ranks.data(), world, found.data());
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  return std::find(found.begin(), found.end(), MPI_UNDEFINED) == found.end();
+}
+
+}  // namespace
+
 comm_state& interposer::meet(MPI_Comm comm) {
   auto made = std::make_unique<comm_state>();
   comm_state& p = *made;
@@ -260,7 +280,7 @@ comm_state& interposer::meet(MPI_Comm comm) {
   PMPI_Comm_size(comm, &p.at.size);
   int inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
-  p.suitable = p.at.size > 1 && !inter;
+  p.suitable = p.at.size > 1 && !inter && is_of_this_world(comm, p.at.size);
   {
     const std::lock_guard lock(m_mutex);
     m_comms.emplace(&p, std::move(made));
