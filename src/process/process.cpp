@@ -10,9 +10,10 @@
 #include "core/exchange/topology.hpp"
 #include "core/record/record_signals.hpp"
 #include "core/support/exit_status.hpp"
+#include "core/support/output.hpp"
+#include "process/failed_exit.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <numeric>
 #include <random>
@@ -29,7 +30,9 @@ void end_job_at_exit(const sucl_bootstrap& control) {
   if (left_behind.exchange(&control)) return;
   std::atexit([] {
     const sucl_bootstrap* control = left_behind;
-    if (!forked() && control->alive()) control->abort(EXIT_FAILURE);
+    if (forked() || !control->alive()) return;
+    hand_over_output();
+    control->abort(EXIT_FAILURE);
   });
 }
 
@@ -48,7 +51,7 @@ started& started_processes() {
 [[maybe_unused]] const int watches_exit = on_exit(
     [](int status, void*) {
       if (forked() || !process::leave_all() || status != 0) return;
-      std::fflush(nullptr);
+      hand_over_output();
       std::_Exit(EXIT_FAILURE);
     },
     nullptr);
@@ -461,6 +464,7 @@ void process::shut_down() {
   if (m_everyone && !m_finalize_barrier) m_control->group_free(m_everyone);
   if (m_control && m_finalise && m_control->alive()) finalise();
   if (m_peers && !m_broken) m_peers->end_well();
+  if (m_peers && m_broken) exit_after_reports(m_peers);
   if (m_only) one_runs = false;
   if (m_registry) note_running(false);
 }

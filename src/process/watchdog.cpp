@@ -5,12 +5,12 @@
 #include "base/log.hpp"
 #include "core/communicator/communicator.hpp"
 #include "core/operation/agreement.hpp"
+#include "core/support/output.hpp"
 #include "process/process.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -227,7 +227,7 @@ void watchdog::end_if_stuck(communicator& c, const watched& w, time_point now) c
   m_process.record().fail(w.mismatch);
   base::log(base::log_level::error, "watchdog", c.label(), ": ", w.mismatch,
             ". A library that this process is inside of cannot be called back, so it ends");
-  std::fflush(nullptr);
+  hand_over_output();
   std::_Exit(EXIT_FAILURE);
 }
 

@@ -74,6 +74,7 @@ struct end_line {
 struct board_slot {
   std::atomic<std::uint32_t> leaving;  ///< 0, begun or through
   std::atomic<std::uint32_t> failing;  ///< taken by who writes the failure
+  std::atomic<std::uint32_t> reported;
   std::int32_t code;
   line<text_limit> failure;
   std::array<step_line, max_steps> steps;
@@ -250,6 +251,12 @@ bool peer_processes::is_stopped(int rank) const {
   return is_stopped_process(p.process);
 }
 
+bool peer_processes::is_reporting(int rank) const {
+  const board_slot* s = at(rank).slot;
+  return s && is_near(rank) && s->failing.load(std::memory_order_acquire) != 0 &&
+         s->reported.load(std::memory_order_acquire) == 0 && !has_ended(rank);
+}
+
 bool peer_processes::is_leaving(int rank) const {
   const board_slot* s = at(rank).slot;
   return s && s->leaving.load(std::memory_order_acquire) != 0;
@@ -349,6 +356,10 @@ void peer_processes::fail(const diagnosis& why) {
   if (!s || s->failing.exchange(1)) return;
   s->code = static_cast<std::int32_t>(why.code);
   s->failure.write(why.text);
+}
+
+void peer_processes::end_report() {
+  if (own()) own()->reported.store(1, std::memory_order_release);
 }
 
 void peer_processes::fail_in(const std::string& label, const diagnosis& why) {

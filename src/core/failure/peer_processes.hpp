@@ -73,6 +73,9 @@ class SUCL_CORE_API peer_processes {
   /// Its process is stopped by a signal, or by a debugger.
   bool is_stopped(int rank) const;
 
+  /// It has failed, is another process of this machine and may not have written why yet.
+  bool is_reporting(int rank) const;
+
   /// It ends its runtime, or has ended it.
   bool is_leaving(int rank) const;
   /// It has ended it in good order.
@@ -108,6 +111,7 @@ class SUCL_CORE_API peer_processes {
   void leave();                     ///< it begins to end its runtime
   void end_well();                  ///< its runtime has ended, in good order
   void fail(const diagnosis& why);  ///< the first one stays
+  void end_report();                ///< what it had to say of its failure is written
   void fail_in(const std::string& label, const diagnosis& why);
   int enter(const std::string& label);  ///< returns what is passed to exit()
   void exit(int place);

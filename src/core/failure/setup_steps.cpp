@@ -6,12 +6,12 @@
 #include "core/exchange/core_services.hpp"
 #include "core/operation/agreement.hpp"
 #include "core/support/forked.hpp"
+#include "core/support/output.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
@@ -219,7 +219,7 @@ bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
   if (m_peers) m_peers->fail(*why);
   base::log(base::log_level::error, "setup", error(info_of(*why)).what(),
             ". The library below cannot be called back, so this process ends");
-  std::fflush(nullptr);
+  hand_over_output();
   // Before there is a board, others that begin a moment later would take this one for the culprit.
   if (!m_peers) std::this_thread::sleep_for(presence_after_failure);
   return true;

@@ -3,9 +3,9 @@
 #include "core/support/exit_status.hpp"
 
 #include "base/log.hpp"
+#include "core/support/output.hpp"
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 
 namespace sucl::core {
@@ -15,7 +15,7 @@ std::atomic<bool> failed{false};
 
 void end(int status, void*) {
   if (status != 0 || !failed) return;
-  std::fflush(nullptr);
+  hand_over_output();
   std::_Exit(EXIT_FAILURE);
 }
 
