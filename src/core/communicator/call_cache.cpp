@@ -29,11 +29,12 @@ void call_cache::remember(const sucl_operation& asked, const sucl_operation& rec
   known.call = {record, &via, m_epoch, {}};
   keep_arrays(known.asked, m_size, known.arrays);
   for (const auto member : operation_arrays) known.call.record.*member = known.asked.*member;
+  // A message that names no_rank is a group of what is left of it, and was not asked for as one.
+  known.parts.assign(record.parts, record.parts + record.part_count);
+  known.call.record.parts = known.parts.data();
   if (asked.part_count == 0) return;
   known.asked_parts.assign(asked.parts, asked.parts + asked.part_count);
   known.asked.parts = known.asked_parts.data();
-  known.parts.assign(record.parts, record.parts + record.part_count);
-  known.call.record.parts = known.parts.data();
 }
 
 }  // namespace sucl::core

@@ -157,6 +157,20 @@ TEST_F(no_rank_messages, leave_the_other_half_of_a_sendrecv) {
   EXPECT_EQ(got[3], down == no_rank ? -1 : 100 * down + 3);
 }
 
+// Calls that are known by their pointers, in both directions.
+TEST_F(no_rank_messages, are_repeated) {
+  const int up = rank + 1 < size ? rank + 1 : no_rank;
+  const int down = rank > 0 ? rank - 1 : no_rank;
+  std::vector<int> mine(4), from_below(4, -1), from_above(4, -1);
+  for (int step = 0; step < 20; ++step) {
+    mine.assign(4, 100 * rank + step);
+    now.sendrecv(mine.data(), 4, up, from_below.data(), 4, down);
+    now.sendrecv(mine.data(), 4, down, from_above.data(), 4, up);
+    ASSERT_EQ(from_below[3], down == no_rank ? -1 : 100 * down + step);
+    ASSERT_EQ(from_above[3], up == no_rank ? -1 : 100 * up + step);
+  }
+}
+
 TEST_F(no_rank_messages, order_events_behind_their_dependencies) {
   latch held(the_job().queue);
   std::vector<int> got(1, -1);
