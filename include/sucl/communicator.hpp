@@ -202,13 +202,15 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// SuCL's own kernels run collectives (docs/reference/gpus.md); true if they do from now on, on
   /// every rank, else false, and all works as before. Each rank names memory of its own, of any
   /// size; one that has none passes nullptr and 0, and then it is false. Every rank calls it, in
-  /// the same order as collectives; blocks.
+  /// the same order as collectives; blocks. Throws errc::invalid_memory, on every rank, if any
+  /// passes nullptr and another count.
   template <class T>
   bool register_memory(T* memory, std::size_t count) {
     return register_elements(memory, count, sizeof(T));
   }
   /// Before the memory is freed, or with the end of the communicator. Every rank calls it, in the
-  /// same order as collectives; nothing in flight may use the memory.
+  /// same order as collectives; nothing in flight may use the memory. Throws errc::invalid_memory
+  /// for a pointer that this communicator has not registered.
   void deregister_memory(void* memory);
 
   /// Goes by the text of a tuning table, as `sucl tune` writes them, from now on, in place of the
@@ -278,6 +280,7 @@ std::vector<T*> communicator::allocate(const std::vector<communicator>& ranks, s
 template <class T>
 void communicator::deallocate(const std::vector<communicator>& ranks,
                               const std::vector<T*>& memory) {
+  detail::check_one_each(ranks.size(), memory.size(), "pointers");
   each_rank(ranks, [&](communicator& c, std::size_t i) {
     if (c) c.deallocate(memory.at(i));
   });

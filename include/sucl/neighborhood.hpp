@@ -28,6 +28,13 @@ struct neighbor {
 /// Throws errc::invalid_count unless there are as many as neighbours.
 SUCL_API void check_neighbors(std::size_t given, std::size_t neighbors, const char* what);
 
+/// Throws errc::invalid_memory for no memory of blocks that have elements, and errc::invalid_count
+/// for blocks that end beyond any address space.
+SUCL_API void check_blocks(const void* memory, std::size_t blocks, std::size_t count,
+                           std::size_t element_size, const char* side);
+SUCL_API void check_blocks(const void* memory, const sucl::counts& counts,
+                           const sucl::counts& displs, std::size_t element_size, const char* side);
+
 /// The collectives of a neighborhood. Each sends one block to every destination and receives one
 /// from every source, in the order of the lists; what no_rank would send stays as it is. Every rank
 /// of the communicator calls them, in the same order; the counts of a block are the same on both of
@@ -132,6 +139,7 @@ namespace detail {
 template <class Derived, class Result>
 template <class T>
 void neighbor_operations<Derived, Result>::receive(group& messages, T* recv, std::size_t count) {
+  check_blocks(recv, self().of().from().size(), count, sizeof(T), "receive");
   for (const neighbor& n : self().of().from()) {
     messages.recv(recv, count, n.rank, n.tag);
     recv += count;
@@ -145,6 +153,7 @@ Result neighbor_operations<Derived, Result>::allgather(const T* send, T* recv, s
   const neighborhood& of = self().of();
   group messages(of.comm());
   receive(messages, recv, count);
+  check_blocks(send, of.to().empty() ? 0 : 1, count, sizeof(T), "send");
   for (const neighbor& n : of.to()) messages.send(send, count, n.rank, n.tag);
   return self().submit(messages, deps);
 }
@@ -156,6 +165,7 @@ Result neighbor_operations<Derived, Result>::alltoall(const T* send, T* recv, st
   const neighborhood& of = self().of();
   group messages(of.comm());
   receive(messages, recv, count);
+  check_blocks(send, of.to().size(), count, sizeof(T), "send");
   for (std::size_t i = 0; i < of.to().size(); ++i)
     messages.send(send + i * count, count, of.to()[i].rank, of.to()[i].tag);
   return self().submit(messages, deps);
@@ -171,6 +181,8 @@ Result neighbor_operations<Derived, Result>::alltoallv(
   check_neighbors(send_displs.size(), of.to().size(), "send displacements");
   check_neighbors(recv_counts.size(), of.from().size(), "receive counts");
   check_neighbors(recv_displs.size(), of.from().size(), "receive displacements");
+  check_blocks(send, send_counts, send_displs, sizeof(T), "send");
+  check_blocks(recv, recv_counts, recv_displs, sizeof(T), "receive");
   group messages(of.comm());
   for (std::size_t j = 0; j < recv_counts.size(); ++j)
     messages.recv(recv + recv_displs[j], recv_counts[j], of.from()[j].rank, of.from()[j].tag);

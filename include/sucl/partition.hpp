@@ -38,6 +38,7 @@ class SUCL_CORE_API partition {
 
   [[nodiscard]] int ranks() const { return static_cast<int>(m_counts.size()); }
   [[nodiscard]] std::size_t size() const { return m_size; }
+  /// Of a rank; each throws errc::invalid_rank if there is no such rank.
   [[nodiscard]] std::size_t count(int rank) const { return m_counts[index(rank)]; }
   [[nodiscard]] std::size_t begin(int rank) const { return m_begins[index(rank)]; }
   [[nodiscard]] std::size_t end(int rank) const { return begin(rank) + count(rank); }
@@ -54,7 +55,11 @@ class SUCL_CORE_API partition {
   friend bool operator!=(const partition& a, const partition& b) { return !(a == b); }
 
  private:
-  static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+  std::size_t index(int rank) const {
+    if (rank < 0 || rank >= ranks()) refuse(rank, ranks());
+    return static_cast<std::size_t>(rank);
+  }
+  [[noreturn]] static void refuse(int rank, int ranks);
   std::size_t m_size = 0;
   sucl::counts m_counts, m_begins;
 };

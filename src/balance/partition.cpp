@@ -119,6 +119,11 @@ partition partition::by_speed(std::size_t size, const std::vector<double>& speed
   return partition(std::move(shares));
 }
 
+void partition::refuse(int rank, int ranks) {
+  base::fail(errc::invalid_rank, "rank " + std::to_string(rank) + " of " + std::to_string(ranks),
+             "Ranks go from 0 to the partition's ranks() - 1");
+}
+
 int partition::owner(std::size_t i) const {
   if (i >= m_size)
     base::fail(errc::invalid_count,
@@ -137,10 +142,7 @@ migration::migration(const partition& from, const partition& to, int rank) {
                    std::to_string(from.ranks()) + " ranks to one of " + std::to_string(to.size()) +
                    " on " + std::to_string(to.ranks()),
                "Both must be of the same range and communicator");
-  if (rank < 0 || rank >= from.ranks())
-    base::fail(errc::invalid_rank,
-               "rank " + std::to_string(rank) + " of " + std::to_string(from.ranks()),
-               "Use communicator.rank()");
+  static_cast<void>(from.begin(rank));  // throws where there is no such rank
   // The part of what `a` has by one partition that `b` has by the other.
   const auto common = [](const partition& p, int a, const partition& q, int b) {
     const std::size_t low = std::max(p.begin(a), q.begin(b));

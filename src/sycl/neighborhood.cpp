@@ -1,6 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "base/error.hpp"
+#include "base/sizes.hpp"
 
 #include <sucl/neighborhood.hpp>
 
@@ -118,6 +119,24 @@ void detail::check_neighbors(std::size_t given, std::size_t neighbors, const cha
                "there are " + std::to_string(given) + " " + what + " for " +
                    std::to_string(neighbors) + " neighbours",
                "Pass one a neighbour, also where that is sucl::no_rank");
+}
+
+void detail::check_blocks(const void* memory, std::size_t blocks, std::size_t count,
+                          std::size_t element_size, const char* side) {
+  const std::uint64_t elements = base::product(blocks, count);
+  base::bytes_of(elements, element_size);
+  if (memory || elements == 0) return;
+  base::fail(errc::invalid_memory,
+             std::string(side) + " memory of " + std::to_string(elements) + " elements is null",
+             "Pass an allocation that is large enough");
+}
+
+void detail::check_blocks(const void* memory, const sucl::counts& counts,
+                          const sucl::counts& displs, std::size_t element_size, const char* side) {
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0) end = std::max<std::uint64_t>(end, base::sum(displs[i], counts[i]));
+  check_blocks(memory, 1, end, element_size, side);
 }
 
 neighborhood::neighborhood(const communicator& comm, const std::vector<int>& sources,

@@ -19,6 +19,14 @@ void detail::side_by_side(std::size_t count, const std::function<void(std::size_
   core::side_by_side(count, work);
 }
 
+void detail::check_one_each(std::size_t ranks, std::size_t given, const char* what) {
+  if (ranks == given) return;
+  base::fail(
+      errc::invalid_argument,
+      std::to_string(ranks) + " ranks were passed with " + std::to_string(given) + " " + what,
+      "Pass one for each rank");
+}
+
 std::vector<communicator> communicator::dup(const std::vector<communicator>& ranks) {
   return each_rank(ranks, [](communicator& c) { return c ? c.dup() : communicator{}; });
 }

@@ -7,12 +7,14 @@
 // collective reduction operations", 2004); small ones whole, by each rank that needs the result.
 #include "base/error.hpp"
 #include "base/sizes.hpp"
+#include "core/operation/operation.hpp"
 #include "sycl/common/adaptivecpp.hpp"
 #include "sycl/common/implementation.hpp"
 #include "sycl/common/recording.hpp"
 
 #include <sucl/user_op.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -93,6 +95,7 @@ class reduction {
     m_rank = static_cast<std::size_t>(comm.rank());
     m_ranks = static_cast<std::size_t>(comm.size());
     if (comm.has_queue()) m_queue = comm.queue();
+    check();
     m_on_device = m_queue && !(host_reads(r.send, *m_queue) && host_reads(r.recv, *m_queue));
     if (m_on_device && !o.on_device)
       base::fail(errc::unsupported,
@@ -133,6 +136,41 @@ class reduction {
   }
 
  private:
+  // Throws what is wrong with the call before anything is issued.
+  void check() {
+    const int rank = static_cast<int>(m_rank), ranks = static_cast<int>(m_ranks);
+    std::vector<std::uint64_t> counts(m_r.counts.begin(), m_r.counts.end());
+    sucl_operation o{};
+    o.kind = SUCL_KIND_GATHER;  // which has a root, blocks, and no op
+    o.element_size = m_r.element_size;
+    o.root = m_r.root;
+    try {
+      if (m_r.of == kind::reduce_scatter && counts.size() != m_ranks)
+        base::fail(errc::invalid_count,
+                   "counts has " + std::to_string(counts.size()) +
+                       " entries, but the communicator has " + std::to_string(m_ranks) + " ranks",
+                   "Pass one entry a rank");
+      for (const std::uint64_t n : counts) o.count = std::max(o.count, n);
+      core::normalise(o, rank, ranks);
+      o.kind = static_cast<sucl_kind>(m_r.of);
+      o.recv_counts = counts.data();
+      o.send = m_r.send;
+      o.recv = m_r.recv;
+      if (m_r.send == m_r.recv) {
+        o.flags = SUCL_FLAG_IN_PLACE;
+        o.send = nullptr;
+      }
+      core::check_memory(o, rank, ranks);
+    } catch (const error& e) {
+      error_info info = e.info();
+      info.operation = name(m_r.of);
+      info.rank = rank;
+      o.kind = static_cast<sucl_kind>(m_r.of);
+      m_comm.refuse(o, info);
+      throw error(std::move(info));
+    }
+  }
+
   // Every rank that needs the result gets all contributions.
   ::sycl::event whole(const events& deps) {
     const std::size_t n = m_r.counts[0];
@@ -157,11 +195,6 @@ class reduction {
   ::sycl::event in_shares(const events& deps) {
     const bool scatters = m_r.of == kind::reduce_scatter;
     const counts shares = scatters ? m_r.counts : equal_shares(m_r.counts[0]);
-    if (shares.size() != m_ranks)
-      base::fail(errc::invalid_count,
-                 "counts has " + std::to_string(shares.size()) + " entries, but the communicator " +
-                     "has " + std::to_string(m_ranks) + " ranks",
-                 "Pass one entry a rank");
     const counts starts = sums_before(shares);
     const std::size_t mine = shares[m_rank];
     const auto memory = take(base::product(mine, m_ranks));

@@ -3,71 +3,16 @@
 
 // Wrong arguments are errors at the call, on the rank that passes them, with fact, cause and cure;
 // nothing is started, and the communicator goes on.
-#include "ranks/job.hpp"
+#include "conformance/errors.hpp"
 
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 
 namespace sucl::testing {
 namespace {
-
-constexpr std::size_t n = 24;
-
-class errors : public ::testing::Test {
- protected:
-  void TearDown() override {
-    // Every rank made the same mistakes, so all are here.
-    std::vector<int> value{world.rank() + 1};
-    world.blocking().allreduce(value.data(), 1, op::sum);
-    EXPECT_EQ(value[0], sum_to(size)) << "the communicator is out of step";
-    world.allreduce(value.data(), 1, op::max).wait();
-    EXPECT_EQ(value[0], sum_to(size));
-    EXPECT_NO_THROW(world.check());
-  }
-
-  /// Expects that `call` fails in both forms, as an operation whose name starts with `operation`.
-  template <class Call>
-  void refused(errc code, const std::string& operation, const std::string& words, Call&& call) {
-    auto blocking = world.blocking();
-    refused_once(code, operation, words, [&] { call(world); });
-    refused_once(code, operation, words, [&] { call(blocking); });
-  }
-
-  template <class Call>
-  void refused_once(errc code, const std::string& operation, const std::string& words,
-                    Call&& call) {
-    SCOPED_TRACE(operation + ": " + words);
-    try {
-      call();
-    } catch (const error& e) {
-      EXPECT_EQ(e.code(), code) << e.what();
-      EXPECT_EQ(e.rank(), world.rank()) << e.what();
-      EXPECT_EQ(e.operation().substr(0, operation.size()), operation) << e.what();
-      EXPECT_NE(e.message().find(words), std::string::npos) << e.what();
-      EXPECT_FALSE(e.hint().empty()) << e.what();
-      const std::string what = e.what();
-      for (const auto& part : {e.message(), e.hint(), std::string(name(code))})
-        EXPECT_NE(what.find(part), std::string::npos) << what;
-      return;
-    }
-    ADD_FAILURE() << "no error";
-  }
-
-  communicator world = the_job().world;
-  sycl::queue q = the_job().queue;
-  int size = world.size();
-  std::size_t p = static_cast<std::size_t>(size);
-  shared<int> x{n * p + 8, q};
-  shared<int> y{n * p + 8, q};
-  std::vector<std::size_t> counts = std::vector<std::size_t>(p, 2);
-  std::vector<std::size_t> displs = [this] {
-    std::vector<std::size_t> d(p);
-    for (std::size_t r = 0; r < p; ++r) d[r] = 3 * r;
-    return d;
-  }();
-};
 
 TEST_F(errors, of_roots) {
   for (const int root : {-1, size, 1 << 20}) {
@@ -340,18 +285,41 @@ TEST_F(errors, of_messages_of_another_length) {
 }  // namespace
 
 // Calls on communicators that outlive their runtime; `rt` has ended.
-int after_the_end(communicator world, blocking_communicator blocking, communicator aside) {
-  std::vector<int> v(4);
+int after_the_end(communicator world, blocking_communicator blocking, communicator aside,
+                  persistent made, executable recorded, compiled_plan plan, neighborhood around) {
+  std::vector<int> v(4), w(4);
   int failures = 0;
   group g(aside);
   g.send(v.data(), 1, 0);
+  const user_op<int> add([](int a, int b) { return a + b; });
   for (const std::function<void()>& call : std::vector<std::function<void()>>{
-           [&] { world.barrier(); }, [&] { blocking.barrier(); },
+           [&] { world.barrier(); },
+           [&] { blocking.barrier(); },
            [&] { world.allreduce(v.data(), 4, op::sum); },
            [&] { blocking.allreduce(v.data(), 4, op::sum); },
-           [&] { aside.broadcast(v.data(), 4, 0); }, [&] { (void)world.split(0); },
-           [&] { (void)aside.dup(); }, [&] { world.wait(); }, [&] { g.run(); },
-           [&] { (void)world.explain(kind::allreduce, 8); }}) {
+           [&] { aside.broadcast(v.data(), 4, 0); },
+           [&] { (void)world.split(0); },
+           [&] { (void)aside.dup(); },
+           [&] { world.wait(); },
+           [&] { g.run(); },
+           [&] { (void)world.explain(kind::allreduce, 8); },
+           [&] { (void)world.selected_backend(kind::allreduce, 8); },
+           [&] { (void)world.allocate<int>(4); },
+           [&] { world.deallocate(v.data()); },
+           [&] { (void)world.register_memory(v.data(), 4); },
+           [&] { world.deregister_memory(v.data()); },
+           [&] { world.use_tuning(""); },
+           [&] { (void)world.compile<int>(composition(world.size())); },
+           [&] { world.check(); },
+           [&] { (void)world.record(world.queue(), [] {}); },
+           [&] { made.run(); },
+           [&] { (void)made.start(); },
+           [&] { (void)recorded.replay(); },
+           [&] { plan.run(v.data(), w.data()); },
+           [&] { (void)plan.start(v.data(), w.data()); },
+           [&] { around.allgather(v.data(), w.data(), 1); },
+           [&] { (void)world.persistent().allreduce(v.data(), 4, op::sum); },
+           [&] { add.allreduce(world, v.data(), w.data(), 4); }}) {
     try {
       call();
       std::fprintf(stderr, "no error after the end\n");
@@ -371,14 +339,24 @@ int main(int argc, char** argv) {
   try {
     sucl::runtime rt{argc, argv};
     sucl::testing::job j;
-    j.queue = sycl::queue(sycl::cpu_selector_v);
+    // Errors are expected, and calls have thrown them all by the end.
+    j.queue = sycl::queue(sycl::cpu_selector_v, [](const sycl::exception_list&) {});
     j.world = rt.world(j.queue);
     j.aside = rt.world();
     j.world_with = [&](const sycl::queue& q) { return rt.world(q); };
     const int result = sucl::testing::run_tests(argc, argv, rt, j);
     auto blocking = j.world.blocking();
+    std::vector<int> v(4);
+    auto made = j.world.persistent().allreduce(v.data(), 4, sucl::op::sum);
+    auto recorded =
+        j.world.record(j.queue, [&] { (void)j.world.allreduce(v.data(), 4, sucl::op::sum); });
+    sucl::composition c(j.world.size());
+    c.multicast(c.send(0, 4), c.recv(0, 4), 0, sucl::all);
+    auto plan = j.world.compile<int>(c);
+    sucl::neighborhood around(j.world, {j.world.rank()}, {j.world.rank()});
     rt.shut_down();
-    return result + sucl::testing::after_the_end(j.world, blocking, j.aside);
+    return result +
+           sucl::testing::after_the_end(j.world, blocking, j.aside, made, recorded, plan, around);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -19,6 +19,9 @@ namespace sucl::detail {
 /// Entry point of libsucl: runs `work(0)` to `work(count - 1)` at once, in threads of their own.
 SUCL_API void side_by_side(std::size_t count, const std::function<void(std::size_t)>& work);
 
+/// Throws errc::invalid_argument unless there is one for each rank.
+SUCL_API void check_one_each(std::size_t ranks, std::size_t given, const char* what);
+
 /// The same with what they return, in order.
 template <class Work>
 auto gathered_side_by_side(std::size_t count, Work&& work) {

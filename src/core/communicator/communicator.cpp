@@ -186,6 +186,7 @@ std::string communicator::selected_backend_by_event(kind k, std::uint64_t bytes,
 // On memory of the device, where that is not the host's.
 sucl_operation communicator::example(kind k, std::uint64_t bytes, type t, op o) const {
   sucl_operation record = example_of(k, bytes, t, o);
+  check_names(record);
   const member& here = m_context.where.members[static_cast<std::size_t>(rank())];
   record.send_memory = record.recv_memory =
       here.device_memory_on_host ? SUCL_MEMORY_SYSTEM : SUCL_MEMORY_DEVICE;

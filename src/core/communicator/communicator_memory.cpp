@@ -82,15 +82,32 @@ bool communicator_memory::attach(void* memory, std::uint64_t bytes) {
   auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   built_in_comm* const device = m_context.backends.device_memory();
-  if (!device) return false;
   const std::uint64_t sequence = m_queue.collectives();
   lock.unlock();  // as in allocate()
-  return device->attach(memory, bytes, sequence);
+  readiness mine;
+  if (bytes > base::max_bytes || (!memory && bytes > 0)) {
+    const bool null = !memory;
+    mine.wrong.emplace();
+    mine.wrong->code = null ? errc::invalid_memory : errc::invalid_count;
+    mine.wrong->message = null ? "the memory to register is null"
+                               : "no memory has as many bytes as are to be registered";
+    mine.wrong->hint = "Pass an allocation and the number of its elements, or nullptr and 0";
+  }
+  agree(m_context.oob(), m_context.rank(), m_context.size(), mine, "cannot register memory");
+  const bool reached = device && device->attach(memory, bytes, sequence);
+  lock.lock();
+  m_attached.push_back(memory);
+  return reached;
 }
 
 void communicator_memory::detach(void* memory) {
   auto lock = m_queue.lock();
   await_exit(lock);
+  const auto known = std::find(m_attached.begin(), m_attached.end(), memory);
+  if (known == m_attached.end())
+    base::fail(errc::invalid_memory, "the pointer is not one that this communicator has registered",
+               "Pass what register_memory() was given, once, to the same communicator");
+  m_attached.erase(known);
   m_calls.forget();
   if (built_in_comm* device = m_context.backends.device_memory()) device->free(memory);
 }
@@ -103,7 +120,8 @@ void communicator_memory::deallocate(void* memory) {
   if (plain != m_plain.end()) return void(m_plain.erase(plain));
   m_calls.forget();
   built_in_comm* const device = m_context.backends.device_memory();
-  if (device && device->free(memory)) return;
+  const bool own = std::find(m_attached.begin(), m_attached.end(), memory) == m_attached.end();
+  if (device && own && device->free(memory)) return;
   sucl_region region{};
   bool found = false;
   for (const backend_instance& b : m_context.backends.all())

@@ -50,6 +50,7 @@ class SUCL_CORE_API communicator_memory {
   std::uint64_t m_allocations = 0;                              ///< so far
   std::vector<sucl_region> m_common;                            ///< of common_memory()
   std::vector<std::unique_ptr<void, void (*)(void*)>> m_plain;  ///< allocated, not mapped
+  std::vector<void*> m_attached;                                ///< reached by kernels or not
 };
 
 }  // namespace sucl::core

@@ -298,17 +298,22 @@ void check_memory(const sucl_operation& o, int rank, int size) {
                "Use separate memory, or the in-place form, which takes one pointer");
 }
 
-void normalise(sucl_operation& o, int rank, int size) {
-  if (o.kind == compiled_plan_kind) {
-    check_element(o);
-    return check_sizes(o, size);
-  }
+void check_names(const sucl_operation& o) {
   if (o.kind < 0 || o.kind >= SUCL_KIND_COUNT)
     base::fail(errc::invalid_argument, "kind " + std::to_string(o.kind) + " is unknown",
                "Use a kind of sucl::kind");
   if (o.kind == SUCL_KIND_GROUP || o.kind == SUCL_KIND_BARRIER) return;
   check_element(o);
   check_op(o);
+}
+
+void normalise(sucl_operation& o, int rank, int size) {
+  if (o.kind == compiled_plan_kind) {
+    check_element(o);
+    return check_sizes(o, size);
+  }
+  check_names(o);
+  if (o.kind == SUCL_KIND_GROUP || o.kind == SUCL_KIND_BARRIER) return;
   check_ranks(o, size);
   check_arrays(o, rank);
   check_sizes(o, size);

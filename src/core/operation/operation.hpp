@@ -48,6 +48,9 @@ inline constexpr std::array operation_arrays{
 /// Copies a record's arrays to `kept`, where the record has them from then on.
 SUCL_CORE_API void keep_arrays(sucl_operation& record, int size, std::vector<std::uint64_t>& kept);
 
+/// Throws if kind or element type are unknown, or the op is not defined for that.
+void check_names(const sucl_operation& record);
+
 /// Throws if the record is wrong in a way that this rank can see by itself: kind, type, op, root,
 /// peer, tag, arrays, sizes beyond the address space. Turns an
 /// allreduce and the like whose send and receive memory is the same into one in place, and an

@@ -74,6 +74,9 @@ std::shared_ptr<communicator_state> state_of(const replayed_sequence& s) {
 }
 
 void record_into(replayed_sequence& s, communicator_state& state, std::function<void()> calls) {
+  if (!calls)
+    base::fail(errc::invalid_argument, "the function to record is empty",
+               "Pass one that submits commands");
 #ifdef SYCL_EXT_ONEAPI_GRAPH
   if (has_graphs(state, s.queue)) return record_graph(s, calls);
 #endif

@@ -63,6 +63,11 @@ TEST(partition_of, finds_owners_beside_empty_shares) {
   const int owners[] = {1, 1, 1, 4, 4};
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(p.owner(i), owners[i]) << i;
   expect_error(errc::invalid_count, [&] { (void)p.owner(5); });
+  for (const int rank : {-1, 6}) {
+    expect_error(errc::invalid_rank, [&] { (void)p.count(rank); });
+    expect_error(errc::invalid_rank, [&] { (void)p.begin(rank); });
+    expect_error(errc::invalid_rank, [&] { (void)p.end(rank); });
+  }
 }
 
 TEST(partition_of, no_other_shares_are_done_sooner) {
