@@ -40,7 +40,8 @@ struct transfer {
   int peer = 0;
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
-  std::uint32_t tag = 0;  ///< of the user's; or which piece of a collective's message it is
+  std::uint32_t tag = 0;       ///< of the user's; or which piece of a collective's message it is
+  std::uint32_t elements = 0;  ///< of the user's: label_of() them
   // Of a receive, once it is there:
   const std::byte* fold_from = nullptr;  ///< is combined
   std::byte* fold_into = nullptr;        ///< with this
@@ -52,6 +53,19 @@ struct transfer {
 
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 };
+
+/// The highest tag of the user's messages. Collectives of others travel as such messages, too.
+inline constexpr std::int32_t max_user_tag = (1 << 15) - 1;
+
+/// Type and size of the elements of a message, as far as its tag has room for them.
+constexpr std::uint32_t label_of(sucl_type t, std::uint64_t element_size) {
+  return (static_cast<std::uint32_t>(t) & 31u) | (static_cast<std::uint32_t>(element_size) & 2047u)
+                                                     << 5;
+}
+/// Whether one may be received as the other: elements of type 0 are as any others of their size.
+constexpr bool same_elements(std::uint32_t a, std::uint32_t b) {
+  return a == b || (a >> 5 == b >> 5 && ((a & 31u) == 0 || (b & 31u) == 0));
+}
 
 /// Work of this rank at the start of a stage.
 struct local_work {
@@ -159,8 +173,8 @@ class schedule {
   void fold(std::byte* into, const std::byte* from, std::uint64_t bytes);
   void send(int peer, const std::byte* memory, std::uint64_t bytes);
   void receive(int peer, std::byte* memory, std::uint64_t bytes);
-  /// A message of the user's.
-  void user(bool sends, int peer, std::int32_t tag, const void* memory, std::uint64_t bytes);
+  /// A message of the user's: `count` elements of `o`.
+  void user(bool sends, int peer, const sucl_operation& o, const void* memory, std::uint64_t count);
 
   /// A copy that nothing of this stage reads or writes.
   void copy_aside(std::byte* to, const std::byte* from, std::uint64_t bytes);

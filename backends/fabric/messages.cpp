@@ -24,16 +24,17 @@ void check_peer(const schedule& s, const char* what, int peer) {
 void check_message(const schedule& s, const sucl_operation& o) {
   if (sends(o.kind)) check_peer(s, "destination", o.root);
   if (receives(o.kind)) check_peer(s, "source", o.source);
-  if (o.tag < 0)
-    throw problem{SUCL_ERROR_INVALID_ARGUMENT, "tag " + std::to_string(o.tag) + " is negative",
-                  "Choose a tag from 0 to 2147483647."};
+  if (o.tag < 0 || o.tag > max_user_tag)
+    throw problem{
+        SUCL_ERROR_INVALID_ARGUMENT,
+        "tag " + std::to_string(o.tag) + " is outside 0 to " + std::to_string(max_user_tag),
+        "Choose a tag in that range."};
   if (o.element_size == 0) throw problem{SUCL_ERROR_INVALID_TYPE, "elements of 0 bytes", {}};
 }
 
 void add(schedule& s, const sucl_operation& o, const void* data) {
-  const std::uint64_t element = o.element_size;
-  if (receives(o.kind)) s.user(false, o.source, o.tag, o.recv, expected_count(o) * element);
-  if (sends(o.kind)) s.user(true, o.root, o.tag, data, o.count * element);
+  if (receives(o.kind)) s.user(false, o.source, o, o.recv, expected_count(o));
+  if (sends(o.kind)) s.user(true, o.root, o, data, o.count);
 }
 
 }  // namespace

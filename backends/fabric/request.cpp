@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace sucl::fabric {
@@ -14,18 +15,24 @@ namespace {
 constexpr std::uint64_t kept_scratch = std::uint64_t{4} << 20;
 
 // Tags have 48 bits, which every provider has: 16 of the communicator, one that tells collectives
-// from the user's messages, 31 of these.
-constexpr unsigned tag_bits = 31;
+// from the user's messages, 31 of these: of a message its tag, and above it its elements.
+constexpr unsigned tag_bits = 31, label_bits = 16, label_at = tag_bits - label_bits;
+constexpr std::uint64_t label_mask = ((std::uint64_t{1} << label_bits) - 1) << label_at;
+static_assert(max_user_tag < 1 << label_at);
 constexpr unsigned piece_bits = 15;  ///< of a collective's; the others are its number
 // Marks what a rank returns of a piece that it was sent.
 constexpr std::uint32_t result_mark = 1u << (piece_bits - 1);
 
 std::uint64_t tag_of(const sucl_request& r, const transfer& t) {
   const std::uint64_t context = static_cast<std::uint64_t>(r.comm->context) << (tag_bits + 1);
-  if (!r.collective) return context | t.tag;
+  if (!r.collective) return context | std::uint64_t{t.elements} << label_at | t.tag;
   const std::uint64_t number = r.serial & ((1u << (tag_bits - piece_bits)) - 1);
   const std::uint64_t piece = t.tag & ((1u << piece_bits) - 1);
   return context | std::uint64_t{1} << tag_bits | number << piece_bits | piece;
+}
+
+std::uint32_t label_in(std::uint64_t tag) {
+  return static_cast<std::uint32_t>((tag & label_mask) >> label_at);
 }
 
 std::string elements_text(const sucl_request& r, std::uint64_t bytes) {
@@ -51,6 +58,25 @@ bool means_lost(int code) {
 
 void note(sucl_request& r, problem p) {
   if (r.failure.status == SUCL_SUCCESS) r.failure = std::move(p);
+}
+
+// Of the element type of a message.
+std::string type_text(std::uint32_t label) {
+  constexpr std::array<const char*, SUCL_TYPE_COUNT> names{
+      "",         "int8",         "uint8",        "int16",     "uint16",    "int32",
+      "uint32",   "int64",        "uint64",       "fp16",      "bf16",      "fp32",
+      "fp64",     "complex_fp32", "complex_fp64", "int16_loc", "int32_loc", "int64_loc",
+      "fp32_loc", "fp64_loc",     "bool",         "fp8_e4m3",  "fp8_e5m2"};
+  const std::size_t type = label & 31u;
+  if (type > 0 && type < names.size()) return std::string("elements of type ") + names[type];
+  return "elements of " + std::to_string(label >> 5) + " bytes";
+}
+
+void note_elements(sucl_request& r, const transfer& t, std::uint32_t sent) {
+  note(r, {SUCL_ERROR_MISMATCH,
+           "the message " + sender_text(r, t) + " has " + type_text(sent) +
+               ", this rank receives " + type_text(t.elements),
+           count_hint});
 }
 
 void note_length(sucl_request& r, const transfer& t, std::uint64_t bytes) {
@@ -91,6 +117,7 @@ void launch(sucl_request& r, const transfer& t, std::size_t index) {
   m.bytes = t.bytes;
   m.peer = r.comm->peers[static_cast<std::size_t>(t.peer)];
   m.tag = tag_of(r, t);
+  m.ignored = r.collective ? 0 : label_mask;
   m.sends = t.sends;
   m.about = static_cast<std::uint32_t>(index);
   ++r.open;
@@ -131,6 +158,8 @@ void transfer_ended(sucl_request& r, std::size_t index, const ending& how) {
   --r.open;
   if (how.code != 0)
     note_error(r, t, how);
+  else if (!t.sends && !r.collective && !same_elements(label_in(how.tag), t.elements))
+    note_elements(r, t, label_in(how.tag));
   else if (!t.sends && how.bytes != t.bytes)
     note_length(r, t, how.bytes);
   else if (r.failure.status == SUCL_SUCCESS)
@@ -160,8 +189,9 @@ void meet_self(sucl_request& r, std::size_t index) {
   const transfer sink = to.request->transfers[to.transfer];
   if (source.bytes > 0 && source.bytes <= sink.bytes)
     std::memmove(sink.memory, source.memory, source.bytes);
-  transfer_ended(*from.request, from.transfer, {0, source.bytes, {}});
-  transfer_ended(*to.request, to.transfer, {0, source.bytes, {}});
+  const ending how{0, source.bytes, {}, tag_of(*from.request, source)};
+  transfer_ended(*from.request, from.transfer, how);
+  transfer_ended(*to.request, to.transfer, how);
 }
 
 void do_work(sucl_request& r, const local_work& w) {
@@ -282,11 +312,13 @@ void schedule::receive(int peer, std::byte* memory, std::uint64_t bytes) {
   m_request.transfers.back().sends = false;
 }
 
-void schedule::user(bool sends, int peer, std::int32_t tag, const void* memory,
-                    std::uint64_t bytes) {
-  send(peer, static_cast<const std::byte*>(memory), bytes);
-  m_request.transfers.back().sends = sends;
-  m_request.transfers.back().tag = static_cast<std::uint32_t>(tag);
+void schedule::user(bool sends, int peer, const sucl_operation& o, const void* memory,
+                    std::uint64_t count) {
+  send(peer, static_cast<const std::byte*>(memory), count * o.element_size);
+  transfer& t = m_request.transfers.back();
+  t.sends = sends;
+  t.tag = static_cast<std::uint32_t>(o.tag);
+  t.elements = label_of(o.type, o.element_size);
 }
 
 std::uint64_t schedule::piece_of(std::uint64_t bytes) const {

@@ -14,9 +14,12 @@ namespace sucl::detail {
 /// Sends and receives. `Derived` has `Result submit(request&, const std::vector<sycl::event>&)`.
 ///
 /// A message matches the first receive of its communicator that names its source and tag and is
-/// not matched yet; both sides name the same element type and exactly the same count
-/// (errc::invalid_count otherwise). Tags are 0 to 32766. A message to or from no_rank moves
-/// nothing, and is done when its `deps` are.
+/// not matched yet; both sides name the same element type and exactly the same count. Otherwise the
+/// receive fails, with errc::mismatch for another type, or a count of elements of another size, and
+/// errc::invalid_count for another count, and the communicator goes on. Elements of types that SuCL
+/// does not know match all of their size; of messages that MPI or a vendor's library executes only
+/// the length is compared. Tags are 0 to 32766. A message to or from no_rank moves nothing, and is
+/// done when its `deps` are.
 template <class Derived, class Result>
 class point_to_point {
  public:

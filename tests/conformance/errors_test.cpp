@@ -282,6 +282,58 @@ TEST_F(errors, of_messages_of_another_length) {
   }
 }
 
+// Of as many bytes, and of other types: not where MPI executes them.
+TEST_F(errors, of_messages_of_another_type) {
+  if (size < 2) GTEST_SKIP() << "needs two ranks";
+  if (world.explain(kind::send, 4).find("executed by mpi") != std::string::npos)
+    GTEST_SKIP() << "MPI executes messages";
+  std::vector<float> f(40000, 1.0F);
+  std::vector<int> i(40000, -1);
+  std::vector<double> d(20000, -1.0);
+  struct opaque {
+    float value;
+  };
+  std::vector<opaque> o(40000);
+  for (const std::size_t k : {std::size_t{10}, f.size()}) {
+    auto pair = world.dup();
+    if (pair.rank() == 0) {
+      for (int times = 0; times < 3; ++times) pair.blocking().send(f.data(), k, 1, times);
+      pair.send(f.data(), k, 1, 3).wait();
+      pair.blocking().send(f.data(), k, 1, 4);
+    } else if (pair.rank() == 1) {
+      auto made = pair.persistent().recv(i.data(), k, 0, 2);
+      const auto check = [&](const char* words, const std::function<void()>& call) {
+        const auto text = expect_error(errc::mismatch, call);
+        for (const char* part : {"from rank 0", words})
+          EXPECT_NE(text.find(part), std::string::npos) << text;
+      };
+      check("int32", [&] { pair.blocking().recv(i.data(), k, 0, 0); });
+      check("fp64", [&] { pair.blocking().recv(d.data(), k / 2, 0, 1); });
+      check("int32", [&] { made.run(); });
+      check("int32", [&] {
+        pair.recv(i.data(), k, 0, 3).wait();
+        pair.check();
+      });
+      // What SuCL does not know is of any type.
+      pair.blocking().recv(o.data(), k, 0, 4);
+      EXPECT_EQ(o[k - 1].value, 1.0F);
+    }
+    pair.blocking().barrier();
+  }
+}
+
+TEST_F(errors, of_messages_of_another_type_to_oneself) {
+  if (size > 1) GTEST_SKIP() << "is for one rank";
+  std::vector<float> f(10);
+  std::vector<int> i(10);
+  group g(world);
+  g.recv(i.data(), i.size(), 0);
+  g.send(f.data(), f.size(), 0);
+  const auto text = expect_error(errc::mismatch, [&] { g.run(); });
+  for (const char* part : {"10 fp32", "10 int32"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+}
+
 }  // namespace
 
 // Calls on communicators that outlive their runtime; `rt` has ended.

@@ -108,7 +108,8 @@ std::ptrdiff_t endpoint::try_now(message& m) {
   const auto bytes = static_cast<std::size_t>(m.bytes);
   const std::ptrdiff_t code =
       m.sends ? fi_tsend(m_endpoint.get(), m.memory, bytes, nullptr, m.peer, m.tag, &m.context)
-              : fi_trecv(m_endpoint.get(), m.memory, bytes, nullptr, m.peer, m.tag, 0, &m.context);
+              : fi_trecv(m_endpoint.get(), m.memory, bytes, nullptr, m.peer, m.tag, m.ignored,
+                         &m.context);
   m.started = code == 0;
   return code;
 }
@@ -161,7 +162,7 @@ void endpoint::retry(std::deque<message*>& waiting) {
     if (code == -FI_EAGAIN) return;
     waiting.pop_front();
     --m_waiting;
-    if (code != 0) end(m, {static_cast<int>(-code), 0, {}});
+    if (code != 0) end(m, {static_cast<int>(-code), 0, {}, 0});
   }
 }
 
@@ -173,7 +174,7 @@ bool endpoint::read_error() {
   std::array<char, 128> text{};
   const char* said =
       fi_cq_strerror(m_queue.get(), e.entry.prov_errno, e.entry.err_data, text.data(), text.size());
-  ending how{e.entry.err == 0 ? FI_EIO : e.entry.err, e.entry.len, said ? said : ""};
+  ending how{e.entry.err == 0 ? FI_EIO : e.entry.err, e.entry.len, said ? said : "", e.entry.tag};
   end(*static_cast<message*>(e.entry.op_context), how);
   return true;
 }
@@ -184,7 +185,8 @@ void endpoint::progress() {
     const ssize_t n = fi_cq_read(m_queue.get(), found.data(), found.size());
     for (ssize_t i = 0; i < n; ++i) {
       const fi_cq_tagged_entry& one = found[static_cast<std::size_t>(i)];
-      if (one.op_context != nullptr) end(*static_cast<message*>(one.op_context), {0, one.len, {}});
+      if (one.op_context != nullptr)
+        end(*static_cast<message*>(one.op_context), {0, one.len, {}, one.tag});
     }
     if (n == -FI_EAVAIL && read_error()) continue;
     if (n < static_cast<ssize_t>(found.size())) break;

@@ -41,6 +41,7 @@ struct message {
   std::uint64_t bytes = 0;
   fi_addr_t peer = FI_ADDR_UNSPEC;
   std::uint64_t tag = 0;
+  std::uint64_t ignored = 0;  ///< of a receive: bits of the tag in which what comes may differ
   bool sends = false;
   bool started = false;     ///< libfabric has it
   std::uint32_t about = 0;  ///< its owner's own
@@ -51,6 +52,7 @@ struct ending {
   int code = 0;             ///< 0, or an error of libfabric, greater than 0
   std::uint64_t bytes = 0;  ///< that were received
   std::string text;         ///< what the provider says of an error
+  std::uint64_t tag = 0;    ///< of what was received
 };
 
 /// Tells the owner of a message that it has ended. The message is the endpoint's again afterwards.

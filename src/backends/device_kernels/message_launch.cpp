@@ -3,6 +3,7 @@
 #include "backends/device_kernels/message_launch.hpp"
 
 #include "base/error.hpp"
+#include "core/operation/operation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +44,7 @@ message_launcher::message_launcher(kernel_device& device, const kernels::message
 void message_launcher::collect(const sucl_operation& o, const void* given) {
   const auto add = [&](const void* memory, std::uint64_t count, int peer, bool sends) {
     m_parts.push_back({static_cast<std::byte*>(const_cast<void*>(memory)), count * o.element_size,
-                       peer, o.tag, -1, sends});
+                       peer, kernels::message_label::of(o.tag, o.type, o.element_size), -1, sends});
   };
   if (o.kind != SUCL_KIND_RECV) add(given ? given : o.send, o.count, o.root, true);
   if (o.kind == SUCL_KIND_RECV) add(o.recv, o.count, o.source, false);
@@ -129,8 +130,13 @@ message_launch message_launcher::make(const sucl_operation& o, const void* given
 
 void check_messages(const kernels::kernel_control& control, int ranks) {
   if (load_word(control.abort) == 0) return;
-  const auto text = [](std::uint64_t bytes, int tag) {
-    return std::to_string(bytes) + " bytes with tag " + std::to_string(tag);
+  const auto text = [](std::uint64_t bytes, kernels::message_label label) {
+    const auto t = static_cast<type>(label.type());
+    const std::uint64_t size = t == type::bytes ? label.size() : size_of(t);
+    const bool whole = size > 0 && bytes % size == 0;
+    return (whole ? elements_text(bytes / size, label.type(), size)
+                  : elements_text(bytes, SUCL_TYPE_BYTES, 1)) +
+           " with tag " + std::to_string(label.tag());
   };
   for (int r = 0; r < ranks; ++r) {
     const auto& f = control.failures[r];
@@ -139,11 +145,13 @@ void check_messages(const kernels::kernel_control& control, int ranks) {
     switch (load_word(f.fault)) {
       case message_fault::none: continue;
       case message_fault::mismatch:
-        what = peer + " has sent a message of " + text(f.bytes, f.tag) +
-               " where this rank waits for one of " + text(f.wanted_bytes, f.wanted_tag);
+        what = peer + " has sent a message of " + text(f.bytes, f.label) +
+               " where this rank waits for one of " + text(f.wanted_bytes, f.wanted_label);
         break;
       case message_fault::refused:
-        what = peer + " waits for another message than this rank has sent: tag or length differ";
+        what = peer +
+               " waits for another message than this rank has sent: tag, length or element type "
+               "differ";
         break;
     }
     base::fail(errc::mismatch, what,

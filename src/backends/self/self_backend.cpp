@@ -3,9 +3,11 @@
 #include "backends/self/self_backend.hpp"
 
 #include "core/exchange/core_services.hpp"
+#include "core/operation/operation.hpp"
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,9 @@ struct message {
   int tag;
   const void* from;  // of a send
   void* to;          // of a receive
-  std::uint64_t bytes;
+  std::uint64_t count;
+  sucl_type type;
+  std::uint64_t element_size;
   sucl_request* owner;
 };
 
@@ -24,7 +28,8 @@ struct message {
 /// An operation whose messages are not all matched yet.
 struct sucl_request {
   int open = 0;
-  bool mismatch = false;
+  sucl_status status = SUCL_SUCCESS;
+  std::string what;  ///< has failed
 };
 
 /// Messages to oneself that wait for their match.
@@ -36,6 +41,15 @@ struct sucl_backend_comm {
 namespace sucl::core {
 namespace {
 
+void refuse(const message& send, const message& receive, sucl_status status) {
+  const auto text = [](const message& m) { return elements_text(m.count, m.type, m.element_size); };
+  for (sucl_request* r : {send.owner, receive.owner}) {
+    r->status = status;
+    r->what = "the message with tag " + std::to_string(send.tag) +
+              " from this rank to itself has " + text(send) + ", its receive " + text(receive);
+  }
+}
+
 void match(const message& m, std::vector<message>& mine, std::vector<message>& others) {
   const auto partner =
       std::find_if(others.begin(), others.end(), [&](const message& o) { return o.tag == m.tag; });
@@ -46,8 +60,12 @@ void match(const message& m, std::vector<message>& mine, std::vector<message>& o
   }
   const message& send = m.from ? m : *partner;
   const message& receive = m.from ? *partner : m;
-  if (send.bytes == receive.bytes && send.bytes > 0) std::memcpy(receive.to, send.from, send.bytes);
-  if (send.bytes != receive.bytes) m.owner->mismatch = partner->owner->mismatch = true;
+  if (!same_elements(send.type, send.element_size, receive.type, receive.element_size))
+    refuse(send, receive, SUCL_ERROR_MISMATCH);
+  else if (send.count != receive.count)
+    refuse(send, receive, SUCL_ERROR_INVALID_COUNT);
+  else if (send.count > 0)
+    std::memcpy(receive.to, send.from, send.count * send.element_size);
   --m.owner->open;
   --partner->owner->open;
   others.erase(partner);
@@ -58,23 +76,21 @@ const char nothing = 0;
 
 void exchange(sucl_backend_comm& c, const sucl_operation& o, sucl_request* owner) {
   if (o.kind == SUCL_KIND_SEND || o.kind == SUCL_KIND_SENDRECV)
-    match({o.tag, o.send ? o.send : &nothing, nullptr, o.count * o.element_size, owner}, c.sends,
-          c.receives);
+    match({o.tag, o.send ? o.send : &nothing, nullptr, o.count, o.type, o.element_size, owner},
+          c.sends, c.receives);
   if (o.kind == SUCL_KIND_RECV || o.kind == SUCL_KIND_SENDRECV)
-    match({o.tag, nullptr, o.recv,
-           (o.kind == SUCL_KIND_RECV ? o.count : o.recv_count) * o.element_size, owner},
+    match({o.tag, nullptr, o.recv, o.kind == SUCL_KIND_RECV ? o.count : o.recv_count, o.type,
+           o.element_size, owner},
           c.receives, c.sends);
 }
 
 sucl_status settle(sucl_request* request, std::int32_t* done) {
   *done = request->open == 0;
   if (!*done) return SUCL_SUCCESS;
-  const bool mismatch = request->mismatch;
-  delete request;
-  if (!mismatch) return SUCL_SUCCESS;
-  return services().fail(SUCL_ERROR_INVALID_COUNT, 0,
-                         "the send and the receive that match have different counts",
-                         "Give both the same count");
+  const std::unique_ptr<sucl_request> ends(request);
+  if (request->status == SUCL_SUCCESS) return SUCL_SUCCESS;
+  return services().fail(request->status, 0, request->what.c_str(),
+                         "Give both the same count and element type");
 }
 
 void copy(const sucl_operation& o) {

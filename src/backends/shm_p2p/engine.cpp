@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "base/sizes.hpp"
 #include "core/exchange/core_services.hpp"
+#include "core/operation/operation.hpp"
 
 #include <sucl/types.hpp>
 
@@ -356,23 +357,23 @@ bool p2p_engine::fill_chunk(peer& p) {
 
 // ---- the receiver's end
 
-// Whether a message is of the elements that a receive is for. Those of one size may have any types.
+// Whether a message is what a receive is for. Of the element size the envelope has the low bits.
 bool p2p_engine::fits(const item& r, const envelope& e) {
-  return r.bytes == e.bytes && static_cast<std::uint16_t>(r.element_size) == e.element_size;
+  return r.bytes == e.bytes && fits_elements(r, e);
+}
+
+bool p2p_engine::fits_elements(const item& r, const envelope& e) {
+  return same_elements(e.type, e.element_size, r.type, static_cast<std::uint16_t>(r.element_size));
 }
 
 void p2p_engine::refuse(const item& r, const envelope& e, int from) const {
   if (r.owner->failure) return;
   const auto elements = [](std::uint64_t bytes, std::uint64_t size, sucl_type t) {
-    if (size == 0 || bytes % size != 0) return std::to_string(bytes) + " bytes";
-    const std::uint64_t n = bytes / size;
-    if (t != SUCL_TYPE_BYTES) return std::to_string(n) + " " + name(static_cast<type>(t));
-    if (size == 1) return std::to_string(n) + (n == 1 ? " byte" : " bytes");
-    return std::to_string(n) + (n == 1 ? " element of " : " elements of ") + std::to_string(size) +
-           " bytes";
+    const bool whole = size != 0 && bytes % size == 0;
+    return whole ? elements_text(bytes / size, t, size) : elements_text(bytes, SUCL_TYPE_BYTES, 1);
   };
   error_info info;
-  info.code = errc::invalid_count;
+  info.code = fits_elements(r, e) ? errc::invalid_count : errc::mismatch;
   info.message = "the message from rank " + std::to_string(from) + " with tag " +
                  std::to_string(r.tag) + " has " + elements(e.bytes, e.element_size, e.type) +
                  ", rank " + std::to_string(m_rank) + " receives " +

@@ -136,6 +136,7 @@ class p2p_engine {
   void receive(const sucl_operation& o, p2p_request* d);
   static envelope envelope_of(const item& i);
   static bool fits(const item& r, const envelope& e);
+  static bool fits_elements(const item& r, const envelope& e);
   bool put(peer& p, item& i);
   void collect(peer& p);
   void keep_unexpected(peer& p, const envelope& e);

@@ -54,14 +54,6 @@ std::uint64_t hash_of(const sucl_operation& o, const call_signature& s, int size
   return h;
 }
 
-std::string elements(const call_signature& s) {
-  const std::string n = std::to_string(s.count) + " ";
-  if (s.type != SUCL_TYPE_BYTES) return n + name(static_cast<type>(s.type));
-  if (s.element_size == 1) return n + (s.count == 1 ? "byte" : "bytes");
-  return n + (s.count == 1 ? "element of " : "elements of ") + std::to_string(s.element_size) +
-         " bytes";
-}
-
 // Of a call.
 std::string recordings_before(const call_signature& s) {
   const int number = s.tag >> 3;
@@ -109,7 +101,8 @@ std::string describe(const call_signature& s) {
   if (has_counts_of_pairs(s.kind))
     text += " of " + std::string(name(static_cast<type>(s.type)));
   else
-    text += (has_counts_everywhere(s.kind) ? " of in all " : " of ") + elements(s);
+    text += (has_counts_everywhere(s.kind) ? " of in all " : " of ") +
+            elements_text(s.count, s.type, s.element_size);
   if (s.op != SUCL_OP_NONE) text += " with op " + std::string(name(static_cast<op>(s.op)));
   if (s.root < 0) return text;
   const bool from_root =

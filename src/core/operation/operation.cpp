@@ -64,6 +64,14 @@ extents extents_of(const sucl_operation& record, int rank, int size) {
   return e;
 }
 
+std::string elements_text(std::uint64_t count, sucl_type t, std::uint64_t element_size) {
+  const std::string n = std::to_string(count) + " ";
+  if (t != SUCL_TYPE_BYTES) return n + name(static_cast<type>(t));
+  if (element_size == 1) return n + (count == 1 ? "byte" : "bytes");
+  return n + (count == 1 ? "element of " : "elements of ") + std::to_string(element_size) +
+         " bytes";
+}
+
 void keep_arrays(sucl_operation& record, int size, std::vector<std::uint64_t>& kept) {
   const auto p = static_cast<std::size_t>(size);
   kept.clear();

@@ -40,6 +40,15 @@ SUCL_CORE_API sucl_operation example_of(kind k, std::uint64_t bytes, type t, op 
 /// "allreduce #17" or "send to rank 3 (tag 0)".
 SUCL_CORE_API std::string describe(const sucl_operation& record);
 
+/// Whether a message of elements `a` may be received as elements `b`, both of a type and a size.
+/// Opaque elements, of types that SuCL does not know, are as any others of their size.
+constexpr bool same_elements(sucl_type a, std::uint64_t a_size, sucl_type b, std::uint64_t b_size) {
+  return a_size == b_size && (a == b || a == SUCL_TYPE_BYTES || b == SUCL_TYPE_BYTES);
+}
+
+/// "3000 fp32", "1 byte", "5 elements of 24 bytes".
+std::string elements_text(std::uint64_t count, sucl_type t, std::uint64_t element_size);
+
 /// The arrays that a record may have, one entry a rank each.
 inline constexpr std::array operation_arrays{
     &sucl_operation::send_counts, &sucl_operation::send_displs, &sucl_operation::recv_counts,

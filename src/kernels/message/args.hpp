@@ -9,11 +9,38 @@
 
 namespace sucl::kernels {
 
+/// What must be the same at both ends of a message beside its length, in one word: the tag, and the
+/// type and size of its elements.
+struct message_label {
+  static constexpr unsigned tag_bits = 15, type_bits = 5;
+  std::uint32_t word;
+
+  static constexpr message_label of(std::int32_t tag, std::int32_t type, std::uint64_t size) {
+    return {static_cast<std::uint32_t>(tag) | static_cast<std::uint32_t>(type) << tag_bits |
+            static_cast<std::uint32_t>(size) << (tag_bits + type_bits)};
+  }
+  SUCL_INLINE constexpr std::int32_t tag() const {
+    return static_cast<std::int32_t>(word & ((1u << tag_bits) - 1));
+  }
+  SUCL_INLINE constexpr std::int32_t type() const {
+    return static_cast<std::int32_t>(word >> tag_bits & ((1u << type_bits) - 1));
+  }
+  /// Its low bits.
+  SUCL_INLINE constexpr std::uint32_t size() const { return word >> (tag_bits + type_bits); }
+
+  /// Elements of type 0 are opaque, and as any others of their size.
+  SUCL_INLINE constexpr bool fits(message_label o) const {
+    if (word == o.word) return true;
+    return tag() == o.tag() && size() == o.size() && (type() == 0 || o.type() == 0);
+  }
+};
+
 /// A send or a receive.
 struct message_part {
   std::byte* memory;  ///< a send only reads it
   std::uint64_t bytes;
-  std::int32_t peer, tag;
+  std::int32_t peer;
+  message_label label;
   std::int32_t next;  ///< the part after this one, to or from the same peer; -1: none
   std::int32_t sends;
 };
@@ -31,7 +58,7 @@ enum class message_fault : std::uint64_t {
 /// Of one peer. `fault` is written last.
 struct message_failure {
   message_fault fault;
-  std::int32_t tag, wanted_tag;
+  message_label label, wanted_label;
   std::uint64_t bytes, wanted_bytes;
 };
 

@@ -6,7 +6,7 @@
 /// once: it never waits for one while it could go on with another. So, as with collectives, nothing
 /// is assumed of how many groups a device runs at once, as long as it starts them in order.
 ///
-/// Before a piece goes its header, two LL lines: tag and length of the message. Data of the LL
+/// Before a piece goes its header, two LL lines: label and length of the message. Data of the LL
 /// protocol follow it at once; other data are pushed to staging memory and then signalled as ready.
 #pragma once
 
@@ -54,7 +54,7 @@ SUCL_INLINE message_part part_of(const message_args& j, int part) {
   if (j.list) return j.list[part];
   const bool first = part == 0;
   return {first ? j.first.memory : j.second.memory, first ? j.first.bytes : j.second.bytes,
-          first ? j.first.peer : j.second.peer,     first ? j.first.tag : j.second.tag,
+          first ? j.first.peer : j.second.peer,     first ? j.first.label : j.second.label,
           first ? j.first.next : j.second.next,     first ? j.first.sends : j.second.sends};
 }
 
@@ -104,10 +104,10 @@ SUCL_INLINE void fail(const message_args& j, message_board& board, int peer, mes
 /// The header of a piece does not match what this rank waits for. That is always seen in channel 0,
 /// through which a piece of every message goes; the other groups poll until the kernel is aborted.
 SUCL_INLINE void refuse(const message_args& j, message_board& board, const message_queue& q,
-                        std::int32_t tag, std::uint64_t bytes) {
+                        message_label label, std::uint64_t bytes) {
   auto& f = j.control->failures[q.part.peer];
-  f.tag = tag;
-  f.wanted_tag = q.part.tag;
+  f.label = label;
+  f.wanted_label = q.part.label;
   f.bytes = bytes;
   f.wanted_bytes = q.part.bytes;
   store_relaxed(buffer_word(q.out, j.shape.freed(0)), refused);
@@ -127,7 +127,7 @@ SUCL_INLINE bool may_send(const Item& at, const message_args& j, message_board& 
   }
   std::byte* header = q.out + j.shape.header(channel, q.number);
   const std::uint32_t flag = ll_flag_of(q.number);
-  store_ll(header, static_cast<std::uint32_t>(q.part.tag), 0, flag);
+  store_ll(header, q.part.label.word, 0, flag);
   store_ll(header + sizeof(quad), static_cast<std::uint32_t>(q.part.bytes),
            static_cast<std::uint32_t>(q.part.bytes >> 32), flag);
   return true;
@@ -140,12 +140,14 @@ SUCL_INLINE bool may_receive(const Item& at, const message_args& j, message_boar
   const int channel = at.group();
   const std::byte* header = q.in + j.shape.header(channel, q.number);
   const std::uint32_t flag = ll_flag_of(q.number);
-  std::uint32_t tag, unused, low, high;
-  if (!load_ll(header, flag, tag, unused) || !load_ll(header + sizeof(quad), flag, low, high))
+  message_label label;
+  std::uint32_t unused, low, high;
+  if (!load_ll(header, flag, label.word, unused) ||
+      !load_ll(header + sizeof(quad), flag, low, high))
     return false;
   const std::uint64_t bytes = std::uint64_t{high} << 32 | low;
-  if (static_cast<std::int32_t>(tag) != q.part.tag || bytes != q.part.bytes) {
-    if (channel == 0) refuse(j, board, q, static_cast<std::int32_t>(tag), bytes);
+  if (!q.part.label.fits(label) || bytes != q.part.bytes) {
+    if (channel == 0) refuse(j, board, q, label, bytes);
     return false;
   }
   return q.cut.ll || load_acquire(buffer_word(q.in, j.shape.ready(channel))) > q.number;

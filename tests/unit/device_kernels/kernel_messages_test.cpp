@@ -279,8 +279,8 @@ TEST(kernel_messages_mismatch, is_an_error_on_both_sides) {
             const flight f = run(j.kernels, recv_of(in, 0, w.tag));
             EXPECT_EQ(f.status, SUCL_ERROR_MISMATCH);
             const std::string text = "rank 0 has sent a message of " + std::to_string(w.sent) +
-                                     " bytes with tag 1 where this rank waits for one of " +
-                                     std::to_string(w.expected) + " bytes with tag " +
+                                     " uint8 with tag 1 where this rank waits for one of " +
+                                     std::to_string(w.expected) + " uint8 with tag " +
                                      std::to_string(w.tag);
             EXPECT_NE(f.error.message.find(text), std::string::npos) << f.error.message;
             EXPECT_EQ(in, bytes(w.expected, std::byte{7}));
@@ -288,6 +288,33 @@ TEST(kernel_messages_mismatch, is_an_error_on_both_sides) {
           }
         },
         with_messages());
+}
+
+// As many bytes of another type; opaque elements are as any others of their size.
+TEST(kernel_messages_mismatch, is_of_element_types_too) {
+  for (const auto& [type, size, fits] :
+       {std::tuple{type::int8, 1, false}, std::tuple{type::boolean, 1, false},
+        std::tuple{type::int16, 2, false}, std::tuple{type::bytes, 2, false},
+        std::tuple{type::bytes, 1, true}})
+    for (const std::size_t n : {std::size_t{40}, std::size_t{100000}})
+      for_devices(
+          2, reach::all,
+          [n, t = type, size = size, fits = fits](const kernel_rank& j) {
+            const bytes out(n, std::byte{3});
+            bytes in(n);
+            auto receive = recv_of(in, 0, 1);
+            receive.type = static_cast<sucl_type>(t);
+            receive.element_size = static_cast<std::uint64_t>(size);
+            receive.count = n / receive.element_size;
+            flight f;
+            if (j.info.rank == 1) f = run(j.kernels, receive);
+            for (int i = 0; j.info.rank == 0 && i < (fits ? 1 : 100) && f.status == SUCL_SUCCESS;
+                 ++i)
+              f = run(j.kernels, send_of(out, 1, 1));
+            EXPECT_EQ(f.status, fits ? SUCL_SUCCESS : SUCL_ERROR_MISMATCH) << f.error.message;
+            EXPECT_EQ(in == out, j.info.rank == 1 && fits);
+          },
+          with_messages());
 }
 
 // A message that is never sent: the kernel ends when it is aborted.

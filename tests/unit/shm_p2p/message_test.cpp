@@ -275,7 +275,7 @@ TEST(messages_length, is_that_of_elements) {
         wrong.element_size = 8;
         wrong.count = n / 2;
         const flight f = run(b.messages, wrong);
-        EXPECT_EQ(f.status, SUCL_ERROR_INVALID_COUNT);
+        EXPECT_EQ(f.status, SUCL_ERROR_MISMATCH);
         EXPECT_NE(f.error.message.find(std::to_string(n) + " int32, rank 1 receives " +
                                        std::to_string(n / 2) + " fp64"),
                   std::string::npos)
@@ -283,6 +283,29 @@ TEST(messages_length, is_that_of_elements) {
         EXPECT_EQ(run(b.messages, recv_of(x, 0, 4)).status, SUCL_SUCCESS);
       }
     }
+  });
+}
+
+// Types of one size differ; opaque elements are as any others of their size.
+TEST(messages_type, must_be_the_same) {
+  for_ranks(2, [](const backends& b, const sucl_comm_info& info) {
+    for (const std::size_t n : {std::size_t{10}, std::size_t{100000}})
+      for (const auto& [type, status] :
+           {std::pair{SUCL_TYPE_FP32, SUCL_ERROR_MISMATCH},
+            std::pair{SUCL_TYPE_UINT32, SUCL_ERROR_MISMATCH},
+            std::pair{SUCL_TYPE_BYTES, SUCL_SUCCESS}, std::pair{SUCL_TYPE_INT32, SUCL_SUCCESS}}) {
+        std::vector<std::int32_t> x(n, 7);
+        if (info.rank == 0) {
+          EXPECT_EQ(run(b.messages, send_of(x, 1, 4)).status, SUCL_SUCCESS);
+        } else {
+          std::vector<std::int32_t> y(n, -1);
+          auto o = recv_of(y, 0, 4);
+          o.type = type;
+          const flight f = run(b.messages, o);
+          EXPECT_EQ(f.status, status) << f.error.message;
+          EXPECT_EQ(y.back(), status == SUCL_SUCCESS ? 7 : -1);
+        }
+      }
   });
 }
 
