@@ -203,6 +203,7 @@ std::unique_ptr<store> make_store(const place_in_job& p, node_settings& s, const
     return std::make_unique<tcp_store>(reactor::of_process(), s.secret, id.hosts(), 0, wait);
   }
   s.secret = p.secret;
+  s.store_at_rank_0 = true;
   if (p.size == 1) return std::make_unique<no_store>();
   s.loopback = means_loopback(p.address);
   const std::string host = p.serves ? serve(p) : p.address;

@@ -55,6 +55,7 @@ struct node_settings {
   std::string interface;
   bool loopback = false;  ///< all are on this machine: listen there alone
   std::chrono::milliseconds timeout{300'000};
+  bool store_at_rank_0 = false;  ///< rank 0 serves the store
   /// The status to give up with, once it is not worth waiting; called again and again.
   std::function<sucl_status()> keep_waiting = [] { return sucl_status{SUCL_SUCCESS}; };
   /// Processes that were refused because they did not know the secret.
@@ -172,6 +173,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   void agree_on_secret(store& meeting);
   problem explain(store& meeting, problem why);
   std::string late_ranks(store& meeting);
+  std::string unreachable_text(const store& meeting, const std::string& why);
   void tell(store& meeting, const problem& why);
   void fail_start(const problem& why);
   void read_cards(bytes all);

@@ -314,38 +314,59 @@ void node::be_patient() {
 }
 
 // What another rank has found comes before what this one guesses, and who is late the first
-// process knows.
+// process knows best.
 problem node::explain(store& meeting, problem why) {
   const bool late = why.status == SUCL_ERROR_TIMEOUT || why.text.empty();
   const bool lost = why.status == SUCL_ERROR_PEER_LOST;
   m_grace = clock::now() + grace;
   if (!late && !lost) return why;
   try {
-    if (late && rank() == 0) return {why.status, late_ranks(meeting), late_hint};
-    while (clock::now() < *m_grace - 500ms) {
+    while (rank() != 0 && clock::now() < *m_grace - 500ms) {
       const auto found = meeting.wait({failed_key}, 200ms);
       if (found) return unpacked(found->second);
       if (lost) return why;
       const std::lock_guard lock(m_loop->lock());
       if (m_failed) return m_failed;
     }
-  } catch (const problem&) {
+    if (late) return {why.status, late_ranks(meeting), late_hint};
+  } catch (const problem& p) {
+    if (late) return {why.status, unreachable_text(meeting, why.text + p.text), late_hint};
   }
-  if (lost) return why;
-  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - m_begun);
-  std::string text = "the ranks of the job have not found each other within " +
-                     in_seconds(waited - (rank() == 0 ? 0ms : grace - 500ms));
-  if (!why.text.empty()) text += why.text.front() == '.' ? why.text : ": " + why.text;
-  return {why.status, text, late_hint};
+  return why;
+}
+
+namespace {
+
+std::string waited_since(clock::time_point begin) {
+  return in_seconds(std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - begin));
+}
+
+}  // namespace
+
+// Of a store that does not answer this rank any more, or never has.
+std::string node::unreachable_text(const store& meeting, const std::string& why) {
+  std::string text = m_settings.store_at_rank_0 ? "rank 0, which serves the store of the rendezvous"
+                                                : "the store of the rendezvous";
+  text += " at " + meeting.place() + " does not answer";
+  if (!m_settings.store_at_rank_0) {
+    std::vector<int> others;
+    const std::lock_guard lock(m_loop->lock());
+    for (int r = 0; r < size(); ++r)
+      if (r != rank() && !m_exchanges[{0, 0}].from.contains(r)) others.push_back(r);
+    text += ", so that this rank has not heard of " + ranks_text(others);
+  }
+  text += " within " + waited_since(m_begun);
+  const auto reason = why.rfind(" cannot be reached: ");
+  return reason == why.npos ? text : text + why.substr(reason + 18);
 }
 
 std::string node::late_ranks(store& meeting) {
-  const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - m_begun);
-  const auto list = meeting.missing("member/", size());
+  auto list = meeting.missing("member/", size());
+  std::erase(list, rank());
   std::string text;
   if (!list.empty()) {
     text = ranks_text(list) + (list.size() == 1 ? " has" : " have") +
-           " not arrived at the store at " + meeting.place() + " within " + in_seconds(waited) +
+           " not arrived at the store at " + meeting.place() + " within " + waited_since(m_begun) +
            "; the job has " + std::to_string(size()) + " ranks";
   } else {
     std::vector<int> silent;
@@ -353,9 +374,14 @@ std::string node::late_ranks(store& meeting) {
     const exchange& e = m_exchanges[{0, 0}];
     for (const int c : m_root->place.children)
       if (!e.from.contains(c)) silent.push_back(c);
-    text = "every rank has arrived at the store, but nothing is heard of " + ranks_text(silent) +
-           ", or of ranks that connect to " + (silent.size() == 1 ? "it" : "them") + ", after " +
-           in_seconds(waited);
+    text = "every rank has arrived at the store, but ";
+    if (silent.empty())
+      text += "rank " + std::to_string(m_root->place.parent) +
+              ", through which this one hears of the others, has not answered";
+    else
+      text += "nothing is heard of " + ranks_text(silent) + ", or of ranks that connect to " +
+              (silent.size() == 1 ? "it," : "them,");
+    text += " after " + waited_since(m_begun);
   }
   if (const int n = m_settings.refused(); n > 0)
     text += "; " + std::to_string(n) + (n == 1 ? " connection was" : " connections were") +

@@ -193,6 +193,53 @@ TEST(tcp_job, names_those_that_do_not_come) {
   }
 }
 
+// Nobody but rank 0 tells them otherwise.
+TEST(tcp_job, names_rank_0_where_that_does_not_come) {
+  tcp_job job;
+  auto parts = whole_job(3);
+  parts.erase(parts.begin());
+  for (part& p : parts) p.timeout = 500ms;
+  for (const outcome& o : job.start(parts)) {
+    EXPECT_EQ(o.why.status, SUCL_ERROR_TIMEOUT);
+    EXPECT_NE(o.why.text.find("rank 0 has not arrived at the store"), std::string::npos)
+        << o.why.text;
+  }
+}
+
+// Where the store is that process's, and where it is another one's.
+TEST(tcp_job, names_ranks_where_the_store_does_not_answer) {
+  std::vector<std::string> nowhere;
+  std::string secret;
+  {
+    tcp_job gone;
+    nowhere = gone.id().hosts();
+    secret = gone.id().secret;
+    gone.server().stop();
+  }
+  for (const bool of_rank_0 : {true, false}) {
+    tcp::node_settings s;
+    s.rank = 2;
+    s.size = 4;
+    s.secret = secret;
+    s.loopback = true;
+    s.timeout = 300ms;
+    s.store_at_rank_0 = of_rank_0;
+    const auto loop = std::make_shared<tcp::reactor>();
+    const auto node = std::make_shared<tcp::node>(loop, s);
+    tcp::tcp_store meeting(loop, secret, nowhere, 0, [node] { node->be_patient(); });
+    try {
+      node->start(meeting);
+      ADD_FAILURE() << "started without a store";
+    } catch (const tcp::problem& why) {
+      EXPECT_EQ(why.status, SUCL_ERROR_TIMEOUT);
+      const char* words = of_rank_0 ? "rank 0, which serves the store of the rendezvous at "
+                                    : "has not heard of ranks 0, 1, 3 within";
+      EXPECT_NE(why.text.find(words), std::string::npos) << why.text;
+      EXPECT_NE(why.text.find("no process listens there"), std::string::npos) << why.text;
+    }
+  }
+}
+
 TEST(tcp_job, tells_all_ranks_that_two_are_the_same_rank) {
   tcp_job job;
   auto parts = whole_job(12);
