@@ -19,6 +19,9 @@ inline constexpr const char* custom = "custom";
 /// The longest JSON of a plan: its values take twenty times as much memory.
 inline constexpr std::size_t max_json_bytes = std::size_t{16} << 20;
 
+/// The longest text of a plan: its instructions take up to ten times as much memory.
+inline constexpr std::size_t max_text_bytes = std::size_t{32} << 20;
+
 /// What the numbers of a plan may be.
 using range = base::bounds<std::uint64_t>;
 inline constexpr range any_bytes{0, max_bytes};

@@ -3,11 +3,13 @@
 #include "plan/serialization/text.hpp"
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "plan/serialization/file_limits.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 namespace sucl::plan {
 namespace {
@@ -86,7 +88,10 @@ void put_problem(std::string& out, const problem& p) {
   }
 }
 
-// Reads the text form line by line, word by word.
+constexpr bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// Reads the text form line by line, word by word. Files have millions of words: what only an error
+// says is made for errors alone.
 class reader {
  public:
   explicit reader(std::string_view text) : m_rest(text) {}
@@ -107,10 +112,10 @@ class reader {
   }
 
   bool at_end() const { return m_line.empty(); }
-  std::string_view peek() const { return m_line.substr(0, m_line.find_first_of(" \t\r")); }
+  std::string_view peek() const { return m_word; }
 
   std::string_view word(const char* expected) {
-    const std::string_view w = peek();
+    const std::string_view w = m_word;
     if (w.empty()) fail(expected);
     m_line.remove_prefix(w.size());
     skip_blanks();
@@ -118,7 +123,7 @@ class reader {
   }
 
   bool accept(std::string_view keyword) {
-    if (peek() != keyword) return false;
+    if (m_word != keyword) return false;
     word("");
     return true;
   }
@@ -129,9 +134,8 @@ class reader {
 
   std::string rest() {
     std::string_view r = m_line;
-    while (!r.empty() && (r.back() == ' ' || r.back() == '\t' || r.back() == '\r'))
-      r.remove_suffix(1);
-    m_line = {};
+    while (!r.empty() && is_blank(r.back())) r.remove_suffix(1);
+    m_line = m_word = {};
     return std::string(r);
   }
 
@@ -139,7 +143,8 @@ class reader {
     std::uint64_t n = 0;
     const auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), n);
     if (error != std::errc{} || end != w.data() + w.size()) fail(expected, w);
-    base::check_bounds(place(), expected, n, wanted, errc::invalid_argument);
+    if (!wanted.contain(n))
+      base::check_bounds(place(), expected, n, wanted, errc::invalid_argument);
     return n;
   }
 
@@ -183,12 +188,15 @@ class reader {
   }
 
   void skip_blanks() {
-    const std::size_t first = m_line.find_first_not_of(" \t\r");
-    m_line = first == std::string_view::npos ? std::string_view{} : m_line.substr(first);
+    const auto* const begin = std::find_if_not(m_line.begin(), m_line.end(), is_blank);
+    m_line.remove_prefix(static_cast<std::size_t>(begin - m_line.begin()));
+    const auto* const end = std::find_if(m_line.begin(), m_line.end(), is_blank);
+    m_word = m_line.substr(0, static_cast<std::size_t>(end - m_line.begin()));
   }
 
   std::string_view m_rest;
-  std::string_view m_line;
+  std::string_view m_line;  ///< what is left of it
+  std::string_view m_word;  ///< its first word
   int m_number = 0;
 };
 
@@ -246,13 +254,18 @@ void read_place(reader& in, space& s, std::uint64_t& offset) {
   in.fail("a place, as in 'recv+0' or 'peer.send+64'", w);
 }
 
+std::optional<opcode> opcode_of(std::string_view word) {
+  for (int op = 0; op < opcode_count; ++op)
+    if (word == name(static_cast<opcode>(op))) return static_cast<opcode>(op);
+  return std::nullopt;
+}
+
 instruction read_instruction(reader& in) {
   const std::string_view w = in.word("an instruction");
   instruction i;
-  int op = 0;
-  while (op < opcode_count && w != name(static_cast<opcode>(op))) ++op;
-  if (op == opcode_count) in.fail("an instruction, as in 'copy'", w);
-  i.op = static_cast<opcode>(op);
+  const auto op = opcode_of(w);
+  if (!op) in.fail("an instruction, as in 'copy'", w);
+  i.op = *op;
   if (i.op == opcode::fence) {
     if (in.at_number()) i.bytes = in.number("a number of transfers", some_transfers);
   } else {
@@ -363,6 +376,11 @@ void check_names(const schedule& s) {
 }
 
 schedule from_text(std::string_view text) {
+  if (text.size() > max_text_bytes)
+    base::fail(
+        errc::invalid_argument,
+        "the plan's text has more than the " + base::print_bytes(max_text_bytes) + " that are read",
+        "Make a plan of fewer ranks, channels or pieces.");
   reader in(text);
   if (!in.next_line() || !in.accept("sucl-plan")) in.fail("'sucl-plan 1'");
   if (in.number("the version") != 1) in.fail("version 1");

@@ -123,6 +123,13 @@ TEST(plan_json, complains_with_path_and_expectation) {
 }
 
 // Objects are many times as large as their text: what is read of it is bounded.
+TEST(plan_text, is_refused_where_it_is_long) {
+  const std::string blanks(std::size_t{32} << 20, ' ');
+  EXPECT_NE(message_of([&] { from_text(blanks + "\n"); }).find("more than the 32Mi"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { from_text(blanks); }).find("'sucl-plan 1'"), std::string::npos);
+}
+
 TEST(plan_json, is_refused_where_it_is_long_or_deep) {
   const std::string blanks(std::size_t{16} << 20, ' ');
   EXPECT_NE(message_of([&] { from_json(blanks + "{}"); }).find("more than the 16Mi"),
