@@ -54,12 +54,13 @@ struct transfer {
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 };
 
-/// The highest tag of the user's messages. Collectives of others travel as such messages, too.
-inline constexpr std::int32_t max_user_tag = (1 << 15) - 1;
+/// The highest tag of the user's messages. Those of plans between nodes, which are such messages
+/// too, have tags up to 130047.
+inline constexpr std::int32_t max_user_tag = (1 << 17) - 1;
 
 /// Type and size of the elements of a message, as far as its tag has room for them.
 constexpr std::uint32_t label_of(sucl_type t, std::uint64_t element_size) {
-  return (static_cast<std::uint32_t>(t) & 31u) | (static_cast<std::uint32_t>(element_size) & 2047u)
+  return (static_cast<std::uint32_t>(t) & 31u) | (static_cast<std::uint32_t>(element_size) & 511u)
                                                      << 5;
 }
 /// Whether one may be received as the other: elements of type 0 are as any others of their size.

@@ -16,7 +16,7 @@ constexpr std::uint64_t kept_scratch = std::uint64_t{4} << 20;
 
 // Tags have 48 bits, which every provider has: 16 of the communicator, one that tells collectives
 // from the user's messages, 31 of these: of a message its tag, and above it its elements.
-constexpr unsigned tag_bits = 31, label_bits = 16, label_at = tag_bits - label_bits;
+constexpr unsigned tag_bits = 31, label_bits = 14, label_at = tag_bits - label_bits;
 constexpr std::uint64_t label_mask = ((std::uint64_t{1} << label_bits) - 1) << label_at;
 static_assert(max_user_tag < 1 << label_at);
 constexpr unsigned piece_bits = 15;  ///< of a collective's; the others are its number
