@@ -321,7 +321,7 @@ problem node::explain(store& meeting, problem why) {
   m_grace = clock::now() + grace;
   if (!late && !lost) return why;
   try {
-    while (rank() != 0 && clock::now() < *m_grace - 500ms) {
+    while (rank() != 0 && clock::now() < *m_grace - 1000ms) {
       const auto found = meeting.wait({failed_key}, 200ms);
       if (found) return unpacked(found->second);
       if (lost) return why;
