@@ -2,7 +2,7 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Checks the pages in docs/ and at the root: lines of prose end at column 100, links lead to files
-and headings that exist, and pictures are small.
+and headings that exist, pictures are small, and commands are run by tests/docs/run_page.py.
 
 Tables, code and lines that a link makes long are excepted.
 """
@@ -65,6 +65,16 @@ def page_faults(page):
                 yield f"{number}: {fault}"
 
 
+def commands_fault(page, run):
+    """Commands of pages are run. Those of results are how figures were measured."""
+    name = page.relative_to(ROOT).as_posix().removeprefix("docs/").removesuffix(".md")
+    text = page.read_text(encoding="utf-8")
+    has = re.search(r"^```sh$|\n\n    (?:\$ )?[a-z./]+ [^=(]*$", text, re.M)
+    if name in run or name.startswith("results/") or not has or "<!-- page: none: " in text:
+        return None
+    return "its commands are not run; add it to tests/docs/CMakeLists.txt"
+
+
 def picture_faults():
     sizes = {path: path.stat().st_size for path in (ROOT / "docs").rglob("*.svg")}
     for path, size in sizes.items():
@@ -76,6 +86,10 @@ def picture_faults():
 
 def main():
     faults = [f"{page.relative_to(ROOT)}:{fault}" for page in PAGES for fault in page_faults(page)]
+    run = (ROOT / "tests/docs/CMakeLists.txt").read_text(encoding="utf-8").split()
+    run = [word.rstrip(")") for word in run]
+    faults += [f"{page.relative_to(ROOT)}: {fault}" for page in PAGES
+               if (fault := commands_fault(page, run))]
     faults += picture_faults()
     print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
     return 1 if faults else 0

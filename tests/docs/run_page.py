@@ -1,23 +1,35 @@
 #!/usr/bin/env python3
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
-"""Does what a page says, from the page itself: run_page.py PAGE PREFIX SOURCE SCRATCH.
+"""Does what a page says, from the page itself: run_page.py PAGE PREFIX SOURCE BUILD SCRATCH.
 
-PREFIX is an installation of SuCL, which the page finds in $HOME/sucl; SOURCE has the Makefile.
+PREFIX is an installation of SuCL, which the page finds in $HOME/sucl; SOURCE has the Makefile, and
+BUILD is what has been built of it, $BUILD in commands that readers do not see.
 
 - A fenced block after a paragraph that ends in "`NAME`:" is written to the file NAME.
 - An indented block, or a fenced one of sh: its commands are run, one after another, in one shell.
 - A fenced block of text: the commands before it have printed each of its lines. "..." is anything,
   and a line that begins with two blanks continues the one before.
 - `<!-- page: read -->`: the next block is for reading only.
+- `<!-- page: not run: REASON -->`: so are the next commands, which cannot be run by a test.
+- `<!-- page: as SED -->`: the next commands are run after this edit by `sed -E`, as with sizes that
+  take less time, or without a line that needs what is not there.
 - `<!-- page: in FILE before TEXT -->`, or `after`, or `instead of`: the next block is put there in
-  the file, at its first line with TEXT.
+  the file, at its first line with TEXT; `instead of TEXT until END`: of all lines before one with
+  END.
 - `<!-- page: run COMMAND -->`: a command that a reader need not see.
 - `<!-- page: fails -->`: the last command of the next block ends with a status other than 0.
 - `<!-- page: until -->`: the next commands are repeated until they have printed what follows them.
 
+- `<!-- page: all listings read -->`: blocks of other languages that are no files are for reading.
+- `<!-- page: all in a clone -->`: the commands are run in a folder with the files of SOURCE, with
+  BUILD as build/default.
+
 Any other block is an error, so that no block is left out by mistake. `make` checks that its targets
 exist, because what they do has been done.
+
+scripts/check_docs.py sees to it that every page with commands is run, by CMakeLists.txt, or says
+`<!-- page: none: REASON -->`.
 """
 
 import os
@@ -57,13 +69,13 @@ class Block:
 
 
 def read_blocks(text):
-    """Blocks in their order, each with the paragraph and the directives before it."""
-    lines, at, before, directives, blocks = text.splitlines(), 0, "", [], []
+    """What is said of all blocks, and the blocks in their order, each with what is before it."""
+    lines, at, before, directives, blocks, general = text.splitlines(), 0, "", [], [], []
     while at < len(lines):
         line, first = lines[at], at + 1
         at += 1
         if said := re.fullmatch(r"<!-- page: (.*) -->", line):
-            directives.append(said[1])
+            (general if said[1].startswith("all ") else directives).append(said[1])
             continue
         if fence := re.fullmatch(r"```(\w*)", line):
             body = []
@@ -84,7 +96,7 @@ def read_blocks(text):
         before, directives = "", []
     if directives:
         raise Fault(f"nothing follows '{directives[0]}'")
-    return blocks
+    return general, blocks
 
 
 def commands_of(text):
@@ -149,10 +161,21 @@ def missing_line(expected, output):
     return None
 
 
+def make_clone(folder, source, build):
+    """What a reader has after `make build`, of links, so that what a page writes stays here."""
+    (folder / "build").mkdir(parents=True)
+    for entry in source.iterdir():
+        if entry.name not in ("build", "sucl", ".git", ".venv"):
+            (folder / entry.name).symlink_to(entry)
+    (folder / "build/default").symlink_to(build)
+    (folder / "sucl").symlink_to(build / "bin/sucl")
+
+
 class Page:
-    def __init__(self, path, prefix, source, scratch):
+    def __init__(self, path, prefix, source, build, scratch):
         self.path = path
         self.home, self.done = scratch / "home", 0
+        self.general, self.blocks = read_blocks(path.read_text(encoding="utf-8"))
         shutil.rmtree(scratch, ignore_errors=True)
         (scratch / "bin").mkdir(parents=True)
         self.home.mkdir()
@@ -161,13 +184,17 @@ class Page:
         make.write_text(MAKE.format(source=source, make=shutil.which("make")))
         make.chmod(0o755)
         keep = {name: os.environ[name] for name in ("CCACHE_DIR", "LANG") if name in os.environ}
-        self.shell = Shell(self.home, keep | {
-            "HOME": str(self.home), "PATH": f"{scratch / 'bin'}:/usr/local/bin:/usr/bin:/bin"})
+        self.folder = self.home
+        if "all in a clone" in self.general:
+            self.folder = scratch / "clone"
+            make_clone(self.folder, source, build)
+        self.shell = Shell(self.folder, keep | {
+            "HOME": str(self.home), "BUILD": str(build),
+            "PATH": f"{scratch / 'bin'}:/usr/local/bin:/usr/bin:/bin"})
 
     def run(self):
-        blocks = read_blocks(self.path.read_text(encoding="utf-8"))
         try:
-            for block, after in zip(blocks, [*blocks[1:], None]):
+            for block, after in zip(self.blocks, [*self.blocks[1:], None]):
                 try:
                     self.do(block, after)
                 except Fault as fault:
@@ -182,17 +209,20 @@ class Page:
         return self.shell.output.read_text() if self.shell.output.exists() else ""
 
     def do(self, block, after):
-        reading = "read" in block.directives
+        reading = any(d == "read" or d.startswith("not run: ") for d in block.directives)
         for directive in block.directives:
             if directive.startswith("run ") and self.shell.run(directive[4:] + "\n"):
                 raise Fault(f"'{directive[4:]}' fails")
         edit = next((d for d in block.directives if d.startswith("in ")), None)
         if reading or block.language == "text":
             self.done += not reading  # text was looked for with its commands
+        elif not block.is_commands and not block.file and not edit and (
+                "all listings read" in self.general):
+            pass
         elif edit:
             self.edit(block, edit)
         elif block.file:
-            target = self.home / block.file
+            target = self.folder / block.file
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(block.text)
             self.done += 1
@@ -201,16 +231,23 @@ class Page:
         else:
             raise Fault("it is neither a file nor commands, and no comment says what it is")
 
+    @staticmethod
+    def line_with(text, lines, begin, name):
+        at = next((i for i in range(begin, len(lines)) if text in lines[i]), None)
+        if at is None:
+            raise Fault(f"no line of {name} has '{text}'")
+        return at
+
     def edit(self, block, directive):
-        said = re.fullmatch(r"in (\S+) (before|after|instead of) (.*)", directive)
+        said = re.fullmatch(r"in (\S+) (before|after|instead of) (.*?)(?: until (.*))?", directive)
         if not said:
             raise Fault(f"'{directive}' is no edit")
-        target = self.home / said[1]
+        target = self.folder / said[1]
         lines = target.read_text().splitlines()
-        at = next((i for i, line in enumerate(lines) if said[3] in line), None)
-        if at is None:
-            raise Fault(f"no line of {said[1]} has '{said[3]}'")
+        at = self.line_with(said[3], lines, 0, said[1])
         end = at + (said[2] != "before")
+        if said[4]:
+            end = self.line_with(said[4], lines, end, said[1])
         lines[at + (said[2] == "after"):end] = block.text.splitlines()
         target.write_text("\n".join(lines) + "\n")
         self.done += 1
@@ -218,8 +255,12 @@ class Page:
     def once(self, block, expected):
         """What is wrong after the commands of a block have been run; None if nothing is."""
         self.shell.output.write_text("")
-        status = 0
-        for command in commands_of(block.text):
+        status, text = 0, block.text
+        for directive in block.directives:
+            if directive.startswith("as "):
+                text = subprocess.run(["sed", "-E", directive[3:]], input=text, text=True,
+                                      capture_output=True, check=True).stdout
+        for command in commands_of(text):
             if status:
                 return f"a command before '{command.strip()}' ended with status {status}"
             status = self.shell.run(command)
@@ -240,13 +281,13 @@ class Page:
         self.done += 1
 
 
-def main(page, prefix, source, scratch):
+def main(*arguments):
     try:
-        done = Page(Path(page).resolve(), Path(prefix).resolve(), Path(source).resolve(),
-                    Path(scratch).resolve()).run()
+        page = Page(*(Path(argument).resolve() for argument in arguments))
+        done = page.run()
     except Fault as fault:
         sys.exit(f"FAILED: {fault}")
-    print(f"{Path(page).name}: {done} blocks")
+    print(f"{page.path.name}: {done} blocks")
     return 0 if done else 1
 
 

@@ -20,7 +20,8 @@ class Pages(unittest.TestCase):
         SCRATCH.mkdir(parents=True, exist_ok=True)
         page = SCRATCH / "page.md"
         page.write_text(text)
-        command = [sys.executable, "-B", RUNNER, page, SCRATCH, SOURCE, SCRATCH / "run"]
+        command = [sys.executable, "-B", RUNNER, page, SCRATCH, SOURCE, SCRATCH / "build",
+                   SCRATCH / "run"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout + done.stderr
@@ -57,6 +58,27 @@ class Pages(unittest.TestCase):
         self.page("<!-- page: read -->\n\n" + fenced("cpp", "int x;") + "    true\n")
         self.assertIn("no line of", self.page("    touch a\n\n<!-- page: in a after x -->\n\n" +
                                               fenced("cpp", "int x;"), 1))
+
+    def test_commands_that_differ(self):
+        self.page("<!-- page: as s/small/large/; /gpu/d -->\n\n    echo small\n    gpu --run\n\n" +
+                  fenced("text", "large"))
+        self.page("<!-- page: not run: no such program -->\n\n    gpu --run\n\nand\n\n    true\n")
+        self.page("<!-- page: not run: -->\n\n    gpu --run\n", 1)
+
+    def test_edits_of_several_lines(self):
+        text = ("`a.py`:\n\n" + fenced("python", "print(1)\nprint(2)\nprint(3)") +
+                "<!-- page: in a.py instead of (1) until {} -->\n\n" +
+                fenced("python", "print(4)") +
+                "Run it:\n\n    python3 a.py | xargs\n\n" + fenced("text", "4 3"))
+        self.page(text.replace("{}", "(3)"))
+        self.assertIn("has '(5)'", self.page(text.replace("{}", "(5)"), 1))
+
+    def test_what_is_said_of_all_blocks(self):
+        said = self.page("<!-- page: all listings read -->\n<!-- page: all in a clone -->\n\n" +
+                         "# Page\n\n" + fenced("cpp", "int x;") +
+                         "    test -L Makefile && test -d build\n")
+        self.assertIn("1 blocks", said)
+        self.assertFalse((SCRATCH / "run/home/Makefile").exists())
 
     def test_targets_of_make(self):
         self.page("    make help\n")
