@@ -370,6 +370,8 @@ extern "C" SUCL_ABI_EXPORT const sucl_bootstrap* sucl_bootstrap_entry(uint32_t c
                                        module::poll,
                                        module::abort_job,
                                        nullptr,
+                                       nullptr,
+                                       nullptr,
                                        nullptr};
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -353,6 +353,21 @@ sucl_status group_split(sucl_group* group, int32_t colour, int32_t key, sucl_gro
   return guarded([&] { *result = here()->split(*group, colour, key); });
 }
 
+sucl_status agree(sucl_group* group, sucl_agreement* how) {
+  return guarded([&] {
+    const decision agreed = here()->agree(*group, how->flags, [&](int index) {
+      return how->failed[index] != 0 || how->has_failed(how->context, index) != 0;
+    });
+    how->flags = agreed.flags;
+    std::copy(agreed.failed.begin(), agreed.failed.end(), how->failed);
+  });
+}
+
+sucl_status group_shrink(sucl_group* group, sucl_group** result) {
+  *result = nullptr;
+  return guarded([&] { *result = here()->shrink(*group); });
+}
+
 void group_free(sucl_group* group) {
   if (!group) return;
   const std::shared_ptr<node> owner = group->owner;
@@ -436,6 +451,8 @@ extern "C" SUCL_ABI_EXPORT const sucl_bootstrap* sucl_bootstrap_entry(uint32_t c
                                        module::poll,
                                        module::abort_job,
                                        module::rendezvous,
-                                       module::make_id};
+                                       module::make_id,
+                                       module::agree,
+                                       module::group_shrink};
   return core_major == SUCL_ABI_MAJOR ? &table : nullptr;
 }

@@ -47,6 +47,7 @@ std::unique_ptr<sucl_group> node::make_group(std::uint64_t id, std::vector<int> 
     made->control_messages = std::move(early->second);
     m_early.erase(early);
   }
+  take_early_paxos(*made);
   return made;
 }
 

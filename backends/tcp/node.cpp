@@ -214,6 +214,7 @@ void node::received(connection& c, frame_type type, reader& message) {
     case frame_type::control_message: return control_message(message);
     case frame_type::abort: return heard_abort(c, message);
     case frame_type::goodbye: return goodbye(c);
+    case frame_type::agreement: return agreement_message(c, message);
     default: return;
   }
 }

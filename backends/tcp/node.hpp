@@ -9,6 +9,7 @@
 /// made when they are needed first.
 #pragma once
 
+#include "agreement.hpp"
 #include "net/connection.hpp"
 #include "net/problem.hpp"
 #include "store/store.hpp"
@@ -81,6 +82,8 @@ struct sucl_group {
   sucl::tcp::tree_place place;
   std::uint64_t exchanges = 0;  ///< started so far
   std::deque<control_message> control_messages;
+  std::uint64_t agreements = 0;               ///< that have ended here
+  std::optional<sucl::tcp::decision> agreed;  ///< by the last of them
 };
 
 struct sucl_oob_request {
@@ -119,6 +122,11 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   /// Nothing is sent.
   sucl_group* group_among(std::uint64_t id, std::vector<int> members);
   void free(sucl_group* group);
+  /// Agrees with the members that live. `has_failed` is what the caller knows of a member.
+  decision agree(sucl_group& group, std::uint32_t flags,
+                 const std::function<bool(int index)>& has_failed);
+  /// The group of those that had not failed by the last agreement.
+  sucl_group* shrink(sucl_group& group);
   sucl_oob_request* start_exchange(sucl_group& group, const void* mine, void* all,
                                    std::uint64_t bytes);
   /// True at its end, which frees it; also if it throws.
@@ -194,6 +202,14 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   std::vector<endpoint> ways_to(int rank) const;
   void leave_links();
 
+  // agreements, in agree.cpp
+  void agreement_message(connection& c, reader& message);
+  void take_paxos(const sucl_group& group, std::uint64_t number, int from, const paxos_message& m);
+  void take_early_paxos(const sucl_group& group);
+  void look_at_members(agreement& a, const sucl_group& group, const std::vector<bool>& known);
+  void deliver(const sucl_group& group, std::uint64_t number,
+               const std::vector<paxos_message>& out);
+
   // exchanges, in exchange.cpp
   void up(connection& c, reader& message);
   void down(reader& message);
@@ -231,6 +247,13 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   std::uint32_t m_made = 0;  ///< groups that were numbered by this process
   std::map<std::uint64_t, sucl_group*> m_groups;
   std::map<exchange_key, exchange> m_exchanges;
+  std::map<exchange_key, agreement> m_agreements;  ///< kept: others may ask what was decided
+  struct early_paxos {
+    std::uint64_t number;
+    int from;  ///< rank in the job
+    paxos_message message;
+  };
+  std::map<std::uint64_t, std::vector<early_paxos>> m_early_paxos;  ///< for later groups
   std::map<std::uint64_t, std::deque<sucl_group::control_message>>
       m_early;  ///< messages for later groups
   std::size_t m_early_messages = 0;

@@ -38,7 +38,8 @@ enum class frame_type : std::uint32_t {
   broken = 37,           ///< an exchange cannot end: group, number, status, text
   control_message = 38,  ///< group, source, text
   abort = 39,            ///< exit code, rank
-  goodbye = 40           ///< nothing more comes
+  goodbye = 40,          ///< nothing more comes
+  agreement = 41         ///< group, number, a paxos_message
 };
 
 /// Before each frame: the number of bytes that follow, and the type.

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define SUCL_ABI_MAJOR 1
-#define SUCL_ABI_MINOR 5
+#define SUCL_ABI_MINOR 6
 
 /** True if the struct that `ptr` points to is long enough to hold `field`. */
 #define SUCL_HAS_FIELD(ptr, type, field) \

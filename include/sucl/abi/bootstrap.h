@@ -59,6 +59,16 @@ typedef struct sucl_rendezvous {
   uint64_t timeout_ms; /**< for all ranks to come; 0: that of the module */
 } sucl_rendezvous;
 
+/** What members of a group agree on while others of it die. Since 1.6. */
+typedef struct sucl_agreement {
+  uint32_t struct_size;
+  uint32_t flags;  /**< of this member; on return the bitwise and of all that took part */
+  uint8_t* failed; /**< one for each member; on return 1 for those that have failed, 0 for others */
+  void* context;
+  /** Whether the caller knows that a member's process has ended; called by the caller's thread. */
+  int32_t (*has_failed)(void* context, int32_t rank);
+} sucl_agreement;
+
 typedef struct sucl_bootstrap {
   uint32_t struct_size;
   uint32_t abi_major;
@@ -108,6 +118,15 @@ typedef struct sucl_bootstrap {
    */
   sucl_status (*make_id)(const sucl_core* core, const char* network, uint32_t port, char* text,
                          uint64_t capacity);
+  /* Since 1.6: null where the library ends a job that loses a process. */
+  /** Waits for all members of a group that live, and agrees with them: all that return have the
+   * same result, whichever members die meanwhile. Each call is an agreement of its own; one that
+   * gave up waiting goes on with the next call. A member that the others have given up, as where
+   * its connections broke, finds itself among the failed. */
+  sucl_status (*agree)(sucl_group* group, sucl_agreement* how);
+  /** The group of the members that had not failed by the last agreement, in the same order. Sends
+   * nothing. */
+  sucl_status (*group_shrink)(sucl_group* group, sucl_group** result);
 } sucl_bootstrap;
 
 typedef const sucl_bootstrap* (*sucl_bootstrap_entry_function)(uint32_t core_major,
