@@ -31,7 +31,8 @@ constexpr const char* run_examples =
     "  sucl run -n 4 --launcher local -- ./solver           without any MPI\n"
     "  sucl run -n 2 --print -- ./solver                    show the command, run nothing\n\n"
     "Exit code: that of the rank that failed first, 128 + N if signal N ended it; 0 if none did.\n"
-    "2 for a wrong command line, 127 if there is no such program.";
+    "2 for a wrong command line, 127 if there is no such program.\n"
+    "With --enable-recovery ranks that a signal ended do not count, unless no rank ended with 0.";
 
 struct run_options {
   int ranks = 1;
@@ -39,6 +40,7 @@ struct run_options {
   std::string launcher;
   std::string timeout;
   std::string trace;
+  bool recovers = false;
   bool validate = false;
   std::string config;
   bool print = false;
@@ -115,6 +117,10 @@ void define(CLI::App& app, run_options& o) {
                  "Operations that take longer (30, 500ms, 2min) become errors on every rank, and "
                  "ranks outlive one that dies")
       ->type_name("TIME");
+  app.add_flag(
+      "--enable-recovery", o.recovers,
+      "With --launcher local: ranks outlive one that a signal ends, and the job has failed "
+      "only if one of them fails");
   app.add_option("--trace", o.trace, "Write a timeline of all operations; %r is the rank")
       ->type_name("FILE");
   app.add_flag("--validate", o.validate, "Compare the arguments of every operation across ranks");
@@ -137,6 +143,8 @@ job make_job(const run_options& o, const environment& env) {
     wrong_usage("--mpi goes with --launcher mpi: the others start ranks without MPI.");
   if (!result.flavour && o.interpose)
     wrong_usage("--interpose is for programs of MPI: it goes with --launcher mpi.");
+  if (o.recovers && result.by != launcher::local)
+    wrong_usage("--enable-recovery goes with --launcher local: MPI ends a job that loses a rank.");
   result.ranks = o.ranks;
   const auto set = [&result](const char* name, const std::string& value) {
     result.variables.emplace_back(name, value);
@@ -146,6 +154,8 @@ job make_job(const run_options& o, const environment& env) {
     set("SUCL_TIMEOUT", base::print_duration(time));
     result.survive = time.count() > 0;
   }
+  result.recovers = o.recovers;
+  result.survive = result.survive || o.recovers;
   if (!o.trace.empty()) set("SUCL_TRACE", std::filesystem::absolute(o.trace).string());
   if (o.validate) set("SUCL_VALIDATE", "true");
   if (o.summary) set("SUCL_INTERPOSE_SUMMARY", "true");

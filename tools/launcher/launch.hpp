@@ -28,7 +28,8 @@ struct job {
   launcher by = launcher::mpi;
   const mpi_flavour* flavour = nullptr;  ///< of MPI's launcher; null for others
   int ranks = 1;
-  bool survive = false;  ///< ranks live on when one of them dies
+  bool survive = false;   ///< ranks live on when one of them dies
+  bool recovers = false;  ///< and the job is right if they end well
   std::vector<std::pair<std::string, std::string>> variables;  ///< for the ranks
   words program;                                               ///< with its arguments
 };

@@ -69,7 +69,7 @@ class local_job {
     std::fprintf(stderr, "sucl: rank %d %s%s\n", *m_first,
                  describe_end(m_ranks[static_cast<std::size_t>(*m_first)].status).c_str(),
                  others.c_str());
-    return shell_code(m_ranks[static_cast<std::size_t>(*m_first)].status);
+    return m_what.recovers ? code_of_recovered() : code_of(*m_first);
   }
 
  private:
@@ -78,6 +78,18 @@ class local_job {
     int status = 0;
     bool stopped = false;
   };
+
+  int code_of(int rank) const { return shell_code(m_ranks[static_cast<std::size_t>(rank)].status); }
+
+  // A rank that a signal has ended is what the others have recovered from, if they have.
+  int code_of_recovered() const {
+    bool any_right = false;
+    for (const one& r : m_ranks) {
+      if (WIFEXITED(r.status) && WEXITSTATUS(r.status) != 0) return shell_code(r.status);
+      any_right = any_right || r.status == 0;
+    }
+    return any_right ? exit_code::success : code_of(*m_first);
+  }
 
   // The environment of a rank, made before the fork: other threads may hold the lock of malloc
   // then.
