@@ -250,17 +250,18 @@ function(sucl_add_rank_test)
   endforeach()
 endfunction()
 
-# sucl_add_local_test(NAME name TARGET program RANKS n... [ARGS ...] [LABELS ...]
+# sucl_add_local_test(NAME name TARGET program RANKS n... [ARGS ...] [OPTIONS ...] [LABELS ...]
 #                     [ENVIRONMENT NAME=value...] [STATUS ...] [MATCH regex] [REFUSE regex]): tests
-# name.local.<ranks>, each the program as children of `sucl run`, with no MPI on the path. The last three
-# as above.
+# name.local.<ranks>, each the program as children of `sucl run` with these options, with no MPI on the
+# path. The last three as above.
 function(sucl_add_local_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;TARGET;STATUS;MATCH;REFUSE"
-    "RANKS;ARGS;LABELS;ENVIRONMENT")
+    "RANKS;ARGS;OPTIONS;LABELS;ENVIRONMENT")
   foreach(ranks IN LISTS arg_RANKS)
     set(test ${arg_NAME}.local.${ranks})
     set(command "${CMAKE_COMMAND}" -E env PATH=/usr/bin:/bin
-      "$<TARGET_FILE:sucl_tool>" run --launcher local -n ${ranks} -- "$<TARGET_FILE:${arg_TARGET}>"
+      "$<TARGET_FILE:sucl_tool>" run --launcher local ${arg_OPTIONS} -n ${ranks} --
+      "$<TARGET_FILE:${arg_TARGET}>"
       ${arg_ARGS})
     sucl_add_ended_test(${test} COMMAND ${command} STATUS "${arg_STATUS}" MATCH "${arg_MATCH}"
       REFUSE "${arg_REFUSE}")

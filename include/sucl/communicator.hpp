@@ -163,6 +163,20 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   /// The same ranks, with an order of operations of its own. Collective.
   communicator dup() const;
 
+  /// Makes a communicator of the ranks that are left when others have died, or have ended their
+  /// runtime, in the old order. For after errc::peer_lost or errc::timeout. Every rank that lives
+  /// calls it; blocks. Ranks may die during the call: all that return have the same members.
+  ///
+  /// This communicator is given up: what is in flight on any rank ends with errc::peer_lost, and so
+  /// does every later call but shrink(). Memory of its allocate() stays until it ends. The new one
+  /// shares nothing with it, so that no late write reaches its memory; the queue stays the same.
+  ///
+  /// A rank that is stopped, or does something else, is waited for: with SUCL_TIMEOUT set,
+  /// errc::timeout names it, and shrink() may be called again. Jobs without MPI only:
+  /// errc::unsupported where MPI is the control plane, which ends the job when a rank dies, or a
+  /// process has several ranks. errc::peer_lost on a rank that the others have lost.
+  communicator shrink() const;
+
   /// @name The same of several ranks that one thread has, one entry for each: see each_rank().
   /// Communicators that refer to nothing, as from a negative colour, stay so.
   /// @{

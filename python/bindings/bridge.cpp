@@ -291,6 +291,9 @@ communicator_handle communicator_handle::split(int colour, int key) const {
 communicator_handle communicator_handle::dup() const {
   return communicator_handle(m_communicator->dup());
 }
+communicator_handle communicator_handle::shrink() const {
+  return communicator_handle(m_communicator->shrink());
+}
 std::string communicator_handle::explain(kind k, std::size_t bytes, type t, op o) const {
   return m_communicator->explain(k, bytes, t, o);
 }

@@ -144,6 +144,7 @@ class communicator_handle {
   [[nodiscard]] queue_handle queue() const;
   [[nodiscard]] communicator_handle split(int colour, int key) const;
   [[nodiscard]] communicator_handle dup() const;
+  [[nodiscard]] communicator_handle shrink() const;
   [[nodiscard]] std::string explain(kind k, std::size_t bytes, type t, op o) const;
   [[nodiscard]] std::string selected_backend(kind k, std::size_t bytes, type t, op o) const;
   void use_tuning(const std::string& toml) const;

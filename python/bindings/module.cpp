@@ -104,6 +104,7 @@ void bind_communicator(nb::module_& m) {
       .def("queue", &communicator_handle::queue)
       .def("split", &communicator_handle::split, "colour"_a, "key"_a, released())
       .def("dup", &communicator_handle::dup, released())
+      .def("shrink", &communicator_handle::shrink, released())
       .def(
           "explain",
           [](const communicator_handle& c, int k, std::size_t bytes, int t, int o) {

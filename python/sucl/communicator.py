@@ -243,6 +243,15 @@ class Communicator(Operations[Event]):
         """The same ranks, with an order of operations of its own. Collective."""
         return Communicator(self._core.dup(), self._runtime)
 
+    def shrink(self) -> "Communicator":
+        """A communicator of the ranks that are left when others have died, in the old order.
+
+        Every rank that lives calls it, after `sucl.PeerLostError` or `sucl.LateError`; this
+        communicator is given up. `sucl.UnsupportedError` where MPI is the control plane, which ends
+        the job.
+        """
+        return Communicator(self._core.shrink(), self._runtime)
+
     def allocate(self, count: int, dtype: Any = "float64") -> Memory:
         """Zeroed memory that the other ranks of the node reach, so that collectives on it need no
         copies. Every rank calls it, each with a count of its own. It ends with `Memory.free` or

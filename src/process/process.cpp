@@ -470,6 +470,7 @@ void process::shut_down() {
 }
 
 void process::finalise() {
+  if (m_recovered) return m_control->finalize();
   std::string obstacle;
   bool new_to_all = false;
   if (m_broken) {
@@ -484,7 +485,7 @@ void process::finalise() {
     new_to_all = found.is_new;
   }
   if (obstacle.empty()) {
-    const setup_step step(m_steps, "the end of SuCL", everyone(), true);
+    const setup_step step(m_steps, "the end of SuCL", everyone(), may_go::those_that_are_through);
     return m_control->finalize();
   }
   base::log(new_to_all ? base::log_level::error : base::log_level::warn, "runtime", m_control->name,
@@ -496,6 +497,14 @@ void process::note_failure(const error_info& why) {
   m_broken = true;
   if (m_peers) m_peers->fail({why.code, why.message});
   if (const auto p = m_process.lock()) p->note_failure(why);
+}
+
+// From now on no rank waits for all processes of the job.
+void process::note_recovered() {
+  m_recovered = true;
+  m_broken = false;
+  m_finalize_barrier.reset();
+  if (m_peers) m_peers->recover();
 }
 
 void process::abandon(const std::string& why) {

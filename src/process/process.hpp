@@ -102,6 +102,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void notify_end(communicator& c, const communicator_end& e) override;
   void hurry() override;
   void note_failure(const error_info& why) override;
+  void note_recovered() override;
   void note_unreported(const error_info& failure, bool thrown) override;
   void note_gone() override;
 
@@ -157,6 +158,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   std::condition_variable m_gone;
   std::vector<error_info> m_thrown;  ///< failures that commands have thrown, and no call
   std::atomic<bool> m_broken{false};
+  std::atomic<bool> m_recovered{false};  ///< of a job that goes on without those that died
   std::string m_obstacle = "an operation was given up";  ///< to finalising, if broken
   std::atomic<bool> m_ended{false};
 };

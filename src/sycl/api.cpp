@@ -320,6 +320,19 @@ communicator communicator::split(int colour, int key) const {
 
 communicator communicator::dup() const { return split(0, rank()); }
 
+// What has been made so far is kept for a call that comes after a timeout.
+communicator communicator::shrink() const {
+  auto& old = state();
+  core::device_services services;
+  if (old.shrunk())
+    services = old.shrunk()->services();
+  else
+    old.shrunk() = sycl_layer::make_state(old.process(), old.queue(), services);
+  auto core = old.core().shrink(services);
+  old.shrunk()->set_core(std::move(core));
+  return communicator(std::exchange(old.shrunk(), nullptr));
+}
+
 std::string communicator::explain(kind k, std::size_t bytes, type t, op o) const {
   return state().core().explain(k, bytes, t, o);
 }

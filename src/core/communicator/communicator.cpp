@@ -23,7 +23,8 @@ communicator::communicator(std::shared_ptr<job> owner, sucl_group* group, device
       m_blocking(m_context, m_queue, m_calls, m_tuning.pace()),
       m_streams(m_context, m_queue),
       m_memory(m_context, m_queue, m_calls),
-      m_plans(m_context, m_queue) {
+      m_plans(m_context, m_queue),
+      m_shrinking(m_context) {
   job& of = *m_context.owner;
   const auto* control = of.control();
   const int rank = control ? control->group_rank(group) : 0;
@@ -130,7 +131,7 @@ void communicator::check() {
 std::unique_ptr<setup_step> communicator::begin_step(const char* what) {
   return std::make_unique<setup_step>(m_context.owner->steps(),
                                       std::string(what) + "() of " + label(),
-                                      m_context.where.world_ranks, false, &m_steps_begun);
+                                      m_context.where.world_ranks, may_go::none, &m_steps_begun);
 }
 
 sucl_group* communicator::split_group(int colour, int key) {
@@ -157,6 +158,31 @@ std::shared_ptr<communicator> communicator::split(int colour, int key, device_se
   sucl_group* group = split_group(colour, key);
   if (colour < 0) return nullptr;
   return m_context.owner->make_communicator(group, std::move(device));
+}
+
+std::shared_ptr<communicator> communicator::shrink(const device_services& device) {
+  m_queue.throw_if_shut_down();
+  m_shrinking.check();
+  give_up_to_shrink();
+  return m_shrinking.run(device);
+}
+
+// Nothing of this rank's touches memory of others afterwards. Those that still wait for this rank
+// are told.
+void communicator::give_up_to_shrink() {
+  error_info why;
+  why.code = errc::peer_lost;
+  why.message = label() + " has been given up by shrink()";
+  why.hint = "Call shrink() on every rank that is left, and use what it returns";
+  fail_everywhere(why);
+  m_queue.abandon(why);
+  m_streams.drain();
+  auto lock = m_queue.lock();
+  m_queue.await_exit(lock);
+  const communicator_end e = m_queue.end_of_work(false);
+  lock.unlock();
+  const std::lock_guard control(m_control_mutex);
+  show_end(e);
 }
 
 compiled_facts communicator::compile(const compile_request& request) {

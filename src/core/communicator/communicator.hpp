@@ -9,6 +9,7 @@
 #include "core/communicator/call_cache.hpp"
 #include "core/communicator/communicator_memory.hpp"
 #include "core/communicator/compiled_plans.hpp"
+#include "core/communicator/shrinking.hpp"
 #include "core/communicator/stream_path.hpp"
 #include "core/communicator/tuning_state.hpp"
 #include "core/failure/setup_steps.hpp"
@@ -271,6 +272,10 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   /// Collective.
   std::shared_ptr<communicator> split(int colour, int key, device_services device);
 
+  /// Ends this one, and makes one of its members that live. Collective over those. After
+  /// errc::timeout it may be called again, with the same services.
+  std::shared_ptr<communicator> shrink(const device_services& device);
+
   /// Shows the others that this process ends without having ended it. Never waits.
   void leave();
 
@@ -306,6 +311,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   void read_published_diagnosis();
   void await_agreement();
   void show_end(const communicator_end& e);
+  void give_up_to_shrink();
   sucl_operation example(kind k, std::uint64_t bytes, type t, op o) const;
 
   const bool m_is_part, m_is_flat;
@@ -317,6 +323,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   stream_path m_streams;
   communicator_memory m_memory;
   compiled_plans m_plans;
+  shrinking m_shrinking;
 
   step_counts m_steps_begun;
   std::mutex m_control_mutex;  ///< taken before that of the queue, never after it

@@ -83,6 +83,8 @@ class SUCL_CORE_API job {
   virtual void hurry() = 0;
   /// Something was given up that MPI may still be busy with, and the other ranks may look why.
   virtual void note_failure(const error_info& why) = 0;
+  /// A communicator that had failed has been shrunk: what was given up is no reason to end.
+  virtual void note_recovered() = 0;
   /// A communicator has ended with a failure that no call has thrown. `thrown`: a command has, so
   /// that SYCL reports it. What nothing has reported by the end is printed, and the process ends
   /// with a status other than 0.

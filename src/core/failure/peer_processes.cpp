@@ -358,6 +358,13 @@ void peer_processes::fail(const diagnosis& why) {
   s->failure.write(why.text);
 }
 
+void peer_processes::recover() {
+  board_slot* s = own();
+  if (!s) return;
+  s->failure.there.store(0, std::memory_order_release);
+  s->failing.store(0);
+}
+
 void peer_processes::end_report() {
   if (own()) own()->reported.store(1, std::memory_order_release);
 }

@@ -110,7 +110,8 @@ class SUCL_CORE_API peer_processes {
   // What this process publishes.
   void leave();                     ///< it begins to end its runtime
   void end_well();                  ///< its runtime has ended, in good order
-  void fail(const diagnosis& why);  ///< the first one stays
+  void fail(const diagnosis& why);  ///< the first one stays, until
+  void recover();                   ///< it goes on without those that are lost
   void end_report();                ///< what it had to say of its failure is written
   void fail_in(const std::string& label, const diagnosis& why);
   int enter(const std::string& label);  ///< returns what is passed to exit()

@@ -93,7 +93,8 @@ std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point 
   if (!m_peers) return diagnose_late(s, now);
   const std::string what = s.m_label + " cannot be done: ";
   peer_processes::departures gone;
-  if (s.m_lasts) {
+  if (s.m_may_go == may_go::any) return diagnose_late(s, now);
+  if (s.m_may_go == may_go::those_that_are_through) {
     gone.died = died_in_the_end(s);
   } else {
     // A process that has gone may not belong to a step whose members are not known.
@@ -172,7 +173,8 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
   };
   if (!stopped.empty()) return timed_out(have(stopped, " is stopped", " are stopped"));
   if (!late.empty()) return timed_out(have(late, " has not arrived", " have not arrived"));
-  if (!gone.empty() && !s.m_lasts) return timed_out(have(gone, " has gone", " have gone"));
+  if (!gone.empty() && s.m_may_go == may_go::none)
+    return timed_out(have(gone, " has gone", " have gone"));
   if (!far.empty())
     return timed_out("nothing has arrived from " + ranks_text(far) +
                      ", on other machines or out of sight");
@@ -225,9 +227,9 @@ bool setup_steps::end_if_stuck(setup_step& s, clock::time_point now) {
   return true;
 }
 
-setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> members, bool lasts,
+setup_step::setup_step(setup_steps& all, std::string label, std::vector<int> members, may_go who,
                        step_counts* begun)
-    : m_label(std::move(label)), m_members(std::move(members)), m_lasts(lasts), m_begun(begun) {
+    : m_label(std::move(label)), m_members(std::move(members)), m_may_go(who), m_begun(begun) {
   if (t_current || forked()) return;
   m_all = &all;
   m_since = m_last_poll = clock::now();

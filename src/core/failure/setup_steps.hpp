@@ -26,6 +26,9 @@ namespace sucl::core {
 
 class setup_step;
 
+/// Which members of a step may go before its end.
+enum class may_go { none, those_that_are_through, any };
+
 /// Steps so far, by label. A communicator has its own, which end with it.
 using step_counts = std::map<std::string, std::uint64_t>;
 
@@ -77,10 +80,9 @@ class SUCL_CORE_API setup_step final : private wait_supervisor {
  public:
   /// `label` is the same on every rank, and so is the number of steps with it before. `members`:
   /// the ranks of the job that take part, in the order of their communicator, or none where that is
-  /// not known. `lasts`: peers may end during the step. `begun`: where the steps with this label
-  /// are counted; null: in `all`.
-  setup_step(setup_steps& all, std::string label, std::vector<int> members = {}, bool lasts = false,
-             step_counts* begun = nullptr);
+  /// not known. `begun`: where the steps with this label are counted; null: in `all`.
+  setup_step(setup_steps& all, std::string label, std::vector<int> members = {},
+             may_go who = may_go::none, step_counts* begun = nullptr);
   ~setup_step();
   setup_step(const setup_step&) = delete;
   setup_step& operator=(const setup_step&) = delete;
@@ -99,7 +101,7 @@ class SUCL_CORE_API setup_step final : private wait_supervisor {
   setup_steps* m_all = nullptr;  ///< null: part of another one
   std::string m_label;
   std::vector<int> m_members;
-  bool m_lasts = false;
+  may_go m_may_go = may_go::none;
   step_counts* m_begun = nullptr;
   int m_place = -1;
   std::atomic<clock::time_point> m_since;      ///< when the wait that is going on began

@@ -10,6 +10,8 @@ namespace sucl::core {
 using phase = op_request::phase;
 
 void issue_queue::fail_all(const error_info& info) {
+  // What is heard late of one that has been shrunk is no failure of this process.
+  if (failed_or_ended()) return;
   m_context.owner->note_failure(info);
   held_lock lock(m_mutex);
   if (m_failures.broken() || ended()) return;

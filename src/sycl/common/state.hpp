@@ -74,6 +74,8 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
 
   /// What it has recorded; null: nothing yet.
   std::shared_ptr<recordings>& recorded() { return m_recorded; }
+  /// The one that shrink() makes of it, until that returns.
+  std::shared_ptr<communicator_state>& shrunk() { return m_shrunk; }
   /// The last replay of an executable.
   ::sycl::event& last_replay() { return m_last_replay; }
 
@@ -87,6 +89,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   ::sycl::event m_last_collective;
   ::sycl::event m_last_message;
   std::shared_ptr<recordings> m_recorded;
+  std::shared_ptr<communicator_state> m_shrunk;
   ::sycl::event m_last_replay;
 };
 
