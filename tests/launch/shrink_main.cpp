@@ -204,6 +204,7 @@ void lose_with_events(sucl::communicator world, int victim) {
 void lose_half(sucl::communicator world) {
   const int own = world.rank();
   auto half = world.split(own % 2, own);
+  failure_of([&] { world.blocking().barrier(); });  // all have theirs when a rank dies
   if (own % 2 == 0) {
     const int victim = 0;
     expect(is_lost(reduce_until_lost(half, own == victim)), "the loss in one half");
