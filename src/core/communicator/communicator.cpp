@@ -310,7 +310,7 @@ void communicator::shut_down(bool drain) {
   auto lock = m_queue.lock();
   if (drain) m_queue.settle_calls();
   if (!m_queue.end()) return;
-  const communicator_end e = m_queue.end_of_work(std::uncaught_exceptions() > 0);
+  const communicator_end e = m_queue.end_of_work(m_unwinding || std::uncaught_exceptions() > 0);
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
   const bool keep = m_queue.broken().has_value();
   m_memory.release();

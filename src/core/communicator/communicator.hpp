@@ -278,6 +278,8 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
 
   /// Shows the others that this process ends without having ended it. Never waits.
   void leave();
+  /// An exception has destroyed its handle, so that it does not end in good order in any thread.
+  void note_unwinding() noexcept { m_unwinding.store(true, std::memory_order_release); }
 
   /// Ends the communicator: everything still in flight is waited for, or, if it failed, given up.
   /// Afterwards each call is errc::shut_down.
@@ -333,6 +335,7 @@ class SUCL_CORE_API communicator : public std::enable_shared_from_this<communica
   std::atomic<bool> m_queued{false};  ///< known to the progress thread
   std::atomic<std::uint64_t> m_agreed{0};
   std::atomic<bool> m_awaits_agreement{false};
+  std::atomic<bool> m_unwinding{false};  ///< an exception has destroyed its handle
 };
 
 }  // namespace sucl::core

@@ -44,7 +44,11 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   communicator_state(const communicator_state&) = delete;
   communicator_state& operator=(const communicator_state&) = delete;
   ~communicator_state() {
-    if (!core::forked()) return;
+    if (!core::forked()) {
+      // A thread of SuCL's may let go of the core's communicator last, and end it.
+      if (m_core && std::uncaught_exceptions() > 0) m_core->note_unwinding();
+      return;
+    }
     keep(std::move(m_core));
     keep(std::move(m_device));
     keep(std::move(m_process));
