@@ -35,12 +35,14 @@ void acceptor::start(taker take) {
 
 void acceptor::close() {
   m_take = nullptr;
+  // First of all, so that who is shut out cannot come again.
+  if (m_socket >= 0) {
+    m_loop->remove(m_socket);
+    ::close(m_socket);
+    m_socket = -1;
+  }
   for (const newcomer& n : m_new) n.link->close();
   m_new.clear();
-  if (m_socket < 0) return;
-  m_loop->remove(m_socket);
-  ::close(m_socket);
-  m_socket = -1;
 }
 
 // Drops the one that has been silent for longest, if that is long.
