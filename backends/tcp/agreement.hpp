@@ -52,7 +52,7 @@ struct paxos_message {
   std::optional<decision> value;
 
   void put_into(writer& out) const;
-  /// Nothing where the message makes no sense. `members`: of the group, where that is known.
+  /// Nothing where the message makes no sense.
   static std::optional<paxos_message> take_from(reader& in);
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Linux tells it at either end of a pipe.
+// On Linux FIONREAD also works on the write end of a pipe.
 bool is_unread(int descriptor) {
   struct stat kind{};
   int bytes = 0;
