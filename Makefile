@@ -21,7 +21,7 @@ SECONDS_EACH ?= 60
 BENCH_COLLECTIVES ?= allreduce broadcast reduce
 BENCH_FLAGS ?= -n 2 --memory usm,buffer --against mpi,host-accessor --sizes 4:16Mi
 
-.PHONY: help setup configure build program link bench test wheel check format docs install uninstall package dist asan torture fuzz tsan tidy coverage adaptivecpp clean
+.PHONY: help setup configure build program link bench test wheel check recipes format docs install uninstall package dist asan torture fuzz tsan tidy coverage adaptivecpp clean
 
 help:  ## list the targets
 	@echo 'SuCL: make TARGET [SETTING=value...]'
@@ -83,6 +83,11 @@ endif
 
 check: setup  ## check format, licence heads, scripts, documents and the purity of the core
 	@scripts/check.sh
+
+recipes:  ## check the recipes of packaging/ with the programs that read them
+	@scripts/setup.sh packaging
+	@$(or $(SUCL_VENV),.venv)/bin/hadolint packaging/container/Containerfile
+	@$(or $(SUCL_VENV),.venv)/bin/python -B tests/packaging/conda.py .
 
 format: setup  ## format the sources
 	@scripts/check.sh --format

@@ -13,7 +13,8 @@
 #   SUCL_WHEELS  a folder of wheels to install from, without a network. `setup.sh download FOLDER`
 #                fills one where there is a network, for the same Python and settings
 #
-# With the argument docs it also installs what builds the site of the documentation.
+# With the argument docs it also installs what builds the site of the documentation, with packaging
+# what checks the recipes of packages.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -177,5 +178,5 @@ if [[ ${1:-} == download ]]; then
   exit 0
 fi
 python_packages || exit 1
-[[ ${1:-} != docs ]] || pip_install docs "$root/requirements/docs.txt"
+case ${1:-} in docs | packaging) pip_install "$1" "$root/requirements/$1.txt" ;; esac
 say "ready ($venv)"
