@@ -3,6 +3,11 @@
 #
 # Helpers that register tests.
 
+# They pass on values that may be empty, and take an empty one for none, which both settings do.
+if(POLICY CMP0174)
+  cmake_policy(SET CMP0174 NEW)
+endif()
+
 # What the sanitizers are to do when they find something; third-party code is not their business. Open
 # MPI's component for libfabric, where it finds no network, sleeps for a second in MPI_Init.
 # Records of ranks that fail would only fill the disk; the tests of them set their own folder.
