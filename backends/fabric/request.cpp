@@ -2,10 +2,11 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "communicator.hpp"
 
+#include "base/names.hpp"
+
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace sucl::fabric {
@@ -62,13 +63,9 @@ void note(sucl_request& r, problem p) {
 
 // Of the element type of a message.
 std::string type_text(std::uint32_t label) {
-  constexpr std::array<const char*, SUCL_TYPE_COUNT> names{
-      "",         "int8",         "uint8",        "int16",     "uint16",    "int32",
-      "uint32",   "int64",        "uint64",       "fp16",      "bf16",      "fp32",
-      "fp64",     "complex_fp32", "complex_fp64", "int16_loc", "int32_loc", "int64_loc",
-      "fp32_loc", "fp64_loc",     "bool",         "fp8_e4m3",  "fp8_e5m2"};
   const std::size_t type = label & 31u;
-  if (type > 0 && type < names.size()) return std::string("elements of type ") + names[type];
+  if (type > 0 && type < base::type_names.size())
+    return "elements of type " + std::string(base::type_names[type]);
   return "elements of " + std::to_string(label >> 5) + " bytes";
 }
 

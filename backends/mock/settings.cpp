@@ -2,6 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "settings.hpp"
 
+#include "base/names.hpp"
 #include "base/setting_values.hpp"
 
 #include <string_view>
@@ -13,17 +14,10 @@ namespace {
 
 using names = std::vector<std::string_view>;
 
-const names kinds{
-    "barrier",   "broadcast",  "reduce",   "allreduce", "reduce_scatter", "reduce_scatter_block",
-    "allgather", "allgatherv", "alltoall", "alltoallv", "gather",         "gatherv",
-    "scatter",   "scatterv",   "scan",     "exscan"};
-const names types{"bytes",    "int8",         "uint8",        "int16",     "uint16",    "int32",
-                  "uint32",   "int64",        "uint64",       "fp16",      "bf16",      "fp32",
-                  "fp64",     "complex_fp32", "complex_fp64", "int16_loc", "int32_loc", "int64_loc",
-                  "fp32_loc", "fp64_loc",     "bool",         "fp8_e4m3",  "fp8_e5m2"};
-const names ops{"none",   "sum",         "prod",       "min",         "max",
-                "avg",    "logical_and", "logical_or", "logical_xor", "bit_and",
-                "bit_or", "bit_xor",     "minloc",     "maxloc"};
+// Collectives; it carries no messages.
+const names kinds(base::kind_names.begin(), base::kind_names.begin() + SUCL_KIND_EXSCAN + 1);
+const names types(base::type_names.begin(), base::type_names.end());
+const names ops(base::op_names.begin(), base::op_names.end());
 const names memories{"system", "host", "shared"};
 
 std::string listed(const names& known) {

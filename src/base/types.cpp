@@ -2,67 +2,45 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include <sucl/types.hpp>
 
+#include "base/names.hpp"
+
 #include <array>
-#include <string_view>
 
 namespace sucl {
 namespace {
 
-struct kind_row {
-  const char* name;
-  bool reduces;
-  bool rooted;
-};
-
-constexpr std::array<kind_row, SUCL_KIND_COUNT> kinds{{
-    {"barrier", false, false},       {"broadcast", false, true},
-    {"reduce", true, true},          {"allreduce", true, false},
-    {"reduce_scatter", true, false}, {"reduce_scatter_block", true, false},
-    {"allgather", false, false},     {"allgatherv", false, false},
-    {"alltoall", false, false},      {"alltoallv", false, false},
-    {"gather", false, true},         {"gatherv", false, true},
-    {"scatter", false, true},        {"scatterv", false, true},
-    {"scan", true, false},           {"exscan", true, false},
-    {"send", false, false},          {"recv", false, false},
-    {"sendrecv", false, false},      {"group", false, false},
-}};
-
-constexpr std::array<const char*, SUCL_OP_COUNT> ops{
-    "none",       "sum",         "prod",    "min",    "max",     "avg",    "logical_and",
-    "logical_or", "logical_xor", "bit_and", "bit_or", "bit_xor", "minloc", "maxloc"};
-
 enum class family { opaque, integer, real, complex, pair, boolean };
 
 struct type_row {
-  const char* name;
   std::size_t size;
   family of;
 };
 
+// In the order of base::type_names.
 constexpr std::array<type_row, SUCL_TYPE_COUNT> types{{
-    {"bytes", 0, family::opaque},
-    {"int8", 1, family::integer},
-    {"uint8", 1, family::integer},
-    {"int16", 2, family::integer},
-    {"uint16", 2, family::integer},
-    {"int32", 4, family::integer},
-    {"uint32", 4, family::integer},
-    {"int64", 8, family::integer},
-    {"uint64", 8, family::integer},
-    {"fp16", 2, family::real},
-    {"bf16", 2, family::real},
-    {"fp32", 4, family::real},
-    {"fp64", 8, family::real},
-    {"complex_fp32", 8, family::complex},
-    {"complex_fp64", 16, family::complex},
-    {"int16_loc", sizeof(loc<std::int16_t>), family::pair},
-    {"int32_loc", sizeof(loc<std::int32_t>), family::pair},
-    {"int64_loc", sizeof(loc<std::int64_t>), family::pair},
-    {"fp32_loc", sizeof(loc<float>), family::pair},
-    {"fp64_loc", sizeof(loc<double>), family::pair},
-    {"bool", 1, family::boolean},
-    {"fp8_e4m3", 1, family::real},
-    {"fp8_e5m2", 1, family::real},
+    {0, family::opaque},                        // bytes
+    {1, family::integer},                       // int8
+    {1, family::integer},                       // uint8
+    {2, family::integer},                       // int16
+    {2, family::integer},                       // uint16
+    {4, family::integer},                       // int32
+    {4, family::integer},                       // uint32
+    {8, family::integer},                       // int64
+    {8, family::integer},                       // uint64
+    {2, family::real},                          // fp16
+    {2, family::real},                          // bf16
+    {4, family::real},                          // fp32
+    {8, family::real},                          // fp64
+    {8, family::complex},                       // complex_fp32
+    {16, family::complex},                      // complex_fp64
+    {sizeof(loc<std::int16_t>), family::pair},  // int16_loc
+    {sizeof(loc<std::int32_t>), family::pair},  // int32_loc
+    {sizeof(loc<std::int64_t>), family::pair},  // int64_loc
+    {sizeof(loc<float>), family::pair},         // fp32_loc
+    {sizeof(loc<double>), family::pair},        // fp64_loc
+    {1, family::boolean},                       // bool
+    {1, family::real},                          // fp8_e4m3
+    {1, family::real},                          // fp8_e5m2
 }};
 
 template <class Table, class Enum>
@@ -71,22 +49,20 @@ auto row(const Table& table, Enum value) noexcept -> const typename Table::value
   return index < table.size() ? &table[index] : nullptr;
 }
 
+// Literals, so that they end with a zero.
+template <class Table, class Enum>
+const char* name_in(const Table& names, Enum value) noexcept {
+  const auto* r = row(names, value);
+  return r ? r->data() : "unknown";
+}
+
 }  // namespace
 
-const char* name(kind k) noexcept {
-  const auto* r = row(kinds, k);
-  return r ? r->name : "unknown";
-}
+const char* name(kind k) noexcept { return name_in(base::kind_names, k); }
 
-const char* name(op o) noexcept {
-  const auto* r = row(ops, o);
-  return r ? *r : "unknown";
-}
+const char* name(op o) noexcept { return name_in(base::op_names, o); }
 
-const char* name(type t) noexcept {
-  const auto* r = row(types, t);
-  return r ? r->name : "unknown";
-}
+const char* name(type t) noexcept { return name_in(base::type_names, t); }
 
 std::size_t size_of(type t) noexcept {
   const auto* r = row(types, t);
@@ -118,13 +94,27 @@ bool defined(op o, type t) noexcept {
 }
 
 bool reduces(kind k) noexcept {
-  const auto* r = row(kinds, k);
-  return r && r->reduces;
+  switch (k) {
+    case kind::reduce:
+    case kind::allreduce:
+    case kind::reduce_scatter:
+    case kind::reduce_scatter_block:
+    case kind::scan:
+    case kind::exscan: return true;
+    default: return false;
+  }
 }
 
 bool rooted(kind k) noexcept {
-  const auto* r = row(kinds, k);
-  return r && r->rooted;
+  switch (k) {
+    case kind::broadcast:
+    case kind::reduce:
+    case kind::gather:
+    case kind::gatherv:
+    case kind::scatter:
+    case kind::scatterv: return true;
+    default: return false;
+  }
 }
 
 }  // namespace sucl
