@@ -82,9 +82,9 @@ struct pair {
 template <class T>
 constexpr bool is_float = false;
 template <>
-constexpr bool is_float<float> = true;
+inline constexpr bool is_float<float> = true;
 template <>
-constexpr bool is_float<double> = true;
+inline constexpr bool is_float<double> = true;
 
 template <class T>
 struct float_bits {
@@ -267,13 +267,13 @@ struct greatest_of_pairs {
 template <class T>
 constexpr bool is_narrow_float = false;
 template <>
-constexpr bool is_narrow_float<half16> = true;
+inline constexpr bool is_narrow_float<half16> = true;
 template <>
-constexpr bool is_narrow_float<brain16> = true;
+inline constexpr bool is_narrow_float<brain16> = true;
 template <>
-constexpr bool is_narrow_float<small8> = true;
+inline constexpr bool is_narrow_float<small8> = true;
 template <>
-constexpr bool is_narrow_float<wide8> = true;
+inline constexpr bool is_narrow_float<wide8> = true;
 
 // ---- what is done with the result. `copies`: the result of one contribution alone is that itself,
 // whatever its bits.
