@@ -173,7 +173,11 @@ struct add {
 struct multiply {
   template <class T>
   static T of(T a, T b) {
-    return static_cast<T>(a * b);
+    // Narrow unsigned integers would be multiplied as int, and overflow.
+    if constexpr (sizeof(T) < sizeof(unsigned))
+      return static_cast<T>(static_cast<unsigned>(a) * static_cast<unsigned>(b));
+    else
+      return static_cast<T>(a * b);
   }
   template <class T>
   static complex_number<T> of(complex_number<T> a, complex_number<T> b) {
