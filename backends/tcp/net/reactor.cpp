@@ -166,12 +166,13 @@ void reactor::run() {
     lock.lock();
     for (int i = 0; i < n; ++i) {
       const epoll_event& e = events[static_cast<std::size_t>(i)];
-      if (e.data.u64 == 0) {
+      const std::uint64_t key = e.data.u64;  // a copy: epoll_event is packed
+      if (key == 0) {
         std::uint64_t count = 0;
         (void)!read(m_wake, &count, sizeof count);
         continue;
       }
-      const auto socket = m_sockets.find(e.data.u64);
+      const auto socket = m_sockets.find(key);
       if (socket == m_sockets.end()) continue;
       const std::shared_ptr<handler> who = m_watched[socket->second].who;
       who->ready(e.events);
