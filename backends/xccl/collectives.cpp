@@ -11,6 +11,12 @@ namespace sucl::xccl {
 namespace {
 
 /// One operation on its way to a stream.
+// A rank without elements may have no memory.
+template <class Byte>
+Byte* at(Byte* memory, std::uint64_t offset) {
+  return memory ? memory + offset : nullptr;
+}
+
 class call {
  public:
   call(sucl_backend_comm& comm, const sucl_operation& o, stream_handle stream)
@@ -171,7 +177,7 @@ class call {
     return grouped([&]() -> sucl_status {
       for (int root = 0; root < m_comm.size; ++root) {
         const std::uint64_t n = m_op.recv_counts[root];
-        char* to = m_recv + bytes(m_op.recv_displs[root]);
+        char* to = at(m_recv, bytes(m_op.recv_displs[root]));
         const void* from = root == m_comm.rank && !m_in_place ? m_send : to;
         if (n == 0) continue;
         const auto status =
@@ -218,9 +224,9 @@ class call {
         const std::uint64_t to = (m_me + i) % m_ranks;
         const std::uint64_t source = (m_me + m_ranks - i) % m_ranks;
         auto status =
-            send_to(static_cast<int>(to), from + bytes(out.start(to)), bytes(out.count(to)));
+            send_to(static_cast<int>(to), at(from, bytes(out.start(to))), bytes(out.count(to)));
         if (!status)
-          status = receive_from(static_cast<int>(source), m_recv + bytes(in.start(source)),
+          status = receive_from(static_cast<int>(source), at(m_recv, bytes(in.start(source))),
                                 bytes(in.count(source)));
         if (status) return status;
       }
@@ -239,7 +245,7 @@ class call {
       for (std::uint64_t r = 0; at_root() && r < m_ranks && !status; ++r)
         if (!(m_in_place && r == m_me))
           status =
-              receive_from(static_cast<int>(r), m_recv + bytes(in.start(r)), bytes(in.count(r)));
+              receive_from(static_cast<int>(r), at(m_recv, bytes(in.start(r))), bytes(in.count(r)));
       return status;
     });
   }
@@ -251,7 +257,7 @@ class call {
       sucl_status status = SUCL_SUCCESS;
       for (std::uint64_t r = 0; at_root() && r < m_ranks && !status; ++r)
         if (!(m_in_place && r == m_me))
-          status = send_to(static_cast<int>(r), from + bytes(out.start(r)), bytes(out.count(r)));
+          status = send_to(static_cast<int>(r), at(from, bytes(out.start(r))), bytes(out.count(r)));
       if (!status && !(at_root() && m_in_place))
         status = receive_from(m_op.root, m_recv, bytes(m_op.count));
       return status;

@@ -27,7 +27,7 @@ void compare(const kernel_rank& j, std::uint64_t seed, std::byte* mapped,
   // The same in mapped memory.
   const bool moves = mapped && mine.send.size() + mine.recv.size() + 256 < mapped_bytes;
   std::byte* send = mapped;
-  std::byte* recv = mapped + (mine.send.size() + 127) / 128 * 128;
+  std::byte* recv = moves ? mapped + (mine.send.size() + 127) / 128 * 128 : nullptr;
   if (moves) {
     std::copy(mine.send.begin(), mine.send.end(), send);
     std::copy(mine.recv.begin(), mine.recv.end(), recv);
