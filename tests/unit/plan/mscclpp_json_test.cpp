@@ -66,11 +66,12 @@ json plan_of(const char* collective, json gpus) {
 json halves() {
   json gpus = json::array();
   for (int r = 0; r < 2; ++r)
-    gpus.push_back(
-        gpu(r, 2, 2, 0,
+    gpus.push_back(gpu(
+        r, 2, 2, 0,
+        json::array(
             {block(0, {sync("rlxsignal"), sync("rlxwait"),
                        act("rres", {local("i", r), remote(0, r)}, {local("i", r), remote(0, r)}),
-                       json{{"name", "nop"}}, sync("signal"), sync("wait")})}));
+                       json{{"name", "nop"}}, sync("signal"), sync("wait")})})));
   return plan_of("allreduce", gpus);
 }
 
