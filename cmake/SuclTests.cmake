@@ -8,11 +8,9 @@ if(POLICY CMP0174)
   cmake_policy(SET CMP0174 NEW)
 endif()
 
-# What the sanitizers are to do when they find something; third-party code is not their business. Open
-# MPI's component for libfabric, where it finds no network, sleeps for a second in MPI_Init.
+# What the sanitizers are to do when they find something; third-party code is not their business.
 # Records of ranks that fail would only fill the disk; the tests of them set their own folder.
 set(SUCL_TEST_ENVIRONMENT
-  "OMPI_MCA_btl=set:^ofi"
   "SUCL_RECORD_DIR=set:none"
   "ASAN_OPTIONS=set:detect_leaks=1:halt_on_error=1"
   "UBSAN_OPTIONS=set:print_stacktrace=1:halt_on_error=1"

@@ -183,7 +183,8 @@ class Page:
         make = scratch / "bin/make"
         make.write_text(MAKE.format(source=source, make=shutil.which("make")))
         make.chmod(0o755)
-        keep = {name: os.environ[name] for name in ("CCACHE_DIR", "LANG") if name in os.environ}
+        keep = {name: os.environ[name] for name in ("CCACHE_DIR", "LANG", "OMPI_MCA_btl")
+                if name in os.environ}
         self.folder = self.home
         if "all in a clone" in self.general:
             self.folder = scratch / "clone"
