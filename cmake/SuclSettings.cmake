@@ -26,7 +26,6 @@ sucl_setting(SUCL_BUILD_WERROR BOOL OFF "Treat warnings as errors")
 sucl_setting(SUCL_BUILD_SANITIZE STRING "" "Sanitizers, as for -fsanitize=")
 string(COMPARE EQUAL "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}" sucl_is_top_level)
 option(SUCL_BUILD_TESTS "Build the tests" ${sucl_is_top_level})
-option(SUCL_BUILD_FUZZERS "Build the tests of file formats as fuzzers; takes clang's libFuzzer" OFF)
 option(SUCL_BUILD_EXAMPLES "Build the examples" ${sucl_is_top_level})
 
 set_property(CACHE SUCL_SYCL PROPERTY STRINGS pip adaptivecpp icpx none)

@@ -4,10 +4,10 @@
 #
 # Builds the fuzzers with clang and runs each for some seconds (0: not at all), two at a time and no
 # longer than that takes in all, from the committed corpus: run.sh [SECONDS (60)] [FORMAT...]. An
-# input that breaks something is left in build/fuzz/found and the status is 1: mend what it breaks,
+# input that breaks something is left in build/asan/found and the status is 1: mend what it breaks,
 # and put it into tests/fuzz/corpus/FORMAT.
 #
-# SUCL_FUZZ_CXX chooses the compiler. Exit status 77: none here has libFuzzer.
+# They are a part of the preset asan. Exit status 77: no clang here has libFuzzer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -16,36 +16,28 @@ shift || true
 formats=("$@")
 ((${#formats[@]})) || formats=(configuration tuning_table plan_text plan_json machine msccl_xml mscclpp_json record)
 
-has_fuzzer() {
-  command -v "$1" >/dev/null &&
-    echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
-    "$1" -x c++ - -fsanitize=fuzzer,address,undefined -o /dev/null 2>/dev/null
-}
-
-compiler=
-candidates=(clang++-19 clang++ clang++-18 clang++-17 clang++-16 clang++-15 clang++-14)
-[[ -z ${SUCL_FUZZ_CXX:-} ]] || candidates=("$SUCL_FUZZ_CXX")
-for candidate in "${candidates[@]}"; do
-  has_fuzzer "$candidate" && compiler=$candidate && break
-done
-if [[ -z $compiler ]]; then
+build=build/asan
+mkdir -p "$build/found"
+if [[ ! -f $build/build.ninja ]]; then
+  cmake --preset asan >"$build/configure.log" 2>&1 || {
+    cat "$build/configure.log"
+    exit 1
+  }
+fi
+if ! grep -q '^SUCL_COMPILES_FUZZERS:INTERNAL=1' "$build/CMakeCache.txt"; then
   echo "skipped: no clang with libFuzzer (Debian: clang-19 and libclang-rt-19-dev)"
   exit 77
 fi
-mkdir -p build/fuzz/found
-cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler" -DSUCL_BUILD_WERROR=OFF >build/fuzz/configure.log 2>&1 ||
-  { cat build/fuzz/configure.log; exit 1; }
-cmake --build --preset fuzz -j "${JOBS:-$(nproc)}"
-((seconds)) || exit 0
+cmake --build "$build" -j "${JOBS:-$(nproc)}" --target fuzzers
 
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 one() {  # FORMAT SECONDS
-  local format=$1 log=build/fuzz/$1.log
-  mkdir -p "build/fuzz/corpus/$format"
+  local format=$1 log=$build/$1.log
+  mkdir -p "$build/corpus/$format"
   # New inputs go to the first folder; the committed ones are read only.
-  if build/fuzz/tests/fuzz_"$format" -max_total_time="$2" -max_len=8192 -rss_limit_mb=1024 \
-    -timeout=1 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$format-" \
-    "build/fuzz/corpus/$format" "tests/fuzz/corpus/$format" >"$log" 2>&1; then
+  if "$build/tests/libfuzzer_$format" -max_total_time="$2" -max_len=8192 -rss_limit_mb=1024 \
+    -timeout=1 -print_final_stats=1 -artifact_prefix="$build/found/$format-" \
+    "$build/corpus/$format" "tests/fuzz/corpus/$format" >"$log" 2>&1; then
     printf '%s: %s runs in %d s, nothing found\n' "$format" \
       "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$2"
   else

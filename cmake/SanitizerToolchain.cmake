@@ -1,0 +1,25 @@
+# Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+# see LICENSE. SPDX-License-Identifier: Apache-2.0
+#
+# The compiler of the preset asan: clang where there is one with libFuzzer, as it builds the fuzzers
+# too and takes half of GCC's time; otherwise, and where CXX names one, CMake's choice.
+if(DEFINED ENV{CXX})
+  return()
+endif()
+foreach(version IN ITEMS -19 "" -20 -18 -17 -16 -15 -14)
+  find_program(SUCL_CLANGXX clang++${version})
+  find_program(SUCL_CLANG clang${version})
+  if(SUCL_CLANGXX AND SUCL_CLANG)
+    execute_process(COMMAND "${SUCL_CLANGXX}" --print-file-name=libclang_rt.fuzzer.a
+      OUTPUT_VARIABLE library OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    execute_process(COMMAND "${SUCL_CLANGXX}" --print-file-name=libclang_rt.fuzzer-${CMAKE_HOST_SYSTEM_PROCESSOR}.a
+      OUTPUT_VARIABLE older_library OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    if(EXISTS "${library}" OR EXISTS "${older_library}")
+      set(CMAKE_C_COMPILER "${SUCL_CLANG}")
+      set(CMAKE_CXX_COMPILER "${SUCL_CLANGXX}")
+      return()
+    endif()
+  endif()
+  unset(SUCL_CLANGXX CACHE)
+  unset(SUCL_CLANG CACHE)
+endforeach()
