@@ -8,27 +8,39 @@
 #include "tune/trial.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 namespace sucl::tune {
 namespace {
 
+using tree_shape = tree_recipe::shape;
+using link_order = tree_recipe::order;
+
 // Messages of the timetables of one search, of one of them, and of the plans that are simulated.
-constexpr double all_messages = 2.5e5;
-constexpr double max_messages = 4e4;
-constexpr double simulated_messages = 12e4;
-constexpr int max_trees = 12;
-constexpr double tree_ends = 64;  // ranks times trees of a root
+constexpr double all_messages = 2.8e5;
+constexpr double max_messages = 8e4;
+constexpr double simulated_messages = 1.2e5;
+// Trees in all that are balanced at once, and what it takes: messages for each pair and tree.
+constexpr double tree_ends = 448;
+constexpr double balancing = 2;
+constexpr int max_trees = 28;
 constexpr int max_segments = 256;
-constexpr double tree_gain = 0.999;    // a time must be so much less to count
-constexpr double good_enough = 1.002;  // of the bound
-constexpr double slacks[] = {1, 16, 2};
+constexpr int max_simulated = 10;
+constexpr int max_worse = 2;               // numbers of segments in a row that do not help
+constexpr double shared_messages = 3.3e4;  // of a plan whose messages share links
+constexpr double enough_trees = 0.995;     // of the optimum
+constexpr double short_messages = 1e5;     // of a plan that take twice as long as is foretold
+constexpr double tree_gain = 0.999;        // a time must be so much less to count
+constexpr double good_enough = 1.002;      // of the bound
+constexpr double nearly_there = 1.02;      // of the bound
+constexpr double on_time = 1.003;          // of the timetable
+constexpr double tree_depths[] = {2, 0.5, 0.1};
 
 struct foretold {
   tree_recipe how;
   double seconds = 0;
   double messages = 0;
+  double expected = 0;  // to take: more where messages are short
 };
 
 class tree_searcher {
@@ -40,82 +52,135 @@ class tree_searcher {
     const double share = m_options.budget > 0 ? m_options.budget / 1e6 : 1;
     m_left = all_messages * share;
     m_max = max_messages * std::max(1.0, share);
-    std::vector<int> numbers;
-    double efficiency = 0;
-    // Packing takes time in proportion to the square of what there is to pack.
-    const int most =
-        std::clamp(static_cast<int>(tree_ends * share / m_problem.ranks), 1, max_trees);
-    for (int k = 1; k <= most; ++k) {
-      const double e = m_planner.efficiency(k);
-      if (e <= 1.001 * efficiency) continue;
-      efficiency = e;
-      numbers.push_back(k);
-    }
-    for (const bool shallow : {true, false})
-      for (const double slack : slacks) deepen(numbers.front(), slack, shallow);
-    // More trees fill links better, and cost more.
-    for (std::size_t i = numbers.size(); i-- > 1;) deepen(numbers[i], 1, true);
-    std::stable_sort(m_list.begin(), m_list.end(),
-                     [](const foretold& a, const foretold& b) { return a.seconds < b.seconds; });
+    const std::vector<int> most = numbers(share);
+    balance(most.front());
+    for (const tree_shape s : {tree_shape::shallow, tree_shape::early})
+      deepen({s, 1, 0, 1, link_order::strict});
+    for (std::size_t i = 1; i < most.size(); ++i) balance(most[i]);
+    std::stable_sort(m_list.begin(), m_list.end(), faster);
     simulate();
     return std::move(m_result);
   }
 
  private:
   bool good(double seconds) const { return seconds <= good_enough * m_least.seconds; }
+  static bool faster(const foretold& a, const foretold& b) { return a.expected < b.expected; }
 
-  // More segments, as long as that helps.
-  void deepen(int trees, double slack, bool shallow) {
+  // As few trees as nearly reach the optimum, as these fill links best, and one, two and four:
+  // first if messages would be short.
+  std::vector<int> numbers(double share) {
+    const int most =
+        std::clamp(static_cast<int>(tree_ends * share / m_problem.ranks), 1, max_trees);
+    int best = 1;
+    double efficiency = 0;
+    for (int k = 1; k <= most && efficiency < enough_trees; ++k) {
+      const double e = m_planner.efficiency(k);
+      if (e <= efficiency / tree_gain) continue;
+      best = k;
+      efficiency = e;
+    }
+    std::vector<int> all;
+    for (const int k : {1, 2, 4})
+      if (k != best && k <= most) all.push_back(k);
+    const bool first =
+        m_planner.long_messages({tree_shape::balanced, best, 0, 4, link_order::strict});
+    all.insert(first ? all.begin() : all.end(), best);
+    return all;
+  }
+
+  void balance(int trees) {
+    for (const double depth : tree_depths) {
+      m_left -= balancing * trees * m_problem.ranks * m_problem.ranks;
+      deepen({tree_shape::balanced, trees, depth, 1, link_order::strict});
+    }
+  }
+
+  // More segments, as long as that helps and their links may be faster than what is there.
+  void deepen(tree_recipe r) {
     double best = 0;
-    for (int segments = 1; segments <= max_segments; segments *= 2) {
-      if (!m_list.empty() && good(std::min_element(m_list.begin(), m_list.end(), faster)->seconds))
-        return;
-      const tree_recipe r{trees, slack, segments, shallow};
+    for (int worse = 0; worse < max_worse && r.segments <= max_segments;
+         r.segments = next(r.segments)) {
+      if (m_foretold > 0 && (good(m_foretold) || m_planner.busiest(r) >= m_foretold)) return;
       const double messages = m_planner.messages(r);
       if (messages > m_left || messages > m_max) return;
       m_left -= messages;
       ++m_result.candidates;
       const double seconds = m_planner.foretell(r);
-      m_list.push_back({r, seconds, messages});
-      if (!m_machine.wires.switches.empty()) m_list.push_back({with_pairs(r), seconds, messages});
-      if (best > 0 && seconds > tree_gain * best) return;
-      best = seconds;
+      const bool reliable = m_planner.long_messages(r);
+      m_list.push_back({r, seconds, messages, seconds});
+      if (reliable)
+        m_foretold = m_foretold > 0 ? std::min(m_foretold, seconds) : seconds;
+      else
+        m_list.back().expected *= 1 + messages / short_messages;
+      worse = best > 0 && seconds > tree_gain * best ? worse + 1 : 0;
+      best = best > 0 ? std::min(best, seconds) : seconds;
     }
   }
-  static tree_recipe with_pairs(tree_recipe r) {
-    r.pairs = true;
-    return r;
+  // 1, 2, 4, 6, 8, 12, 16 and so on.
+  static int next(int segments) {
+    int power = 1;
+    while (2 * power <= segments) power *= 2;
+    return segments + (segments < 4 ? power : power / 2);
   }
-  static bool faster(const foretold& a, const foretold& b) { return a.seconds < b.seconds; }
 
   void simulate() {
-    const auto keep = static_cast<std::size_t>(std::max(1, m_options.keep));
-    double left = simulated_messages * std::max(1.0, m_max / max_messages);
+    m_to_simulate = simulated_messages * std::max(1.0, m_max / max_messages);
+    try_one(m_list.front(), link_order::strict);
+    if (!m_machine.wires.switches.empty() && m_best > nearly_there * m_least.seconds) share_links();
     for (const foretold& f : m_list) {
-      if (m_result.best.size() >= 1 && f.messages > left) continue;
-      left -= f.messages;
-      if (m_options.progress) m_options.progress(to_text(f.how));
-      auto s = std::make_shared<plan::schedule>(m_planner.make(f.how));
-      found one;
-      one.how.algorithm = to_text(f.how);
-      one.seconds = sim::simulate(*s, m_machine).seconds;
-      one.guessed = f.seconds;
-      one.instructions = plan::instruction_count(*s);
-      one.hash = plan::hash(*s);
-      for (const plan::program& r : s->ranks)
-        one.scratch_bytes = std::max(one.scratch_bytes, r.scratch_bytes);
-      one.made = std::move(s);
-      ++m_result.simulated;
-      m_result.best.push_back(std::move(one));
-      if (m_result.best.size() >= std::max<std::size_t>(keep, 3)) break;
+      if (f.seconds >= m_best) continue;
+      if (m_result.simulated >= max_simulated) break;
+      // What is shorter than its latency may do better where ranks do not keep to the timetable.
+      for (const link_order by : {link_order::strict, link_order::links, link_order::pairs})
+        if (m_best > on_time * f.seconds && (by != link_order::strict || &f != &m_list.front()))
+          try_one(f, by);
     }
+    finish();
+  }
+
+  // Messages of which many share a switch do not need a timetable.
+  void share_links() {
+    for (const auto& [trees, depth] : {std::pair{2, 0.5}, {4, 2.0}}) {
+      tree_recipe r{tree_shape::balanced, trees, depth, 16, link_order::pairs};
+      while (r.segments > 1 && m_planner.messages(r) > shared_messages) r.segments /= 2;
+      try_one({r, 0, m_planner.messages(r), 0}, link_order::pairs);
+    }
+  }
+
+  void try_one(const foretold& f, link_order by) {
+    if (m_best > 0 && (f.messages > m_to_simulate || good(m_best))) return;
+    m_to_simulate -= f.messages;
+    simulate(f, by);
+    const double seconds = m_result.best.back().seconds;
+    m_best = m_best > 0 ? std::min(m_best, seconds) : seconds;
+  }
+
+  void finish() {
     auto& best = m_result.best;
     std::stable_sort(best.begin(), best.end(),
                      [](const found& a, const found& b) { return a.seconds < b.seconds; });
+    const auto keep = static_cast<std::size_t>(std::max(1, m_options.keep));
     if (best.size() > keep) best.resize(keep);
     if (static_cast<double>(best[0].instructions) > m_options.max_verified) return;
     plan::verify_or_fail(*best[0].made);
     best[0].verified = true;
+  }
+
+  void simulate(foretold f, link_order by) {
+    f.how.by = by;
+    if (m_options.progress) m_options.progress(to_text(f.how));
+    auto s = std::make_shared<plan::schedule>(m_planner.make(f.how));
+    found one;
+    one.how.algorithm = to_text(f.how);
+    one.seconds = sim::simulate(*s, m_machine).seconds;
+    one.guessed = f.seconds;
+    one.instructions = plan::instruction_count(*s);
+    one.hash = plan::hash(*s);
+    for (const plan::program& r : s->ranks)
+      one.scratch_bytes = std::max(one.scratch_bytes, r.scratch_bytes);
+    one.made = std::move(s);
+    ++m_result.simulated;
+    m_result.best.push_back(std::move(one));
   }
 
   const plan::problem& m_problem;
@@ -123,7 +188,8 @@ class tree_searcher {
   const search_options& m_options;
   tree_planner m_planner;
   bound m_least;
-  double m_left = 0, m_max = 0;
+  double m_left = 0, m_max = 0, m_to_simulate = 0;  // messages
+  double m_best = 0, m_foretold = 0;                // seconds
   std::vector<foretold> m_list;
   search_result m_result;
 };

@@ -9,8 +9,8 @@
 
 namespace sucl::tune {
 
-/// search() for what takes_trees(). Timetables say which numbers of trees and segments, and which
-/// slack, are worth a simulation.
+/// search() for what takes_trees(). Timetables say which trees, and which numbers of trees and
+/// segments, are worth a simulation.
 search_result search_trees(const plan::problem& p, const sim::machine& m, const search_options& o);
 
 }  // namespace sucl::tune

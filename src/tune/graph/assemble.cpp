@@ -10,6 +10,9 @@ namespace {
 
 // Messages that a channel has under way, or is ready for, at once.
 constexpr std::uint64_t window = 64;
+// Of the latency: what takes longer is sent in two parts.
+constexpr double shortest_split = 1.25;
+constexpr double moment = 1e-12;  // seconds: rounding of times
 
 }  // namespace
 
@@ -41,20 +44,60 @@ assembly::arrival assembly::add(int track, item i) {
   return {track, number};
 }
 
-// A receive waits until few others are left that come by its link before it.
+// A receive waits for what was to be there before it was to begin.
 assembly::arrival assembly::add_receive(std::uint32_t link, int track, item i) {
-  std::vector<arrival>& before = m_inbound[link];
-  if (m_ahead > 0 && before.size() >= static_cast<std::size_t>(m_ahead)) {
-    const arrival last = before[before.size() - static_cast<std::size_t>(m_ahead)];
-    i.ready = m_tracks[index(last.first)].items[last.second].done;
-    if (last.first != track) i.needs.push_back(last);
+  if (!m_strict) {
+    i.ready = 0;
+    return add(track, std::move(i));
   }
+  std::vector<arrival>& before = m_inbound[link];
+  const auto last = std::find_if(before.rbegin(), before.rend(), [&](const arrival& a) {
+    return m_tracks[index(a.first)].items[a.second].done <= i.ready + moment;
+  });
+  if (last != before.rend() && last->first != track) i.needs.push_back(*last);
+  if (m_gathered.size() > index(track)) i.ready = std::max(i.ready, m_gathered[index(track)]);
   before.push_back(add(track, std::move(i)));
   return before.back();
 }
 
+// A message of a transfer, in one part or two.
+assembly::arrival assembly::add_message(std::uint32_t link, int from, int to, item out, item in,
+                                        double latency) {
+  const double seconds = in.done - in.ready - latency;
+  const std::uint64_t element = m_builder.what().element_bytes;
+  const auto tail = m_strict && seconds > shortest_split * latency
+                        ? static_cast<std::uint64_t>(static_cast<double>(in.bytes / element) *
+                                                     (latency / seconds)) *
+                              element
+                        : 0;
+  if (tail == 0) {
+    add(from, std::move(out));
+    return add_receive(link, to, std::move(in));
+  }
+  item last_out = out, last_in = in;
+  out.bytes -= tail;
+  last_out.before.clear();
+  last_out.needs.clear();
+  last_out.bytes = tail;
+  last_out.at.offset += out.bytes;
+  add(from, std::move(out));
+  add(from, std::move(last_out));
+  in.bytes -= tail;
+  in.done -= latency;
+  last_in.bytes = tail;
+  last_in.at.offset += in.bytes;
+  add_receive(link, to, std::move(in));
+  return add_receive(link, to, std::move(last_in));
+}
+
 void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
                       const timetable& t, const place_of& at) {
+  // Tracks spread after they have gathered, whatever the times say.
+  m_inbound.clear();
+  for (const track& l : m_tracks) {
+    m_gathered.push_back(0);
+    for (const item& i : l.items) m_gathered.back() = std::max(m_gathered.back(), i.done);
+  }
   std::map<std::pair<std::uint32_t, int>, arrival> there;  // by parcel and rank
   for (const transfer& one : t) {
     const parcel& p = parcels[one.parcel];
@@ -70,15 +113,16 @@ void assembly::spread(const std::vector<tree>& trees, const std::vector<parcel>&
       out.needs.push_back(came->second);
     else if (!m_results.empty())
       need_results(out, along.root, p);
-    add(track_of(h.from, line_of(one.first, p.tree, h.from, h.to)), std::move(out));
     item in;
     in.what = deed::receive;
     in.peer = h.from;
     in.at = at(p, along.root, h.to);
     in.bytes = p.bytes;
+    in.ready = one.start;
     in.done = one.end;
-    there[{one.parcel, h.to}] = add_receive(
-        one.last, track_of(h.to, line_of(one.first, p.tree, h.from, h.to)), std::move(in));
+    const std::uint64_t line = line_of(one.first, p.tree, h.from, h.to);
+    there[{one.parcel, h.to}] = add_message(one.last, track_of(h.from, line), track_of(h.to, line),
+                                            std::move(out), std::move(in), one.latency);
   }
 }
 
@@ -102,6 +146,7 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
   }
   const auto combine = [&](item& i, std::uint32_t p, int rank, plan::place into,
                            plan::place first) {
+    i.before_bytes = i.bytes;
     i.before.push_back({into != first, into, first});
     for (const auto& [slot, came] : below[{p, rank}]) {
       i.needs.push_back(came);
@@ -125,20 +170,21 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
       out.at = came.front().first;
       combine(out, one->parcel, from, out.at, mine);
     }
-    add(track_of(from, line_of(one->last, p.tree, from, to)), std::move(out));
     item in;
     in.what = deed::receive;
     in.peer = from;
     in.at = m_builder.scratch(to, p.bytes);
     in.bytes = p.bytes;
     const plan::place slot = in.at;
+    in.ready = end - one->end;
     in.done = end - one->start;
+    const std::uint64_t line = line_of(one->last, p.tree, from, to);
     below[{one->parcel, to}].emplace_back(
-        slot,
-        add_receive(one->first, track_of(to, line_of(one->last, p.tree, from, to)), std::move(in)));
+        slot, add_message(one->first, track_of(from, line), track_of(to, line), std::move(out),
+                          std::move(in), one->latency));
     if (to != along.root || --left[one->parcel] > 0) continue;
     item done;
-    done.bytes = p.bytes;
+    done.before_bytes = p.bytes;
     const plan::place into = result(p, along.root, to), mine = own(p, along.root, to);
     done.before.push_back({false, into, mine});
     for (const auto& [place, came] : below[{one->parcel, to}]) {
@@ -151,7 +197,7 @@ void assembly::gather(const std::vector<tree>& trees, const std::vector<parcel>&
 
 void assembly::keep(int rank, plan::place to, plan::place from, std::uint64_t bytes) {
   item i;
-  i.bytes = bytes;
+  i.before_bytes = bytes;
   i.before.push_back({false, to, from});
   if (bytes > 0) add(track_of(rank, no_line), std::move(i));
 }
@@ -219,9 +265,9 @@ void assembly::write(const track& l, int number) {
     await(number, i);
     for (const local_step& s : i.before) {
       if (s.reduces)
-        m_builder.reduce(l.rank, s.dst, s.src, i.bytes);
+        m_builder.reduce(l.rank, s.dst, s.src, i.before_bytes);
       else
-        m_builder.copy(l.rank, s.dst, s.src, i.bytes);
+        m_builder.copy(l.rank, s.dst, s.src, i.before_bytes);
     }
     if (i.what == deed::send) {
       m_builder.send(l.rank, i.peer, i.at, i.bytes);

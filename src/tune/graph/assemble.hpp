@@ -24,11 +24,12 @@ class assembly {
   using place_of = std::function<plan::place(const parcel&, int root, int rank)>;
 
   /// `by_pair`: each pair of ranks has a track for each tree instead, so that a message waits for
-  /// no other one but that before it along its tree; the links are shared. `ahead`: a rank takes in
-  /// what comes by one link from several ranks in the order of the timetable, so many messages at
-  /// once; 0: as they come.
-  assembly(plan::builder& b, bool by_pair, int ahead)
-      : m_builder(b), m_by_pair(by_pair), m_ahead(ahead), m_tracks_of(rank_count()) {}
+  /// no other one but that before it along its tree; the links are shared. `strict`: what comes by
+  /// one link from several ranks is taken in by the timetable: a message is let in when what was to
+  /// be there before it is. A message that takes longer than its latency ends with a part that
+  /// takes as long, so that the latency of the next one passes meanwhile.
+  assembly(plan::builder& b, bool by_pair, bool strict)
+      : m_builder(b), m_by_pair(by_pair), m_strict(strict), m_tracks_of(rank_count()) {}
 
   /// Data goes from the roots outwards. `at` says where a rank has a parcel.
   void spread(const std::vector<tree>& trees, const std::vector<parcel>& parcels,
@@ -59,7 +60,8 @@ class assembly {
     plan::place at;
     std::uint64_t bytes = 0;
     double ready = 0, done = 0;      // of receives: when they are to be posted and are there
-    std::vector<local_step> before;  // done first
+    std::vector<local_step> before;  // done first, of so many bytes
+    std::uint64_t before_bytes = 0;
     std::vector<std::pair<int, std::uint32_t>> needs;  // track and item that must be done
     std::vector<std::pair<int, std::uint64_t>> tells;  // tracks that wait for it, and the count
   };
@@ -75,6 +77,7 @@ class assembly {
   int track_of(int rank, std::uint64_t line);
   arrival add(int track, item i);
   arrival add_receive(std::uint32_t link, int track, item i);
+  arrival add_message(std::uint32_t link, int from, int to, item out, item in, double latency);
   void await(int number, const item& i);
   void need_results(item& i, int root, const parcel& p) const;
   void number_signals();
@@ -86,12 +89,13 @@ class assembly {
 
   plan::builder& m_builder;
   bool m_by_pair;
-  int m_ahead;
+  bool m_strict;
   std::vector<std::map<std::uint64_t, int>> m_tracks_of;  // by rank and line
   std::vector<track> m_tracks;
   std::map<std::uint64_t, std::vector<int>> m_tracks_by;    // by line: a link or a pair
   std::vector<int> m_channel;                               // by track
   std::map<std::uint32_t, std::vector<arrival>> m_inbound;  // by link: what comes by it, in order
+  std::vector<double> m_gathered;  // by track: when its last receive of what is gathered ends
   std::map<std::pair<int, int>, std::uint64_t> m_flags;
   std::vector<std::uint64_t> m_next_flag;
   std::map<std::pair<int, int>, std::uint64_t> m_taken;  // by tracks: signals taken

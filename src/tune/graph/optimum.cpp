@@ -151,34 +151,4 @@ double min_time(const wiring& w, const roots& wanted) {
   return enough == times.end() ? last : *enough;
 }
 
-capacities spare_slow_links(const wiring& w, capacities c, const roots& wanted) {
-  std::vector<double> bandwidths;
-  for (const sim::link& l : w.links) bandwidths.push_back(l.bandwidth);
-  std::sort(bandwidths.begin(), bandwidths.end());
-  bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
-  constexpr double slow = 4;
-  for (const double b : bandwidths) {
-    if (b * slow > bandwidths.back()) break;
-    std::int64_t low = 0, high = 0;
-    for (const sim::link& l : w.links)
-      if (l.bandwidth == b) high = std::max(high, c.at(l.from, l.to));
-    const auto limited = [&](std::int64_t most) {
-      capacities other = c;
-      for (const sim::link& l : w.links)
-        if (l.bandwidth == b) other.at(l.from, l.to) = std::min(other.at(l.from, l.to), most);
-      return other;
-    };
-    if (!can_pack(c, wanted)) return c;
-    while (low < high) {
-      const std::int64_t middle = (low + high) / 2;
-      if (can_pack(limited(middle), wanted))
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    c = limited(high);
-  }
-  return c;
-}
-
 }  // namespace sucl::tune

@@ -74,12 +74,4 @@ bool can_pack(const capacities& c, const roots& wanted);
 /// The least time, as of units_in(), in which that many trees can be packed.
 double min_time(const wiring& w, const roots& wanted);
 
-/// As little capacity of slow links as lets the trees be packed: those of a quarter of the fastest
-/// bandwidth and less, the slowest first. So no tree crosses them without need.
-capacities spare_slow_links(const wiring& w, capacities c, const roots& wanted);
-
-/// Edge splitting (Mader 1978; ForestColl): the same capacity without switches, what went through
-/// one going from rank to rank; as many trees can be packed.
-capacities without_switches(const wiring& w, capacities c, const roots& wanted);
-
 }  // namespace sucl::tune

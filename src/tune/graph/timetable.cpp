@@ -3,9 +3,9 @@
 #include "tune/graph/timetable.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <queue>
-#include <set>
 #include <tuple>
 
 namespace sucl::tune {
@@ -21,7 +21,10 @@ class scheduler {
     m_blocked.resize(m_busy.size());
     m_dirty.resize(m_busy.size());
     m_left.resize(m_busy.size());
-    for (const tree& t : trees) describe(t, ways);
+    m_bytes.resize(trees.size());
+    for (const parcel& p : parcels)
+      m_bytes[p.tree] = std::max(m_bytes[p.tree], static_cast<double>(p.bytes));
+    for (std::uint32_t t = 0; t < trees.size(); ++t) describe(t, ways);
     for (const parcel& p : parcels)
       for (const step& s : m_steps[p.tree])
         for (const std::uint32_t l : s.by->links)
@@ -41,15 +44,11 @@ class scheduler {
         else
           arrive(e.parcel, e.hop);
       }
-      std::vector<std::uint32_t> dirty = std::move(m_to_try);
-      m_to_try.clear();
-      // Those that have most left to do first.
-      std::sort(dirty.begin(), dirty.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return m_left[a] != m_left[b] ? m_left[a] > m_left[b] : a < b;
-      });
-      for (const std::uint32_t l : dirty) {
-        m_dirty[l] = false;
-        try_link(l, now);
+      while (!m_to_try.empty()) {
+        std::vector<std::uint32_t> dirty = std::move(m_to_try);
+        m_to_try.clear();
+        for (const std::uint32_t l : dirty) m_dirty[l] = false;
+        start_all(dirty, now);
       }
     }
     return std::move(m_made);
@@ -59,12 +58,20 @@ class scheduler {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   static constexpr std::uint32_t at_root = none - 1;
 
-  // A hop of a tree: its way, what follows it, and how long that takes per byte and without any.
+  // What is behind a hop: a link that will carry the same data, and how long it takes until then.
+  struct later {
+    std::uint32_t link = 0;
+    double after = 0;
+  };
+  // A hop of a tree: its way, what follows it, and the parcels that wait for it.
   struct step {
     const sim::way* by = nullptr;
-    double per_byte = 0;  // of its own way
-    double behind = 0, behind_per_byte = 0;
+    double per_byte = 0;              // of its own way
     std::vector<std::uint32_t> next;  // hops from where it ends
+    std::vector<later> behind;
+    std::deque<std::uint32_t> parcels;
+    std::uint32_t tree = 0, hop = 0;
+    int turn = 0;
   };
   struct event {
     double at;
@@ -73,50 +80,50 @@ class scheduler {
       return std::tie(a.at, a.link, a.parcel, a.hop) > std::tie(b.at, b.link, b.parcel, b.hop);
     }
   };
-  // What waits for a link, the most urgent first: time behind it, then its place in rotation.
-  using key = std::tuple<double, std::uint64_t, int, std::uint32_t, std::uint32_t>;
 
-  void describe(const tree& t, sim::ways& ways) {
+  void describe(std::uint32_t number, sim::ways& ways) {
+    const tree& t = m_trees[number];
     std::vector<step> steps(t.hops.size());
     std::vector<std::uint32_t> first;
-    std::vector<std::uint32_t> by_rank(index(m_ranks_of(t)), none);
+    std::map<int, std::uint32_t> by_rank;
     for (std::uint32_t h = 0; h < t.hops.size(); ++h) {
-      steps[h].by = ways.between(t.hops[h].from, t.hops[h].to);
-      for (const std::uint32_t l : steps[h].by->links)
-        steps[h].per_byte = std::max(steps[h].per_byte, 1 / m_machine.wires.links[l].bandwidth);
-      const std::uint32_t before = by_rank[index(t.hops[h].from)];
-      (before == none ? first : steps[before].next).push_back(h);
-      by_rank[index(t.hops[h].to)] = h;
+      step& s = steps[h];
+      s.by = ways.between(t.hops[h].from, t.hops[h].to);
+      s.tree = number;
+      s.hop = h;
+      s.turn = (t.hops[h].to - t.hops[h].from + 65536) % 65536;
+      for (const std::uint32_t l : s.by->links)
+        s.per_byte = std::max(s.per_byte, 1 / m_machine.wires.links[l].bandwidth);
+      const auto before = by_rank.find(t.hops[h].from);
+      (before == by_rank.end() ? first : steps[before->second].next).push_back(h);
+      by_rank[t.hops[h].to] = h;
     }
+    std::map<std::uint32_t, double> after;
     for (std::size_t h = steps.size(); h-- > 0;) {
-      double children = 0;
-      for (const std::uint32_t n : steps[h].next) {
-        steps[h].behind = std::max(steps[h].behind, steps[n].behind + steps[n].by->latency);
-        steps[h].behind_per_byte = std::max(steps[h].behind_per_byte, steps[n].behind_per_byte);
-        children += steps[n].per_byte;  // one after another
+      step& s = steps[h];
+      const double own = s.by->latency + s.per_byte * m_bytes[number];
+      after.clear();
+      for (const std::uint32_t n : s.next) {
+        for (const std::uint32_t l : steps[n].by->links) after.emplace(l, own);
+        for (const later& x : steps[n].behind) {
+          double& a = after[x.link];
+          a = std::max(a, own + x.after);
+        }
       }
-      steps[h].behind_per_byte += children;
+      for (const auto& [l, a] : after) s.behind.push_back({l, a});
     }
     m_steps.push_back(std::move(steps));
     m_first.push_back(std::move(first));
-  }
-  static int m_ranks_of(const tree& t) {
-    int most = t.root;
-    for (const hop& h : t.hops) most = std::max({most, h.from, h.to});
-    return most + 1;
   }
 
   // A rank has got a parcel: it may send it on.
   void arrive(std::uint32_t p, std::uint32_t h) {
     const std::uint32_t t = m_parcels[p].tree;
     for (const std::uint32_t n : h == at_root ? m_first[t] : m_steps[t][h].next) {
-      const step& s = m_steps[t][n];
-      const auto bytes = static_cast<double>(m_parcels[p].bytes);
-      const hop& at = m_trees[t].hops[n];
-      const int turn = (at.to - at.from + 65536) % 65536;
+      step& s = m_steps[t][n];
       const std::uint32_t l = s.by->links.front();
-      m_waiting[l][s.by->links.back()].emplace(-(s.behind + bytes * s.behind_per_byte),
-                                               m_parcels[p].offset, turn, p, n);
+      if (s.parcels.empty()) m_waiting[l].push_back(&s);
+      s.parcels.push_back(p);
       look_at(l);
     }
   }
@@ -133,60 +140,175 @@ class scheduler {
     m_blocked[l].clear();
   }
 
-  // Starts what is most urgent of all that can start: by what is behind it, or by all that its last
-  // link has still to do.
-  void try_link(std::uint32_t l, double now) {
-    if (m_busy[l] > now) return;
-    const key* best = nullptr;
-    std::uint32_t by = 0;
-    double most = -1;
-    for (auto& [last, queue] : m_waiting[l]) {
-      if (queue.empty()) continue;
-      const key& first = *queue.begin();
-      const step& s = m_steps[m_parcels[std::get<3>(first)].tree][std::get<4>(first)];
-      std::uint32_t taken = none;
-      for (const std::uint32_t other : s.by->links)
-        if (m_busy[other] > now) taken = other;
-      if (taken != none) {
-        auto& list = m_blocked[taken];
-        if (list.empty() || list.back() != l) list.push_back(l);
-        continue;
-      }
-      const double urgency = m_left[last] - std::get<0>(first);
-      if (urgency < most || (urgency == most && !(first < *best))) continue;
-      best = &first;
-      by = last;
-      most = urgency;
-    }
-    if (!best) return;
-    const key chosen = *best;
-    m_waiting[l][by].erase(chosen);
-    start(std::get<3>(chosen), std::get<4>(chosen), now);
+  // For how long others will be busy once this is there: the links that wait for it most.
+  double urgency(const step& s) const {
+    double most = m_left[s.by->links.back()];
+    for (const later& x : s.behind) most = std::max(most, x.after + m_left[x.link]);
+    return most;
   }
 
-  void start(std::uint32_t p, std::uint32_t h, double now) {
-    const step& s = m_steps[m_parcels[p].tree][h];
+  // What could start now, by the link by which it arrives.
+  struct offer {
+    std::uint32_t last;
+    double urgency;
+    step* what;
+  };
+  static bool before(const offer& a, const offer& b) {
+    if (a.urgency != b.urgency) return a.urgency > b.urgency;
+    return std::tie(a.what->parcels.front(), a.what->turn, a.what->tree, a.what->hop) <
+           std::tie(b.what->parcels.front(), b.what->turn, b.what->tree, b.what->hop);
+  }
+
+  // A link that is free: it sends, or something arrives by it.
+  struct port {
+    bool sends = false;
+    double weight = 0;
+    std::uint32_t partner = none;
+    std::vector<offer> offers;           // of a port that sends
+    std::vector<std::uint32_t> senders;  // of one that receives
+    int visited = 0;
+  };
+  static constexpr std::uint64_t receiving = std::uint64_t{1} << 32;
+
+  // Starts what waits for these links, so that those that have most left to do are busy.
+  void start_all(const std::vector<std::uint32_t>& links, double now) {
+    m_ports.clear();
+    for (const std::uint32_t l : links)
+      if (m_busy[l] <= now) collect(l, now);
+    match();
+    for (const auto& [l, from] : m_ports) {
+      if (!from.sends || from.partner == none) continue;
+      const auto& chosen = *std::find_if(from.offers.begin(), from.offers.end(),
+                                         [&](const offer& o) { return o.last == from.partner; });
+      // A link between the first and the last may have been taken.
+      if (wait_for(*chosen.what, static_cast<std::uint32_t>(l), now))
+        look_at(static_cast<std::uint32_t>(l));
+      else
+        start(*chosen.what, now);
+    }
+    for (const std::uint32_t l : links)
+      if (m_busy[l] <= now)
+        for (const step* s : m_waiting[l]) wait_for(*s, l, now);
+  }
+
+  // Notes by which link a message of link `l` is held up.
+  bool wait_for(const step& s, std::uint32_t l, double now) {
+    for (const std::uint32_t other : s.by->links) {
+      if (m_busy[other] <= now) continue;
+      auto& list = m_blocked[other];
+      if (list.empty() || list.back() != l) list.push_back(l);
+      return true;
+    }
+    return false;
+  }
+
+  void collect(std::uint32_t l, double now) {
+    std::vector<offer> best;
+    for (step* s : m_waiting[l]) {
+      if (wait_for(*s, l, now)) continue;
+      const offer o{s->by->links.back(), urgency(*s), s};
+      const auto same = std::find_if(best.begin(), best.end(),
+                                     [&](const offer& other) { return other.last == o.last; });
+      if (same == best.end())
+        best.push_back(o);
+      else if (before(o, *same))
+        *same = o;
+    }
+    if (best.empty()) return;
+    std::sort(best.begin(), best.end(), before);
+    if (best.front().last == l) return start(*best.front().what, now);  // a wire
+    port& mine = m_ports[l];
+    mine.sends = true;
+    mine.weight = m_left[l];
+    for (const offer& o : best) {
+      port& other = m_ports[receiving | o.last];
+      other.weight = m_left[o.last];
+      other.senders.push_back(l);
+    }
+    mine.offers = std::move(best);
+  }
+
+  void match() {
+    std::vector<std::pair<std::uint32_t, const offer*>> all;
+    std::vector<std::pair<double, std::uint64_t>> order;
+    for (const auto& [l, p] : m_ports) {
+      order.emplace_back(-p.weight, l);
+      for (const offer& o : p.offers) all.emplace_back(static_cast<std::uint32_t>(l), &o);
+    }
+    std::sort(all.begin(), all.end(),
+              [](const auto& a, const auto& b) { return before(*a.second, *b.second); });
+    for (const auto& [l, o] : all) {
+      port &from = m_ports.at(l), &to = m_ports.at(receiving | o->last);
+      if (from.partner != none || to.partner != none) continue;
+      from.partner = o->last;
+      to.partner = l;
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [weight, l] : order) {
+      if (m_ports.at(l).partner != none) continue;
+      ++m_round;
+      augment(l, -weight);
+    }
+  }
+
+  // A partner for a port, at the cost of no other one that has as much left to do: along an
+  // alternating path.
+  bool augment(std::uint64_t l, double weight) {
+    port& p = m_ports.at(l);
+    p.visited = m_round;
+    const auto take = [&](std::uint64_t other) {
+      port& o = m_ports.at(other);
+      if (o.visited == m_round) return false;
+      o.visited = m_round;
+      if (o.partner != none) {
+        const std::uint64_t held = o.sends ? receiving | o.partner : o.partner;
+        port& h = m_ports.at(held);
+        if (h.visited == m_round) return false;
+        if (!augment(held, weight)) {
+          if (h.weight >= weight) return false;
+          h.partner = none;
+        }
+      }
+      p.partner = static_cast<std::uint32_t>(other);
+      o.partner = static_cast<std::uint32_t>(l);
+      return true;
+    };
+    if (p.sends)
+      return std::any_of(p.offers.begin(), p.offers.end(),
+                         [&](const offer& o) { return take(receiving | o.last); });
+    return std::any_of(p.senders.begin(), p.senders.end(), take);
+  }
+
+  void start(step& s, double now) {
+    const std::uint32_t p = s.parcels.front();
+    s.parcels.pop_front();
+    const std::uint32_t first = s.by->links.front();
+    if (s.parcels.empty()) std::erase(m_waiting[first], &s);
     const double until = now + static_cast<double>(m_parcels[p].bytes) * s.per_byte;
     for (const std::uint32_t l : s.by->links) {
       m_busy[l] = until;
       m_left[l] -= until - now;
       m_events.push({until, 0, 0, l});
     }
-    m_made.push_back({p, h, s.by->links.front(), s.by->links.back(), now, until + s.by->latency});
-    m_events.push({until + s.by->latency, p, h, none});
+    m_made.push_back(
+        {p, s.hop, first, s.by->links.back(), now, until + s.by->latency, s.by->latency});
+    m_events.push({until + s.by->latency, p, s.hop, none});
   }
 
   const sim::machine& m_machine;
   const std::vector<tree>& m_trees;
   const std::vector<parcel>& m_parcels;
   std::vector<double>& m_busy;
+  std::vector<double> m_bytes;             // of a parcel, by tree
   std::vector<std::vector<step>> m_steps;  // by tree and hop
   std::vector<std::vector<std::uint32_t>> m_first;
-  std::vector<std::map<std::uint32_t, std::set<key>>> m_waiting;  // by first and last link
-  std::vector<double> m_left;                                     // by link: seconds to carry
+  std::vector<std::vector<step*>> m_waiting;          // by first link
+  std::vector<double> m_left;                         // by link: seconds to carry
   std::vector<std::vector<std::uint32_t>> m_blocked;  // by link: those that wait for it too
   std::vector<bool> m_dirty;
   std::vector<std::uint32_t> m_to_try;
+  std::map<std::uint64_t, port> m_ports;  // those that are free
+  int m_round = 0;
   std::priority_queue<event> m_events;
   timetable m_made;
 };

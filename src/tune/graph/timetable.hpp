@@ -6,7 +6,7 @@
 #pragma once
 
 #include "sim/model/ways.hpp"
-#include "tune/graph/packing.hpp"
+#include "tune/graph/trees.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -28,6 +28,7 @@ struct transfer {
   std::uint32_t first = 0, last = 0;  ///< links that it leaves and comes by
   double start = 0;
   double end = 0;  ///< when all of it is there
+  double latency = 0;
 };
 
 /// Transfers by their start.

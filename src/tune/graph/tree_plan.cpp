@@ -5,9 +5,11 @@
 #include "base/error.hpp"
 #include "plan/passes/passes.hpp"
 #include "tune/graph/assemble.hpp"
+#include "tune/graph/trees.hpp"
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -18,15 +20,15 @@ namespace {
 using plan::place;
 using plan::space;
 
-// Beyond this slack trees are as shallow as links make them.
-constexpr double unlimited_slack = 16;
+// Balanced trees may take the busiest link for so much longer than the least.
+constexpr double balance_slack = 1.0001;
 
 // Trees of a direction, with what they are made for.
 struct half {
   sim::machine m;  // with the links as data flows from the roots
   std::unique_ptr<sim::ways> ways;
   wiring wires;
-  std::map<std::tuple<int, double, bool>, std::vector<tree>> trees;
+  std::map<std::tuple<tree_recipe::shape, int, double>, std::vector<tree>> trees;
   std::map<int, double> times;
 };
 
@@ -39,9 +41,16 @@ std::string number_text(double value) {
 }  // namespace
 
 std::string to_text(const tree_recipe& r) {
-  return "trees(trees=" + std::to_string(r.trees) + ";slack=" + number_text(r.slack) +
-         ";segments=" + std::to_string(r.segments) + (r.shallow ? ";shallow=1" : "") +
-         (r.pairs ? ";pairs=1" : "") + (r.ahead > 0 ? ";ahead=" + std::to_string(r.ahead) : "") +
+  using shape = tree_recipe::shape;
+  using order = tree_recipe::order;
+  const std::string trees =
+      r.trees == shape::balanced
+          ? "number=" + std::to_string(r.number) + ";depth=" + number_text(r.depth)
+          : std::string(r.trees == shape::early ? "early=1" : "shallow=1");
+  return "trees(" + trees + ";segments=" + std::to_string(r.segments) +
+         (r.by == order::pairs    ? ";pairs=1"
+          : r.by == order::strict ? ";strict=1"
+                                  : "") +
          ")";
 }
 
@@ -117,67 +126,46 @@ struct tree_planner::state {
     return known->second;
   }
 
-  hop_costs costs_of(half& h, double bytes) const {
-    hop_costs c;
-    c.ranks = what.ranks;
-    c.links = h.m.wires.links.size();
+  // Routes, and how long links take for so many bytes.
+  route_table routes_of(half& h, double bytes) const {
+    route_table t;
+    t.ranks = what.ranks;
     for (int a = 0; a < what.ranks; ++a)
       for (int b = 0; b < what.ranks; ++b) {
-        hop_cost& one = c.all.emplace_back();
         const sim::way* w = a == b ? nullptr : h.ways->between(a, b);
-        if (w == nullptr) continue;
-        one.latency = w->latency;
-        one.first = w->links.front();
-        one.last = w->links.back();
-        for (const std::uint32_t l : w->links)
-          one.seconds = std::max(one.seconds, bytes / h.m.wires.links[l].bandwidth);
+        t.all.push_back(w == nullptr ? route{} : route{w->links, w->latency});
       }
-    return c;
-  }
-
-  capacities all_ways(half& h) const {
-    capacities c(what.ranks);
-    for (int a = 0; a < what.ranks; ++a)
-      for (int b = 0; b < what.ranks; ++b)
-        if (a != b && h.ways->between(a, b)) c.at(a, b) = std::int64_t{1} << 40;
-    return c;
+    for (const sim::link& l : h.m.wires.links) t.seconds.push_back(bytes / l.bandwidth);
+    return t;
   }
 
   const std::vector<tree>& trees_of(half& h, const tree_recipe& r) const {
-    const auto [known, fresh] = h.trees.try_emplace({r.trees, r.slack, r.shallow});
-    if (fresh) {
-      const roots all = wanted(r.trees);
-      const double time = time_of(h, r.trees) * r.slack;
-      const double unit = static_cast<double>(bytes_of(what.root)) / r.trees;
-      hop_costs costs = costs_of(h, unit);
-      costs.in_turn = !r.shallow;
-      costs.unlimited = r.slack >= unlimited_slack;
-      known->second = pack_trees(
-          costs.unlimited
-              ? all_ways(h)
-              : without_switches(h.wires, spare_slow_links(h.wires, units_in(h.wires, time), all),
-                                 all),
-          all, costs);
-    }
+    using kinds = tree_recipe::shape;
+    const bool balanced = r.trees == kinds::balanced;
+    const auto [known, fresh] =
+        h.trees.try_emplace({r.trees, balanced ? r.number : 1, balanced ? r.depth : 0});
+    if (fresh && balanced)
+      known->second = balanced_trees(routes_of(h, 1), wanted(r.number),
+                                     time_of(h, r.number) * balance_slack, r.depth);
+    else if (fresh)
+      known->second = early_trees(routes_of(h, static_cast<double>(bytes_of(what.root))), shape,
+                                  r.trees == kinds::early);
     return known->second;
   }
 
   std::vector<parcel> parcels_of(const std::vector<tree>& trees, const tree_recipe& r) const {
-    std::vector<std::int64_t> before(index(what.ranks));
+    const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+    std::vector<int> before(index(what.ranks));  // trees of each root
     std::vector<std::vector<std::uint64_t>> ends(index(what.ranks));
     std::vector<parcel> all;
     for (std::uint32_t t = 0; t < trees.size(); ++t) {
       const int root = trees[t].root;
-      if (ends[index(root)].empty())
-        ends[index(root)] =
-            plan::cut_evenly(bytes_of(root), what.element_bytes, r.trees * r.segments);
-      const auto& end = ends[index(root)];
-      for (int s = 0; s < r.segments; ++s) {
-        const auto first = static_cast<std::size_t>(before[index(root)]);
-        const auto last = first + static_cast<std::size_t>(trees[t].weight);
-        before[index(root)] += trees[t].weight;
-        if (end[last] > end[first]) all.push_back({t, end[first], end[last] - end[first], 0});
-      }
+      auto& end = ends[index(root)];
+      if (end.empty())
+        end = plan::cut_evenly(bytes_of(root), what.element_bytes, number * r.segments);
+      const auto first = index(before[index(root)]++ * r.segments);
+      for (std::size_t s = first; s < first + index(r.segments); ++s)
+        if (end[s + 1] > end[s]) all.push_back({t, end[s], end[s + 1] - end[s], 0});
     }
     return all;
   }
@@ -189,8 +177,17 @@ struct tree_planner::state {
     timetable in, out;
     double end = 0;
   };
+  std::deque<std::pair<tree_recipe, made>> m_times;
 
-  made times(const tree_recipe& r) {
+  // Kept for each order of links.
+  const made& times(tree_recipe r) {
+    r.by = tree_recipe::order::strict;
+    for (const auto& [known, what_it_takes] : m_times)
+      if (known == r) return what_it_takes;
+    return m_times.emplace_back(r, find_times(r)).second;
+  }
+
+  made find_times(const tree_recipe& r) {
     made all;
     std::vector<double> busy;
     double gathered = 0;
@@ -230,9 +227,9 @@ struct tree_planner::state {
   }
 
   plan::schedule make(const tree_recipe& r) {
-    const made all = times(r);
+    const made& all = times(r);
     plan::builder b(apart);
-    assembly a(b, r.pairs, r.ahead);
+    assembly a(b, r.by == tree_recipe::order::pairs, r.by == tree_recipe::order::strict);
     const auto in_whole = [&](const parcel& p, int root) {
       return offsets[index(root)] + p.offset;
     };
@@ -269,10 +266,38 @@ tree_planner::~tree_planner() = default;
 double tree_planner::foretell(const tree_recipe& r) { return m_state->times(r).end; }
 
 double tree_planner::messages(const tree_recipe& r) {
-  double all = 0;
+  const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+  double roots = 0;
+  for (const auto r0 : m_state->shape) roots += static_cast<double>(r0);
+  const int halves = (m_state->in ? 1 : 0) + (m_state->out ? 1 : 0);
+  return roots * number * r.segments * (m_state->what.ranks - 1) * halves;
+}
+
+bool tree_planner::long_messages(const tree_recipe& r) {
+  const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+  const double bytes = static_cast<double>(m_state->bytes_of(m_state->what.root)) / number /
+                       static_cast<double>(r.segments);
+  for (half* h : {m_state->in.get(), m_state->out.get()}) {
+    if (!h) continue;
+    const route_table routes = m_state->routes_of(*h, bytes);
+    for (const route& one : routes.all) {
+      if (one.links.size() < 2) continue;
+      double seconds = 0;
+      for (const std::uint32_t l : one.links) seconds = std::max(seconds, routes.seconds[l]);
+      if (seconds < one.latency) return false;
+    }
+  }
+  return true;
+}
+
+double tree_planner::busiest(const tree_recipe& r) {
+  const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;
+  const double bytes = static_cast<double>(m_state->bytes_of(m_state->what.root)) / number;
+  double most = 0;
   for (half* h : {m_state->in.get(), m_state->out.get()})
-    if (h) all += static_cast<double>(m_state->trees_of(*h, r).size());
-  return all * (m_state->what.ranks - 1) * r.segments;
+    if (h)
+      most = std::max(most, busiest_link(m_state->routes_of(*h, bytes), m_state->trees_of(*h, r)));
+  return most;
 }
 
 double tree_planner::efficiency(int trees) {

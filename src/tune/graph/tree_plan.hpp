@@ -9,24 +9,35 @@
 #include "tune/graph/optimum.hpp"
 #include "tune/graph/timetable.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace sucl::tune {
 
-/// How the trees of a plan are made.
+/// How the trees of a plan are made, and in which order links carry what they send.
 struct tree_recipe {
-  int trees = 1;         ///< from each root
-  double slack = 1;      ///< times the least capacity for them: more makes shallower trees
-  int segments = 1;      ///< that follow each other along a tree
-  bool shallow = false;  ///< trees of few hops, as if each were alone; else of early arrivals
-  bool pairs = false;    ///< each pair of ranks has a channel, instead of each link
-  int ahead = 0;         ///< messages that a link of a rank takes in at once, in order; 0: any
+  enum class shape : std::uint8_t {
+    balanced,  ///< all links are taken for about as long
+    early,     ///< data arrives early, where messages share links one after another
+    shallow    ///< data arrives early, as if each message were alone
+  };
+  enum class order : std::uint8_t {
+    strict,  ///< links send, and ranks take in by each link, in the order of the timetable
+    links,   ///< links send in that order, ranks take in what comes
+    pairs    ///< each hop has a channel, links are shared
+  };
+
+  shape trees = shape::balanced;
+  int number = 1;      ///< from each root; of those that arrive early: 1
+  double depth = 0.5;  ///< how dear hops behind each other are in balanced trees
+  int segments = 1;    ///< that follow each other along a tree
+  order by = order::strict;
   friend bool operator==(const tree_recipe&, const tree_recipe&) = default;
 };
 
-/// As in "trees(trees=2;slack=1.5;segments=8)".
+/// As in "trees(number=2;depth=0.5;segments=8)".
 std::string to_text(const tree_recipe& r);
 
 /// Whether there are such plans: broadcast, reduce, allgather, reduce_scatter_block, allreduce, on
@@ -44,7 +55,12 @@ class tree_planner {
   double foretell(const tree_recipe& r);
   /// How many messages a plan has.
   double messages(const tree_recipe& r);
-  /// How much of the optimal throughput that many trees can have, at most 1.
+  /// Whether messages through switches take longer than their latency. Only then a plan takes as
+  /// long as is foretold.
+  bool long_messages(const tree_recipe& r);
+  /// For how long the busiest link is taken.
+  double busiest(const tree_recipe& r);
+  /// How much of the optimal throughput that many equal trees can have, at most 1.
   double efficiency(int trees);
 
   plan::schedule make(const tree_recipe& r);
