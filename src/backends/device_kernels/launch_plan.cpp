@@ -110,23 +110,25 @@ struct maker {
     k.what.own_bytes = block;
     k.what.peer_at = block * static_cast<unsigned>(s.rank);
   }
-  // Every rank knows all counts, but only its own places: blocks of one size at equal distances
-  // need no lists here, whatever other ranks have.
-  bool gathers_evenly() const {
-    const std::uint64_t first = o.recv_displs[0];
-    const std::uint64_t apart = s.ranks > 1 ? o.recv_displs[1] - first : 0;
-    if (s.ranks > 1 && o.recv_displs[1] < first) return false;
+  // Blocks of one size at equal distances, which need no lists.
+  std::optional<alike> evenly(const std::uint64_t* counts, const std::uint64_t* displs) const {
+    const std::uint64_t first = displs[0];
+    const std::uint64_t apart = s.ranks > 1 ? displs[1] - first : 0;
+    if (s.ranks > 1 && displs[1] < first) return std::nullopt;
     for (int r = 0; r < s.ranks; ++r)
-      if (o.recv_counts[r] != o.recv_counts[0] ||
-          o.recv_displs[r] != first + apart * static_cast<unsigned>(r))
-        return false;
-    return true;
+      if (counts[r] != counts[0] || displs[r] != first + apart * static_cast<unsigned>(r))
+        return std::nullopt;
+    return alike{first * size, apart * size, counts[0] * size, 0, s.ranks};
   }
+  // What the root has for itself, at `place` of its memory.
+  alike of_root(std::uint64_t place, std::uint64_t bytes) const {
+    return {place, 0, bytes, o.root, o.root + 1};
+  }
+  // Every rank knows all counts, but only its own places: other ranks may have lists here.
   void allgatherv() {
-    if (gathers_evenly()) {
-      block = most = o.recv_counts[0] * size;
-      k.recv = {o.recv_displs[0] * size,
-                s.ranks > 1 ? (o.recv_displs[1] - o.recv_displs[0]) * size : 0, block, 0, s.ranks};
+    if (const auto even = evenly(o.recv_counts, o.recv_displs)) {
+      block = most = even->each;
+      k.recv = *even;
       k.send = every(0, in_place() ? k.recv.at(s.rank) : 0);
       k.what.own_bytes = block;
       return;
@@ -147,8 +149,18 @@ struct maker {
     k.what.own_bytes = block;
     k.what.peer_at = block * static_cast<unsigned>(s.rank);
   }
+  // Of the counts of the forms below no rank knows all. One whose own are even needs no lists,
+  // whatever other ranks have.
   void alltoallv() {
     known = false;
+    const auto takes = evenly(o.recv_counts, o.recv_displs);
+    const auto gives = in_place() ? takes : evenly(o.send_counts, o.send_displs);
+    if (gives && takes) {
+      k.send = *gives;
+      k.recv = *takes;
+      k.what.own_bytes = gives->each;
+      return;
+    }
     if (in_place())
       lists(o.recv_counts, o.recv_displs, o.recv_counts, o.recv_displs);
     else
@@ -164,13 +176,18 @@ struct maker {
   }
   void gatherv() {
     known = false;
-    lists(nullptr, nullptr, at_root() ? o.recv_counts : nullptr,
-          at_root() ? o.recv_displs : nullptr);
-    if (at_root() && in_place()) k.lists[0].start[s.rank] = k.lists[1].start[s.rank];
-    if (at_root())
+    if (!at_root()) {
+      k.send = only(o.root);
+      k.recv = none();
+    } else if (const auto takes = evenly(o.recv_counts, o.recv_displs)) {
+      k.send = of_root(in_place() ? takes->at(s.rank) : 0, takes->each);
+      k.recv = *takes;
+      k.what.own_bytes = takes->each;
+    } else {
+      lists(nullptr, nullptr, o.recv_counts, o.recv_displs);
+      if (in_place()) k.lists[0].start[s.rank] = k.lists[1].start[s.rank];
       k.what.own_bytes = k.lists[1].size[s.rank];
-    else
-      k.lists[0].size[o.root] = block;
+    }
   }
   void scatter() {
     k.send = at_root() ? every(block) : none();
@@ -180,13 +197,18 @@ struct maker {
   }
   void scatterv() {
     known = false;
-    lists(at_root() ? o.send_counts : nullptr, at_root() ? o.send_displs : nullptr, nullptr,
-          nullptr);
-    if (at_root() && in_place()) k.lists[1].start[s.rank] = k.lists[0].start[s.rank];
-    if (at_root())
+    if (!at_root()) {
+      k.send = none();
+      k.recv = only(o.root);
+    } else if (const auto gives = evenly(o.send_counts, o.send_displs)) {
+      k.send = *gives;
+      k.recv = of_root(in_place() ? gives->at(s.rank) : 0, gives->each);
+      k.what.own_bytes = gives->each;
+    } else {
+      lists(o.send_counts, o.send_displs, nullptr, nullptr);
+      if (in_place()) k.lists[1].start[s.rank] = k.lists[0].start[s.rank];
       k.what.own_bytes = k.lists[0].size[s.rank];
-    else
-      k.lists[1].size[o.root] = block;
+    }
   }
   void scan(bool inclusive) {
     k.send = {0, 0, block, s.rank + 1, s.ranks};
@@ -218,15 +240,15 @@ struct maker {
   // allreduce has work to share.
   bool possible(protocol w) const {
     switch (w) {
-      case protocol::ll: return known && most <= s.shape.ll;
-      case protocol::ll128: return known && has_ll128() && most <= s.ll128_max_bytes;
+      case protocol::ll: return most <= s.shape.ll;
+      case protocol::ll128: return has_ll128() && most <= s.ll128_max_bytes;
       case protocol::ll_two_shot:
         return sliced() && s.ranks > 2 && block <= s.ll_two_shot_max_bytes;
       case protocol::ll128_two_shot:
         return sliced() && s.ranks > 2 && block > 0 && has_ll128() &&
                slices_in_ll128() <= s.ll128_max_bytes;
       case protocol::two_shot: return sliced() && (s.ranks > 2 || !rooted()) && block > 0;
-      default: return !known || most > 0;  // there are pieces
+      default: return most > 0;  // there are pieces
     }
   }
   // Up to where each rank sends all to every peer, among more than two. A root that does so takes
@@ -247,23 +269,44 @@ struct maker {
     return rooted() ? s.ll128_two_shot_max_bytes : s.ll128_two_shot_max_bytes / 2;
   }
 
-  // Where only the ends of a pair know how much they exchange.
-  protocol short_protocol() const { return has_ll128() ? protocol::ll128 : protocol::ll; }
-  std::uint64_t short_bytes() const {
-    if (!has_ll128()) return s.ll_max_bytes;
-    return o.kind == SUCL_KIND_GATHERV ? s.ll128_max_bytes : s.ll128_exchange_max_bytes;
+  // Where only the ends of a pair know how much they exchange: up to so many bytes go by LL, and
+  // more up to so many by LL128.
+  std::uint64_t ll_pair_bytes() const {
+    return ll128_pair_bytes() > 0 ? std::min(s.ll_max_bytes, s.ll128_min_bytes - 1)
+                                  : s.ll_max_bytes;
   }
-  bool has_long_pairs() const {
-    for (int r = 0; r < s.ranks; ++r)
-      if (r != s.rank && std::max(k.lists[0].size[r], k.lists[1].size[r]) > short_bytes())
-        return true;
-    return false;
+  std::uint64_t ll128_pair_bytes() const {
+    if (!has_ll128()) return 0;
+    // The links of a root are all that counts, and of LL128 a sixteenth is flags.
+    constexpr std::uint64_t gathered = 4 << 20;
+    const std::uint64_t most = o.kind != SUCL_KIND_GATHERV ? s.ll128_exchange_max_bytes
+                               : s.ranks > 2               ? std::min(s.ll128_max_bytes, gathered)
+                                                           : s.ll128_max_bytes;
+    return most < s.ll128_min_bytes ? 0 : most;
+  }
+  // A pair's, from either end.
+  protocol of_pair(std::uint64_t bytes) const {
+    if (bytes <= ll_pair_bytes()) return protocol::ll;
+    return bytes <= ll128_pair_bytes() ? protocol::ll128 : protocol::staged;
+  }
+  // Of the pairs of this rank, if all have the same; else the kernel that has each.
+  protocol of_pairs() const {
+    std::optional<protocol> common;
+    for (int r = 0; r < s.ranks; ++r) {
+      if (r == s.rank) continue;
+      for (const std::uint64_t bytes : {sent_to(r), received_from(r)}) {
+        if (bytes == 0) continue;
+        if (common && *common != of_pair(bytes)) return protocol::staged;
+        common = of_pair(bytes);
+      }
+    }
+    return common.value_or(protocol::ll);
   }
 
   // The protocol by default. Among more than two ranks what is sent to all of them is shared
   // sooner.
   protocol usual() const {
-    if (!known) return has_long_pairs() ? protocol::staged : short_protocol();
+    if (!known) return of_pairs();
     if (could_be_direct())
       return o.kind == SUCL_KIND_BROADCAST ? protocol::two_shot : protocol::staged;
     // Where data goes in one direction only, the links are all that counts, and LL128 keeps them
@@ -314,7 +357,7 @@ struct maker {
     collective_args& j = k.what;
     j.bytes = block;
     j.source = j.target = all;
-    j.how = wanted && possible(*wanted) && !could_be_direct() ? *wanted : usual();
+    j.how = known && wanted && possible(*wanted) && !could_be_direct() ? *wanted : usual();
     switch (j.how) {
       case protocol::ll128: k.groups = groups_for_ll128(largest()); break;
       case protocol::ll: k.groups = groups_for_ll(largest()); break;
@@ -331,35 +374,56 @@ struct maker {
     }
   }
 
-  // In pieces, for staging memory: one for each group, or many. Among four GPUs two or three large
-  // ones took a quarter longer than many of this size.
-  static constexpr std::uint64_t one_of_many = 16 << 10;
+  // In pieces, for staging memory.
   void cut() {
     collective_args& j = k.what;
-    k.groups = known ? groups_for(most) : s.groups;
     j.may_be_direct = known && could_be_direct();
-    j.short_bytes = known ? 0 : short_bytes();
-    j.short_in_ll128 = has_ll128();
-    auto cuts = static_cast<std::uint64_t>(k.groups);
-    if (j.how == protocol::two_shot) cuts *= static_cast<unsigned>(owners());
-    const auto groups = static_cast<unsigned>(k.groups);
-    j.slot = s.shape.stage / (4 * groups) / quad_bytes * quad_bytes;
-    const std::uint64_t whole = rounded_up((most + cuts - 1) / cuts, cache_line);
-    if (known && whole <= j.slot)
+    if (j.how == protocol::two_shot) return cut_slices();
+    k.groups = s.groups;
+    j.slot = largest_piece(s.groups);
+    if (!known) {
+      j.ll_pair_bytes = ll_pair_bytes();
+      j.ll128_pair_bytes = ll128_pair_bytes();
+    }
+    const auto c =
+        kernels::cut_for_staging(largest(), static_cast<std::uint64_t>(s.groups), j.slot, s.ranks);
+    check_pieces(largest(), c.slot);
+    if (k.lists && !k.reduces) return;  // the kernel cuts what each pair has
+    k.groups = static_cast<int>(c.groups);
+    j.slot = c.slot;
+  }
+  // Each slice as cut() does a whole message.
+  void cut_slices() {
+    collective_args& j = k.what;
+    k.groups = groups_for(most);
+    const std::uint64_t pieces =
+        static_cast<std::uint64_t>(k.groups) * static_cast<unsigned>(owners());
+    j.slot = largest_piece(k.groups);
+    const std::uint64_t whole = rounded_up((most + pieces - 1) / pieces, cache_line);
+    if (whole <= j.slot)
       j.slot = whole;
     else if (s.ranks > 2)
-      j.slot = std::min(j.slot, one_of_many);
-    if (largest() / (j.slot * groups) >= kernels::max_steps - 1)
+      j.slot = std::min(j.slot, kernels::one_of_many);
+    check_pieces(most, j.slot);
+  }
+  std::uint64_t largest_piece(int groups) const {
+    return s.shape.stage / (4 * static_cast<std::uint64_t>(groups)) / quad_bytes * quad_bytes;
+  }
+  void check_pieces(std::uint64_t bytes, std::uint64_t piece) const {
+    if (bytes / (piece * static_cast<std::uint64_t>(k.groups)) >= kernels::max_steps - 1)
       base::fail(errc::unsupported, "the message is cut into too many pieces",
                  "Raise staging in [backends.kernels]");
   }
 
-  // Of what this rank exchanges with another one.
+  std::uint64_t sent_to(int r) const { return k.lists ? k.lists[0].size[r] : k.send.bytes(r); }
+  std::uint64_t received_from(int r) const {
+    return k.lists ? k.lists[1].size[r] : k.recv.bytes(r);
+  }
+  // Of what this rank moves.
   std::uint64_t largest() const {
     if (known) return most;
     std::uint64_t bytes = 0;
-    for (int r = 0; r < s.ranks; ++r)
-      bytes = std::max({bytes, k.lists[0].size[r], k.lists[1].size[r]});
+    for (int r = 0; r < s.ranks; ++r) bytes = std::max({bytes, sent_to(r), received_from(r)});
     return bytes;
   }
 

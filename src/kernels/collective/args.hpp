@@ -132,6 +132,30 @@ constexpr std::uint64_t ll128_slice(std::uint64_t bytes, int owners) {
   const auto n = static_cast<std::uint64_t>(owners);
   return ((bytes + n - 1) / n + row - 1) / row * row;
 }
+/// The size of a piece of many.
+inline constexpr std::uint64_t one_of_many = 16 << 10;
+/// How a message is cut for staging memory: pieces of so many bytes, for so many work groups.
+struct staged_cut {
+  std::uint64_t slot, groups;
+};
+/// In one piece for each group, if those are at most `most` bytes: half of the groups take a
+/// processor each, and more pay when each has enough to do. Else in many: among four GPUs two or
+/// three large ones took a quarter longer than small ones. Both ends of a pair work this out for
+/// themselves.
+constexpr staged_cut cut_for_staging(std::uint64_t bytes, std::uint64_t groups, std::uint64_t most,
+                                     int ranks) {
+  constexpr std::uint64_t enough = 64 << 10, unit = 128;
+  const staged_cut many{ranks == 2 || most < one_of_many ? most : one_of_many, groups};
+  if (bytes > most * groups) return many;
+  const std::uint64_t half = (groups + 1) / 2, wanted = bytes / enough;
+  const std::uint64_t used = wanted < half ? half : wanted > groups ? groups : wanted;
+  // At least one byte each; all of it fits 32 bits, which a device divides sooner.
+  const auto last = static_cast<std::uint32_t>(bytes > 0 ? bytes - 1 : 0);
+  const std::uint64_t each = last / static_cast<std::uint32_t>(used) + 1;
+  const std::uint64_t whole = (each + unit - 1) / unit * unit;
+  return whole <= most ? staged_cut{whole, used} : many;
+}
+
 /// How many ranks own a slice. Where one rank has or gets all, that one owns none, so that its link
 /// moves the message once; between two ranks both do, so that both links are used.
 constexpr int slice_owners(int ranks, bool rooted) {
@@ -194,16 +218,15 @@ struct collective_args {
   std::uint64_t own_bytes;   ///< what this rank has for itself, in the send memory
   std::uint64_t peer_at;     ///< staged: where in peers' receive memory this rank's data goes
   /// staged, where only the two ends of a pair know how much they exchange: up to so many bytes go
-  /// in lines. 0: all goes in pieces.
-  std::uint64_t short_bytes;
+  /// by LL, and more up to so many by LL128. The rest goes in pieces, of at most `slot` bytes.
+  std::uint64_t ll_pair_bytes, ll128_pair_bytes;
   std::int32_t rank, ranks;
   std::int32_t folded_ranks;  ///< the ranks from 0 on whose data is combined
   std::int32_t divisor;
   std::int32_t source, target;  ///< two_shot: the rank that has the data, gets it; -1: all
   protocol how;
-  bool announces;       ///< peers do not learn from the data that this rank has begun
-  bool short_in_ll128;  ///< what `short_bytes` says goes by LL128
-  bool may_be_direct;   ///< find out whether all of the memory is mapped, and then use no staging
+  bool announces;      ///< peers do not learn from the data that this rank has begun
+  bool may_be_direct;  ///< find out whether all of the memory is mapped, and then use no staging
   /// The buffers to and from the ranks after this one, from 1 on, where there are few. Behind what
   /// two ranks read: each line of arguments that a kernel reads it waits for.
   value_list<std::byte*, max_near_ranks> near_out;

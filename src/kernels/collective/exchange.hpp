@@ -170,6 +170,8 @@ struct pieces {
         group(static_cast<unsigned>(at.group())),
         groups(static_cast<unsigned>(at.groups())) {}
 
+  /// Of a message of so many bytes.
+  const pieces& of(std::uint64_t) const { return *this; }
   std::uint64_t begin(std::uint64_t step) const { return (step * groups + group) * slot; }
   std::uint64_t length(std::uint64_t step, std::uint64_t bytes) const {
     const std::uint64_t b = begin(step);
@@ -184,10 +186,28 @@ struct pieces {
   std::uint64_t offset(std::uint64_t step) const { return (group * slots + step % slots) * slot; }
 };
 
-template <class Amounts, class Item>
+/// The same where messages are cut by their own sizes.
+struct pieces_by_size : pieces {
+  int ranks;
+
+  template <class Item>
+  pieces_by_size(const Item& at, const collective_args& j) : pieces(at, j), ranks(j.ranks) {}
+
+  SUCL_INLINE pieces of(std::uint64_t bytes) const {
+    const staged_cut cut = cut_for_staging(bytes, groups, slot, ranks);
+    pieces p = *this;
+    p.slot = cut.slot;
+    p.groups = cut.groups;
+    return p;
+  }
+};
+
+template <class Amounts, class Item, class Pieces>
 SUCL_INLINE bool push_piece(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
-                            const pieces& cut, std::uint64_t step) {
-  const auto has = [&](int q) SUCL_FLAT { return cut.length(step, j.send.bytes(q)) != 0; };
+                            const Pieces& cuts, std::uint64_t step) {
+  const auto has = [&](int q) SUCL_FLAT {
+    return cuts.of(j.send.bytes(q)).length(step, j.send.bytes(q)) != 0;
+  };
   if (step >= pieces::slots && !wait_peers(at, j, flag::freed, step + 1 - pieces::slots, has))
     return false;
   bool any = false;
@@ -195,6 +215,7 @@ SUCL_INLINE bool push_piece(const Item& at, const exchange_args<Amounts>& j, con
     const int q = peer(j, k);
     if (!has(q)) continue;
     any = true;
+    const pieces cut = cuts.of(j.send.bytes(q));
     copy(at, buffer_to(j, q) + stage_at(j) + cut.offset(step),
          m.send + j.send.at(q) + cut.begin(step), cut.length(step, j.send.bytes(q)));
   }
@@ -202,13 +223,16 @@ SUCL_INLINE bool push_piece(const Item& at, const exchange_args<Amounts>& j, con
   return true;
 }
 
-template <class Amounts, class Item, class Folder>
+template <class Amounts, class Item, class Pieces, class Folder>
 SUCL_INLINE bool take_piece(const Item& at, const exchange_args<Amounts>& j, const memory_pair& m,
-                            const pieces& cut, const Folder& folder, std::uint64_t step) {
-  const auto has = [&](int s) SUCL_FLAT { return cut.length(step, j.recv.bytes(s)) != 0; };
+                            const Pieces& cuts, const Folder& folder, std::uint64_t step) {
+  const auto has = [&](int s) SUCL_FLAT {
+    return cuts.of(j.recv.bytes(s)).length(step, j.recv.bytes(s)) != 0;
+  };
   if (!wait_peers(at, j, flag::ready, step + 1, has)) return false;
-  const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.offset(step);
   if constexpr (Folder::combines) {
+    const pieces cut = cuts.of(j.fold_bytes);
+    const std::uint64_t begin = cut.begin(step), stage = stage_at(j) + cut.offset(step);
     const std::byte* own = m.send + j.send.at(j.rank);
     std::byte* to = m.recv + j.recv.at(j.rank) + begin;
     fold_memory memory;
@@ -219,27 +243,32 @@ SUCL_INLINE bool take_piece(const Item& at, const exchange_args<Amounts>& j, con
   } else {
     for (int k = 1; k < j.ranks; ++k) {
       const int s = peer(j, k);
-      copy(at, m.recv + j.recv.at(s) + begin, buffer_from(j, s) + stage,
-           cut.length(step, j.recv.bytes(s)));
+      const pieces cut = cuts.of(j.recv.bytes(s));
+      copy(at, m.recv + j.recv.at(s) + cut.begin(step),
+           buffer_from(j, s) + stage_at(j) + cut.offset(step), cut.length(step, j.recv.bytes(s)));
     }
   }
   // Only where the slot is used once more.
   signal_peers(at, j, flag::freed, step + 1, [&](int s) SUCL_FLAT {
-    return cut.length(step + pieces::slots, j.recv.bytes(s)) != 0;
+    return cuts.of(j.recv.bytes(s)).length(step + pieces::slots, j.recv.bytes(s)) != 0;
   });
   return true;
 }
 
-template <class Amounts, class Item, class Folder>
+template <class Pieces = pieces, class Amounts, class Item, class Folder>
 SUCL_INLINE void exchange_staged(const Item& at, const exchange_args<Amounts>& j,
                                  const memory_pair& m, const Folder& folder) {
-  const pieces cut(at, j);
-  std::uint64_t most = cut.steps(j.fold_bytes);
+  const Pieces cuts(at, j);
+  std::uint64_t most = cuts.of(j.fold_bytes).steps(j.fold_bytes);
+  const auto reach = [&](std::uint64_t bytes) SUCL_FLAT {
+    const std::uint64_t steps = cuts.of(bytes).steps(bytes);
+    most = steps > most ? steps : most;
+  };
   for (int q = 0; q < j.ranks; ++q) {
-    const std::uint64_t bytes =
-        j.send.bytes(q) > j.recv.bytes(q) ? j.send.bytes(q) : j.recv.bytes(q);
-    most = cut.steps(bytes) > most ? cut.steps(bytes) : most;
+    reach(j.send.bytes(q));
+    reach(j.recv.bytes(q));
   }
+  const pieces own = cuts.of(j.own_bytes);
   // Half of the groups copy what the rank has for itself before they give to peers and half after,
   // so that the links and the device's own memory are at work at once.
   const bool own_first = at.group() % 2 != 0;
@@ -247,16 +276,16 @@ SUCL_INLINE void exchange_staged(const Item& at, const exchange_args<Amounts>& j
     const std::byte* from = m.send + j.send.at(j.rank);
     std::byte* to = m.recv + j.recv.at(j.rank);
     if (to != from)
-      copy(at, to + cut.begin(step), from + cut.begin(step), cut.length(step, j.own_bytes));
+      copy(at, to + own.begin(step), from + own.begin(step), own.length(step, j.own_bytes));
   };
   // A piece is in transfer while the one before it is worked on.
   for (std::uint64_t step = 0; step <= most; ++step) {
     if constexpr (!Folder::combines)
       if (own_first && step < most) copy_own_piece(step);
-    if (step < most && !push_piece(at, j, m, cut, step)) return;
+    if (step < most && !push_piece(at, j, m, cuts, step)) return;
     if constexpr (!Folder::combines)
       if (!own_first && step < most) copy_own_piece(step);
-    if (step > 0 && !take_piece(at, j, m, cut, folder, step - 1)) return;
+    if (step > 0 && !take_piece(at, j, m, cuts, folder, step - 1)) return;
   }
 }
 

@@ -266,6 +266,100 @@ TEST(kernels, gather_equal_blocks_wherever_each_rank_has_them) {
       });
 }
 
+// What one rank sends another in a round of the test below: as much as any other pair, as much
+// where rank 0 is an end and another amount elsewhere, or what that pair draws. Some need lists
+// then and some do not, and the pairs of a rank go by protocols of their own.
+std::uint64_t elements_of_pair(int round, int from, int to) {
+  constexpr std::uint64_t amounts[] = {5, 0, 100, 300, 512, 700, 1000, 5000, 513, 1};
+  const auto draw = [&](int n) {
+    return amounts[static_cast<std::size_t>(n) % std::size(amounts)];
+  };
+  if (round % 3 == 0) return draw(round / 3);
+  if (round % 3 == 1) return draw(round / 3 + (from == 0 || to == 0 ? 0 : 3));
+  return draw(3 * from + 5 * to + round);
+}
+
+// Memory of a rank in such an exchange: blocks at equal distances, or backwards with gaps.
+struct blocks_of_pairs {
+  std::vector<std::uint64_t> counts, displs;
+  std::vector<int> data;
+
+  template <class Count>
+  blocks_of_pairs(std::size_t ranks, bool backwards, const Count& count) {
+    std::uint64_t most = 0;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      counts.push_back(count(static_cast<int>(r)));
+      most = std::max(most, counts.back());
+    }
+    for (std::size_t r = 0; r < ranks; ++r)
+      displs.push_back(backwards ? (ranks - 1 - r) * (most + 1) + r % 2 : 2 + r * most);
+    data.assign(ranks * (most + 1) + 2, -1);
+  }
+  template <class Value>
+  void fill(const Value& value) {
+    for (std::size_t r = 0; r < counts.size(); ++r)
+      for (std::size_t i = 0; i < counts[r]; ++i)
+        data[displs[r] + i] = value(static_cast<int>(r), static_cast<int>(i));
+  }
+};
+
+// Only the ends of a pair know how much they exchange, and work out alone how.
+TEST(kernels, exchange_by_the_size_of_each_pair) {
+  constexpr int rounds = 30;
+  const auto value = [](int round, int from, int to, int i) {
+    return round * 1000000 + from * 100000 + to * 10000 + i;
+  };
+  for (const kind k : {kind::alltoallv, kind::gatherv, kind::scatterv})
+    for (const int size : {2, 3, 4})
+      for_devices(size, reach::all, [&](const kernel_rank& j) {
+        const auto ranks = static_cast<std::size_t>(size);
+        const int me = j.info.rank;
+        std::vector<blocks_of_pairs> sent, got, wanted;
+        std::vector<flight> flights;
+        sent.reserve(rounds), got.reserve(rounds);
+        for (int n = 0; n < rounds; ++n) {
+          const int root = n % size;
+          const auto exchanged = [&](int from, int to) {
+            const bool none =
+                (k == kind::gatherv && to != root) || (k == kind::scatterv && from != root);
+            return none ? 0 : elements_of_pair(n, from, to);
+          };
+          const bool backwards = (n + me) % 4 == 3;
+          auto& from = sent.emplace_back(ranks, backwards && k != kind::gatherv,
+                                         [&](int r) { return exchanged(me, r); });
+          from.fill([&](int r, int i) { return value(n, me, r, i); });
+          auto& to = got.emplace_back(ranks, backwards && k != kind::scatterv,
+                                      [&](int r) { return exchanged(r, me); });
+          auto& right = wanted.emplace_back(to);
+          right.fill([&](int r, int i) { return value(n, r, me, i); });
+          auto o = operation(k, type::int32, 0);
+          o.root = root;
+          const auto at_root = static_cast<std::size_t>(root);
+          o.send = from.data.data() + (k == kind::gatherv ? from.displs[at_root] : 0);
+          o.recv = to.data.data() + (k == kind::scatterv ? to.displs[at_root] : 0);
+          if (k == kind::gatherv) o.count = from.counts[at_root];
+          if (k == kind::scatterv) o.count = to.counts[at_root];
+          if (k != kind::gatherv) {
+            o.send_counts = from.counts.data();
+            o.send_displs = from.displs.data();
+          }
+          if (k != kind::scatterv) {
+            o.recv_counts = to.counts.data();
+            o.recv_displs = to.displs.data();
+          }
+          if (me + 1 == size && n % 8 == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          flights.push_back(post(j.kernels, o));
+        }
+        for (auto& f : flights) EXPECT_EQ(wait(j.kernels, f).status, SUCL_SUCCESS);
+        for (std::size_t n = 0; n < rounds; ++n)
+          EXPECT_EQ(got[n].data, wanted[n].data) << name(k) << ", " << size << " ranks, " << n;
+        if (k != kind::alltoallv) return;
+        // All in lines, all in other lines, and each its own way.
+        for (const int how : {0, 1, 4}) EXPECT_GT(j.device.used[static_cast<std::size_t>(how)], 0);
+      });
+}
+
 // A rank that does not come: the others' kernels end when they are aborted.
 TEST(kernels, end_when_they_are_given_up) {
   for (const std::size_t n : {std::size_t{10}, std::size_t{5000}})

@@ -111,16 +111,13 @@ TEST(Selection, KernelsGoBeforeTheVendorWhereTheyAreFaster) {
                                              {kind::allreduce, 65 << 20, "nccl"},
                                              {kind::broadcast, 16 << 20, "kernels"},
                                              {kind::broadcast, 17 << 20, "nccl"},
-                                             {kind::reduce, 2 << 20, "kernels"},
-                                             {kind::reduce, 3 << 20, "nccl"},
-                                             {kind::alltoall, 12 << 20, "kernels"},
-                                             {kind::alltoall, 13 << 20, "nccl"},
-                                             {kind::alltoall, 48 << 20, "kernels"},
+                                             {kind::reduce, 4 << 20, "kernels"},
+                                             {kind::reduce, 5 << 20, "nccl"},
                                              {kind::gather, 4 << 20, "kernels"},
                                              {kind::scatter, 5 << 20, "nccl"}})
     EXPECT_EQ(chosen(vendors, query(what, bytes), four_ranks), backend) << bytes;
-  for (const kind what :
-       {kind::reduce_scatter_block, kind::reduce_scatter, kind::allgather, kind::allgatherv})
+  for (const kind what : {kind::reduce_scatter_block, kind::reduce_scatter, kind::allgather,
+                          kind::allgatherv, kind::alltoall})
     EXPECT_EQ(chosen(vendors, query(what, 1 << 30), four_ranks), "kernels") << name(what);
   for (const kind what : {kind::alltoallv, kind::gatherv, kind::scatterv})
     EXPECT_EQ(chosen(vendors, of_unknown_size(what), four_ranks), "kernels") << name(what);
