@@ -94,6 +94,27 @@ TEST(kernels_memory, further_communicators_of_a_device_take_less) {
     });
 }
 
+// One thread may end the ranks of a process, so none waits for the next, or keeps what it has.
+TEST(kernels_memory, ranks_of_a_process_end_one_after_the_other) {
+  constexpr int size = 3;
+  std::array<std::unique_ptr<kernel_comm>, size> all;
+  for_providers(size, [&](const provider_rank& j) {
+    thread_device device(true);
+    const auto meet = [&] {
+      sucl_oob meeting = core::oob_split(j.oob, j.rank);
+      core::oob_free(meeting);
+    };
+    all[static_cast<std::size_t>(j.rank)] = std::make_unique<kernel_comm>(
+        j.memory_provider, j.oob, device, j.rank, j.size, small_buffers());
+    EXPECT_GT(device.in_use, 0u);
+    meet();
+    if (j.rank == 0)
+      for (auto& c : all) c.reset();
+    meet();
+    EXPECT_EQ(device.in_use, 0u);
+  });
+}
+
 TEST_P(kernels_with, agree_with_the_definitions) {
   const auto [size, how] = GetParam();
   for_devices(size, how, [&](const kernel_rank& j) {

@@ -184,9 +184,10 @@ std::shared_ptr<void> thread_device::allocate(std::uint64_t bytes) {
   void* memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   in_use += whole;
-  return {memory, [whole, this](void* m) {
+  // Memory may live longer than the device object.
+  return {memory, [whole, count = count_in_use](void* m) {
             munmap(m, whole);
-            in_use -= whole;
+            *count -= whole;
           }};
 }
 

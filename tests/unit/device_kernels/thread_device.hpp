@@ -43,10 +43,12 @@ class thread_device final : public core::kernel_device {
   identity_type identity() override { return who; }
 
   identity_type who{};
-  int allocations_left = 1 << 30;          ///< then there is no more memory
-  std::uint64_t allocated = 0;             ///< bytes, so far
-  std::atomic<std::uint64_t> in_use{0};    ///< bytes, now
-  std::array<std::atomic<int>, 6> used{};  ///< kernels of each protocol
+  int allocations_left = 1 << 30;  ///< then there is no more memory
+  std::uint64_t allocated = 0;     ///< bytes, so far
+  const std::shared_ptr<std::atomic<std::uint64_t>> count_in_use =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
+  std::atomic<std::uint64_t>& in_use = *count_in_use;  ///< bytes, now
+  std::array<std::atomic<int>, 6> used{};              ///< kernels of each protocol
   int host_allocations = 0;
   int resident = 1 << 10;  ///< work groups that run at once
 

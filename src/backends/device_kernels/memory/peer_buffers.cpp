@@ -8,11 +8,13 @@
 #include "core/selection/call_board.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -34,6 +36,31 @@ std::atomic_ref<std::uint64_t> left_flag(void* part) {
   return std::atomic_ref(*static_cast<std::uint64_t*>(part));
 }
 
+using memories = std::vector<std::shared_ptr<void>>;
+
+// Memory of a communicator's ranks of this process that have left it while others of them have not:
+// one thread may end all of them, one after the other, so none waits for the next.
+struct left_behind {
+  int ranks = 0;
+  memories all;
+};
+struct all_left_behind {
+  std::mutex mutex;
+  std::map<std::pair<std::int64_t, std::uint64_t>, left_behind> by_communicator;
+};
+all_left_behind& left() {
+  static auto& all = *new all_left_behind;  // communicators may outlive the end of this library
+  return all;
+}
+
+// For good: ranks that have not left may be at work on it.
+void keep(memories all, void* host) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<std::pair<memories, void*>>;
+  const std::lock_guard lock(mutex);
+  kept.emplace_back(std::move(all), host);
+}
+
 }  // namespace
 
 template <class T>
@@ -53,6 +80,7 @@ peer_buffers::peer_buffers(const backend_comm& memory_provider, const sucl_oob& 
       m_rank(rank),
       m_size(size),
       m_shape(shape) {
+  meet();
   m_own = map(m_device.on_host ? 0 : buffer_of(rank, size), make_tables(status));
   make_host_buffers();
   const auto n = static_cast<std::size_t>(size);
@@ -100,6 +128,46 @@ std::uint64_t peer_buffers::buffer_of(int reader, int writer) const {
   return (before - 1) * m_shape.bytes() + kernels::flags_bytes + page;
 }
 
+// Which ranks are of this process, and what it calls the communicator.
+void peer_buffers::meet() {
+  struct identity {
+    std::int64_t process;
+    std::uint64_t number;
+  };
+  static std::atomic<std::uint64_t> made{0};
+  const auto all = gather(identity{getpid(), ++made});
+  m_communicator = {all[0].process, all[0].number};
+  for (const identity& i : all) m_of_process += i.process == getpid();
+}
+
+// Memory of this rank's device that peers may be at work on until they have left too; of all ranks
+// of this process, if this is the last of them.
+std::optional<std::vector<std::shared_ptr<void>>> peer_buffers::hand_over_memory() {
+  memories mine{m_own.own};
+  for (auto& piece : m_pieces)
+    if (piece.own) mine.push_back(piece.own);
+  for (auto& piece : m_shared)
+    if (piece->device.own) mine.push_back(piece->device.own);
+  const std::lock_guard lock(left().mutex);
+  left_behind& before = left().by_communicator[m_communicator];
+  before.all.insert(before.all.end(), mine.begin(), mine.end());
+  if (++before.ranks < m_of_process) return std::nullopt;
+  auto all = std::move(before.all);
+  left().by_communicator.erase(m_communicator);
+  return all;
+}
+
+// False where some do not in time.
+bool peer_buffers::all_leave() const {
+  const auto until = std::chrono::steady_clock::now() + longest_wait;
+  for (int r = 0; r < m_size; ++r)
+    while (!left_flag(m_host.peers[r]).load(std::memory_order_acquire)) {
+      sched_yield();
+      if (std::chrono::steady_clock::now() > until) return false;
+    }
+  return true;
+}
+
 peer_buffers::~peer_buffers() {
   if (!m_host.handle) return;
   if (!m_abandoned) {
@@ -107,23 +175,15 @@ peer_buffers::~peer_buffers() {
       if (piece.own) unmap(piece);
     for (auto& piece : m_shared) unmap(piece->device);
     unmap(m_own);
-    // Peers may be at work on this rank's memory until they have left too.
     left_flag(m_host.base).store(1, std::memory_order_release);
-    const auto until = std::chrono::steady_clock::now() + longest_wait;
-    for (int r = 0; r < m_size && !m_abandoned; ++r)
-      while (!left_flag(m_host.peers[r]).load(std::memory_order_acquire) && !m_abandoned) {
-        sched_yield();
-        m_abandoned = std::chrono::steady_clock::now() > until;
-      }
   }
+  auto memory = hand_over_memory();
+  if (memory && !m_abandoned) m_abandoned = !all_leave();
   if (m_abandoned) {
     base::log(base::log_level::info, "kernels", "other ranks have not left a communicator: its ",
               "memory is kept");
-    static std::mutex mutex;
-    static auto& kept = *new std::vector<std::pair<std::shared_ptr<void>, void*>>;
-    const std::lock_guard lock(mutex);
-    kept.emplace_back(m_own.own, m_host.handle);
-    for (auto& piece : m_shared) kept.emplace_back(piece->device.own, piece->host.handle);
+    keep(memory ? std::move(*memory) : memories{m_own.own}, m_host.handle);
+    for (auto& piece : m_shared) keep({piece->device.own}, piece->host.handle);
     return;
   }
   for (auto& piece : m_shared) give_back(*piece);

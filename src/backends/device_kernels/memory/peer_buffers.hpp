@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sucl::core {
@@ -94,6 +95,9 @@ class peer_buffers {
   void share(mapped_piece& piece, std::int32_t status);
   bool add(mapped_piece piece, std::uint64_t sequence, bool keeps);
   void unmap(mapped_piece& piece);
+  void meet();
+  std::optional<std::vector<std::shared_ptr<void>>> hand_over_memory();
+  bool all_leave() const;
   void make_host_buffers();
   void free_host();
   // Memory that was made by make_reached(), of the device or of the host.
@@ -115,6 +119,8 @@ class peer_buffers {
   kernel_device& m_device;
   int m_rank, m_size;
   kernels::buffer_layout m_shape;
+  std::pair<std::int64_t, std::uint64_t> m_communicator;  ///< the same in its ranks of this process
+  int m_of_process = 0;                                   ///< ranks
   mapped_piece m_own;
   sucl_region m_host{};
   std::vector<void*> m_pinned;
