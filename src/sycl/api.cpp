@@ -172,6 +172,14 @@ void run(communicator_state& state, detail::request& request,
   state.core().run(call.record, call.shape, &request.record);
 }
 
+// Whether start() may wait for the operation in the thread that calls. With DPC++ a blocking call
+// on a device with native streams is an asynchronous one and a wait, on every rank.
+#ifdef SYCL_IMPLEMENTATION_ACPP
+constexpr bool waits_in_call = true;
+#else
+constexpr bool waits_in_call = false;
+#endif
+
 void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
                const std::vector<::sycl::event>& deps) {
   auto* device = state.on_device();
@@ -180,7 +188,7 @@ void run_after(communicator_state& state, resolved& call, const ::sycl::queue* o
   if (device && device->streams() && (!call.buffers.empty() || named->is_in_order())) {
     // The data stays on the device, and nothing has to be waited for before.
     ::sycl::queue queue = *named;
-    start(state, queue, call.record, call.shape, call.buffers, deps).wait();
+    start(state, queue, call.record, call.shape, call.buffers, deps, waits_in_call).wait();
     state.core().check();
     return;
   }

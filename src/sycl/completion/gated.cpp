@@ -7,20 +7,22 @@
 
 #ifdef SYCL_IMPLEMENTATION_ACPP
 
+#include <optional>
+
 namespace sucl::sycl_layer {
 namespace {
 
 using events = std::vector<::sycl::event>;
 
-/// What a message in flight and its commands share.
+/// What an operation in flight and its commands share.
 struct flight {
   gates* all = nullptr;
-  std::size_t queue = 0;
-  gates::word arrived;  ///< set by the device: what the message waits for is done
-  gates::word done;     ///< set by the host: the message is
-  // The bounce buffer for its device memory, where that is not within reach of the backend that
-  // executes the message. While a gate is closed the driver may make every call wait, as when the
-  // program copies to pageable memory behind it; so these copies are enqueued together with the
+  std::optional<std::size_t> queue;  ///< of the gates; without one it is on the program's
+  gates::word arrived;               ///< set by the device: what the operation waits for is done
+  gates::word done;                  ///< set by the host: the operation is
+  // The bounce buffer for a message's device memory, where that is not within reach of the backend
+  // that executes the message. While a gate is closed the driver may make every call wait, as when
+  // the program copies to pageable memory behind it; so these copies are enqueued together with the
   // gates.
   gates::loan host{};
   bool sends = false;
@@ -119,7 +121,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     if (f.sends && f.host.memory && has_arrived) gates::set(f.host.over);
     if (has_arrived) f.all->give_back(f.arrived);
     f.all->give_back(f.done);
-    f.all->leave(f.queue);
+    if (f.queue) f.all->leave(*f.queue);
   };
   return watch;
 }
@@ -127,7 +129,8 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
 // Executes an operation before it returns. While a stream waits for the host, the device's
 // library may hold back other work of this process: when it loads a kernel for the first time, or
 // when NCCL makes its first connections. That can be the very work which is to end the wait, so a
-// gate is only for what cannot be awaited here.
+// gate is only for what cannot be awaited here: lone messages, and what one thread calls for one of
+// the several ranks that it may serve.
 ::sycl::event run_through_host(communicator_state& state, ::sycl::queue& queue,
                                const sucl_operation& record, const core::layouts& shape,
                                const std::vector<buffer_use>& buffers, const events& deps) {
@@ -160,16 +163,19 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
 
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
                           const sucl_operation& record, const core::layouts& shape,
-                          const std::vector<buffer_use>& buffers, const events& deps) {
+                          const std::vector<buffer_use>& buffers, const events& deps,
+                          bool blocking) {
   const bool lone = record.kind == SUCL_KIND_SEND || record.kind == SUCL_KIND_RECV;
-  if (!lone || queue.is_in_order())
+  const bool in_order = queue.is_in_order();
+  if ((!lone || in_order) && (blocking || !state.shares_process()))
     return run_through_host(state, queue, record, shape, buffers, deps);
   auto& all = *state.on_device()->gate();
-  auto f = std::make_shared<flight>(flight{&all, all.enter(), all.take(), all.take()});
+  auto f = std::make_shared<flight>(flight{&all, {}, all.take(), all.take()});
+  if (!in_order) f->queue = all.enter();
   const auto watch = observer_of(f);
   core::issue_result issued;
   try {
-    take_stand_in(state, record, shape, *f);
+    if (lone) take_stand_in(state, record, shape, *f);
     issued = state.core().issue(record, shape, false, watch);
   } catch (...) {
     if (f->host.memory) gates::set(f->host.over);
@@ -178,8 +184,8 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   }
   if (f->host.memory)
     core::communicator::use_bounce_buffer(issued.operation, f->host.memory - f->first);
-  flush_and_enqueue();  // what the message waits for may be collected still
-  auto& commands = all.at(f->queue);
+  flush_and_enqueue();  // what the operation waits for may be collected still
+  ::sycl::queue& commands = f->queue ? all.at(*f->queue) : queue;
   submit_before(commands, f, std::make_shared<core::ticket>(issued.operation), buffers, deps);
   return submit_after(commands, f, buffers);
 }

@@ -11,12 +11,12 @@
 
 namespace sucl::sycl_layer {
 
-/// As start(). The progress thread asks whether what the operation waits for is done, executes it
-/// out, and opens the gate that the returned event stands for.
+/// As start(). The progress thread asks whether what the operation waits for is done, executes it,
+/// and opens the gate that the returned event stands for; or this thread does, and waits.
 ::sycl::event start_gated(communicator_state& state, ::sycl::queue& queue,
                           const sucl_operation& record, const core::layouts& shape,
                           const std::vector<buffer_use>& buffers,
-                          const std::vector<::sycl::event>& deps);
+                          const std::vector<::sycl::event>& deps, bool blocking);
 
 }  // namespace sucl::sycl_layer
 #endif

@@ -110,7 +110,7 @@ bool idle(const ::sycl::queue& queue) {
   if (auto* c = current_capture()) return c->take(state, queue, record, shape, buffers, deps);
   if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
   if (state.on_device() && state.on_device()->gate())
-    return start_gated(state, queue, record, shape, buffers, deps);
+    return start_gated(state, queue, record, shape, buffers, deps, blocking);
   if (!blocking) refuse_shared_lane(state, queue, record);
   auto p = std::make_shared<pending>();
   p->deps = deps;
