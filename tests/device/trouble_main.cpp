@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // What goes wrong on GPUs, one case a run: their memory is full, a kernel of the program fails or
-// takes its time, communicators are made by the thousand, events are asked for their times. Prints
-// "trouble: ..." for what was expected.
+// takes its time, communicators are made by the thousand, events are asked for their times,
+// messages have other types than their receives. Prints "trouble: ..." for what was expected.
 #include <sucl/sucl.hpp>
 
 #include <dlfcn.h>
@@ -116,13 +116,13 @@ void memory_full(bench& b, bool everywhere, bool used) {
 }
 
 // Until some call throws.
-std::string first_error(bench& b, const std::function<void()>& call) {
+std::string first_error(bench& b, errc wanted, const std::function<void()>& call) {
   const auto until = clock_type::now() + std::chrono::seconds(60);
   while (clock_type::now() < until) {
     try {
       call();
     } catch (const error& e) {
-      b.expect(e.code() == errc::native, e.what());
+      b.expect(e.code() == wanted, e.what());
       return e.what();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -142,7 +142,7 @@ void fault(bench& b, const std::string& form) {
     runtime.get()->dag().flush_async();
 #endif
   }
-  const auto text = first_error(b, [&] {
+  const auto text = first_error(b, errc::native, [&] {
     if (form == "call")
       b.world.allreduce(b.x, n, op::max);
     else if (form == "blocking")
@@ -155,6 +155,43 @@ void fault(bench& b, const std::string& form) {
   const std::string culprit = "rank " + std::to_string(b.world.size() - 1);
   b.expect(text.find(mine ? "has failed" : culprit.c_str()) != std::string::npos,
            mine ? "says what has failed" : "names " + culprit);
+}
+
+// With messages by kernels: elements of another type and the same size are an error at both ends,
+// and those of a type that SuCL does not know fit any.
+void mismatch(bench& b) {
+  struct opaque {
+    int value;
+  };
+  for (const std::size_t count : {std::size_t{10}, n / 4}) {
+    const auto size = std::to_string(count);
+    auto pair = b.world.dup();
+    b.fill(count);
+    b.q.wait();
+    if (pair.rank() == 0) {
+      pair.send(b.x, count, 1, 7).wait();
+      first_error(b, errc::mismatch, [&] {
+        pair.send(reinterpret_cast<float*>(b.x), count, 1, 8).wait();
+        pair.check();
+      });
+    } else if (pair.rank() == 1) {
+      pair.recv(reinterpret_cast<opaque*>(b.y), count, 0, 7).wait();
+      b.q.memcpy(b.host, b.y, count * sizeof(int)).wait();
+      bool right = true;
+      for (std::size_t i = 0; i < count; ++i)
+        right = right && b.host[i] == 1 + static_cast<int>(i % 61);
+      b.expect(right, size + " opaque elements");
+      const auto text = first_error(b, errc::mismatch, [&] {
+        pair.recv(b.y, count, 0, 8).wait();
+        pair.check();
+      });
+      b.expect(text.find(size + " fp32") != std::string::npos &&
+                   text.find(size + " int32") != std::string::npos,
+               "names both types");
+    }
+    b.world.blocking().barrier();
+    b.expect_sum(b.world, "after it");
+  }
 }
 
 // A kernel of the program that runs until the host ends it.
@@ -329,6 +366,8 @@ int run(int argc, char** argv) {
   };
   if (what == "fault")
     fault(b, argc > 2 ? argv[2] : "check");
+  else if (what == "mismatch")
+    mismatch(b);
   else if (what == "slow")
     slow(b, has("both"));
   else if (what == "profiling")
