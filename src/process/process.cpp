@@ -22,19 +22,6 @@ namespace sucl::core {
 namespace {
 
 std::atomic<bool> one_runs{false};
-std::atomic<const sucl_bootstrap*> left_behind{nullptr};
-
-// Without a watchdog the others may wait for this process for ever; not every launcher ends them
-// when a process exits without having finalised MPI.
-void end_job_at_exit(const sucl_bootstrap& control) {
-  if (left_behind.exchange(&control)) return;
-  std::atexit([] {
-    const sucl_bootstrap* control = left_behind;
-    if (forked() || !control->alive()) return;
-    hand_over_output();
-    control->abort(EXIT_FAILURE);
-  });
-}
 
 // Those of the program that are there.
 struct started {
@@ -79,7 +66,7 @@ bool process::leave() {
   return true;
 }
 
-process::process() : job(core::built_ins()) {}
+process::process() : job(core::built_ins()), m_ends(std::make_shared<end_comparison>()) {}
 
 std::uint64_t process::random_key() {
   std::random_device device;
@@ -258,6 +245,7 @@ void process::meet_the_others(sucl_group* everyone, problem wrong) {
     m_threads = threading::callers;
   // The interposer's programs have no calls of SuCL's in which it could be looked after.
   m_compares_calls = (has_own_thread() || m_public) && !m_settings.layers.validate;
+  m_compares_ends = m_public && !m_settings.layers.validate;
 }
 
 // Never null where it succeeds.
@@ -300,17 +288,7 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
   else if (wrong)
     throw error(*wrong);
   compare_configurations(m_everyone);
-  if (m_finalise && m_size > 1 && m_settings.watchdog.timeout.count() > 0)
-    m_finalize_barrier = std::make_unique<finalize_barrier>(*m_control, m_everyone, m_peers,
-                                                            m_settings.watchdog.timeout);
-  // If the program finalises MPI itself, what is left of SuCL has to end before. It may do so long
-  // after this object has gone.
-  const auto hook = [](void* self) {
-    const std::unique_ptr<std::weak_ptr<process>> owner(static_cast<std::weak_ptr<process>*>(self));
-    if (const auto p = owner->lock()) p->shut_down();
-  };
-  auto self = std::make_unique<std::weak_ptr<process>>(weak_from_this());
-  if (m_control->at_finalize(hook, self.get()) == SUCL_SUCCESS) (void)self.release();
+  prepare_end();
 }
 
 // Before anything that ranks do together only where their settings say so.
@@ -461,36 +439,13 @@ void process::shut_down() {
   report_at_exit();
   m_progress_thread.stop();
   if (m_registry) m_registry->close();
-  if (m_everyone && !m_finalize_barrier) m_control->group_free(m_everyone);
+  if (m_everyone && !m_finalize_barrier && !m_at_mpi_end) m_control->group_free(m_everyone);
   if (m_control && m_finalise && m_control->alive()) finalise();
+  leave_to_mpi();
   if (m_peers && !m_broken) m_peers->end_well();
   if (m_peers && m_broken) exit_after_reports(m_peers);
   if (m_only) one_runs = false;
   if (m_registry) note_running(false);
-}
-
-void process::finalise() {
-  if (m_recovered) return m_control->finalize();
-  std::string obstacle;
-  bool new_to_all = false;
-  if (m_broken) {
-    obstacle = m_obstacle;
-    if (m_finalize_barrier)
-      m_finalize_barrier->leave();
-    else if (m_size > 1)
-      end_job_at_exit(*m_control);
-  } else if (m_finalize_barrier) {
-    const auto found = m_finalize_barrier->wait();
-    obstacle = found.text;
-    new_to_all = found.is_new;
-  }
-  if (obstacle.empty()) {
-    const setup_step step(m_steps, "the end of SuCL", everyone(), may_go::those_that_are_through);
-    return m_control->finalize();
-  }
-  base::log(new_to_all ? base::log_level::error : base::log_level::warn, "runtime", m_control->name,
-            " is not finalised: ", obstacle);
-  if (new_to_all && m_public) fail_at_exit();
 }
 
 void process::note_failure(const error_info& why) {

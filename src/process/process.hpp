@@ -13,6 +13,7 @@
 #include "core/failure/finalize_barrier.hpp"
 #include "core/failure/setup_steps.hpp"
 #include "core/support/forked.hpp"
+#include "process/end_comparison.hpp"
 #include "process/progress_thread.hpp"
 #include "tune/table/table.hpp"
 
@@ -104,6 +105,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void note_failure(const error_info& why) override;
   void note_recovered() override;
   void note_unreported(const error_info& failure, bool thrown) override;
+  void note_calls(const ended_calls& c) override { m_ends->note(c); }
   void note_gone() override;
 
  private:
@@ -131,7 +133,15 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void load_tuning();
   void end_communicators();
   void report_at_exit();
+  struct mpi_end;
+  void prepare_end();
+  const flight_record* record_of(const ended_calls& c);
+  static std::optional<error_info> difference(const sucl_oob& oob, const end_comparison& ends,
+                                              const std::vector<call_checksum>& all,
+                                              process* recorder);
+  bool end_differently(const std::vector<call_checksum>& all);
   void finalise();
+  void leave_to_mpi();
 
   threading m_threads = threading::own;
   bool m_joined = false;  ///< a job that the program has made, which may leave it as it likes
@@ -144,6 +154,8 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   std::string m_control_description = "none";
   sucl_group* m_everyone = nullptr;  ///< all processes of the job; null without a control plane
   std::unique_ptr<finalize_barrier> m_finalize_barrier;
+  std::shared_ptr<end_comparison> m_ends;  ///< of all ranks of the process
+  std::shared_ptr<mpi_end> m_at_mpi_end;   ///< where the program finalises MPI after this has ended
   progress_thread m_progress_thread{*this};
   std::unique_ptr<watchdog> m_caller_watchdog;  ///< where MPI must not be called by that thread
   std::atomic<bool> m_looking{false};           ///< a thread uses it

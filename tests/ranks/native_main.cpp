@@ -119,6 +119,27 @@ void finalised_before() {
   expect_error(sucl::errc::shut_down, "", [&] { (void)rt.world(); });
 }
 
+// Ranks that all take themselves for the root: none waits, and what is called next for all
+// compares.
+void differing_roots(const std::string& when) {
+  initialise();
+  {
+    sucl::runtime rt;
+    auto world = rt.world();
+    sum(world);
+    int x = 0;
+    world.blocking().broadcast(&x, 1, world.rank());
+  }
+  if (when == "next runtime") {
+    sucl::runtime rt;
+    auto world = rt.world();
+    sum(world);
+  }
+  MPI_Finalize();
+}
+void differing_at_finalize() { differing_roots("MPI_Finalize"); }
+void differing_at_next() { differing_roots("next runtime"); }
+
 void finalised_already() {
   initialise();
   MPI_Finalize();
@@ -416,6 +437,8 @@ int main(int argc, char** argv) {
                                                 {"initialised", initialised},
                                                 {"finalised_before", finalised_before},
                                                 {"finalised_already", finalised_already},
+                                                {"differing_at_finalize", differing_at_finalize},
+                                                {"differing_at_next", differing_at_next},
                                                 {"one_thread", one_thread},
                                                 {"one_thread_disagrees", one_thread_disagrees},
                                                 {"adopt", adopt},

@@ -41,6 +41,7 @@ void blocking_path::repeat(persistent_call& call, held_lock& lock) {
   if (!call.prepared) {
     call.record.sequence = m_queue.collectives() + 1;  // says which memory it may be on
     call.record.tag = m_queue.call_tag(true);
+    call.signature = m_queue.signature_hash(call.record);
     const bool may = call.via->own && !call.via->layered;
     call.prepared = may ? call.via->own->prepare(call.record) : nullptr;
   }
@@ -53,8 +54,8 @@ void blocking_path::repeat(persistent_call& call, held_lock& lock) {
     if (m_queue.broken()) throw error(*m_queue.broken());
     throw;
   }
-  if (!done) return run_directly(call.record, no_layouts, *call.via, lock);
-  m_queue.note_executed(call.record, call.noted);
+  if (!done) return run_directly(call.record, no_layouts, *call.via, lock, call.signature);
+  m_queue.note_executed(call.record, call.signature, call.noted);
 }
 
 bool blocking_path::may_run_directly(const sucl_operation& record) const {
@@ -149,10 +150,11 @@ void blocking_path::run_message(const sucl_operation& record, const backend_inst
 
 // `direct` stays as it is meanwhile: no other thread changes it.
 void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
-                                 const backend_instance& c, held_lock& lock) {
+                                 const backend_instance& c, held_lock& lock,
+                                 std::uint64_t signature) {
   direct.flags |= SUCL_FLAG_MAY_BLOCK;
   direct.tag = m_queue.call_tag(true);
-  m_queue.enter(direct);
+  m_queue.enter(direct, signature);
   lock.unlock();
   try {
     if (shape.send || shape.recv)

@@ -30,7 +30,8 @@ struct persistent_call {
   std::uint64_t epoch = 0;  ///< what is known of it holds while that of the cache is the same
   /// How it runs where that is worked out; not asked for before it is repeated.
   std::optional<std::shared_ptr<prepared_run>> prepared;
-  record_lane::mark noted{};  ///< where the record has it
+  std::uint64_t signature = 0;  ///< its hash, once it is repeated and where ranks compare it
+  record_lane::mark noted{};    ///< where the record has it
 };
 
 /// The last calls of a communicator, by their arguments as they came. One thread at a time.

@@ -58,6 +58,7 @@ void communicator::make(int rank, int size) {
   if (!m_is_part) c.record.begin(c.owner->record(), c.id, rank, size);
   const bool compared = c.owner->compares_calls() && (m_is_part || c.where.nodes > 1);
   if (compared && !m_is_part) m_queue.log_calls();
+  if (c.owner->compares_ends() && !m_is_part && size > 1) m_queue.count_calls();
   c.backends.create(
       settings, c.owner->backends(), c.owner->built_ins(), oob, c.where,
       {c.id, c.owner->rank(),
@@ -311,6 +312,13 @@ void communicator::shut_down(bool drain) {
   if (drain) m_queue.settle_calls();
   if (!m_queue.end()) return;
   const communicator_end e = m_queue.end_of_work(m_unwinding || std::uncaught_exceptions() > 0);
+  ended_calls done;
+  done.job = m_context.owner->key();
+  done.communicator = id();
+  done.rank = rank();
+  done.size = size();
+  done.comparable = drain && e.how == communicator_end::manner::regular && !m_queue.any_failed();
+  done.totals = m_queue.totals();
   // What was given up is left to MPI: freeing it could wait for a peer that is gone.
   const bool keep = m_queue.broken().has_value();
   m_memory.release();
@@ -321,6 +329,7 @@ void communicator::shut_down(bool drain) {
   m_context.record.end();
   lock.unlock();
   if (unreported) m_context.owner->note_unreported(*unreported, thrown);
+  if (m_queue.counts_calls()) m_context.owner->note_calls(done);
   const std::lock_guard control(m_control_mutex);
   show_end(e);
   sucl_oob own = m_context.oob();

@@ -9,6 +9,7 @@
 #include "core/control/registry.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/failure/setup_steps.hpp"
+#include "core/operation/call_totals.hpp"
 #include "core/record/flight_recorder.hpp"
 #include "tune/table/table.hpp"
 
@@ -52,6 +53,8 @@ class SUCL_CORE_API job {
   flight_recorder& record() { return m_record; }
   /// Whether ranks of several nodes compare what they have called. The same on every rank.
   bool compares_calls() const { return m_compares_calls; }
+  /// Whether the ranks of communicators that have ended compare what they have called.
+  bool compares_ends() const { return m_compares_ends; }
   /// Null without an MPI library: a single process.
   const sucl_bootstrap* control() const { return m_control; }
   /// Device memory is staged even where the host could read it.
@@ -89,6 +92,8 @@ class SUCL_CORE_API job {
   /// that SYCL reports it. What nothing has reported by the end is printed, and the process ends
   /// with a status other than 0.
   virtual void note_unreported(const error_info& failure, bool thrown) = 0;
+  /// A communicator of which ranks compare that has ended.
+  virtual void note_calls(const ended_calls& c) = 0;
   /// The destructor of a communicator has done its work.
   virtual void note_gone() = 0;
 
@@ -106,6 +111,7 @@ class SUCL_CORE_API job {
   int m_size = 1;
   std::uint64_t m_key = 0;
   bool m_compares_calls = false;
+  bool m_compares_ends = false;
   std::atomic<bool> m_looks_in_calls{false};
   std::shared_ptr<peer_processes> m_peers;
   setup_steps m_steps;

@@ -25,11 +25,12 @@ constexpr auto between_polls = 20ms;
 
 finalize_barrier::finalize_barrier(const sucl_bootstrap& control, sucl_group* everyone,
                                    std::shared_ptr<peer_processes> peers,
-                                   std::chrono::nanoseconds timeout)
+                                   std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit)
     : m_control(control),
       m_everyone(everyone),
       m_peers(std::move(peers)),
       m_timeout(timeout),
+      m_limit(limit),
       m_rank(control.group_rank(everyone)),
       m_size(control.group_size(everyone)) {}
 
@@ -39,19 +40,19 @@ void finalize_barrier::leave() {
     if (r != m_rank) m_control.notify(m_everyone, r, &left, sizeof left);
 }
 
-finalize_barrier::obstacle finalize_barrier::look(bool late) const {
+finalize_barrier::outcome finalize_barrier::look(bool late) const {
   std::vector<int> stopped;
   for (int r = 0; r < m_size; ++r) {
     if (r == m_rank) continue;
     if (m_peers->has_ended(r)) {
-      if (const auto why = m_peers->failure(r)) return {why->text};
-      if (!m_peers->is_through(r)) return {"rank " + std::to_string(r) + " has died", true};
+      if (const auto why = m_peers->failure(r)) return {why->text, false, {}};
+      if (!m_peers->is_through(r)) return {"rank " + std::to_string(r) + " has died", true, {}};
     } else if (late && m_peers->is_stopped(r)) {
       stopped.push_back(r);
     }
   }
   if (stopped.empty()) return {};
-  return {ranks_text(stopped) + (stopped.size() == 1 ? " is stopped" : " are stopped"), true};
+  return {ranks_text(stopped) + (stopped.size() == 1 ? " is stopped" : " are stopped"), true, {}};
 }
 
 void finalize_barrier::warn_of_late() const {
@@ -63,39 +64,47 @@ void finalize_barrier::warn_of_late() const {
               ranks_text(late));
 }
 
-finalize_barrier::obstacle finalize_barrier::wait() {
+finalize_barrier::outcome finalize_barrier::wait(const call_checksum& mine) {
+  outcome found = wait_for_all(mine);
+  // Then the control plane ends without the others.
+  if (m_limit.count() > 0) found.obstacle.clear();
+  return found;
+}
+
+finalize_barrier::outcome finalize_barrier::wait_for_all(const call_checksum& mine) {
   // Static: given up, the exchange may still write to them.
-  static char mine = 1;
-  static std::vector<char> all;
-  all.assign(static_cast<std::size_t>(m_size), 0);
+  static call_checksum own;
+  static std::vector<call_checksum> all;
+  own = mine;
+  all.assign(static_cast<std::size_t>(m_size), {});
   sucl_oob_request* request = nullptr;
-  if (m_control.allgather_start(m_everyone, &mine, all.data(), 1, &request))
-    return {"the control plane failed"};
+  if (m_control.allgather_start(m_everyone, &own, all.data(), sizeof own, &request))
+    return {"the control plane failed", false, {}};
   const auto begin = clock::now();
   auto looked = begin;
   bool warned = false;
   std::optional<clock::time_point> found_at;
   for (;;) {
     std::int32_t done = 0;
-    if (m_control.test(m_everyone, request, &done)) return {"the control plane failed"};
-    if (done) {
-      m_control.group_free(m_everyone);
-      return {};
-    }
+    if (m_control.test(m_everyone, request, &done)) return {"the control plane failed", false, {}};
+    if (done) return {{}, false, all};
     char message = 0;
     std::int32_t source = -1;
     std::uint64_t bytes = 0;
     if (!m_control.poll(m_everyone, &source, &message, sizeof message, &bytes) && source >= 0) {
       const auto why = m_peers->failure(source);
-      return {why ? why->text : "rank " + std::to_string(source) + " has left after an error"};
+      return {why ? why->text : "rank " + std::to_string(source) + " has left after an error",
+              false,
+              {}};
     }
     const auto now = clock::now();
+    if (m_limit.count() > 0 && now - begin > m_limit) return {};
     if (now - looked > between_polls) {
       looked = now;
-      const bool late = now - begin > m_timeout;
-      const obstacle found = look(late);
-      if (!found.text.empty() && !found_at) found_at = now;
-      if (!found.text.empty() && now - *found_at > grace) return found;
+      const bool late = m_timeout.count() > 0 && now - begin > m_timeout;
+      const outcome found = look(late);
+      if (!found.obstacle.empty() && !found_at) found_at = now;
+      if (!found.obstacle.empty() && now - *found_at > grace) return found;
       if (late && !std::exchange(warned, true)) warn_of_late();
     }
     std::this_thread::sleep_for(pause);

@@ -2,48 +2,55 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// How the processes of a watched job end together, or find out that they cannot.
+/// How the processes of a job end together, or find out that they cannot.
 #pragma once
 
 #include "core/failure/peer_processes.hpp"
+#include "core/operation/call_totals.hpp"
 
 #include <sucl/abi/bootstrap.h>
 
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace sucl::core {
 
 /// An MPI library waits for every process when it is finalised, for ever if one of them is dead,
-/// stuck or has left. So a process asks here first.
+/// stuck or has left. So a process asks here first, and shows the others what it has called.
 class finalize_barrier {
  public:
-  /// Takes over a group of all processes of the job.
+  /// `everyone`: all processes of the job; the group stays the caller's, and is lost unless all
+  /// arrive. `timeout`: of the watchdog, or 0. `limit`: how long to wait for others where the
+  /// control plane can end without them; 0: it cannot.
   finalize_barrier(const sucl_bootstrap& control, sucl_group* everyone,
-                   std::shared_ptr<peer_processes> peers, std::chrono::nanoseconds timeout);
+                   std::shared_ptr<peer_processes> peers, std::chrono::nanoseconds timeout,
+                   std::chrono::nanoseconds limit);
   finalize_barrier(const finalize_barrier&) = delete;
   finalize_barrier& operator=(const finalize_barrier&) = delete;
 
   /// Signals the others that this process ends without finalising. Does not wait.
   void leave();
 
-  /// Why the library cannot be finalised.
-  struct obstacle {
-    std::string text;     ///< empty: it can
-    bool is_new = false;  ///< it was not reported before
+  struct outcome {
+    std::string obstacle;            ///< why the library cannot be finalised; empty: it can
+    bool is_new = false;             ///< that was not reported before
+    std::vector<call_checksum> all;  ///< of each process; none unless all have come
   };
   /// Waits until every process has come here, or one has left after an error, has died, or is
-  /// stopped when the timeout is over. Of those that only take longer it warns once.
-  obstacle wait();
+  /// stopped when the timeout is over, or the limit is. Of those that only take longer it warns
+  /// once, if there is a timeout.
+  outcome wait(const call_checksum& mine);
 
  private:
   const sucl_bootstrap& m_control;
-  sucl_group* m_everyone;  ///< freed after a wait that succeeded
-  obstacle look(bool late) const;
+  sucl_group* m_everyone;
+  outcome look(bool late) const;
+  outcome wait_for_all(const call_checksum& mine);
   void warn_of_late() const;
   std::shared_ptr<peer_processes> m_peers;
-  std::chrono::nanoseconds m_timeout;
+  std::chrono::nanoseconds m_timeout, m_limit;
   int m_rank;
   int m_size;
 };

@@ -219,6 +219,7 @@ void issue_queue::finish(op_request& n, const error_info* failure) {
   m_flight.erase(std::find(m_flight.begin(), m_flight.end(), &n));
   if (failure) {
     n.failure = *failure;
+    if (!is_point_to_point(n.record.kind)) m_any_failed = true;
     base::log(base::log_level::info, "runtime", describe(n.record), " failed: ", failure->message);
     // A waiting caller gets the error; an asynchronous failure is kept for the next call.
     const bool asynchronous = n.watch.done || n.watch.assisted;

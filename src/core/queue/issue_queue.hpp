@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/operation/call_log.hpp"
+#include "core/operation/call_totals.hpp"
 #include "core/operation/operation.hpp"
 #include "core/queue/call_validation.hpp"
 #include "core/queue/communicator_context.hpp"
@@ -93,6 +94,8 @@ class SUCL_CORE_API issue_queue {
   bool failed_or_ended();
   /// From now on the calls are kept for ranks of other nodes. Before the first one.
   void log_calls() { m_log.emplace(); }
+  /// And counted, to be compared at the end.
+  void count_calls() { m_counted = true; }
   /// Null: they are not.
   const call_log* calls() const { return m_log ? &*m_log : nullptr; }
   /// What is known of some of them.
@@ -153,9 +156,10 @@ class SUCL_CORE_API issue_queue {
   /// Numbers an operation that the calling thread executes in a backend, without the lock, until
   /// it calls leave(). Until then no other thread calls a backend, but for those whose operations
   /// have to go on.
-  void enter(sucl_operation& record) {
+  /// `signature`: as of signature_hash(), or 0.
+  void enter(sucl_operation& record, std::uint64_t signature = 0) {
     record.sequence = number(record.kind);
-    note_call(record);
+    note_call(record, signature);
     m_inside.store(m_context.record.note_blocking(record, record.sequence, record_state::posted),
                    std::memory_order_relaxed);
     m_posted = record.sequence;
@@ -164,20 +168,26 @@ class SUCL_CORE_API issue_queue {
   /// Without the lock. What was issued meanwhile is in the hands of the progress thread, or of who
   /// assists it.
   void leave(bool failed = false) noexcept {
+    if (failed) m_any_failed = true;
     if (record_entry* const e = m_inside.load(std::memory_order_relaxed)) {
       m_inside.store(nullptr, std::memory_order_relaxed);
       record_lane::set(e, failed ? record_state::failed : record_state::done);
     }
     m_entered.store(false, std::memory_order_release);
   }
-  /// A collective was executed with the lock, at once. `noted`: where the record has the same call
-  /// of before, and then this one.
-  void note_executed(const sucl_operation& record, record_lane::mark& noted) {
+  /// A collective was executed with the lock, at once. `signature`: as of signature_hash(), or
+  /// 0. `noted`: where the record has the same call of before, and then this one.
+  void note_executed(const sucl_operation& record, std::uint64_t signature,
+                     record_lane::mark& noted) {
     m_posted = number(record.kind);
-    note_call(record);
+    note_call(record, signature);
     if (!record_lane::repeat(noted, m_posted))
       noted = record_lane::mark_of(
           m_context.record.note_blocking(record, m_posted, record_state::done), m_posted);
+  }
+  /// What ranks compare of a collective that may come again; 0: nothing.
+  std::uint64_t signature_hash(const sucl_operation& record) const {
+    return m_counted ? signature_of(record, m_context.size()).hash : 0;
   }
   /// A collective was called that a graph of a device is going to execute.
   void note_enqueued(const sucl_operation& record) {
@@ -193,6 +203,7 @@ class SUCL_CORE_API issue_queue {
   }
   /// A collective has failed before it had a number.
   void note_failed(const sucl_operation& record) noexcept {
+    m_any_failed = true;
     m_context.record.note(record, m_collectives + 1, record_state::failed);
   }
   /// For the caller that has entered with an operation, between two calls to the backend. Without
@@ -223,6 +234,10 @@ class SUCL_CORE_API issue_queue {
   void settle_calls();
   /// What this rank has had done, as it shows the others. With the lock.
   communicator_end end_of_work(bool leaving) const;
+  /// Its collectives, where all ranks of it must have the same: nothing has failed.
+  bool counts_calls() const { return m_counted; }
+  const call_totals& totals() const { return m_totals; }
+  bool any_failed() const { return m_any_failed; }
   /// A member that shares no memory with this rank has ended it.
   void note_end(int member, const communicator_end& e);
   /// What the ranks have to be told of members that have ended it in good order, where this rank
@@ -265,10 +280,15 @@ class SUCL_CORE_API issue_queue {
   std::chrono::nanoseconds spin_limit_for(const sucl_operation& record) const;
   std::uint64_t number(sucl_kind kind) { return is_point_to_point(kind) ? 0 : ++m_collectives; }
   // Of what has been called or replayed, for other nodes. As it is posted: where a replay stands
-  // among the calls is only known then.
-  void note_call(const sucl_operation& record) {
-    if (m_log && !is_point_to_point(record.kind))
-      m_log->note(signature_of(record, m_context.size()));
+  // among the calls is only known then. And for the end.
+  void note_call(const sucl_operation& record, std::uint64_t signature = 0) {
+    if ((!m_log && !m_counted) || is_point_to_point(record.kind)) return;
+    if (m_log || signature == 0) {
+      const call_signature s = signature_of(record, m_context.size());
+      if (m_log) m_log->note(s);
+      signature = s.hash;
+    }
+    m_totals.note(is_replay(record), signature);
   }
   std::uint64_t& last_turn(const op_request& n) {
     return is_replay(n.record) ? m_replayed : m_posted;
@@ -288,6 +308,9 @@ class SUCL_CORE_API issue_queue {
   call_validation m_validation;
   ended_members m_members;
   std::optional<call_log> m_log;
+  bool m_counted = false;
+  call_totals m_totals;                   ///< if counted
+  std::atomic<bool> m_any_failed{false};  ///< an operation
   request_pool m_requests;
   std::deque<op_request*> m_waiting;             ///< issued, not posted; in order
   std::vector<op_request*> m_flight;             ///< posted, not done; in order

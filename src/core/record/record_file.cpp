@@ -97,6 +97,25 @@ bool is_sound(const record_member& m, int ranks) {
 
 }  // namespace
 
+rank_history history_of(const flight_record& record) {
+  const record_header& head = record.head;
+  rank_history h;
+  h.job = head.job;
+  h.rank = head.rank;
+  h.size = head.size;
+  h.process = head.process;
+  h.signal = head.signal;
+  h.host = text_of(head.host);
+  h.failure = text_of(head.failure);
+  for (const record_member& m : head.members)
+    if (m.communicator != 0 && is_sound(m, head.size)) h.members.push_back(m);
+  for (const record_entry& e : record.entries)
+    if (is_sound(e)) h.entries.push_back(call_of(e, h));
+  std::sort(h.entries.begin(), h.entries.end(),
+            [](const recorded_call& a, const recorded_call& b) { return a.serial < b.serial; });
+  return h;
+}
+
 rank_history read_record(const std::string& file) {
   const base::file_content content = base::read_regular_file(file);
   if (!content.problem.empty()) refuse(file, content.problem);
@@ -111,21 +130,8 @@ rank_history read_record(const std::string& file) {
     refuse(file, "it begins with something else, or is of another version of SuCL");
   if (head.size <= 0 || head.size > max_ranks || head.rank < 0 || head.rank >= head.size)
     refuse(file, "it is damaged");
-  rank_history h;
+  rank_history h = history_of(*record);
   h.file = file;
-  h.job = head.job;
-  h.rank = head.rank;
-  h.size = head.size;
-  h.process = head.process;
-  h.signal = head.signal;
-  h.host = text_of(head.host);
-  h.failure = text_of(head.failure);
-  for (const record_member& m : head.members)
-    if (m.communicator != 0 && is_sound(m, head.size)) h.members.push_back(m);
-  for (const record_entry& e : record->entries)
-    if (is_sound(e)) h.entries.push_back(call_of(e, h));
-  std::sort(h.entries.begin(), h.entries.end(),
-            [](const recorded_call& a, const recorded_call& b) { return a.serial < b.serial; });
   return h;
 }
 

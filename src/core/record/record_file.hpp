@@ -40,6 +40,9 @@ struct rank_history {
   std::vector<recorded_call> entries;  ///< in the order of the calls of each communicator
 };
 
+/// What a record in memory has that no thread writes to.
+SUCL_CORE_API rank_history history_of(const flight_record& record);
+
 /// Reads a record, of a file or of the memory of a process. Throws errc::invalid_argument if it is
 /// something else, or damaged.
 SUCL_CORE_API rank_history read_record(const std::string& file);

@@ -1,0 +1,45 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// All that a rank has called on a communicator, in a few words.
+#pragma once
+
+#include "core/operation/call_signature.hpp"
+
+#include <cstdint>
+
+namespace sucl::core {
+
+/// The collectives that were called, and those that were replayed: how many, and a hash of their
+/// signatures in their order. Ranks that have called the same have the same totals.
+struct call_totals {
+  std::uint64_t calls = 0, replays = 0;
+  std::uint64_t call_history = 0, replay_history = 0;
+
+  void note(bool replay, std::uint64_t signature_hash) noexcept {
+    ++(replay ? replays : calls);
+    std::uint64_t& history = replay ? replay_history : call_history;
+    history = mix(history, signature_hash);
+  }
+  friend bool operator==(const call_totals&, const call_totals&) = default;
+};
+
+/// What a rank has called on a communicator of several ranks that it has ended. Plain data.
+struct ended_calls {
+  std::uint64_t job = 0;  ///< its key
+  std::uint64_t communicator = 0;
+  std::int32_t rank = 0, size = 1;
+  /// It has ended in good order, and nothing has failed in it: then all ranks must have the same.
+  std::uint32_t comparable = 0, reserved = 0;
+  call_totals totals;
+};
+
+/// The same of all communicators of a process, as the processes of a job show it to each other.
+struct call_checksum {
+  std::uint64_t sum = 0;     ///< of all processes together 0 where all ranks have called the same,
+  std::uint64_t unsure = 0;  ///< unless some have ended communicators in another way
+  std::uint64_t ended = 0;   ///< communicators
+};
+
+}  // namespace sucl::core

@@ -1,0 +1,181 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// How the processes of a job end together.
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "core/support/exit_status.hpp"
+#include "core/support/output.hpp"
+#include "process/process.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <utility>
+
+namespace sucl::core {
+namespace {
+
+using namespace std::chrono_literals;
+
+// At the end of a job without MPI, for ranks that have not come to theirs. It lasts for ranks that
+// do the same on a busy machine.
+constexpr auto wait_for_ends = 1s;
+
+std::atomic<const sucl_bootstrap*> left_behind{nullptr};
+
+// Without a watchdog the others may wait for this process for ever; not every launcher ends them
+// when a process exits without having finalised MPI.
+void end_job_at_exit(const sucl_bootstrap& control) {
+  if (left_behind.exchange(&control)) return;
+  std::atexit([] {
+    const sucl_bootstrap* control = left_behind;
+    if (forked() || !control->alive()) return;
+    hand_over_output();
+    control->abort(EXIT_FAILURE);
+  });
+}
+
+}  // namespace
+
+/// What is left to do when a program finalises MPI itself, maybe long after this object has gone.
+struct process::mpi_end {
+  std::weak_ptr<process> running;
+  bool compares = false;  ///< what follows is set
+  const sucl_bootstrap* control = nullptr;
+  sucl_group* everyone = nullptr;
+  std::shared_ptr<peer_processes> peers;
+  std::shared_ptr<end_comparison> ends;
+  std::shared_ptr<process> ended;  ///< kept for its record
+  bool unsure = false;
+
+  // All processes come here, whatever has become of them: MPI_Finalize is collective, and so is the
+  // start of the next runtime.
+  void compare() {
+    if (!std::exchange(compares, false)) return;
+    const auto kept = std::move(ended);
+    call_checksum mine = ends->checksum();
+    mine.unsure |= unsure ? 1 : 0;
+    const auto found = finalize_barrier(*control, everyone, peers, 0ns, 0ns).wait(mine);
+    if (found.all.empty()) return;
+    const auto why = difference({control, everyone}, *ends, found.all, kept.get());
+    if (why) report_at_last(*why);
+    control->group_free(everyone);
+  }
+};
+
+// Before anything is compared.
+void process::prepare_end() {
+  auto at_end = std::make_shared<mpi_end>();
+  at_end->running = weak_from_this();
+  if (m_finalise && m_size > 1) {
+    const auto timeout = m_settings.watchdog.timeout;
+    const std::chrono::nanoseconds limit = m_launch && timeout.count() == 0 ? wait_for_ends : 0s;
+    m_finalize_barrier =
+        std::make_unique<finalize_barrier>(*m_control, m_everyone, m_peers, timeout, limit);
+  } else if (m_only && m_size > 1 && m_compares_ends) {
+    // A program may start and end any number.
+    static std::weak_ptr<mpi_end> last;
+    if (const auto before = last.lock()) before->compare();
+    last = at_end;
+    at_end->compares = true;
+    at_end->control = m_control;
+    at_end->everyone = m_everyone;
+    at_end->peers = m_peers;
+    at_end->ends = m_ends;
+  }
+  const auto hook = [](void* arg) {
+    const std::unique_ptr<std::shared_ptr<mpi_end>> own(
+        static_cast<std::shared_ptr<mpi_end>*>(arg));
+    mpi_end& end = **own;
+    if (const auto p = end.running.lock()) p->shut_down();
+    end.compare();
+  };
+  auto arg = std::make_unique<std::shared_ptr<mpi_end>>(at_end);
+  if (m_control->at_finalize(hook, arg.get()) != SUCL_SUCCESS) return;
+  (void)arg.release();
+  if (at_end->compares) m_at_mpi_end = std::move(at_end);
+}
+
+// Of this process, or of a rank of it.
+const flight_record* process::record_of(const ended_calls& c) {
+  const std::lock_guard lock(m_mutex);
+  std::vector<const process*> owners{this};
+  for (const auto& r : m_ranks) owners.push_back(r.get());
+  for (const process* p : owners) {
+    const flight_record* const record = p->m_record.memory();
+    if (!record || p->m_key != c.job) continue;
+    const auto& members = record->head.members;
+    if (std::any_of(members.begin(), members.end(), [&](const record_member& m) {
+          return m.communicator == c.communicator && m.rank == c.rank;
+        }))
+      return record;
+  }
+  return nullptr;
+}
+
+// What ranks have called differently, though none has waited for it.
+std::optional<error_info> process::difference(const sucl_oob& oob, const end_comparison& ends,
+                                              const std::vector<call_checksum>& all,
+                                              process* recorder) {
+  if (!end_comparison::may_differ(all)) return std::nullopt;
+  try {
+    const auto what = ends.find(oob, all, [&](const ended_calls& c) {
+      return recorder ? recorder->record_of(c) : nullptr;
+    });
+    if (what) return mismatch_error(*what);
+  } catch (const error& e) {
+    base::log(base::log_level::warn, "runtime",
+              "ranks may have called different operations, but cannot compare them: ", e.what());
+  }
+  return std::nullopt;
+}
+
+// Whether they have; says so.
+bool process::end_differently(const std::vector<call_checksum>& all) {
+  const setup_step step(m_steps, "the comparison of calls", everyone());
+  const auto why = difference({m_control, m_everyone}, *m_ends, all, this);
+  m_control->group_free(m_everyone);
+  if (!why) return false;
+  note_failure(*why);
+  m_record.fail(why->message);
+  report_at_last(*why);
+  return true;
+}
+
+void process::finalise() {
+  if (m_recovered) return m_control->finalize();
+  std::string obstacle;
+  bool new_to_all = false;
+  if (m_broken) {
+    obstacle = m_obstacle;
+    if (m_finalize_barrier && m_settings.watchdog.timeout.count() > 0)
+      m_finalize_barrier->leave();
+    else if (m_size > 1)
+      end_job_at_exit(*m_control);
+  } else if (m_finalize_barrier) {
+    const auto found = m_finalize_barrier->wait(m_ends->checksum());
+    obstacle = found.obstacle;
+    new_to_all = found.is_new;
+    // Messages that no rank receives may be left behind.
+    if (!found.all.empty() && end_differently(found.all))
+      obstacle = "ranks have called different operations";
+  }
+  if (obstacle.empty()) {
+    const setup_step step(m_steps, "the end of SuCL", everyone(), may_go::those_that_are_through);
+    return m_control->finalize();
+  }
+  base::log(new_to_all ? base::log_level::error : base::log_level::warn, "runtime", m_control->name,
+            " is not finalised: ", obstacle);
+  if (new_to_all && m_public) fail_at_exit();
+}
+
+// MPI goes on, and with it what is left to do at its end.
+void process::leave_to_mpi() {
+  if (!m_at_mpi_end) return;
+  m_at_mpi_end->unsure = m_broken || m_recovered;
+  m_at_mpi_end->ended = weak_from_this().lock();
+  m_at_mpi_end.reset();
+}
+
+}  // namespace sucl::core

@@ -1,0 +1,108 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Ranks that differ in the last call of a communicator, for which none of them has to wait:
+//
+//   faults_last OPERATION roots FORM    each is the root of what roots send, and none of what they
+//                                       receive
+//   faults_last OPERATION none FORM     the last rank passes a count of 0
+//   faults_last OPERATION more FORM     one that only sends makes one call more than the others
+//   faults_last OPERATION before FORM   as roots, in the second of four calls
+//   faults_last OPERATION caught FORM   as roots, but the last rank leaves by an exception of its
+//   own faults_last OPERATION same FORM     all do the same
+//
+// OPERATION: broadcast, scatter, scatterv, reduce, gather or gatherv; FORM: blocking, event,
+// persistent, dup (on a communicator that ends before the runtime) or ranks (two in each process).
+#include <sucl/sucl.hpp>
+
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t length = 10;
+
+struct scene {
+  std::string operation, how, form;
+
+  bool roots_send() const {
+    return operation == "broadcast" || operation == "scatter" || operation == "scatterv";
+  }
+
+  template <class Calls>
+  auto call(Calls& calls, std::size_t size, std::size_t n, int root, float* x, float* y) const {
+    if (operation == "broadcast") return calls.broadcast(x, n, root);
+    if (operation == "scatter") return calls.scatter(x, y, n, root);
+    if (operation == "reduce") return calls.reduce(x, n, sucl::op::sum, root);
+    if (operation == "gather") return calls.gather(x, y, n, root);
+    const std::vector<std::size_t> counts(size, n);
+    std::vector<std::size_t> displacements;
+    for (std::size_t r = 0; r < size; ++r) displacements.push_back(r * n);
+    if (operation == "gatherv") return calls.gatherv(x, n, y, counts, displacements, root);
+    return calls.scatterv(x, counts, displacements, y, n, root);
+  }
+
+  void act(sucl::communicator& comm, std::size_t n, int root) const {
+    const auto size = static_cast<std::size_t>(comm.size());
+    std::vector<float> x(size * length, 1.0f), y(size * length);
+    if (form == "event") {
+      call(comm, size, n, root, x.data(), y.data()).wait();
+    } else if (form == "persistent") {
+      auto calls = comm.persistent();
+      call(calls, size, n, root, x.data(), y.data()).run();
+    } else {
+      auto calls = comm.blocking();
+      call(calls, size, n, root, x.data(), y.data());
+    }
+  }
+
+  void run(sucl::communicator& comm) const {
+    const int last = comm.size() - 1;
+    const int other = roots_send() ? comm.rank() : (comm.rank() + 1) % comm.size();
+    const bool differ = how == "roots" || how == "caught";
+    const int calls = how == "before" ? 4 : 2;
+    for (int i = 0; i < calls; ++i) act(comm, length, how == "before" && i > 0 ? other : 0);
+    if (differ) act(comm, length, other);
+    if (how == "none") act(comm, comm.rank() == last ? 0 : length, roots_send() ? 0 : last);
+    if (how == "more" && comm.rank() == (roots_send() ? 0 : last)) act(comm, length, 0);
+    if (how == "caught" && comm.rank() == last) throw std::runtime_error("the last rank's own");
+  }
+};
+
+int run(const scene& s, int& argc, char**& argv) {
+  sucl::runtime rt(argc, argv);
+  sycl::queue queue{sycl::cpu_selector_v};
+  if (s.form == "ranks") {
+    auto comms = rt.world({queue, queue});
+    std::vector<std::thread> threads;
+    for (auto& c : comms) threads.emplace_back([&s, &c] { s.run(c); });
+    for (auto& t : threads) t.join();
+    return 0;
+  }
+  auto comm = rt.world(queue);
+  if (s.form == "dup") {
+    auto copy = comm.dup();
+    s.run(copy);
+    copy = {};
+    comm.blocking().barrier();
+    return 0;
+  }
+  s.run(comm);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  try {
+    return run({argv[1], argv[2], argv[3]}, argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

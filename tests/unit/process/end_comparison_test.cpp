@@ -1,0 +1,168 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+#include "process/end_comparison.hpp"
+
+#include "core/operation/operation.hpp"
+#include "core/record/flight_recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sucl::core {
+namespace {
+
+constexpr std::uint64_t job = 77;
+
+sucl_operation broadcast(std::uint64_t count, int root) {
+  sucl_operation o = example_of(kind::broadcast, count * sizeof(float), type::fp32, op::none);
+  o.root = root;
+  o.tag = encode_tag(false, origin::call, 0);
+  return o;
+}
+
+/// The calls of one rank of a communicator, as they are noted.
+struct rank_of {
+  ended_calls calls;
+  record_lane record;
+
+  rank_of(std::uint64_t communicator, int rank, int size, flight_recorder* to = nullptr) {
+    calls.job = job;
+    calls.communicator = communicator;
+    calls.rank = rank;
+    calls.size = size;
+    calls.comparable = 1;
+    if (to) record.begin(*to, communicator, rank, size);
+  }
+  void call(const sucl_operation& o, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      calls.totals.note(false, signature_of(o, calls.size).hash);
+      record.note(o, calls.totals.calls, record_state::done);
+    }
+  }
+};
+
+std::vector<call_checksum> checksums(const std::vector<end_comparison>& of) {
+  std::vector<call_checksum> all;
+  for (const auto& p : of) all.push_back(p.checksum());
+  return all;
+}
+
+TEST(end_comparison, sums_cancel_out_where_all_have_called_the_same) {
+  for (int size = 2; size <= 7; ++size) {
+    std::vector<end_comparison> processes(static_cast<std::size_t>(size));
+    // Communicators end in another order on each rank, and not all ranks are in all.
+    for (std::uint64_t c = 1; c <= 100; ++c)
+      for (int r = 0; r < size; ++r) {
+        const std::uint64_t id = r % 2 ? c : 101 - c;
+        const int members = id % 3 == 0 ? size - 1 : size;
+        if (r >= members) continue;
+        rank_of rank(id, r, members);
+        rank.call(broadcast(id, 0), static_cast<int>(id));
+        processes[static_cast<std::size_t>(r)].note(rank.calls);
+      }
+    EXPECT_FALSE(end_comparison::may_differ(checksums(processes))) << size;
+  }
+}
+
+TEST(end_comparison, sums_show_one_that_differs) {
+  for (int size = 2; size <= 7; ++size)
+    for (int other = 0; other < size; ++other)
+      for (const int how : {0, 1, 2}) {
+        std::vector<end_comparison> processes(static_cast<std::size_t>(size));
+        for (int r = 0; r < size; ++r) {
+          rank_of rank(1, r, size);
+          const bool differs = r == other;
+          rank.call(broadcast(10, differs && how == 0 ? 1 : 0));
+          if (!differs || how != 1) rank.call(broadcast(20, 0));
+          if (differs && how == 2) rank.calls.totals.note(true, 5);
+          processes[static_cast<std::size_t>(r)].note(rank.calls);
+        }
+        EXPECT_TRUE(end_comparison::may_differ(checksums(processes))) << size << other << how;
+      }
+}
+
+/// Ranks of one process, which has no other one to exchange with.
+struct one_process {
+  std::vector<std::unique_ptr<flight_recorder>> records;
+  end_comparison ends;
+
+  explicit one_process(int ranks) {
+    for (int r = 0; r < ranks; ++r) {
+      records.push_back(std::make_unique<flight_recorder>());
+      records.back()->begin(job, r, ranks, "none", false);
+    }
+  }
+  flight_recorder* record(int r) { return records[static_cast<std::size_t>(r)].get(); }
+  std::string find(bool with_records = true) {
+    const auto found = ends.find({}, {ends.checksum()}, [&](const ended_calls& c) {
+      return with_records ? record(c.rank)->memory() : nullptr;
+    });
+    return found.value_or("nothing");
+  }
+};
+
+TEST(end_comparison, names_the_first_call_that_differs) {
+  one_process p(3);
+  for (int r = 0; r < 3; ++r) {
+    rank_of before(4, r, 3, p.record(r)), rank(5, r, 3, p.record(r));
+    before.call(broadcast(1, r == 1 ? 0 : 1));
+    before.calls.totals = {};  // as if they agreed
+    p.ends.note(before.calls);
+    rank.call(broadcast(10, 0), 4);
+    rank.call(broadcast(20, r == 1 ? 1 : 2));
+    rank.call(broadcast(30, r));
+    p.ends.note(rank.calls);
+  }
+  EXPECT_EQ(p.find(),
+            "communicator 5 has ended, but its ranks have not called the same: operation 5: "
+            "ranks 0,2 called broadcast of 20 fp32 from rank 2, rank 1 called broadcast of 20 fp32 "
+            "from rank 1");
+}
+
+TEST(end_comparison, names_a_call_that_only_some_have_made) {
+  one_process p(3);
+  for (int r = 0; r < 3; ++r) {
+    rank_of rank(5, r, 3, p.record(r));
+    rank.call(broadcast(10, 0), r == 1 ? 3 : 2);
+    p.ends.note(rank.calls);
+  }
+  EXPECT_EQ(p.find(),
+            "communicator 5 has ended, but its ranks have not called the same: ranks 0,2 have "
+            "ended it after 2 operations, and rank 1 called operation 3: broadcast of 10 fp32 from "
+            "rank 0");
+  EXPECT_EQ(p.find(false),
+            "communicator 5 has ended, but its ranks have not called the same: ranks 0,2 called 2 "
+            "operations, rank 1 called 3 operations, of which some differ that are not recorded "
+            "any more");
+}
+
+TEST(end_comparison, leaves_out_what_has_not_ended_well) {
+  one_process p(2);
+  for (int r = 0; r < 2; ++r) {
+    rank_of rank(5, r, 2, p.record(r));
+    rank.call(broadcast(10, r));
+    rank.calls.comparable = r;
+    p.ends.note(rank.calls);
+  }
+  EXPECT_TRUE(end_comparison::may_differ({p.ends.checksum()}));
+  EXPECT_EQ(p.find(), "nothing");
+}
+
+TEST(end_comparison, knows_of_a_difference_long_ago) {
+  one_process p(2);
+  for (int r = 0; r < 2; ++r)
+    for (std::uint64_t c = 1; c <= 1000; ++c) {
+      rank_of rank(c, r, 2);
+      rank.call(broadcast(10, c == 1 ? r : 0));
+      p.ends.note(rank.calls);
+    }
+  EXPECT_EQ(p.find(),
+            "the ranks of a communicator that has ended long ago have called different operations");
+}
+
+}  // namespace
+}  // namespace sucl::core
