@@ -27,6 +27,11 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{256} << 10;
 // Polls in vain before the processor is yielded, where others need it.
 constexpr int polls_before_yield = 8;
 
+// The element size is only known by its low bits.
+bool have_same_elements(const envelope& a, const envelope& b) {
+  return same_elements(a.type, a.element_size, b.type, b.element_size);
+}
+
 bool sends(sucl_kind kind) { return kind == SUCL_KIND_SEND || kind == SUCL_KIND_SENDRECV; }
 bool receives(sucl_kind kind) { return kind == SUCL_KIND_RECV || kind == SUCL_KIND_SENDRECV; }
 
@@ -317,7 +322,12 @@ bool p2p_engine::take_replies(peer& p) {
     while ((*at)->about.serial != o.serial) at = &(*at)->next;
     item* i = p.waiting_for_reply.take(at);
     moved = true;
-    if (o.what == rendezvous_reply::act::finish) {
+    if (o.what == rendezvous_reply::act::refuse)
+      refuse(*i, envelope_of(*i), m_rank,
+             {o.bytes, i->tag, true, static_cast<std::uint8_t>(o.type),
+              static_cast<std::uint16_t>(o.element_size)},
+             p.rank);
+    if (o.what == rendezvous_reply::act::finish || o.what == rendezvous_reply::act::refuse) {
       finish(p, i);
       continue;
     }
@@ -359,29 +369,27 @@ bool p2p_engine::fill_chunk(peer& p) {
 
 // Whether a message is what a receive is for. Of the element size the envelope has the low bits.
 bool p2p_engine::fits(const item& r, const envelope& e) {
-  return r.bytes == e.bytes && fits_elements(r, e);
+  return r.bytes == e.bytes && have_same_elements(envelope_of(r), e);
 }
 
-bool p2p_engine::fits_elements(const item& r, const envelope& e) {
-  return same_elements(e.type, e.element_size, r.type, static_cast<std::uint16_t>(r.element_size));
-}
-
-void p2p_engine::refuse(const item& r, const envelope& e, int from) const {
-  if (r.owner->failure) return;
-  const auto elements = [](std::uint64_t bytes, std::uint64_t size, sucl_type t) {
-    const bool whole = size != 0 && bytes % size == 0;
-    return whole ? elements_text(bytes / size, t, size) : elements_text(bytes, SUCL_TYPE_BYTES, 1);
+// The same words at both ends.
+void p2p_engine::refuse(const item& i, const envelope& sent, int from, const envelope& wanted,
+                        int to) {
+  if (i.owner->failure) return;
+  const auto elements = [](const envelope& e) {
+    const bool whole = e.element_size != 0 && e.bytes % e.element_size == 0;
+    return whole ? elements_text(e.bytes / e.element_size, e.type, e.element_size)
+                 : elements_text(e.bytes, SUCL_TYPE_BYTES, 1);
   };
   error_info info;
-  info.code = fits_elements(r, e) ? errc::invalid_count : errc::mismatch;
+  info.code = have_same_elements(sent, wanted) ? errc::invalid_count : errc::mismatch;
   info.message = "the message from rank " + std::to_string(from) + " with tag " +
-                 std::to_string(r.tag) + " has " + elements(e.bytes, e.element_size, e.type) +
-                 ", rank " + std::to_string(m_rank) + " receives " +
-                 elements(r.bytes, r.element_size, r.type);
+                 std::to_string(i.tag) + " has " + elements(sent) + ", rank " + std::to_string(to) +
+                 " receives " + elements(wanted);
   info.hint =
       "Sender and receiver must name the same count and element type; where the receiver cannot "
       "know the count, send it first.";
-  r.owner->failure = std::move(info);
+  i.owner->failure = std::move(info);
 }
 
 // Takes what has come to the receives that are there for it.
@@ -407,7 +415,7 @@ void p2p_engine::collect(peer& p) {
     if (fits(*r, e))
       p.in.read(r->memory, e.bytes);
     else
-      refuse(*r, e, p.rank);
+      refuse(*r, e, p.rank, envelope_of(*r), m_rank);
     p.in.pop(e.bytes);
     finish(p, r);
   }
@@ -450,7 +458,7 @@ bool p2p_engine::match_unexpected(peer& p, item& r) {
     return true;
   }
   if (!fits(r, s->what))
-    refuse(r, s->what, p.rank);
+    refuse(r, s->what, p.rank, envelope_of(r), m_rank);
   else if (r.bytes > 0)
     std::memcpy(r.memory, s->data.data(), r.bytes);
   finish(p, &r);
@@ -460,7 +468,7 @@ bool p2p_engine::match_unexpected(peer& p, item& r) {
 void p2p_engine::match_long(peer& p, item* r, const envelope& e, const rendezvous_request& about) {
   r->about = about;
   if (!fits(*r, e)) {
-    refuse(*r, e, p.rank);
+    refuse(*r, e, p.rank, envelope_of(*r), m_rank);
     r->refused = true;
   } else if (p.rank == m_rank) {
     r->source = reinterpret_cast<const std::byte*>(about.address);
@@ -489,8 +497,16 @@ void p2p_engine::copy_piece(peer& p, item& r) {
 bool p2p_engine::handle_matched(peer& p) {
   item* r = p.matched.head;
   if (!r) return false;
-  rendezvous_reply o{rendezvous_reply::act::finish, r->about.serial, 0, 0};
-  if (!r->refused) {
+  rendezvous_reply o;
+  o.what = rendezvous_reply::act::finish;
+  o.serial = r->about.serial;
+  if (r->refused) {
+    const envelope wanted = envelope_of(*r);
+    o.what = rendezvous_reply::act::refuse;
+    o.bytes = wanted.bytes;
+    o.element_size = wanted.element_size;
+    o.type = wanted.type;
+  } else {
     if ((r->source || r->read) && r->moved < r->bytes) {
       copy_piece(p, *r);
       return true;
@@ -503,7 +519,7 @@ bool p2p_engine::handle_matched(peer& p) {
   }
   if (!p.in.reply(o)) return false;
   p.matched.pop();
-  if (o.what == rendezvous_reply::act::finish)
+  if (o.what == rendezvous_reply::act::finish || o.what == rendezvous_reply::act::refuse)
     finish(p, r);
   else
     p.receiving.push(r);

@@ -136,13 +136,12 @@ class p2p_engine {
   void receive(const sucl_operation& o, p2p_request* d);
   static envelope envelope_of(const item& i);
   static bool fits(const item& r, const envelope& e);
-  static bool fits_elements(const item& r, const envelope& e);
   bool put(peer& p, item& i);
   void collect(peer& p);
   void keep_unexpected(peer& p, const envelope& e);
   bool match_unexpected(peer& p, item& r);
   void match_long(peer& p, item* r, const envelope& e, const rendezvous_request& about);
-  void refuse(const item& r, const envelope& e, int from) const;
+  static void refuse(const item& i, const envelope& sent, int from, const envelope& wanted, int to);
   bool advance(peer& p);
   bool send_waiting(peer& p);
   bool take_replies(peer& p);

@@ -35,16 +35,19 @@ struct rendezvous_request {
   std::uint64_t offset = 0;   ///< in the sender's part of it
 };
 
-/// The receiver's answer to a rendezvous request: clear to send (CTS), or finished (FIN).
+/// The receiver's answer to a rendezvous request: clear to send (CTS), finished (FIN), or that its
+/// receive is for something else.
 struct rendezvous_reply {
   enum class act : std::uint64_t {
-    send = 1,   ///< send the data through the chunks, in the order of these replies
-    write = 2,  ///< write it to memory that both reach, and fill an empty chunk
-    finish = 3  ///< the receiver has the data, or does not want it
+    send = 1,    ///< send the data through the chunks, in the order of these replies
+    write = 2,   ///< write it to memory that both reach, and fill an empty chunk
+    finish = 3,  ///< the receiver has the data
+    refuse = 4   ///< it does not want them
   };
   act what = act::send;
   std::uint64_t serial = 0;
-  std::uint64_t region = 0, offset = 0;  ///< write: where to
+  std::uint64_t region = 0, offset = 0;                 ///< write: where to
+  std::uint64_t bytes = 0, element_size = 0, type = 0;  ///< refuse: of the receive
 };
 
 /// The layout of a FIFO. Each line has one writer.
@@ -74,6 +77,7 @@ struct fifo_layout {
 };
 static_assert(fifo_layout::cells_of(fifo_layout::short_bytes) < fifo_layout::cells / 4);
 static_assert(fifo_layout::head + sizeof(rendezvous_request) <= fifo_layout::line);
+static_assert(sizeof(std::uint64_t) + sizeof(rendezvous_reply) <= fifo_layout::line);
 static_assert(fifo_layout::replies + fifo_layout::reply_count * fifo_layout::line <=
               fifo_layout::ring);
 

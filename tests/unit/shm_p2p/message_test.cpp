@@ -236,24 +236,32 @@ sucl_operation recv_of(std::vector<std::int32_t>& v, int from, int tag) {
   return o;
 }
 
-// A receive of another length is an error there, for short and for long messages, and of nothing
-// else.
+constexpr std::size_t short_one = 10, long_one = 100000;
+
+// Who sends a long message, which waits for its receive, gets the receiver's error too.
+void expect_sent(const flight& f, std::size_t n, sucl_status of_receiver, const std::string& text) {
+  EXPECT_EQ(f.status, n == long_one ? of_receiver : SUCL_SUCCESS) << f.error.message;
+  if (n == long_one && of_receiver != SUCL_SUCCESS) {
+    EXPECT_NE(f.error.message.find(text), std::string::npos) << f.error.message;
+  }
+}
+
+// A receive of another length is an error of that message, for short and for long ones, and of
+// nothing else.
 TEST(messages_length, must_be_the_same) {
   for_ranks(2, [](const backends& b, const sucl_comm_info& info) {
-    for (const std::size_t n : {std::size_t{10}, std::size_t{100000}})
+    for (const std::size_t n : {short_one, long_one})
       for (const std::size_t expected : {n - 1, n + 1}) {
         std::vector<std::int32_t> x(info.rank == 0 ? n : expected, 7), y(3, info.rank);
+        const std::string text = "from rank 0 with tag 4 has " + std::to_string(n) +
+                                 " int32, rank 1 receives " + std::to_string(expected) + " int32";
         if (info.rank == 0) {
-          EXPECT_EQ(run(b.messages, send_of(x, 1, 4)).status, SUCL_SUCCESS);
+          expect_sent(run(b.messages, send_of(x, 1, 4)), n, SUCL_ERROR_INVALID_COUNT, text);
           EXPECT_EQ(run(b.messages, send_of(y, 1, 4)).status, SUCL_SUCCESS);
         } else {
           const flight f = run(b.messages, recv_of(x, 0, 4));
           EXPECT_EQ(f.status, SUCL_ERROR_INVALID_COUNT);
-          EXPECT_NE(f.error.message.find("from rank 0 with tag 4 has " + std::to_string(n) +
-                                         " int32, rank 1 receives " + std::to_string(expected) +
-                                         " int32"),
-                    std::string::npos)
-              << f.error.message;
+          EXPECT_NE(f.error.message.find(text), std::string::npos) << f.error.message;
           EXPECT_EQ(run(b.messages, recv_of(y, 0, 4)).status, SUCL_SUCCESS);
           EXPECT_EQ(y[0], 0);
         }
@@ -264,10 +272,12 @@ TEST(messages_length, must_be_the_same) {
 // Nor is a message of as many bytes received as elements of another size.
 TEST(messages_length, is_that_of_elements) {
   for_ranks(2, [](const backends& b, const sucl_comm_info& info) {
-    for (const std::size_t n : {std::size_t{10}, std::size_t{100000}}) {
+    for (const std::size_t n : {short_one, long_one}) {
       std::vector<std::int32_t> x(n, 7);
+      const std::string text =
+          std::to_string(n) + " int32, rank 1 receives " + std::to_string(n / 2) + " fp64";
       if (info.rank == 0) {
-        EXPECT_EQ(run(b.messages, send_of(x, 1, 4)).status, SUCL_SUCCESS);
+        expect_sent(run(b.messages, send_of(x, 1, 4)), n, SUCL_ERROR_MISMATCH, text);
         EXPECT_EQ(run(b.messages, send_of(x, 1, 4)).status, SUCL_SUCCESS);
       } else {
         auto wrong = recv_of(x, 0, 4);
@@ -276,10 +286,7 @@ TEST(messages_length, is_that_of_elements) {
         wrong.count = n / 2;
         const flight f = run(b.messages, wrong);
         EXPECT_EQ(f.status, SUCL_ERROR_MISMATCH);
-        EXPECT_NE(f.error.message.find(std::to_string(n) + " int32, rank 1 receives " +
-                                       std::to_string(n / 2) + " fp64"),
-                  std::string::npos)
-            << f.error.message;
+        EXPECT_NE(f.error.message.find(text), std::string::npos) << f.error.message;
         EXPECT_EQ(run(b.messages, recv_of(x, 0, 4)).status, SUCL_SUCCESS);
       }
     }
@@ -289,14 +296,14 @@ TEST(messages_length, is_that_of_elements) {
 // Types of one size differ; opaque elements are as any others of their size.
 TEST(messages_type, must_be_the_same) {
   for_ranks(2, [](const backends& b, const sucl_comm_info& info) {
-    for (const std::size_t n : {std::size_t{10}, std::size_t{100000}})
+    for (const std::size_t n : {short_one, long_one})
       for (const auto& [type, status] :
            {std::pair{SUCL_TYPE_FP32, SUCL_ERROR_MISMATCH},
             std::pair{SUCL_TYPE_UINT32, SUCL_ERROR_MISMATCH},
             std::pair{SUCL_TYPE_BYTES, SUCL_SUCCESS}, std::pair{SUCL_TYPE_INT32, SUCL_SUCCESS}}) {
         std::vector<std::int32_t> x(n, 7);
         if (info.rank == 0) {
-          EXPECT_EQ(run(b.messages, send_of(x, 1, 4)).status, SUCL_SUCCESS);
+          expect_sent(run(b.messages, send_of(x, 1, 4)), n, status, " int32, rank 1 receives ");
         } else {
           std::vector<std::int32_t> y(n, -1);
           auto o = recv_of(y, 0, 4);
