@@ -90,6 +90,10 @@ add_library(sucl_options INTERFACE)
 target_include_directories(sucl_options INTERFACE
   "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src")
 target_compile_options(sucl_options INTERFACE -Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # GCC takes a reference to what one argument holds for one into another, which is a temporary.
+  target_compile_options(sucl_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>)
+endif()
 if(SUCL_BUILD_WERROR)
   target_compile_options(sucl_options INTERFACE -Werror)
 endif()

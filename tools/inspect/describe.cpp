@@ -189,7 +189,7 @@ std::string bash_completion(const std::vector<described_command>& all) {
 }
 
 // Within single quotes; `also` has no other meaning there.
-std::string quoted(const std::string& text) { return replaced(text, "'", "'\\''"); }
+std::string escaped_quotes(const std::string& text) { return replaced(text, "'", "'\\''"); }
 
 std::string zsh_completion(const std::vector<described_command>& all) {
   std::string text =
@@ -206,7 +206,7 @@ std::string zsh_completion(const std::vector<described_command>& all) {
       "done\n"
       "case \"$name\" in\n";
   const auto entry = [](const std::string& word, const std::string& help) {
-    return " '" + quoted(replaced(word, ":", "\\:")) + ":" + quoted(help) + "'";
+    return " '" + escaped_quotes(replaced(word, ":", "\\:")) + ":" + escaped_quotes(help) + "'";
   };
   for (const described_command& c : all) {
     text += "  '" + c.name + "') list=(";

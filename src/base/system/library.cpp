@@ -25,7 +25,7 @@ struct complaint {
   std::string hint;
 };
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
+std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 const complaint no_library{
     "it is not a shared library (no ELF header)",
@@ -89,13 +89,13 @@ complaint explain_open(const std::string& path, const std::string& linker) {
   const std::string culprit = linker.substr(0, linker.find(": "));
   const bool missing = linker.find("cannot open shared object file") != std::string::npos;
   if (missing && culprit != path)
-    return {"it needs the library " + quoted(culprit) + ", which was not found",
-            "Install " + quoted(culprit) + ", or add its directory to LD_LIBRARY_PATH."};
+    return {"it needs the library " + in_quotes(culprit) + ", which was not found",
+            "Install " + in_quotes(culprit) + ", or add its directory to LD_LIBRARY_PATH."};
   if (missing)
     return {"no library of this name is on the linker's search path",
             "Install it, add its directory to LD_LIBRARY_PATH, or give a full path."};
   if (const std::string symbol = after(linker, "undefined symbol: "); !symbol.empty())
-    return {"it needs the symbol " + quoted(symbol) + ", which no library offers",
+    return {"it needs the symbol " + in_quotes(symbol) + ", which no library offers",
             "It was built against another version of a library it uses: rebuild it, or put the "
             "matching version on LD_LIBRARY_PATH."};
   if (linker.find("version `") != std::string::npos)
@@ -132,17 +132,17 @@ library library::open(const std::string& path) {
     const char* said = ::dlerror();
     why = explain_open(path, said != nullptr ? said : "no reason given");
   }
-  fail(errc::unavailable, "cannot load " + quoted(path) + ": " + why.message, why.hint);
+  fail(errc::unavailable, "cannot load " + in_quotes(path) + ": " + why.message, why.hint);
 }
 
 void* library::symbol(const char* name) const {
   if (m_handle == nullptr)
-    fail(errc::unavailable, "cannot find " + quoted(name) + ": no library is open",
+    fail(errc::unavailable, "cannot find " + in_quotes(name) + ": no library is open",
          "Open the library first.");
   ::dlerror();
   void* address = ::dlsym(m_handle, name);
   if (address == nullptr)
-    fail(errc::unavailable, quoted(m_path) + " has no symbol " + quoted(name),
+    fail(errc::unavailable, in_quotes(m_path) + " has no symbol " + in_quotes(name),
          "It is not the library that was meant, or of another version: check the configured path.");
   return address;
 }
