@@ -8,7 +8,6 @@
 #include "core/selection/call_board.hpp"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +15,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <random>
 #include <utility>
 
 namespace sucl::core {
@@ -46,7 +46,7 @@ struct left_behind {
 };
 struct all_left_behind {
   std::mutex mutex;
-  std::map<std::pair<std::int64_t, std::uint64_t>, left_behind> by_communicator;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, left_behind> by_communicator;
 };
 all_left_behind& left() {
   static auto& all = *new all_left_behind;  // communicators may outlive the end of this library
@@ -131,13 +131,17 @@ std::uint64_t peer_buffers::buffer_of(int reader, int writer) const {
 // Which ranks are of this process, and what it calls the communicator.
 void peer_buffers::meet() {
   struct identity {
-    std::int64_t process;
-    std::uint64_t number;
+    std::uint64_t process, number;
   };
+  // Numbers of the system are the same for processes of several containers.
+  static const std::uint64_t this_process = [] {
+    std::random_device any;
+    return std::uint64_t{any()} << 32 | any();
+  }();
   static std::atomic<std::uint64_t> made{0};
-  const auto all = gather(identity{getpid(), ++made});
+  const auto all = gather(identity{this_process, ++made});
   m_communicator = {all[0].process, all[0].number};
-  for (const identity& i : all) m_of_process += i.process == getpid();
+  for (const identity& i : all) m_of_process += i.process == this_process;
 }
 
 // Memory of this rank's device that peers may be at work on until they have left too; of all ranks

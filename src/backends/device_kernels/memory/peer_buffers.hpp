@@ -119,8 +119,9 @@ class peer_buffers {
   kernel_device& m_device;
   int m_rank, m_size;
   kernels::buffer_layout m_shape;
-  std::pair<std::int64_t, std::uint64_t> m_communicator;  ///< the same in its ranks of this process
-  int m_of_process = 0;                                   ///< ranks
+  std::pair<std::uint64_t, std::uint64_t>
+      m_communicator;    ///< the same in its ranks of this process
+  int m_of_process = 0;  ///< ranks
   mapped_piece m_own;
   sucl_region m_host{};
   std::vector<void*> m_pinned;
