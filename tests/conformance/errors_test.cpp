@@ -282,10 +282,12 @@ TEST_F(errors, of_messages_of_another_length) {
   }
 }
 
-// Of as many bytes, and of other types: not where MPI executes them.
+// Of as many bytes, and of other types: not where MPI executes them. In shared memory the sender of
+// a long message has the same error.
 TEST_F(errors, of_messages_of_another_type) {
   if (size < 2) GTEST_SKIP() << "needs two ranks";
-  if (world.explain(kind::send, 4).find("executed by mpi") != std::string::npos)
+  const auto executed = world.explain(kind::send, 4);
+  if (executed.find("executed by mpi") != std::string::npos)
     GTEST_SKIP() << "MPI executes messages";
   std::vector<float> f(40000, 1.0F);
   std::vector<int> i(40000, -1);
@@ -294,19 +296,28 @@ TEST_F(errors, of_messages_of_another_type) {
     float value;
   };
   std::vector<opaque> o(40000);
+  const auto check = [](const char* words, const std::function<void()>& call) {
+    const auto text = expect_error(errc::mismatch, call);
+    for (const char* part : {"from rank 0", "fp32", words})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
   for (const std::size_t k : {std::size_t{10}, f.size()}) {
     auto pair = world.dup();
     if (pair.rank() == 0) {
-      for (int times = 0; times < 3; ++times) pair.blocking().send(f.data(), k, 1, times);
-      pair.send(f.data(), k, 1, 3).wait();
+      const bool told = k == f.size() && executed.find("executed by fabric") == std::string::npos;
+      const auto send = [&](const char* received, const std::function<void()>& call) {
+        told ? check(received, call) : call();
+      };
+      int tag = 0;
+      for (const char* received : {"int32", "fp64", "int32"})
+        send(received, [&] { pair.blocking().send(f.data(), k, 1, tag++); });
+      send("int32", [&] {
+        pair.send(f.data(), k, 1, 3).wait();
+        pair.check();
+      });
       pair.blocking().send(f.data(), k, 1, 4);
     } else if (pair.rank() == 1) {
       auto made = pair.persistent().recv(i.data(), k, 0, 2);
-      const auto check = [&](const char* words, const std::function<void()>& call) {
-        const auto text = expect_error(errc::mismatch, call);
-        for (const char* part : {"from rank 0", words})
-          EXPECT_NE(text.find(part), std::string::npos) << text;
-      };
       check("int32", [&] { pair.blocking().recv(i.data(), k, 0, 0); });
       check("fp64", [&] { pair.blocking().recv(d.data(), k / 2, 0, 1); });
       check("int32", [&] { made.run(); });
