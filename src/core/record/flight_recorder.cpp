@@ -38,13 +38,25 @@ void copy(std::array<char, N>& to, const std::string& text) noexcept {
   to[n] = '\0';
 }
 
+// The file beside it whose name begins with a dot. In a signal handler too.
+std::array<char, 1025> hidden(const std::array<char, 1024>& path) noexcept {
+  std::array<char, 1025> other{};
+  const std::size_t name =
+      static_cast<std::size_t>(std::strrchr(path.data(), '/') - path.data()) + 1;
+  std::memcpy(other.data(), path.data(), name);
+  other[name] = '.';
+  std::memcpy(other.data() + name + 1, path.data() + name, std::strlen(path.data() + name) + 1);
+  return other;
+}
+
 // What was written for jobs of long ago.
 void remove_old(const fs::path& folder) {
   constexpr auto kept = std::chrono::hours(24 * 7);
   std::error_code ignored;
   for (const auto& file : fs::directory_iterator(folder, ignored)) {
     const auto written = file.last_write_time(ignored);
-    if (!ignored && file.path().filename().string().rfind("job-", 0) == 0 &&
+    const std::string name = file.path().filename().string();
+    if (!ignored && (name.rfind("job-", 0) == 0 || name.rfind(".job-", 0) == 0) &&
         fs::file_time_type::clock::now() - written > kept)
       fs::remove(file.path(), ignored);
   }
@@ -123,11 +135,14 @@ void flight_recorder::fail(const std::string& what) noexcept try {
 }
 
 // A rank that cannot write, as in a folder of another user, goes on as it would. The kernel copies
-// what other threads write meanwhile, as it does for another process that reads the memory.
+// what other threads write meanwhile, as it does for another process that reads the memory. What
+// was written before stays until all is there: a launcher may kill the rank meanwhile.
 bool flight_recorder::write() const noexcept {
   if (!m_memory || !m_path[0]) return false;
   make_folder();
-  const int file = open(m_path.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  const auto unfinished = hidden(m_path);
+  const int file =
+      open(unfinished.data(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (file < 0) return false;
   const auto* bytes = reinterpret_cast<const char*>(m_memory);
   const std::uint64_t used =
@@ -140,7 +155,9 @@ bool flight_recorder::write() const noexcept {
     at += static_cast<std::size_t>(n);
   }
   close(file);
-  return at == size;
+  if (at == size && rename(unfinished.data(), m_path.data()) == 0) return true;
+  unlink(unfinished.data());
+  return false;
 }
 
 void flight_recorder::end_by(int signal, bool crash) noexcept {

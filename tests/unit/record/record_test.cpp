@@ -11,10 +11,13 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -210,6 +213,33 @@ TEST(Record, AFailureIsTold) {
   const auto found = diagnose({read_record(r0.file), r1.read()});
   EXPECT_TRUE(found.trouble);
   EXPECT_EQ(found.sentence, "rank 0 of the job has failed: the network is gone");
+}
+
+// A rank that is killed while it writes once more, or has no room.
+TEST(Record, AnUnfinishedFileReplacesNoWholeOne) {
+  recorded r(0, 2);
+  r.call(SUCL_KIND_ALLREDUCE, 100, record_state::posted);
+  ASSERT_TRUE(r.recorder.write());
+  r.call(SUCL_KIND_BROADCAST, 100, record_state::posted);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit room = before;
+  room.rlim_cur = sizeof(record_header);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &room), 0);
+  const bool written = r.recorder.write();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(written);
+  const rank_history kept = read_record(r.file);
+  ASSERT_EQ(kept.entries.size(), 1u);
+  EXPECT_EQ(kept.entries[0].call.kind, SUCL_KIND_ALLREDUCE);
+  std::size_t files = 0;
+  for ([[maybe_unused]] const auto& file :
+       std::filesystem::directory_iterator(std::filesystem::path(r.file).parent_path()))
+    ++files;
+  EXPECT_EQ(files, 1u);
+  EXPECT_EQ(r.read().entries.size(), 2u);
 }
 
 TEST(Record, RecordsOfOneJobBelongTogether) {
