@@ -9,6 +9,7 @@
 #include "process/process.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <utility>

@@ -42,7 +42,7 @@ struct rendezvous_reply {
     send = 1,    ///< send the data through the chunks, in the order of these replies
     write = 2,   ///< write it to memory that both reach, and fill an empty chunk
     finish = 3,  ///< the receiver has the data
-    refuse = 4   ///< it does not want them
+    refuse = 4   ///< it does not want the data
   };
   act what = act::send;
   std::uint64_t serial = 0;
