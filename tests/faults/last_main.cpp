@@ -3,14 +3,14 @@
 
 // Ranks that differ in the last call of a communicator, for which none of them has to wait:
 //
-//   faults_last OPERATION roots FORM    each is the root of what roots send, and none of what they
-//                                       receive
-//   faults_last OPERATION none FORM     the last rank passes a count of 0
-//   faults_last OPERATION more FORM     one that only sends makes one call more than the others
-//   faults_last OPERATION before FORM   as roots, in the second of four calls
-//   faults_last OPERATION caught FORM   as roots, but the last rank leaves by an exception of its
-//   own faults_last OPERATION same FORM     all do the same
+//   faults_last OPERATION HOW FORM
 //
+// HOW: roots, each is the root of what roots send, and none of what they receive;
+//   none, the last rank passes a count of 0;
+//   more, one that only sends makes one call more than the others;
+//   before, as roots, in the second of four calls;
+//   caught, as roots, but the last rank leaves by an exception of its own;
+//   same, all do the same.
 // OPERATION: broadcast, scatter, scatterv, reduce, gather or gatherv; FORM: blocking, event,
 // persistent, dup (on a communicator that ends before the runtime) or ranks (two in each process).
 #include <sucl/sucl.hpp>
