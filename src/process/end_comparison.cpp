@@ -33,7 +33,7 @@ std::vector<T> unpacked(const std::string& text) {
 }
 
 /// A call that the record has, or the same one several times.
-struct known_call {
+struct compared_call {
   std::uint64_t number = 0, times = 0;
   std::uint64_t is_replay = 0;
   call_signature call;
@@ -43,10 +43,10 @@ struct known_call {
 struct alike {
   call_totals totals;
   std::vector<int> ranks;
-  std::vector<known_call> calls;
+  std::vector<compared_call> calls;
 
-  const known_call* find(bool replay, std::uint64_t number) const {
-    for (const known_call& c : calls)
+  const compared_call* find(bool replay, std::uint64_t number) const {
+    for (const compared_call& c : calls)
       if ((c.is_replay != 0) == replay && c.number <= number && number < c.number + c.times)
         return &c;
     return nullptr;
@@ -94,8 +94,8 @@ std::vector<alike> groups_of(const std::vector<ended_calls>& ranks) {
   return groups;
 }
 
-std::vector<known_call> calls_in(const flight_record& record, std::uint64_t communicator) {
-  std::vector<known_call> calls;
+std::vector<compared_call> calls_in(const flight_record& record, std::uint64_t communicator) {
+  std::vector<compared_call> calls;
   for (const recorded_call& e : history_of(record).entries)
     if (e.communicator == communicator && !is_point_to_point(e.call.kind))
       calls.push_back(
@@ -114,7 +114,7 @@ std::optional<std::string> difference_at(const std::vector<alike>& groups, bool 
   std::vector<int> ended;
   std::uint64_t after = 0;
   for (const alike& g : groups) {
-    if (const known_call* c = g.find(replay, number)) {
+    if (const compared_call* c = g.find(replay, number)) {
       for (const int r : g.ranks) calls.push_back({r, c->call.hash, c->call});
     } else if (g.last(replay) < number) {
       ended.insert(ended.end(), g.ranks.begin(), g.ranks.end());
@@ -152,7 +152,7 @@ std::string describe_groups(const std::vector<alike>& groups) {
   for (const bool replay : {false, true}) {
     std::set<std::uint64_t> numbers;
     for (const alike& g : groups)
-      for (const known_call& c : g.calls) {
+      for (const compared_call& c : g.calls) {
         if ((c.is_replay != 0) == replay) numbers.insert({c.number, c.number + c.times});
       }
     for (const std::uint64_t n : numbers)
@@ -215,7 +215,7 @@ std::optional<std::string> end_comparison::find(const sucl_oob& oob,
     constexpr std::size_t first_ones = 4;
     if (static_cast<std::size_t>(&g - groups.data()) >= first_ones) continue;
     for (const std::string& text : exchange(oob, processes, packed(g.calls)))
-      if (!text.empty()) g.calls = unpacked<known_call>(text);
+      if (!text.empty()) g.calls = unpacked<compared_call>(text);
   }
   return "communicator " + std::to_string(ranks.front().communicator) +
          " has ended, but its ranks have not called the same: " + describe_groups(groups);

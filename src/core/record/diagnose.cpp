@@ -166,7 +166,7 @@ const char* have(const std::vector<int>& ranks) { return ranks.size() == 1 ? " h
 
 // Where to look, if it is one.
 std::string ranks_and_place(const stream& s, const std::vector<int>& ranks) {
-  const std::string text = ranks_text(ranks);
+  std::string text = ranks_text(ranks);
   if (ranks.size() != 1) return text;
   const rank_history& h = *s.ranks.at(ranks.front()).history;
   const std::string in_job =
@@ -249,7 +249,7 @@ std::optional<std::string> message_trouble(const streams& all) {
       for (const recorded_call& e : r.history->entries) {
         if (e.communicator != s.communicator || !is_message(e) || is_over(e)) continue;
         const int peer = e.source >= 0 ? e.source : e.peer;
-        const std::string who =
+        std::string who =
             "rank " + std::to_string(rank) + " of " + s.name() + " waits in " + message_text(e);
         if (peer < 0 || e.call.kind == SUCL_KIND_GROUP) return who;
         const std::string other = "rank " + std::to_string(peer);

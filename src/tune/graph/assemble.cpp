@@ -65,11 +65,12 @@ assembly::arrival assembly::add_message(std::uint32_t link, int from, int to, it
                                         double latency) {
   const double seconds = in.done - in.ready - latency;
   const std::uint64_t element = m_builder.what().element_bytes;
-  const auto tail = m_strict && seconds > shortest_split * latency
-                        ? static_cast<std::uint64_t>(static_cast<double>(in.bytes / element) *
-                                                     (latency / seconds)) *
-                              element
-                        : 0;
+  const std::uint64_t elements = in.bytes / element;
+  const auto tail =
+      m_strict && seconds > shortest_split * latency
+          ? static_cast<std::uint64_t>(static_cast<double>(elements) * (latency / seconds)) *
+                element
+          : 0;
   if (tail == 0) {
     add(from, std::move(out));
     return add_receive(link, to, std::move(in));
