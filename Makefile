@@ -92,8 +92,8 @@ recipes:  ## check the recipes of packaging/ with the programs that read them
 format: setup  ## format the sources
 	@scripts/check.sh --format
 
-tidy: setup  ## find likely bugs, names out of style and long functions with clang-tidy
-	@scripts/tidy.sh
+tidy: setup  ## find likely bugs, names out of style and long functions; SINCE=COMMIT in what differs
+	@scripts/tidy.sh $(if $(SINCE),--since $(SINCE))
 
 coverage: setup  ## lines and branches of the core that its tests reach
 	@scripts/coverage.sh

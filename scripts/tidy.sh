@@ -4,20 +4,75 @@
 #
 # clang-tidy, with the checks of .clang-tidy, over all that needs neither SYCL nor MPI. The sources
 # of a folder are read as one, so that what they include is read once.
+#
+#   tidy.sh [--since COMMIT]   only the folders in which files differ from that commit's; where there
+#                              is no such commit the status is 77
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tidy=${SUCL_VENV:-$PWD/.venv}/bin/clang-tidy
 build=build/tidy
+since=
+if [[ ${1:-} == --since ]]; then
+  since=$2
+  git rev-parse --quiet --verify "$since^{commit}" >/dev/null || {
+    echo "skipped: there is no commit $since to compare with"
+    exit 77
+  }
+fi
 mkdir -p "$build"
 cmake --preset tidy >"$build/configure.log" 2>&1 || {
   cat "$build/configure.log"
   exit 1
 }
-mapfile -t sources < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json")
-# Warnings of the compiler itself are for the build.
-printf '%s\0' "${sources[@]}" |
-  xargs -0 -n 1 -P "${JOBS:-$(nproc)}" "$tidy" -p "$build" --quiet --extra-arg=-w 2>"$build/log" || {
-  echo "clang-tidy: see above; what it could not read is in $build/log" >&2
-  exit 1
+mapfile -t sets < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.json")
+
+# The sources that a set puts together, relative to the root.
+members() {
+  case $1 in
+    */Unity/*) sed -n "s|^#include \"$PWD/\(.*\)\"$|\1|p" "$1" ;;
+    *) echo "${1#"$PWD/"}" ;;
+  esac
 }
-echo "clang-tidy: ${#sources[@]} sets of sources, nothing found."
+
+# Whether a set reads a file first of all: one of its sources, a header beside them, or a header from
+# elsewhere that one of them includes.
+concerns() {
+  local file=$1 source
+  shift
+  for source; do
+    [[ $file != "$source" ]] || return 0
+    [[ $file != *.cpp && ${file%/*} = "${source%/*}" ]] && return 0
+  done
+  [[ $file = include/* ]] && grep -qF "#include <${file#include/}>" "$@"
+}
+
+if [[ -n $since ]]; then
+  mapfile -t changed < <(git diff --name-only --diff-filter=d "$since" -- '*.cpp' '*.hpp' '*.h')
+  chosen=()
+  declare -A done_with=()
+  for set in "${sets[@]}"; do
+    mapfile -t sources < <(members "$set")
+    ((${#sources[@]})) || continue
+    wanted=
+    for file in ${changed[@]+"${changed[@]}"}; do
+      # A public header is looked at where it is found first.
+      [[ -z ${done_with[$file]:-} || $file != include/* ]] || continue
+      if concerns "$file" "${sources[@]}"; then
+        wanted=1
+        done_with[$file]=1
+      fi
+    done
+    [[ -z $wanted ]] || chosen+=("$set")
+  done
+  sets=(${chosen[@]+"${chosen[@]}"})
+fi
+
+# Warnings of the compiler itself are for the build.
+if ((${#sets[@]})); then
+  printf '%s\0' "${sets[@]}" |
+    xargs -0 -n 1 -P "${JOBS:-$(nproc)}" "$tidy" -p "$build" --quiet --extra-arg=-w 2>"$build/log" || {
+    echo "clang-tidy: see above; what it could not read is in $build/log" >&2
+    exit 1
+  }
+fi
+echo "clang-tidy: ${#sets[@]} sets of sources, nothing found."
