@@ -2,7 +2,8 @@
 # Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 # see LICENSE. SPDX-License-Identifier: Apache-2.0
 """Checks the pages in docs/ and at the root: lines of prose end at column 100, links lead to files
-and headings that exist, pictures are small, and commands are run by tests/docs/run_page.py.
+and headings that exist, pictures are small, commands are run by tests/docs/run_page.py, and the
+navigation of the site has every page.
 
 Tables, code and lines that a link makes long are excepted.
 """
@@ -84,6 +85,15 @@ def picture_faults():
         yield f"docs: {sum(sizes.values())} bytes of SVG in all"
 
 
+def navigation_faults():
+    """Pages that the site's navigation leaves out, which `make docs` refuses."""
+    listed = set(re.findall(r"[\w./-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        name = str(page.relative_to(ROOT / "docs"))
+        if name not in listed:
+            yield f"mkdocs.yml: nav does not have {name}"
+
+
 def main():
     faults = [f"{page.relative_to(ROOT)}:{fault}" for page in PAGES for fault in page_faults(page)]
     run = (ROOT / "tests/docs/CMakeLists.txt").read_text(encoding="utf-8").split()
@@ -91,6 +101,7 @@ def main():
     faults += [f"{page.relative_to(ROOT)}: {fault}" for page in PAGES
                if (fault := commands_fault(page, run))]
     faults += picture_faults()
+    faults += navigation_faults()
     print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
     return 1 if faults else 0
 
