@@ -5,7 +5,7 @@
 /// What search knows of a recipe before, and after, it is simulated.
 #pragma once
 
-#include "tune/estimate.hpp"
+#include "tune/cost/estimate.hpp"
 
 namespace sucl::tune {
 

@@ -7,7 +7,7 @@
 
 #include "plan/algorithms/algorithms.hpp"
 #include "sim/model/machine.hpp"
-#include "tune/bound.hpp"
+#include "tune/cost/bound.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -8,7 +8,7 @@
 #include "plan/verify/verify.hpp"
 #include "sim/model/ways.hpp"
 #include "sim/simulate.hpp"
-#include "tune/bound.hpp"
+#include "tune/cost/bound.hpp"
 #include "tune/graph/timetable.hpp"
 #include "tune/graph/tree_plan.hpp"
 #include "tune/graph/trees.hpp"

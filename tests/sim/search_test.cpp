@@ -11,7 +11,7 @@
 #include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"
 #include "tune/candidates.hpp"
-#include "tune/estimate.hpp"
+#include "tune/cost/estimate.hpp"
 #include "tune/shapes.hpp"
 
 #include <sucl/error.hpp>

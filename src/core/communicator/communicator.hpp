@@ -12,8 +12,8 @@
 #include "core/communicator/shrinking.hpp"
 #include "core/communicator/stream_path.hpp"
 #include "core/communicator/tuning_state.hpp"
+#include "core/context/communicator_context.hpp"
 #include "core/failure/setup_steps.hpp"
-#include "core/queue/communicator_context.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/support/forked.hpp"
 

@@ -5,7 +5,7 @@
 /// Plans that programs compile.
 #pragma once
 
-#include "core/queue/communicator_context.hpp"
+#include "core/context/communicator_context.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/selection/built_in.hpp"
 #include "core/selection/compile_request.hpp"

@@ -5,7 +5,7 @@
 /// A communicator of the members of another one that live.
 #pragma once
 
-#include "core/queue/communicator_context.hpp"
+#include "core/context/communicator_context.hpp"
 
 #include <sucl/error.hpp>
 

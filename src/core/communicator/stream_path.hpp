@@ -5,8 +5,8 @@
 /// Operations that are posted on native streams: the fast path on GPUs.
 #pragma once
 
+#include "core/context/communicator_context.hpp"
 #include "core/operation/captured.hpp"
-#include "core/queue/communicator_context.hpp"
 #include "core/queue/issue_queue.hpp"
 
 #include <sucl/export.hpp>

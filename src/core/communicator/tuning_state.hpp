@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/communicator/call_cache.hpp"
-#include "core/queue/communicator_context.hpp"
+#include "core/context/communicator_context.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/selection/tuned_pace.hpp"
 #include "tune/table/table.hpp"

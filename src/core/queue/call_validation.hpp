@@ -5,8 +5,8 @@
 /// The comparison of arguments between ranks, as the issue queue asks for it.
 #pragma once
 
+#include "core/context/communicator_context.hpp"
 #include "core/layers/validate.hpp"
-#include "core/queue/communicator_context.hpp"
 #include "core/queue/op_request.hpp"
 
 #include <cstdint>

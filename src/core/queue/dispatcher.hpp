@@ -5,7 +5,7 @@
 /// Has backends execute operations.
 #pragma once
 
-#include "core/queue/communicator_context.hpp"
+#include "core/context/communicator_context.hpp"
 #include "core/queue/op_request.hpp"
 
 #include <sucl/error.hpp>

@@ -5,8 +5,8 @@
 /// Which members of a communicator have ended it, and whether this rank waits for them in vain.
 #pragma once
 
+#include "core/context/communicator_context.hpp"
 #include "core/failure/peer_processes.hpp"
-#include "core/queue/communicator_context.hpp"
 
 #include <sucl/error.hpp>
 

@@ -5,11 +5,11 @@
 /// The operations of one communicator, from their issue to their end.
 #pragma once
 
+#include "core/context/communicator_context.hpp"
 #include "core/operation/call_log.hpp"
 #include "core/operation/call_totals.hpp"
 #include "core/operation/operation.hpp"
 #include "core/queue/call_validation.hpp"
-#include "core/queue/communicator_context.hpp"
 #include "core/queue/dispatcher.hpp"
 #include "core/queue/ended_members.hpp"
 #include "core/queue/failure_state.hpp"

@@ -3,7 +3,7 @@
 #include "plan/compose/composition.hpp"
 
 #include "base/error.hpp"
-#include "plan/verify/symbolic.hpp"
+#include "plan/symbolic/symbolic.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -5,9 +5,9 @@
 /// The verifier's symbolic execution of all ranks; verify() is its face.
 #pragma once
 
+#include "plan/symbolic/symbolic.hpp"
 #include "plan/verify/order.hpp"
 #include "plan/verify/queues.hpp"
-#include "plan/verify/symbolic.hpp"
 #include "plan/verify/thread_state.hpp"
 #include "plan/verify/verify.hpp"
 

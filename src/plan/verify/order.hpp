@@ -7,7 +7,7 @@
 #pragma once
 
 #include "plan/ir/schedule.hpp"
-#include "plan/verify/symbolic.hpp"
+#include "plan/symbolic/symbolic.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -7,7 +7,7 @@
 
 #include "plan/ir/fold_rules.hpp"
 #include "plan/ir/schedule.hpp"
-#include "plan/verify/proof_cost.hpp"
+#include "plan/symbolic/proof_cost.hpp"
 
 #include <cstdint>
 #include <string>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "sim/model/machine.hpp"
-#include "tune/estimate.hpp"
+#include "tune/cost/estimate.hpp"
 
 #include <string>
 #include <vector>

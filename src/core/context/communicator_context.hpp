@@ -5,10 +5,10 @@
 /// What the parts of a communicator have in common.
 #pragma once
 
+#include "core/context/device_services.hpp"
 #include "core/control/job.hpp"
 #include "core/exchange/core_services.hpp"
 #include "core/exchange/topology.hpp"
-#include "core/queue/device_services.hpp"
 #include "core/record/flight_recorder.hpp"
 #include "core/selection/backend_set.hpp"
 #include "core/staging/scratch_pool.hpp"

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "tune/estimate.hpp"
+#include "tune/cost/estimate.hpp"
 
-#include "tune/stages.hpp"
+#include "tune/cost/stages.hpp"
 
 #include <algorithm>
 #include <cmath>
