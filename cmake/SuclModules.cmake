@@ -63,6 +63,7 @@ function(sucl_add_mpi_module name)
   foreach(flavour IN LISTS SUCL_MPI_MODULES)
     sucl_add_module(${name}_${flavour} ${ARGN})
     target_link_libraries(${name}_${flavour} PRIVATE sucl::mpi_${flavour})
+    sucl_precompile(${name}_${flavour} REUSE_FROM sucl_plain_headers)
     sucl_set_run_path(${name}_${flavour} "$ORIGIN/.." ${SUCL_MPI_${flavour}_RUN_PATH})
     # Together where it is not the first: what a source forgets to include is found there.
     if(NOT flavour STREQUAL sucl_default_flavour)
