@@ -404,8 +404,8 @@ void* kernel_comm::start_collective(const sucl_operation& o, void* target) {
   kernel.from = o.recv;
   kernel.to = bounce_buffer(bytes);
   kernel.in_place = false;
-  finish(launch(kernel, target));
-  return copy(o.recv, bounce_buffer(bytes), bytes, target);
+  void* const first = launch(kernel, target);
+  return followed(first, copy(o.recv, bounce_buffer(bytes), bytes, target));
 }
 
 void* kernel_comm::copy(void* to, const void* from, std::uint64_t bytes, void* target) {
@@ -420,9 +420,20 @@ void* kernel_comm::copy(void* to, const void* from, std::uint64_t bytes, void* t
   return launch(k, target);
 }
 
-void kernel_comm::finish(void* token) {
-  while (token && !m_device.test(token)) {
-  }
+// Not waited for here: a peer's kernel may need what this thread is yet to do.
+void* kernel_comm::followed(void* first, void* last) {
+  if (first) m_followed.push_back({first, last});
+  return last;
+}
+
+// Kernels end in the order in which they were launched.
+void kernel_comm::forget_those_before(const void* last) {
+  std::erase_if(m_followed, [&](const followed_launch& f) {
+    if (f.last != last) return false;
+    while (!m_device.test(f.first)) {
+    }
+    return true;
+  });
 }
 
 void kernel_comm::retune(const tune::table* table) {
@@ -476,15 +487,16 @@ void* kernel_comm::start_plan(const sucl_operation& o, void* target) {
 }
 
 void* kernel_comm::start_messages(const sucl_operation& o, void* target) {
-  const void* given = nullptr;
+  void* given = nullptr;
+  void* first = nullptr;
   const std::uint64_t bytes = o.count * o.element_size;
   if (o.kind == SUCL_KIND_SENDRECV && (o.flags & SUCL_FLAG_IN_PLACE) != 0 && bytes > 0) {
     given = bounce_buffer(bytes);
-    finish(copy(bounce_buffer(bytes), o.recv, bytes, target));
+    first = copy(given, o.recv, bytes, target);
   }
   auto kernel = m_messages->make(o, given);
   kernel.what.with = m_memory.addresses();
-  return m_device.launch(kernel, target);
+  return followed(first, m_device.launch(kernel, target));
 }
 
 // The lists of messages and the places of plans are of one run.
@@ -511,6 +523,7 @@ bool kernel_comm::test(void* token) {
     if (++m_calls_since_compare >= polls_between) compare_calls();
     return false;
   }
+  forget_those_before(token);
   check();
   return true;
 }

@@ -127,7 +127,8 @@ class kernel_comm {
   void enter_capture(kernels::collective_args& args, bool barrier);
   void* start_messages(const sucl_operation& operation, void* target);
   void* copy(void* to, const void* from, std::uint64_t bytes, void* target);
-  void finish(void* token);
+  void* followed(void* first, void* last);
+  void forget_those_before(const void* last);
   void* bounce_buffer(std::uint64_t bytes);
 
   /// What a row of a tuning table has to say.
@@ -163,6 +164,11 @@ class kernel_comm {
   bool m_runs_plans;
   std::optional<message_launcher> m_messages;
   std::array<std::vector<tuned_protocol>, SUCL_KIND_COUNT> m_tuned;
+  /// Two launches of one operation, of which the second is the one that is tested.
+  struct followed_launch {
+    void *first, *last;
+  };
+  std::vector<followed_launch> m_followed;
   std::vector<std::shared_ptr<void>> m_bounce_buffers;
   std::uint64_t m_bounce_bytes = 0;
   std::uint64_t m_epoch = 0, m_previous = 0;

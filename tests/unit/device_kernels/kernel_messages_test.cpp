@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <random>
 
 namespace {
@@ -250,6 +251,33 @@ TEST(kernel_messages_in_place, replace_what_they_send) {
           EXPECT_EQ(run(j.kernels, o).status, SUCL_SUCCESS);
           EXPECT_EQ(v, bytes(n, static_cast<std::byte>(o.source)));
         }
+      },
+      with_messages());
+}
+
+// The copy of what is replaced is behind a message that waits for the peer.
+TEST(kernel_messages_in_place, are_not_waited_for_in_the_call) {
+  std::promise<void> returned;
+  const auto has_returned = returned.get_future().share();
+  for_devices(
+      2, reach::all,
+      [&](const kernel_rank& j) {
+        const int me = j.info.rank, peer = 1 - me;
+        const auto of = [](int rank) { return bytes(5000, static_cast<std::byte>(rank + 1)); };
+        bytes exchanged = of(me), sent = of(me), received(5000);
+        auto o = operation(kind::sendrecv, type::uint8, exchanged.size());
+        o.flags = SUCL_FLAG_IN_PLACE;
+        o.recv = exchanged.data();
+        o.recv_count = exchanged.size();
+        o.root = o.source = peer;
+        if (me == 1) has_returned.wait();
+        flight first = post(j.kernels, me == 0 ? recv_of(received, 1, 1) : send_of(sent, 0, 1));
+        flight second = post(j.kernels, o);
+        if (me == 0) returned.set_value();
+        EXPECT_EQ(wait(j.kernels, first).status, SUCL_SUCCESS);
+        EXPECT_EQ(wait(j.kernels, second).status, SUCL_SUCCESS);
+        EXPECT_EQ(exchanged, of(peer));
+        EXPECT_EQ(received, me == 0 ? of(peer) : bytes(5000));
       },
       with_messages());
 }

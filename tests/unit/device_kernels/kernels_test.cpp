@@ -10,6 +10,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <future>
+
 namespace {
 
 using namespace sucl;
@@ -396,6 +399,26 @@ TEST(kernels, end_when_they_are_given_up) {
       j.comm().abort();
       EXPECT_EQ(wait(j.kernels, f).status, SUCL_SUCCESS);
     });
+}
+
+// Of two kernels in a row the first waits for the peer, which waits until the call has returned.
+TEST(kernels, are_not_waited_for_in_the_call) {
+  std::promise<void> returned;
+  const auto has_returned = returned.get_future().share();
+  for_devices(2, reach::all, [&](const kernel_rank& j) {
+    const std::uint64_t counts[] = {700, 300};
+    std::vector<std::int32_t> data(1000, j.info.rank + 1);
+    auto o = operation(kind::reduce_scatter, type::int32, counts[j.info.rank], op::sum);
+    o.flags = SUCL_FLAG_IN_PLACE;
+    o.recv = data.data();
+    o.recv_counts = counts;
+    if (j.info.rank == 1) has_returned.wait();
+    flight f = post(j.kernels, o);
+    if (j.info.rank == 0) returned.set_value();
+    EXPECT_EQ(wait(j.kernels, f).status, SUCL_SUCCESS);
+    const auto mine = data.begin() + static_cast<std::ptrdiff_t>(counts[j.info.rank]);
+    EXPECT_TRUE(std::all_of(data.begin(), mine, [](std::int32_t v) { return v == 3; }));
+  });
 }
 
 TEST(kernels, divide_sums_of_64_bits) {
