@@ -6,15 +6,18 @@
     check_components.py [ROOT]
 
 The rows `| `src/FOLDER` | ...` name every folder of src that has sources. A file may include files
-of its own folder and of those in rows above. Exit status: 0, or 1 if something differs.
+of its own folder and of those in rows above, and a folder has 15 of them at most. Exit status: 0,
+or 1 if something differs.
 """
 
+import collections
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 PAGE = ROOT / "docs/architecture.md"
+MAX_FILES = 15
 
 
 def folders_of(page):
@@ -29,9 +32,13 @@ def sources():
 
 def problems():
     rank = {folder: i for i, folder in enumerate(folders_of(PAGE))}
-    present = {str(path.parent) for path in sources()}
-    yield from (f"src/{f} is in no row of {PAGE.name}" for f in sorted(present - rank.keys()))
-    yield from (f"{PAGE.name} names src/{f}, which has no sources" for f in rank.keys() - present)
+    present = collections.Counter(str(path.parent) for path in sources())
+    yield from (f"src/{f} is in no row of {PAGE.name}"
+                for f in sorted(present.keys() - rank.keys()))
+    yield from (f"{PAGE.name} names src/{f}, which has no sources"
+                for f in sorted(rank.keys() - present.keys()))
+    yield from (f"src/{f} has {n} source files; a component has {MAX_FILES} at most"
+                for f, n in sorted(present.items()) if n > MAX_FILES)
     for path in sources():
         own = str(path.parent)
         text = (ROOT / "src" / path).read_text()

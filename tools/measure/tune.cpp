@@ -4,8 +4,8 @@
 #include "launcher/environment.hpp"
 #include "launcher/launch.hpp"
 #include "measure/reading.hpp"
-#include "plan/format.hpp"
-#include "plan/progress.hpp"
+#include "terminal/format.hpp"
+#include "terminal/progress.hpp"
 
 #include "bench/operations/problem.hpp"
 #include "bench/tuning/tuner.hpp"

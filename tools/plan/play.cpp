@@ -1,12 +1,12 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "format.hpp"
 #include "html_page.hpp"
 #include "plan/play_page.hpp"
-#include "progress.hpp"
 #include "simulation.hpp"
 #include "source.hpp"
+#include "terminal/format.hpp"
+#include "terminal/progress.hpp"
 
 #include "base/error.hpp"
 #include "plan/ir/traffic.hpp"

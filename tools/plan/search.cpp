@@ -1,9 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "format.hpp"
-#include "progress.hpp"
 #include "source.hpp"
+#include "terminal/format.hpp"
+#include "terminal/progress.hpp"
 
 #include "base/text.hpp"
 #include "plan/serialization/text.hpp"

@@ -1,11 +1,11 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "format.hpp"
 #include "plan/pictures/picture.hpp"
-#include "progress.hpp"
 #include "simulation.hpp"
 #include "source.hpp"
+#include "terminal/format.hpp"
+#include "terminal/progress.hpp"
 
 #include "plan/verify/verify.hpp"
 #include "sim/simulate.hpp"

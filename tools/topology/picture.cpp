@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "tools/topology/topology.hpp"
 
-#include "tools/plan/format.hpp"
 #include "tools/plan/pictures/svg.hpp"
+#include "tools/terminal/format.hpp"
 
 #include "base/error.hpp"
 

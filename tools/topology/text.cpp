@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "tools/topology/topology.hpp"
 
-#include "tools/plan/format.hpp"
+#include "tools/terminal/format.hpp"
 
 #include <algorithm>
 #include <map>

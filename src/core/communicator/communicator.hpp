@@ -5,15 +5,15 @@
 /// A communicator without SYCL.
 #pragma once
 
-#include "core/communicator/blocking_path.hpp"
-#include "core/communicator/call_cache.hpp"
 #include "core/communicator/communicator_memory.hpp"
 #include "core/communicator/compiled_plans.hpp"
 #include "core/communicator/shrinking.hpp"
-#include "core/communicator/stream_path.hpp"
 #include "core/communicator/tuning_state.hpp"
 #include "core/context/communicator_context.hpp"
 #include "core/failure/setup_steps.hpp"
+#include "core/fast_path/blocking_path.hpp"
+#include "core/fast_path/call_cache.hpp"
+#include "core/fast_path/stream_path.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/support/forked.hpp"
 

@@ -5,8 +5,8 @@
 /// Memory of a communicator that all ranks of a node reach.
 #pragma once
 
-#include "core/communicator/call_cache.hpp"
 #include "core/context/communicator_context.hpp"
+#include "core/fast_path/call_cache.hpp"
 #include "core/queue/issue_queue.hpp"
 
 #include <sucl/abi/backend.h>

@@ -5,8 +5,8 @@
 /// The tuning table of a communicator.
 #pragma once
 
-#include "core/communicator/call_cache.hpp"
 #include "core/context/communicator_context.hpp"
+#include "core/fast_path/call_cache.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/selection/tuned_pace.hpp"
 #include "tune/table/table.hpp"

@@ -26,11 +26,6 @@ team in_order(const team& t, const std::vector<int>& members) {
   return result;
 }
 
-void take_input(builder& b, team& t, place from, std::uint64_t bytes) {
-  if (!b.in_place()) return t.from.assign(t.ranks.size(), from);
-  for (std::size_t m = 0; m < t.ranks.size(); ++m) b.copy(t.ranks[m], t.base[m], from, bytes);
-}
-
 namespace {
 
 // One part of the vector, [offset, offset + bytes).

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "plan/algorithms/algorithms.hpp"
-#include "plan/ir/team.hpp"
+#include "plan/patterns/team.hpp"
 
 namespace sucl::plan {
 

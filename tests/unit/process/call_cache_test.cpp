@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // What is kept of blocking calls.
-#include "core/communicator/call_cache.hpp"
+#include "core/fast_path/call_cache.hpp"
 #include "core/selection/backend_creation.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "picture.hpp"
-#include "plan/format.hpp"
 #include "svg.hpp"
+#include "terminal/format.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "picture.hpp"
 
-#include "plan/format.hpp"
 #include "svg.hpp"
+#include "terminal/format.hpp"
 
 #include "base/error.hpp"
 #include "plan/ir/traffic.hpp"

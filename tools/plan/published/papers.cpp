@@ -3,9 +3,9 @@
 #include "papers.hpp"
 
 #include "measured.hpp"
-#include "plan/format.hpp"
-#include "plan/progress.hpp"
 #include "plan/source.hpp"
+#include "terminal/format.hpp"
+#include "terminal/progress.hpp"
 
 #include "sim/simulate.hpp"
 #include "tune/candidates.hpp"

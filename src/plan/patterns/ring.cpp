@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "plan/ir/team.hpp"
+#include "plan/patterns/team.hpp"
 
 #include <algorithm>
 
@@ -23,12 +23,6 @@ std::uint64_t longest(const ends& cuts) {
 }
 
 }  // namespace
-
-std::vector<place> own_chunks(const team& t, const ends& cuts) {
-  std::vector<place> out;
-  for (std::size_t m = 0; m < t.base.size(); ++m) out.push_back(t.base[m] + cuts[m]);
-  return out;
-}
 
 void ring_reduce_scatter(builder& b, const team& t, const std::vector<place>& out,
                          const ends& cuts) {

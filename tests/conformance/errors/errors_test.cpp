@@ -3,7 +3,7 @@
 
 // Wrong arguments are errors at the call, on the rank that passes them, with fact, cause and cure;
 // nothing is started, and the communicator goes on.
-#include "conformance/errors.hpp"
+#include "conformance/errors/errors.hpp"
 
 #include <complex>
 #include <cstdint>

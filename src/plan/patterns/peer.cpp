@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "plan/ir/phase.hpp"
-#include "plan/ir/team.hpp"
+#include "plan/patterns/phase.hpp"
+#include "plan/patterns/team.hpp"
 
 namespace sucl::plan {
 

@@ -5,7 +5,7 @@
 /// The k-nomial tree (binomial for radix 2), as who talks to whom.
 #pragma once
 
-#include "plan/ir/team.hpp"
+#include "plan/patterns/team.hpp"
 
 #include <vector>
 

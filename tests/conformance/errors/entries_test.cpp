@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Tables of wrong arguments, for every public call that they apply to; see errors_test.cpp.
-#include "conformance/errors.hpp"
+#include "conformance/errors/errors.hpp"
 
 #include <sucl/mpi.hpp>
 

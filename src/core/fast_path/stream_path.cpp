@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "core/communicator/stream_path.hpp"
+#include "core/fast_path/stream_path.hpp"
 
 #include "base/error.hpp"
 #include "core/operation/operation.hpp"
