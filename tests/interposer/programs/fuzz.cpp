@@ -25,7 +25,8 @@ constexpr bool persistent_works = false;
 #else
 constexpr bool persistent_works = true;
 #endif
-// MPICH 5.0 takes some that have been started for inactive in the functions for any and some.
+// MPICH 5.0 takes some that have been started for inactive in the functions for any and some. Its
+// MPI_Testall says MPI_ERR_IN_STATUS of them where no status has an error.
 #if defined(MPICH_VERSION)
 constexpr bool persistent_are_active = false;
 #else
@@ -43,6 +44,12 @@ int g_world_rank = 0;
 std::atomic<int> g_failures{0};
 std::atomic<long> g_checked{0};  // collectives
 std::atomic<long> g_unknown{0};  // those for which MPI itself fails
+
+int class_of(int code) {
+  int c = MPI_SUCCESS;
+  MPI_Error_class(code, &c);
+  return c;
+}
 
 /// A collective under way, persistent or not, or a message to a neighbour.
 struct flight {
@@ -129,13 +136,19 @@ class player {
 
   MPI_Comm any_comm() { return m_comms[m_common() % m_comms.size()]; }
 
-  void check(const collective& c, const char* form, int code = MPI_SUCCESS) {
-    if (!c.is_known()) return void(++g_unknown);
-    ++g_checked;
-    if (code == MPI_SUCCESS && c.right()) return;
+  void check(const collective& c, const char* form, int code) {
+    ++(c.is_known() ? g_checked : g_unknown);
+    if (is_right(c, code)) return;
     ++g_failures;
-    std::fprintf(stderr, "rank %d: step %d: %s %s is wrong\n", g_world_rank, m_step, form,
-                 c.describe().c_str());
+    std::fprintf(stderr, "rank %d: step %d: %s %s is wrong: error class %d, of MPI itself %d\n",
+                 g_world_rank, m_step, form, c.describe().c_str(), class_of(code),
+                 class_of(c.reference_code()));
+  }
+
+  // Where MPI itself fails, this call fails alike or, as another algorithm executes it, succeeds.
+  static bool is_right(const collective& c, int code) {
+    if (c.is_known()) return code == MPI_SUCCESS && c.right();
+    return code == MPI_SUCCESS || class_of(code) == class_of(c.reference_code());
   }
 
   void blocking() {
@@ -150,7 +163,8 @@ class player {
     f.what = std::make_unique<collective>(any_comm(), m_common);
     f.what->expect();
     MPI_Request r = MPI_REQUEST_NULL;
-    f.what->run(form::started, &r);
+    const int code = f.what->run(form::started, &r);
+    if (code != MPI_SUCCESS) return check(*f.what, "non-blocking", code);
     add(std::move(f), r);
   }
 
@@ -176,7 +190,8 @@ class player {
     // Libraries do not get persistent collectives of a single rank right.
     auto c = std::make_unique<collective>(m_world, m_common);
     MPI_Request r = MPI_REQUEST_NULL;
-    c->run(form::persistent, &r);
+    const int code = c->run(form::persistent, &r);
+    if (code != MPI_SUCCESS) return check(*c, "persistent", code);
     m_prepared.push_back({std::move(c), r});
   }
 
@@ -245,11 +260,11 @@ class player {
     m_requests.push_back(r);
   }
 
-  void landed(std::size_t i) {
+  void landed(std::size_t i, int code) {
     flight& f = m_flights[i];
     if (f.what) {
-      check(*f.what, f.persistent ? "persistent" : "non-blocking");
-    } else if (f.received != f.expected) {
+      check(*f.what, f.persistent ? "persistent" : "non-blocking", code);
+    } else if (code != MPI_SUCCESS || f.received != f.expected) {
       ++g_failures;
       std::fprintf(stderr, "rank %d: step %d: a message is wrong\n", g_world_rank, m_step);
     }
@@ -261,55 +276,80 @@ class player {
     }
   }
 
-  // Completes until no more than `left` requests are, by whatever function this rank likes.
+  // Completes until no more than `left` requests are.
   void complete(std::size_t left) {
     while (m_requests.size() > left) {
-      const int n = int(m_requests.size());
-      std::vector<int> done(m_requests.size());
-      std::vector<MPI_Status> statuses(m_requests.size());
-      MPI_Status* s = m_own() % 2 ? statuses.data() : MPI_STATUSES_IGNORE;
-      MPI_Status* one = m_own() % 2 ? statuses.data() : MPI_STATUS_IGNORE;
-      int count = 0, flag = 0;
-      constexpr int simple[] = {0, 1, 6, 7};
-      const bool any_way = persistent_are_active || !m_flights.front().persistent;
-      const auto how = any_way ? int(m_own() % 9) : simple[m_own() % 4];
-      switch (how) {
-        case 0:
-          done[0] = int(m_own() % m_requests.size()), count = 1;
-          MPI_Wait(&m_requests[std::size_t(done[0])], one);
-          break;
-        case 1:
-          done[0] = int(m_own() % m_requests.size());
-          MPI_Test(&m_requests[std::size_t(done[0])], &count, one);
-          break;
-        case 2: MPI_Waitany(n, m_requests.data(), done.data(), one), count = 1; break;
-        case 3: MPI_Testany(n, m_requests.data(), done.data(), &count, one); break;
-        case 4: MPI_Waitsome(n, m_requests.data(), &count, done.data(), s); break;
-        case 5: MPI_Testsome(n, m_requests.data(), &count, done.data(), s); break;
-        case 6: MPI_Testall(n, m_requests.data(), &flag, s); break;
-        case 7: MPI_Waitall(n, m_requests.data(), s), flag = 1; break;
-        default:
-          MPI_Request_get_status(m_requests[0], &flag, one);
-          if (flag) MPI_Wait(&m_requests[0], one), count = 1;
-          flag = 0;
+      std::vector<completion> done = complete_some();
+      for (const completion& c : done) {
+        if (c.of < 0) {
+          ++g_failures;
+          std::fprintf(stderr, "rank %d: step %d: no request is active\n", g_world_rank, m_step);
+          return;
+        }
+        landed(std::size_t(c.of), c.code);
       }
-      if (flag) {
-        count = n;
-        for (int i = 0; i < n; ++i) done[std::size_t(i)] = i;
-      }
-      if (count == MPI_UNDEFINED || (count && done[0] == MPI_UNDEFINED)) {
-        ++g_failures;
-        std::fprintf(stderr, "rank %d: step %d: no request is active\n", g_world_rank, m_step);
-        return;
-      }
-      done.resize(std::size_t(count));
-      for (int i : done) landed(std::size_t(i));
-      std::sort(done.rbegin(), done.rend());
-      for (int i : done) {
-        m_flights.erase(m_flights.begin() + i);
-        m_requests.erase(m_requests.begin() + i);
+      std::sort(done.begin(), done.end(),
+                [](const completion& a, const completion& b) { return a.of > b.of; });
+      for (const completion& c : done) {
+        m_flights.erase(m_flights.begin() + c.of);
+        m_requests.erase(m_requests.begin() + c.of);
       }
     }
+  }
+
+  struct completion {
+    int of;  // the request's index; -1 if there was none to complete
+    int code;
+  };
+
+  // By whatever function this rank likes.
+  std::vector<completion> complete_some() {
+    const int n = int(m_requests.size());
+    std::vector<int> done(m_requests.size());
+    std::vector<MPI_Status> statuses(m_requests.size());
+    const bool any_way = persistent_are_active || !m_flights.front().persistent;
+    // Where one may fail its status says so.
+    const bool ignored = m_own() % 2 == 0 && any_way && !any_unknown();
+    MPI_Status* s = ignored ? MPI_STATUSES_IGNORE : statuses.data();
+    MPI_Status* one = m_own() % 2 ? statuses.data() : MPI_STATUS_IGNORE;
+    int count = 0, flag = 0, code = MPI_SUCCESS;
+    constexpr int simple[] = {0, 1, 6, 7};
+    const auto how = any_way ? int(m_own() % 9) : simple[m_own() % 4];
+    switch (how) {
+      case 0:
+        done[0] = int(m_own() % m_requests.size()), count = 1;
+        code = MPI_Wait(&m_requests[std::size_t(done[0])], one);
+        break;
+      case 1:
+        done[0] = int(m_own() % m_requests.size());
+        code = MPI_Test(&m_requests[std::size_t(done[0])], &count, one);
+        break;
+      case 2: code = MPI_Waitany(n, m_requests.data(), done.data(), one), count = 1; break;
+      case 3: code = MPI_Testany(n, m_requests.data(), done.data(), &count, one); break;
+      case 4: code = MPI_Waitsome(n, m_requests.data(), &count, done.data(), s); break;
+      case 5: code = MPI_Testsome(n, m_requests.data(), &count, done.data(), s); break;
+      case 6: code = MPI_Testall(n, m_requests.data(), &flag, s); break;
+      case 7: code = MPI_Waitall(n, m_requests.data(), s), flag = 1; break;
+      default:
+        MPI_Request_get_status(m_requests[0], &flag, one);
+        if (flag) code = MPI_Wait(&m_requests[0], one), count = 1;
+        flag = 0;
+    }
+    if (flag) {
+      count = n;
+      for (int i = 0; i < n; ++i) done[std::size_t(i)] = i;
+    }
+    if (count == MPI_UNDEFINED || (count && done[0] == MPI_UNDEFINED)) return {{-1, code}};
+    const bool each = class_of(code) == MPI_ERR_IN_STATUS && !ignored;
+    std::vector<completion> all;
+    for (int k = 0; k < count; ++k)
+      all.push_back({done[std::size_t(k)], each ? statuses[std::size_t(k)].MPI_ERROR : code});
+    return all;
+  }
+
+  bool any_unknown() const {
+    return std::any_of(m_flights.begin(), m_flights.end(),
+                       [](const flight& f) { return f.what && !f.what->is_known(); });
   }
 
   struct prepared {
@@ -363,5 +403,7 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   MPI_Comm_free(&other);
   MPI_Finalize();
-  return fuzz::g_failures == 0 ? 0 : 1;
+  // Where MPI itself fails often the run says nothing.
+  const bool compared = 10 * fuzz::g_unknown <= fuzz::g_checked;
+  return fuzz::g_failures == 0 && compared ? 0 : 1;
 }
