@@ -3,7 +3,6 @@
 #include "collective.hpp"
 
 #include <ctime>
-#include <type_traits>
 
 namespace fuzz {
 
@@ -22,39 +21,18 @@ std::uint64_t agree_on_seed(const char* argument) {
   return seed;
 }
 
-namespace {
+void numbers::overwrite(int with) {
+  std::fill(m_narrow.begin(), m_narrow.end(), with);
+  std::fill(m_counts.begin(), m_counts.end(), with);
+  std::fill(m_places.begin(), m_places.end(), with);
+}
 
-// The same numbers for functions with int counts and for those with large ones.
-class numbers {
- public:
-  explicit numbers(const std::vector<int>& narrow)
-      : m_narrow(narrow),
-        m_counts(narrow.begin(), narrow.end()),
-        m_places(narrow.begin(), narrow.end()) {}
-  template <class Number>
-  operator const Number*() const {
-    if constexpr (std::is_same_v<Number, int>)
-      return m_narrow.data();
-    else if constexpr (std::is_same_v<Number, MPI_Count>)
-      return m_counts.data();
-    else
-      return m_places.data();
-  }
-  // A call's arrays are the program's again once it has returned.
-  ~numbers() {
-    std::fill(m_counts.begin(), m_counts.end(), -77777);
-    std::fill(m_places.begin(), m_places.end(), -77777);
-  }
-  numbers(const numbers&) = delete;
-  numbers& operator=(const numbers&) = delete;
-
- private:
-  const std::vector<int>& m_narrow;
-  std::vector<MPI_Count> m_counts;
-  std::vector<MPI_Aint> m_places;
-};
-
-}  // namespace
+void arrays::overwrite() {
+  for (numbers* n : {&counts, &to, &from}) n->overwrite(1 << 30);
+  for (numbers* n : {&places, &steps, &byte_steps}) n->overwrite(-77777);
+  for (auto* types : {&types_to, &types_from})
+    std::fill(types->begin(), types->end(), MPI_DATATYPE_NULL);
+}
 
 // The function NAME in the form that is asked for: MPI_NAME, MPI_INAME, MPI_NAME_init, those with
 // large counts, or, as the reference, PMPI_NAME.
@@ -76,32 +54,37 @@ class numbers {
 #define SUCL_IN_FORM(name, small_name, ...) SUCL_IN_WIDTH(name, small_name, , __VA_ARGS__)
 #endif
 
-int collective::run(form how, MPI_Request* request) {
+arrays collective::given() const {
+  return {numbers(m_counts), numbers(m_places),     numbers(m_to), numbers(m_from),
+          numbers(m_steps),  numbers(m_byte_steps), m_types_to,    m_types_from};
+}
+
+int collective::run(form how, MPI_Request* request, change when) {
   const bool goes_on = how == form::started || how == form::persistent;
-  if (!goes_on) return call(how, request, m_element.type, m_counts, m_places);
-  // Once the call has returned its arrays are the program's again, and a type may be freed.
-  std::vector<int> counts = m_counts, places = m_places;
+  if (!goes_on) {
+    arrays a = given();
+    const int code = call(how, request, m_element.type, a);
+    a.overwrite();
+    return code;
+  }
+  m_given = std::make_unique<arrays>(given());
+  // A type may be freed while it is in use, but Open MPI does not keep those of persistent ones.
   MPI_Datatype type = m_element.type;
-  // Open MPI does not keep the types of persistent ones.
   const bool own_type = how == form::started && m_element.derived;
   if (own_type) MPI_Type_dup(m_element.type, &type);
-  const int code = call(how, request, type, counts, places);
+  const int code = call(how, request, type, *m_given);
   if (own_type) MPI_Type_free(&type);
-  std::fill(counts.begin(), counts.end(), 1 << 30);
-  std::fill(places.begin(), places.end(), -77777);
+  if (when == change::at_return) m_given->overwrite();
   return code;
 }
 
-int collective::call(form how, MPI_Request* request, MPI_Datatype t, const std::vector<int>& counts,
-                     const std::vector<int>& places) {
+int collective::call(form how, MPI_Request* request, MPI_Datatype t, const arrays& a) {
   // A persistent one is made before there is input: its memory must not move afterwards.
   if (how == form::persistent) expect();
   const void* const in = input();
   void* const out = output();
   const int n = elements(), mine = m_counts[std::size_t(m_rank)];
   if (m_ints > 1) t = MPI_INT;
-  const numbers all(counts), at(places), to(m_to), from(m_from), steps(m_steps),
-      byte_steps(m_byte_steps), own(m_counts), own_places(m_places);
   switch (m_kind) {
     case kind::barrier:
       switch (how) {
@@ -115,20 +98,24 @@ int collective::call(form how, MPI_Request* request, MPI_Datatype t, const std::
     case kind::reduce: SUCL_IN_FORM(Reduce, reduce, in, out, n, t, m_op, m_root)
     case kind::reduce_scatter_block:
       SUCL_IN_FORM(Reduce_scatter_block, reduce_scatter_block, in, out, n, t, m_op)
-    case kind::reduce_scatter: SUCL_IN_FORM(Reduce_scatter, reduce_scatter, in, out, all, t, m_op)
+    case kind::reduce_scatter:
+      SUCL_IN_FORM(Reduce_scatter, reduce_scatter, in, out, a.counts, t, m_op)
     case kind::scan: SUCL_IN_FORM(Scan, scan, in, out, n, t, m_op)
     case kind::exscan: SUCL_IN_FORM(Exscan, exscan, in, out, n, t, m_op)
     case kind::allgather: SUCL_IN_FORM(Allgather, allgather, in, n, t, out, n, t)
     case kind::alltoall: SUCL_IN_FORM(Alltoall, alltoall, in, n, t, out, n, t)
     case kind::gather: SUCL_IN_FORM(Gather, gather, in, n, t, out, n, t, m_root)
     case kind::scatter: SUCL_IN_FORM(Scatter, scatter, in, n, t, out, n, t, m_root)
-    case kind::allgatherv: SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, all, at, t)
-    case kind::alltoallv: SUCL_IN_FORM(Alltoallv, alltoallv, in, to, steps, t, out, from, steps, t)
-    case kind::gatherv: SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, own, own_places, t, m_root)
+    case kind::allgatherv:
+      SUCL_IN_FORM(Allgatherv, allgatherv, in, mine, t, out, a.counts, a.places, t)
+    case kind::alltoallv:
+      SUCL_IN_FORM(Alltoallv, alltoallv, in, a.to, a.steps, t, out, a.from, a.steps, t)
+    case kind::gatherv:
+      SUCL_IN_FORM(Gatherv, gatherv, in, mine, t, out, a.counts, a.places, t, m_root)
     case kind::alltoallw:
-      SUCL_IN_FORM(Alltoallw, alltoallw, in, to, byte_steps, m_types_to.data(), out, from,
-                   byte_steps, m_types_from.data())
-    default: SUCL_IN_FORM(Scatterv, scatterv, in, own, own_places, t, out, mine, t, m_root)
+      SUCL_IN_FORM(Alltoallw, alltoallw, in, a.to, a.byte_steps, a.types_to.data(), out, a.from,
+                   a.byte_steps, a.types_from.data())
+    default: SUCL_IN_FORM(Scatterv, scatterv, in, a.counts, a.places, t, out, mine, t, m_root)
   }
 }
 

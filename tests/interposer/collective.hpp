@@ -16,8 +16,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace fuzz {
@@ -53,6 +55,43 @@ inline const char* const kind_names[] = {
 /// The seed of a run, the same on every rank: a number, or "date" for one of this second, unless
 /// SUCL_FUZZ_SEED has one. Rank 0 tells it, before anything can go wrong.
 std::uint64_t agree_on_seed(const char* argument);
+
+/// An array that a call is given: the same numbers for functions with int counts and for those with
+/// large ones.
+class numbers {
+ public:
+  explicit numbers(const std::vector<int>& narrow)
+      : m_narrow(narrow),
+        m_counts(narrow.begin(), narrow.end()),
+        m_places(narrow.begin(), narrow.end()) {}
+  template <class Number>
+  operator const Number*() const {
+    if constexpr (std::is_same_v<Number, int>)
+      return m_narrow.data();
+    else if constexpr (std::is_same_v<Number, MPI_Count>)
+      return m_counts.data();
+    else
+      return m_places.data();
+  }
+  void overwrite(int with);
+
+ private:
+  std::vector<int> m_narrow;
+  std::vector<MPI_Count> m_counts;
+  std::vector<MPI_Aint> m_places;
+};
+
+/// All arrays that a call may be given.
+struct arrays {
+  numbers counts, places, to, from, steps, byte_steps;
+  std::vector<MPI_Datatype> types_to, types_from;
+  void overwrite();
+};
+
+/// When the program changes the arrays of a call that goes on after it has returned: as early as
+/// MPI allows (7.12, 7.13 of MPI 4.1), which is when a non-blocking operation has completed and
+/// when a persistent request has been freed, or when the call returns, as SuCL allows.
+enum class change { once_over, at_return };
 
 class collective {
  public:
@@ -161,7 +200,11 @@ class collective {
     return true;
   }
 
-  int run(form how, MPI_Request* request);
+  int run(form how, MPI_Request* request, change when = change::once_over);
+  /// The operation has completed or, if it is persistent, its request has been freed.
+  void over() {
+    if (m_given) m_given->overwrite();
+  }
 
   // Its arguments; what is not significant on this rank is null.
   kind what() const { return m_kind; }
@@ -197,8 +240,8 @@ class collective {
     static thread_local int next = 0;
     return next;
   }
-  int call(form how, MPI_Request* request, MPI_Datatype t, const std::vector<int>& counts,
-           const std::vector<int>& places);
+  arrays given() const;
+  int call(form how, MPI_Request* request, MPI_Datatype t, const arrays& a);
   bool reduces() const { return m_kind >= kind::allreduce && m_kind <= kind::exscan; }
   bool rooted() const {
     return m_kind == kind::bcast || m_kind == kind::reduce || m_kind == kind::gather ||
@@ -279,6 +322,7 @@ class collective {
   std::size_t m_offset = 0;  // of the memory in its allocation
   std::vector<int> m_counts, m_places, m_to, m_from, m_steps, m_byte_steps;
   std::vector<MPI_Datatype> m_types_to, m_types_from;
+  std::unique_ptr<arrays> m_given;  // to a call that goes on
   std::vector<char> m_send, m_sent, m_actual, m_expected;
 };
 

@@ -4,7 +4,10 @@
 // Random collectives in all forms, each compared with what MPI itself gives through its profiling
 // interface, mixed with messages; requests complete by any function, communicators come and go.
 //
-//   fuzz SEED|date STEPS [single|serialized|multiple]
+//   fuzz SEED|date STEPS [single|serialized|multiple [early]]
+//
+// early: arrays of counts, displacements and types are changed once a call has returned, before MPI
+// allows it; it is for what SuCL executes, and for libraries that copy them too.
 //
 // A failure is repeated by the same seed and steps on as many ranks; SUCL_FUZZ_SEED goes before. To
 // be run interposed.
@@ -41,6 +44,7 @@ constexpr bool threads_make_communicators = true;
 #endif
 
 int g_world_rank = 0;
+change g_changes = change::once_over;
 std::atomic<int> g_failures{0};
 std::atomic<long> g_checked{0};  // collectives
 std::atomic<long> g_unknown{0};  // those for which MPI itself fails
@@ -163,7 +167,7 @@ class player {
     f.what = std::make_unique<collective>(any_comm(), m_common);
     f.what->expect();
     MPI_Request r = MPI_REQUEST_NULL;
-    const int code = f.what->run(form::started, &r);
+    const int code = f.what->run(form::started, &r, g_changes);
     if (code != MPI_SUCCESS) return check(*f.what, "non-blocking", code);
     add(std::move(f), r);
   }
@@ -190,7 +194,7 @@ class player {
     // Libraries do not get persistent collectives of a single rank right.
     auto c = std::make_unique<collective>(m_world, m_common);
     MPI_Request r = MPI_REQUEST_NULL;
-    const int code = c->run(form::persistent, &r);
+    const int code = c->run(form::persistent, &r, g_changes);
     if (code != MPI_SUCCESS) return check(*c, "persistent", code);
     m_prepared.push_back({std::move(c), r});
   }
@@ -226,6 +230,7 @@ class player {
   void free_prepared(std::size_t i) {
     complete(0);
     MPI_Request_free(&m_prepared[i].request);
+    m_prepared[i].what->over();
     m_prepared.erase(m_prepared.begin() + std::ptrdiff_t(i));
   }
 
@@ -263,6 +268,7 @@ class player {
   void landed(std::size_t i, int code) {
     flight& f = m_flights[i];
     if (f.what) {
+      if (!f.persistent) f.what->over();
       check(*f.what, f.persistent ? "persistent" : "non-blocking", code);
     } else if (code != MPI_SUCCESS || f.received != f.expected) {
       ++g_failures;
@@ -372,6 +378,7 @@ class player {
 int main(int argc, char** argv) {
   const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
   const std::string level = argc > 3 ? argv[3] : "single";
+  if (argc > 4 && std::string(argv[4]) == "early") fuzz::g_changes = fuzz::change::at_return;
   const bool multiple = level == "multiple", serialized = level == "serialized";
   int provided = 0;
   if (multiple || serialized)

@@ -146,8 +146,8 @@ void types_and_gaps() {
   expect(index == MPI_UNDEFINED, "there is no request left");
 }
 
-// Arrays and handles that a call was given are the program's again once it has returned: they are
-// changed and freed before the operation is over, or has even begun.
+// A type may be freed once a call has returned, and SuCL copies arrays too: they are changed before
+// the operation is over, or has even begun, which is earlier than MPI allows it.
 void arguments_are_copied() {
   const std::size_t n = std::size_t(g_size);
   for (const bool persistent : {false, true})
