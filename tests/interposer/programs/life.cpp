@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -61,6 +62,20 @@ void progress_in_messages() {
     MPI_Wait(&message, MPI_STATUS_IGNORE);
     expect(sum == sum_of_ranks() && (g_rank != 1 || data.back() == 0), "a large message is wrong");
   }
+}
+
+// Open MPI 5.0's own non-blocking and persistent collectives use their communicator after its end,
+// and crash: there the interposer has to execute all of them.
+bool may_end_before_requests() {
+#if defined(OPEN_MPI)
+  const auto is = [](const char* variable, const char* part) {
+    const char* value = std::getenv(variable);
+    return value && std::strstr(value, part);
+  };
+  return is("LD_PRELOAD", "libsucl_pmpi") && is("SUCL_INTERPOSE_TRIALS", "0");
+#else
+  return true;
+#endif
 }
 
 void ends_before_its_requests() {
@@ -304,7 +319,10 @@ void between_groups() {
 
 void all_others(int provided) {
   progress_in_messages();
-  ends_before_its_requests();
+  if (may_end_before_requests())
+    ends_before_its_requests();
+  else
+    std::printf("rank %d: left out: communicators that end before their requests\n", g_rank);
   types_and_gaps();
   arguments_are_copied();
   errors();
@@ -318,12 +336,17 @@ void all_others(int provided) {
 
 int main(int argc, char** argv) {
   int provided = MPI_THREAD_SINGLE;
-  const bool multiple = argc > 1 && std::strcmp(argv[1], "multiple") == 0;
+  const std::string level = argc > 1 ? argv[1] : "", part = argc > 2 ? argv[2] : "";
+  const bool multiple = level == "multiple";
+  if ((!multiple && level != "funneled") || (part != "" && part != "callbacks")) {
+    std::fprintf(stderr, "life multiple|funneled [callbacks]\n");
+    return 2;
+  }
   MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   settle(MPI_COMM_WORLD);
-  if (argc > 2)
+  if (part == "callbacks")
     collectives_at_the_end();
   else
     all_others(provided);
