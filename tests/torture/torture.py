@@ -125,7 +125,7 @@ class Torture:
                 seed = o.seed * 1000 + number
                 # Two algorithms of Intel MPI's cannot be used by two threads.
                 environment = {**INTERPOSED[how], "I_MPI_COLL_INTRANODE": "pt2pt"}
-                # Where SuCL executes what it can, arrays of a call are changed once it has returned.
+                # SuCL reads no array of a call that has returned.
                 early = ["early"] if how == "all that SuCL can" else []
                 status, out, err, command = self.job(
                     ranks, mpi, f"pmpi_fuzz_{mpi}", [seed, 2000, level, *early], environment,
