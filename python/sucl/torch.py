@@ -215,11 +215,30 @@ def _let_barriers_be_monitored() -> None:
     c10d.monitored_barrier = dist.monitored_barrier = monitored_barrier
 
 
+def _let_timeouts_be_set() -> None:
+    """torch changes those of gloo and nccl alone."""
+    of_torch = c10d._set_pg_timeout
+
+    @functools.wraps(of_torch)
+    def _set_pg_timeout(timeout, group=None):
+        from . import _torch_python
+
+        if c10d._rank_not_in_group(group) or c10d.get_backend(group) != "sucl" \
+                or _torch_python.is_in_use():
+            return of_torch(timeout, group)
+        of_group = group or c10d._get_default_group()
+        return _extension.set_timeout(of_group._get_backend(of_group._device_types[0]),
+                                      int(timeout.total_seconds() * 1000))
+
+    c10d._set_pg_timeout = _set_pg_timeout
+
+
 def register() -> None:
     """Makes the name "sucl" known to torch.distributed."""
     sucl_torch_backend.register()
     if not hasattr(c10d.monitored_barrier, "__wrapped__"):
         _let_barriers_be_monitored()
+        _let_timeouts_be_set()
 
 
 register()

@@ -3,6 +3,7 @@
 
 #include "backend.hpp"
 
+#include "checks.hpp"
 #include "coalesced.hpp"
 
 #include <c10/core/StreamGuard.h>
@@ -121,10 +122,8 @@ backend::request backend::start(work_parts p, flight f, bool blocks) {
     made = c10::make_intrusive<work>(std::move(p), std::move(f), m_rest);
   } else {
     const c10::StreamGuard on(f.on->stream());
-    for (auto& [to, from] : f.finish) {
-      to.copy_(from);
-      f.held.push_back(std::move(to));
-    }
+    copy_back(f.finish);
+    for (auto& [to, from] : f.finish) f.held.push_back(std::move(to));
     made = c10::make_intrusive<gpu_work>(std::move(p), std::move(f.on), std::move(f.held), blocks);
   }
   if (m_coalesces) m_coalesced.push_back(made);
@@ -180,17 +179,16 @@ namespace {
 // Of tensors that are coalesced: so many bytes at most are copied together for one operation.
 constexpr std::size_t together = 262144;
 
-void check_any(const tensors& list) {
-  if (list.empty())
-    throw failure(SUCL_ERROR_INVALID_ARGUMENT, "all_reduce requires non-empty tensor list",
-                  "Pass a tensor");
-}
-
 }  // namespace
 
 backend::request backend::allreduce(tensors& list, const c10d::AllreduceOptions& o) {
-  check_any(list);
-  if (list[0].layout() == at::kSparse) return allreduce_sparse(list, o);
+  check_any(list, "all_reduce");
+  check_like(list[0], list);
+  if (list.size() > 1) return allreduce_of_several(list, o);
+  return list[0].layout() == at::kSparse ? allreduce_sparse(list, o) : allreduce_each(list, o);
+}
+
+backend::request backend::allreduce_each(tensors& list, const c10d::AllreduceOptions& o) {
   auto p = parts(OpType::ALLREDUCE, "all_reduce", list, {list}, o.timeout);
   flight f = begin(list);
   for (const at::Tensor& t : list) {
@@ -209,14 +207,10 @@ backend::request backend::allreduce(tensors& list, const c10d::AllreduceOptions&
 
 backend::request backend::allreduce_coalesced(tensors& list,
                                               const c10d::AllreduceCoalescedOptions& o) {
-  check_any(list);
+  check_coalesced(list);
   std::size_t bytes = 0;
-  bool alike = true;
-  for (const at::Tensor& t : list) {
-    alike = alike && t.layout() == at::kStrided && t.scalar_type() == list[0].scalar_type();
-    if (alike) bytes += t.nbytes();
-  }
-  if (!alike || list.size() == 1 || bytes > together) return allreduce(list, o);
+  for (const at::Tensor& t : list) bytes += t.nbytes();
+  if (list.size() == 1 || bytes > together) return allreduce_each(list, o);
   auto p = parts(OpType::ALLREDUCE_COALESCED, "all_reduce", list, {list}, o.timeout);
   flight f = begin(list);
   tensors rows;
@@ -239,7 +233,9 @@ backend::request backend::allreduce_coalesced(tensors& list,
 
 backend::request backend::reduce(tensors& list, const c10d::ReduceOptions& o) {
   check_root(o.rootRank);
-  const at::Tensor& t = list.at(0);
+  check_root_tensor(o.rootTensor, list);
+  check_one(list, "reduce", "tensor list");
+  const at::Tensor& t = list[0];
   auto p = parts(OpType::REDUCE, "reduce", list, {list}, o.timeout);
   flight f = begin(t);
   sucl_operation r = record(SUCL_KIND_REDUCE, t);
@@ -316,27 +312,32 @@ backend::request backend::reduce_scatter_tensor_coalesced(tensors& out, tensors&
 
 // What moves data.
 
+// Of several tensors, all get what one of the root's has.
 backend::request backend::broadcast(tensors& list, const c10d::BroadcastOptions& o) {
   check_root(o.rootRank);
+  check_root_tensor(o.rootTensor, list);
+  check_like(list[0], list);
   auto p = parts(OpType::BROADCAST, "broadcast", list, {list}, o.timeout);
   flight f = begin(list);
-  for (const at::Tensor& t : list) {
-    const bool is_root = getRank() == o.rootRank;
-    const at::Tensor data = is_root ? dense(t) : writable(t, f.finish);
-    sucl_operation r = record(SUCL_KIND_BROADCAST, t);
-    r.root = r.source = static_cast<std::int32_t>(o.rootRank);
-    r.flags = SUCL_FLAG_IN_PLACE;
-    r.recv = const_cast<void*>(data.const_data_ptr());
-    r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
-    f.held.push_back(data);
-    issue(f, r);
-  }
+  const bool is_root = getRank() == o.rootRank;
+  const at::Tensor& t = list[static_cast<std::size_t>(o.rootTensor)];
+  const at::Tensor data = is_root ? dense(t) : writable(t, f.finish);
+  for (const at::Tensor& other : list)
+    if (!other.is_same(t)) f.finish.emplace_back(other.detach(), data);
+  sucl_operation r = record(SUCL_KIND_BROADCAST, t);
+  r.root = r.source = static_cast<std::int32_t>(o.rootRank);
+  r.flags = SUCL_FLAG_IN_PLACE;
+  r.recv = const_cast<void*>(data.const_data_ptr());
+  r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
+  f.held.push_back(data);
+  issue(f, r);
   return start(std::move(p), std::move(f));
 }
 
 // Blocks may be of several sizes, which all ranks know.
 void backend::gather_all(flight& f, const at::Tensor& in, const tensors& out) {
   check_types(in, out);
+  check_own_block(in, out, getRank());
   const at::Tensor from = apart(dense(in), out), to = room_for(out, f.finish);
   const auto sizes = sizes_of(out);
   const auto starts = starts_of(sizes);
@@ -344,11 +345,6 @@ void backend::gather_all(flight& f, const at::Tensor& in, const tensors& out) {
   r.send = from.const_data_ptr();
   r.recv = to.data_ptr();
   r.count = r.recv_count = static_cast<std::uint64_t>(from.numel());
-  if (const auto mine = sizes[static_cast<std::size_t>(getRank())]; mine != r.count)
-    throw failure(SUCL_ERROR_INVALID_COUNT,
-                  "this rank sends " + std::to_string(r.count) + " elements, and has room for " +
-                      std::to_string(mine) + " of its own",
-                  "Pass a tensor of the size of each rank's input");
   if (!all_same(sizes)) {
     r.recv_counts = sizes.data();
     r.recv_displs = starts.data();
@@ -358,10 +354,11 @@ void backend::gather_all(flight& f, const at::Tensor& in, const tensors& out) {
 }
 
 backend::request backend::allgather(lists& out, tensors& in, const c10d::AllgatherOptions& o) {
-  check_lists(out, "the list to gather into");
+  check_gather(out, in, getSize());
+  if (in.size() > 1) return allgather_of_several(out, in, o);
   auto p = parts(OpType::ALLGATHER, "all_gather", in, out, o.timeout);
   flight f = begin(in);
-  for (std::size_t i = 0; i < in.size(); ++i) gather_all(f, in[i], out.at(i));
+  gather_all(f, in[0], out[0]);
   return start(std::move(p), std::move(f));
 }
 
@@ -374,10 +371,11 @@ backend::request backend::allgather_coalesced(lists& out, tensors& in,
         SUCL_ERROR_INVALID_ARGUMENT,
         "output lists should be equal to world size: there are " + std::to_string(out.size()),
         "Pass one list for each rank");
+  for (const tensors& list : out) check_outputs(list, in);
   flight f = begin(in);
   for (std::size_t i = 0; i < in.size(); ++i) {
     tensors of_all;
-    for (tensors& list : out) of_all.push_back(list.at(i));
+    for (tensors& list : out) of_all.push_back(list[i]);
     gather_all(f, in[i], of_all);
   }
   return start(std::move(p), std::move(f));
@@ -409,17 +407,20 @@ backend::request backend::allgather_into_tensor_coalesced(tensors& out, tensors&
 
 backend::request backend::gather(lists& out, tensors& in, const c10d::GatherOptions& o) {
   check_root(o.rootRank);
+  const bool is_root = getRank() == o.rootRank;
+  check_one(in, "gather", "input tensor list");
+  check_at_root(out, is_root, getSize(), "gather", "output");
   auto p = parts(OpType::GATHER, "gather", in, out, o.timeout);
-  flight f = begin(in.at(0));
-  f.held = {dense(in.at(0))};
+  flight f = begin(in[0]);
+  f.held = {dense(in[0])};
   sucl_operation r = record(SUCL_KIND_GATHERV, in[0]);
   r.root = r.source = static_cast<std::int32_t>(o.rootRank);
   r.send = f.held[0].const_data_ptr();
   r.count = r.recv_count = static_cast<std::uint64_t>(f.held[0].numel());
   std::vector<std::uint64_t> sizes, starts;
-  if (getRank() == o.rootRank) {
-    check_lists({out.at(0)}, "the list to gather into");
+  if (is_root) {
     check_types(in[0], out[0]);
+    check_own_block(in[0], out[0], getRank());
     sizes = sizes_of(out[0]);
     starts = starts_of(sizes);
     f.held.push_back(room_for(out[0], f.finish));
@@ -433,17 +434,20 @@ backend::request backend::gather(lists& out, tensors& in, const c10d::GatherOpti
 
 backend::request backend::scatter(tensors& out, lists& in, const c10d::ScatterOptions& o) {
   check_root(o.rootRank);
+  const bool is_root = getRank() == o.rootRank;
+  check_one(out, "scatter", "output tensor list");
+  check_at_root(in, is_root, getSize(), "scatter", "input");
   auto p = parts(OpType::SCATTER, "scatter", in.empty() ? tensors{} : in[0], {out}, o.timeout);
-  flight f = begin(out.at(0));
-  f.held = {writable(out.at(0), f.finish)};
+  flight f = begin(out[0]);
+  f.held = {writable(out[0], f.finish)};
   sucl_operation r = record(SUCL_KIND_SCATTERV, out[0]);
   r.root = r.source = static_cast<std::int32_t>(o.rootRank);
   r.recv = f.held[0].data_ptr();
   r.count = r.recv_count = static_cast<std::uint64_t>(f.held[0].numel());
   std::vector<std::uint64_t> sizes, starts;
-  if (getRank() == o.rootRank) {
-    check_lists({in.at(0)}, "the list to scatter");
+  if (is_root) {
     check_types(out[0], in[0]);
+    check_own_block(out[0], in[0], getRank());
     sizes = sizes_of(in[0]);
     starts = starts_of(sizes);
     f.held.push_back(joined(apart(in[0], {f.held[0]})));

@@ -115,6 +115,9 @@ class backend : public c10d::Backend {
   flight begin(const tensors& list) { return list.empty() ? flight{} : begin(list[0]); }
   flight begin(const at::Tensor& like, int peer = -1);
   std::shared_ptr<track> track_on(c10::Device gpu, int peer);
+  request allreduce_each(tensors& list, const c10d::AllreduceOptions& o);
+  request allreduce_of_several(tensors& list, const c10d::AllreduceOptions& o);
+  request allgather_of_several(lists& out, tensors& in, const c10d::AllgatherOptions& o);
   request start_on_gpu(sucl_kind kind, work_parts p, flight f, int peer, int tag);
   void check_root(std::int64_t root) const;
   void check_lists(const lists& all, const char* what) const;

@@ -5,6 +5,7 @@
 #include "backend.cpp"
 #include "gpu.cpp"
 #include "messages.cpp"
+#include "several.cpp"
 #include "sparse.cpp"
 #include "work.cpp"
 
@@ -68,6 +69,10 @@ c10::intrusive_ptr<c10d::Backend> make(const py::object& capsule, int rank, int 
   return c10::make_intrusive<backend>(take(capsule), rank, size, std::move(options));
 }
 
+void set_timeout(c10d::Backend& group, std::int64_t ms) {
+  if (auto* own = dynamic_cast<backend*>(&group)) own->setTimeout(milliseconds(ms));
+}
+
 // Has Python get exceptions of SuCL's classes.
 void translate(const py::object& maker) {
   static PyObject* const make_error = maker.inc_ref().ptr();
@@ -88,5 +93,6 @@ void translate(const py::object& maker) {
 PYBIND11_MODULE(SUCL_TORCH_MODULE, m) {
   py::module_::import("torch.distributed");
   m.def("make", &sucl::torch::make);
+  m.def("set_timeout", &sucl::torch::set_timeout);
   m.def("translate", &sucl::torch::translate);
 }

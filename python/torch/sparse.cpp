@@ -9,17 +9,10 @@
 
 namespace sucl::torch {
 
-namespace {
-
-at::Tensor combined(const at::Tensor& a, const at::Tensor& b, const c10d::ReduceOp& op) {
-  if (op.op_ == c10d::ReduceOp::SUM) return at::add(a, b);
-  throw failure(SUCL_ERROR_UNSUPPORTED, "sparse tensors have no reduction but SUM", "Use SUM");
-}
-
-}  // namespace
-
 backend::request backend::allreduce_sparse(tensors& list, const c10d::AllreduceOptions& o) {
-  TORCH_CHECK(list.size() == 1, "one sparse tensor at a time");
+  if (o.reduceOp.op_ != c10d::ReduceOp::SUM)
+    throw failure(SUCL_ERROR_UNSUPPORTED,
+                  "unsupported reduction operation: sparse tensors have none but SUM", "Use SUM");
   const at::Tensor& t = list[0];
   check_place(t._values());
   const at::Tensor mine = t.is_coalesced() ? t : t.coalesce();
@@ -43,7 +36,7 @@ backend::request backend::allreduce_sparse(tensors& list, const c10d::AllreduceO
   for (std::size_t r = 0; r < ranks; ++r) {
     const at::Tensor part = at::_sparse_coo_tensor_unsafe(indices[0][r], values[0][r], t.sizes(),
                                                           mine._values().options());
-    sum = sum.defined() ? combined(sum, part, o.reduceOp) : part;
+    sum = sum.defined() ? at::add(sum, part) : part;
   }
   t.copy_(sum.coalesce());
   return start(parts(c10d::OpType::_ALLREDUCE_SPARSE, "all_reduce", list, {list}, o.timeout), {});

@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 
 #include <cstdint>
 #include <string>
@@ -112,6 +113,15 @@ inline at::Tensor writable(const at::Tensor& t, copies& finish) {
   return data;
 }
 
+/// Copies what was written in the place of tensors to them. Tensors of inference are written in
+/// that mode alone, which this thread may be in or not.
+inline void copy_back(const copies& finish) {
+  for (const auto& [to, from] : finish) {
+    const c10::InferenceMode mode(to.is_inference());
+    to.copy_(from);
+  }
+}
+
 inline bool follow_each_other(const tensors& list) {
   const char* next = nullptr;
   for (const at::Tensor& t : list) {
@@ -196,7 +206,7 @@ inline void check_types(const at::Tensor& first, const tensors& list) {
   for (const at::Tensor& t : list)
     if (t.scalar_type() != first.scalar_type())
       throw failure(SUCL_ERROR_INVALID_TYPE,
-                    std::string("tensors of one call have elements of ") +
+                    std::string("invalid tensor type: tensors of one call have elements of ") +
                         c10::toString(first.scalar_type()) + " and " +
                         c10::toString(t.scalar_type()) + " (tensors have different types)",
                     "Pass tensors of one type");

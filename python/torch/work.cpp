@@ -36,8 +36,7 @@ void afterwards::sweep() {
   std::move(first, m_flights.end(), std::back_inserter(over));
   m_flights.erase(first, m_flights.end());
   m_flying = m_flights.size();
-  for (flight& f : over)
-    for (auto& [to, from] : f.finish) to.copy_(from);
+  for (const flight& f : over) copy_back(f.finish);
 }
 
 void afterwards::call(std::function<void()> what) {
@@ -122,8 +121,7 @@ work::~work() {
 
 // Every operation is done, or one has failed.
 void work::complete(std::exception_ptr why) {
-  if (!why)
-    for (auto& [to, from] : m_flight.finish) to.copy_(from);
+  if (!why) copy_back(m_flight.finish);
   // After a failure peers may still write, and what they write is of no use.
   if (why && !m_flight.operations.empty()) {
     for (auto& [to, from] : std::exchange(m_flight.finish, {}))

@@ -308,6 +308,69 @@ class OfTheExtension(unittest.TestCase):
         wanted[5] += SIZE * torch.tensor([3.0, 4.0])
         self.assertTrue(torch.equal(x.to_dense(), wanted))
 
+    def test_several_tensors_of_a_rank(self):
+        mine = [torch.tensor([2.0 * RANK, 1.0]), torch.tensor([2.0 * RANK + 1, 5.0])]
+        group = dist.group.WORLD
+        numbers = torch.arange(2.0 * SIZE)
+
+        x = [t.clone() for t in mine]
+        group.allreduce(x, dist.AllreduceOptions()).wait()
+        for t in x:  # as if each was a rank's
+            self.assertEqual(t.tolist(), [float(numbers.sum()), 6.0 * SIZE])
+        options = dist.BroadcastOptions()
+        options.rootRank, options.rootTensor = SIZE - 1, 1
+        x = [t.clone() for t in mine]
+        group.broadcast(x, options).wait()
+        for t in x:
+            self.assertEqual(t.tolist(), [2.0 * SIZE - 1, 5])
+        lists = [[torch.zeros(2) for _ in range(2 * SIZE)] for _ in mine]
+        group.allgather(lists, mine).wait()
+        for got in lists:
+            self.assertTrue(torch.equal(torch.stack(got)[:, 0], numbers))
+        x = [torch.sparse_coo_tensor([[RANK + n]], [1.0], (SIZE + 1,)) for n in range(2)]
+        group.allreduce(x, dist.AllreduceOptions()).wait()
+        for t in x:
+            self.assertEqual(t.to_dense().tolist(), [1.0] + [2.0] * (SIZE - 1) + [1.0])
+
+    def test_wrong_tensors_are_refused_in_the_words_of_torch(self):
+        group = dist.group.WORLD._get_backend(torch.device("cpu"))
+        a, b, c = torch.zeros(1), torch.zeros(1, dtype=torch.float64), torch.zeros(2)
+        sparse = torch.sparse_coo_tensor([[0]], [1], (2,))
+        wrong_root = dist.ReduceOptions()
+        wrong_root.rootTensor = 1
+        at_me, elsewhere = dist.GatherOptions(), dist.GatherOptions()
+        at_me.rootRank, elsewhere.rootRank = RANK, (RANK + 1) % SIZE
+        from_me = dist.ScatterOptions()
+        from_me.rootRank = RANK
+        for said, call in (
+                ("invalid tensor type at index 1", lambda: group.allreduce([a, b])),
+                ("invalid tensor size at index 1", lambda: group.allreduce([a, c])),
+                ("invalid tensor layout at index 1", lambda: group.allreduce([a, sparse])),
+                ("must all have the same type", lambda: group.allreduce_coalesced([a, b])),
+                ("unsupported layout", lambda: group.allreduce_coalesced([sparse, sparse])),
+                ("invalid root tensor: 1", lambda: group.reduce([a], wrong_root)),
+                ("invalid root tensor: 0 of 0", lambda: group.broadcast([])),
+                ("a single-element tensor list", lambda: group.reduce([a, a])),
+                ("lists to have the same length", lambda: group.allgather([], [a])),
+                ("invalid output tensor list at index 0",
+                 lambda: group.allgather([[a] * (SIZE + 1)], [a])),
+                (f"Output list size should be {SIZE}",
+                 lambda: group.gather([[a]], [a], at_me)),
+                ("invalid tensor size", lambda: group.gather([[c] * SIZE], [a], at_me)),
+                ("requires empty output on non-root",
+                 lambda: group.gather([[a] * SIZE], [a], elsewhere)),
+                ("requires a single-element input list", lambda: group.scatter([a], [], from_me))):
+            with self.subTest(said), self.assertRaisesRegex(RuntimeError, said):
+                call()
+        dist.barrier()
+
+    def test_tensors_of_inference_outside_of_the_mode(self):
+        with torch.inference_mode():
+            apart = [torch.zeros(2) for _ in range(SIZE)]
+            mine = torch.full((2,), float(RANK))
+        dist.all_gather(apart, mine)
+        self.assertEqual([float(x[1]) for x in apart], [float(r) for r in range(SIZE)])
+
     def test_many_tensors_in_one_call(self):
         lists = [torch.arange(n + 1.0) + RANK for n in range(4)]
         with dist._coalescing_manager():
@@ -331,6 +394,19 @@ class OfTheExtension(unittest.TestCase):
         dist.barrier()
         if RANK != 0:
             dist.barrier(group=short)  # what was late is still under way
+        dist.barrier()
+
+    def test_the_timeout_of_a_group_can_be_changed(self):
+        from torch.distributed.distributed_c10d import _set_pg_timeout
+
+        group = dist.new_group()
+        _set_pg_timeout(datetime.timedelta(milliseconds=150), group)
+        if RANK == 0:
+            with self.assertRaisesRegex(sucl.LateError, "Timed out waiting 150ms"):
+                dist.barrier(group=group)
+        dist.barrier()
+        if RANK != 0:
+            dist.barrier(group=group)
         dist.barrier()
 
     def test_a_monitored_barrier_says_who_is_missing(self):
