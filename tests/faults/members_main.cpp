@@ -9,6 +9,7 @@
 //   faults_members allocate    the others allocate memory
 //   faults_members exit HOW    the last rank calls exit() or _exit(), with status 0
 //   faults_members thrown      an exception has the last rank end, and the others start one more
+//   faults_members thrown_root the same, and that is a reduction to rank 0
 //   faults_members late        all do the same, the last rank long after the first has ended
 //
 // Each of the others prints that it was told why, and ends with status 1.
@@ -50,6 +51,8 @@ struct scene {
       prepared.start().wait();
     else if (form == "replay")
       sequence.replay().wait();
+    else if (form == "reduce")
+      comm.reduce(x.data(), x.data(), x.size(), sucl::op::max, 0).wait();
     else
       comm.blocking().allreduce(x.data(), x.size(), sucl::op::max);
   }
@@ -117,13 +120,13 @@ int exit_early(scene& s, const std::string& how) {
       "blocking");
 }
 
-int thrown(scene& s) {
+int thrown(scene& s, const std::string& form, const std::string& operation) {
   for (int i = 0; i < 3; ++i) s.act("event");
   if (s.is_last()) throw std::runtime_error("the last rank's own reason");
   return expect_error(s, sucl::errc::peer_lost,
                       {"communicator 1", "destroyed during stack unwinding",
-                       "this rank waits in operation 4: allreduce of 100 fp32"},
-                      "event");
+                       "this rank waits in operation 4: " + operation + " ["},
+                      form);
 }
 
 // A rank that has sent what the others need may end before they have begun to wait for it.
@@ -145,7 +148,9 @@ int run(const std::string& what, const std::string& form, int& argc, char**& arg
   if (what == "more") return more(s, form);
   if (what == "dup" || what == "allocate") return make(s, what);
   if (what == "exit") return exit_early(s, form);
-  if (what == "thrown") return thrown(s);
+  if (what == "thrown") return thrown(s, "event", "allreduce of 100 fp32 with op max");
+  // The error names no root, but the lost rank only.
+  if (what == "thrown_root") return thrown(s, "reduce", "reduce of 100 fp32 with op max");
   return what == "late" ? late(s) : 2;
 }
 

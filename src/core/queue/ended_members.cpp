@@ -37,12 +37,14 @@ bool is_missing(int member, const communicator_end& end, const sucl_operation& o
   return end.how >= manner::failed || turn > (is_replay(o) ? end.replays : end.calls);
 }
 
-std::string text_of(const sucl_operation& o, std::uint64_t turn, int size) {
+std::string text_of(const sucl_operation& o, std::uint64_t turn, int size, bool with_root) {
   if (is_point_to_point(o.kind)) return describe(o);
+  const std::string number = "operation " + std::to_string(turn) + ": ";
   // Of what a caller is inside of only the kind is known to other threads.
-  return "operation " + std::to_string(turn) + ": " +
-         (o.element_size > 0 || o.kind == SUCL_KIND_BARRIER ? describe(signature_of(o, size))
-                                                            : describe(o));
+  if (o.element_size == 0 && o.kind != SUCL_KIND_BARRIER) return number + describe(o);
+  call_signature s = signature_of(o, size);
+  if (!with_root) s.root = -1;
+  return number + describe(s);
 }
 
 bool are_alike(const communicator_end& a, const communicator_end& b) {
@@ -113,12 +115,14 @@ error_info ended_members::describe_end(const ended& how, const std::vector<int>&
                                        const std::string& reason, const sucl_operation& waits_in,
                                        std::uint64_t turn) const {
   const std::string who = ranks_text(members) + (members.size() == 1 ? " has " : " have ");
-  const std::string what = text_of(waits_in, turn, m_context.size());
+  // Where a rank is lost, another one in the text would look as if it were at fault.
+  const bool is_lost = how.end.how != manner::regular;
+  const std::string what = text_of(waits_in, turn, m_context.size(), !is_lost);
   const std::string after =
       " after " + (is_replay(waits_in) ? operations(how.end.replays) + " that it replayed"
                                        : operations(how.end.calls));
   // All that wait get this one, from the first of them.
-  if (how.end.how == manner::regular)
+  if (!is_lost)
     return mismatch_error(who + "ended " + m_context.label + after + ", and others wait in " +
                           what);
   error_info lost;
