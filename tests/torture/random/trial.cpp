@@ -31,6 +31,11 @@ std::size_t alignment_of(reference::element e) {
 
 }  // namespace
 
+std::pmr::memory_resource* image_memory() {
+  static std::pmr::synchronized_pool_resource blocks({4, 4 << 20});
+  return &blocks;
+}
+
 bool is_shared(kind k) {
   return k == kind::broadcast || k == kind::allreduce || k == kind::allgather ||
          k == kind::allgatherv;
@@ -295,7 +300,7 @@ std::string trial::verify() const {
   const auto e = m_operation.element;
   const int ranks = m_party.self.size;
   if (m_send.after != m_send.before) return "memory that is only read has changed";
-  std::vector<std::byte> untouched = m_recv.after;
+  image untouched = m_recv.after;
   const auto restore = [&](std::size_t at, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t p = position(m_recv, at + i);

@@ -9,10 +9,18 @@
 #include "pool.hpp"
 
 #include <functional>
+#include <memory_resource>
 
 namespace sucl::torture {
 
 using events = std::vector<::sycl::event>;
+
+/// What memory holds.
+using image = std::pmr::vector<std::byte>;
+
+/// Gives the same few addresses again and again. Intel's OpenCL runtime keeps a note of each one
+/// that a queue ever copied from or to and that is not USM, as long as the context lives.
+std::pmr::memory_resource* image_memory();
 
 /// A kind whose result is the same on every rank.
 bool is_shared(kind k);
@@ -51,7 +59,7 @@ class trial {
     conformance::layout layout;  ///< of a buffer
     std::byte* data = nullptr;   ///< or where its first element is
     std::optional<::sycl::buffer<std::byte, 1>> buffer;
-    std::vector<std::byte> before, after;  ///< with what lies around the elements
+    image before{image_memory()}, after{image_memory()};  ///< with what is around the elements
   };
   void place(side& s, std::size_t elements, bool received);
   std::size_t position(const side& s, std::size_t element) const;
