@@ -264,19 +264,25 @@ void watchdog::start_query(communicator& c, watched& w, time_point now) {
   w.open->operation = describe(state.oldest);
   w.open->sequence = state.turn | (is_replay(state.oldest) ? of_replays : 0);
   w.open->on_stream = state.on_stream;
-  if (is_point_to_point(state.oldest.kind) && state.oldest.kind != SUCL_KIND_GROUP)
-    w.open->peer = state.oldest.kind == SUCL_KIND_SEND ? state.oldest.root : state.oldest.source;
+  w.open->peers = state.peers;
   const auto timeout = m_process.settings().watchdog.timeout;
   w.open->deadline = now + std::min<std::chrono::nanoseconds>(
                                longest_grace, timeout + std::chrono::milliseconds(200));
   w.open->answers.resize(static_cast<std::size_t>(c.size()));
-  w.open->answers[static_cast<std::size_t>(c.rank())] = {progress_of(state, w.open->sequence),
-                                                         true};
+  const answer none_needed{progress_of(state, w.open->sequence), true};
   control_message query{};
   query.what = message_kind::query;
   query.sequence = w.open->sequence;
-  for (int r = 0; r < c.size(); ++r)
-    if (r != c.rank()) notify(*m_process.control(), c, r, query);
+  // A member that has ended answers no more, and holds up no message between others.
+  const auto has_ended = [&](int r) {
+    return std::find(state.ended.begin(), state.ended.end(), r) != state.ended.end();
+  };
+  for (int r = 0; r < c.size(); ++r) {
+    if (r == c.rank() || has_ended(r))
+      w.open->answers[static_cast<std::size_t>(r)] = none_needed;
+    else
+      notify(*m_process.control(), c, r, query);
+  }
 }
 
 void watchdog::conclude(communicator& c, watched& w) {
@@ -317,8 +323,9 @@ void watchdog::conclude(communicator& c, watched& w) {
                                  : " do not answer and have not arrived");
   add(held, held.size() == 1 ? " still executes commands of the program before it on its device"
                              : " still execute commands of the program before it on their devices");
-  if (reasons.empty() && asked.peer >= 0)
-    reasons = "rank " + std::to_string(asked.peer) + " has not issued the matching operation";
+  if (reasons.empty() && !asked.peers.empty())
+    reasons = (asked.peers.size() > 1 ? "one of " : "") + ranks_text(asked.peers) +
+              " has not issued the matching operation";
   if (reasons.empty()) {
     reasons = "every rank has posted the operation, but it made no progress";
     if (asked.on_stream)

@@ -58,7 +58,7 @@ class watchdog {
   struct progress_query {
     std::string operation;
     std::uint64_t sequence = 0;  ///< 0: point-to-point
-    int peer = -1;
+    std::vector<int> peers;      ///< of a message
     bool on_stream = false;
     std::chrono::steady_clock::time_point deadline;
     std::vector<answer> answers;

@@ -11,6 +11,9 @@
 //   faults_members thrown      an exception has the last rank end, and the others start one more
 //   faults_members thrown_root the same, and that is a reduction to rank 0
 //   faults_members late        all do the same, the last rank long after the first has ended
+//   faults_members absent      the last rank is for ever in code of its own; the others wait for it
+//   faults_members deadlock FORM   the first and the last rank each receive from the other before
+//                              they send (receive or group); those between them end
 //
 // Each of the others prints that it was told why, and ends with status 1.
 #include <sucl/sucl.hpp>
@@ -129,6 +132,37 @@ int thrown(scene& s, const std::string& form, const std::string& operation) {
                       form);
 }
 
+int absent(scene& s) {
+  s.act("blocking");
+  if (s.is_last())
+    for (;;) std::this_thread::sleep_for(1s);
+  return expect_error(s, sucl::errc::timeout,
+                      {"rank " + std::to_string(s.comm.size() - 1) + " has not arrived [timeout"},
+                      "blocking");
+}
+
+int deadlock(scene& s, const std::string& form) {
+  s.act("blocking");
+  if (s.comm.rank() != 0 && !s.is_last()) return 0;
+  const int other = s.is_last() ? 0 : s.comm.size() - 1;
+  try {
+    if (form == "group") {
+      std::vector<float> y(10);
+      sucl::group both(s.comm);
+      both.recv(s.x.data(), 10, other, 1);
+      both.recv(y.data(), 10, other, 2);
+      both.run();
+    } else {
+      s.comm.blocking().recv(s.x.data(), 10, other);
+    }
+  } catch (const sucl::error& e) {
+    std::printf("rank %d was told: %s\n", s.comm.rank(), e.what());
+    return 1;
+  }
+  std::printf("rank %d was not told\n", s.comm.rank());
+  return 1;
+}
+
 // A rank that has sent what the others need may end before they have begun to wait for it.
 int late(scene& s) {
   s.act("blocking");
@@ -148,6 +182,8 @@ int run(const std::string& what, const std::string& form, int& argc, char**& arg
   if (what == "more") return more(s, form);
   if (what == "dup" || what == "allocate") return make(s, what);
   if (what == "exit") return exit_early(s, form);
+  if (what == "absent") return absent(s);
+  if (what == "deadlock") return deadlock(s, form);
   if (what == "thrown") return thrown(s, "event", "allreduce of 100 fp32 with op max");
   // The error names no root, but the lost rank only.
   if (what == "thrown_root") return thrown(s, "reduce", "reduce of 100 fp32 with op max");

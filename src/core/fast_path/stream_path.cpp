@@ -142,6 +142,8 @@ void stream_path::add_to(progress_status& s) const {
   if (const auto since = streams.pending_since(streams.context)) {
     s.busy = true;
     s.oldest = m_last;
+    // The parts of a group were the caller's.
+    if (m_last.kind != SUCL_KIND_GROUP) s.peers = peers_of(m_last);
     s.on_stream = true;
     s.since = *since;
   } else {

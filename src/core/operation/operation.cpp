@@ -107,6 +107,20 @@ sucl_operation example_of(kind k, std::uint64_t bytes, type t, op o) {
   return record;
 }
 
+std::vector<int> peers_of(const sucl_operation& o) {
+  std::vector<int> peers;
+  const auto add = [&](int rank) {
+    if (rank >= 0 && std::find(peers.begin(), peers.end(), rank) == peers.end())
+      peers.push_back(rank);
+  };
+  if (o.kind == SUCL_KIND_SEND || o.kind == SUCL_KIND_SENDRECV) add(o.root);
+  if (o.kind == SUCL_KIND_RECV || o.kind == SUCL_KIND_SENDRECV) add(o.source);
+  if (o.kind == SUCL_KIND_GROUP)
+    for (std::size_t i = 0; i < o.part_count; ++i)
+      for (const int rank : peers_of(o.parts[i])) add(rank);
+  return peers;
+}
+
 std::string barrier_name(std::uint64_t before) {
   switch (static_cast<arrival>(before)) {
     case arrival::none: break;

@@ -85,6 +85,10 @@ constexpr bool is_point_to_point(sucl_kind kind) {
   return kind >= SUCL_KIND_SEND && kind <= SUCL_KIND_GROUP;
 }
 
+/// The ranks that a message, or a group of them, goes to or comes from, each once; none of a
+/// collective.
+std::vector<int> peers_of(const sucl_operation& o);
+
 /// What a collective is among those of its communicator.
 enum class origin {
   call,   ///< issued by a call

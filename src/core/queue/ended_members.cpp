@@ -21,19 +21,13 @@ std::string operations(std::uint64_t number) {
   return std::to_string(number) + (number == 1 ? " operation" : " operations");
 }
 
-bool goes_to_or_comes_from(const sucl_operation& message, int member) {
-  const bool sends = message.kind == SUCL_KIND_SEND || message.kind == SUCL_KIND_SENDRECV;
-  const bool receives = message.kind == SUCL_KIND_RECV || message.kind == SUCL_KIND_SENDRECV;
-  return (sends && message.root == member) || (receives && message.source == member) ||
-         std::any_of(
-             message.parts, message.parts + message.part_count,
-             [&](const sucl_operation& part) { return goes_to_or_comes_from(part, member); });
-}
-
 // Whether a member that has ended so is missing in an operation.
 bool is_missing(int member, const communicator_end& end, const sucl_operation& o,
                 std::uint64_t turn) {
-  if (is_point_to_point(o.kind)) return goes_to_or_comes_from(o, member);
+  if (is_point_to_point(o.kind)) {
+    const auto peers = peers_of(o);
+    return std::find(peers.begin(), peers.end(), member) != peers.end();
+  }
   return end.how >= manner::failed || turn > (is_replay(o) ? end.replays : end.calls);
 }
 
@@ -78,6 +72,13 @@ void ended_members::look_for_deaths(const peer_processes& peers, time_point now)
 
 void ended_members::note(int member, const communicator_end& e) {
   if (!has_ended(member)) m_ended.push_back({member, e, std::chrono::steady_clock::now()});
+}
+
+std::vector<int> ended_members::in_good_order() const {
+  std::vector<int> members;
+  for (const ended& m : m_ended)
+    if (m.end.how == manner::regular) members.push_back(m.member);
+  return members;
 }
 
 bool ended_members::has_ended(int member) const {

@@ -38,6 +38,9 @@ class ended_members {
   /// A member elsewhere reports that it has.
   void note(int member, const communicator_end& e);
 
+  /// Those that have ended it in good order.
+  std::vector<int> in_good_order() const;
+
   /// Why an operation that this rank waits in since `posted` cannot be done: errc::mismatch, or
   /// errc::peer_lost where a member has not ended it in good order; nothing while it may be done.
   /// `turn`: of a collective, its number among the calls or the replays.

@@ -472,6 +472,8 @@ progress_status issue_queue::snapshot() {
   s.busy = true;
   s.oldest = n->record;
   s.turn = n->turn;
+  s.peers = peers_of(n->record);
+  if (!s.peers.empty() && m_members.look()) s.ended = m_members.in_good_order();
   if (n->at.load() == phase::posted) {
     s.since = n->posted;
   } else {

@@ -51,6 +51,8 @@ struct progress_status {
   bool busy = false;
   sucl_operation oldest{};  ///< of those ready or posted, while busy
   std::uint64_t turn = 0;   ///< of the oldest, if a collective: which call or which replay it is
+  std::vector<int> peers;   ///< of the oldest, if a message or a group of them
+  std::vector<int> ended;   ///< then: members that have ended the communicator in good order
   bool on_stream = false;   ///< it is on a native stream
   bool held = false;        ///< what is on the stream waits for commands of the program
   clock::time_point since;
