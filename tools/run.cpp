@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -33,6 +34,9 @@ constexpr const char* run_examples =
     "Exit code: that of the rank that failed first, 128 + N if signal N ended it; 0 if none did.\n"
     "2 for a wrong command line, 127 if there is no such program.\n"
     "With --enable-recovery ranks that a signal ended do not count, unless no rank ended with 0.";
+
+// What a watchdog takes beyond its timeout, and a rank to print why it fails.
+constexpr std::chrono::seconds beyond_timeout{5};
 
 struct run_options {
   int ranks = 1;
@@ -153,6 +157,7 @@ job make_job(const run_options& o, const environment& env) {
     const auto time = read_option("--timeout", [&] { return base::parse_duration(o.timeout); });
     set("SUCL_TIMEOUT", base::print_duration(time));
     result.survive = time.count() > 0;
+    result.time_to_report = time + beyond_timeout;
   }
   result.recovers = o.recovers;
   result.survive = result.survive || o.recovers;

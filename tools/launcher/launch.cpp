@@ -116,6 +116,7 @@ std::string describe_local(const job& what) {
 
 constexpr timespec between_polls{0, 20'000'000};
 constexpr std::chrono::milliseconds grace{300};
+constexpr std::chrono::seconds time_to_end{2};
 
 sigset_t handed_on() {
   sigset_t set;
@@ -129,7 +130,7 @@ sigset_t handed_on() {
 class supervised {
  public:
   supervised(const words& command, report_inbox& inbox, const job& what)
-      : m_inbox(inbox), m_ranks(what.ranks) {
+      : m_inbox(inbox), m_what(what), m_ranks(what.ranks) {
     const sigset_t set = handed_on();
     sigset_t before;
     sigprocmask(SIG_BLOCK, &set, &before);
@@ -162,6 +163,7 @@ class supervised {
       const pid_t ended = waitpid(m_launcher, &status, WNOHANG);
       if (ended == m_launcher || (ended < 0 && errno == ECHILD)) break;
       end_what_is_stopped();
+      end_what_runs_on();
       // Ranks of other machines do not report; then no process stays for them.
       const auto ranks = static_cast<std::size_t>(m_ranks);
       if (m_ended.size() == ranks || (!m_ended.empty() && m_started.size() < ranks))
@@ -183,6 +185,9 @@ class supervised {
       m_ended.insert(report->rank);
       if (report->status == 0) continue;
       ++m_failed;
+      // Otherwise the launcher ends the others.
+      if (!m_first && m_what.survive)
+        m_end_at = std::chrono::steady_clock::now() + m_what.time_to_report;
       if (!m_first || report->when < m_first->when) m_first = *report;
     }
   }
@@ -205,6 +210,20 @@ class supervised {
     }
   }
 
+  // A rank that is not in SuCL is told nothing, and may never end.
+  void end_what_runs_on() {
+    if (!m_end_at || m_what.recovers || std::chrono::steady_clock::now() < *m_end_at) return;
+    m_end_at = std::chrono::steady_clock::now() + time_to_end;
+    bool here = false;
+    for (const int rank : m_started) {
+      if (m_ended.count(rank)) continue;
+      here = true;
+      std::fputs(describe_late_end(rank, m_first->rank).c_str(), stderr);
+      m_inbox.end(rank);
+    }
+    if (!here) kill(m_launcher, SIGTERM);  // they are on other machines
+  }
+
   int conclude(int code) const {
     if (!m_first) return code;
     std::string others;
@@ -215,12 +234,13 @@ class supervised {
   }
 
   report_inbox& m_inbox;
+  const job& m_what;
   int m_ranks;
   pid_t m_launcher = -1;
   std::optional<rank_report> m_first;  ///< of a rank that failed
   int m_failed = 0;
   std::set<int> m_started, m_ended, m_stopped;
-  std::optional<std::chrono::steady_clock::time_point> m_stuck_since;
+  std::optional<std::chrono::steady_clock::time_point> m_stuck_since, m_end_at;
 };
 
 }  // namespace

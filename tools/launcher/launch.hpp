@@ -7,6 +7,7 @@
 
 #include "environment.hpp"
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,9 @@ struct job {
   int ranks = 1;
   bool survive = false;   ///< ranks live on when one of them dies
   bool recovers = false;  ///< and the job is right if they end well
+  /// If it does not recover, those that live on end so long after the first that failed: each has
+  /// had its error by then, unless it does not ask for any.
+  std::chrono::nanoseconds time_to_report{};
   std::vector<std::pair<std::string, std::string>> variables;  ///< for the ranks
   words program;                                               ///< with its arguments
 };

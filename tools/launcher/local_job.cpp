@@ -176,17 +176,24 @@ class local_job {
     ++m_failed;
   }
 
+  void end_after_failure() {
+    if (!m_failed_at) m_failed_at = now();
+    if (now() - *m_failed_at < (m_what.survive ? m_what.time_to_report : time_to_fail)) return;
+    m_ended_here = true;
+    for (std::size_t r = 0; m_what.survive && r < m_ranks.size(); ++r)
+      if (m_ranks[r].process > 0)
+        std::fputs(describe_late_end(static_cast<int>(r), *m_first).c_str(), stderr);
+    signal_all(SIGTERM);
+    m_kill_at = now() + time_to_end;
+  }
+
   void end_the_rest() {
     const bool failed = m_first.has_value();
     const bool some_ended = m_running < static_cast<int>(m_ranks.size());
     if (m_told_to_end) {
       if (some_ended && !m_kill_at) m_kill_at = now() + time_to_end;
-    } else if (failed && !m_what.survive && !m_ended_here) {
-      if (!m_failed_at) m_failed_at = now();
-      if (now() - *m_failed_at < time_to_fail) return;
-      m_ended_here = true;
-      signal_all(SIGTERM);
-      m_kill_at = now() + time_to_end;
+    } else if (failed && !m_what.recovers && !m_ended_here) {
+      end_after_failure();
     }
     int stopped = 0, last = -1;
     for (std::size_t r = 0; r < m_ranks.size(); ++r)

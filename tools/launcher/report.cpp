@@ -128,4 +128,9 @@ std::string describe_end(int status) {
          (words ? words : "") + ")";
 }
 
+std::string describe_late_end(int rank, int failed) {
+  return "sucl: rank " + std::to_string(rank) + " still runs, long after rank " +
+         std::to_string(failed) + " has failed: it is ended\n";
+}
+
 }  // namespace sucl::tools

@@ -73,5 +73,7 @@ class report_line {
 int shell_code(int status);
 /// "was ended by signal 9 (Killed)", "ended with status 3".
 std::string describe_end(int status);
+/// A line on a rank that is ended because another one has failed.
+std::string describe_late_end(int rank, int failed);
 
 }  // namespace sucl::tools
