@@ -99,7 +99,7 @@ sucl_status query(sucl_state* state, const sucl_query* query, sucl_capability* a
 }
 
 // What each rank tells the others of itself.
-struct card {
+struct endpoint_info {
   std::int32_t status;
   std::uint32_t address_bytes;
   char provider[64];
@@ -109,8 +109,8 @@ struct card {
   };
 };
 
-card introduce(sucl_state& state, problem& mine) {
-  card c{};
+endpoint_info introduce(sucl_state& state, problem& mine) {
+  endpoint_info c{};
   try {
     endpoint& e = state.open_endpoint();
     const std::lock_guard hold(e.lock);
@@ -128,15 +128,15 @@ card introduce(sucl_state& state, problem& mine) {
   return c;
 }
 
-void check_cards(const std::vector<card>& cards, const problem& mine) {
-  for (std::size_t r = 0; r < cards.size(); ++r) {
-    const card& c = cards[r];
+void check_endpoints(const std::vector<endpoint_info>& endpoints, const problem& mine) {
+  for (std::size_t r = 0; r < endpoints.size(); ++r) {
+    const endpoint_info& c = endpoints[r];
     if (c.status != SUCL_SUCCESS)
       throw problem{c.status, "rank " + std::to_string(r) + ": " + c.failure,
                     mine.hint.empty() ? "Look for what that rank says." : mine.hint};
-    if (std::strcmp(c.provider, cards[0].provider) != 0)
+    if (std::strcmp(c.provider, endpoints[0].provider) != 0)
       throw problem{SUCL_ERROR_UNAVAILABLE,
-                    std::string("rank 0 has the provider ") + cards[0].provider + ", rank " +
+                    std::string("rank 0 has the provider ") + endpoints[0].provider + ", rank " +
                         std::to_string(r) + " has " + c.provider,
                     "Set fabric.provider (SUCL_FABRIC_PROVIDER) to one that all ranks have; "
                     "`sucl info` says what a machine has."};
@@ -153,10 +153,10 @@ void meet(sucl_backend_comm& c, const sucl_comm_info& info) {
   const sucl_core* core = c.state->core;
   const auto ranks = static_cast<std::size_t>(c.size);
   problem mine;
-  const card own = introduce(*c.state, mine);
-  std::vector<card> cards(ranks);
-  gather(core, info.oob, &own, cards.data(), sizeof own);
-  check_cards(cards, mine);
+  const endpoint_info own = introduce(*c.state, mine);
+  std::vector<endpoint_info> endpoints(ranks);
+  gather(core, info.oob, &own, endpoints.data(), sizeof own);
+  check_endpoints(endpoints, mine);
   const auto context = c.state->contexts.agree([&](std::uint64_t number) {
     std::vector<std::uint64_t> all(ranks);
     gather(core, info.oob, &number, all.data(), sizeof number);
@@ -170,7 +170,7 @@ void meet(sucl_backend_comm& c, const sucl_comm_info& info) {
   c.context = *context;
   c.endpoint = c.state->endpoint.get();
   const std::lock_guard hold(c.endpoint->lock);
-  for (const card& one : cards)
+  for (const endpoint_info& one : endpoints)
     c.peers.push_back(c.endpoint->peer({one.address, one.address + one.address_bytes}));
 }
 

@@ -52,7 +52,7 @@ struct sucl_request {
   std::vector<sucl::mpi_module::displ_type> displs[2];
   std::unique_ptr<std::byte[]> scratch;
   std::size_t scratch_bytes = 0;
-  std::vector<std::unique_ptr<std::byte[]>> aside;  ///< messages of a wrong length
+  std::vector<std::unique_ptr<std::byte[]>> discarded;  ///< messages of a wrong length
   failure error;
   /// What is left to do when all handles are done, with a copy of the operation; or null.
   int (*finish)(sucl_backend_comm&, sucl_request&) = nullptr;

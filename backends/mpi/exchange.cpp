@@ -134,9 +134,9 @@ int move_own_block_down(sucl_backend_comm& comm, sucl_request& request) {
   const std::uint64_t bytes = mine * o.element_size;
   if (o.recv_memory != SUCL_MEMORY_DEVICE) return copy_block(comm, start, from, bytes, false);
   // MPI does not copy between ranges that overlap.
-  std::byte* aside = request.reserve_scratch(bytes);
-  const int code = copy_block(comm, aside, from, bytes, true);
-  return code == MPI_SUCCESS ? copy_block(comm, start, aside, bytes, true) : code;
+  std::byte* bounce = request.reserve_scratch(bytes);
+  const int code = copy_block(comm, bounce, from, bytes, true);
+  return code == MPI_SUCCESS ? copy_block(comm, start, bounce, bytes, true) : code;
 }
 
 }  // namespace

@@ -142,10 +142,10 @@ int receive_aside(sucl_request& request, MPI_Message& message, const MPI_Status&
   MPI_Datatype block = MPI_DATATYPE_NULL;
   int code = MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
   if (code != MPI_SUCCESS) return code;
-  request.aside.emplace_back(new std::byte[static_cast<std::size_t>(bytes)]);
+  request.discarded.emplace_back(new std::byte[static_cast<std::size_t>(bytes)]);
   code = make_block(static_cast<std::uint64_t>(bytes), &block);
   if (code != MPI_SUCCESS) return code;
-  code = MPI_Imrecv(request.aside.back().get(), 1, block, &message, handle);
+  code = MPI_Imrecv(request.discarded.back().get(), 1, block, &message, handle);
   MPI_Type_free(&block);
   return code;
 }
@@ -221,7 +221,7 @@ sucl_status complete(sucl_backend_comm& comm, sucl_request& request) {
     comm.core->fail(status, request.error.native_code, request.error.message.c_str(),
                     request.error.hint);
   }
-  request.aside.clear();
+  request.discarded.clear();
   if (request.scratch_bytes > kept_scratch) {
     request.scratch.reset();
     request.scratch_bytes = 0;

@@ -87,7 +87,7 @@ bool node::is_right(connection& c, int rank, int size, const std::string& who) {
                m_own.who() + ") says " + std::to_string(this->size()),
            "Start every rank with the same size"};
   } else if (rank < 0 || rank >= size || rank == this->rank() ||
-             (m_up && card_of(rank).who() != who)) {
+             (m_up && contact_of(rank).who() != who)) {
     c.close();
     m_links.erase(&c);
     return false;
@@ -133,7 +133,7 @@ void node::send_to(int rank, frame what) {
 
 // The loopback is the other process's only where it is this one's.
 std::vector<endpoint> node::ways_to(int rank) const {
-  const card c = card_of(rank);
+  const contact c = contact_of(rank);
   std::vector<endpoint> ways;
   for (const bool near : {true, false})
     for (const endpoint& e : c.addresses)

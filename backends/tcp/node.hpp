@@ -33,7 +33,7 @@
 namespace sucl::tcp {
 
 /// What a process tells the others of itself.
-struct card {
+struct contact {
   int rank = -1;
   int size = 0;
   std::int64_t process = 0;
@@ -42,9 +42,9 @@ struct card {
   std::vector<endpoint> addresses;
 
   std::string packed() const;
-  static card of(const std::string& text);
+  static contact of(const std::string& text);
   void put_into(writer& out) const;
-  static card take_from(reader& in);
+  static contact take_from(reader& in);
   /// "process 17 of node3".
   std::string who() const;
 };
@@ -177,15 +177,15 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   void listen(const endpoint& towards_store);
   void introduce(store& meeting);
   void reach_parent(store& meeting);
-  void await_cards(store& meeting);
+  void await_contacts(store& meeting);
   void agree_on_secret(store& meeting);
   problem explain(store& meeting, problem why);
   std::string late_ranks(store& meeting);
   std::string unreachable_text(const store& meeting, const std::string& why);
   void tell(store& meeting, const problem& why);
   void fail_start(const problem& why);
-  void read_cards(bytes all);
-  card card_of(int rank) const;
+  void read_contacts(bytes all);
+  contact contact_of(int rank) const;
 
   // connections, in node.cpp
   void accept_member(const std::shared_ptr<connection>& c);
@@ -231,16 +231,16 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   std::shared_ptr<reactor> m_loop;
   node_settings m_settings;
   std::shared_ptr<acceptor> m_acceptor;
-  card m_own;
-  bytes m_cards;                            ///< of all, packed: there may be thousands
-  std::vector<std::uint32_t> m_card_begin;  ///< of each
-  std::optional<card> m_parent;             ///< known before the others
+  contact m_own;
+  bytes m_contacts;                            ///< of all, packed: there may be thousands
+  std::vector<std::uint32_t> m_contact_begin;  ///< of each
+  std::optional<contact> m_parent;             ///< known before the others
   std::condition_variable m_changed;
   bool m_up = false;
   bool m_leaving = false;
   problem m_failed;                          ///< the start
   std::optional<clock::time_point> m_grace;  ///< it is given up; until then one asks why
-  bool m_polls = false;                      ///< the store, while the cards come
+  bool m_polls = false;                      ///< the store, while the contacts come
   std::map<connection*, link> m_links;
   std::unordered_map<int, peer> m_peers;
   std::unique_ptr<sucl_group> m_root;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto look_every = 20ms;
 constexpr auto grace = 2000ms;
-constexpr std::size_t max_addresses = 8, max_card = 1024, max_host = 255;
+constexpr std::size_t max_addresses = 8, max_contact = 1024, max_host = 255;
 
 const std::string failed_key = "failed", secret_key = "secret";
 constexpr const char* late_hint =
@@ -92,15 +92,15 @@ endpoint loopback_address() {
 
 }  // namespace
 
-void card::put_into(writer& out) const {
+void contact::put_into(writer& out) const {
   out.number(static_cast<std::int32_t>(rank)).number(static_cast<std::int32_t>(size));
   out.number(process).number(machine).text(host);
   out.number(static_cast<std::uint8_t>(addresses.size()));
   for (const endpoint& e : addresses) put(out, e);
 }
 
-card card::take_from(reader& in) {
-  card c;
+contact contact::take_from(reader& in) {
+  contact c;
   c.rank = in.number<std::int32_t>();
   c.size = in.number<std::int32_t>();
   c.process = in.number<std::int64_t>();
@@ -111,21 +111,21 @@ card card::take_from(reader& in) {
   return c;
 }
 
-std::string card::packed() const {
+std::string contact::packed() const {
   writer out(frame_type::hello);
   put_into(out);
   const auto frame = out.frame();
   return {reinterpret_cast<const char*>(frame->data()) + frame_head, frame->size() - frame_head};
 }
 
-card card::of(const std::string& text) {
+contact contact::of(const std::string& text) {
   reader in(reinterpret_cast<const std::byte*>(text.data()), text.size());
-  card c = take_from(in);
+  contact c = take_from(in);
   if (!in.complete()) c.rank = -1;
   return c;
 }
 
-std::string card::who() const { return "process " + std::to_string(process) + " of " + host; }
+std::string contact::who() const { return "process " + std::to_string(process) + " of " + host; }
 
 // Where others reach this process: the address by which it has reached the store comes first.
 void node::listen(const endpoint& towards_store) {
@@ -169,7 +169,7 @@ void node::start(store& meeting) {
     if (size() > 1) listen(meeting.local());
     introduce(meeting);
     if (m_root->place.parent >= 0) reach_parent(meeting);
-    await_cards(meeting);
+    await_contacts(meeting);
     m_grace = clock::now() + grace;
     if (rank() == 0) meeting.finish();
     return;
@@ -210,7 +210,7 @@ void node::introduce(store& meeting) {
   if (!other) return;
   throw problem{SUCL_ERROR_MISMATCH,
                 "two processes say that they are rank " + std::to_string(rank()) + ": " +
-                    m_own.who() + " and " + card::of(*other).who(),
+                    m_own.who() + " and " + contact::of(*other).who(),
                 "Give each process of the job a rank of its own, from 0 to size - 1"};
 }
 
@@ -221,7 +221,7 @@ void node::reach_parent(store& meeting) {
     be_patient();
     if (!found) continue;
     if (found->first == failed_key) throw unpacked(found->second);
-    const card c = card::of(found->second);
+    const contact c = contact::of(found->second);
     if (c.rank != parent)
       throw problem{SUCL_ERROR_MISMATCH,
                     "what rank " + std::to_string(parent) + " has put into the store at " +
@@ -235,15 +235,15 @@ void node::reach_parent(store& meeting) {
   }
 }
 
-// All cards are gathered and handed out along the tree, by the first of all exchanges.
-void node::await_cards(store& meeting) {
+// All contacts are gathered and handed out along the tree, by the first of all exchanges.
+void node::await_contacts(store& meeting) {
   writer own(frame_type::up);
   m_own.put_into(own);
-  const auto packed_card = own.frame();
+  const auto packed_contact = own.frame();
   {
     const std::lock_guard lock(m_loop->lock());
-    begin_exchange(*m_root, bytes(packed_card->begin() + frame_head, packed_card->end()), nullptr,
-                   1);
+    begin_exchange(*m_root, bytes(packed_contact->begin() + frame_head, packed_contact->end()),
+                   nullptr, 1);
   }
   auto looked = clock::now();
   for (;;) {
@@ -252,7 +252,7 @@ void node::await_cards(store& meeting) {
       exchange& e = m_exchanges[{0, 0}];
       if (!e.result && !e.failure && !m_failed) m_changed.wait_for(lock, look_every);
       if (e.result) {
-        read_cards(std::move(*e.result));
+        read_contacts(std::move(*e.result));
         m_exchanges.erase({0, 0});
         m_up = !m_failed;
       }
@@ -273,27 +273,27 @@ void node::await_cards(store& meeting) {
   }
 }
 
-void node::read_cards(bytes all) {
+void node::read_contacts(bytes all) {
   reader in(all.data(), all.size());
   std::vector<std::uint32_t> begins;
   for (int r = 0; r < size() && in.good(); ++r) {
     begins.push_back(static_cast<std::uint32_t>(in.rest() - all.data()));
-    const card c = card::take_from(in);
+    const contact c = contact::take_from(in);
     if (c.rank != r || c.size != size()) break;
   }
   if (!in.complete() || begins.size() != static_cast<std::size_t>(size()))
     return fail_start({SUCL_ERROR_INTERNAL, "the addresses of the ranks cannot be read",
                        "Start every rank with the same build of SuCL"});
-  m_cards = std::move(all);
-  m_card_begin = std::move(begins);
+  m_contacts = std::move(all);
+  m_contact_begin = std::move(begins);
 }
 
 // Of no addresses where it is not known yet.
-card node::card_of(int rank) const {
-  if (m_card_begin.empty()) return m_parent && m_parent->rank == rank ? *m_parent : card{};
-  const std::uint32_t begin = m_card_begin[static_cast<std::size_t>(rank)];
-  reader in(m_cards.data() + begin, m_cards.size() - begin);
-  return card::take_from(in);
+contact node::contact_of(int rank) const {
+  if (m_contact_begin.empty()) return m_parent && m_parent->rank == rank ? *m_parent : contact{};
+  const std::uint32_t begin = m_contact_begin[static_cast<std::size_t>(rank)];
+  reader in(m_contacts.data() + begin, m_contacts.size() - begin);
+  return contact::take_from(in);
 }
 
 void node::be_patient() {

@@ -37,9 +37,9 @@ double seconds_since(clock::time_point begin) {
 
 // What ranks do together outside of what is measured: by raw MPI, or where there is none by a
 // communicator of the library, which no table changes.
-class aside {
+class coordination {
  public:
-  aside(const std::string& flavour, core::process& process) {
+  coordination(const std::string& flavour, core::process& process) {
     if (flavour.empty())
       m_comm = process.world({});
     else
@@ -137,11 +137,11 @@ std::shared_ptr<const tune::table> only(const tried& t, kind what) {
 
 class tuner {
  public:
-  tuner(const tuning_request& wanted, core::communicator& comm, const aside& others,
+  tuner(const tuning_request& wanted, core::communicator& comm, const coordination& others,
         std::optional<sim::machine> machine)
       : m_wanted(wanted),
         m_comm(comm),
-        m_aside(others),
+        m_coordination(others),
         m_machine(comm.where().nodes > 1 ? std::nullopt : std::move(machine)),
         m_arena(comm, wanted.sizes.back() * static_cast<std::uint64_t>(comm.size()),
                 wanted.symmetric) {}
@@ -177,7 +177,7 @@ class tuner {
   // Divides what is left of the time evenly among what is left to do.
   void begin_point(std::size_t left, kind what, memory_kind where, std::uint64_t bytes) {
     std::vector<double> spent{seconds_since(m_begin)};
-    m_aside.max(spent);
+    m_coordination.max(spent);
     m_share = std::max(0.0, m_wanted.seconds - spent[0]) / static_cast<double>(left);
     m_point = clock::now();
     if (m_comm.rank() == 0 && m_wanted.progress)
@@ -189,7 +189,7 @@ class tuner {
   // The part of the point's share that is spent, alike on every rank.
   double spent() const {
     std::vector<double> part{seconds_since(m_point) / std::max(m_share, 1e-6)};
-    m_aside.max(part);
+    m_coordination.max(part);
     return part[0];
   }
 
@@ -218,7 +218,7 @@ class tuner {
     const sucl_operation o = record(what, where, bytes);
     std::vector<double> times;
     for (int i = -2; i < samples; ++i) {
-      m_aside.barrier();
+      m_coordination.barrier();
       const auto begin = clock::now();
       if (form == call_form::blocking)
         m_comm.run(o, {});
@@ -226,7 +226,7 @@ class tuner {
         m_comm.wait(m_comm.issue(o, {}, true, {}).operation);
       if (i >= 0) times.push_back(seconds_since(begin));
     }
-    m_aside.max(times);
+    m_coordination.max(times);
     // Few samples say how fast it can be, many how fast it is.
     const statistics all = summarise(times);
     const double median = samples > quick_samples ? all.median : (all.median + all.min) / 2;
@@ -374,7 +374,7 @@ class tuner {
 
   const tuning_request& m_wanted;
   core::communicator& m_comm;
-  const aside& m_aside;
+  const coordination& m_coordination;
   std::optional<sim::machine> m_machine;
   arena m_arena;
   clock::time_point m_begin = clock::now();
@@ -385,7 +385,7 @@ class tuner {
 
 // The description that `sucl tune` has left of this machine; predictions only order what is tried,
 // so every rank must have the same one or none.
-std::optional<sim::machine> describe_machine(int ranks, const aside& others) {
+std::optional<sim::machine> describe_machine(int ranks, const coordination& others) {
   std::optional<sim::machine> m;
   std::vector<double> missing{0};
   try {
@@ -410,7 +410,7 @@ tuning_result run_tuning(const tuning_request& wanted, const std::string& flavou
   tuning_result result;
   {
     const auto comm = process->world({});
-    const aside others(flavour, *process);
+    const coordination others(flavour, *process);
     if (comm->size() < 2)
       base::fail(errc::invalid_argument, "there is one rank, and nothing to choose",
                  "Tune with the numbers of ranks that your programs have: sucl tune -n 2");

@@ -27,11 +27,11 @@ class process;
 /// Runs on the engine's thread while SUCL_TIMEOUT is set, and where devices are asked for errors of
 /// kernels: without SUCL_TIMEOUT it does only that, and reads those of other ranks.
 ///
-/// An operation that has been ready or posted for longer than the timeout starts an progress_query:
+/// An operation that has been ready or posted for longer than the timeout starts a progress query:
 /// every rank of its communicator is asked by a control message how far it has come. Ranks whose
 /// last collective has a lower number have not arrived; ranks that do not answer within the grace
 /// time are stopped, dead or unreachable, and on the own host the process table tells which. The
-/// diagnosis is mailed to all, so that every rank that still runs fails with the same message.
+/// diagnosis is sent to all, so that every rank that still runs fails with the same message.
 class watchdog {
  public:
   explicit watchdog(process& owner) : m_process(owner) {}

@@ -207,7 +207,8 @@ std::vector<endpoint> own_addresses(const std::string& interface) {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP)) continue;
     if (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) continue;
     const endpoint e(i->ifa_addr);
-    // Link-local addresses mean something else on each machine, so they are of no use on a card.
+    // Link-local addresses mean something else on each machine, so they are of no use to other
+    // machines.
     if (e.family() == AF_INET6 && e.is_link_local()) continue;
     const bool named = interface == i->ifa_name || net.contains(e);
     const bool any = interface.empty() && !e.is_loopback() && !(i->ifa_flags & IFF_LOOPBACK);

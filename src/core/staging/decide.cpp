@@ -175,7 +175,7 @@ staging_plan plan_group(const sucl_operation& op, const layouts& where, transfer
 }
 
 // Kinds without elements.
-staging_plan plan_as_it_is(const sucl_operation& op, transfer_formats& formats) {
+staging_plan plan_native(const sucl_operation& op, transfer_formats& formats) {
   if (op.kind == compiled_plan_kind) {
     const transfer_format& w = formats.of(op.kind, op.type, SUCL_OP_NONE, op.element_size);
     const bool devices = w.supported;  // or it runs on what the host reads
@@ -204,7 +204,7 @@ bool has_elements(sucl_kind kind) { return kind > SUCL_KIND_BARRIER && kind <= S
 staging_plan plan_staging(const sucl_operation& operation, const layouts& where,
                           transfer_formats& formats, const staging& settings) {
   if (operation.kind == SUCL_KIND_GROUP) return plan_group(operation, where, formats, settings);
-  if (!has_elements(operation.kind)) return plan_as_it_is(operation, formats);
+  if (!has_elements(operation.kind)) return plan_native(operation, formats);
   return plan_one(operation, where, formats, settings);
 }
 

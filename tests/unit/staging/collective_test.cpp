@@ -34,11 +34,11 @@ constexpr unsigned thinned = 5;
 constexpr unsigned thinned = 1;
 #endif
 
-class adapted_collective : public testing::TestWithParam<sucl_kind> {};
+class staged_collective : public testing::TestWithParam<sucl_kind> {};
 
 bool prefixes(sucl_kind kind) { return kind == SUCL_KIND_SCAN || kind == SUCL_KIND_EXSCAN; }
 
-TEST_P(adapted_collective, gives_what_it_means) {
+TEST_P(staged_collective, gives_what_it_means) {
   collective_case c;
   c.kind = GetParam();
   unsigned cases = 0;
@@ -70,14 +70,14 @@ TEST_P(adapted_collective, gives_what_it_means) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(every_kind, adapted_collective,
+INSTANTIATE_TEST_SUITE_P(every_kind, staged_collective,
                          testing::Range<sucl_kind>(SUCL_KIND_BROADCAST, SUCL_KIND_EXSCAN + 1),
                          [](const auto& info) {
                            return std::string(name(static_cast<kind>(info.param)));
                          });
 
 // Reductions whose order matters are moved and folded above the backend, whatever it executes.
-TEST(adapted_reduction, is_folded_above_where_the_order_matters) {
+TEST(staged_reduction, is_folded_above_where_the_order_matters) {
   collective_case c;
   c.ordered = c.native = true;
   unsigned cases = 0;
@@ -110,7 +110,7 @@ TEST(adapted_reduction, is_folded_above_where_the_order_matters) {
               }
 }
 
-TEST(adapted_reduction, holds_for_every_type_and_op) {
+TEST(staged_reduction, holds_for_every_type_and_op) {
   collective_case c;
   unsigned cases = 0;
   for (c.type = SUCL_TYPE_INT8; c.type < SUCL_TYPE_COUNT; ++c.type)

@@ -201,7 +201,7 @@ TEST_F(staged_life, ends_at_once_where_there_is_nothing_to_exchange) {
   EXPECT_TRUE(backend.posted.empty());
 }
 
-TEST(scratch_pool, lends_what_it_is_asked_for) {
+TEST(scratch_pool, gives_what_it_is_asked_for) {
   core::scratch_pool pool;
   std::vector<core::scratch> all;
   for (const std::size_t bytes : {0, 1, 255, 256, 257, 1000, 65537, 1 << 20}) {

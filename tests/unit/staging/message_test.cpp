@@ -197,7 +197,7 @@ std::string describe(const world_case& c) {
          " native=" + std::to_string(!c.rules.supports);
 }
 
-TEST(adapted_message, sendrecv_around_a_ring) {
+TEST(staged_message, sendrecv_around_a_ring) {
   for (const world_case& c : cases())
     for (const bool in_place : {false, true}) {
       ranks all(c);
@@ -218,7 +218,7 @@ TEST(adapted_message, sendrecv_around_a_ring) {
     }
 }
 
-TEST(adapted_message, group_of_many) {
+TEST(staged_message, group_of_many) {
   for (const world_case& c : cases()) {
     ranks all(c);
     for (int r = 0; r < c.p; ++r) {
@@ -257,7 +257,7 @@ TEST(adapted_message, group_of_many) {
 }
 
 // Nobody would receive if a send had to be received before what follows it may be posted.
-TEST(adapted_message, two_ranks_that_send_before_they_receive) {
+TEST(staged_message, two_ranks_that_send_before_they_receive) {
   for (const world_case& c : cases()) {
     if (c.p != 2) continue;
     ranks all(c);
@@ -271,7 +271,7 @@ TEST(adapted_message, two_ranks_that_send_before_they_receive) {
   }
 }
 
-TEST(adapted_message, collectives_keep_their_order_among_messages) {
+TEST(staged_message, collectives_keep_their_order_among_messages) {
   for (const world_case& c : cases()) {
     if (c.p == 1) continue;
     ranks all(c);
@@ -297,7 +297,7 @@ TEST(adapted_message, collectives_keep_their_order_among_messages) {
 }
 
 // The second rank joins the collective only once it has got the message that follows it.
-TEST(adapted_message, overtakes_a_collective_that_waits_for_it) {
+TEST(staged_message, overtakes_a_collective_that_waits_for_it) {
   for (world_case c : cases()) {
     if (c.p != 2) continue;
     ranks all(c);
@@ -321,7 +321,7 @@ TEST(adapted_message, overtakes_a_collective_that_waits_for_it) {
   }
 }
 
-TEST(adapted_message, says_what_may_follow) {
+TEST(staged_message, says_what_may_follow) {
   test::fake_world world(2, {}, 1);
   core::scratch_pool pool;
   core::transfer_formats formats = world.formats();
