@@ -62,6 +62,19 @@ std::uint64_t hash_of(const ended_calls& c) {
   return h;
 }
 
+bool have_called_the_same(const std::vector<ended_calls>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const ended_calls& c) {
+    return c.totals.calls_like(ranks.front().totals);
+  });
+}
+
+// What all ranks have of pairs adds up to 0.
+bool have_equal_pairs(const std::vector<ended_calls>& ranks) {
+  std::uint64_t sum = 0;
+  for (const ended_calls& c : ranks) sum += c.totals.pairs;
+  return sum == 0 || ranks.size() != static_cast<std::size_t>(ranks.front().size);
+}
+
 using of_communicator = std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<ended_calls>>;
 
 // The first communicator whose ranks differ; by rank.
@@ -71,10 +84,9 @@ std::vector<ended_calls> first_that_differs(const std::vector<std::string>& text
     for (const ended_calls& c : unpacked<ended_calls>(text))
       by_communicator[{c.job, c.communicator}].push_back(c);
   for (auto& [id, ranks] : by_communicator) {
-    const auto differs = [&](const ended_calls& c) { return !(c.totals == ranks.front().totals); };
     const auto comparable = [](const ended_calls& c) { return c.comparable != 0; };
     if (!std::all_of(ranks.begin(), ranks.end(), comparable) ||
-        std::none_of(ranks.begin(), ranks.end(), differs))
+        (have_called_the_same(ranks) && have_equal_pairs(ranks)))
       continue;
     std::sort(ranks.begin(), ranks.end(),
               [](const ended_calls& a, const ended_calls& b) { return a.rank < b.rank; });
@@ -87,7 +99,7 @@ std::vector<alike> groups_of(const std::vector<ended_calls>& ranks) {
   std::vector<alike> groups;
   for (const ended_calls& c : ranks) {
     auto g = std::find_if(groups.begin(), groups.end(),
-                          [&](const alike& known) { return known.totals == c.totals; });
+                          [&](const alike& known) { return known.totals.calls_like(c.totals); });
     if (g == groups.end()) g = groups.insert(g, {c.totals, {}, {}});
     g->ranks.push_back(c.rank);
   }
@@ -167,7 +179,7 @@ void end_comparison::note(const ended_calls& c) {
   const std::lock_guard lock(m_mutex);
   // The weights of the ranks are 1, but for the last one's.
   const std::uint64_t weight = c.rank + 1 < c.size ? 1 : 1 - static_cast<std::uint64_t>(c.size);
-  m_checksum.sum += weight * hash_of(c);
+  m_checksum.sum += weight * hash_of(c) + c.totals.pairs * (mix(c.job, c.communicator) | 1);
   if (!c.comparable) m_checksum.unsure = 1;
   m_last[m_checksum.ended++ % remembered] = c;
 }
@@ -203,6 +215,12 @@ std::optional<std::string> end_comparison::find(const sucl_oob& oob,
       return std::nullopt;
     return "the ranks of a communicator that has ended long ago have called different operations";
   }
+  const std::string who = "communicator " + std::to_string(ranks.front().communicator) +
+                          " has ended, but its ranks have not called the same: ";
+  if (have_called_the_same(ranks))
+    return who +
+           "in an alltoallv, gatherv or scatterv two of them have given different counts for each "
+           "other, and SUCL_VALIDATE=1 tells which";
   auto groups = groups_of(ranks);
   // One of each group says what it has called.
   for (alike& g : groups) {
@@ -217,8 +235,7 @@ std::optional<std::string> end_comparison::find(const sucl_oob& oob,
     for (const std::string& text : exchange(oob, processes, packed(g.calls)))
       if (!text.empty()) g.calls = unpacked<compared_call>(text);
   }
-  return "communicator " + std::to_string(ranks.front().communicator) +
-         " has ended, but its ranks have not called the same: " + describe_groups(groups);
+  return who + describe_groups(groups);
 }
 
 }  // namespace sucl::core

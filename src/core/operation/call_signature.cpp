@@ -89,6 +89,27 @@ call_signature signature_of(const sucl_operation& o, int size) noexcept {
   return s;
 }
 
+std::uint64_t pair_balance(const sucl_operation& o, int rank, int size) noexcept {
+  if (!has_counts_of_pairs(o.kind)) return 0;
+  const auto hash = [&](int from, int to, std::uint64_t count) {
+    return mix(
+        mix(mix(0x70616972, static_cast<std::uint64_t>(from)), static_cast<std::uint64_t>(to)),
+        count * o.element_size);
+  };
+  const bool is_root = rank == o.root;
+  if (o.kind == SUCL_KIND_GATHERV && !is_root) return hash(rank, o.root, o.count);
+  if (o.kind == SUCL_KIND_SCATTERV && !is_root) return 0 - hash(o.root, rank, o.count);
+  const bool gives = o.kind != SUCL_KIND_GATHERV, takes = o.kind != SUCL_KIND_SCATTERV;
+  const std::uint64_t* given = gives && o.send_counts ? o.send_counts : o.recv_counts;
+  std::uint64_t sum = 0;
+  for (int r = 0; r < size; ++r) {
+    if (r == rank) continue;
+    if (gives) sum += hash(rank, r, given[r]);
+    if (takes) sum -= hash(r, rank, o.recv_counts[r]);
+  }
+  return sum;
+}
+
 std::string describe(const call_signature& s) {
   if (origin_of(s.tag) == origin::replay) {
     call_signature own = s;

@@ -36,6 +36,10 @@ constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t more) noexcept {
 /// works in place.
 call_signature signature_of(const sucl_operation& operation, int size) noexcept;
 
+/// What this rank has given for others in an alltoallv, gatherv or scatterv: a sum over its pairs
+/// that is 0 over all ranks if both sides of each pair give one number of bytes. 0 for other kinds.
+std::uint64_t pair_balance(const sucl_operation& operation, int rank, int size) noexcept;
+
 /// "broadcast of 3000 fp32 from rank 0".
 std::string describe(const call_signature& call);
 

@@ -12,17 +12,25 @@
 namespace sucl::core {
 
 /// The collectives that were called, and those that were replayed: how many, and a hash of their
-/// signatures in their order. Ranks that have called the same have the same totals.
+/// signatures in their order. Ranks that have called the same have the same totals, but for what
+/// only pairs of ranks know, which adds up to 0 over all ranks.
 struct call_totals {
   std::uint64_t calls = 0, replays = 0;
   std::uint64_t call_history = 0, replay_history = 0;
+  std::uint64_t pairs = 0;
 
-  void note(bool replay, std::uint64_t signature_hash) noexcept {
-    ++(replay ? replays : calls);
+  /// `balance`: of pair_balance().
+  void note(bool replay, std::uint64_t signature_hash, std::uint64_t balance = 0) noexcept {
+    const std::uint64_t number = ++(replay ? replays : calls);
     std::uint64_t& history = replay ? replay_history : call_history;
     history = mix(history, signature_hash);
+    // Another weight for each call, so that two wrong ones do not make up for each other.
+    if (balance != 0) pairs += balance * (mix(replay ? 1 : 0, number) | 1);
   }
-  friend bool operator==(const call_totals&, const call_totals&) = default;
+  bool calls_like(const call_totals& other) const noexcept {
+    return calls == other.calls && replays == other.replays && call_history == other.call_history &&
+           replay_history == other.replay_history;
+  }
 };
 
 /// What a rank has called on a communicator of several ranks that it has ended. Plain data.

@@ -290,7 +290,8 @@ class SUCL_CORE_API issue_queue {
       if (m_log) m_log->note(s);
       signature = s.hash;
     }
-    m_totals.note(is_replay(record), signature);
+    m_totals.note(is_replay(record), signature,
+                  pair_balance(record, m_context.rank(), m_context.size()));
   }
   std::uint64_t& last_turn(const op_request& n) {
     return is_replay(n.record) ? m_replayed : m_posted;

@@ -39,7 +39,8 @@ struct rank_of {
   }
   void call(const sucl_operation& o, int times = 1) {
     for (int i = 0; i < times; ++i) {
-      calls.totals.note(false, signature_of(o, calls.size).hash);
+      calls.totals.note(false, signature_of(o, calls.size).hash,
+                        pair_balance(o, calls.rank, calls.size));
       record.note(o, calls.totals.calls, record_state::done);
     }
   }
@@ -121,6 +122,56 @@ TEST(end_comparison, names_the_first_call_that_differs) {
             "communicator 5 has ended, but its ranks have not called the same: operation 5: "
             "ranks 0,2 called broadcast of 20 fp32 from rank 2, rank 1 called broadcast of 20 fp32 "
             "from rank 1");
+}
+
+/// A call of a kind with counts that only pairs know: `between(from, to)` elements.
+struct pairs_call {
+  std::vector<std::uint64_t> sends, receives;
+  sucl_operation operation;
+
+  template <class F>
+  pairs_call(kind k, int rank, int size, int root, F between) {
+    for (int r = 0; r < size; ++r) {
+      sends.push_back(between(rank, r));
+      receives.push_back(between(r, rank));
+    }
+    operation = example_of(k, 0, type::fp32, op::none);
+    operation.root = k == kind::alltoallv ? -1 : root;
+    operation.tag = encode_tag(false, origin::call, 0);
+    operation.send_counts = sends.data();
+    operation.recv_counts = receives.data();
+    if (k == kind::gatherv) operation.count = between(rank, root);
+    if (k == kind::scatterv) operation.count = between(root, rank);
+  }
+};
+
+TEST(end_comparison, finds_counts_that_two_ranks_give_for_each_other) {
+  constexpr int root = 1;
+  for (const kind k : {kind::gatherv, kind::scatterv, kind::alltoallv})
+    for (int size = 2; size <= 5; ++size)
+      for (int wrong = -1; wrong < size; ++wrong) {
+        if (wrong == root) continue;
+        one_process p(size);
+        for (int r = 0; r < size; ++r) {
+          rank_of rank(5, r, size, p.record(r));
+          for (const int call : {1, 2, 3}) {
+            const pairs_call all(k, r, size, root, [&](int from, int to) {
+              const bool is_wrong = r == wrong && call == 2 && (from == root || to == root);
+              return static_cast<std::uint64_t>(10 * from + to + (is_wrong ? 1 : 0));
+            });
+            rank.call(all.operation);
+          }
+          p.ends.note(rank.calls);
+        }
+        EXPECT_EQ(end_comparison::may_differ({p.ends.checksum()}), wrong >= 0);
+        EXPECT_EQ(
+            p.find(),
+            wrong < 0
+                ? "nothing"
+                : "communicator 5 has ended, but its ranks have not called the same: in an "
+                  "alltoallv, gatherv or scatterv two of them have given different counts for each "
+                  "other, and SUCL_VALIDATE=1 tells which");
+      }
 }
 
 TEST(end_comparison, names_a_call_that_only_some_have_made) {
