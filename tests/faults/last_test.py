@@ -21,10 +21,14 @@ HOWS = ("roots", "none", "more", "before")
 FORMS = ("blocking", "event", "persistent", "dup", "ranks")
 LIMIT = 300  # seconds; only a job that hangs takes so long
 
+# A sender of Intel MPI's gatherv waits inside the library for a receiver that takes nothing: only
+# SUCL_TIMEOUT ends that.
+STUCK = ("impi", "gatherv", "none")
+
 CASES = {
     "all": [(o, h, f, n, s) for o in OPERATIONS for h in HOWS for f in FORMS for n in (2, 3)
             for s in ({}, {"SUCL_NODE_SIZE": "1"})
-            if not s or f != "ranks"],
+            if not s or (f != "ranks" and (FLAVOUR, o, h) != STUCK)],
     "most": [(o, h, "blocking", 2, {}) for o in OPERATIONS for h in HOWS[:3]] +
             [("broadcast", "before", f, 3, {}) for f in FORMS] +
             [(o, "roots", "event", 2, {"SUCL_NODE_SIZE": "1"}) for o in ("broadcast", "reduce")],
