@@ -1,6 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "backends/self/self_backend.hpp"
+#include "core/control/control_plane.hpp"
 #include "core/selection/backend_creation.hpp"
 
 namespace sucl::core {
@@ -12,7 +13,8 @@ class self_built_in_backend final : public built_in_backend {
   const sucl_backend& table() const override { return self_backend(); }
 
   std::string obstacle(backend_creation& c) const override {
-    return c.oob.bootstrap ? "this process is part of an MPI job" : "";
+    if (c.size() > 1) return "it is for one rank";
+    return no_mpi(c.oob.bootstrap).empty() ? "MPI executes what nothing else does" : "";
   }
 
   backend_instance create(backend_creation&, std::string*) const override {
