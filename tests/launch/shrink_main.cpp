@@ -62,6 +62,25 @@ sucl::error_info failure_of(const std::function<void()>& body) {
 
 bool is_lost(const sucl::error_info& e) { return e.code == sucl::errc::peer_lost; }
 
+// Memory of allocate() is that of the device, where kernels work on it.
+bool is_of_gpu(const sycl::queue& queue) { return queue.get_device().is_gpu(); }
+
+void write(sycl::queue& queue, double* to, const std::vector<double>& values) {
+  if (is_of_gpu(queue))
+    queue.memcpy(to, values.data(), values.size() * sizeof(double)).wait();
+  else
+    std::copy(values.begin(), values.end(), to);
+}
+
+double read(sycl::queue& queue, const double* from) {
+  double value = 0;
+  if (is_of_gpu(queue))
+    queue.memcpy(&value, from, sizeof value).wait();
+  else
+    value = *from;
+  return value;
+}
+
 // Operations of all sorts among ranks that were `old` in a world; each with the right result.
 void check_all(sucl::communicator comm, const std::vector<int>& old, int own) {
   const int rank = comm.rank(), size = comm.size();
@@ -80,12 +99,12 @@ void check_all(sucl::communicator comm, const std::vector<int>& old, int own) {
   int got = -1;
   comm.blocking().sendrecv(&own, 1, (rank + 1) % size, &got, 1, (rank + size - 1) % size);
   expect(got == old[static_cast<std::size_t>((rank + size - 1) % size)], "sendrecv");
-  auto* shared = comm.allocate<double>(5000);
-  std::fill(shared, shared + 5000, own);
-  comm.blocking().allreduce(shared, 5000, sucl::op::sum);
-  expect(shared[4999] == sum, "allreduce on shared memory");
-  comm.deallocate(shared);
   sycl::queue queue = comm.queue();
+  auto* shared = comm.allocate<double>(5000);
+  write(queue, shared, std::vector<double>(5000, own));
+  comm.blocking().allreduce(shared, 5000, sucl::op::sum);
+  expect(read(queue, shared + 4999) == sum, "allreduce on shared memory");
+  comm.deallocate(shared);
   auto* usm = sycl::malloc_shared<double>(64, queue);
   auto filled = queue.fill(usm, static_cast<double>(own), 64);
   comm.allreduce(usm, 64, sucl::op::sum, {filled}).wait_and_throw();
