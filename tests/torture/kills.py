@@ -6,10 +6,10 @@
     kills.py --sucl build/default/bin/sucl --victim build/default/tests/torture_victim --cases 500
 
 Each case is PHASE:ACTION:MPI:RANKS:VICTIM:MICROSECONDS; --case runs one again. Asserted: every
-other rank ends within the timeout and --slack seconds; what it is told names the lost rank and no
-other; the launcher's status is not 0; no process, no file in /dev/shm or in the folder for
-temporary files is left. A case that fails may be run again, alone (--again), for machines that are
-busy with something else. Prints a line for each case that fails, and a summary as JSON. Exit
+other rank is told, and ends, within the timeout and --slack seconds; what it is told names the lost
+rank and no other; the launcher's status is not 0; no process, no file in /dev/shm or in the folder
+for temporary files is left. A case that fails may be run again, alone (--again), for machines that
+are busy with something else. Prints a line for each case that fails, and a summary as JSON. Exit
 status: 0, or 1 if a case failed.
 """
 
@@ -37,11 +37,17 @@ ACTIONS = ("kill", "stop", "segv", "abort", "throw", "exit")
 MPIS = ("openmpi", "mpich", "impi", "local")  # the last is no MPI, but a job without one
 # A rank that is named only because it is the other side of a message.
 PEERS = re.compile(r"\b(send|recv|sendrecv)\b( #\d+)?( (from|to) rank \d+)+")
+# The root of a collective.
+ROOTS = re.compile(r"\b(broadcast|reduce|gatherv?|scatterv?) of [^,;()\[\]]*? (from|to) rank \d+")
 # The rank that speaks.
 SPEAKER = re.compile(r"\[[^\]]*\brank \d+(, [^\]]*)?\]")
 NAMED = re.compile(r"\branks? (\d+(?:(?:, ?|-| and )\d+)*)")
 
 Case = collections.namedtuple("Case", "phase action mpi ranks victim delay")
+
+
+def times_of(seconds):
+    return ", ".join(f"{r}: {s:.2f}" for r, s in sorted(seconds.items())) + " s"
 
 
 def text_of(case):
@@ -126,6 +132,7 @@ class Run:
         self.case, self.options = case, options
         self.failures = []
         self.ended = {}  # rank: seconds after the strike
+        self.heard = {}  # the same, of when it was told
         self.told = {}
         self.strike = None
         self.output = ""
@@ -251,6 +258,9 @@ class Run:
             if self.strike is not None and (self.folder / f"rank.{rank}").exists():
                 self.fail(f"rank {rank} does not end")
             return
+        self.note_heard(rank)
+        if self.heard.get(rank, 0) > limit:
+            self.fail(f"rank {rank} was told {self.heard[rank]:.1f} s after the strike")
         if self.ended[rank] > limit:
             self.fail(f"rank {rank} ended {self.ended[rank]:.1f} s after the strike")
         try:
@@ -267,6 +277,15 @@ class Run:
         if named != {case.victim}:
             self.fail(f"rank {rank} is told of ranks {sorted(named)}: {text.strip()}")
 
+    def note_heard(self, rank):
+        """From the times of the files, which one clock gives."""
+        strike = self.folder / "strike"
+        for name in "heard", "told":
+            file = self.folder / f"{name}.{rank}"
+            if file.exists() and strike.exists():
+                self.heard[rank] = file.stat().st_mtime - strike.stat().st_mtime
+                return
+
     def log(self):
         return (self.folder / "log").read_text(errors="replace")
 
@@ -274,7 +293,7 @@ class Run:
 def ranks_in(text):
     """The ranks that an error blames."""
     named = set()
-    for names in NAMED.findall(PEERS.sub("", SPEAKER.sub("", text))):
+    for names in NAMED.findall(ROOTS.sub("", PEERS.sub("", SPEAKER.sub("", text)))):
         for first, last in re.findall(r"(\d+)(?:-(\d+))?", names):
             named.update(range(int(first), int(last or first) + 1))
     return named
@@ -336,7 +355,7 @@ def main(arguments):
              for text in options.case] or draw(options)
     begun = time.monotonic()
     lock = threading.Lock()
-    failed, done, slowest = [], 0, 0.0
+    failed, done, slowest, latest = [], 0, 0.0, 0.0
     by_phase = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as threads:
         def one(case):
@@ -349,16 +368,19 @@ def main(arguments):
             done += 1
             by_phase[run.case.phase] += 1
             slowest = max([slowest, *run.ended.values()])
+            latest = max([latest, *run.heard.values()])
             if run.failures:
                 failed.append({"case": text_of(run.case), "failures": run.failures})
                 print(f"FAILED {text_of(run.case)}: " + "; ".join(run.failures), flush=True)
             elif options.verbose:
-                print(f"ok {text_of(run.case)}: {run.ended}", flush=True)
+                print(f"ok {text_of(run.case)}", flush=True)
             if options.verbose:
+                print(f"  told after {times_of(run.heard)}; ended after {times_of(run.ended)}")
                 print("\n".join(f"  rank {r}: {t}" for r, t in run.told.items()))
                 print(run.output)
     summary = {"cases": done, "failed": len(failed), "seed": options.seed,
                "timeout": options.timeout, "slowest": round(slowest, 2),
+               "told": round(latest, 2),
                "seconds": round(time.monotonic() - begun, 1), "phases": dict(by_phase),
                "failures": failed}
     if options.json:

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <mutex>
 #include <random>
@@ -23,7 +24,10 @@ namespace {
 
 constexpr std::size_t max_pieces = 256;
 constexpr std::uint64_t page = 4096;
-constexpr auto longest_wait = std::chrono::seconds(2);
+// For ranks that have not left yet. Where an exception ends the communicator, others may wait for
+// this rank to say so.
+constexpr auto longest_wait = std::chrono::milliseconds(1000);
+constexpr auto wait_of_failing = std::chrono::milliseconds(50);
 
 // What ranks exchange of a piece of memory.
 struct memory_descriptor {
@@ -163,7 +167,8 @@ std::optional<std::vector<std::shared_ptr<void>>> peer_buffers::hand_over_memory
 
 // False where some do not in time.
 bool peer_buffers::all_leave() const {
-  const auto until = std::chrono::steady_clock::now() + longest_wait;
+  const bool fails = std::uncaught_exceptions() > 0;
+  const auto until = std::chrono::steady_clock::now() + (fails ? wait_of_failing : longest_wait);
   for (int r = 0; r < m_size; ++r)
     while (!left_flag(m_host.peers[r]).load(std::memory_order_acquire)) {
       sched_yield();
