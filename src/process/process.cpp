@@ -11,6 +11,7 @@
 #include "core/record/record_signals.hpp"
 #include "core/support/exit_status.hpp"
 #include "core/support/output.hpp"
+#include "core/support/postponed_ends.hpp"
 #include "process/failed_exit.hpp"
 
 #include <algorithm>
@@ -305,8 +306,10 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
                                                          device_services device) {
   const bool may_fail = device.errors != nullptr;
   std::shared_ptr<communicator> c;
+  end_postponed();
   try {
-    c = std::make_shared<communicator>(shared_from_this(), group, std::move(device));
+    c = {new communicator(shared_from_this(), group, std::move(device)),
+         [](communicator* ends) { end_or_postpone([ends] { delete ends; }); }};
   } catch (...) {
     if (m_control && !m_broken) m_control->group_free(group);
     throw;
@@ -410,8 +413,13 @@ void process::end_communicators() {
       base::log(base::log_level::error, "runtime", e.what());
     }
   }
-  std::unique_lock lock(m_mutex);
-  m_gone.wait(lock, [&] { return m_existing <= alive.size(); });
+  constexpr auto pause = std::chrono::milliseconds(10);  // in which others may postpone an end
+  const auto all_gone = [&] { return m_existing <= alive.size(); };
+  for (;;) {
+    end_postponed();
+    std::unique_lock lock(m_mutex);
+    if (m_gone.wait_for(lock, pause, all_gone)) return;
+  }
 }
 
 void process::note_unreported(const error_info& failure, bool thrown) {

@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "core/support/backoff.hpp"
+#include "core/support/postponed_ends.hpp"
 #include "process/process.hpp"
 
 #include <pthread.h>
@@ -104,7 +105,9 @@ void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& activ
       active.push_back(c);  // its progress gives up what waits for them
 }
 
+// It may hold the last reference to a communicator for a moment.
 void progress_thread::loop() {
+  postpone_ends_of_this_thread();
   std::vector<std::shared_ptr<communicator>> active;
   backoff rest(m_process.settings().progress.spin_us);
   for (;;) {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "core/operation/operation.hpp"
+#include "core/support/postponed_ends.hpp"
 
 namespace sucl::core {
 
@@ -44,6 +45,7 @@ bool stream_path::stages(const sucl_operation& message) {
 
 std::optional<ticket> stream_path::issue_on_stream(const sucl_operation& record,
                                                    const layouts& shape) {
+  end_postponed();
   const auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   if (m_queue.validation().active()) return std::nullopt;  // its exchanges are made by the host

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/support/backoff.hpp"
+#include "core/support/postponed_ends.hpp"
 
 #include <sched.h>
 
@@ -43,6 +44,7 @@ op_request& issue_queue::take_call(const sucl_operation& record, const layouts& 
 
 issue_result issue_queue::issue(const sucl_operation& record, const layouts& shape, bool ready,
                                 const observer& watch, bool blocking) {
+  end_postponed();
   held_lock lock(m_mutex);
   throw_if_ended();
   op_request& n = take_call(record, shape, blocking, ready);
