@@ -246,10 +246,17 @@ bool trial::buffers_take_turns() const {
 #endif
 }
 
+// A receive comes before its send only where each of them begins by itself. On GPUs memory of
+// buffers that have ended is freed at any time, which holds up the next call until all that runs is
+// done: see docs/how-to/gpus.md.
+bool trial::one_after_the_other() const {
+  return m_pool.messages_in_order || m_pool.on_gpu() || buffers_take_turns() ||
+         (m_party.queue && m_party.queue->is_in_order());
+}
+
 std::vector<detail::request> trial::requests(bool blocks) {
   const kind k = m_operation.shape.kind;
-  const bool one_by_one = blocks || m_pool.messages_in_order || buffers_take_turns() ||
-                          (m_party.queue && m_party.queue->is_in_order());
+  const bool one_by_one = blocks || one_after_the_other();
   const bool alone = m_party.self.size == 1 && one_by_one;
   if (k != kind::send && k != kind::recv && k != kind::sendrecv) return {request(k)};
   if (k == kind::sendrecv || alone) return {message(kind::sendrecv, m_flow.sends[0], tag)};

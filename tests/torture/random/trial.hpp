@@ -70,6 +70,7 @@ class trial {
   bool has_host_address() const;
   bool is_copied_by_host() const;
   bool buffers_take_turns() const;
+  bool one_after_the_other() const;
   detail::operand operand_of(const side& s) const;
   std::vector<detail::request> requests(bool blocks);
   detail::request request(kind k);
