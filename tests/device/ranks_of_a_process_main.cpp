@@ -4,8 +4,8 @@
 // Times allreduce and broadcast with each GPU of the machine as a rank, and checks the results:
 // `--queues 2` has one process use two, as one rank each; with `--queues 1` and a process for each
 // GPU the same program tells what that costs or saves. One thread issues for all its ranks, in a
-// group, and waits for the events of all. Rank 0 prints a line for each size: kind, bytes, median
-// microseconds, number of results that are wrong.
+// group, and waits for the events of all; with `--threads 1` each rank has a thread. Rank 0 prints
+// a line for each size: kind, bytes, median microseconds, number of results that are wrong.
 #include <sucl/sucl.hpp>
 
 #include <algorithm>
@@ -22,6 +22,16 @@ namespace {
 
 using clock_type = std::chrono::steady_clock;
 
+// In order, and as docs/how-to/gpus.md says costs least.
+sycl::property_list cheapest() {
+  const sycl::property::queue::in_order ordered;
+#ifdef ACPP_EXT_COARSE_GRAINED_EVENTS
+  return {ordered, sycl::property::queue::AdaptiveCpp_coarse_grained_events()};
+#else
+  return {ordered};
+#endif
+}
+
 std::vector<sycl::queue> make_queues(int process, int count) {
   auto devices = sycl::device::get_devices(sycl::info::device_type::gpu);
   if (devices.empty()) devices = sycl::device::get_devices(sycl::info::device_type::cpu);
@@ -29,13 +39,14 @@ std::vector<sycl::queue> make_queues(int process, int count) {
   std::vector<sycl::queue> queues;
   for (int i = 0; i < count; ++i)
     queues.emplace_back(devices[static_cast<std::size_t>(process * count + i) % devices.size()],
-                        sycl::property::queue::in_order());
+                        cheapest());
   return queues;
 }
 
 class trial {
  public:
-  trial(std::vector<sucl::communicator>& ranks, std::size_t most) : m_ranks(ranks), m_host(most) {
+  trial(std::vector<sucl::communicator>& ranks, std::size_t most, bool threads)
+      : m_ranks(ranks), m_threads(threads), m_host(most) {
     for (auto& c : m_ranks) {
       m_send.push_back(sycl::malloc_device<float>(most, c.queue()));
       m_recv.push_back(sycl::malloc_device<float>(most, c.queue()));
@@ -57,11 +68,14 @@ class trial {
   double time(sucl::kind kind, std::size_t count) {
     const int rounds = count > (std::size_t{1} << 20) ? 60 : 300;
     std::vector<double> all;
-    for (int i = 0; i < rounds + 20; ++i) {
-      const auto began = clock_type::now();
-      run(kind, count);
-      const std::chrono::duration<double, std::micro> took = clock_type::now() - began;
-      if (i >= 20) all.push_back(took.count());
+    if (!m_threads) {
+      all = times_of(rounds, [&] { run(kind, count); });
+    } else {
+      sucl::each_rank(m_ranks, [&](sucl::communicator&, std::size_t i) {
+        auto mine = times_of(rounds, [&] { run_one(i, kind, count); });
+        if (i == 0) all = std::move(mine);
+        return true;
+      });
     }
     std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
     return all[all.size() / 2];
@@ -83,6 +97,26 @@ class trial {
   }
 
  private:
+  template <class Call>
+  static std::vector<double> times_of(int rounds, const Call& call) {
+    std::vector<double> all;
+    for (int i = 0; i < rounds + 20; ++i) {
+      const auto began = clock_type::now();
+      call();
+      const std::chrono::duration<double, std::micro> took = clock_type::now() - began;
+      if (i >= 20) all.push_back(took.count());
+    }
+    return all;
+  }
+
+  void run_one(std::size_t i, sucl::kind kind, std::size_t count) {
+    auto& c = m_ranks[i];
+    if (kind == sucl::kind::allreduce)
+      c.allreduce(m_send[i], m_recv[i], count, sucl::op::sum).wait();
+    else
+      c.broadcast(m_send[i], count, 0).wait();
+  }
+
   void run(sucl::kind kind, std::size_t count) {
     sucl::group all;
     for (std::size_t i = 0; i < m_ranks.size(); ++i) {
@@ -96,21 +130,24 @@ class trial {
   }
 
   std::vector<sucl::communicator>& m_ranks;
+  bool m_threads;
   std::vector<float> m_host;
   std::vector<float*> m_send, m_recv;
 };
 
 int run(int argc, char** argv) {
   int queues = 2;
+  bool threads = false;
   std::size_t most = std::size_t{16} << 20;
   for (int i = 1; i + 1 < argc; ++i) {
     if (std::string(argv[i]) == "--queues") queues = std::atoi(argv[i + 1]);
+    if (std::string(argv[i]) == "--threads") threads = std::atoi(argv[i + 1]) != 0;
     if (std::string(argv[i]) == "--most") most = std::strtoull(argv[i + 1], nullptr, 10);
   }
   sucl::runtime runtime;
   auto ranks = runtime.world(make_queues(runtime.rank(), queues));
   std::size_t wrong = 0;
-  trial t(ranks, most);
+  trial t(ranks, most, threads);
   for (const auto kind : {sucl::kind::allreduce, sucl::kind::broadcast}) {
     if (runtime.rank() == 0)
       std::printf("%s", ranks[0].explain(kind, std::size_t{1} << 20).c_str());
