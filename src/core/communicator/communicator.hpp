@@ -40,8 +40,8 @@ enum class communicator_role { of_program, part, flat_part };
 ///
 /// Any thread may call it, unless said otherwise. It ends with shut_down(), after which each call
 /// is errc::shut_down.
-class SUCL_CORE_API communicator : public std::enable_shared_from_this<communicator>,
-                                   private progress_waker {
+class SUCL_CORE_API communicator final : public std::enable_shared_from_this<communicator>,
+                                         private progress_waker {
  public:
   /// Takes over `group`. Collective. A part is ended by the communicator that it is of, which is
   /// watched in its stead.
