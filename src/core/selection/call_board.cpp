@@ -108,16 +108,22 @@ std::uint64_t call_board::first_difference(std::uint64_t number) const {
 }
 
 // Until every rank shows the call, or for a moment, so that it is said of each what it has called.
-void call_board::await_all(std::uint64_t number) const {
-  constexpr auto longest = std::chrono::milliseconds(2);
-  const auto until = std::chrono::steady_clock::now() + longest;
-  for (std::size_t r = 0; r < m_parts.size() && !alarmed(); ++r)
-    while (m_parts[r] && !read(r, number) && std::chrono::steady_clock::now() < until)
-      sched_yield();
+// A rank that has called something else shows it, but a prepared run signals first, and may lose
+// its processor in between.
+void call_board::await_all(std::uint64_t number, std::uint64_t history) const {
+  constexpr auto for_all = std::chrono::milliseconds(2);
+  constexpr auto for_the_difference = std::chrono::seconds(1);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto within = [&](auto longest) {
+    return std::chrono::steady_clock::now() < begun + longest && !alarmed();
+  };
+  for (std::size_t r = 0; r < m_parts.size(); ++r)
+    while (m_parts[r] && !read(r, number) && within(for_all)) sched_yield();
+  while (!differs(number, history) && within(for_the_difference)) sched_yield();
 }
 
 error_info call_board::accuse(std::uint64_t number, std::uint64_t history) {
-  await_all(number);
+  await_all(number, history);
   if (const std::uint64_t first = first_difference(number); first != number) {
     const auto mine = read(static_cast<std::size_t>(m_rank), first);
     if (mine) number = first, history = mine->history;

@@ -99,7 +99,7 @@ class call_board {
   std::optional<seen> read(std::size_t rank, std::uint64_t number) const;
   bool compare_with(std::size_t rank);
   std::uint64_t first_difference(std::uint64_t number) const;
-  void await_all(std::uint64_t number) const;
+  void await_all(std::uint64_t number, std::uint64_t history) const;
 
   std::vector<std::byte*> m_parts;
   int m_rank = 0;
