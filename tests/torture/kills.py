@@ -37,8 +37,6 @@ ACTIONS = ("kill", "stop", "segv", "abort", "throw", "exit")
 MPIS = ("openmpi", "mpich", "impi", "local")  # the last is no MPI, but a job without one
 # A rank that is named only because it is the other side of a message.
 PEERS = re.compile(r"\b(send|recv|sendrecv)\b( #\d+)?( (from|to) rank \d+)+")
-# The root of a collective.
-ROOTS = re.compile(r"\b(broadcast|reduce|gatherv?|scatterv?) of [^,;()\[\]]*? (from|to) rank \d+")
 # The rank that speaks.
 SPEAKER = re.compile(r"\[[^\]]*\brank \d+(, [^\]]*)?\]")
 NAMED = re.compile(r"\branks? (\d+(?:(?:, ?|-| and )\d+)*)")
@@ -293,7 +291,7 @@ class Run:
 def ranks_in(text):
     """The ranks that an error blames."""
     named = set()
-    for names in NAMED.findall(ROOTS.sub("", PEERS.sub("", SPEAKER.sub("", text)))):
+    for names in NAMED.findall(PEERS.sub("", SPEAKER.sub("", text))):
         for first, last in re.findall(r"(\d+)(?:-(\d+))?", names):
             named.update(range(int(first), int(last or first) + 1))
     return named
