@@ -188,19 +188,23 @@ backend::request backend::allreduce(tensors& list, const c10d::AllreduceOptions&
   return list[0].layout() == at::kSparse ? allreduce_sparse(list, o) : allreduce_each(list, o);
 }
 
+void backend::allreduce_in_place(flight& f, const at::Tensor& data, const c10d::ReduceOp& op) {
+  sucl_operation r = record(SUCL_KIND_ALLREDUCE, data);
+  r.op = op_of(op, data.scalar_type());
+  r.flags = SUCL_FLAG_IN_PLACE;
+  r.recv = data.data_ptr();
+  r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
+  f.held.push_back(data);
+  issue(f, r);
+}
+
 backend::request backend::allreduce_each(tensors& list, const c10d::AllreduceOptions& o) {
   auto p = parts(OpType::ALLREDUCE, "all_reduce", list, {list}, o.timeout);
   flight f = begin(list);
   for (const at::Tensor& t : list) {
     const at::Tensor data = writable(t, f.finish);
     if (o.reduceOp.op_ == c10d::ReduceOp::PREMUL_SUM) data.copy_(scaled(data, o.reduceOp));
-    sucl_operation r = record(SUCL_KIND_ALLREDUCE, t);
-    r.op = op_of(o.reduceOp, t.scalar_type());
-    r.flags = SUCL_FLAG_IN_PLACE;
-    r.recv = data.data_ptr();
-    r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
-    f.held.push_back(data);
-    issue(f, r);
+    allreduce_in_place(f, data, o.reduceOp);
   }
   return start(std::move(p), std::move(f));
 }
@@ -221,13 +225,7 @@ backend::request backend::allreduce_coalesced(tensors& list,
     f.finish.emplace_back(t.detach(), data.narrow(0, start_of, t.numel()).view(t.sizes()));
     start_of += t.numel();
   }
-  sucl_operation r = record(SUCL_KIND_ALLREDUCE, data);
-  r.op = op_of(o.reduceOp, data.scalar_type());
-  r.flags = SUCL_FLAG_IN_PLACE;
-  r.recv = data.data_ptr();
-  r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
-  f.held = {data};
-  issue(f, r);
+  allreduce_in_place(f, data, o.reduceOp);
   return start(std::move(p), std::move(f));
 }
 

@@ -115,6 +115,7 @@ class backend : public c10d::Backend {
   flight begin(const tensors& list) { return list.empty() ? flight{} : begin(list[0]); }
   flight begin(const at::Tensor& like, int peer = -1);
   std::shared_ptr<track> track_on(c10::Device gpu, int peer);
+  void allreduce_in_place(flight& f, const at::Tensor& data, const c10d::ReduceOp& op);
   request allreduce_each(tensors& list, const c10d::AllreduceOptions& o);
   request allreduce_of_several(tensors& list, const c10d::AllreduceOptions& o);
   request allgather_of_several(lists& out, tensors& in, const c10d::AllgatherOptions& o);

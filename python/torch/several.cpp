@@ -49,13 +49,7 @@ backend::request backend::allreduce_of_several(tensors& list, const c10d::Allred
   flight f = begin(list);
   const at::Tensor data = dense(sum.to(list[0].scalar_type()));
   for (const at::Tensor& t : list) f.finish.emplace_back(t.detach(), data);
-  sucl_operation r = record(SUCL_KIND_ALLREDUCE, data);
-  r.op = op_of(with.reduceOp, data.scalar_type());
-  r.flags = SUCL_FLAG_IN_PLACE;
-  r.recv = data.data_ptr();
-  r.count = r.recv_count = static_cast<std::uint64_t>(data.numel());
-  f.held = {data};
-  issue(f, r);
+  allreduce_in_place(f, data, with.reduceOp);
   return start(std::move(p), std::move(f));
 }
 
