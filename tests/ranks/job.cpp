@@ -3,6 +3,7 @@
 #include "job.hpp"
 
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 namespace sucl::testing {
@@ -38,6 +39,17 @@ job job_on(const sycl::device& device, runtime& rt) {
   j.in_order_world = rt.world(j.in_order);
   j.aside = rt.world();
   return j;
+}
+
+std::vector<std::string> texts_of_ranks(communicator aside, const std::string& mine) {
+  constexpr std::size_t room = 1024;
+  const auto p = static_cast<std::size_t>(aside.size());
+  std::vector<char> own(room, '\0'), all(p * room);
+  std::strncpy(own.data(), mine.c_str(), room - 1);
+  aside.blocking().allgather(own.data(), all.data(), room);
+  std::vector<std::string> texts;
+  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(&all[r * room]);
+  return texts;
 }
 
 int run_tests(int argc, char** argv, runtime& rt, job& j) {

@@ -37,6 +37,9 @@ job& the_job();
 /// Both queues on one device, and communicators of all ranks on them. Collective.
 job job_on(const sycl::device& device, runtime& rt);
 
+/// The text of each rank, of 1,023 characters at most. Collective.
+std::vector<std::string> texts_of_ranks(communicator aside, const std::string& mine);
+
 /// Runs every test on each rank of the job. Rank 0 prints, the others only failures.
 int run_tests(int argc, char** argv, runtime& rt, job& j);
 

@@ -6,7 +6,6 @@
 #include "ranks/job.hpp"
 
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <map>
 
@@ -86,18 +85,6 @@ std::vector<difference> differences(std::size_t p, bool blocking) {
   };
 }
 
-// The text of each rank, so that they can be compared.
-std::vector<std::string> everybodys(communicator aside, const std::string& mine) {
-  constexpr std::size_t room = 1024;
-  const auto p = static_cast<std::size_t>(aside.size());
-  std::vector<char> own(room, '\0'), all(p * room);
-  std::strncpy(own.data(), mine.c_str(), room - 1);
-  aside.blocking().allgather(own.data(), all.data(), room);
-  std::vector<std::string> texts;
-  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(&all[r * room]);
-  return texts;
-}
-
 void differ(communicator& comm, communicator aside, int odd, bool blocking) {
   for (const difference& d : differences(static_cast<std::size_t>(comm.size()), blocking)) {
     SCOPED_TRACE(std::string(d.name) + ", rank " + std::to_string(odd) + " differs, " +
@@ -112,7 +99,7 @@ void differ(communicator& comm, communicator aside, int odd, bool blocking) {
       text = e.message();
     }
     EXPECT_NE(text.find(d.in_message), std::string::npos) << text;
-    for (const auto& other : everybodys(aside, text)) EXPECT_EQ(other, text);
+    for (const auto& other : texts_of_ranks(aside, text)) EXPECT_EQ(other, text);
     std::vector<int> v{comm.rank() + 1};
     comm.blocking().allreduce(v.data(), 1, op::sum);
     EXPECT_EQ(v[0], sum_to(comm.size()));
@@ -188,7 +175,7 @@ void one_is_wrong(communicator& comm, communicator aside, int odd, bool blocking
       EXPECT_NE(text.find("wrong argument on rank " + std::to_string(odd)), std::string::npos)
           << text;
     }
-    const auto all = everybodys(aside, std::to_string(static_cast<int>(code)));
+    const auto all = texts_of_ranks(aside, std::to_string(static_cast<int>(code)));
     for (const auto& other : all) EXPECT_EQ(other, all[0]);
     int sum = comm.rank() + 1;
     comm.blocking().allreduce(&sum, 1, op::sum);

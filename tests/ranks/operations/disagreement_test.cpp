@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -23,18 +22,6 @@ using call = std::function<void(communicator&)>;
 int* x_of() {
   static std::vector<int> memory(10000, 1);
   return memory.data();
-}
-
-// The text of each rank.
-std::vector<std::string> everybodys(communicator aside, const std::string& mine) {
-  constexpr std::size_t room = 1024;
-  const auto p = static_cast<std::size_t>(aside.size());
-  std::vector<char> own(room, '\0'), all(p * room);
-  std::strncpy(own.data(), mine.c_str(), room - 1);
-  aside.blocking().allgather(own.data(), all.data(), room);
-  std::vector<std::string> texts;
-  for (std::size_t r = 0; r < p; ++r) texts.emplace_back(&all[r * room]);
-  return texts;
 }
 
 // What a rank is told in these calls, or, at the latest, in a right one after them.
@@ -87,7 +74,7 @@ class disagreement : public ::testing::Test {
     SCOPED_TRACE(std::string(name) + ", rank " + std::to_string(odd) + " differs");
     auto comm = make ? make() : m_job.aside.dup();
     const auto text = told(comm, comm.rank() == odd ? other : usual);
-    for (const auto& theirs : everybodys(m_job.aside, text)) EXPECT_EQ(theirs, text);
+    for (const auto& theirs : texts_of_ranks(m_job.aside, text)) EXPECT_EQ(theirs, text);
     EXPECT_NE(text.find(says), std::string::npos) << text;
     EXPECT_NE(text.find("rank " + std::to_string(odd) + " called " + says_other), std::string::npos)
         << text;
