@@ -8,7 +8,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <limits>
+#include <typeinfo>
 #include <utility>
 
 namespace nb = nanobind;
@@ -41,6 +45,44 @@ bool is_plain_buffer(nb::handle array) {
 
 std::string class_of(nb::handle object) {
   return nb::cast<std::string>(nb::type_name(object.type()));
+}
+
+[[noreturn]] void no_access(const char* what, const std::string& why) {
+  fail(errc::invalid_memory, std::string(what) + " gives no access to its memory: " + why,
+       "Pass an array that is alive and dense; of torch, tensor.detach()");
+}
+
+// An attribute, or None. An array that is dead says so in what its properties raise.
+nb::object attribute(nb::handle array, const char* name, const char* what) {
+  PyObject* found = PyObject_GetAttrString(array.ptr(), name);
+  if (found) return nb::steal(found);
+  if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) no_access(what, taken_error());
+  PyErr_Clear();
+  return nb::none();
+}
+
+// The number of elements of these extents.
+template <class Extent>
+std::size_t elements_of(const Extent* extents, std::size_t dimensions, std::size_t element_size,
+                        const char* what) {
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+  std::size_t all = 1;
+  bool fits = element_size <= most, empty = false;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    if (extents[d] < 0)
+      fail(errc::invalid_count,
+           std::string(what) + " has an extent of " + std::to_string(extents[d]),
+           "Pass an array whose extents are from 0");
+    const auto n = static_cast<std::size_t>(extents[d]);
+    empty = empty || n == 0;
+    fits = fits && n <= most / std::max<std::size_t>(1, all * element_size);
+    if (fits) all *= n;
+  }
+  if (empty) return 0;
+  if (!fits)
+    fail(errc::invalid_count, std::string(what) + " is larger than any address space",
+         "Check its shape and type");
+  return all;
 }
 
 [[noreturn]] void not_contiguous(const char* what) {
@@ -85,12 +127,11 @@ nb::object entry(const nb::dict& interface, const char* key) {
   return interface.contains(key) ? nb::object(interface[key]) : nb::object(nb::none());
 }
 
-// The dictionary that numpy's, CUDA's and SYCL's interfaces share.
-array_view view_of_interface(nb::handle array, const nb::dict& interface, const char* what,
-                             const char* protocol) {
+array_view read_interface(nb::handle array, const nb::dict& interface, const char* what,
+                          const char* protocol) {
   const nb::object data = entry(interface, "data"), shape = entry(interface, "shape"),
                    typestr = entry(interface, "typestr"), strides = entry(interface, "strides");
-  if (!nb::isinstance<nb::tuple>(data) || shape.is_none() || typestr.is_none())
+  if (!nb::isinstance<nb::tuple>(data) || nb::len(data) < 2 || shape.is_none() || typestr.is_none())
     fail(errc::invalid_argument,
          std::string(what) + " has an incomplete " + protocol +
              ": data, shape or typestr is missing",
@@ -100,8 +141,7 @@ array_view view_of_interface(nb::handle array, const nb::dict& interface, const 
   view.read_only = nb::cast<bool>(nb::tuple(data)[1]);
   type_of_typestr(nb::cast<std::string>(typestr), what, view.element, view.element_size);
   const auto extents = numbers(shape);
-  view.elements = 1;
-  for (const auto n : extents) view.elements *= static_cast<std::size_t>(n);
+  view.elements = elements_of(extents.data(), extents.size(), view.element_size, what);
   if (!strides.is_none()) {
     // SYCL's are in elements, those of the others in bytes.
     const bool in_elements = std::strcmp(protocol, sycl_interface) == 0;
@@ -111,8 +151,26 @@ array_view view_of_interface(nb::handle array, const nb::dict& interface, const 
                   in_elements ? 1 : static_cast<std::int64_t>(view.element_size)))
       not_contiguous(what);
   }
-  if (view.element == type::bytes) take_name(array, view);
+  if (view.element == type::bytes) {
+    check_fields(nb::cast<std::string>(nb::str(entry(interface, "descr"))), what);
+    take_name(array, view);
+  }
   return view;
+}
+
+// The dictionary that numpy's, CUDA's and SYCL's interfaces share.
+array_view view_of_interface(nb::handle array, const nb::dict& interface, const char* what,
+                             const char* protocol) {
+  std::string why = "an entry is of the wrong type";
+  try {
+    return read_interface(array, interface, what, protocol);
+  } catch (const nb::python_error& e) {
+    why = text_of(e);
+  } catch (const std::bad_cast&) {  // of nanobind: it has no more to say
+  }
+  fail(errc::invalid_argument,
+       std::string(what) + " has a " + protocol + " that makes no sense: " + why,
+       "Report it to the makers of " + class_of(array));
 }
 
 array_view view_of_sycl(nb::handle array, const nb::dict& interface, const char* what,
@@ -137,7 +195,7 @@ array_view view_of_buffer(nb::handle array, const char* what, holdings& held) {
   if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_FULL_RO) != 0) {
     held.drop_buffer();
     const std::string why = taken_error();
-    const nb::object interface = nb::getattr(array, "__array_interface__", nb::none());
+    const nb::object interface = attribute(array, "__array_interface__", what);
     if (nb::isinstance<nb::dict>(interface)) {
       held.hold(nb::borrow(array));
       return view_of_interface(array, nb::borrow<nb::dict>(interface), what, "__array_interface__");
@@ -159,39 +217,39 @@ array_view view_of_buffer(nb::handle array, const char* what, holdings& held) {
 
 // Of a dead tensor, one that needs gradients, and the like, the library says why.
 nb::object capsule_of(nb::handle array, const char* what) {
-  const nb::object method = nb::getattr(array, "__dlpack__");
   try {
-    return method(nb::arg("max_version") = nb::make_tuple(1, 0));
-  } catch (nb::python_error& e) {
-    if (!e.matches(PyExc_TypeError))
-      fail(errc::invalid_memory,
-           std::string(what) + " gives no access to its memory: " + text_of(e),
-           "Pass an array that is alive and dense; of torch, tensor.detach()");
+    const nb::object method = nb::getattr(array, "__dlpack__");
+    try {
+      return method(nb::arg("max_version") = nb::make_tuple(1, 0));
+    } catch (nb::python_error& e) {
+      if (!e.matches(PyExc_TypeError)) throw;
+    }
+    return method();
+  } catch (const nb::python_error& e) {
+    no_access(what, text_of(e));
   }
-  return method();
 }
 
 array_view view_of_dlpack(nb::handle array, const char* what, holdings& held) {
   nb::object capsule = capsule_of(array, what);
   const dlpack_tensor* tensor = nullptr;
   array_view view;
-  if (void* p = PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")
-                    ? PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned")
-                    : nullptr) {
-    const auto* managed = static_cast<const dlpack_versioned*>(p);
+  if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {
+    const auto* managed = static_cast<const dlpack_versioned*>(
+        PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
     tensor = &managed->tensor;
     view.read_only = (managed->flags & 1) != 0;
-  } else if (void* q = PyCapsule_GetPointer(capsule.ptr(), "dltensor")) {
-    tensor = &static_cast<const dlpack_managed*>(q)->tensor;
+  } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor") != 0) {
+    tensor = &static_cast<const dlpack_managed*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"))
+                  ->tensor;
   } else {
-    throw nb::python_error();
+    no_access(what, "its __dlpack__ gives no capsule, or one that was used before");
   }
   view.on_device = tensor->device_type != dlpack_cpu && tensor->device_type != dlpack_cuda_host;
   view.pointer = static_cast<std::byte*>(tensor->data) + tensor->byte_offset;
   type_of_dlpack(*tensor, what, view.element, view.element_size);
-  view.elements = 1;
-  for (int d = 0; d < tensor->ndim; ++d)
-    view.elements *= static_cast<std::size_t>(tensor->shape[d]);
+  view.elements =
+      elements_of(tensor->shape, static_cast<std::size_t>(tensor->ndim), view.element_size, what);
   if (tensor->strides && !in_order(tensor->shape, tensor->strides, tensor->ndim, 1))
     not_contiguous(what);
   held.hold(std::move(capsule));  // which keeps the tensor until it ends, not having been consumed
@@ -220,11 +278,11 @@ void fail(errc code, std::string message, std::string hint) {
 
 array_view view_of(nb::handle array, const char* what, holdings& held) {
   if (is_plain_buffer(array)) return view_of_buffer(array, what, held);
-  const nb::object sycl = nb::getattr(array, sycl_interface, nb::none());
+  const nb::object sycl = attribute(array, sycl_interface, what);
   if (nb::isinstance<nb::dict>(sycl))
     return view_of_sycl(array, nb::borrow<nb::dict>(sycl), what, held);
   if (PyObject_CheckBuffer(array.ptr())) return view_of_buffer(array, what, held);
-  const nb::object cuda = nb::getattr(array, "__cuda_array_interface__", nb::none());
+  const nb::object cuda = attribute(array, "__cuda_array_interface__", what);
   if (nb::isinstance<nb::dict>(cuda)) {
     array_view view =
         view_of_interface(array, nb::borrow<nb::dict>(cuda), what, "__cuda_array_interface__");
@@ -233,7 +291,7 @@ array_view view_of(nb::handle array, const char* what, holdings& held) {
     return view;
   }
   if (nb::hasattr(array, "__dlpack__")) return view_of_dlpack(array, what, held);
-  const nb::object numpy = nb::getattr(array, "__array_interface__", nb::none());
+  const nb::object numpy = attribute(array, "__array_interface__", what);
   if (nb::isinstance<nb::dict>(numpy)) {
     held.hold(nb::borrow(array));
     return view_of_interface(array, nb::borrow<nb::dict>(numpy), what, "__array_interface__");

@@ -152,12 +152,34 @@ std::size_t count_of(const making& m, bool in_place) {
   }
 }
 
+std::string text_of(nb::handle value) { return nb::cast<std::string>(nb::repr(value)); }
+
+// An integer as one of 64 bits. False for anything else; nothing is raised then.
+bool whole(nb::handle value, std::int64_t& number) {
+  PyObject* index = PyNumber_Index(value.ptr());
+  if (!index) {
+    PyErr_Clear();
+    return false;
+  }
+  const nb::object held = nb::steal(index);
+  int overflow = 0;
+  number = PyLong_AsLongLongAndOverflow(index, &overflow);
+  return overflow == 0;
+}
+
 counts counts_from(nb::handle list) {
+  PyObject* iterator = PyObject_GetIter(list.ptr());
+  if (!iterator) {
+    PyErr_Clear();
+    fail(errc::invalid_count, "counts or displacements are " + text_of(list) + ", which is no list",
+         "Pass one integer for each rank");
+  }
+  const nb::object held = nb::steal(iterator);
   counts result;
   for (nb::handle entry : nb::iter(list)) {
-    const auto value = nb::cast<std::int64_t>(nb::int_(nb::borrow(entry)));
-    if (value < 0)
-      fail(errc::invalid_count, "a count or displacement is " + std::to_string(value),
+    std::int64_t value = 0;
+    if (!whole(entry, value) || value < 0)
+      fail(errc::invalid_count, "a count or displacement is " + text_of(entry),
            "Pass numbers of elements, from 0");
     result.push_back(static_cast<std::size_t>(value));
   }
@@ -257,16 +279,31 @@ bool pending::wait(double seconds) {
   return true;
 }
 
+int number_of(nb::handle value, const char* what) {
+  std::int64_t number = 0;
+  if (!whole(value, number) || number != static_cast<int>(number))
+    fail(errc::invalid_argument, std::string(what) + " is " + text_of(value),
+         "Pass an integer of at most 32 bits");
+  return static_cast<int>(number);
+}
+
+void refuse(const communicator_handle& c, int kind, const call& part, const error& e,
+            bool started) {
+  error_info info = e.info();
+  info.operation = name(static_cast<sucl::kind>(kind));
+  info.rank = c.rank();
+  call refused = part;
+  refused.record.kind = kind;
+  if (started) c.refuse(refused, info);
+  throw error(std::move(info));
+}
+
 call make_call(const communicator_handle& c, const arguments& a, holdings& held, bool started) {
   making m{c, a, held, {}, std::nullopt, std::nullopt};
   try {
     fill(m);
   } catch (const error& e) {
-    error_info info = e.info();
-    info.operation = name(static_cast<kind>(a.what));
-    info.rank = c.rank();
-    if (started) c.refuse(m.result, info);
-    throw error(std::move(info));
+    refuse(c, a.what, m.result, e, started);
   }
   return std::move(m.result);
 }

@@ -44,6 +44,14 @@ struct arguments {
   int reduction, root, source, tag;
 };
 
+/// An integer of Python or numpy as one of SuCL, or errc::invalid_argument. `what`: its name.
+int number_of(nanobind::handle value, const char* what);
+
+/// Throws what is wrong with a call, of which `part` is known, and with `started`, as the call
+/// would be by now, tells the other ranks.
+[[noreturn]] void refuse(const communicator_handle& c, int kind, const call& part, const error& e,
+                         bool started);
+
 /// The call, whose arrays are held. Throws what is wrong with them, and with `started`, as the call
 /// would be by now, tells the other ranks.
 call make_call(const communicator_handle& c, const arguments& a, holdings& held, bool started);

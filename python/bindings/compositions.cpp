@@ -29,9 +29,18 @@ struct messages {
   std::shared_ptr<holdings> take() { return std::exchange(held, std::make_shared<holdings>()); }
 };
 
-void add(messages& g, int what, nb::handle send, nb::handle recv, int root, int source, int tag) {
+void add(messages& g, int what, nb::handle send, nb::handle recv, nb::handle root,
+         nb::handle source, nb::handle tag) {
   const nb::object nothing = nb::none();
-  g.group.add(make_call(g.comm, {what, send, recv, nothing, 0, root, source, tag}, *g.held, false));
+  const arguments given{what,
+                        send,
+                        recv,
+                        nothing,
+                        0,
+                        number_of(root, "the other rank"),
+                        number_of(source, "the source"),
+                        number_of(tag, "the tag")};
+  g.group.add(make_call(g.comm, given, *g.held, false));
 }
 
 // A message of `count` elements from `start` on.

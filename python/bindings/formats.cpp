@@ -37,6 +37,14 @@ type number(char kind, std::size_t size) {
        "Pass a copy in this machine's, as of array.astype(array.dtype.newbyteorder('='))");
 }
 
+[[noreturn]] void objects_of_python(const char* what) {
+  fail(errc::invalid_type,
+       std::string(what) +
+           " has elements that are objects of Python, which only their own process "
+           "knows",
+       "Pass numbers, or the bytes of pickle.dumps()");
+}
+
 // Of a letter of the struct module; ' ' if it is none of a number.
 char kind_of(char letter) {
   constexpr std::string_view integers = "bhilqn", unsigned_integers = "BHILQN", floats = "efd";
@@ -46,11 +54,12 @@ char kind_of(char letter) {
   return letter == '?' ? 'b' : ' ';
 }
 
-// "T{f:value:i:index:}" without names and padding: "fi".
+// "T{f:value:i:index:}" without "T{", names and padding: "fi".
 std::string fields_of(std::string_view format) {
   std::string fields;
   bool in_name = false;
-  for (const char c : format.substr(2)) {
+  if (format.substr(0, 2) == "T{") format.remove_prefix(2);
+  for (const char c : format) {
     if (c == ':') in_name = !in_name;
     if (!in_name && c != 'x' && std::isalpha(static_cast<unsigned char>(c)) != 0) fields += c;
   }
@@ -82,6 +91,8 @@ type type_of_format(const std::string& format, std::size_t size, const char* wha
     if (size > 1) other_order(what);
     text.remove_prefix(1);
   }
+  if (text.find('O') != text.npos && fields_of(text).find('O') != std::string::npos)
+    objects_of_python(what);
   if (text.substr(0, 2) == "T{") {
     if (text.find('>') != text.npos) other_order(what);
     return pair_of(text, size);
@@ -94,6 +105,7 @@ void type_of_typestr(const std::string& typestr, const char* what, type& element
                      std::size_t& size) {
   const bool has_order = !typestr.empty() && std::isalpha(typestr[0]) == 0;
   const std::string text = has_order ? typestr.substr(1) : typestr;
+  if (text.substr(0, 1) == "O") objects_of_python(what);
   size = text.size() > 1 ? std::strtoul(text.c_str() + 1, nullptr, 10) : 0;
   if (size == 0)
     fail(errc::invalid_type,
@@ -101,6 +113,10 @@ void type_of_typestr(const std::string& typestr, const char* what, type& element
          "Pass an array of numbers or of other elements of one size");
   if (has_order && typestr[0] == '>' && size > 1) other_order(what);
   element = number(text[0], size);
+}
+
+void check_fields(const std::string& descr, const char* what) {
+  if (descr.find("'|O'") != std::string::npos) objects_of_python(what);
 }
 
 void type_of_dlpack(const dlpack_tensor& tensor, const char* what, type& element,

@@ -3,7 +3,8 @@
 
 /// @file
 /// The names that array protocols have for element types. What SuCL has no type for is bytes, which
-/// are moved and not reduced; what has the other byte order throws errc::invalid_type.
+/// are moved and not reduced; what has the other byte order, and objects of Python, throw
+/// errc::invalid_type.
 #pragma once
 
 #include "dlpack.hpp"
@@ -21,6 +22,9 @@ type type_of_format(const std::string& format, std::size_t size, const char* wha
 /// Of the array interfaces, as "<f4".
 void type_of_typestr(const std::string& typestr, const char* what, type& element,
                      std::size_t& size);
+
+/// Throws if a field of the array interfaces, whose list `descr` is, is of objects of Python.
+void check_fields(const std::string& descr, const char* what);
 
 /// Of DLPack.
 void type_of_dlpack(const dlpack_tensor& tensor, const char* what, type& element,

@@ -101,13 +101,7 @@ nb::object reduce_by(const communicator_handle& c, int what, nb::handle send, nb
   try {
     r = look_at(c, what, send, recv, std::move(counts), root, function, *held);
   } catch (const error& e) {
-    error_info info = e.info();
-    info.operation = name(static_cast<kind>(what));
-    info.rank = c.rank();
-    call refused;
-    refused.record.kind = what;
-    c.refuse(refused, info);
-    throw error(std::move(info));
+    refuse(c, what, {}, e, true);
   }
   const dependencies events = events_from(deps);
   event_handle e = without_gil(held, [&] { return c.reduce_by(r, events, blocking); });

@@ -23,12 +23,20 @@ namespace {
 enum class form { event, blocking, persistent };
 
 nb::object post(const communicator_handle& c, int how, int what, nb::handle send, nb::handle recv,
-                nb::handle arrays, int reduction, int root, int source, int tag, nb::handle deps) {
+                nb::handle arrays, int reduction, nb::handle root, nb::handle source,
+                nb::handle tag, nb::handle deps) {
   sweep();
   const auto held = std::make_shared<holdings>();
   const bool starts = static_cast<form>(how) != form::persistent;
-  const call made =
-      make_call(c, {what, send, recv, arrays, reduction, root, source, tag}, *held, starts);
+  arguments given{what, send, recv, arrays, reduction, 0, 0, 0};
+  try {
+    given.root = number_of(root, "the root or other rank");
+    given.source = number_of(source, "the source");
+    given.tag = number_of(tag, "the tag");
+  } catch (const error& e) {
+    refuse(c, what, {}, e, starts);
+  }
+  const call made = make_call(c, given, *held, starts);
   const dependencies events = events_from(deps);
   switch (static_cast<form>(how)) {
     case form::blocking: without_gil(held, [&] { c.run(made, events); }); return nb::none();

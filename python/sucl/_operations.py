@@ -25,7 +25,10 @@ _SCAN, _EXSCAN, _SEND, _RECV, _SENDRECV = (
 def _displacements(counts, displs):
     if displs is not None or counts is None:
         return displs
-    return [0, *accumulate(counts)][:-1]
+    try:
+        return [0, *accumulate(counts)][:-1]
+    except TypeError:
+        return None  # what is wrong is said where the counts are read
 
 
 class Operations(Generic[Result]):

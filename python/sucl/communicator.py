@@ -3,11 +3,14 @@
 """Communicators, events, persistent operations and groups."""
 
 import asyncio
+import operator
 from functools import cached_property
 from typing import Any, List, NamedTuple, Optional
 
 from . import _core
+from ._awaiting import future_of
 from ._operations import Array, Events, Operations
+from .errors import InvalidArgumentError, InvalidTypeError
 from .types import KINDS, dtype_name, kind_number, op_number, type_number
 
 _EVENT, _BLOCKING, _PERSISTENT = 0, 1, 2
@@ -54,10 +57,8 @@ class Event:
 
     def __await__(self):
         if not self._core.done():
-            loop = asyncio.get_running_loop()
-            yield from loop.run_in_executor(None, self._core.wait, -1.0).__await__()
-        else:
-            self._core.wait(-1.0)
+            yield from future_of(self._core, asyncio.get_running_loop())
+        self._core.wait(-1.0)
         return None
 
     def _get_capsule(self):
@@ -68,7 +69,23 @@ class Event:
 
 
 def _events(deps):
-    return None if deps is None else [d._core if isinstance(d, Event) else d for d in deps]
+    if deps is None:
+        return None
+    try:
+        return [d._core if isinstance(d, Event) else d for d in deps]
+    except TypeError:
+        raise InvalidArgumentError.of(
+            f"deps is {deps!r}, which is no list", "Pass a list of events: deps=[event]") from None
+
+
+def _number(value, what, least=-2**31, most=2**31 - 1):
+    try:
+        if least <= operator.index(value) <= most:
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise InvalidArgumentError.of(f"{what} is {value!r}",
+                                  f"Pass an integer from {least} to {most}")
 
 
 class Persistent:
@@ -161,7 +178,12 @@ class Memory:
     def __init__(self, communicator: "Communicator", count: int, dtype: Any):
         import numpy
 
+        count = _number(count, "the number of elements", 0, 2**62)
         self.dtype, self.size = numpy.dtype(dtype), count
+        if self.dtype.hasobject:
+            raise InvalidTypeError.of(
+                "elements that are objects of Python are known to their own process alone",
+                "Allocate numbers")
         self._communicator = communicator
         self._address = _core.allocate(communicator._core, count * self.dtype.itemsize)
         self.__array_interface__ = {
@@ -236,7 +258,7 @@ class Communicator(Operations[Event]):
 
         Collective. A negative colour gives None.
         """
-        made = self._core.split(colour, key)
+        made = self._core.split(_number(colour, "the colour"), _number(key, "the key"))
         return None if made.empty() else Communicator(made, self._runtime)
 
     def dup(self) -> "Communicator":
@@ -290,11 +312,13 @@ class Communicator(Operations[Event]):
             kind: as in "allreduce".
             nbytes: of one block, for gathers and alltoall.
         """
+        nbytes = _number(nbytes, "nbytes", 0, 2**63)
         return self._core.explain(kind_number(kind), nbytes, type_number(dtype), op_number(op))
 
     def selected_backend(self, kind: str, nbytes: int, dtype: Any = "float32",
                          op: str = "sum") -> str:
         """The name of that backend, for the form that returns an event. Local."""
+        nbytes = _number(nbytes, "nbytes", 0, 2**63)
         return self._core.selected_backend(kind_number(kind), nbytes, type_number(dtype),
                                            op_number(op))
 

@@ -58,13 +58,21 @@ def kind_number(kind):
 
 
 def dtype_name(dtype):
-    """The name of a dtype of numpy, torch or another library, or of its name.
+    """The name of a dtype of numpy, torch or another library, or of its name or numpy's code.
 
-    >>> dtype_name("float32")
-    'float32'
+    >>> dtype_name("float32"), dtype_name("<f4")
+    ('float32', 'float32')
     """
     name = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
-    return name.rpartition(".")[2]
+    name = name.rpartition(".")[2]
+    if name in TYPES or name in _DTYPES:
+        return name
+    try:
+        import numpy
+
+        return numpy.dtype(name).name
+    except (ImportError, TypeError):
+        return name
 
 
 def type_number(dtype):

@@ -22,6 +22,12 @@ def seen(thing):
     return sucl._core.look_at(thing)
 
 
+def numpy_like(**changed):
+    x = np.zeros(4)
+    return support.OnlyInterface("__array_interface__", **{
+        "data": (x.ctypes.data, False), "shape": (4,), "typestr": "<f8", "version": 3, **changed})
+
+
 class Arrays(unittest.TestCase):
     def test_every_type_of_numpy_is_known(self):
         names = {"int8": "int8", "uint64": "uint64", "float16": "fp16", "float32": "fp32",
@@ -73,12 +79,29 @@ class Arrays(unittest.TestCase):
             (x.astype(">i4"), sucl.InvalidTypeError, "byte order"),
             (support.OnlyInterface("__array_interface__", data=(1, False)),
              sucl.InvalidArgumentError, "incomplete"),
+            (numpy_like(data=()), sucl.InvalidArgumentError, "incomplete"),
+            (numpy_like(data=("a", False)), sucl.InvalidArgumentError, "makes no sense"),
+            (numpy_like(shape=4), sucl.InvalidArgumentError, "not iterable"),
+            (numpy_like(typestr=5), sucl.InvalidArgumentError, "makes no sense"),
+            (numpy_like(typestr="<f99999999999999999999"), sucl.InvalidCountError, "larger than"),
+            (numpy_like(shape=(-4,)), sucl.InvalidCountError, "extent of -4"),
+            (numpy_like(shape=(2**40, 2**40)), sucl.InvalidCountError, "larger than"),
+            (numpy_like(typestr="|O8"), sucl.InvalidTypeError, "objects of Python"),
+            (numpy_like(typestr="|V16", descr=[("a", "<f8"), ("b", "|O")]),
+             sucl.InvalidTypeError, "objects of Python"),
+            (np.array([None, 1]), sucl.InvalidTypeError, "objects of Python"),
+            (np.zeros(3, [("value", "f4"), ("name", object)]), sucl.InvalidTypeError,
+             "objects of Python"),
+            (support.Dead(), sucl.InvalidMemoryError, "was freed"),
+            (support.UsedDlpack(x), sucl.InvalidMemoryError, "used before"),
             (3.0, sucl.InvalidArgumentError, "is a float"),
             ([1.0], sucl.InvalidArgumentError, "is a list")]
         for thing, error, text in wrong:
             with self.assertRaisesRegex(error, text) as caught:
                 seen(thing)
             self.assertTrue(caught.exception.fact and caught.exception.cure)
+        # A field may be called as the letter of objects is.
+        self.assertEqual(seen(np.zeros(3, [("O", "f4"), ("XO", "f8")]))[0], "bytes")
         # Dimensions of one element or none have any strides.
         self.assertEqual(seen(x[:1, :][::2])[2], 4)
         self.assertEqual(seen(x[:0, ::2])[2], 0)
@@ -91,6 +114,26 @@ class Errors(unittest.TestCase):
                             (sucl.OutOfMemoryError, MemoryError),
                             (sucl.PeerLostError, ConnectionError)]:
             self.assertTrue(issubclass(error, base) and issubclass(error, sucl.Error))
+
+    def test_numbers_are_checked(self):
+        comm, x = sucl.world(), np.ones(2)
+        for call in (lambda: comm.broadcast(x, root=0.5),
+                     lambda: comm.broadcast(x, root=2**40),
+                     lambda: comm.send(x, 0, tag=2**31),
+                     lambda: comm.group().send(x, "0"),
+                     lambda: comm.allgatherv(x, x.copy(), [2.0]),
+                     lambda: comm.allgatherv(x, x.copy(), [2**62 * 2]),
+                     lambda: comm.allgatherv(x, x.copy(), 2),
+                     lambda: comm.allreduce(x, deps=comm.barrier()),
+                     lambda: comm.split(1.5),
+                     lambda: comm.allocate(-1),
+                     lambda: comm.allocate(2, object),
+                     lambda: comm.explain("allreduce", -1)):
+            with self.assertRaises(sucl.Error) as caught:
+                call()
+            self.assertTrue(caught.exception.fact and caught.exception.cure)
+        comm.broadcast(x, root=np.int64(0)).wait()
+        comm.allgatherv(x, x.copy(), np.array([2])).wait()
 
     def test_names_are_checked(self):
         comm = sucl.world()

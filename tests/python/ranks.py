@@ -7,6 +7,7 @@ import contextlib
 import gc
 import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import ml_dtypes
 import numpy as np
@@ -225,6 +226,43 @@ class Messages(unittest.TestCase):
 
 
 class Events(unittest.TestCase):
+    def test_what_is_awaited_needs_no_thread_of_its_own(self):
+        n = 1 << 17  # sends are not done at once
+        into = [np.zeros(n) for _ in range(3)]
+
+        async def wait_for(event):
+            await event
+
+        async def all_of_them():
+            asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+            waiting = [asyncio.ensure_future(wait_for(comm.recv(x, RIGHT, tag=tag)))
+                       for tag, x in enumerate(into)]
+            await asyncio.sleep(0)  # the receives are awaited when these come
+            for tag in range(len(into)):
+                await comm.send(np.full(n, 10.0 * RANK + tag), LEFT, tag=tag)
+            await asyncio.gather(*waiting)
+
+        asyncio.run(all_of_them())
+        for tag, x in enumerate(into):
+            self.assertTrue((x == 10.0 * RIGHT + tag).all())
+
+    def test_an_await_can_be_given_up(self):
+        async def given_up():
+            x = np.full(1 << 16, 1.0)
+            event = comm.allreduce(x)
+
+            async def wait_for():
+                await event
+
+            task = asyncio.ensure_future(wait_for())
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await event
+            return x
+
+        self.assertTrue((asyncio.run(given_up()) == SIZE).all())
+
     def test_events_can_be_waited_for_awaited_and_depended_on(self):
         x, y = np.ones(1000), np.ones(1000)
         first = comm.allreduce(x)

@@ -76,6 +76,28 @@ class OnlyInterface:
         setattr(self, name, entries)
 
 
+class UsedDlpack:
+    """An array that always gives the same capsule, which another library has consumed."""
+
+    def __init__(self, array):
+        self._capsule = array.__dlpack__()
+        np.from_dlpack(self)
+
+    def __dlpack__(self, **options):
+        return self._capsule
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+class Dead:
+    """An array whose memory is gone."""
+
+    @property
+    def __sycl_usm_array_interface__(self):
+        raise RuntimeError("the memory was freed")
+
+
 def main(comm=None):
     """Runs the tests of the calling file. Only rank 0 of a communicator writes of success."""
     quiet = comm is not None and comm.rank != 0
