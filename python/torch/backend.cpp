@@ -119,6 +119,7 @@ work_parts backend::parts(OpType type, const char* what, tensors inputs, lists o
 backend::request backend::start(work_parts p, flight f, bool blocks) {
   request made;
   if (!f.on) {
+    for (const at::Tensor& t : f.held) f.memory.push_back(t.storage());
     made = c10::make_intrusive<work>(std::move(p), std::move(f), m_rest);
   } else {
     const c10::StreamGuard on(f.on->stream());

@@ -92,6 +92,7 @@ struct flight {
   std::vector<operation> operations;
   std::shared_ptr<track> on;  ///< of memory of a GPU, where operations are on a stream
   tensors held;
+  std::vector<c10::Storage> memory;  ///< of these, which a program may have change it meanwhile
   copies finish;
   bool failed = false;
 

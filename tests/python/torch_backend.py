@@ -371,6 +371,18 @@ class OfTheExtension(unittest.TestCase):
         dist.all_gather(apart, mine)
         self.assertEqual([float(x[1]) for x in apart], [float(r) for r in range(SIZE)])
 
+    def test_tensors_that_give_up_their_memory_under_way(self):
+        late = dist.new_group()
+        x, y = torch.full((1 << 18,), 1.0), torch.full((1 << 18,), 2.0)
+        if RANK == 0:
+            dist.barrier()  # others are in the operation by then
+        work = dist.all_reduce(x, group=late, async_op=True)
+        x.set_(y)
+        if RANK != 0:
+            dist.barrier()
+        work.wait()
+        self.assertTrue((x == 2).all())
+
     def test_many_tensors_in_one_call(self):
         lists = [torch.arange(n + 1.0) + RANK for n in range(4)]
         with dist._coalescing_manager():
