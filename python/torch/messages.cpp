@@ -21,8 +21,8 @@ using clock = std::chrono::steady_clock;
 constexpr int arrive_tag = 32766, leave_tag = 32765, last_tag = 32764;
 constexpr auto pause = std::chrono::microseconds(50);
 
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "Rank " : "Ranks ";
+std::string list_of(const std::vector<int>& ranks, bool may_be_many) {
+  std::string text = may_be_many ? "Ranks " : "Rank ";
   for (std::size_t i = 0; i < ranks.size(); ++i)
     text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   return text;
@@ -190,14 +190,21 @@ void backend::monitoredBarrier(const c10d::BarrierOptions& o, bool all_ranks) {
     f.operations.push_back(start_message(SUCL_KIND_SEND, 0, arrive_tag, nullptr, 0));
     f.operations.push_back(start_message(SUCL_KIND_RECV, 0, leave_tag, nullptr, 0));
     for (operation& one : f.operations) {
-      if (one.wait(left())) continue;
+      sucl_status what = SUCL_ERROR_TIMEOUT;
+      std::string why = "nothing came in " + std::to_string(limit.count()) + " ms";
+      try {
+        if (one.wait(left())) continue;
+      } catch (const failure& e) {
+        what = e.code;
+        why = e.fact;
+      }
       m_rest->adopt(std::move(f), true);
-      throw failure(SUCL_ERROR_TIMEOUT,
+      throw failure(what,
                     self + "Rank " + std::to_string(getRank()) +
                         " successfully reached monitoredBarrier, but received errors while "
-                        "waiting for send/recv from rank 0: nothing came in " +
-                        std::to_string(limit.count()) + " ms",
-                    "Look at what rank 0 says");
+                        "waiting for send/recv from rank 0: " +
+                        why,
+                    "Please check rank 0 logs for faulty rank");
     }
     return;
   }
@@ -207,13 +214,22 @@ void backend::monitoredBarrier(const c10d::BarrierOptions& o, bool all_ranks) {
   std::vector<int> missing;
   for (int r = 1; r < getSize(); ++r)
     f.operations.push_back(start_message(SUCL_KIND_RECV, r, arrive_tag, nullptr, 0));
-  for (int r = 1; r < getSize() && (all_ranks || missing.empty()); ++r)
-    if (!f.operations[static_cast<std::size_t>(r - 1)].wait(left())) missing.push_back(r);
+  sucl_status what = SUCL_ERROR_TIMEOUT;
+  std::string why;
+  for (int r = 1; r < getSize() && (all_ranks || missing.empty()); ++r) {
+    try {
+      if (f.operations[static_cast<std::size_t>(r - 1)].wait(left())) continue;
+    } catch (const failure& e) {
+      what = e.code;
+      why = ": " + e.fact;
+    }
+    missing.push_back(r);
+  }
   if (!missing.empty()) {
     m_rest->adopt(std::move(f), true);
-    throw failure(SUCL_ERROR_TIMEOUT,
-                  self + list_of(missing) + " failed to pass monitoredBarrier in " +
-                      std::to_string(limit.count()) + " ms",
+    throw failure(what,
+                  self + list_of(missing, all_ranks) + " failed to pass monitoredBarrier in " +
+                      std::to_string(limit.count()) + " ms" + why,
                   "Look at what they do");
   }
   flight answers;

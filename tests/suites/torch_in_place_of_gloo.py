@@ -3,6 +3,7 @@
 """Has torch make groups of sucl wherever a program asks for gloo. In every process of a test that
 run_torch.py runs, torch loads it as an extension of backends."""
 
+import datetime
 import itertools
 from types import SimpleNamespace
 
@@ -23,6 +24,8 @@ class _InPlace(type):
 
         if options:
             timeout = getattr(options[0], "_timeout", options[0])
+        if isinstance(timeout, (int, float)):
+            timeout = datetime.timedelta(seconds=timeout)
         return torch._create(SimpleNamespace(
             store=store, group_rank=rank, group_size=size, group_id=f"alone{next(_groups)}",
             timeout=timeout or c10d.default_pg_timeout, global_ranks_in_group=[]))
