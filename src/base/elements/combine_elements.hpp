@@ -7,6 +7,13 @@
 #ifdef SUCL_COMBINE_ELEMENTS
 #undef SUCL_COMBINE_ELEMENTS
 
+// Before a loop whose rounds may be computed together. Clang looks at run time whether they may.
+#if defined(__clang__)
+#define SUCL_ROUNDS_ARE_INDEPENDENT
+#else
+#define SUCL_ROUNDS_ARE_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 template <class T>
 struct [[gnu::packed, gnu::may_alias]] unaligned {
   T value;
@@ -18,7 +25,7 @@ void combine(const void* from, void* into, std::uint64_t count) {
   using cell = unaligned<typename Element::stored>;
   const auto* a = static_cast<const cell*>(from);
   auto* b = static_cast<cell*>(into);
-#pragma GCC ivdep
+  SUCL_ROUNDS_ARE_INDEPENDENT
   for (std::uint64_t i = 0; i < count; ++i)
     b[i].value = End::template of<Element>(
         Op::of(Element::widen(a[i].value), Element::widen(b[i].value)), 1);

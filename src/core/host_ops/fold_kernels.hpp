@@ -24,7 +24,7 @@ struct loops {
   using cell = unaligned<stored>;
 
   static void two(cell* to, const cell* a, const cell* b, std::uint64_t count, int divisor) {
-#pragma GCC ivdep
+    SUCL_ROUNDS_ARE_INDEPENDENT
     for (std::uint64_t i = 0; i < count; ++i)
       to[i].value = End::template of<Element>(
           Op::of(Element::widen(a[i].value), Element::widen(b[i].value)), divisor);
@@ -32,7 +32,7 @@ struct loops {
 
   static void three(cell* to, const cell* a, const cell* b, const cell* c, std::uint64_t count,
                     int divisor) {
-#pragma GCC ivdep
+    SUCL_ROUNDS_ARE_INDEPENDENT
     for (std::uint64_t i = 0; i < count; ++i)
       to[i].value = End::template of<Element>(
           Op::of(Op::of(Element::widen(a[i].value), Element::widen(b[i].value)),
