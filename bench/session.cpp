@@ -248,7 +248,7 @@ void print_header(const json& h) {
     std::fprintf(stderr, "bare NCCL: %s\n", h["nccl"].get<std::string>().c_str());
 }
 
-// Tells on standard error what is going on: on a terminal in one line that changes.
+// Reports progress on standard error: on a terminal in one line that changes.
 class progress {
  public:
   progress(bool shown, bool terminal, std::size_t total)

@@ -23,7 +23,7 @@ struct session_result {
 };
 
 /// Starts the runtime, measures what `wanted` says, and ends the runtime. Collective over the job.
-/// `flavour` is the MPI of the job, "" without one. Rank 0 tells how it goes on standard error.
+/// `flavour` is the MPI of the job, "" without one. Rank 0 reports progress on standard error.
 session_result run_session(const options& wanted, const std::string& flavour);
 
 }  // namespace sucl::bench

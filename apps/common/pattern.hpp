@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Which elements of an array travel. No SYCL.
+/// Which elements of an array are sent. No SYCL.
 #pragma once
 
 #include <cstddef>

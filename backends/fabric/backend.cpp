@@ -98,7 +98,7 @@ sucl_status query(sucl_state* state, const sucl_query* query, sucl_capability* a
   return SUCL_SUCCESS;
 }
 
-// What each rank tells the others of itself.
+// What each rank sends the others about itself.
 struct endpoint_info {
   std::int32_t status;
   std::uint32_t address_bytes;

@@ -29,7 +29,7 @@ struct socket_name {
 int open_socket(socket_name& name) {
   const int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (s < 0) return -1;
-  // What comes tells who has sent it, by the kernel's word. That is what SO_PEERCRED is for sockets
+  // The kernel vouches for the sender of what comes. That is what SO_PEERCRED is for sockets
   // that are connected.
   const int on = 1;
   if (setsockopt(s, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {

@@ -68,10 +68,10 @@ bool is_lost_peer(int error_class);
 /// MPI_Error_string of a code.
 std::string error_text(int code);
 
-/// Tells the core that `function` returned `code`; returns the status to pass on.
+/// Reports to the core that `function` returned `code`; returns the status to pass on.
 sucl_status fail_native(const sucl_core* core, int code, const char* function);
 
-/// Tells the core about an error that MPI did not find. `hint` may be null.
+/// Reports an error to the core that MPI did not find. `hint` may be null.
 sucl_status fail(const sucl_core* core, sucl_status status, const std::string& message,
                  const char* hint);
 

@@ -96,7 +96,7 @@ class agreement {
   std::uint64_t m_accepted_number = 0;
   std::optional<decision> m_accepted, m_decided;
   int m_last_asked = 0;    ///< the coordinator, as far as was known
-  std::set<int> m_asking;  ///< members that are to be told what is decided
+  std::set<int> m_asking;  ///< members that wait for the decision
   // of a coordinator
   std::uint64_t m_number = 0;  ///< 0: it is none
   std::uint32_t m_all_flags = 0;

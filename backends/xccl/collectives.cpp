@@ -61,7 +61,7 @@ class call {
     return result == ok ? SUCL_SUCCESS : failed(m_comm, result, what);
   }
 
-  // Runs calls as one group. It is ended whatever comes of them.
+  // Runs calls as one group, which is ended even if one of them fails.
   template <class Body>
   sucl_status grouped(Body&& body) {
     if (const auto status = check(m_api.group_start(), "ncclGroupStart")) return status;

@@ -31,7 +31,7 @@ class flag_exchange {
   line* m_lines = nullptr;
   std::size_t m_bytes = 0;
   int m_rank, m_size;
-  int m_poll_limit;  ///< looks before the processor is given away: many where each rank has its own
+  int m_poll_limit;  ///< polls before the processor is yielded: many where each rank has its own
   std::uint64_t m_round = 0;
 };
 

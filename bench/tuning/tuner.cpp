@@ -95,7 +95,7 @@ class arena {
       for (void* p : m_symmetric)
         if (p) m_comm.deallocate(p);
     } catch (const error&) {
-      // The communicator has failed; who measures has been told.
+      // The communicator has failed; its caller has got the error.
     }
   }
   arena(const arena&) = delete;

@@ -36,7 +36,7 @@ SUCL_API std::size_t share(communicator_state& state, kind k, std::size_t elemen
 SUCL_API int rank(const communicator_state& state);
 SUCL_API int size(const communicator_state& state);
 #ifdef SYCL_IMPLEMENTATION_ACPP
-/// Notes for each source file of the program whether AdaptiveCpp submits its commands instantly.
+/// Records for each source file of the program whether AdaptiveCpp submits commands instantly.
 SUCL_API bool note_submission(bool instant);
 static const bool submission_is_noted [[gnu::unused]] =
     note_submission(ACPP_ALLOW_INSTANT_SUBMISSION != 0);
@@ -71,8 +71,8 @@ class [[nodiscard]] SUCL_API blocking_communicator
   using of_memory::reduce, of_values::reduce;
   using of_memory::scan, of_values::scan;
 
-  [[nodiscard]] int rank() const { return sycl_layer::rank(*m_state); }
-  [[nodiscard]] int size() const { return sycl_layer::size(*m_state); }
+  [[nodiscard]] int rank() const { return sycl_layer::rank(*m_state); }  ///< of this process
+  [[nodiscard]] int size() const { return sycl_layer::size(*m_state); }  ///< number of ranks
 
   /// @cond internal
   void submit(detail::request& request, const events& deps) {
@@ -199,8 +199,8 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
     static_assert(std::is_trivially_copyable_v<T>, "elements are moved byte by byte");
     return static_cast<T*>(allocate_elements(count, sizeof(T)));
   }
-  /// Every rank calls it; nothing in flight may use the memory. Throws errc::invalid_memory for a
-  /// pointer that this communicator has not allocated.
+  /// Frees memory of allocate(). Every rank calls it; nothing in flight may use it. Throws
+  /// errc::invalid_memory for a pointer that this communicator has not allocated.
   void deallocate(void* memory);
 
   /// allocate() and deallocate() of several ranks that one thread has: see each_rank().
@@ -210,9 +210,9 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   template <class T>
   static void deallocate(const std::vector<communicator>& ranks, const std::vector<T*>& memory);
 
-  /// Has ranks reach `count` elements of this rank's own memory of the device, so that collectives
-  /// on it move data straight to where it belongs, as on memory of allocate(): worth while for
-  /// large messages on memory that is used again and again. For device allocations of USM of which
+  /// Maps `count` elements of this rank's own device memory into the other ranks, so that
+  /// collectives on it write directly into the peers' memory, as on memory of allocate(): pays off
+  /// for large messages on memory that is used repeatedly. For device allocations of USM of which
   /// SuCL's own kernels run collectives (docs/reference/gpus.md); true if they do from now on, on
   /// every rank, else false, and all works as before. Each rank names memory of its own, of any
   /// size; one that has none passes nullptr and 0, and then it is false. Every rank calls it, in
@@ -222,14 +222,14 @@ class [[nodiscard]] SUCL_API communicator : public detail::operations<communicat
   bool register_memory(T* memory, std::size_t count) {
     return register_elements(memory, count, sizeof(T));
   }
-  /// Before the memory is freed, or with the end of the communicator. Every rank calls it, in the
+  /// Unmaps memory of register_memory(), before that is freed. Every rank calls it, in the
   /// same order as collectives; nothing in flight may use the memory. Throws errc::invalid_memory
   /// for a pointer that this communicator has not registered.
   void deregister_memory(void* memory);
 
-  /// Goes by the text of a tuning table, as `sucl tune` writes them, from now on, in place of the
-  /// one that the configuration names; empty: by what SuCL chooses itself. Rules and the threshold
-  /// of the configuration go before it. Every rank calls it with the same text, in the same order
+  /// Uses the tuning table with this text, as `sucl tune` writes them, from now on, instead of the
+  /// one that the configuration names; empty: SuCL's own choices. Rules and the threshold of the
+  /// configuration take precedence. Every rank calls it with the same text, in the same order
   /// as collectives; waits for what was issued before. Throws errc::configuration where the text is
   /// wrong, with line and column, and errc::mismatch on the other ranks; then nothing changes.
   void use_tuning(const std::string& toml);

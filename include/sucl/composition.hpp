@@ -26,8 +26,8 @@ struct slice {
   std::size_t count = 0;
 };
 
-/// How communicator::compile() lowers a composition. What is left out changes nothing of what the
-/// plan computes, only which backend executes what.
+/// How communicator::compile() lowers a composition. The options change how data moves and which
+/// transports move it, never the result.
 struct compile_options {
   /// Factors of the ranks, outermost first, as in {2, 4} for 2 nodes of 4 ranks: data crosses each
   /// level once, and spreads or is combined below it. Their product is at least the number of
@@ -43,11 +43,11 @@ struct compile_options {
 
 /// A collective operation composed of primitives, after HiCCL (Hidayetoglu and others 2024). Each
 /// rank has three memories: `send`, which is only read, `recv`, which the result goes to, and
-/// `scratch`, which the plan brings along. Primitives between two fences run at once, so they must
+/// `scratch`, which the plan allocates. Primitives between two fences run at once, so they must
 /// not touch the same elements where one of them writes.
 ///
-/// Plain data: the methods only note what they are given, and communicator::compile() finds what
-/// is wrong with it. Every rank composes the same.
+/// Plain data: the methods only record their arguments, and communicator::compile() checks them.
+/// Every rank makes the same composition.
 ///
 /// A reduction to all in two steps, of vectors of p * n elements:
 ///
@@ -88,7 +88,7 @@ class composition {
     reduction(from, to, every_rank(), root, o);
   }
 
-  /// What comes later sees what came before. No barrier: it orders accesses to the same elements.
+  /// Later primitives see the results of earlier ones. No barrier: orders accesses to elements.
   void fence() { m_primitives.push_back({kind::barrier, {}, {}, 0, {}, op::none}); }
 
   [[nodiscard]] int ranks() const { return m_ranks; }

@@ -31,14 +31,14 @@ class [[nodiscard]] SUCL_API executable {
   /// Refers to nothing: every call is errc::shut_down.
   executable() = default;
 
-  /// Executes all of it once more, after `deps`; the event means done. Throws what earlier replays
-  /// have failed by, as any call on the communicator does, and errc::shut_down after its end.
+  /// Executes all of it once more, after `deps`; the event means done. Throws the errors of earlier
+  /// replays, as any call on the communicator does, and errc::shut_down after its end.
   ::sycl::event replay(const std::vector<::sycl::event>& deps = {});
 
-  /// Has it and its copies replay what `calls` submits from now on, as if communicator::record()
-  /// had been called: by every rank, in the order of recordings and calls. For other pointers,
-  /// counts or commands. Waits for the replays of the communicator that are under way. If `calls`
-  /// throws, it stays what it was.
+  /// Replaces the sequence, for this handle and its copies, by what `calls` submits, as
+  /// communicator::record() does: called by every rank, in the order of recordings and calls. For
+  /// other pointers, counts or commands. Waits for the replays of the communicator that are in
+  /// flight. If `calls` throws, the sequence stays what it was.
   void update(std::function<void()> calls);
 
   /// Whether replays launch a graph, of SYCL or, from the second one on, of the device's driver,

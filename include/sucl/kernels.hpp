@@ -23,8 +23,8 @@
 /// ```
 ///
 /// A SYCL compiler (AdaptiveCpp, icpx) compiles it with the program. Where the program is compiled
-/// by an ordinary C++ compiler against the run-time wheels of DPC++, the text of the header travels
-/// in the program, and all kernels that it launches are compiled together when the first one is.
+/// by an ordinary C++ compiler against the run-time wheels of DPC++, the text of the header is part
+/// of the program, and all kernels that it launches are compiled together when the first one is.
 /// The CMake function `sucl_embed_kernels(TARGET HEADER...)` puts the text there; with a SYCL
 /// compiler it does nothing.
 ///
@@ -63,7 +63,7 @@ template <class T>
 buffer_use<T, ::sycl::access_mode::write> write(const ::sycl::buffer<T, 1>& buffer) {
   return {buffer};
 }
-/// The kernel reads and writes, or writes a part.
+/// The kernel reads and writes the buffer, or writes a part of it.
 template <class T>
 buffer_use<T, ::sycl::access_mode::read_write> update(const ::sycl::buffer<T, 1>& buffer) {
   return {buffer};
@@ -203,9 +203,9 @@ const std::size_t entry<Kernel, Arguments...>::number =
 #endif
 /// @endcond
 
-/// Makes the kernels ready that the program launches on this queue's context, so that the first
-/// launch does not wait for the compiler. With a SYCL compiler nothing is to be done. Throws
-/// sucl::error with the compiler's words if a kernel does not compile.
+/// Compiles the kernels that the program launches for this queue's context, so that the first
+/// launch does not wait for the compiler. Local; blocks. With a SYCL compiler it does nothing.
+/// Throws errc::unavailable with the compiler's messages if a kernel does not compile.
 inline void prepare([[maybe_unused]] const ::sycl::queue& queue) {
 #ifdef SUCL_KERNELS_AT_RUN_TIME
   detail::own_kernels().prepare(queue.get_context());

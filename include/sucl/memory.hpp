@@ -18,7 +18,7 @@ namespace sucl {
 
 /// A part of a buffer: the elements of `range` from `offset` on, in row-major order. It is a view:
 /// it shares the buffer, and copying it copies no data. A part that is not contiguous in memory is
-/// packed on its way.
+/// packed for the transfer.
 template <class T, int Dimensions = 1>
 class block {
  public:

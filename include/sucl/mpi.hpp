@@ -24,7 +24,7 @@ namespace sucl::mpi {
 struct in_place_t {};
 inline constexpr in_place_t in_place{};
 
-/// In the place of a rank of a message: there is none. As MPI_PROC_NULL.
+/// Instead of a source or destination rank: there is none. As MPI_PROC_NULL.
 inline constexpr int proc_null = no_rank;
 
 /// @cond internal

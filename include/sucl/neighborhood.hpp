@@ -18,7 +18,7 @@ class neighborhood;
 
 namespace detail {
 
-/// Neighbour j of this rank as a source, or as a destination: a rank, and the tag that tells apart
+/// Neighbour j of this rank as a source, or as a destination: a rank, and the tag that separates
 /// several messages between the same two.
 struct neighbor {
   int rank;
@@ -36,7 +36,7 @@ SUCL_API void check_blocks(const void* memory, const sucl::counts& counts,
                            const sucl::counts& displs, std::size_t element_size, const char* side);
 
 /// The collectives of a neighborhood. Each sends one block to every destination and receives one
-/// from every source, in the order of the lists; what no_rank would send stays as it is. Every rank
+/// from every source, in the order of the lists; blocks from no_rank are left unchanged. Every rank
 /// of the communicator calls them, in the same order; the counts of a block are the same on both of
 /// its sides. Memory, events and errors are as those of detail::operations.
 /// `Derived` has `Result submit(group&, const events&)` and `const neighborhood& of()`.

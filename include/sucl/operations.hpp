@@ -16,7 +16,7 @@ namespace sucl::detail {
 /// Common rules:
 /// - A collective is called by every rank of the communicator, in the same order on each, with the
 ///   same kind, element type, op, root and, unless said otherwise, count; and in the same form,
-///   asynchronous or blocking. The `validate` layer checks all that.
+///   asynchronous or blocking. docs/reference/contracts.md says where a mismatch is found.
 /// - Operations of one communicator start in the order of the calls. An operation starts after the
 ///   events in `deps`, on an in-order queue also after what was submitted to it before, and for
 ///   buffers after every earlier command that uses them.

@@ -2,9 +2,9 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Work shared among ranks of unlike speed: who has which part of a range or of a box, what moves
-/// from one sharing to another, and when it is worth it. Plain C++; nothing here communicates but
-/// the template balancer::update().
+/// Work shared among ranks of unlike speed: which rank has which part of a range or of a box, what
+/// moves from one partition to another, and when that pays off. Plain C++; only the template
+/// balancer::update() communicates.
 ///
 /// Everything is a function of its arguments: ranks that pass the same numbers get the same shares.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace sucl {
 
-/// Who has which part of [0, size): every rank one run, in order of rank. Some may be empty.
+/// Which rank has which part of [0, size): one run each, in order of rank. Some may be empty.
 class SUCL_CORE_API partition {
  public:
   partition() = default;
@@ -29,7 +29,7 @@ class SUCL_CORE_API partition {
   explicit partition(counts of_ranks);
 
   /// Shares by speed (units of work that a rank does in a second, of any scale): the largest of
-  /// `count / speed` is as small as it can be. Shares are multiples of `unit` but for the last that
+  /// `count / speed` is minimal (bisection). Shares are multiples of `unit` but for the last that
   /// is not empty, and none is smaller than `least` as long as there is enough. A rank with speed 0
   /// gets no more than that. Throws errc::invalid_argument for a speed that is negative or not
   /// finite, where all are 0, and for unit 0.
@@ -42,7 +42,7 @@ class SUCL_CORE_API partition {
   [[nodiscard]] std::size_t count(int rank) const { return m_counts[index(rank)]; }
   [[nodiscard]] std::size_t begin(int rank) const { return m_begins[index(rank)]; }
   [[nodiscard]] std::size_t end(int rank) const { return begin(rank) + count(rank); }
-  /// Who has element `i`. Throws errc::invalid_count if there is no such element.
+  /// The rank that has element `i`. Throws errc::invalid_count if there is no such element.
   [[nodiscard]] int owner(std::size_t i) const;
 
   /// As allgatherv, gatherv and scatterv take them.
@@ -135,7 +135,7 @@ std::vector<double> times_of_ranks(const Communicator& all, double mine) {
 }  // namespace detail
 /// @endcond
 
-/// Decides from measured times when to share a range anew. Every rank has one, and passes the same
+/// Decides from measured times when to partition anew. Every rank has one, and passes the same
 /// numbers to it.
 class SUCL_CORE_API balancer {
  public:

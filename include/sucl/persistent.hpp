@@ -22,7 +22,7 @@ struct compiled;
 }  // namespace sycl_layer
 
 /// One operation on fixed memory, checked when it was made. A handle: copies refer to the same
-/// operation. Keeps buffers alive, and counts are its own; USM and system memory must stay.
+/// operation. It keeps buffers alive and copies counts; USM and system memory must stay valid.
 ///
 /// Every rank makes it and starts it in the same order as other operations of the communicator. It
 /// may be started again when it is done, from one thread at a time.
@@ -31,7 +31,7 @@ class [[nodiscard]] SUCL_API persistent {
   /// Refers to nothing: every call is errc::shut_down.
   persistent() = default;
 
-  /// Starts it. The event means done, as that of the operation itself does.
+  /// Starts it, after `deps`. The event means done, as that of the operation itself does.
   ::sycl::event start(const std::vector<::sycl::event>& deps = {});
   /// Runs it: the blocking form.
   void run(const std::vector<::sycl::event>& deps = {});
@@ -58,8 +58,8 @@ class [[nodiscard]] SUCL_API persistent {
 ///
 /// Every rank starts it in the same order as other operations of the communicator. Memory and
 /// events are as those of any operation; every start may be on other memory. `send` and `recv` must
-/// not overlap, and each may be null on ranks that do not use it. Memory that the host cannot read
-/// is errc::unsupported, and an element type other than that of compile() errc::invalid_type.
+/// not overlap, and each may be null on ranks that do not use it. Memory that the plan's backend
+/// cannot read is errc::unsupported, another element type than that of compile() invalid_type.
 class [[nodiscard]] SUCL_API compiled_plan {
  public:
   /// Refers to nothing: every call is errc::shut_down.

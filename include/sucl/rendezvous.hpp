@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// How the processes of a job find each other where no launcher tells them: for runtime::join.
+/// How the processes of a job find each other without a launcher: for runtime::join.
 #pragma once
 
 #include <sucl/export.hpp>
@@ -16,7 +16,7 @@
 namespace sucl {
 
 /// The id of a job: addresses and a port, and a random secret that every connection of the job has
-/// to know. One process makes it, and hands it over to the others however it likes: it is trivially
+/// to know. One process makes it and passes it to the others by any means: it is trivially
 /// copyable, and has a form as text. Every process that knows it can join, so keep it secret.
 class SUCL_API unique_id {
  public:
@@ -51,7 +51,7 @@ struct rendezvous_store {
   std::function<void(const std::string& key, const std::string& value)> put;
   /// The value of a key that is there.
   std::function<std::string(const std::string& key)> get;
-  /// Whether the key is there, once it is, or else after that time.
+  /// Waits until the key is there, at most for that time. Returns whether it is there.
   std::function<bool(const std::string& key, std::chrono::milliseconds limit)> wait;
 };
 

@@ -46,7 +46,7 @@ class [[nodiscard]] SUCL_API runtime {
   /// Collective over the job. Removes `--sucl-config FILE` from the arguments. Throws
   /// errc::configuration, errc::unavailable.
   runtime(int& argc, char**& argv);
-  runtime();
+  runtime();  ///< the same without a command line
 
   /// A runtime whose job is the processes of an MPI communicator, which stays the caller's.
   /// Collective over it: other processes need not know of SuCL, so that parts of a coupled program
@@ -86,7 +86,7 @@ class [[nodiscard]] SUCL_API runtime {
   /// thread of its own, like that of a process; or one thread issues for all of them, with forms
   /// that return events or in a sucl::group, which never wait, and makes what is collective and
   /// blocks by each_rank(). MPI knows one rank of each process, so that only SuCL's own backends
-  /// and those of vendors carry data where some process has several: ranks on different nodes are
+  /// and those of vendors move data where some process has several: ranks on different nodes are
   /// connected by the latter alone, else errc::unavailable.
   std::vector<communicator> world(const std::vector<::sycl::queue>& queues);
 

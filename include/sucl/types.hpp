@@ -19,7 +19,7 @@ namespace sucl {
 /// Numbers of elements, or displacements in elements: one for each rank.
 using counts = std::vector<std::size_t>;
 
-/// In the place of the other rank of a message: there is none. As MPI_PROC_NULL.
+/// Instead of a source or destination rank: there is none. As MPI_PROC_NULL.
 inline constexpr int no_rank = -1;
 
 /// Kinds of operation; the numbers are those of sucl_kind.
@@ -89,7 +89,7 @@ enum class type : std::int32_t {
   int64_loc = SUCL_TYPE_INT64_LOC,
   fp32_loc = SUCL_TYPE_FP32_LOC,
   fp64_loc = SUCL_TYPE_FP64_LOC,
-  boolean = SUCL_TYPE_BOOL,  ///< "bool": whatever is not 0 is true, results are 0 or 1
+  boolean = SUCL_TYPE_BOOL,  ///< "bool": any value but 0 is true, results are 0 or 1
   fp8_e4m3 = SUCL_TYPE_FP8_E4M3,
   fp8_e5m2 = SUCL_TYPE_FP8_E5M2
 };
@@ -124,7 +124,7 @@ struct loc {
 };
 
 /// Maps a C++ element type to its type. Any trivially copyable type that has no entry of its own
-/// travels as bytes: it can be moved, not reduced. Specialise it for own 16 or 8-bit float classes.
+/// is sent as bytes: it can be moved, not reduced. Specialise it for own 16 or 8-bit float classes.
 template <class T, class Enable = void>
 struct type_of {
   static_assert(std::is_trivially_copyable_v<T>,

@@ -61,8 +61,8 @@ SUCL_API ::sycl::event sum_scaled(const communicator& comm, const erased_op& sca
 /// nearest.allreduce(comm, mine, result, n).wait();
 /// ```
 ///
-/// Each rank gets its share of all contributions, combines it, and hands it round: an allreduce
-/// moves about twice its memory, as a ring does, and needs scratch memory of its size; scans get
+/// An allreduce is an alltoall of the contributions, a fold of each rank's share and an allgather:
+/// it moves about twice its memory, as a ring does, and needs scratch memory of its size; scans get
 /// all contributions. The rules are those of detail::operations; ranks pass the same function,
 /// which SuCL cannot check. The function must not throw, and where there is an event it is called
 /// from a thread of the SYCL runtime.

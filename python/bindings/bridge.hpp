@@ -151,7 +151,7 @@ class communicator_handle {
   void wait() const;
   void check() const;
 
-  /// Tells the other ranks what is wrong with a call of this one.
+  /// Reports to the other ranks what is wrong with a call of this one.
   void refuse(const call& c, const error_info& wrong) const;
   event_handle submit(const call& c, const dependencies& deps) const;
   /// What the queue's stream was given by others, for operations to depend on: SYCL has not seen

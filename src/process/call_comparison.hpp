@@ -27,7 +27,7 @@ struct call_message {
     agreed       ///< from rank 0: the calls up to `calls.from` are the same on both
   };
   what kind = what::calls;
-  std::uint32_t waits = 0;  ///< the sender wants to be told when they are
+  std::uint32_t waits = 0;  ///< the sender wants a reply when they are
   call_excerpt calls;
 };
 
@@ -84,7 +84,7 @@ class call_comparison {
   const int m_rank, m_size;
   std::chrono::microseconds m_interval;  ///< between reports of a rank
   std::uint64_t m_reported = 0;          ///< rank 0: where it was at the last look
-  bool m_waiting = false;                ///< rank 0 was told that this rank waits
+  bool m_waiting = false;                ///< rank 0 knows that this rank waits
   time_point m_last_report;
   std::vector<peer> m_peers;  ///< by rank; on rank 0
   std::optional<search> m_search;

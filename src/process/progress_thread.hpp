@@ -29,7 +29,7 @@ class progress_thread {
   progress_thread(const progress_thread&) = delete;
   progress_thread& operator=(const progress_thread&) = delete;
 
-  /// Tells that a communicator has work. Any thread; starts the thread when it is first needed.
+  /// A communicator has work. Any thread; starts the thread when it is first needed.
   void wake(communicator& c);
   /// Starts the thread for the watchdog, which needs it also while nothing is in flight here.
   void watch();

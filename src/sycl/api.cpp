@@ -360,7 +360,7 @@ void communicator::use_tuning(const std::string& toml) {
   });
 }
 
-// Beyond any address space it is `unlimited`, for which no rank has memory: all are told.
+// Beyond any address space it is `unlimited`, for which no rank has memory: all get an error.
 void* communicator::allocate_elements(std::size_t count, std::size_t element_size) {
   const auto step = state().core().begin_step("allocate");
   return core::in_step(*step,

@@ -47,7 +47,7 @@ struct environment {
 };
 
 /// Reads SUCL_ENVIRONMENT, or else environment.toml beside the modules. A file that is missing or
-/// wrong is told in `problem`, so that `sucl info` can still show the rest.
+/// wrong is in `problem`, so that `sucl info` can still show the rest.
 environment load_environment();
 
 /// The flavour to use: `wanted`, or SUCL_MPI_FLAVOUR, or the default. Throws exit_error that names

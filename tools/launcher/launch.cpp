@@ -210,7 +210,7 @@ class supervised {
     }
   }
 
-  // A rank that is not in SuCL is told nothing, and may never end.
+  // A rank that is not in SuCL gets no error, and may never end.
   void end_what_runs_on() {
     if (!m_end_at || m_what.recovers || std::chrono::steady_clock::now() < *m_end_at) return;
     m_end_at = std::chrono::steady_clock::now() + time_to_end;

@@ -44,7 +44,7 @@ words launcher_command(const environment& env, const job& what);
 
 /// Sets the variables, runs the launcher and ends this process with the job's exit code: that of
 /// the rank that failed first, as a shell gives it, or else the launcher's. Each rank runs under
-/// `sucl watch-rank`, which tells how it ended. Throws exit_error if the launcher is missing.
+/// `sucl watch-rank`, which reports how it ended. Throws exit_error if the launcher is missing.
 [[noreturn]] void launch(const environment& env, const job& what);
 
 /// The same as commands for a shell.

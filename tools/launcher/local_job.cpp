@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using time_point = std::chrono::steady_clock::time_point;
 
 constexpr timespec between_local_polls{0, 20'000'000};
-// For ranks to end by themselves, once they are told to.
+// For ranks to end by themselves, once they are asked to.
 constexpr auto time_to_end = 5s;
 // For ranks that fail for the same cause as the first one: they say what they know, in their
 // message and their record.
@@ -146,7 +146,7 @@ class local_job {
       if (r.process > 0) kill(r.process, number);
   }
 
-  // A terminal signals the ranks too. Told twice to end, all are ended.
+  // A terminal signals the ranks too. At the second signal all are ended.
   void hand_on(const siginfo_t& info) {
     if (info.si_code != SI_KERNEL) signal_all(info.si_signo);
     if (info.si_signo == SIGUSR1 || info.si_signo == SIGUSR2) return;

@@ -36,7 +36,7 @@ using object = std::unique_ptr<Object, object_closer>;
 /// A message on its way. libfabric knows it by its context, which comes first.
 struct message {
   fi_context2 context{};
-  sucl_request* owner = nullptr;  ///< null: given up, no request is told
+  sucl_request* owner = nullptr;  ///< null: given up, no request to notify
   std::byte* memory = nullptr;
   std::uint64_t bytes = 0;
   fi_addr_t peer = FI_ADDR_UNSPEC;
@@ -55,10 +55,10 @@ struct ending {
   std::uint64_t tag = 0;    ///< of what was received
 };
 
-/// Tells the owner of a message that it has ended. The message is the endpoint's again afterwards.
+/// Notifies the owner of a message of its end. The message is the endpoint's again afterwards.
 void ended(message& m, const ending& how);
 
-/// One thread at a time: callers hold `lock`. What has ended is told to its owner inside of
+/// One thread at a time: callers hold `lock`. Completions notify the owner inside of
 /// progress(), whichever communicator that is of.
 class endpoint {
  public:
@@ -79,8 +79,8 @@ class endpoint {
   /// Starts it. Messages to one peer start in the order of these calls, and so do receives. Throws
   /// problem; then the message is the endpoint's again.
   void start(message& m);
-  /// Takes back all messages of an owner, as far as libfabric can be stopped: no request is told
-  /// how they end.
+  /// Takes back all messages of an owner, as far as libfabric can be stopped. No request is
+  /// notified of their end.
   void give_up(const sucl_request& owner);
   void progress();
 

@@ -21,7 +21,7 @@ struct info_deleter {
 };
 using info_ptr = std::unique_ptr<fi_info, info_deleter>;
 
-/// Tells libfabric what the backend needs and takes the best of what it offers. The order is that
+/// Asks libfabric for what the backend needs and takes the best of its offers. The order is that
 /// of libfabric, which has the networks of supercomputers first; then comes TCP. Providers that
 /// reach one machine only, or lose messages, are taken where the settings name them. Throws
 /// problem.

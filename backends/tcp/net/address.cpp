@@ -73,7 +73,7 @@ struct subnet {
   }
 };
 
-// What the machine has, to be told to who has asked for something else.
+// What the machine has, for the error where something else was asked for.
 std::string interfaces_there(const ifaddrs* list) {
   std::string there;
   for (const ifaddrs* i = list; i; i = i->ifa_next) {

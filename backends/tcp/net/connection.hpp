@@ -28,14 +28,14 @@ class connection;
 /// Why a connection has ended, or has not begun.
 enum class ending {
   refused,      ///< no process listens there
-  unreachable,  ///< no way there, or no answer in time
+  unreachable,  ///< no route, or no answer in time
   unproved,     ///< the secrets differ
   foreign,      ///< the other side speaks something else
   closed,       ///< by the other side
   broken        ///< by the network, or by too much of what must not be
 };
 
-/// Who is told of a connection. Called under the reactor's lock.
+/// The observer of a connection. Called under the reactor's lock.
 class listener {
  public:
   virtual ~listener() = default;

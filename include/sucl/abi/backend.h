@@ -321,7 +321,7 @@ typedef struct sucl_backend {
   /** Gives up everything in flight, because a peer is lost or late. The communicator will only be
    * destroyed. Must not block. */
   void (*abort)(sucl_backend_comm* comm);
-  /* Since 1.1: lending peer memory. Each may be null. They may be called while other functions of
+  /* Since 1.1: sharing peer memory. Each may be null. They may be called while other functions of
    * the communicator are. */
   /** Makes memory of `bytes` bytes, which may differ between ranks, zeroed, on cache lines of its
    * own. Collective; a rank that cannot fails on all. The region and its table of peers stay until

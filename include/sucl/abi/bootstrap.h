@@ -110,7 +110,7 @@ typedef struct sucl_bootstrap {
                       uint64_t* bytes);
   /** Ends the job. */
   void (*abort)(int32_t exit_code);
-  /* Since 1.4: null where a launcher of the library says who is who. */
+  /* Since 1.4: null where a launcher of the library assigns the ranks. */
   /** Says where `init` finds the other processes. */
   sucl_status (*rendezvous)(const sucl_core* core, const sucl_rendezvous* where);
   /** Makes the id of a job, a line of at most 255 bytes, and serves its store until all its ranks

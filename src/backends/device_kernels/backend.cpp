@@ -233,7 +233,7 @@ std::set<kernel_device::identity_type> devices_with_large_memory_in_use;
 
 }  // namespace
 
-// A device that cannot be told apart from others has as much as it likes.
+// The limit does not hold for a device that cannot be distinguished from others.
 kernel_comm::large_memory::large_memory(const kernel_device::identity_type& who) : m_who(who) {
   const std::lock_guard lock(devices_mutex);
   m_free =

@@ -83,7 +83,7 @@ struct maker {
     k.what.own_bytes = block;
     folds(s.ranks);
   }
-  // Every rank knows all counts: equal ones need no lists, and go the ways of equal blocks.
+  // Every rank knows all counts: equal ones need no lists, and take the protocols of equal blocks.
   void reduce_scatter() {
     if (std::all_of(o.recv_counts, o.recv_counts + s.ranks,
                     [&](std::uint64_t n) { return n == o.recv_counts[0]; })) {

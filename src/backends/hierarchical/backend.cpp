@@ -266,7 +266,7 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
     info.message = e.what();
   }
   const hierarchical_step& s = r.what.steps[r.failed];
-  // What the ranks have called differently is told to all of them in the same words.
+  // All ranks get the error about their different calls in the same words.
   if (info.code != errc::mismatch || !m_told.load(std::memory_order_acquire))
     info.message =
         std::string(name(static_cast<kind>(s.kind))) + words_of(s.on) + " failed: " + info.message;

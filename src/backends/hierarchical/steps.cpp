@@ -165,7 +165,7 @@ struct planner {
   }
   void broadcast() {
     const int leader = root_leader();
-    // The root's own node first, unless the root can tell the others without its help.
+    // The root's own node first, unless the root is the leader that sends to the others.
     const bool ahead = slices > 1 || leader != root_local();
     if (ahead && by_root() && !w.alone()) broadcast_here(0, root_local());
     const bool leads = slices > 1 ? mine() > 0 : w.local == leader;
@@ -320,8 +320,8 @@ struct planner {
       }
   }
 
-  // Of blocks that are different for each pair of ranks, those within an island take its way, and
-  // the others cross where all ranks do.
+  // Blocks that differ for each pair of ranks are exchanged within an island if both ranks are on
+  // it, and the others among all ranks.
   void keep_pairs(const blocks& all, step_arrays& within, step_arrays& beyond) {
     blocks others = all;
     for (int r = 0; r < ranks() && !w.alone(); ++r)

@@ -71,7 +71,7 @@ void match(const message& m, std::vector<message>& mine, std::vector<message>& o
   others.erase(partner);
 }
 
-// What a send without memory points at, so that a send is always told from a receive.
+// What a send without memory points at, so that a send is never taken for a receive.
 const char nothing = 0;
 
 void exchange(sucl_backend_comm& c, const sucl_operation& o, sucl_request* owner) {

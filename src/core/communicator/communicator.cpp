@@ -287,7 +287,7 @@ void communicator::await_agreement() {
   }
 }
 
-// Before its memory goes: who waits for this rank looks there.
+// Before its memory is freed: ranks that wait for this one read it.
 void communicator::show_end(const communicator_end& e) {
   if (m_is_part || size() == 1) return;
   job& of = *m_context.owner;

@@ -196,7 +196,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   void tell_mismatch(const std::string& what) { m_queue.tell_mismatch(what); }
   /// Of a member that is out of sight: how it has ended the communicator.
   void note_end(int member, const communicator_end& e) { m_queue.note_end(member, e); }
-  /// What ranks are to be told if this one waits for members that have ended it.
+  /// The error of all ranks if this one waits for members that have ended it.
   std::optional<std::string> ended_too_early() { return m_queue.ended_too_early(); }
   /// A call is inside a backend.
   bool entered() const { return m_queue.entered(); }
@@ -287,7 +287,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
 
   /// Gives up everything with this error; later calls throw it. From the watchdog.
   void fail_all(const error_info& info) { m_queue.fail_all(info); }
-  /// The same where the program has been told, or is about to be, of what is behind it.
+  /// The same where the program knows the cause of it, or is about to.
   void abandon(const error_info& info) { m_queue.abandon(info); }
   /// The same for what has failed on this rank alone: the others get the error, and fail too.
   void fail_everywhere(const error_info& info);

@@ -19,8 +19,8 @@
 
 namespace sucl::core {
 
-/// Allocates memory where operations on it need no copies, and tells the backends of it. Owns what
-/// it allocated, but for what backends of devices own. Any thread, without the lock of the queue;
+/// Allocates memory where operations on it need no copies, and registers it with the backends. Owns
+/// what it allocated, except memory of device backends. Any thread, without the lock of the queue;
 /// its functions are collective.
 class SUCL_CORE_API communicator_memory {
  public:

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What a rank tells the others of itself when a communicator is made.
+/// What a rank sends the others about itself when a communicator is made.
 #pragma once
 
 #include <sucl/error.hpp>
@@ -14,7 +14,7 @@
 
 namespace sucl::core {
 
-/// What one rank tells; as text while it travels.
+/// What one rank sends; as text on the wire.
 struct rank_record {
   member self;                      ///< without rank, node and local rank, which are worked out
   std::string machine;              ///< equal for ranks that share a kernel and process ids

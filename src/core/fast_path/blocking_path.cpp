@@ -65,7 +65,7 @@ bool blocking_path::may_run_directly(const sucl_operation& record) const {
          !is_point_to_point(record.kind);
 }
 
-// Without the layout, which a rank has for itself: all ranks take the same way.
+// Without the layout, which a rank has for itself: all ranks take the same path.
 bool blocking_path::is_unstaged(const sucl_operation& record, const backend_instance& c) const {
   const transfer_format& w =
       c.formats->of(record.kind, record.type, record.op, record.element_size);

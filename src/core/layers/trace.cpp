@@ -81,7 +81,7 @@ std::uint64_t total(const std::uint64_t* counts, int size) {
   return sum;
 }
 
-// Elements that this rank puts in or takes out, whichever the kind's size is told by.
+// Elements that this rank puts in or takes out, whichever defines the size of the kind.
 std::uint64_t elements(const tracer& t, const sucl_operation& op) {
   switch (op.kind) {
     case SUCL_KIND_REDUCE_SCATTER:

@@ -161,7 +161,7 @@ std::string describe_origin(std::int32_t tag) {
 
 namespace {
 
-// The highest tag that every MPI library offers is kept for collectives that travel as messages.
+// The highest tag that every MPI library offers is kept for collectives that are sent as messages.
 constexpr int max_tag = 32766;
 
 void check_rank(const char* role, int value, int size) {

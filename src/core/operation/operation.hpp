@@ -73,7 +73,7 @@ SUCL_CORE_API void check_memory(const sucl_operation& record, int rank, int size
 inline constexpr sucl_kind compiled_plan_kind = 1 << 20;
 
 /// A barrier before a call of all ranks that makes or changes something: what that call is, so that
-/// a rank which calls anything else is told. In `plan` of the barrier; none is one of the
+/// a rank which calls anything else gets an error. In `plan` of the barrier; none is one of the
 /// program's.
 enum class arrival : std::uint64_t { none, split, compile, use_tuning, allocate, register_memory };
 

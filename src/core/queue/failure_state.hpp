@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// What has failed in a communicator, and of what the program has been told.
+/// What has failed in a communicator, and which failures the program has seen.
 #pragma once
 
 #include <sucl/error.hpp>
@@ -45,7 +45,7 @@ class failure_state {
     const error_info info = *std::exchange(m_pending, std::nullopt);
     throw error(info);
   }
-  /// A call throws the end, or has the program told in another way.
+  /// A call throws the end, or reports it in another way.
   void note_reported() { m_reported = m_reported || m_broken.has_value(); }
 
   /// What no call has thrown.

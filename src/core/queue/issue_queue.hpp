@@ -242,7 +242,7 @@ class SUCL_CORE_API issue_queue {
   bool any_failed() const { return m_any_failed; }
   /// A member that shares no memory with this rank has ended it.
   void note_end(int member, const communicator_end& e);
-  /// What the ranks have to be told of members that have ended it in good order, where this rank
+  /// The error of the ranks about members that have ended it in good order, where this rank
   /// waits for them.
   std::optional<std::string> ended_too_early();
   /// From now on every call fails. False: it had ended before.

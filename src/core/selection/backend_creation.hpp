@@ -30,7 +30,7 @@ struct backend_instance {
   backend_comm via;
   backend_traits traits;
   std::unique_ptr<built_in_comm> own;         ///< of a built-in one: itself, without the layers
-  std::unique_ptr<transfer_formats> formats;  ///< what it supports, and how the rest travels
+  std::unique_ptr<transfer_formats> formats;  ///< what it supports, and how it does the rest
   bool layered = false;                       ///< `via` is a layer above `own`
 };
 

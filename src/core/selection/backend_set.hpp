@@ -125,7 +125,7 @@ class backend_set {
   std::string m_no_custom = "no backend that runs plans is enabled";
   std::vector<const call_board*> m_boards;
   std::atomic<bool> m_told{false};
-  std::string m_mismatch;  ///< what was told, once it was
+  std::string m_mismatch;  ///< what was reported, once it was
   std::vector<built_in_comm*> m_checked;
   bool m_compares = false;
   int m_fallback = -1;  ///< index into m_all of the one for a process that is alone, or -1

@@ -45,7 +45,7 @@ inline constexpr const char* reference_backend = "mpi";
 /// platform names it.
 inline constexpr const char* memory_backend_name = "ipc";
 
-/// The backend that carries data between nodes where there is no MPI. It executes the rest of what
+/// The backend that moves data between nodes where there is no MPI. It executes the rest of what
 /// rules or platforms name others for.
 inline constexpr const char* network_backend_name = "fabric";
 

@@ -106,10 +106,10 @@ struct task {
   std::uint64_t slices = 1;
 };
 
-/// The task of an operation that travels as itself.
+/// The task of an operation that is executed as itself.
 task make_task(const sucl_operation& operation, const staging_plan& how);
 
-/// The messages that an operation travels as: those of a group, the two halves of a sendrecv, or
+/// The messages that an operation consists of: those of a group, the two halves of a sendrecv, or
 /// one for each pair of a collective. Where they replace what they send, each message to a peer
 /// comes before the one from it.
 std::vector<task> make_messages(const sucl_operation& operation, const staging_plan& how);

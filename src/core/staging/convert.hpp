@@ -12,7 +12,7 @@
 
 namespace sucl::core {
 
-/// How a reduction travels as another one. `user` below is elements of the caller's type, `wire`
+/// Executes a reduction as another one. `user` below is elements of the caller's type, `wire`
 /// `components` times as many elements of `type`; the memory must not overlap, except where `load`
 /// is null.
 struct conversion {
@@ -26,10 +26,10 @@ struct conversion {
   void (*store)(void* user, const void* wire, std::size_t elements, int ranks);
 };
 
-/// The way around a missing `op` on `type`, or null if there is none.
+/// The substitute for a missing `op` on `type`, or null if there is none.
 ///
-/// Floats of 16 and 8 bits travel as fp32 and are rounded once, to nearest even. An average travels
-/// as a sum: of the same type for fp32, fp64 and complex; of int64 for integers of up to 32 bits;
+/// Floats of 16 and 8 bits are sent as fp32 and are rounded once, to nearest even. An average
+/// is a sum: of the same type for fp32, fp64 and complex; of int64 for integers of up to 32 bits;
 /// and for 64-bit integers as two sums, of the upper and of the lower 32 bits of each element,
 /// which cannot overflow. Integer averages are exact and rounded toward zero.
 const conversion* conversion_for(sucl_type type, sucl_op op) noexcept;

@@ -54,18 +54,18 @@ struct staging {
   std::uint64_t chunk_bytes = std::uint64_t{1} << 20;  ///< scratch of one slice, a side
   std::uint64_t min_block_bytes = 4096;  ///< least per rank, where a slice has a block a rank
   int depth = 4;                         ///< slices of a collective in progress at once
-  std::int32_t message_tag = 32767;      ///< for collectives that travel as messages; kept free
+  std::int32_t message_tag = 32767;      ///< for collectives that are sent as messages; kept free
 };
 
 /// How one operation is staged; made by plan_staging().
 struct staging_plan {
   bool needed = false;               ///< false: post the operation as it is
-  bool as_messages = false;          ///< travels as sends and receives
+  bool as_messages = false;          ///< executed as sends and receives
   bool groups = false;               ///< and these may be posted as one group
   sucl_type type = SUCL_TYPE_BYTES;  ///< on the wire, as are op and element_size
   sucl_op op = SUCL_OP_NONE;
   std::uint64_t element_size = 0;
-  const conversion* convert = nullptr;  ///< null: elements travel as they are
+  const conversion* convert = nullptr;  ///< null: elements are sent as they are
   fold_function fold = nullptr;         ///< as in wire: contributions are moved and folded here
   sucl_kind moved = SUCL_KIND_ALLGATHER;
   bool scratch_send = false;  ///< elements go through scratch memory

@@ -18,10 +18,10 @@
 
 namespace sucl::core {
 
-/// How operations of one kind, type and op travel over one backend. It follows from the backend's
+/// How one backend executes operations of one kind, type and op. It follows from the backend's
 /// answers alone, never from where a rank's memory is, so it is the same on every rank.
 struct transfer_format {
-  bool supported = false;  ///< whether there is a way at all
+  bool supported = false;  ///< whether it can be executed at all
   sucl_type type = SUCL_TYPE_BYTES;
   sucl_op op = SUCL_OP_NONE;
   std::uint64_t element_size = 0;
@@ -55,7 +55,7 @@ class transfer_formats {
   /// From now on the backend only moves operands whose order matters. Before the first question.
   void fold_above() noexcept { m_folds_above = true; }
 
-  /// How operations of this kind, type and op travel. Sends, receives and sendrecvs have one
+  /// How operations of this kind, type and op are executed. Sends, receives and sendrecvs have one
   /// answer, because they meet each other. The reference stays valid.
   SUCL_CORE_API const transfer_format& of(sucl_kind kind, sucl_type type, sucl_op op,
                                           std::uint64_t element_size);

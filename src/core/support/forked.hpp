@@ -26,7 +26,7 @@ inline void throw_if_forked() {
     throw_forked();
 }
 
-/// SuCL runs in this process until it is told `false` as often as `true`.
+/// SuCL runs in this process until this is called as often with `false` as with `true`.
 void note_running(bool starts);
 
 }  // namespace sucl::core

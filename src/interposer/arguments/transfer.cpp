@@ -158,7 +158,7 @@ transfer moved_operands(sucl_kind kind, side send, void* recv, MPI_Op op, int ro
                               nullptr};
   t.record.kind = movement_of(kind);
   move(t, bytes, root);
-  // The op is told of the type, whose handle has to be the program's.
+  // The op gets the type, whose handle has to be the program's.
   t.may_go_on = facts.predefined;
   return t;
 }

@@ -299,7 +299,7 @@ constexpr flag key_flag(const collective_args& j, side s) {
                            static_cast<std::uint64_t>(s));
 }
 
-/// Tells the peers where this rank's memory is and learns where theirs is; false if all must end.
+/// Exchanges the addresses of this rank's memory and of the peers'; false if all must end.
 /// `*all` says whether all of it is mapped, the same on every rank.
 template <class Item>
 SUCL_INLINE bool compare_keys(const Item& at, const collective_args& j, bool* all) {

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// All ways to make a schedule: named algorithms with their parameters.
+/// All algorithms that make a schedule, by name, with their parameters.
 #pragma once
 
 #include "plan/compose/composition.hpp"

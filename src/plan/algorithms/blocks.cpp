@@ -51,8 +51,8 @@ std::vector<int> blocks_of_step(int ranks, std::int64_t stride, int radix, int d
   return list;
 }
 
-// Alltoall of Bruck and others (1997): blocks travel by the digits of their distance; every block
-// has moved to its rank after all digits. Blocks of one step are packed into one message.
+// Alltoall of Bruck and others (1997): blocks are forwarded by the digits of their distance; each
+// block is at its rank after all digits. Blocks of one step are packed into one message.
 void bruck_alltoall(builder& b, int radix) {
   const int n = b.ranks();
   const std::uint64_t size = input_block(b.what(), 0, 0).bytes;

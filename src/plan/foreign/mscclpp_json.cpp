@@ -270,7 +270,7 @@ class translator {
       m_builder.wait(here.rank, c.peer, flag(c.type, c.peer, here.rank, c.number));
   }
 
-  // Each of the thread blocks tells the others.
+  // Each of the thread blocks signals the others.
   void barrier(const place_in_plan& here, const operation& o) {
     const auto& who = m_barriers.at({here.rank, o.barrier, m_turn_of.at(here)});
     if (static_cast<int>(who.size()) != o.barrier_blocks)

@@ -23,7 +23,7 @@ bool serves_in_place(const schedule& s, entry how = entry::apart);
 
 /// For ranks that begin with entry::together: leaves out the signals with which channels begin, as
 /// they say only that the rank is there, and the waits for them. Right under that assumption only,
-/// which the verifier is to be told.
+/// which the verifier has to know.
 schedule enter_together(schedule s);
 
 /// The same with each rank's input copied to scratch before anything else, so that it may lie in
@@ -55,7 +55,7 @@ schedule share_local_messages(schedule s, const std::vector<int>& node_of);
 
 /// Deferred copies: a channel copies while what it started before and after is under way, instead
 /// of before it starts more, where nothing that comes before the next fence needs the copy. Plans
-/// that reach into peers' memory stay as they are, because a message may tell a peer to look there.
+/// that reach into peers' memory stay as they are, because a message may have a peer read there.
 schedule defer_copies(schedule s);
 
 /// Rotated order: transfers that a channel starts right after each other are started in the order

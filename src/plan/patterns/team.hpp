@@ -101,7 +101,7 @@ void chain_reduce(builder& b, const team& t, int root, std::uint64_t bytes, int 
 
 // ---- through each other's memory, ordered by flags
 
-/// Tells all other members that this one has come here, and waits for them, by flags of this
+/// Signals all other members that this one has arrived, and waits for them, by flags of this
 /// number. Different channels need different flags.
 void peer_barrier(builder& b, const team& t, std::uint64_t flag);
 

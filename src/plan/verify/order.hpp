@@ -24,7 +24,7 @@ namespace sucl::plan {
 /// order.
 ///
 /// What a thread publishes is a *base*, which many threads share, and what it knows beyond that.
-/// After a barrier all know the same: their bases are one, and the next barrier only tells news.
+/// After a barrier all know the same: their bases are one, and the next barrier only adds to it.
 class clocks {
  public:
   using base = std::shared_ptr<const std::vector<std::uint32_t>>;

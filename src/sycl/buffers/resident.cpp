@@ -98,7 +98,7 @@ class found final : public resident_buffers {
     before.lane = lane;
     before.last = node;
     before.length = older.empty() ? 1 : before.length + 1;
-    // The runtime lets go of marks when it is told to look.
+    // The runtime releases events when it is asked for their state.
     const bool look = ++before.since_check == longest_chain;
     if (look) before.since_check = 0;
     lock.unlock();

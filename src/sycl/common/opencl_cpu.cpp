@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // DPC++'s CPU device is an OpenCL driver that comes beside its runtime, in Python's packages too,
-// where nothing tells the OpenCL loader of it. So that programs find the device however they are
+// where the OpenCL loader does not search. So that programs find the device however they are
 // started, the loader is told here, before it looks. What the user has set stays.
 #include "sycl/common/implementation.hpp"
 

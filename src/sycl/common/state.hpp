@@ -26,8 +26,8 @@ void keep(T&& what) {
   new std::remove_reference_t<T>(std::forward<T>(what));
 }
 
-/// Has handlers told of what commands have thrown: of commands that are in flight and of those that
-/// have failed. False where that cannot be.
+/// Calls the handlers for what commands have thrown: of commands in flight and of those that have
+/// failed. False where that cannot be.
 bool hand_over_exceptions();
 
 class recordings;

@@ -12,7 +12,7 @@ namespace sucl::tune {
 namespace {
 
 // How much of the time for which a link is taken counts against it, where messages go as if alone:
-// so much that of ways that are alike the one is taken that is used least.
+// so much that of equal paths the least used one is taken.
 constexpr double evenness = 0.05;
 
 // A tree that does not reach all ranks yet.

@@ -24,7 +24,7 @@ struct tree {
   std::vector<hop> hops;  ///< from the root outwards
 };
 
-/// What a message takes from one rank to another: its links in order; none: there is no way.
+/// What a message takes from one rank to another: its links in order; none: there is no path.
 struct route {
   std::vector<std::uint32_t> links;
   double latency = 0;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Two ways to do the same, tried in turns while a program runs: which call takes which, what was
+/// Two alternatives for one call, tried in turns at run time: which call takes which, what was
 /// measured, and which one is chosen. Every rank makes the same calls in the same order, so every
 /// rank is at the same point.
 #pragma once

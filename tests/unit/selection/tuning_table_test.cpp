@@ -69,7 +69,7 @@ TEST(TuningTable, IsReadAsItWasWritten) {
   const tune::table again = table_from_toml(tune::to_toml(t), "t.toml");
   EXPECT_EQ(again.rows, t.rows);
   EXPECT_EQ(again.author, "a test");
-  EXPECT_EQ(again.machine.name, "host  one ");  // quotes do not travel
+  EXPECT_EQ(again.machine.name, "host  one ");  // quotes are not kept
   EXPECT_EQ(again.machine.cores, 64);
   EXPECT_EQ(again.machine.device, "GPU 12");
   EXPECT_EQ(tune::hash(again), tune::hash(t));

@@ -15,7 +15,7 @@ struct element {
   sucl_op op;
 };
 
-// Every way to travel: as it is, as bytes, converted, widened, scaled, in two components.
+// Every transfer format: native, as bytes, converted, widened, scaled, in two components.
 const std::vector<element> reduced{{SUCL_TYPE_INT32, SUCL_OP_SUM},
                                    {SUCL_TYPE_FP16, SUCL_OP_SUM},
                                    {SUCL_TYPE_INT16, SUCL_OP_AVG},

@@ -341,7 +341,7 @@ void peer_buffers::give_back(shared_piece& piece) {
   piece.device = {};
 }
 
-// Ranks let go of memory whenever they like; what all have let go of is given back by all at once.
+// Each rank releases memory at any time; memory that all have released is freed by all together.
 void peer_buffers::reclaim() {
   constexpr std::size_t most = 64;
   const std::size_t count = std::min(m_shared.size(), most);

@@ -34,7 +34,7 @@ struct posted_messages {
 /// time.
 ///
 /// Plans of one call agree on the lengths of their messages. Where what ranks have called is
-/// compared above, a message of another length is therefore none that lands: ranks are told soon.
+/// compared above, a message of another length is never delivered: ranks soon get the error.
 class plan_messages {
  public:
   /// `where` must stay.
