@@ -50,6 +50,14 @@ const char* accelerator_runtime() {
   return nullptr;
 }
 
+// What the interposer would need to see of this process and cannot; "" if there is nothing.
+std::string what_is_not_seen() {
+  if (const char* symbol = accelerator_runtime())
+    return std::string("the process uses an accelerator (it has ") + symbol +
+           "), whose memory the interposer cannot recognise";
+  return {};
+}
+
 // The library that this was compiled for.
 constexpr const char* family =
 #if defined(SUCL_MPI_ABI)
@@ -180,17 +188,17 @@ void interposer::before_start() {
 void interposer::start() {
   const own_call guard;
   if (m_running) return;
-  if (const char* symbol = accelerator_runtime()) {
-    log_text(base::log_level::warn,
-             std::string("the process uses an accelerator (it has ") + symbol +
-                 "), whose memory the interposer cannot recognise: everything is "
-                 "passed on to MPI");
-    return;
-  }
   if (const std::string problem = other_library(); !problem.empty()) {
     loader::say_once(problem);
     return;
   }
+  const std::string problem = what_is_not_seen();
+  if (!problem.empty())
+    log_text(base::log_level::warn, problem + ": everything is passed on to MPI");
+  // What starts takes all ranks.
+  int problems = problem.empty() ? 0 : 1;
+  PMPI_Allreduce(MPI_IN_PLACE, &problems, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (problems > 0) return;
   const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
   try {
     base::config settings = base::load_config(nullptr, nullptr);
