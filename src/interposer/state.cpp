@@ -9,6 +9,7 @@
 #include "core/control/registry.hpp"
 #include "core/operation/operation.hpp"
 #include "interposer/creation.hpp"
+#include "interposer/fortran.hpp"
 #include "interposer/loader/library.hpp"
 
 #include <dlfcn.h>
@@ -55,6 +56,14 @@ std::string what_is_not_seen() {
   if (const char* symbol = accelerator_runtime())
     return std::string("the process uses an accelerator (it has ") + symbol +
            "), whose memory the interposer cannot recognise";
+#if defined(OPEN_MPI)
+  constexpr bool all = true;
+#else
+  constexpr bool all = false;
+#endif
+  if (const std::string symbol = unseen_fortran(all); !symbol.empty())
+    return "the program calls " + symbol +
+           ", which the library's Fortran passes on where the interposer does not see it";
   return {};
 }
 
