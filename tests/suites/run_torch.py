@@ -25,8 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 FILES = ("test_c10d_gloo.py", "test_c10d_object_collectives.py", "test_c10d_spawn_gloo.py",
          "test_functional_api.py", "algorithms/test_join.py", "_composable/test_replicate.py",
          "test_c10d_common.py", "test_device_mesh.py", "test_pg_wrapper.py",
-         "test_collective_utils.py", "test_control_collectives.py", "test_backends.py",
-         "_composable/fsdp/test_fully_shard_state_dict.py", "_tensor/test_dtensor.py",
+         "test_collective_utils.py", "test_backends.py", "_tensor/test_dtensor.py",
          "_tensor/test_redistribute.py", "_tensor/test_api.py", "_tensor/test_matrix_ops.py",
          "_tensor/test_tensor_ops.py", "_tensor/test_utils.py",
          "tensor/parallel/test_parallelize_api.py", "tensor/parallel/test_tp_style.py")
