@@ -91,7 +91,8 @@ void note_error(sucl_request& r, const transfer& t, const ending& how) {
                     count_hint, how.code});
   const library& from = *r.comm->state->from;
   const std::string peer = "rank " + std::to_string(t.peer);
-  const std::string said = from.text_of(how.code) + (how.text.empty() ? "" : " (" + how.text + ")");
+  std::string said = from.text_of(how.code);
+  if (!how.text.empty() && how.text != said) said += " (" + how.text + ")";
   r.ends_comm = true;
   if (means_lost(how.code))
     return note(r, {SUCL_ERROR_PEER_LOST, peer + " cannot be reached: " + said,

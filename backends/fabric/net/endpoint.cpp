@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 namespace sucl::fabric {
@@ -175,6 +176,9 @@ bool endpoint::read_error() {
   const char* said =
       fi_cq_strerror(m_queue.get(), e.entry.prov_errno, e.entry.err_data, text.data(), text.size());
   ending how{e.entry.err == 0 ? FI_EIO : e.entry.err, e.entry.len, said ? said : "", e.entry.tag};
+  // What a provider cancels itself has a reason: an error code where the text is that of one.
+  const int cause = std::abs(e.entry.prov_errno);
+  if (how.code == FI_ECANCELED && cause != 0 && how.text == m_from.text_of(cause)) how.code = cause;
   end(*static_cast<message*>(e.entry.op_context), how);
   return true;
 }

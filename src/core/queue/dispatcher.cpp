@@ -2,14 +2,39 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/queue/dispatcher.hpp"
 
+#include "core/failure/peer_processes.hpp"
+#include "core/operation/agreement.hpp"
 #include "core/operation/operation.hpp"
 
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace sucl::core {
+namespace {
+
+// A network tells of connections that are broken, and so are those of a rank that has given up
+// because of another one. Which processes of this machine have ended is known, a little later.
+void blame_the_dead(error_info& info, const communicator_context& c) {
+  constexpr auto longest = std::chrono::milliseconds(100);
+  constexpr auto pause = std::chrono::milliseconds(1);
+  const peer_processes* peers = c.owner->peers();
+  if (info.code != errc::peer_lost || info.backend.empty() || !peers) return;
+  const auto until = std::chrono::steady_clock::now() + longest;
+  auto died = peers->gone(c.where.world_ranks).died;
+  while (died.empty() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(pause);
+    died = peers->gone(c.where.world_ranks).died;
+  }
+  if (died.empty()) return;
+  info.message = ranks_text(died) + (died.size() == 1 ? " has died" : " have died");
+  info.hint = "Look for the reason in the output of the named ranks";
+}
+
+}  // namespace
 
 void dispatcher::fail(sucl_status status, const op_request& n) const {
   throw_last(status, n.via->name, describe(n.record), m_context.rank());
@@ -55,6 +80,7 @@ error_info dispatcher::caught(const sucl_operation& record) const {
   }
   if (info.operation.empty()) info.operation = describe(record);
   if (info.rank < 0) info.rank = m_context.rank();
+  blame_the_dead(info, m_context);
   return info;
 }
 
