@@ -132,7 +132,7 @@ void limits::add_message(demands& d, std::int32_t from, std::int32_t to, std::si
   add(t.fabric, from / t.group, 0);
 }
 
-void limits::add_way(demands& d, const way& through) {
+void limits::add_path(demands& d, const path& through) {
   m_wires.resize(m_machine.wires.links.size());
   for (const std::uint32_t l : through.links) {
     const sim::link& wire = m_machine.wires.links[l];

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "sim/flows.hpp"
-#include "sim/model/ways.hpp"
+#include "sim/model/paths.hpp"
 #include "sim/simulate.hpp"
 
 #include <cstdint>
@@ -26,12 +26,12 @@ class limits {
   void add_memory(demands& d, std::int32_t rank, double times);
   /// The rank's kernels; `rate` is how fast they are at this work.
   void add_kernel(demands& d, std::int32_t rank, double rate);
-  /// The way of a message, without the memory at its ends.
+  /// The path of a message, without the memory at its ends.
   void add_message(demands& d, std::int32_t from, std::int32_t to, std::size_t level,
                    std::size_t transport);
 
-  /// The same where the machine is a graph: what the links of a way limit.
-  void add_way(demands& d, const way& through);
+  /// The same where the machine is a graph: what the links of a path limit.
+  void add_path(demands& d, const path& through);
 
   /// From now on what happens to another rank's memory, transports and ports is put down to the
   /// rank that all are like.

@@ -64,7 +64,7 @@ routes::routes(const plan::schedule& s, const machine& m, flows& f, const plan::
       m_machine(m),
       m_flows(f),
       m_limits(m, s.what.ranks, f),
-      m_ways(m),
+      m_paths(m),
       m_places(256) {
   join_transports();
   if (by) m_limits.put_all_down_to_one();
@@ -159,11 +159,11 @@ void routes::set_way(route& r, std::uint8_t plan_level) {
   r.level = static_cast<std::uint32_t>(level);
   r.latency = to_ticks(of.latency);
   r.overhead = to_ticks(of.overhead);
-  if (!m_machine.wires.empty()) r.latency = to_ticks(way_of(r.from, r.to).latency);
+  if (!m_machine.wires.empty()) r.latency = to_ticks(path_between(r.from, r.to).latency);
 }
 
-const way& routes::way_of(std::int32_t from, std::int32_t to) {
-  const way* found = m_ways.between(from, to);
+const path& routes::path_between(std::int32_t from, std::int32_t to) {
+  const path* found = m_paths.between(from, to);
   if (!found)
     base::fail(errc::invalid_argument,
                "the plan sends from rank " + std::to_string(from) + " to rank " +
@@ -186,7 +186,7 @@ void routes::refuse_transport(std::uint8_t plan_level, std::size_t level) const 
 }
 
 void routes::add_message(demands& d, std::int32_t from, std::int32_t to, std::uint8_t plan_level) {
-  if (!m_machine.wires.empty()) return m_limits.add_way(d, way_of(from, to));
+  if (!m_machine.wires.empty()) return m_limits.add_path(d, path_between(from, to));
   const std::size_t level = meeting_level(m_machine, from, to);
   m_limits.add_message(d, from, to, level, transport(plan_level, level));
 }

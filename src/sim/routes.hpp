@@ -2,13 +2,13 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// The ways that the instructions of a schedule take through a machine, each worked out once.
+/// The routes that the instructions of a schedule take through a machine, each computed once.
 #pragma once
 
 #include "plan/ir/schedule.hpp"
 #include "plan/symmetric/digits.hpp"
 #include "sim/limits.hpp"
-#include "sim/model/ways.hpp"
+#include "sim/model/paths.hpp"
 
 #include <cstdint>
 #include <span>
@@ -34,7 +34,7 @@ struct route {
   std::uint32_t first = 0, last = 0;  ///< of all demands
   double bytes = 0;                   ///< of all instructions
   std::uint64_t messages = 0;         ///< instructions that move bytes
-  bool back = false;                  ///< they move as much the other way
+  bool back = false;                  ///< they move as much in the other direction
   bool limited = false;               ///< its demands are known
   std::int32_t queue[2] = {-1, -1};   ///< the pair whose queue it uses; -1: not needed yet
 
@@ -102,7 +102,7 @@ class routes {
   place& place_of(const key& k);
   void grow();
   void set_way(route& r, std::uint8_t plan_level);
-  const way& way_of(std::int32_t from, std::int32_t to);
+  const path& path_between(std::int32_t from, std::int32_t to);
   void add_message(demands& d, std::int32_t from, std::int32_t to, std::uint8_t plan_level);
   demands of_transfer(const route& r, std::uint8_t plan_level);
   demands of_kernel(const route& r, std::int32_t own, const plan::instruction& i, bool first);
@@ -115,7 +115,7 @@ class routes {
   const machine& m_machine;
   flows& m_flows;
   limits m_limits;
-  ways m_ways;
+  paths m_paths;
   std::vector<std::vector<std::uint8_t>> m_transports;  // [level of the plan][of the machine]
   std::vector<route> m_routes;
   std::vector<demand> m_demands;    // of all routes

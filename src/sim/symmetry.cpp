@@ -62,11 +62,11 @@ void classify(const std::vector<std::uint64_t>& colours, std::vector<Index>& fir
 
 }  // namespace
 
-symmetry::symmetry(const plan::schedule& s, const routes& ways, bool apart)
-    : m_colours(s.ranks.size()), m_limit_colours(ways.limit_count()) {
+symmetry::symmetry(const plan::schedule& s, const routes& all_routes, bool apart)
+    : m_colours(s.ranks.size()), m_limit_colours(all_routes.limit_count()) {
   if (!apart) {
-    read(s, ways);
-    refine(ways);
+    read(s, all_routes);
+    refine(all_routes);
   }
   if (apart || count_of(m_colours) == m_colours.size()) {
     std::iota(m_colours.begin(), m_colours.end(), std::uint64_t{0});
@@ -76,21 +76,21 @@ symmetry::symmetry(const plan::schedule& s, const routes& ways, bool apart)
   classify(m_limit_colours, m_first_limit, m_limit_size);
 }
 
-symmetry::symmetry(std::int32_t ranks, const routes& ways)
+symmetry::symmetry(std::int32_t ranks, const routes& all_routes)
     : m_first(index(ranks)), m_size(index(ranks), ranks) {
-  for (std::uint32_t l = 0; l < ways.limit_count(); ++l) {
+  for (std::uint32_t l = 0; l < all_routes.limit_count(); ++l) {
     m_first_limit.push_back(l);
-    m_limit_size.push_back(ways.limits_like(l));
+    m_limit_size.push_back(all_routes.limits_like(l));
   }
 }
 
-void symmetry::read(const plan::schedule& s, const routes& ways) {
+void symmetry::read(const plan::schedule& s, const routes& all_routes) {
   m_relations.resize(s.ranks.size());
   m_place.assign(s.ranks.size(), nowhere);
-  m_way_place.assign(ways.count(), route::none);
+  m_route_slot.assign(all_routes.count(), route::none);
   std::size_t instruction = 0;
   for (std::size_t r = 0; r < s.ranks.size(); ++r)
-    m_colours[r] = read_program(s.ranks[r], instruction, ways, m_relations[r]);
+    m_colours[r] = read_program(s.ranks[r], instruction, all_routes, m_relations[r]);
   for (relations& of : m_relations) {
     for (std::size_t i = 0; i < of.peers.size(); ++i)
       of.sorted.push_back({of.peers[i], static_cast<std::int32_t>(i)});
@@ -98,17 +98,17 @@ void symmetry::read(const plan::schedule& s, const routes& ways) {
               [](const peer& a, const peer& b) { return a.rank < b.rank; });
   }
   for (std::uint32_t i = 0; i < m_limit_colours.size(); ++i)
-    m_limit_colours[i] = ways.nature_of_limit(i);
+    m_limit_colours[i] = all_routes.nature_of_limit(i);
 }
 
 // The colour of a program: peers and routes count by the place in which they come up.
 std::uint64_t symmetry::read_program(const plan::program& p, std::size_t& instruction,
-                                     const routes& ways, relations& of) {
+                                     const routes& all_routes, relations& of) {
   std::uint64_t h = p.channels.size();
   for (const plan::channel& c : p.channels) {
     h = mix(h, c.size());
     for (const plan::instruction& i : c) {
-      const std::uint32_t way = ways.number_of(instruction++);
+      const std::uint32_t route_number = all_routes.number_of(instruction++);
       h = mix(mix(h, deed_of(i)), i.bytes);
       if (i.op == opcode::fence) continue;
       if (i.peer >= 0) {
@@ -119,19 +119,21 @@ std::uint64_t symmetry::read_program(const plan::program& p, std::size_t& instru
         }
         h = mix(h, place_bits(place));
       }
-      std::uint32_t& place = m_way_place[way];
+      std::uint32_t& place = m_route_slot[route_number];
       if (place == route::none) {
-        place = static_cast<std::uint32_t>(of.ways.size());
-        of.ways.push_back(way);
-        h = mix(mix(h, static_cast<std::uint64_t>(ways.at(way).latency)),
-                static_cast<std::uint64_t>(ways.at(way).overhead) << 8 | ways.at(way).level);
+        place = static_cast<std::uint32_t>(of.route_numbers.size());
+        of.route_numbers.push_back(route_number);
+        h = mix(mix(h, static_cast<std::uint64_t>(all_routes.at(route_number).latency)),
+                static_cast<std::uint64_t>(all_routes.at(route_number).overhead) << 8 |
+                    all_routes.at(route_number).level);
       }
       h = mix(h, std::uint64_t{place});
       if (i.op == opcode::signal || i.op == opcode::wait) h = mix(h, i.dst_offset);
     }
   }
   for (const std::int32_t peer : of.peers) m_place[index(peer)] = nowhere;
-  for (const std::uint32_t way : of.ways) m_way_place[way] = route::none;
+  for (const std::uint32_t route_number : of.route_numbers)
+    m_route_slot[route_number] = route::none;
   return h;
 }
 
@@ -143,10 +145,10 @@ std::int32_t symmetry::place_of(std::int32_t rank, std::int32_t other) const {
 }
 
 // Until no class falls apart, or every rank is alone.
-void symmetry::refine(const routes& ways) {
+void symmetry::refine(const routes& all_routes) {
   std::size_t ranks = count_of(m_colours), limits = count_of(m_limit_colours);
   while (ranks < m_colours.size()) {
-    refine_once(ways);
+    refine_once(all_routes);
     const std::size_t more_ranks = count_of(m_colours), more_limits = count_of(m_limit_colours);
     if (more_ranks == ranks && more_limits == limits) return;
     ranks = more_ranks;
@@ -154,7 +156,7 @@ void symmetry::refine(const routes& ways) {
   }
 }
 
-void symmetry::refine_once(const routes& ways) {
+void symmetry::refine_once(const routes& all_routes) {
   std::vector<std::uint64_t> colours = m_colours;
   std::vector<std::uint64_t> loads(m_limit_colours.size());
   for (std::size_t r = 0; r < colours.size(); ++r) {
@@ -163,9 +165,9 @@ void symmetry::refine_once(const routes& ways) {
     for (const std::int32_t other : of.peers)
       h = mix(mix(h, m_colours[index(other)]),
               place_bits(place_of(other, static_cast<std::int32_t>(r))));
-    for (std::size_t w = 0; w < of.ways.size(); ++w) {
+    for (std::size_t w = 0; w < of.route_numbers.size(); ++w) {
       std::uint64_t load = mix(m_colours[r], w);
-      for (const demand& d : ways.demands_of(ways.at(of.ways[w]))) {
+      for (const demand& d : all_routes.demands_of(all_routes.at(of.route_numbers[w]))) {
         h = mix(mix(h, m_limit_colours[d.limit]), d.weight);
         load = mix(load, d.weight);
         loads[d.limit] += load;  // in whatever order

@@ -22,9 +22,9 @@ namespace sucl::sim {
 class symmetry {
  public:
   /// `apart`: every rank is a class of its own, though others do the same.
-  symmetry(const plan::schedule& s, const routes& ways, bool apart);
+  symmetry(const plan::schedule& s, const routes& all_routes, bool apart);
   /// All of so many ranks are alike, and what they go through is what rank 0 goes through.
-  symmetry(std::int32_t ranks, const routes& ways);
+  symmetry(std::int32_t ranks, const routes& all_routes);
 
   /// The first rank of the class, and how many the class has.
   std::int32_t first_of(std::int32_t rank) const { return m_first[index(rank)]; }
@@ -51,22 +51,22 @@ class symmetry {
   struct relations {
     std::vector<std::int32_t> peers;
     std::vector<peer> sorted;  // the same, by rank
-    std::vector<std::uint32_t> ways;
+    std::vector<std::uint32_t> route_numbers;
   };
 
   static std::size_t index(std::int32_t rank) { return static_cast<std::size_t>(rank); }
-  void read(const plan::schedule& s, const routes& ways);
-  std::uint64_t read_program(const plan::program& p, std::size_t& instruction, const routes& ways,
-                             relations& of);
+  void read(const plan::schedule& s, const routes& all_routes);
+  std::uint64_t read_program(const plan::program& p, std::size_t& instruction,
+                             const routes& all_routes, relations& of);
   std::int32_t place_of(std::int32_t rank, std::int32_t peer) const;
-  void refine(const routes& ways);
-  void refine_once(const routes& ways);
+  void refine(const routes& all_routes);
+  void refine_once(const routes& all_routes);
 
   std::vector<relations> m_relations;          // by rank
   std::vector<std::uint64_t> m_colours;        // by rank
   std::vector<std::uint64_t> m_limit_colours;  // by limit
   std::vector<std::int32_t> m_place;           // by rank: its place among the peers of the one read
-  std::vector<std::uint32_t> m_way_place;      // by route
+  std::vector<std::uint32_t> m_route_slot;     // by route
   std::vector<std::int32_t> m_first, m_size;
   std::vector<std::uint32_t> m_first_limit, m_limit_size;
 };

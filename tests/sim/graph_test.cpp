@@ -6,7 +6,7 @@
 #include "interpret.hpp"
 #include "plan/passes/passes.hpp"
 #include "plan/verify/verify.hpp"
-#include "sim/model/ways.hpp"
+#include "sim/model/paths.hpp"
 #include "sim/simulate.hpp"
 #include "tune/cost/bound.hpp"
 #include "tune/graph/timetable.hpp"
@@ -85,12 +85,12 @@ TEST(graph, the_cut_that_binds_is_named) {
 
 // Routes of all pairs, and for how long each link is taken by a GB.
 route_table routes_of(const sim::machine& m, int ranks) {
-  sim::ways ways(m);
+  sim::paths paths(m);
   route_table t;
   t.ranks = ranks;
   for (int a = 0; a < ranks; ++a)
     for (int b = 0; b < ranks; ++b) {
-      const sim::way* w = a == b ? nullptr : ways.between(a, b);
+      const sim::path* w = a == b ? nullptr : paths.between(a, b);
       t.all.push_back(w == nullptr ? route{} : route{w->links, w->latency});
     }
   for (const sim::link& l : m.wires.links) t.seconds.push_back(1e9 / l.bandwidth);
@@ -139,7 +139,7 @@ TEST(graph, early_trees_span) {
 // A link that is free is given to what waits for it, and each hop follows the one before it.
 TEST(graph, timetables_keep_links_and_order) {
   const sim::machine m = shipped("dgx2-x2");
-  sim::ways ways(m);
+  sim::paths paths(m);
   const route_table routes = routes_of(m, 32);
   const roots wanted(32, 1);
   const std::vector<tree> trees =
@@ -148,7 +148,7 @@ TEST(graph, timetables_keep_links_and_order) {
   for (std::uint32_t t = 0; t < trees.size(); ++t)
     for (std::uint64_t s = 0; s < 8; ++s) parcels.push_back({t, s << 20, 1 << 20, 0});
   std::vector<double> busy;
-  const timetable table = schedule_trees(m, ways, trees, parcels, busy);
+  const timetable table = schedule_trees(m, paths, trees, parcels, busy);
   EXPECT_EQ(table.size(), parcels.size() * 31);
   std::map<std::uint32_t, double> taken;                  // by link
   std::map<std::pair<std::uint32_t, int>, double> there;  // by parcel and rank
@@ -161,7 +161,7 @@ TEST(graph, timetables_keep_links_and_order) {
       EXPECT_GE(t.start, there.at({t.parcel, h.from}) - 1e-12);
     }
     EXPECT_TRUE(there.emplace(std::pair{t.parcel, h.to}, t.end).second);
-    for (const std::uint32_t l : ways.between(h.from, h.to)->links) {
+    for (const std::uint32_t l : paths.between(h.from, h.to)->links) {
       EXPECT_GE(t.start, taken[l] - 1e-12);
       taken[l] = t.end - t.latency;
     }

@@ -17,7 +17,7 @@
 
 namespace sucl::sim {
 
-/// A way to execute messages between the groups of a level, as in "mpi" or "ipc".
+/// A transport for messages between the groups of a level, as in "mpi" or "ipc".
 struct transport {
   std::string name;
   double latency = 0;    ///< from the start of a message to its first byte at the other side
@@ -94,7 +94,7 @@ inline constexpr std::size_t max_machine_levels = 16;
 inline constexpr std::size_t max_transports = 32;
 inline constexpr std::size_t max_switches = 65536;
 inline constexpr std::size_t max_links = 1 << 18;
-inline constexpr std::size_t max_way = 6;  ///< links of a message's way
+inline constexpr std::size_t max_hops = 6;  ///< links of a message's path
 
 /// The number of ranks: the product of the levels' groups.
 std::int64_t rank_count(const machine& m);

@@ -90,8 +90,8 @@ class bounder {
     return least;
   }
 
-  // What the first `ranks` ranks of a member of level `l` can send out by it, or what passes both
-  // ways at once.
+  // What the first `ranks` ranks of a member of level `l` can send out by it, or what passes in
+  // both directions at once.
   double exit(std::size_t l, std::int64_t ranks, bool both) const {
     const sim::level& of = m_machine.levels[l];
     const std::int64_t member = sim::member_ranks(m_machine, l);
@@ -112,11 +112,11 @@ class bounder {
   // Of `ranks` consecutive ranks that are one member of level `l`, or one rank.
   void by_group(std::size_t l, std::int64_t ranks) {
     if (ranks >= m_problem.ranks) return;
-    double way = 0, both_ways = 0, latency = infinite;
+    double one_direction = 0, both_directions = 0, latency = infinite;
     for (std::size_t outer = 0; outer <= l; ++outer) {
       if (m_machine.levels[outer].groups < 2) continue;
-      way += exit(outer, ranks, false);
-      both_ways += exit(outer, ranks, true);
+      one_direction += exit(outer, ranks, false);
+      both_directions += exit(outer, ranks, true);
       latency = std::min(latency, latency_of(m_machine.levels[outer]));
     }
     if (latency == infinite) return;
@@ -126,16 +126,16 @@ class bounder {
       // Whether there is such a group.
       if (root ? m_problem.root >= full : m_problem.root < full && full < 2 * ranks) continue;
       const crossing c = crossing_of(m_problem, static_cast<double>(ranks), root);
-      offer(c.out, way, latency, "what leaves " + group);
-      offer(c.in, way, latency, "what enters " + group);
-      offer(c.in + c.out, both_ways, latency, "what enters and leaves " + group);
+      offer(c.out, one_direction, latency, "what leaves " + group);
+      offer(c.in, one_direction, latency, "what enters " + group);
+      offer(c.in + c.out, both_directions, latency, "what enters and leaves " + group);
     }
     if (m_problem.kind != kind::allreduce || m_problem.ranks % ranks != 0) return;
     const double groups = static_cast<double>(m_problem.ranks) / static_cast<double>(ranks);
     const double all = 2 * (groups - 1) * bytes();
     const std::string parts = "what all groups of " + group + " exchange";
-    offer(all, groups * way, latency, parts);
-    offer(2 * all, groups * both_ways, latency, parts);
+    offer(all, groups * one_direction, latency, parts);
+    offer(2 * all, groups * both_directions, latency, parts);
   }
 
   void by_levels() {

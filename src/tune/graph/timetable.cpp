@@ -13,7 +13,7 @@ namespace {
 
 class scheduler {
  public:
-  scheduler(const sim::machine& m, sim::ways& ways, const std::vector<tree>& trees,
+  scheduler(const sim::machine& m, sim::paths& paths, const std::vector<tree>& trees,
             const std::vector<parcel>& parcels, std::vector<double>& busy)
       : m_machine(m), m_trees(trees), m_parcels(parcels), m_busy(busy) {
     m_busy.resize(m.wires.links.size());
@@ -24,7 +24,7 @@ class scheduler {
     m_bytes.resize(trees.size());
     for (const parcel& p : parcels)
       m_bytes[p.tree] = std::max(m_bytes[p.tree], static_cast<double>(p.bytes));
-    for (std::uint32_t t = 0; t < trees.size(); ++t) describe(t, ways);
+    for (std::uint32_t t = 0; t < trees.size(); ++t) describe(t, paths);
     for (const parcel& p : parcels)
       for (const step& s : m_steps[p.tree])
         for (const std::uint32_t l : s.by->links)
@@ -63,10 +63,10 @@ class scheduler {
     std::uint32_t link = 0;
     double after = 0;
   };
-  // A hop of a tree: its way, what follows it, and the parcels that wait for it.
+  // A hop of a tree: its path, what follows it, and the parcels that wait for it.
   struct step {
-    const sim::way* by = nullptr;
-    double per_byte = 0;              // of its own way
+    const sim::path* by = nullptr;
+    double per_byte = 0;              // of its own path
     std::vector<std::uint32_t> next;  // hops from where it ends
     std::vector<later> behind;
     std::deque<std::uint32_t> parcels;
@@ -81,14 +81,14 @@ class scheduler {
     }
   };
 
-  void describe(std::uint32_t number, sim::ways& ways) {
+  void describe(std::uint32_t number, sim::paths& paths) {
     const tree& t = m_trees[number];
     std::vector<step> steps(t.hops.size());
     std::vector<std::uint32_t> first;
     std::map<int, std::uint32_t> by_rank;
     for (std::uint32_t h = 0; h < t.hops.size(); ++h) {
       step& s = steps[h];
-      s.by = ways.between(t.hops[h].from, t.hops[h].to);
+      s.by = paths.between(t.hops[h].from, t.hops[h].to);
       s.tree = number;
       s.hop = h;
       s.turn = (t.hops[h].to - t.hops[h].from + 65536) % 65536;
@@ -315,9 +315,9 @@ class scheduler {
 
 }  // namespace
 
-timetable schedule_trees(const sim::machine& m, sim::ways& ways, const std::vector<tree>& trees,
+timetable schedule_trees(const sim::machine& m, sim::paths& paths, const std::vector<tree>& trees,
                          const std::vector<parcel>& parcels, std::vector<double>& busy) {
-  return scheduler(m, ways, trees, parcels, busy).run();
+  return scheduler(m, paths, trees, parcels, busy).run();
 }
 
 }  // namespace sucl::tune

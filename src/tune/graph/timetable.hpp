@@ -5,7 +5,7 @@
 /// In which order the links of a graph carry what trees send.
 #pragma once
 
-#include "sim/model/ways.hpp"
+#include "sim/model/paths.hpp"
 #include "tune/graph/trees.hpp"
 
 #include <cstdint>
@@ -34,10 +34,10 @@ struct transfer {
 /// Transfers by their start.
 using timetable = std::vector<transfer>;
 
-/// Links are given to the transfers that wait for them: to the one first that has the longest way
-/// behind it. A message keeps all links of its way busy as long as the slowest of them takes.
+/// Links are given to the transfers that wait for them: to the one first that has the longest path
+/// behind it. A message keeps all links of its path busy as long as the slowest of them takes.
 /// `busy` has for each link until when it is taken, before and after; empty: all are free.
-timetable schedule_trees(const sim::machine& m, sim::ways& ways, const std::vector<tree>& trees,
+timetable schedule_trees(const sim::machine& m, sim::paths& paths, const std::vector<tree>& trees,
                          const std::vector<parcel>& parcels, std::vector<double>& busy);
 
 }  // namespace sucl::tune

@@ -26,7 +26,7 @@ constexpr double balance_slack = 1.0001;
 // Trees of a direction, with what they are made for.
 struct half {
   sim::machine m;  // with the links as data flows from the roots
-  std::unique_ptr<sim::ways> ways;
+  std::unique_ptr<sim::paths> paths;
   wiring wires;
   std::map<std::tuple<tree_recipe::shape, int, double>, std::vector<tree>> trees;
   std::map<int, double> times;
@@ -97,7 +97,7 @@ struct tree_planner::state {
     h->m = m;
     if (reversed)
       for (sim::link& l : h->m.wires.links) std::swap(l.from, l.to);
-    h->ways = std::make_unique<sim::ways>(h->m);
+    h->paths = std::make_unique<sim::paths>(h->m);
     h->wires = wiring_of(h->m, what.ranks);
     constexpr int max_nodes = 512;
     if (h->wires.nodes > max_nodes)
@@ -132,7 +132,7 @@ struct tree_planner::state {
     t.ranks = what.ranks;
     for (int a = 0; a < what.ranks; ++a)
       for (int b = 0; b < what.ranks; ++b) {
-        const sim::way* w = a == b ? nullptr : h.ways->between(a, b);
+        const sim::path* w = a == b ? nullptr : h.paths->between(a, b);
         t.all.push_back(w == nullptr ? route{} : route{w->links, w->latency});
       }
     for (const sim::link& l : h.m.wires.links) t.seconds.push_back(bytes / l.bandwidth);
@@ -194,7 +194,7 @@ struct tree_planner::state {
     if (in) {
       all.in_trees = &trees_of(*in, r);
       all.in_parcels = parcels_of(*all.in_trees, r);
-      all.in = schedule_trees(in->m, *in->ways, *all.in_trees, all.in_parcels, busy);
+      all.in = schedule_trees(in->m, *in->paths, *all.in_trees, all.in_parcels, busy);
       for (const transfer& t : all.in) gathered = std::max(gathered, t.end);
       all.end = gathered;
     }
@@ -203,7 +203,7 @@ struct tree_planner::state {
       all.out_parcels = parcels_of(*all.out_trees, r);
       busy.clear();
       if (in) follow(all, gathered);
-      all.out = schedule_trees(out->m, *out->ways, *all.out_trees, all.out_parcels, busy);
+      all.out = schedule_trees(out->m, *out->paths, *all.out_trees, all.out_parcels, busy);
       for (const transfer& t : all.out) all.end = std::max(all.end, t.end);
     }
     return all;

@@ -36,8 +36,8 @@ plan::schedule built(kind k, int ranks, const char* recipe) {
 // The first rank of each rank's class.
 std::vector<int> classes_of(const plan::schedule& s, const machine& m) {
   flows f;
-  const routes ways(s, m, f);
-  const symmetry like(s, ways, false);
+  const routes all_routes(s, m, f);
+  const symmetry like(s, all_routes, false);
   std::vector<int> first;
   for (int r = 0; r < s.what.ranks; ++r) first.push_back(like.first_of(r));
   return first;
@@ -83,8 +83,8 @@ TEST(symmetry, pairs_of_alike_ranks_are_those_of_the_first) {
   const auto s = built(kind::allreduce, 4, "ring");
   const machine m = nodes_of(4, 1);
   flows f;
-  const routes ways(s, m, f);
-  const symmetry like(s, ways, false);
+  const routes all_routes(s, m, f);
+  const symmetry like(s, all_routes, false);
   EXPECT_EQ(like.size_of(3), 4);
   EXPECT_EQ(like.pair_of(0, 1), (std::pair<std::int32_t, std::int32_t>{0, 1}));
   EXPECT_EQ(like.pair_of(3, 0), (std::pair<std::int32_t, std::int32_t>{0, 1}));
@@ -96,8 +96,8 @@ TEST(symmetry, ranks_are_apart_on_request) {
   const auto s = built(kind::allreduce, 4, "ring");
   const machine m = nodes_of(4, 1);
   flows f;
-  const routes ways(s, m, f);
-  const symmetry like(s, ways, true);
+  const routes all_routes(s, m, f);
+  const symmetry like(s, all_routes, true);
   for (int r = 0; r < 4; ++r) EXPECT_EQ(like.first_of(r), r);
 }
 
