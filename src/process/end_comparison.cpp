@@ -3,7 +3,7 @@
 #include "process/end_comparison.hpp"
 
 #include "core/exchange/topology.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/operation/operation.hpp"
 #include "core/record/record_file.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "base/log.hpp"
 #include "core/communicator/communicator.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/support/output.hpp"
 #include "process/process.hpp"
 
@@ -23,7 +23,7 @@ using time_point = std::chrono::steady_clock::time_point;
 constexpr auto longest_grace = 2s;
 constexpr auto grace_for_left = 500ms;
 
-// Others wait for ranks that differ, which is over once they are told.
+// Others wait for ranks that differ, which ends once they get the error.
 constexpr auto time_to_come_out = 2s;
 
 }  // namespace
@@ -221,7 +221,7 @@ void watchdog::tell_mismatch(communicator& c, watched& w, const std::string& wha
   c.tell_mismatch(what);
 }
 
-// A thread that is inside a blocking function of a library cannot be told.
+// A thread that is inside a blocking function of a library does not see the error.
 void watchdog::end_if_stuck(communicator& c, const watched& w, time_point now) const {
   if (!c.entered() || now - *w.told < time_to_come_out) return;
   m_process.record().fail(w.mismatch);

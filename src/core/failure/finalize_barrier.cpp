@@ -3,7 +3,7 @@
 #include "core/failure/finalize_barrier.hpp"
 
 #include "base/log.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 
 #include <optional>
 #include <thread>

@@ -4,7 +4,7 @@
 
 #include "base/log.hpp"
 #include "core/exchange/core_services.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/support/forked.hpp"
 #include "core/support/output.hpp"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/exchange/core_services.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 
 #include <sucl/export.hpp>
 

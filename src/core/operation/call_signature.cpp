@@ -3,7 +3,7 @@
 #include "core/operation/call_signature.hpp"
 
 #include "base/sizes.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/operation/operation.hpp"
 
 #include <algorithm>

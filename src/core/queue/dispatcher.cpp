@@ -3,7 +3,7 @@
 #include "core/queue/dispatcher.hpp"
 
 #include "core/failure/peer_processes.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/operation/operation.hpp"
 
 #include <chrono>

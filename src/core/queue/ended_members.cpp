@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/queue/ended_members.hpp"
 
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/operation/call_signature.hpp"
 #include "core/operation/operation.hpp"
 

@@ -3,7 +3,7 @@
 #include "core/record/diagnose.hpp"
 
 #include "base/error.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "core/operation/operation.hpp"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "core/layers/validate.hpp"
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 #include "support/drive.hpp"
 #include "support/thread_ranks.hpp"
 
@@ -218,13 +218,13 @@ TEST(validate, ends_while_a_peer_is_missing) {
   });
 }
 
-TEST(agreement, writes_ranks_for_people) {
+TEST(argument_comparison, writes_ranks_as_ranges) {
   EXPECT_EQ(core::ranks_text({3}), "rank 3");
   EXPECT_EQ(core::ranks_text({0, 1}), "ranks 0,1");
   EXPECT_EQ(core::ranks_text({0, 2, 3, 4, 7}), "ranks 0,2-4,7");
 }
 
-TEST(agreement, limits_the_values_it_lists) {
+TEST(argument_comparison, limits_the_values_it_lists) {
   std::vector<core::digest> all(20);
   for (std::size_t r = 0; r < all.size(); ++r) {
     all[r].kind = SUCL_KIND_ALLREDUCE;

@@ -1,6 +1,6 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "core/operation/agreement.hpp"
+#include "core/operation/argument_comparison.hpp"
 
 #include "core/operation/operation.hpp"
 

@@ -2,7 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Whether the ranks of a communicator mean the same collective: plain data and pure functions.
+/// Compares the arguments of one collective between the ranks of a communicator: plain data and
+/// pure functions, used by the layer `validate`.
 #pragma once
 
 #include <sucl/abi/backend.h>
