@@ -264,7 +264,7 @@ sucl_status conclude(sucl_request& r) {
     r.scratch_bytes = 0;
   }
   c.idle.push_back(&r);
-  return failure.status == SUCL_SUCCESS ? SUCL_SUCCESS : tell(c.state->core, failure);
+  return failure.status == SUCL_SUCCESS ? SUCL_SUCCESS : report(c.state->core, failure);
 }
 
 void give_up(sucl_backend_comm& comm) {

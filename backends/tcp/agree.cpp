@@ -24,7 +24,7 @@ void node::look_at_members(agreement& a, const sucl_group& group, const std::vec
       a.note_failed(i);
   const int first = group.members[static_cast<std::size_t>(a.coordinator())];
   peer& p = m_peers[first];
-  if (first != rank() && !p.gone && !p.way && !p.connecting) connect(first);
+  if (first != rank() && !p.gone && !p.link && !p.connecting) connect(first);
 }
 
 void node::deliver(const sucl_group& group, std::uint64_t number,

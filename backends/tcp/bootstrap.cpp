@@ -161,7 +161,7 @@ void check_who_serves(const place_in_job& p, const std::string& secret, const st
 // job, which is found when this one introduces itself. -1: that is so.
 int listen_for_ranks(const place_in_job& p, endpoint at, const std::string& host) {
   const auto until = clock::now() + std::min<clock::duration>(p.timeout, busy_port_limit);
-  for (bool told = false;; told = true) {
+  for (bool logged = false;; logged = true) {
     bool in_use = false;
     try {
       endpoint where = at;
@@ -174,7 +174,7 @@ int listen_for_ranks(const place_in_job& p, endpoint at, const std::string& host
       }
       why.text += ", by a connection of another process";
       if (clock::now() > until) throw;
-      if (!told) global().core->log(SUCL_LOG_WARN, "tcp", (why.text + "; waiting").c_str());
+      if (!logged) global().core->log(SUCL_LOG_WARN, "tcp", (why.text + "; waiting").c_str());
     }
     std::this_thread::sleep_for(50ms);
   }
@@ -226,7 +226,8 @@ void check(const place_in_job& p) {
 
 void start(state& g) {
   if (!g.place)
-    throw problem{SUCL_ERROR_CONFIGURATION, "this process is not told of its place in the job",
+    throw problem{SUCL_ERROR_CONFIGURATION,
+                  "nothing gives the rank of this process and the size of the job",
                   "Start it with `sucl run`, torchrun or srun, or use runtime::join"};
   const place_in_job& p = *g.place;
   check(p);

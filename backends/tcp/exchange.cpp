@@ -113,7 +113,7 @@ sucl_oob_request* node::begin_exchange(sucl_group& group, bytes mine, void* all,
   e.started = true;
   e.since = clock::now();
   e.mine = std::move(mine);
-  // Another rank gave it up before it began here: the ranks beyond are told.
+  // Another rank gave it up before it began here: the ranks beyond get that error.
   if (e.failure) {
     const problem why = e.failure;
     e.failure = {};
@@ -235,7 +235,7 @@ void node::check_neighbours(const sucl_group& group, std::uint64_t number, excha
                         "Look for the reason in the output of that rank"},
                        who);
     // Without a connection its end would not be seen.
-    if (!p.gone && !p.way && !p.connecting && now - e.since > grace) connect(who);
+    if (!p.gone && !p.link && !p.connecting && now - e.since > grace) connect(who);
   }
 }
 

@@ -117,8 +117,8 @@ void node::welcomed(connection& c) {
 void node::use(int rank, connection& c) {
   peer& p = m_peers[rank];
   if (m_links[&c].own) p.connecting = false;
-  if (p.way) return;
-  p.way = &c;
+  if (p.link) return;
+  p.link = &c;
   for (const frame& f : p.waiting) c.send(f);
   p.waiting.clear();
 }
@@ -126,26 +126,26 @@ void node::use(int rank, connection& c) {
 void node::send_to(int rank, frame what) {
   peer& p = m_peers[rank];
   if (p.gone) return;
-  if (p.way) return p.way->send(std::move(what));
+  if (p.link) return p.link->send(std::move(what));
   p.waiting.push_back(std::move(what));
   if (!p.connecting) connect(rank);
 }
 
 // The loopback is the other process's only where it is this one's.
-std::vector<endpoint> node::ways_to(int rank) const {
+std::vector<endpoint> node::endpoints_of(int rank) const {
   const contact c = contact_of(rank);
-  std::vector<endpoint> ways;
+  std::vector<endpoint> endpoints;
   for (const bool near : {true, false})
     for (const endpoint& e : c.addresses)
-      if (e.is_loopback() == near && (!near || c.machine == m_own.machine)) ways.push_back(e);
-  return ways;
+      if (e.is_loopback() == near && (!near || c.machine == m_own.machine)) endpoints.push_back(e);
+  return endpoints;
 }
 
 void node::connect(int rank) {
   peer& p = m_peers[rank];
-  const auto ways = ways_to(rank);
-  if (p.tried >= ways.size()) {
-    const bool ended = p.refused && !ways.empty();
+  const auto endpoints = endpoints_of(rank);
+  if (p.tried >= endpoints.size()) {
+    const bool ended = p.refused && !endpoints.empty();
     return lose(rank, ended ? "has ended" : "cannot be reached (" + p.reasons + ")");
   }
   p.connecting = true;
@@ -154,7 +154,7 @@ void node::connect(int rank) {
   const auto c = std::make_shared<connection>(m_loop, m_settings.secret, allowed);
   c->tag = rank;
   m_links[c.get()] = {c, true, false, ""};
-  c->connect_to(ways[p.tried], shared_from_this());
+  c->connect_to(endpoints[p.tried], shared_from_this());
 }
 
 void node::ended(connection& c, ending how, const std::string& why) {
@@ -166,7 +166,7 @@ void node::ended(connection& c, ending how, const std::string& why) {
   if (m_leaving || c.tag < 0) return;
   peer& p = m_peers[c.tag];
   if (l.welcome) {
-    if (p.way == &c) p.way = nullptr;
+    if (p.link == &c) p.link = nullptr;
     return lose(c.tag,
                 how == ending::closed ? "has died" : "cannot be reached any more (" + why + ")");
   }
@@ -175,7 +175,7 @@ void node::ended(connection& c, ending how, const std::string& why) {
   p.refused = p.refused && how == ending::refused;
   p.reasons += (p.reasons.empty() ? "" : "; ") + text_of(c.remote()) + ": " + why;
   ++p.tried;
-  if (!p.way && !p.gone) connect(c.tag);
+  if (!p.link && !p.gone) connect(c.tag);
 }
 
 void node::lose(int rank, const std::string& how) {
@@ -223,7 +223,7 @@ void node::received(connection& c, frame_type type, reader& message) {
 void node::goodbye(connection& c) {
   const int rank = c.tag;
   peer& p = m_peers[rank];
-  if (p.way == &c) p.way = nullptr;
+  if (p.link == &c) p.link = nullptr;
   c.close();
   m_links.erase(&c);
   if (!p.gone) {

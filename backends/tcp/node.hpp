@@ -32,7 +32,7 @@
 
 namespace sucl::tcp {
 
-/// What a process tells the others of itself.
+/// What a process sends the others about itself.
 struct contact {
   int rank = -1;
   int size = 0;
@@ -153,9 +153,9 @@ class node final : public listener, public std::enable_shared_from_this<node> {
     std::string who;       ///< the other process, where it has made it
   };
   struct peer {
-    connection* way = nullptr;  ///< by which frames go there
-    std::deque<frame> waiting;  ///< for a way
-    std::size_t tried = 0;      ///< of its addresses
+    connection* link = nullptr;  ///< by which frames go there
+    std::deque<frame> waiting;   ///< for a link
+    std::size_t tried = 0;       ///< of its addresses
     bool connecting = false;
     bool refused = true;  ///< by all that were tried
     std::string reasons;
@@ -182,7 +182,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   problem explain(store& meeting, problem why);
   std::string late_ranks(store& meeting);
   std::string unreachable_text(const store& meeting, const std::string& why);
-  void tell(store& meeting, const problem& why);
+  void report(store& meeting, const problem& why);
   void fail_start(const problem& why);
   void read_contacts(bytes all);
   contact contact_of(int rank) const;
@@ -199,7 +199,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   void connect(int rank);
   void use(int rank, connection& c);
   void lose(int rank, const std::string& how);
-  std::vector<endpoint> ways_to(int rank) const;
+  std::vector<endpoint> endpoints_of(int rank) const;
   void leave_links();
 
   // agreements, in agree.cpp

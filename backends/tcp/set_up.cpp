@@ -50,7 +50,7 @@ std::uint64_t machine() {
   return hash(boot);
 }
 
-// Ends a wait beside which everything has come.
+// Ends a wait, because everything else has come.
 struct all_ranks_are_here {};
 
 std::string packed(const problem& p) {
@@ -178,7 +178,7 @@ void node::start(store& meeting) {
     why = p;
   }
   why = explain(meeting, why);
-  tell(meeting, why);
+  report(meeting, why);
   throw why;
 }
 
@@ -389,8 +389,8 @@ std::string node::late_ranks(store& meeting) {
   return text;
 }
 
-// Tells all ranks: those in the tree along it, the others through the store.
-void node::tell(store& meeting, const problem& why) {
+// Reports a failed start to all ranks: those in the tree along it, the others through the store.
+void node::report(store& meeting, const problem& why) {
   {
     const std::lock_guard lock(m_loop->lock());
     fail_start(why);

@@ -232,7 +232,7 @@ sucl_request* take_request(sucl_backend_comm& comm, sucl_status& status) {
 }
 
 // Whether the library has noticed by itself that something has gone wrong.
-sucl_status look(sucl_backend_comm& comm) {
+sucl_status check_async_error(sucl_backend_comm& comm) {
   int error = ok;
   const int result = comm.state->library.api.comm_get_async_error(comm.native, &error);
   if (result == ok && (error == ok || error == in_progress)) return SUCL_SUCCESS;
@@ -244,7 +244,7 @@ sucl_status post(sucl_backend_comm* comm, const sucl_operation* o, sucl_request*
   if (!comm->native)
     if (const auto status = guarded(comm->state->core, [&] { return connect(*comm); }))
       return status;
-  if (const auto status = look(*comm)) return status;
+  if (const auto status = check_async_error(*comm)) return status;
   if (o->stream) return enqueue(*comm, *o, o->stream);
   return guarded(comm->state->core, [&]() -> sucl_status {
     const on_device here(comm->state->library.device, comm->context);
@@ -268,7 +268,7 @@ sucl_status test(sucl_backend_comm* comm, sucl_request* request, std::int32_t* d
   *done = result == device_ok;
   sucl_status status = SUCL_SUCCESS;
   if (result == device_not_ready)
-    status = look(*comm);
+    status = check_async_error(*comm);
   else if (result != device_ok)
     status = device_failed(*comm, result, "an operation");
   if (*done || status) comm->unused.push_back(request);

@@ -156,7 +156,7 @@ complaint open(const vendor& v, const std::string& file, loaded& result) {
   result.path = path_of(reinterpret_cast<void*>(result.api.get_version));
   if (const int status = result.api.get_version(&result.version); status != ok)
     return {
-        "'" + result.path + "' does not tell its version: " + result.api.get_error_string(status),
+        "'" + result.path + "' does not report its version: " + result.api.get_error_string(status),
         v.hint};
   if (result.version < min_version)
     return {

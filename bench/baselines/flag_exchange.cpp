@@ -50,8 +50,8 @@ void flag_exchange::run() {
   m_lines[m_rank].flag.store(m_round, std::memory_order_release);
   for (int k = 1; k < m_size; ++k) {
     const auto& theirs = m_lines[(m_rank + k) % m_size].flag;
-    for (int looks = 0; theirs.load(std::memory_order_acquire) < m_round;)
-      if (++looks % m_poll_limit == 0) sched_yield();
+    for (int polls = 0; theirs.load(std::memory_order_acquire) < m_round;)
+      if (++polls % m_poll_limit == 0) sched_yield();
   }
 }
 

@@ -84,7 +84,7 @@ class UserOp:
     The function is given two arrays of numpy, of one dimension and any equal size: elements of
     lower ranks, and those of higher ranks in the same places. It returns their combinations, and
     keeps neither array. It may be called by any thread. What it raises is raised by this rank's
-    call or event; the results are undefined then, and other ranks do not hear of it.
+    call or event; the results are undefined then, and other ranks get no error.
 
     Arrays are in memory that the host reads. The first argument of each reduction is a communicator
     or its blocking form. Where `recv` is not given the operation works in place.

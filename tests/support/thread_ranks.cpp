@@ -30,11 +30,11 @@ struct board {
   std::condition_variable changed;
   std::map<std::uint64_t, exchange> exchanges;
   std::map<int, std::shared_ptr<board>> split;  // by colour, while a split is under way
-  struct letter {
+  struct control_message {
     int source;
     std::vector<std::byte> text;
   };
-  std::map<int, std::deque<letter>> control_message;  // by receiver
+  std::map<int, std::deque<control_message>> control_messages;  // by receiver
 };
 
 }  // namespace
@@ -147,7 +147,7 @@ sucl_status notify(sucl_group* group, std::int32_t rank, const void* data, std::
   board& b = *group->shared;
   const std::lock_guard lock(b.mutex);
   const auto* text = static_cast<const std::byte*>(data);
-  b.control_message[rank].push_back({group->rank, {text, text + bytes}});
+  b.control_messages[rank].push_back({group->rank, {text, text + bytes}});
   return SUCL_SUCCESS;
 }
 
@@ -155,7 +155,7 @@ sucl_status poll(sucl_group* group, std::int32_t* source, void* data, std::uint6
                  std::uint64_t* bytes) {
   board& b = *group->shared;
   const std::lock_guard lock(b.mutex);
-  auto& mine = b.control_message[group->rank];
+  auto& mine = b.control_messages[group->rank];
   *source = -1;
   if (mine.empty()) return SUCL_SUCCESS;
   *source = mine.front().source;

@@ -101,8 +101,8 @@ report_line::~report_line() {
   if (m_socket >= 0) close(m_socket);
 }
 
-bool report_line::tell(const rank_report& report) {
-  return m_socket >= 0 && send(m_socket, &report, sizeof report, MSG_NOSIGNAL) ==
+bool report_line::send(const rank_report& report) {
+  return m_socket >= 0 && ::send(m_socket, &report, sizeof report, MSG_NOSIGNAL) ==
                               static_cast<ssize_t>(sizeof report);
 }
 

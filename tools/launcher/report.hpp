@@ -12,7 +12,7 @@
 
 namespace sucl::tools {
 
-/// What the process that watches over a rank tells.
+/// What the process that watches over a rank reports.
 struct rank_report {
   enum class what : std::int32_t { started = 1, ended = 2, stopped = 3, continued = 4 };
   what event = what::started;
@@ -61,7 +61,7 @@ class report_line {
   report_line(const report_line&) = delete;
   report_line& operator=(const report_line&) = delete;
 
-  bool tell(const rank_report& report);
+  bool send(const rank_report& report);
   enum class word { none, end, gone };  ///< gone: the inbox is, or there was none
   word listen();
 

@@ -18,8 +18,8 @@
 #include <ctime>
 
 // `sucl watch-rank INBOX LIVE_ON PROGRAM...`: what `sucl run` has the launcher start in the place
-// of each rank. It starts the program, hands on signals, tells the inbox how the program ends, and
-// ends alike. Launchers differ in what they make of a rank that a signal ends; this does not.
+// of each rank. It starts the program, forwards signals, reports to the inbox how the program ends,
+// and ends alike. Launchers differ in what they make of a rank that a signal ends; this does not.
 namespace sucl::tools {
 namespace {
 
@@ -53,7 +53,7 @@ class watched_rank {
       throw exit_error(exit_code::failure,
                        std::string("cannot start a process: ") + std::strerror(errno) + ".");
     // The launcher's connections stay open here: Hydra kills the others when one closes.
-    tell(rank_report::what::started, 0);
+    report(rank_report::what::started, 0);
   }
 
   // Waits for the end; returns the exit code.
@@ -96,7 +96,7 @@ class watched_rank {
     while (waitpid(m_child, &status, WNOHANG | WUNTRACED | WCONTINUED) == m_child) {
       if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
         m_stopped = WIFSTOPPED(status);
-        tell(m_stopped ? rank_report::what::stopped : rank_report::what::continued, 0);
+        report(m_stopped ? rank_report::what::stopped : rank_report::what::continued, 0);
         continue;
       }
       m_status = status;
@@ -109,11 +109,11 @@ class watched_rank {
   // must not: Open MPI's lets them after a signal, when asked to, and the others' after a status
   // only.
   int leave() {
-    const bool told = tell(rank_report::what::ended, m_status);
+    const bool reported = report(rank_report::what::ended, m_status);
     remove_abandoned_names(m_begun);
-    if (told && m_live_on) stay();
+    if (reported && m_live_on) stay();
     const int code = shell_code(m_status);
-    const bool by_signal = m_live_on ? told && std::getenv("OMPI_COMM_WORLD_RANK") && code != 0
+    const bool by_signal = m_live_on ? reported && std::getenv("OMPI_COMM_WORLD_RANK") && code != 0
                                      : WIFSIGNALED(m_status);
     if (by_signal) end_by(m_live_on ? SIGKILL : WTERMSIG(m_status));
     return code;
@@ -140,9 +140,9 @@ class watched_rank {
     raise(number);
   }
 
-  bool tell(rank_report::what event, int status) {
+  bool report(rank_report::what event, int status) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
-    return m_line.tell({event, m_rank, status, 0, std::chrono::nanoseconds(now).count()});
+    return m_line.send({event, m_rank, status, 0, std::chrono::nanoseconds(now).count()});
   }
 
   report_line m_line;

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// How errors travel within the module: thrown, and told to the core at its edge.
+/// Errors within the module are exceptions; its entry points report them to the core.
 #pragma once
 
 #include <sucl/abi/backend.h>
@@ -22,7 +22,7 @@ struct problem {
   std::int64_t native_code = 0;
 };
 
-inline sucl_status tell(const sucl_core* core, const problem& p) {
+inline sucl_status report(const sucl_core* core, const problem& p) {
   return core->fail(p.status, p.native_code, p.message.c_str(),
                     p.hint.empty() ? nullptr : p.hint.c_str());
 }
@@ -33,7 +33,7 @@ sucl_status guarded(const sucl_core* core, const Work& work) noexcept {
   try {
     return work();
   } catch (const problem& p) {
-    return tell(core, p);
+    return report(core, p);
   } catch (const std::bad_alloc&) {
     return core->fail(SUCL_ERROR_OUT_OF_MEMORY, 0, "the backend fabric ran out of host memory",
                       "Make operations smaller, or fewer at once.");

@@ -65,7 +65,7 @@ void check_settings(const sucl_oob& oob, const std::string& mine,
 }  // namespace
 
 std::vector<std::string> exchange(const sucl_oob& oob, int size, const std::string& mine) {
-  // What fits travels beside its length; another round is for longer texts only.
+  // Short texts are sent with their length; another round is for longer texts only.
   struct first_round {
     std::uint64_t length;
     std::array<char, 1016> text;
@@ -136,7 +136,7 @@ rank_record record_of(const self_description& self) {
   return r;
 }
 
-// Data travels as it is in memory, and what ranks tell each other as their version writes it.
+// Data is sent as it lies in memory, and records of ranks as their version of SuCL writes them.
 void check_alike(const rank_record& first, const rank_record& other, int rank) {
   const std::string name = "rank " + std::to_string(rank);
   if (other.version != first.version)
@@ -148,7 +148,7 @@ void check_alike(const rank_record& first, const rank_record& other, int rank) {
   if (other.representation != first.representation)
     base::fail(errc::mismatch,
                name + " has numbers in memory as " + other.representation + ", and rank 0 as " +
-                   first.representation + "; data travels as it is in memory",
+                   first.representation + "; data is sent as it lies in memory",
                "Start ranks that exchange data on machines of one kind of processor, with programs "
                "for the same ABI");
 }

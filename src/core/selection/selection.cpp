@@ -253,7 +253,7 @@ std::string reason(const selection_table& table, const candidate& c) {
     case selection_stage::default_backend: return "nothing before it applies";
     case selection_stage::last_resort:
       return table.backends[static_cast<std::size_t>(c.backend)] == network_backend_name
-                 ? "it carries data between nodes where there is no MPI"
+                 ? "it moves data between nodes where there is no MPI"
                  : "nothing else can execute it";
   }
   return {};

@@ -122,7 +122,7 @@ void refuse_other_interfaces(const std::string& flavour) {
     say_to_first_rank("sucl error interposer: libsucl_pmpi_" + flavour +
                       ".so was loaded into a process that has " + found.file +
                       ", whose interface is another one (" + found.flavour +
-                      "), so that arguments of MPI's functions cannot be told; start the program "
+                      "), so that arguments of MPI's functions are unknown; start the program "
                       "with `sucl run --interpose`, or load libsucl_pmpi" +
                       (found.flavour == "openmpi" ? "_openmpi.so" : ".so, which chooses") + "\n");
     // A launcher ends all ranks with the first one that exits, and drops what it has not read.

@@ -75,7 +75,7 @@ std::vector<algorithm_info> make_algorithms() {
        {"inner", "ports", "pipeline"}},
       {"pairwise", "one partner a step", {kind::alltoall, kind::alltoallv}, {}},
       {"bruck",
-       "few steps, blocks travel by the digits of their distance",
+       "few steps, blocks are forwarded by the digits of their distance",
        {kind::alltoall},
        {"radices"}},
       {"one_shot",

@@ -3,7 +3,7 @@
 
 // Collectives in one step between nodes, for any of them: nothing here knows a kind of collective.
 // What the ranks of a node need of another node is put together there, once, from what its ranks
-// have staged in their scratch; it travels in as few messages as there are leaders; and the node
+// have staged in their scratch; it is sent in as few messages as there are leaders; and the node
 // that gets it reads it where it landed.
 #include "plan/algorithms/collectives.hpp"
 
@@ -345,7 +345,7 @@ class node_shot_maker {
 
   using readers = std::map<std::pair<int, int>, bool>;
 
-  void tell(int r, const readers& list, std::uint64_t flag) {
+  void signal_readers(int r, const readers& list, std::uint64_t flag) {
     for (auto i = list.lower_bound({r, 0}); i != list.end() && i->first.first == r; ++i)
       m_builder.signal(r, i->first.second, flag);
   }
@@ -374,18 +374,18 @@ class node_shot_maker {
     m_waited.clear();
     for (const message* m : m_receives[at(r)]) m_builder.receive(r, m->from, m->dst, m->bytes);
     m_staged[at(r)].copy(m_builder, r);
-    tell(r, m_staged_readers, staged_flag);
+    signal_readers(r, m_staged_readers, staged_flag);
     write_packs(r);
     bool sends_input = false;
     for (const message* m : m_sends[at(r)]) {
       m_builder.send(r, m->to, m->src, m->bytes);
       sends_input |= m->direct;
     }
-    tell(r, m_packed_readers, packed_flag);
+    signal_readers(r, m_packed_readers, packed_flag);
     // In place what is being sent must not be overwritten.
     if (!sends_input) write_results(r, false);
     m_builder.fence(r);
-    tell(r, m_landed_readers, landed_flag);
+    signal_readers(r, m_landed_readers, landed_flag);
     if (sends_input) write_results(r, false);
     write_results(r, true);
   }

@@ -312,13 +312,13 @@ void build_read_two_shot(builder& b) {
   const auto at = [](int r) { return static_cast<std::size_t>(r); };
   const std::vector<std::uint64_t> cuts = cut_evenly(send_bytes(b.what(), 0), b.element(), ranks);
   const auto size = [&](int r) { return cuts[at(r) + 1] - cuts[at(r)]; };
-  const auto tell = [&](int r, std::uint64_t flag) {
+  const auto signal_peers = [&](int r, std::uint64_t flag) {
     for (int k = 1; k < ranks; ++k) b.signal(r, (r + k) % ranks, flag);
   };
   for (int r = 0; r < ranks; ++r) {
     const place in{space::send, cuts[at(r)]}, out{space::recv, cuts[at(r)]};
     std::vector<place> parts(at(ranks), in);
-    tell(r, 0);
+    signal_peers(r, 0);
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;
       b.wait(r, q, 0);
@@ -332,14 +332,14 @@ void build_read_two_shot(builder& b) {
     }
     b.copy(r, out, parts[at(order[0])], size(r));
     for (std::size_t k = 1; k < order.size(); ++k) b.reduce(r, out, parts[at(order[k])], size(r));
-    tell(r, 1);
+    signal_peers(r, 1);
     for (int k = 1; k < ranks; ++k) {
       const int q = (r + k) % ranks;
       const place theirs{space::recv, cuts[at(q)]};
       b.wait(r, q, 1);
       b.copy(r, theirs, remote(theirs), size(q), q);
     }
-    tell(r, 2);
+    signal_peers(r, 2);
     for (int k = 1; k < ranks; ++k) b.wait(r, (r + k) % ranks, 2);
   }
 }

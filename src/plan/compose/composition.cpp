@@ -167,14 +167,15 @@ void check_races(const composition& c) {
       touch a{}, b{};
       if (!conflict(all[m], a, b)) continue;
       const std::uint64_t begin = std::max(a.begin, b.begin), end = std::min(a.end, b.end);
-      const auto tell = [&](const touch& t) {
+      const auto describe = [&](const touch& t) {
         return std::string("primitive ") + std::to_string(t.who) + " (" +
                to_text(c.steps[s][t.who]) + (t.write ? ") writes" : ") reads");
       };
       base::fail(errc::invalid_argument,
-                 "a race in step " + std::to_string(s) + ": " + tell(a) + " and " + tell(b) + " " +
-                     name(static_cast<space>(m % 3 + 1)) + " bytes " + std::to_string(begin) +
-                     " to " + std::to_string(end - 1) + " of rank " + std::to_string(m / 3),
+                 "a race in step " + std::to_string(s) + ": " + describe(a) + " and " +
+                     describe(b) + " " + name(static_cast<space>(m % 3 + 1)) + " bytes " +
+                     std::to_string(begin) + " to " + std::to_string(end - 1) + " of rank " +
+                     std::to_string(m / 3),
                  "Put a fence between the two, or let them touch different bytes.");
     }
   }

@@ -242,9 +242,9 @@ class translator {
                  "it waits for step " + std::to_string(s.wait_step) + " of thread block " +
                      std::to_string(s.wait_for) + ", which is not there",
                  "Correct depid and deps.");
-        m_told[other->first][s.wait_step].emplace(self.second, 0);
+        m_waiters[other->first][s.wait_step].emplace(self.second, 0);
       }
-    for (auto& [self, steps] : m_told) {
+    for (auto& [self, steps] : m_waiters) {
       std::map<std::int64_t, std::uint64_t> counts;
       for (auto& [number, others] : steps)
         for (auto& [other, count] : others) count = ++counts[other];
@@ -277,14 +277,14 @@ class translator {
       m_builder.set_channel(channel);
       if (s.wait_for >= 0) {
         std::uint64_t& taken = m_taken[{rank, s.wait_for, b.id}];
-        for (const std::uint64_t until = m_told[{rank, s.wait_for}][s.wait_step][b.id];
+        for (const std::uint64_t until = m_waiters[{rank, s.wait_for}][s.wait_step][b.id];
              taken < until; ++taken)
           m_builder.wait(rank, rank, flag(rank, s.wait_for, b.id));
       }
       if (s.what != "nop") act(rank, b, s, channel, sent);
       m_builder.set_channel(channel);
-      if (const auto told = m_told.find({rank, b.id}); told != m_told.end())
-        if (const auto others = told->second.find(n); others != told->second.end())
+      if (const auto steps = m_waiters.find({rank, b.id}); steps != m_waiters.end())
+        if (const auto others = steps->second.find(n); others != steps->second.end())
           for (const auto& [other, count] : others->second)
             m_builder.signal(rank, rank, flag(rank, b.id, other));
     }
@@ -336,8 +336,8 @@ class translator {
   place m_scratch;
   std::map<block, const thread_block*> m_blocks;
   std::map<block, int> m_channels, m_out;
-  // By thread block and step: who waits for it, and how often it has been signalled then.
-  std::map<block, std::map<std::int64_t, std::map<std::int64_t, std::uint64_t>>> m_told;
+  // By thread block and step: the blocks that wait for it, and the signal of theirs.
+  std::map<block, std::map<std::int64_t, std::map<std::int64_t, std::uint64_t>>> m_waiters;
   std::map<std::tuple<int, std::int64_t, std::int64_t>, std::uint64_t> m_flags, m_taken;
 };
 

@@ -36,9 +36,10 @@ assembly::arrival assembly::add(int track, item i) {
   std::vector<item>& items = m_tracks[index(track)].items;
   const auto number = static_cast<std::uint32_t>(items.size());
   for (const auto& [from, which] : i.needs) {
-    auto& tells = m_tracks[index(from)].items[which].tells;
-    if (std::none_of(tells.begin(), tells.end(), [&](const auto& t) { return t.first == track; }))
-      tells.emplace_back(track, 0);
+    auto& waiters = m_tracks[index(from)].items[which].waiters;
+    if (std::none_of(waiters.begin(), waiters.end(),
+                     [&](const auto& t) { return t.first == track; }))
+      waiters.emplace_back(track, 0);
   }
   m_tracks[index(track)].items.push_back(std::move(i));
   return {track, number};
@@ -232,7 +233,7 @@ void assembly::number_signals() {
   for (std::size_t l = 0; l < m_tracks.size(); ++l) {
     std::map<int, std::uint64_t> counts;
     for (item& i : m_tracks[l].items)
-      for (auto& [to, count] : i.tells) count = ++counts[to];
+      for (auto& [to, count] : i.waiters) count = ++counts[to];
   }
 }
 
@@ -243,17 +244,17 @@ std::uint64_t assembly::flag_of(int from, int to) {
   return known->second;
 }
 
-void assembly::tell(const track& l, int number, const item& i) {
-  for (const auto& [to, count] : i.tells) m_builder.signal(l.rank, l.rank, flag_of(number, to));
+void assembly::signal_waiters(const track& l, int number, const item& i) {
+  for (const auto& [to, count] : i.waiters) m_builder.signal(l.rank, l.rank, flag_of(number, to));
 }
 
 // Waits for what an item needs.
 void assembly::await(int number, const item& i) {
   for (const auto& [from, which] : i.needs) {
     const track& other = m_tracks[index(from)];
-    const auto& tells = other.items[which].tells;
-    const auto mine =
-        std::find_if(tells.begin(), tells.end(), [&](const auto& t) { return t.first == number; });
+    const auto& waiters = other.items[which].waiters;
+    const auto mine = std::find_if(waiters.begin(), waiters.end(),
+                                   [&](const auto& t) { return t.first == number; });
     for (std::uint64_t& taken = m_taken[{from, number}]; taken < mine->second; ++taken)
       m_builder.wait(other.rank, other.rank, flag_of(from, number));
   }
@@ -274,7 +275,7 @@ void assembly::write(const track& l, int number) {
       m_builder.send(l.rank, i.peer, i.at, i.bytes);
       m_builder.fence(l.rank, window);
     }
-    tell(l, number, i);
+    signal_waiters(l, number, i);
   }
   m_builder.fence(l.rank);
 }
@@ -291,7 +292,7 @@ void assembly::write_receives(const track& l, int number) {
       m_builder.receive(l.rank, next.peer, next.at, next.bytes);
     }
     m_builder.fence(l.rank, posted - done - 1);
-    tell(l, number, l.items[done]);
+    signal_waiters(l, number, l.items[done]);
   }
 }
 

@@ -62,8 +62,8 @@ class assembly {
     double ready = 0, done = 0;      // of receives: when they are to be posted and are there
     std::vector<local_step> before;  // done first, of so many bytes
     std::uint64_t before_bytes = 0;
-    std::vector<std::pair<int, std::uint32_t>> needs;  // track and item that must be done
-    std::vector<std::pair<int, std::uint64_t>> tells;  // tracks that wait for it, and the count
+    std::vector<std::pair<int, std::uint32_t>> needs;    // track and item that must be done
+    std::vector<std::pair<int, std::uint64_t>> waiters;  // tracks, and the signal of theirs
   };
   struct track {
     int rank = 0;
@@ -85,7 +85,7 @@ class assembly {
   std::uint64_t flag_of(int from, int to);
   void write(const track& l, int number);
   void write_receives(const track& l, int number);
-  void tell(const track& l, int number, const item& i);
+  void signal_waiters(const track& l, int number, const item& i);
 
   plan::builder& m_builder;
   bool m_by_pair;

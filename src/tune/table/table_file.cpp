@@ -163,7 +163,7 @@ void check(const table_row& r, bool has_collective) {
            "Recipes and slices are for backend = \"plan\".");
   if (r.backend != "kernels" && !r.protocol.empty())
     refuse(r.origin, "this choice has a protocol, but backend " + r.backend + " takes none",
-           "Ways are for backend = \"kernels\".");
+           "Protocols are for backend = \"kernels\".");
   if (r.backend != "plan" && r.memory == memory_kind::symmetric)
     refuse(r.origin, "this choice gives symmetric memory to backend " + r.backend,
            "Only backend = \"plan\" knows memory that a communicator has allocated.");

@@ -127,7 +127,7 @@ TEST(tcp_job, exchanges_that_are_started_together_do_not_mix) {
 }
 
 TEST(tcp_job, control_messages_come_in_order_without_waiting_for_the_reader) {
-  constexpr int size = 12, letters = 40;
+  constexpr int size = 12, messages = 40;
   tcp_job job;
   auto all = job.start(whole_job(size));
   ASSERT_TRUE(all_up(all));
@@ -135,20 +135,20 @@ TEST(tcp_job, control_messages_come_in_order_without_waiting_for_the_reader) {
   tcp_job::each(size, [&](int r) {
     tcp::node& n = *all[static_cast<std::size_t>(r)].node;
     sucl_group* world = worlds[static_cast<std::size_t>(r)] = n.world();
-    for (int i = 0; i < letters; ++i)  // also to those that there is no connection to yet
+    for (int i = 0; i < messages; ++i)  // also to those that there is no connection to yet
       n.notify(*world, (r + 5) % size, std::string(i % 3 ? 9 : 4096, char('A' + i)).data(),
                i % 3 ? 9 : 4096);
     n.notify(*world, r, "me", 2);
     int own = 0, others = 0;
-    while (own + others < letters + 1) {
-      const auto letter = n.poll(*world, 4096);
-      if (!letter) continue;
-      if (letter->source == r) {
+    while (own + others < messages + 1) {
+      const auto message = n.poll(*world, 4096);
+      if (!message) continue;
+      if (message->source == r) {
         ++own;
-        EXPECT_EQ(letter->text, "me");
+        EXPECT_EQ(message->text, "me");
       } else {
-        EXPECT_EQ(letter->source, (r + size - 5) % size);
-        EXPECT_EQ(letter->text, std::string(others % 3 ? 9 : 4096, char('A' + others)));
+        EXPECT_EQ(message->source, (r + size - 5) % size);
+        EXPECT_EQ(message->text, std::string(others % 3 ? 9 : 4096, char('A' + others)));
         ++others;
       }
     }

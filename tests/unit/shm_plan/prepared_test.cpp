@@ -27,7 +27,7 @@ draw small_draw(std::uint64_t seed, int size) {
 TEST_P(prepared, agrees_with_the_definitions_each_time) {
   const int size = GetParam();
   for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
-    int kinds = 0, with_letters = 0;
+    int kinds = 0, with_hidden_counts = 0;
     for (std::uint64_t seed = 1; seed <= 150; ++seed) {
       const draw d = small_draw(seed + 7000u * static_cast<unsigned>(size), size);
       const bool in_place = (seed * 7 + static_cast<unsigned>(info.rank)) % 3 == 0;
@@ -37,7 +37,7 @@ TEST_P(prepared, agrees_with_the_definitions_each_time) {
       run(b.mock, prepare(d, info.rank, size, in_place, model));
       const auto p = core::prepare_run(b.plan, o);
       kinds += p != nullptr;
-      with_letters += p && core::has_hidden_counts(o.kind);
+      with_hidden_counts += p && core::has_hidden_counts(o.kind);
       for (int time = 0; time < 6; ++time) {
         std::copy(send.begin(), send.end(), mine.send.begin());
         std::copy(recv.begin(), recv.end(), mine.recv.begin());
@@ -52,7 +52,7 @@ TEST_P(prepared, agrees_with_the_definitions_each_time) {
       }
     }
     EXPECT_GT(kinds, 50);
-    EXPECT_GT(with_letters, 10);
+    EXPECT_GT(with_hidden_counts, 10);
   });
 }
 
@@ -81,7 +81,7 @@ TEST_P(prepared, goes_together_with_what_is_not) {
   });
 }
 
-// What only some ranks know travels anew each time, long blocks after it.
+// What only some ranks know is sent anew each time, long blocks after it.
 TEST_P(prepared, takes_blocks_of_their_own_lengths_as_they_are_now) {
   const int size = GetParam();
   for_ranks(size, [&](const backends& b, const sucl_comm_info& info) {
