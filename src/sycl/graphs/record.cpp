@@ -27,7 +27,7 @@ namespace sucl::sycl_layer {
 namespace {
 
 // Messages of a communicator in one graph that wait side by side, each in a thread.
-constexpr std::size_t waiting_at_once = 8;
+constexpr std::size_t messages_at_once = 8;
 
 /// A node: by the event that recording it has given, or itself.
 using point = std::variant<::sycl::event, graph_node>;
@@ -127,7 +127,7 @@ point put_side_by_side(recording& r, const std::shared_ptr<recorded_operation>& 
       },
       after);
   after = {*r.last};
-  if (r.messages.size() == waiting_at_once) {
+  if (r.messages.size() == messages_at_once) {
     after.push_back(r.messages.front());
     r.messages.pop_front();
   }

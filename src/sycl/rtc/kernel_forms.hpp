@@ -64,10 +64,12 @@ template <class Use>
   if (!k.reduces) return with_amounts(k, fold_nothing{}, use);
   if (k.op == SUCL_OP_SUM && !k.lists) {
     switch (k.type) {
-      case SUCL_TYPE_FP32: return with_amounts(k, fold_of<plain<float>, add>{}, use);
-      case SUCL_TYPE_FP64: return with_amounts(k, fold_of<plain<double>, add>{}, use);
-      case SUCL_TYPE_FP16: return with_amounts(k, fold_of<half16, add>{}, use);
-      case SUCL_TYPE_BF16: return with_amounts(k, fold_of<brain16, add>{}, use);
+      case SUCL_TYPE_FP32:
+        return with_amounts(k, fold_of<plain<float>, kernels::elements::add>{}, use);
+      case SUCL_TYPE_FP64:
+        return with_amounts(k, fold_of<plain<double>, kernels::elements::add>{}, use);
+      case SUCL_TYPE_FP16: return with_amounts(k, fold_of<half16, kernels::elements::add>{}, use);
+      case SUCL_TYPE_BF16: return with_amounts(k, fold_of<brain16, kernels::elements::add>{}, use);
       default: break;
     }
   }
@@ -110,10 +112,10 @@ template <class Use>
 #ifndef SUCL_KERNELS_AT_RUN_TIME
   if (!k.reduces) return with(fold_nothing{});
   if (k.op == SUCL_OP_SUM) switch (k.type) {
-      case SUCL_TYPE_FP32: return with(fold_of<plain<float>, add>{});
-      case SUCL_TYPE_FP64: return with(fold_of<plain<double>, add>{});
-      case SUCL_TYPE_FP16: return with(fold_of<half16, add>{});
-      case SUCL_TYPE_BF16: return with(fold_of<brain16, add>{});
+      case SUCL_TYPE_FP32: return with(fold_of<plain<float>, kernels::elements::add>{});
+      case SUCL_TYPE_FP64: return with(fold_of<plain<double>, kernels::elements::add>{});
+      case SUCL_TYPE_FP16: return with(fold_of<half16, kernels::elements::add>{});
+      case SUCL_TYPE_BF16: return with(fold_of<brain16, kernels::elements::add>{});
       default: break;
     }
 #endif
