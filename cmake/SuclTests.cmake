@@ -44,8 +44,7 @@ function(sucl_add_test_program name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SYCL;NO_MAIN" "" "LINK")
   add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
   set_target_properties(${name} PROPERTIES
-    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
-    UNITY_BUILD OFF)  # sources of tests have the same names in them
+    RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE sucl_options ${arg_LINK} GTest::gtest)
   if(NOT arg_NO_MAIN)
@@ -68,7 +67,7 @@ function(sucl_add_test_parts name)
   target_include_directories(${name} PUBLIC "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PUBLIC sucl_options ${arg_LINK} GTest::gtest)
   # For programs alone, as the precompiled headers of the tests are.
-  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF UNITY_BUILD OFF)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIE)
   if(arg_SYCL)
     target_link_libraries(${name} PUBLIC sucl)
@@ -77,6 +76,12 @@ function(sucl_add_test_parts name)
   else()
     sucl_precompile(${name} REUSE_FROM sucl_plain_test_headers)
   endif()
+endfunction()
+
+# sucl_compile_apart(TARGET...): test programs whose sources have the same names in them, or take long
+# enough to be compiled side by side.
+function(sucl_compile_apart)
+  set_target_properties(${ARGN} PROPERTIES UNITY_BUILD OFF)
 endfunction()
 
 # sucl_leave_to_torture(TEST...): tests that repeat what others show, with another MPI or number of

@@ -102,18 +102,18 @@ TEST(symmetry, ranks_are_apart_on_request) {
 }
 
 // Some steps of 0.1 ns: what is added up in another order is rounded to others.
-constexpr double near = 2e-9;
+constexpr double tolerance = 2e-9;
 
 void expect_equal(const span& a, const span& b) {
-  EXPECT_NEAR(a.start, b.start, near);
-  EXPECT_NEAR(a.end, b.end, near);
+  EXPECT_NEAR(a.start, b.start, tolerance);
+  EXPECT_NEAR(a.end, b.end, tolerance);
 }
 
 void expect_equal(const prediction& a, const prediction& b) {
-  EXPECT_NEAR(a.seconds, b.seconds, near);
-  EXPECT_NEAR(a.min_seconds, b.min_seconds, near);
+  EXPECT_NEAR(a.seconds, b.seconds, tolerance);
+  EXPECT_NEAR(a.min_seconds, b.min_seconds, tolerance);
   for (std::size_t r = 0; r < b.rank_seconds.size(); ++r) {
-    EXPECT_NEAR(a.rank_seconds[r], b.rank_seconds[r], near);
+    EXPECT_NEAR(a.rank_seconds[r], b.rank_seconds[r], tolerance);
     for (std::size_t c = 0; c < b.timeline[r].size(); ++c)
       for (std::size_t i = 0; i < b.timeline[r][c].size(); ++i)
         expect_equal(a.timeline[r][c][i], b.timeline[r][c][i]);
