@@ -44,7 +44,7 @@ class _Watch:
             for core, future in awaited:
                 if future.cancelled():
                     continue
-                if core.done():
+                if _is_over(core):
                     _end(future)
                 else:
                     left.append((core, future))
@@ -52,6 +52,13 @@ class _Watch:
             awaited = left
             core = future = left = None  # the thread keeps no array alive
             time.sleep(pause)
+
+
+def _is_over(core):
+    try:
+        return core.done()
+    except Exception:  # what is awaited says why when it is waited for
+        return True
 
 
 def _end(future):
