@@ -12,6 +12,7 @@
 // A failure is repeated by the same seed and steps on as many ranks; SUCL_FUZZ_SEED goes before. To
 // be run interposed.
 #include "../collective.hpp"
+#include "../library_faults.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -22,12 +23,6 @@
 namespace fuzz {
 namespace {
 
-// Intel MPI 2021.18 leaves the output of many as it was.
-#if defined(I_MPI_NUMVERSION)
-constexpr bool persistent_works = false;
-#else
-constexpr bool persistent_works = true;
-#endif
 // MPICH 5.0 takes some that have been started for inactive in the functions for any and some. Its
 // MPI_Testall says MPI_ERR_IN_STATUS of them where no status has an error.
 #if defined(MPICH_VERSION)

@@ -10,16 +10,10 @@
 //
 // To be run interposed.
 #include "../collective.hpp"
+#include "../library_faults.hpp"
 
 namespace fuzz {
 namespace {
-
-// Intel MPI 2021.18's own persistent collectives leave the output as it was.
-#if defined(I_MPI_VERSION) || defined(I_MPI_NUMVERSION)
-constexpr bool persistent_works = false;
-#else
-constexpr bool persistent_works = true;
-#endif
 
 int g_rank = 0, g_size = 1, g_failures = 0;
 long g_checked = 0;
@@ -64,7 +58,7 @@ graph any_graph(std::uint64_t seed) {
   return g;
 }
 
-// A ring, or a line, whose ends have a neighbour that is nobody.
+// A ring, or a line, whose ends have MPI_PROC_NULL for a neighbour.
 graph line(int periodic) {
   graph g;
   MPI_Cart_create(MPI_COMM_WORLD, 1, &g_size, &periodic, 0, &g.comm);

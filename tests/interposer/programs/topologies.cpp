@@ -3,6 +3,8 @@
 
 // Collectives between neighbours, and between groups, which MPI executes, beside others on the same
 // communicators, which SuCL executes. Exit status 1 if anything is wrong. To be run interposed.
+#include "../library_faults.hpp"
+
 #include <mpi.h>
 
 #include <cstdio>
@@ -10,13 +12,6 @@
 #include <vector>
 
 namespace {
-
-// Intel MPI 2021.18's own persistent collectives leave the output as it was.
-#if defined(I_MPI_VERSION) || defined(I_MPI_NUMVERSION)
-constexpr bool persistent_works = false;
-#else
-constexpr bool persistent_works = true;
-#endif
 
 int g_rank = 0, g_size = 1, g_failures = 0;
 
