@@ -11,7 +11,7 @@
 namespace sucl::interposer {
 namespace {
 
-// What must be told of requests that SuCL carries out, and of the end.
+// The functions that take requests, which SuCL may have executed, and the end of MPI.
 constexpr std::array<std::string_view, 17> functions{"wait",
                                                      "waitall",
                                                      "waitany",
