@@ -5,7 +5,7 @@
 /// Where calls are passed on to.
 #pragma once
 
-#include "interposer/state.hpp"
+#include "interposer/interposer.hpp"
 
 #include <dlfcn.h>
 

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 #include "interposer/requests.hpp"
 
-#include "interposer/state.hpp"
+#include "interposer/interposer.hpp"
 
 #include <algorithm>
 

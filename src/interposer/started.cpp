@@ -5,8 +5,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "core/operation/operation.hpp"
+#include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
-#include "interposer/state.hpp"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 
 // The blocking collectives that an MPI program calls, and MPI's begin and end.
 #include "interposer/calls/entry.hpp"
+#include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
-#include "interposer/state.hpp"
 
 using namespace sucl::interposer;
 

@@ -4,8 +4,8 @@
 // What frees communicators, and what makes them, in Open MPI: creation.hpp.
 #include "interposer/calls/entry.hpp"
 #include "interposer/creation.hpp"
+#include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
-#include "interposer/state.hpp"
 
 #include <optional>
 

@@ -6,8 +6,8 @@
 #include "base/log.hpp"
 #include "core/support/backoff.hpp"
 #include "interposer/calls/entry.hpp"
+#include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
-#include "interposer/state.hpp"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 // Ops that the program makes and frees.
 #include "interposer/arguments/own_ops.hpp"
 #include "interposer/calls/entry.hpp"
+#include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
-#include "interposer/state.hpp"
 
 using namespace sucl::interposer;
 

@@ -3,8 +3,8 @@
 
 // The persistent collectives: prepared once, then started by MPI_Start.
 #include "interposer/calls/entry.hpp"
+#include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
-#include "interposer/state.hpp"
 
 using namespace sucl::interposer;
 
