@@ -2,89 +2,27 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// SuCL beside a program that knows nothing of it: started with MPI, ended with MPI, one SuCL
-/// communicator for each MPI communicator that is used.
+/// The interposer of this process: it starts and ends with MPI, and has one SuCL communicator for
+/// each MPI communicator that the program uses.
 #pragma once
 
 #include "base/direct_cache.hpp"
-#include "interposer/ab_measurement.hpp"
 #include "interposer/arguments/transfer.hpp"
-#include "interposer/requests.hpp"
-#include "interposer/summary.hpp"
+#include "interposer/decision/call_class.hpp"
+#include "interposer/decision/comm_state.hpp"
+#include "interposer/decision/outcome.hpp"
+#include "interposer/errors.hpp"
+#include "interposer/requests/requests.hpp"
 #include "process/process.hpp"
-#include "tune/online/shared_decision.hpp"
 
 #include <mpi.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 
 namespace sucl::interposer {
-
-/// How a collective was called. MPI does not match different forms, so they are tried apart.
-enum class form { blocking, started, persistent };
-
-/// The calls of one class on one communicator: the same form, kind, type, op, and size up to a
-/// factor of two.
-struct call_class {
-  ab_measurement tuner;
-  bool offered = false;                     ///< SuCL would not leave it to MPI itself
-  tune::shared_decision* shared = nullptr;  ///< where ranks agree that may not wait for each other
-  int ranks = 1;
-  double margin = 0.97;           ///< SuCL has to be faster by
-  std::uint64_t left = 0;         ///< calls until the next measurement; 0: there is none
-  std::uint64_t interval = 1000;  ///< from the one before to that
-
-  /// Counts a call after the decision, which may have been made in a bad moment: true if this one
-  /// begins a new measurement. At longer and longer intervals, so that trials stay a small part.
-  bool review() {
-    if (left == 0 || --left > 0) return false;
-    tuner.again();
-    return true;
-  }
-  /// The call was none.
-  void take_back() {
-    if (left > 0) ++left;
-  }
-  /// Whether the next call is part of a measurement.
-  bool wants_measurement() const { return left == 1 || !tuner.decided(); }
-  void decide(choice w, const std::array<double, 2>& slowest) {
-    tuner.decide(w, slowest);
-    left = interval;
-    interval *= 8;
-  }
-
-  /// The choice of a call that may not wait. Under the lock of the requests.
-  choice start();
-  /// The time of such a call. Under the lock of the requests.
-  void note(std::uint64_t number, double seconds);
-};
-
-/// Where one persistent operation runs: such operations are started in any order, which may be
-/// another one on each rank, and SuCL keeps to the order of the starts.
-struct persistent_slot {
-  std::shared_ptr<core::communicator> core;
-  tune::shared_decision* decisions = nullptr;  ///< two, that take turns
-  std::uint64_t uses = 0;                      ///< so far
-  bool busy = false;                           ///< on this rank
-  std::unique_ptr<call_class> of_request;
-};
-
-/// One MPI communicator. MPI serialises the collectives on it, so nothing here is locked.
-struct comm_state {
-  MPI_Comm native = MPI_COMM_NULL;
-  comm_position at;
-  bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
-  bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
-  bool near = false;            ///< all ranks share memory: non-blocking calls may be executed
-  std::uint64_t calls = 0;      ///< collectives so far
-  std::shared_ptr<core::communicator> core;
-  tune::shared_decisions decisions;
-  std::map<std::uint64_t, call_class> classes;
-  std::vector<std::shared_ptr<persistent_slot>> slots;
-  counters_by_kind counts{};
-};
 
 /// What distinguishes blocking calls before anything is known of them. Equal ones, with types and
 /// ops that are MPI's own, are of one class.
@@ -106,12 +44,6 @@ struct route {
   comm_state* with;
   call_class* measured;  ///< null where there is nothing to be tried: MPI goes
 };
-
-/// Whether a library has found a call's arguments wrong. Then nothing has happened, and other ranks
-/// may wait for a call that is right: it counts for nothing that ranks have to agree on.
-bool is_refused(int code);
-/// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it.
-int report(const error& e, MPI_Comm comm);
 
 /// While one exists the program frees a communicator in this thread. What callbacks for attributes
 /// call on it meanwhile is passed on: they come in any order, before or after SuCL's own.
@@ -272,7 +204,6 @@ class interposer {
   void adopt(comm_state& p);
   std::shared_ptr<core::communicator> make_core(MPI_Comm comm, bool& later);
   outcome classify(comm_state& p, const transfer& t, form f, call_class** found);
-  call_class make_class(comm_state& p, core::communicator& on, const transfer& t, form f);
   turn turn_of(call_class& c);
   /// The call that has taken the last turn was none.
   void take_back(call_class& c);
@@ -310,7 +241,7 @@ class interposer {
     if (to == choice::mpi) count(p, t.called, outcome::tried);
     const int code = to == choice::mpi ? pass() : serve(p, nullptr, t);
     if (to == choice::mpi && is_refused(code)) return c.tuner.take_back(), code;
-    if (c.tuner.note(number, time.seconds())) agree(p, c);
+    if (c.tuner.note(number, time.seconds())) c.decide_on(p.native);
     return code;
   }
 
@@ -320,7 +251,6 @@ class interposer {
   static void count(comm_state& p, sucl_kind kind, outcome f) { ++counter_of(p, kind, f); }
 
   int serve(comm_state& p, const call_class* c, transfer& t);
-  static void agree(const comm_state& p, call_class& c);
   int begin(comm_state& p, call_class& c, const turn& now, transfer t, MPI_Request* request);
   int issue(pending& r);
   outcome prepare(comm_state& p, transfer& t, MPI_Request request);

@@ -3,8 +3,8 @@
 
 // Operations that go on after the program's call: of non-blocking and of persistent requests.
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "core/operation/operation.hpp"
+#include "interposer/errors.hpp"
 #include "interposer/interposer.hpp"
 #include "interposer/next.hpp"
 
@@ -47,7 +47,7 @@ int interposer::begin(comm_state& p, call_class& c, const turn& now, transfer t,
                       MPI_Request* request) {
   pending* r = m_requests.take();
   if (!r) {
-    base::log(base::log_level::error, "interposer", "MPI gives no handle for a request");
+    log_text(base::log_level::error, "MPI gives no handle for a request");
     PMPI_Comm_call_errhandler(p.native, MPI_ERR_OTHER);
     return MPI_ERR_OTHER;
   }
@@ -100,7 +100,7 @@ outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   // There is no later call of the request that might do what is put off.
   for (int tries = 16; tries > 0 && !p.core && !p.oversubscribed; --tries) adopt(p);
   if (!p.core) return outcome::oversubscribed;
-  call_class made = make_class(p, *p.core, t, form::persistent);
+  call_class made = make_class(m_process->settings(), *p.core, t, form::persistent);
   if (!made.offered) return outcome::slower;
   const auto on = free_slot(p);
   if (!on || !on->decisions) return outcome::oversubscribed;

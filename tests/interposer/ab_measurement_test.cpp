@@ -1,13 +1,13 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "interposer/ab_measurement.hpp"
+#include "interposer/decision/ab_measurement.hpp"
 
 #include <gtest/gtest.h>
 
 namespace sucl::interposer {
 namespace {
 
-// Plays a ab_measurement in which SuCL and MPI take these times.
+// Plays an ab_measurement in which SuCL and MPI take these times.
 ab_measurement played(int rounds, int turn, double ours, double theirs) {
   ab_measurement t(rounds, turn, choice::sucl);
   const auto length = static_cast<std::uint64_t>(turn);

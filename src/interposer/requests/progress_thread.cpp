@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "interposer/progress_thread.hpp"
+#include "interposer/requests/progress_thread.hpp"
 
-#include "interposer/requests.hpp"
+#include "interposer/requests/requests.hpp"
 
 #include <pthread.h>
 
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 // Between polls: while the program polls too, and while only this thread does.
 constexpr auto long_nap = 500us, short_nap = 50us;
-// Looks at nothing before it sleeps until it is called.
+// Polls that find no operation, after which the thread sleeps until it is called.
 constexpr int max_idle = 200;
 
 }  // namespace

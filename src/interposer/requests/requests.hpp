@@ -7,8 +7,7 @@
 
 #include "core/communicator/communicator.hpp"
 #include "interposer/arguments/transfer.hpp"
-#include "interposer/progress_thread.hpp"
-#include "interposer/summary.hpp"
+#include "interposer/requests/progress_thread.hpp"
 
 #include <mpi.h>
 

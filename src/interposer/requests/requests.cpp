@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "interposer/requests.hpp"
+#include "interposer/requests/requests.hpp"
 
-#include "interposer/interposer.hpp"
+#include "interposer/decision/comm_state.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,47 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// What the interposer keeps for one MPI communicator.
+#pragma once
+
+#include "core/communicator/communicator.hpp"
+#include "interposer/arguments/transfer.hpp"
+#include "interposer/decision/call_class.hpp"
+#include "interposer/decision/outcome.hpp"
+#include "tune/online/shared_decision.hpp"
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace sucl::interposer {
+
+/// Where one persistent operation runs: such operations are started in any order, which may be
+/// another one on each rank, and SuCL keeps to the order of the starts.
+struct persistent_slot {
+  std::shared_ptr<core::communicator> core;
+  tune::shared_decision* decisions = nullptr;  ///< two, that take turns
+  std::uint64_t uses = 0;                      ///< so far
+  bool busy = false;                           ///< on this rank
+  std::unique_ptr<call_class> of_request;
+};
+
+/// One MPI communicator. MPI serialises the collectives on it, so nothing here is locked.
+struct comm_state {
+  MPI_Comm native = MPI_COMM_NULL;
+  comm_position at;
+  bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
+  bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
+  std::uint64_t calls = 0;      ///< collectives so far
+  std::shared_ptr<core::communicator> core;
+  tune::shared_decisions decisions;
+  std::map<std::uint64_t, call_class> classes;
+  std::vector<std::shared_ptr<persistent_slot>> slots;
+  counters_by_kind counts{};
+};
+
+}  // namespace sucl::interposer

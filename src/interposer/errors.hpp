@@ -1,0 +1,44 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+/// @file
+/// Errors of MPI and of SuCL, and whose error handler is called.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+#include <mpi.h>
+
+#include <string>
+
+namespace sucl::interposer {
+
+/// Whether a library has found a call's arguments wrong. Then nothing has happened, and other ranks
+/// may wait for a call that is right: it counts for nothing that ranks have to agree on.
+bool is_refused(int code);
+/// Reports an error of SuCL to the communicator's handler, by the class that MPI has for it.
+int report(const error& e, MPI_Comm comm);
+/// Logs as the interposer.
+void log_text(base::log_level level, const std::string& text);
+
+/// Errors of SuCL's own calls are not the program's: its handler is not asked meanwhile.
+class errors_returned {
+ public:
+  explicit errors_returned(MPI_Comm comm) : m_comm(comm) {
+    PMPI_Comm_get_errhandler(comm, &m_before);
+    PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  }
+  ~errors_returned() {
+    PMPI_Comm_set_errhandler(m_comm, m_before);
+    PMPI_Errhandler_free(&m_before);
+  }
+  errors_returned(const errors_returned&) = delete;
+  errors_returned& operator=(const errors_returned&) = delete;
+
+ private:
+  MPI_Comm m_comm;
+  MPI_Errhandler m_before = MPI_ERRHANDLER_NULL;
+};
+
+}  // namespace sucl::interposer

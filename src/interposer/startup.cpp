@@ -1,0 +1,110 @@
+// Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
+// see LICENSE. SPDX-License-Identifier: Apache-2.0
+
+// Whether the interposer serves this process at all, its start and its end.
+#include "base/log.hpp"
+#include "core/control/registry.hpp"
+#include "interposer/errors.hpp"
+#include "interposer/fortran.hpp"
+#include "interposer/interposer.hpp"
+#include "interposer/loader/library.hpp"
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace sucl::interposer {
+
+namespace {
+
+// A pointer may be a device's in such a process, and here that cannot be seen.
+const char* accelerator_runtime() {
+  for (const char* symbol : {"cuInit", "hipInit", "zeInit"})
+    if (dlsym(RTLD_DEFAULT, symbol)) return symbol;
+  return nullptr;
+}
+
+// What the interposer would need to see of this process and cannot; "" if there is nothing.
+std::string what_is_not_seen() {
+  if (const char* symbol = accelerator_runtime())
+    return std::string("the process uses an accelerator (it has ") + symbol +
+           "), whose memory the interposer cannot recognise";
+#if defined(OPEN_MPI)
+  constexpr bool all = true;
+#else
+  constexpr bool all = false;
+#endif
+  if (const std::string symbol = unseen_fortran(all); !symbol.empty())
+    return "the program calls " + symbol +
+           ", which the library's Fortran passes on where the interposer does not see it";
+  return {};
+}
+
+// The library that this was compiled for.
+constexpr const char* family =
+#if defined(SUCL_MPI_ABI)
+    "abi";
+#elif defined(OPEN_MPI)
+    "openmpi";
+#elif defined(I_MPI_VERSION)
+    "impi";
+#else
+    "mpich";
+#endif
+
+// Why the process's library is not that one; "" if it is.
+std::string other_library() {
+  const loader::library found = loader::find_library();
+  if (!found.problem.empty()) return found.problem;
+  if (found.flavour == family) return "";
+  return "the interposer was built for " + std::string(family) + ", the program for " +
+         found.flavour + " (" + found.file + ")";
+}
+
+}  // namespace
+
+void interposer::before_start() {
+  if (!m_running) loader::refuse_other_interfaces(family);
+}
+
+void interposer::start() {
+  const own_call guard;
+  if (m_running) return;
+  if (const std::string problem = other_library(); !problem.empty()) {
+    loader::say_once(problem);
+    return;
+  }
+  const std::string problem = what_is_not_seen();
+  if (!problem.empty())
+    log_text(base::log_level::warn, problem + ": everything is passed on to MPI");
+  // What starts takes all ranks.
+  int problems = problem.empty() ? 0 : 1;
+  PMPI_Allreduce(MPI_IN_PLACE, &problems, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (problems > 0) return;
+  const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
+  try {
+    base::config settings = base::load_config(nullptr, nullptr);
+    base::set_log_level(base::parse_log_level(settings.log.level));
+    settings.progress.poll_us = 0;  // a call that does not wait leaves it to the one that does
+    const sucl_bootstrap& control = core::load_bootstrap("libsucl_mpi_" SUCL_MPI_FLAVOUR ".so");
+    m_running = new interposer(std::move(settings), control);
+    base::set_rank(m_running->m_process->rank());
+  } catch (const error& e) {
+    log_text(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");
+  }
+}
+
+void interposer::stop() {
+  const own_call guard;
+  interposer* self = m_running;
+  if (!self) return;
+  if (self->m_process->settings().interpose.summary) self->print_summary();
+  // In an order that is the same everywhere: that of the communicators' numbers.
+  self->m_process->shut_down();
+  self->m_requests.stop();
+  PMPI_Comm_free(&self->m_probed);
+  // MPI may still tell of communicators that end with it: the object stays.
+  m_running = nullptr;
+}
+
+}  // namespace sucl::interposer
