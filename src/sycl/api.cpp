@@ -63,7 +63,19 @@ bool records_now(communicator_state& state) {
   return state.recorded() && state.queue() && is_recording(*state.queue(), {});
 }
 
+// A call that has run before is known by its pointers and counts, not by the ends of its ranges.
+bool repeats(communicator_state& state, detail::request& r) {
+  return !r.send.bounded && !r.recv.bounded && complete(r, state.core().size(), r.record);
+}
+
 }  // namespace
+
+#ifndef SYCL_IMPLEMENTATION_ACPP
+bool may_start_cached(communicator_state& state, const std::vector<::sycl::event>& deps) {
+  return state.repeats_events() && deps.empty() && state.process()->has_own_thread() &&
+         !in_recording_scope() && !(state.queue() && is_recording(*state.queue(), {}));
+}
+#endif
 
 ::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own) {
   if (own) return *own;
@@ -82,6 +94,8 @@ communicator_state::communicator_state(std::shared_ptr<core::process> owner,
   if (!m_queue) return;
   m_device = std::make_shared<device>(*m_queue, m_process->settings());
   m_repeats = m_device->remembers() && !m_queue->is_in_order();
+  m_repeats_events =
+      m_repeats && !m_queue->has_property<::sycl::property::queue::enable_profiling>();
 }
 
 void communicator_state::set_core(std::shared_ptr<core::communicator> c) {
@@ -151,23 +165,31 @@ std::shared_ptr<communicator_state> make_state(const std::shared_ptr<core::proce
 
 ::sycl::event submit(communicator_state& state, detail::request& request,
                      const std::vector<::sycl::event>& deps) {
+#ifndef SYCL_IMPLEMENTATION_ACPP
+  const bool keeps = may_start_cached(state, deps) && repeats(state, request);
+  if (keeps) {
+    if (auto started = start_cached(state, request.record)) return *started;
+  }
+#endif
   resolved call;
   resolve_call(state, request, call);
   auto queue = queue_of(state, call.queue);
-  return start_or_run(state, queue, call, deps);
+  auto done = start_or_run(state, queue, call, deps);
+#ifndef SYCL_IMPLEMENTATION_ACPP
+  if (keeps) state.core().remember_issued(request.record, call.record);
+#endif
+  return done;
 }
 
 void run(communicator_state& state, detail::request& request,
          const std::vector<::sycl::event>& deps) {
   core::throw_if_forked();
-  // A call that has run before is known by its pointers and counts, not by the ends of its ranges.
-  const bool repeats = state.repeats() && !records_now(state) && deps.empty() &&
-                       !request.send.bounded && !request.recv.bounded &&
-                       complete(request, state.core().size(), request.record);
-  if (repeats && state.core().run_cached(request.record)) return;
+  const bool keeps =
+      state.repeats() && !records_now(state) && deps.empty() && repeats(state, request);
+  if (keeps && state.core().run_cached(request.record)) return;
   resolved call;
   resolve_call(state, request, call);
-  if (!repeats) return run_after(state, call, call.queue, deps);
+  if (!keeps) return run_after(state, call, call.queue, deps);
   if (state.queue()) refuse_recording(state, *state.queue(), call.record, deps);
   state.core().run(call.record, call.shape, &request.record);
 }

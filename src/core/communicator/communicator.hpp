@@ -13,6 +13,7 @@
 #include "core/failure/setup_steps.hpp"
 #include "core/fast_path/blocking_path.hpp"
 #include "core/fast_path/call_cache.hpp"
+#include "core/fast_path/prepared_calls.hpp"
 #include "core/fast_path/stream_path.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/support/forked.hpp"
@@ -32,8 +33,8 @@ enum class communicator_role { of_program, part, flat_part };
 /// One communicator: what the device side and the interposer call. Its parts do the work:
 ///
 ///   issue_queue          operations from issue to end, in order; failures
-///   blocking_path        calls that run in the calling thread; call_cache knows those that come
-///                        again
+///   blocking_path        calls that run in the calling thread
+///   prepared_calls       calls that come again, which call_cache knows
 ///   stream_path          operations on native streams
 ///   communicator_memory  memory that all ranks of a node reach
 ///   tuning_state, compiled_plans
@@ -62,6 +63,23 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                      const observer& watch, bool blocking = false) {
     return m_queue.issue(record, shape, ready, watch, blocking);
+  }
+
+  /// Does the same for a call without dependencies that is known to be right, because the same one
+  /// has been issued before: what was worked out for that one is used again. Nothing if it is not
+  /// known. Where the result says done the operation has not failed, and may be null.
+  std::optional<issue_result> issue_cached(const sucl_operation& asked, const observer& watch) {
+    return m_prepared.issue(asked, watch);
+  }
+  /// The same for who keeps the call, which is not a blocking one: the first time it is issue().
+  /// One thread at a time for one call.
+  issue_result issue_cached(persistent_call& call, const observer& watch) {
+    return m_prepared.issue(call, watch);
+  }
+  /// `asked`, the whole call as it came, was issued as `record`, which was ready and whose memory
+  /// is contiguous: issue_cached() may be given it next time.
+  void remember_issued(const sucl_operation& asked, const sucl_operation& record) {
+    m_prepared.remember_issued(asked, record);
   }
 
   /// Takes an operation, whose record is normalised, into a recording; returns it as replay() wants
@@ -321,6 +339,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   issue_queue m_queue;
   call_cache m_calls;
   tuning_state m_tuning;
+  prepared_calls m_prepared;
   blocking_path m_blocking;
   stream_path m_streams;
   communicator_memory m_memory;

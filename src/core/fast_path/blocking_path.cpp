@@ -19,7 +19,7 @@ const layouts no_layouts;
 
 bool blocking_path::run_cached(const sucl_operation& asked) {
   auto lock = m_queue.lock();
-  persistent_call* const known = m_calls.find(asked);
+  persistent_call* const known = m_calls.find(asked, true);
   if (!known || !m_queue.idle()) return false;
   repeat(*known, lock);
   return true;
@@ -38,24 +38,7 @@ void blocking_path::repeat(persistent_call& call, held_lock& lock) {
   m_queue.bias_to_me();
   if (is_point_to_point(call.record.kind))
     return run_message(call.record, *call.via, lock, &call.noted);
-  if (!call.prepared) {
-    call.record.sequence = m_queue.collectives() + 1;  // says which memory it may be on
-    call.record.tag = m_queue.call_tag(true);
-    call.signature = m_queue.signature_hash(call.record);
-    const bool may = call.via->own && !call.via->layered;
-    call.prepared = may ? call.via->own->prepare(call.record) : nullptr;
-  }
-  bool done = false;
-  try {
-    done = *call.prepared && call.via->own->run(**call.prepared);
-  } catch (const error&) {
-    m_queue.note_failed(call.record);
-    m_queue.note_reported();
-    if (m_queue.broken()) throw error(*m_queue.broken());
-    throw;
-  }
-  if (!done) return run_directly(call.record, no_layouts, *call.via, lock, call.signature);
-  m_queue.note_executed(call.record, call.signature, call.noted);
+  if (!m_prepared.run(call)) run_directly(call.record, no_layouts, *call.via, lock, call.signature);
 }
 
 bool blocking_path::may_run_directly(const sucl_operation& record) const {
@@ -63,14 +46,6 @@ bool blocking_path::may_run_directly(const sucl_operation& record) const {
   // other threads issue meanwhile can overtake a wait.
   return !m_context.watched() && !m_context.stages.comm_stages && !m_queue.validation().active() &&
          !is_point_to_point(record.kind);
-}
-
-// Without the layout, which a rank has for itself: all ranks take the same path.
-bool blocking_path::is_unstaged(const sucl_operation& record, const backend_instance& c) const {
-  const transfer_format& w =
-      c.formats->of(record.kind, record.type, record.op, record.element_size);
-  return is_native(record, w, m_context.stages) ||
-         !plan_staging(record, {}, *c.formats, m_context.stages).needed;
 }
 
 // Everything before must be posted first; it need not be done.
@@ -91,14 +66,14 @@ void blocking_path::run(const sucl_operation& record, const layouts& shape,
   auto lock = m_queue.lock();
   m_queue.throw_if_ended();
   if (const backend_instance* c = message_backend_for(record, shape)) {
-    if (asked) m_calls.remember(*asked, record, *c);
+    if (asked) m_calls.remember(*asked, record, true, *c);
     if (kept) m_calls.note(*kept, *c);
     return run_message(record, *c, lock);
   }
   if (may_run_directly(record)) {
     const tune::table_row* row = nullptr;
     const backend_instance& c = m_context.backends.choose(record, true, &row);
-    if (is_unstaged(record, c)) {
+    if (m_prepared.is_unstaged(record, c)) {
       await_turn(record, c, lock);
       sucl_operation direct = record;
       if (m_pace.watches(row)) {
@@ -107,7 +82,7 @@ void blocking_path::run(const sucl_operation& record, const layouts& shape,
         lock.lock();
         return m_pace.note(*row, record.count * record.element_size, clock::now() - begin);
       }
-      if (asked) m_calls.remember(*asked, record, c);
+      if (asked) m_calls.remember(*asked, record, true, c);
       if (kept) {
         m_calls.note(*kept, c);
         kept->prepared.reset();

@@ -7,6 +7,7 @@
 
 #include "core/context/communicator_context.hpp"
 #include "core/fast_path/call_cache.hpp"
+#include "core/fast_path/prepared_calls.hpp"
 #include "core/queue/issue_queue.hpp"
 #include "core/selection/tuned_pace.hpp"
 
@@ -22,8 +23,9 @@ namespace sucl::core {
 class SUCL_CORE_API blocking_path {
  public:
   /// All must stay.
-  blocking_path(communicator_context& c, issue_queue& queue, call_cache& calls, tuned_pace& pace)
-      : m_context(c), m_queue(queue), m_calls(calls), m_pace(pace) {}
+  blocking_path(communicator_context& c, issue_queue& queue, call_cache& calls,
+                prepared_calls& prepared, tuned_pace& pace)
+      : m_context(c), m_queue(queue), m_calls(calls), m_prepared(prepared), m_pace(pace) {}
 
   /// As communicator::run().
   void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked) {
@@ -42,7 +44,6 @@ class SUCL_CORE_API blocking_path {
   void run(const sucl_operation& record, const layouts& shape, const sucl_operation* asked,
            persistent_call* kept);
   bool may_run_directly(const sucl_operation& record) const;
-  bool is_unstaged(const sucl_operation& record, const backend_instance& c) const;
   void await_turn(const sucl_operation& record, const backend_instance& c, held_lock& lock);
   const backend_instance* message_backend_for(const sucl_operation& record, const layouts& shape);
   void run_message(const sucl_operation& record, const backend_instance& c, held_lock& lock,
@@ -57,6 +58,7 @@ class SUCL_CORE_API blocking_path {
   communicator_context& m_context;
   issue_queue& m_queue;
   call_cache& m_calls;
+  prepared_calls& m_prepared;
   tuned_pace& m_pace;
 };
 

@@ -22,11 +22,11 @@ bool call_cache::same_contents(const entry& known, sucl_operation asked) const {
   return std::memcmp(&known.asked, &asked, sizeof asked) == 0;
 }
 
-void call_cache::remember(const sucl_operation& asked, const sucl_operation& record,
+void call_cache::remember(const sucl_operation& asked, const sucl_operation& record, bool blocking,
                           const backend_instance& via) {
-  entry& known = m_entries.slot(key_of(asked));
+  entry& known = m_entries.slot(key_of(asked, blocking));
   known.asked = asked;
-  known.call = {record, &via, m_epoch, {}};
+  known.call = {record, blocking, &via, m_epoch, {}};
   keep_arrays(known.asked, m_size, known.arrays);
   for (const auto member : operation_arrays) known.call.record.*member = known.asked.*member;
   // A message that names no_rank is a group of what is left of it, and was not asked for as one.

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Blocking calls that have run before, and what is known of them.
+/// Calls that have run before, and what is known of them.
 #pragma once
 
 #include "base/direct_cache.hpp"
@@ -23,9 +23,10 @@ namespace sucl::core {
 struct backend_instance;
 struct prepared_run;
 
-/// A blocking operation that is run over and over, and which backend executes it.
+/// An operation that is called over and over, and which backend executes it.
 struct persistent_call {
   sucl_operation record{};                ///< normalised; arrays must stay
+  bool blocking = true;                   ///< the form of the call
   const backend_instance* via = nullptr;  ///< null: it has not run yet
   std::uint64_t epoch = 0;  ///< what is known of it holds while that of the cache is the same
   /// How it runs where that is worked out; not asked for before it is repeated.
@@ -40,14 +41,15 @@ class call_cache {
   /// `size`: ranks of the communicator.
   void begin(int size) { m_size = size; }
 
-  /// The call that ran before with these arguments; null if it is not known. What it refers to
-  /// stays until the next remember().
-  persistent_call* find(const sucl_operation& asked) {
-    entry& known = m_entries.slot(key_of(asked));
-    return holds(known.call) && same(known, asked) ? &known.call : nullptr;
+  /// The call of that form that ran before with these arguments; null if it is not known. What it
+  /// refers to stays until the next remember().
+  persistent_call* find(const sucl_operation& asked, bool blocking) {
+    entry& known = m_entries.slot(key_of(asked, blocking));
+    return holds(known.call) && known.call.blocking == blocking && same(known, asked) ? &known.call
+                                                                                      : nullptr;
   }
   /// Keeps a call for the arguments `asked`, with copies of their arrays.
-  void remember(const sucl_operation& asked, const sucl_operation& record,
+  void remember(const sucl_operation& asked, const sucl_operation& record, bool blocking,
                 const backend_instance& via);
 
   /// Whether what is known of a call still holds.
@@ -73,10 +75,11 @@ class call_cache {
     std::vector<sucl_operation> asked_parts;  ///< of a group
     std::vector<sucl_operation> parts;        ///< the same, of `call`
   };
-  static std::uint64_t key_of(const sucl_operation& asked) {
+  static std::uint64_t key_of(const sucl_operation& asked, bool blocking) {
     const sucl_operation& first = asked.part_count > 0 ? asked.parts[0] : asked;
     return base::key_of(reinterpret_cast<std::uintptr_t>(first.send),
-                        reinterpret_cast<std::uintptr_t>(first.recv), first.count, first.kind);
+                        reinterpret_cast<std::uintptr_t>(first.recv), first.count,
+                        static_cast<std::uint64_t>(first.kind) * 2 + (blocking ? 1 : 0));
   }
   bool same(const entry& known, const sucl_operation& asked) const {
     static_assert(std::has_unique_object_representations_v<sucl_operation>);

@@ -47,6 +47,11 @@ issue_result issue_queue::issue(const sucl_operation& record, const layouts& sha
   end_postponed();
   held_lock lock(m_mutex);
   throw_if_ended();
+  return issue(record, shape, ready, watch, blocking, lock);
+}
+
+issue_result issue_queue::issue(const sucl_operation& record, const layouts& shape, bool ready,
+                                const observer& watch, bool blocking, held_lock& lock) {
   op_request& n = take_call(record, shape, blocking, ready);
   if (n.record.sequence) m_context.backends.note_issue(n.record.sequence);
   m_waiting.push_back(&n);

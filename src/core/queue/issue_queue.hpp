@@ -79,6 +79,9 @@ class SUCL_CORE_API issue_queue {
 
   issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
                      const observer& watch, bool blocking);
+  /// With the lock, which it gives up. Nothing has failed.
+  issue_result issue(const sucl_operation& record, const layouts& shape, bool ready,
+                     const observer& watch, bool blocking, held_lock& lock);
   sucl_operation record(const sucl_operation& operation);
   issue_result replay(const sucl_operation& recorded, const layouts& shape, const observer& watch);
   void refuse(const sucl_operation& record, const error_info& wrong) noexcept;

@@ -83,6 +83,7 @@ class ticket {
   ~ticket() {
     if (m_request) m_request->references.fetch_sub(1, std::memory_order_release);
   }
+  explicit operator bool() const { return m_request != nullptr; }
   /// Whether the operation is done or has failed.
   bool done() const {
     return m_request->at.load(std::memory_order_acquire) == op_request::phase::done;

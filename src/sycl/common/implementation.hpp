@@ -18,6 +18,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -126,6 +127,15 @@ struct launch_target {
 ::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
                     const core::layouts& shape, const std::vector<buffer_use>& buffers,
                     const std::vector<::sycl::event>& deps, bool blocking = false);
+
+#ifndef SYCL_IMPLEMENTATION_ACPP  // whose custom operations cost more than what this saves
+/// The same for a call that has been issued before with the same arguments, which are pointers to
+/// contiguous memory, without dependencies and on the communicator's queue, out of order; nothing
+/// if it is not known. `asked`: the whole call, as it came.
+std::optional<::sycl::event> start_cached(communicator_state& state, const sucl_operation& asked);
+/// The same for who keeps the call.
+::sycl::event start_cached(communicator_state& state, core::persistent_call& call);
+#endif
 
 /// Waits for earlier commands on the buffers, runs the operation in this thread, and gives the
 /// buffers back. What else it waits for has been waited for.

@@ -37,6 +37,11 @@ void resolve_call(communicator_state& state, const detail::request& request, res
 /// orders.
 ::sycl::queue queue_of(communicator_state& state, const ::sycl::queue* own);
 
+#ifndef SYCL_IMPLEMENTATION_ACPP
+/// Whether a call that returns an event, on the communicator's queue, may go by start_cached().
+bool may_start_cached(communicator_state& state, const std::vector<::sycl::event>& deps);
+#endif
+
 /// Runs a call after `deps`: the blocking form. `own` is the queue that it names, or null.
 void run_after(communicator_state& state, resolved& call, const ::sycl::queue* own,
                const std::vector<::sycl::event>& deps);

@@ -68,6 +68,8 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   /// Whether a call that has been right once is right again: the kinds of memory do not matter, and
   /// there is no queue to wait for.
   bool repeats() const { return m_repeats; }
+  /// The same for a call that returns an event, which need not be one of a command.
+  bool repeats_events() const { return m_repeats_events; }
 
   /// Whether this process has other ranks of the communicator.
   bool shares_process() const { return m_shares_process; }
@@ -89,6 +91,7 @@ class communicator_state : public std::enable_shared_from_this<communicator_stat
   std::shared_ptr<device> m_device;  ///< null without a queue; the core's communicator keeps it
   std::shared_ptr<core::communicator> m_core;
   bool m_repeats = true;
+  bool m_repeats_events = true;
   bool m_shares_process = false;
   ::sycl::event m_last_collective;
   ::sycl::event m_last_message;

@@ -19,8 +19,8 @@ struct prepared {
   resolved call;
   std::optional<::sycl::queue> queue;
   std::vector<::sycl::event> deps;
-  bool repeats = false;  ///< nothing has to be seen to when it is run but its events
-  core::persistent_call repeated;
+  bool repeats = false;                ///< nothing has to be seen to when it is run but its events
+  core::persistent_call run, started;  ///< by the form of the call
 };
 
 }  // namespace sycl_layer
@@ -63,7 +63,8 @@ persistent persistent_communicator::submit(detail::request& request, const event
   const core::layouts& shape = made->call.shape;
   made->repeats = made->call.buffers.empty() && !shape.send && !shape.recv && shape.parts.empty() &&
                   !(named && named->is_in_order());
-  made->repeated.record = made->call.record;
+  made->run.record = made->started.record = made->call.record;
+  made->started.blocking = false;
   return persistent(std::move(made));
 }
 
@@ -81,8 +82,12 @@ sycl_layer::prepared& persistent::operation() const {
 
 ::sycl::event persistent::start(const std::vector<::sycl::event>& deps) {
   sycl_layer::prepared& p = operation();
-  auto queue = sycl_layer::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
   const auto all = p.deps.empty() ? deps : together(p.deps, deps);
+#ifndef SYCL_IMPLEMENTATION_ACPP
+  if (p.repeats && !p.queue && sycl_layer::may_start_cached(*p.state, all))
+    return sycl_layer::start_cached(*p.state, p.started);
+#endif
+  auto queue = sycl_layer::queue_of(*p.state, p.queue ? &*p.queue : nullptr);
   return sycl_layer::start_or_run(*p.state, queue, p.call, all);
 }
 
@@ -100,7 +105,7 @@ void persistent::run(const std::vector<::sycl::event>& deps) {
   for (auto e : p.deps) e.wait();
   if (p.repeats) {
     for (auto e : deps) e.wait();
-    return p.state->core().run_cached(p.repeated);
+    return p.state->core().run_cached(p.run);
   }
   sycl_layer::run_after(*p.state, p.call, p.queue ? &*p.queue : nullptr, deps);
 }

@@ -9,6 +9,7 @@
 // one by default, so the library asks for more before the SYCL runtime starts. docs/design/
 // completion.md has what else was tried.
 #include "base/error.hpp"
+#include "sycl/common/resolve.hpp"
 #include "sycl/completion/host_task.hpp"
 #include "sycl/completion/native_command.hpp"
 
@@ -93,22 +94,25 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
   return queue.submit([](::sycl::handler& h) { h.host_task([] {}); });
 }
 
-::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
-                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
-                    const std::vector<::sycl::event>& deps, bool blocking) {
-  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
-  // Where events tell of time only a command's does.
-  const bool at_once = blocking || !queue.has_property<::sycl::property::queue::enable_profiling>();
-  const bool ready =
-      at_once && buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
+namespace {
+
+core::observer awaited() {
   core::observer watch;
   watch.assisted = watch.thrown = true;
-  auto issued = state.core().issue(record, shape, ready, watch, blocking);
+  return watch;
+}
+
+// Whether an operation is done. Throws if it has failed.
+bool is_done(const core::issue_result& issued) {
   const core::ticket& t = issued.operation;
-  if (issued.done) {
-    if (t.failure()) throw error(*t.failure());
-    return {};
-  }
+  if (issued.done && t && t.failure()) throw error(*t.failure());
+  return issued.done;
+}
+
+// Submits a host task that lets an operation start and waits for it.
+::sycl::event await(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
+                    const core::ticket& t, const std::vector<buffer_use>& buffers,
+                    const std::vector<::sycl::event>& deps) {
   // Collectives of a communicator wait one after the other, in one thread; messages, which may be
   // done in any order, side by side while there are threads.
   const bool message = core::is_point_to_point(record.kind);
@@ -139,6 +143,37 @@ bool idle(const ::sycl::queue& queue) { return queue.ext_oneapi_empty(); }
     end_command();
     refuse_command(state, record, e.what());
   }
+}
+
+}  // namespace
+
+// The queue is needed for commands only, and a copy of it costs as much as a short wait.
+std::optional<::sycl::event> start_cached(communicator_state& state, const sucl_operation& asked) {
+  const auto issued = state.core().issue_cached(asked, awaited());
+  if (!issued) return std::nullopt;
+  if (is_done(*issued)) return ::sycl::event{};
+  auto queue = queue_of(state, nullptr);
+  return await(state, queue, asked, issued->operation, {}, {});
+}
+
+::sycl::event start_cached(communicator_state& state, core::persistent_call& call) {
+  const auto issued = state.core().issue_cached(call, awaited());
+  if (is_done(issued)) return {};
+  auto queue = queue_of(state, nullptr);
+  return await(state, queue, call.record, issued.operation, {}, {});
+}
+
+::sycl::event start(communicator_state& state, ::sycl::queue& queue, const sucl_operation& record,
+                    const core::layouts& shape, const std::vector<buffer_use>& buffers,
+                    const std::vector<::sycl::event>& deps, bool blocking) {
+  if (auto done = start_on_stream(state, queue, record, shape, buffers, deps)) return *done;
+  // Where events tell of time only a command's does.
+  const bool at_once = blocking || !queue.has_property<::sycl::property::queue::enable_profiling>();
+  const bool ready =
+      at_once && buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
+  const auto issued = state.core().issue(record, shape, ready, awaited(), blocking);
+  if (is_done(issued)) return {};
+  return await(state, queue, record, issued.operation, buffers, deps);
 }
 
 }  // namespace sucl::sycl_layer

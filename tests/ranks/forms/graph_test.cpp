@@ -123,6 +123,29 @@ TEST_F(graph, replays_what_queues_have_recorded) {
   }
 }
 
+// What is kept of the calls before does not hide that a queue records now.
+TEST_F(graph, records_calls_that_have_run_before) {
+  auto& comm = j.world;
+  shared<int> x(n, j.queue, comm.rank() + 1), y(n, j.queue);
+  auto kept = comm.persistent().allreduce(x.get(), y.get(), n, op::max);
+  for (int i = 0; i < 5; ++i) {
+    comm.allreduce(x.get(), y.get(), n, op::sum).wait();
+    kept.start().wait();
+  }
+  y[0] = -1;
+  auto sums = recorded(j.queue, [&] { comm.allreduce(x.get(), y.get(), n, op::sum); });
+  auto most = recorded(j.queue, [&] { kept.start(); });
+  EXPECT_EQ(y[0], -1);
+  for (int i = 0; i < 3; ++i) {
+    j.queue.ext_oneapi_graph(sums).wait();
+    EXPECT_EQ(y[0], sum_to(size));
+    j.queue.ext_oneapi_graph(most).wait();
+    EXPECT_EQ(y[0], size);
+    comm.allreduce(x.get(), y.get(), n, op::sum).wait();
+    EXPECT_EQ(y[0], sum_to(size));
+  }
+}
+
 TEST_F(graph, of_every_form_that_returns_an_event) {
   for (auto* comm : {&j.world, &j.in_order_world}) {
     forms f(*comm, comm->queue());

@@ -63,6 +63,53 @@ TEST_F(queue, waiting_for_the_queue_waits_for_the_operation) {
   }
 }
 
+// The same calls over and over, in each form, in turns, with other data and, at times, a late rank.
+TEST_F(queue, calls_come_again) {
+  auto& q = j.queue;
+  shared<int> x(n, q), y(n, q), z(n, q);
+  auto kept = j.world.persistent().allreduce(x.get(), z.get(), n, op::max);
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    const int root = round % size;
+    const std::size_t at = round % 2 ? n - 1 : 0;
+    x[at] = round + rank;
+    y[at] = z[at] = -1;
+    if (round % 50 == 20 && rank == round / 50 % size) std::this_thread::sleep_for(5ms);
+    const auto summed = j.world.allreduce(x.get(), y.get(), n, op::sum);
+    const auto most = kept.start();
+    if (round % 3 == 0) {  // nothing is in flight
+      q.wait();
+      j.world.wait();
+    }
+    const auto all = {summed, most};
+    for (auto e : all) e.wait();
+    ASSERT_EQ(y[at], size * round + sum_to(last));
+    ASSERT_EQ(z[at], round + last);
+    j.world.broadcast(x.get(), n, root).wait();
+    ASSERT_EQ(x[at], round + root);
+    j.world.blocking().allreduce(x.get(), y.get(), n, op::sum);
+    ASSERT_EQ(y[at], size * (round + root));
+    auto first = j.world.sendrecv(x.get(), 1, (rank + 1) % size, z.get(), 1, (rank + last) % size);
+    first.wait();
+    ASSERT_EQ(z[0], x[0]);
+  }
+  j.world.check();
+}
+
+// Memory that was freed may come back as memory of another kind.
+TEST_F(queue, calls_come_again_on_memory_of_another_kind) {
+  auto& q = j.queue;
+  for (int round = 0; round < 20; ++round) {
+    int* const x = round % 2 ? sycl::malloc_host<int>(n, q) : sycl::malloc_device<int>(n, q);
+    q.fill(x, rank + round, n).wait();
+    for (int again = 0; again < 3; ++again) j.world.allreduce(x, n, op::max).wait();
+    int got = -1;
+    q.memcpy(&got, x + n - 1, sizeof got).wait();
+    sycl::free(x, q);
+    ASSERT_EQ(got, last + round);
+  }
+}
+
 TEST_F(queue, events_chain) {
   auto& q = j.queue;
   shared<int> x(n, q), y(n, q), z(n, q);

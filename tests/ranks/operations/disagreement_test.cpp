@@ -229,6 +229,29 @@ TEST_F(disagreement, of_calls_by_event) {
   queue.wait_and_throw();
 }
 
+TEST_F(disagreement, of_repeated_calls_by_event) {
+  sycl::queue queue = queue_with_handler();
+  const auto count = [&](std::size_t last) {
+    return [this, last](communicator& c) {
+      for (int i = 0; i < 50; ++i) c.allreduce(x.data(), y.data(), 10, op::max).wait();
+      c.allreduce(x.data(), y.data(), last, op::max);
+      c.wait();
+    };
+  };
+  differ("count", count(10), count(11), "allreduce of 10 int32 with op max",
+         "allreduce of 11 int32 with op max", [&] { return m_job.world_with(queue); });
+  const auto root = [&](int last) {
+    return [this, last](communicator& c) {
+      for (int i = 0; i < 8; ++i) c.broadcast(x.data(), 10, i % 2).wait();
+      c.broadcast(x.data(), 10, last);
+      c.wait();
+    };
+  };
+  differ("root", root(0), root(1), "broadcast of 10 int32 from rank 0",
+         "broadcast of 10 int32 from rank 1", [&] { return m_job.world_with(queue); });
+  queue.wait_and_throw();
+}
+
 TEST_F(disagreement, of_memory_that_all_ranks_reach) {
   const auto on_shared = [](std::size_t n) {
     return [n](communicator& c) {
