@@ -204,14 +204,13 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   const auto [bytes, sized] = core::message_size_of(t.record, p.at.size);
   if (bytes == 0 && sized && t.record.kind != SUCL_KIND_BARRIER)
     return outcome::slower;  // nothing to do
-  ++p.calls;
+  const std::uint64_t calls = ++p.calls_like(t.called);
   if (!p.core) {
     // SuCL sets itself up where ranks may wait for each other.
     const auto& settings = m_process->settings();
     const bool strict =
         settings.determinism == base::name(base::determinism::strict) && t.order_matters();
-    if (f == form::started || (!strict && p.calls <= settings.interpose.after))
-      return outcome::early;
+    if (f == form::started || (!strict && calls <= settings.interpose.after)) return outcome::early;
     adopt(p);
     if (!p.core) return p.oversubscribed ? outcome::oversubscribed : outcome::early;
   }
@@ -227,7 +226,7 @@ outcome interposer::classify(comm_state& p, const transfer& t, form f, call_clas
   return known->second.offered ? outcome::served : outcome::slower;
 }
 
-int interposer::serve(comm_state& p, const call_class* c, transfer& t) {
+std::optional<int> interposer::serve(comm_state& p, const call_class* c, transfer& t) {
   counters& own = p.counts[static_cast<std::size_t>(t.called)];
   ++own.calls[static_cast<std::size_t>(outcome::served)];
   if (c) own.saved += c->tuner.saving();
@@ -241,8 +240,19 @@ int interposer::serve(comm_state& p, const call_class* c, transfer& t) {
     }
     return t.finish();
   } catch (const error& e) {
-    return report(e, p.native);
+    if (e.code() != errc::mismatch) return report(e, p.native);
+    leave_to_mpi(p, e);
+    return std::nullopt;
   }
+}
+
+// A root whose call MPI has refused is a call behind the others, whose calls were right: what MPI
+// makes of that is for the program to see. Every rank's call is still to be executed.
+void interposer::leave_to_mpi(comm_state& p, const error& why) {
+  base::log(base::log_level::warn, "interposer",
+            std::string("the communicator is left to MPI, as ranks do not agree: ") + why.what());
+  p.suitable = false;
+  m_generation.fetch_add(1, std::memory_order_release);
 }
 
 void interposer::forget(comm_state& p) {

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace sucl::interposer {
 
@@ -64,7 +65,9 @@ class being_freed {
 
 /// What a thread has at hand. Zero at first.
 struct thread_state {
-  int inside;  ///< SuCL calls MPI by its usual names, which come back here
+  int inside;    ///< SuCL calls MPI by its usual names, which come back here
+  int passed;    ///< the program's call has been passed on
+  int profiled;  ///< the program has called by a profiling name
   MPI_Comm latest;
   comm_state* latest_state;
   std::uint64_t latest_generation;
@@ -80,6 +83,10 @@ class interposer {
 
   /// Whether it is SuCL itself that calls MPI.
   static bool is_inside() { return here().inside > 0; }
+  /// Whether a call by a profiling name is SuCL's own, or one of what it has passed a call on to.
+  static bool is_passed_on() { return here().inside > 0 || here().passed > 0; }
+  /// Whether the program itself calls by a profiling name, which tools do not see.
+  static bool is_profiled() { return here().profiled > 0; }
 
   /// Before MPI's initialisation: ends the process if this is the interposer of another MPI.
   static void before_start();
@@ -112,7 +119,7 @@ class interposer {
       transfer t = describe(r.with->at);
       if (!t.known) return pass();
       r.measured->review();
-      return self->serve(*r.with, r.measured, t);
+      return self->serve_else(*r.with, r.measured, t, pass);
     }
     ++*r.passed;
     if (!r.measured) return pass();
@@ -224,11 +231,11 @@ class interposer {
     // What is not known may be wrong this once.
     if (lasts && f != outcome::early && f != outcome::unknown)
       slot_of(s) = {s, m_generation.load(), &counter, &p, c};
-    if (f == outcome::served && c->tuner.next() == choice::sucl) return serve(p, c, t);
+    if (f == outcome::served && c->tuner.next() == choice::sucl) return serve_else(p, c, t, pass);
     ++counter;
     code = pass();
     if (!is_refused(code)) return code;
-    if (f == outcome::early) --p.calls;
+    if (f == outcome::early) --p.calls_like(s.kind);
     if (f == outcome::served) c->take_back();
     return code;
   }
@@ -239,8 +246,9 @@ class interposer {
     const choice to = c.tuner.start();
     const stopwatch time;
     if (to == choice::mpi) count(p, t.called, outcome::tried);
-    const int code = to == choice::mpi ? pass() : serve(p, nullptr, t);
+    const int code = to == choice::mpi ? pass() : serve_else(p, nullptr, t, pass);
     if (to == choice::mpi && is_refused(code)) return c.tuner.take_back(), code;
+    if (!p.suitable) return code;
     if (c.tuner.note(number, time.seconds())) c.decide_on(p.native);
     return code;
   }
@@ -250,7 +258,14 @@ class interposer {
   }
   static void count(comm_state& p, sucl_kind kind, outcome f) { ++counter_of(p, kind, f); }
 
-  int serve(comm_state& p, const call_class* c, transfer& t);
+  /// MPI's code; none where ranks do not agree, and the communicator is MPI's from here on.
+  std::optional<int> serve(comm_state& p, const call_class* c, transfer& t);
+  template <class Pass>
+  int serve_else(comm_state& p, const call_class* c, transfer& t, const Pass& pass) {
+    const std::optional<int> code = serve(p, c, t);
+    return code ? *code : pass();
+  }
+  void leave_to_mpi(comm_state& p, const error& why);
   int begin(comm_state& p, call_class& c, const turn& now, transfer t, MPI_Request* request);
   int issue(pending& r);
   outcome prepare(comm_state& p, transfer& t, MPI_Request request);
@@ -266,6 +281,8 @@ class interposer {
   // Small enough to be within reach without a call where the library is loaded later.
   static constinit thread_local thread_state* m_here __attribute__((tls_model("initial-exec")));
   friend struct own_call;
+  friend struct passing;
+  friend struct profiled;
   friend class being_freed;
 
   std::shared_ptr<core::process> m_process;
@@ -289,6 +306,22 @@ struct own_call {
   ~own_call() { --interposer::here().inside; }
   own_call(const own_call&) = delete;
   own_call& operator=(const own_call&) = delete;
+};
+
+/// While one exists, this thread is in what a call was passed on to.
+struct passing {
+  passing() { ++interposer::here().passed; }
+  ~passing() { --interposer::here().passed; }
+  passing(const passing&) = delete;
+  passing& operator=(const passing&) = delete;
+};
+
+/// While one exists, this thread is in a function that was called by its profiling name.
+struct profiled {
+  profiled() { ++interposer::here().profiled; }
+  ~profiled() { --interposer::here().profiled; }
+  profiled(const profiled&) = delete;
+  profiled& operator=(const profiled&) = delete;
 };
 
 }  // namespace sucl::interposer

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "interposer/interposer.hpp"
+#include "interposer/library_function.hpp"
 
 #include <dlfcn.h>
 
@@ -22,6 +23,18 @@ Function* find_next(const char* name, Function* of_library) {
   return found ? reinterpret_cast<Function*>(found) : of_library;
 }
 
+/// A function that is being passed on: by its profiling name what is called returns to SuCL, which
+/// has done its part.
+template <class Function>
+struct passed_on {
+  Function* to;
+  template <class... Arguments>
+  int operator()(Arguments... arguments) const {
+    const passing under_way;
+    return to(arguments...);
+  }
+};
+
 }  // namespace sucl::interposer
 
 /// MPI_NAME as others have it. Tools see the program's calls, not those of SuCL itself.
@@ -30,3 +43,24 @@ Function* find_next(const char* name, Function* of_library) {
     static const auto next = sucl::interposer::find_next("MPI_" #name, &PMPI_##name); \
     return sucl::interposer::interposer::is_inside() ? &PMPI_##name : next;           \
   }()
+
+/// SUCL_NEXT of such a function.
+#define SUCL_NEXT_OR_LIBRARY(name)                                                                \
+  [] {                                                                                            \
+    static const auto next = sucl::interposer::find_next("MPI_" #name, SUCL_LIBRARY(name));       \
+    const bool straight =                                                                         \
+        sucl::interposer::interposer::is_inside() || sucl::interposer::interposer::is_profiled(); \
+    return sucl::interposer::passed_on{straight ? SUCL_LIBRARY(name) : next};                     \
+  }()
+
+/// The profiling name of a function that the interposer has: who completes by it what SuCL
+/// executes, or ends MPI by it, as tools and Fortran's modules do, finds SuCL. Calls that SuCL has
+/// passed on go to the library. After the function itself.
+#define SUCL_PROFILED(name, parameters, arguments)                                               \
+  extern "C"                                                                                     \
+      __attribute__((visibility("hidden"), alias("MPI_" #name))) int sucl_own_##name parameters; \
+  SUCL_MPI_FUNCTION PMPI_##name parameters {                                                     \
+    if (sucl::interposer::interposer::is_passed_on()) return SUCL_LIBRARY(name) arguments;       \
+    const sucl::interposer::profiled by_that_name;                                               \
+    return sucl_own_##name arguments;                                                            \
+  }

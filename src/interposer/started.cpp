@@ -121,7 +121,7 @@ outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
 }
 
 int interposer::start_prepared(pending& r) {
-  if (r.active()) return SUCL_NEXT(Start)(&r.handle);  // the library says what is wrong
+  if (r.active()) return SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);  // the library says what is wrong
   call_class& c = *r.on->of_request;
   const turn now = turn_of(c);
   const stopwatch time;
@@ -137,7 +137,7 @@ int interposer::start_prepared(pending& r) {
   if (own) {
     code = issue(r);
   } else {
-    code = SUCL_NEXT(Start)(&r.handle);
+    code = SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);
     if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
     if (is_refused(code)) take_back(c);
   }

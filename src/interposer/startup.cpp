@@ -5,7 +5,6 @@
 #include "base/log.hpp"
 #include "core/control/registry.hpp"
 #include "interposer/errors.hpp"
-#include "interposer/fortran.hpp"
 #include "interposer/interposer.hpp"
 #include "interposer/loader/library.hpp"
 
@@ -29,14 +28,6 @@ std::string what_is_not_seen() {
   if (const char* symbol = accelerator_runtime())
     return std::string("the process uses an accelerator (it has ") + symbol +
            "), whose memory the interposer cannot recognise";
-#if defined(OPEN_MPI)
-  constexpr bool all = true;
-#else
-  constexpr bool all = false;
-#endif
-  if (const std::string symbol = unseen_fortran(all); !symbol.empty())
-    return "the program calls " + symbol +
-           ", which the library's Fortran passes on where the interposer does not see it";
   return {};
 }
 

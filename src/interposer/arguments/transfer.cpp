@@ -36,10 +36,12 @@ void move(transfer& t, std::uint64_t bytes, int root = 0) {
 }
 
 // Whether MPI takes the memory of a reduction, of which this rank has some to send and `receives`.
-bool is_right(const void* send, const void* recv, bool receives, bool may_be_in_place) {
+bool is_right(sucl_kind kind, const void* send, const void* recv, bool receives,
+              bool may_be_in_place) {
   if (send == MPI_IN_PLACE ? !may_be_in_place : send == nullptr) return false;
   if (!receives) return true;
-  return recv != nullptr && recv != MPI_IN_PLACE && !(aliases_are_errors && send == recv);
+  const bool refuses_aliases = aliases_are_errors || kind == SUCL_KIND_REDUCE;
+  return recv != nullptr && recv != MPI_IN_PLACE && !(refuses_aliases && send == recv);
 }
 
 packed blocks_of(const side& s, int blocks) { return {s.memory, s.count, s.type, blocks}; }
@@ -170,7 +172,7 @@ transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, c
   const bool receives = kind != SUCL_KIND_REDUCE || root == at.rank;
   if (is_own(op, facts)) {
     if (send.count < 0 || !is_rank(root, at)) return of(kind);
-    const bool right = send.count == 0 || is_right(send.memory, recv, receives, receives);
+    const bool right = send.count == 0 || is_right(kind, send.memory, recv, receives, receives);
     if (!right) return of(kind);
     return moved_operands(kind, send, recv, op, root, at,
                           base::product(facts.size, static_cast<std::uint64_t>(send.count)));
@@ -191,7 +193,7 @@ transfer reduction(sucl_kind kind, side send, void* recv, MPI_Op op, int root, c
   t.known = facts.reducible != SUCL_TYPE_BYTES && o.op != SUCL_OP_NONE && send.count >= 0 &&
             is_rank(root, at) &&
             defined(static_cast<sucl::op>(o.op), static_cast<sucl::type>(o.type));
-  if (send.count > 0 && !is_right(send.memory, recv, receives, receives)) t.known = false;
+  if (send.count > 0 && !is_right(kind, send.memory, recv, receives, receives)) t.known = false;
   return t;
 }
 
@@ -208,7 +210,8 @@ transfer moved_blocks(side send, void* recv, const Count* counts, MPI_Op op, com
   }
   send.count = counts[at.rank];
   const bool receives = send.count > 0 || send.memory == MPI_IN_PLACE;
-  if (most > 0 && !is_right(send.memory, recv, receives, true)) return of(SUCL_KIND_REDUCE_SCATTER);
+  if (most > 0 && !is_right(SUCL_KIND_REDUCE_SCATTER, send.memory, recv, receives, true))
+    return of(SUCL_KIND_REDUCE_SCATTER);
   transfer t = moved_operands(SUCL_KIND_REDUCE_SCATTER, send, recv, op, 0, at, most);
   if (!t.known) return t;
   t.record.count = 0;
@@ -235,7 +238,8 @@ transfer scattered(side send, void* recv, const Count* counts, MPI_Op op, comm_p
     if (static_cast<std::int64_t>(c) < 0) t.known = false;
   }
   const bool receives = counts[at.rank] > 0 || send.memory == MPI_IN_PLACE;
-  if (any && !is_right(send.memory, recv, receives, true)) t.known = false;
+  if (any && !is_right(SUCL_KIND_REDUCE_SCATTER, send.memory, recv, receives, true))
+    t.known = false;
   t.record.recv_counts = t.counts.data();
   return t;
 }

@@ -17,7 +17,7 @@
 
 namespace sucl::interposer {
 
-// What MPICH and Intel MPI refuse, and Open MPI takes.
+// What MPICH and Intel MPI refuse, and Open MPI takes, but for MPI_Reduce.
 constexpr bool aliases_are_errors =
 #if defined(OPEN_MPI)
     false;

@@ -26,22 +26,26 @@ int move(sucl_kind kind, const side& s, MPI_Op op, int root, MPI_Comm comm,
 
 SUCL_MPI_FUNCTION MPI_Init(int* argc, char*** argv) {
   interposer::before_start();
-  const int code = SUCL_NEXT(Init)(argc, argv);
+  const int code = SUCL_NEXT_OR_LIBRARY(Init)(argc, argv);
   if (code == MPI_SUCCESS) interposer::start();
   return code;
 }
+SUCL_PROFILED(Init, (int* argc, char*** argv), (argc, argv))
 
 SUCL_MPI_FUNCTION MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   interposer::before_start();
-  const int code = SUCL_NEXT(Init_thread)(argc, argv, required, provided);
+  const int code = SUCL_NEXT_OR_LIBRARY(Init_thread)(argc, argv, required, provided);
   if (code == MPI_SUCCESS) interposer::start();
   return code;
 }
+SUCL_PROFILED(Init_thread, (int* argc, char*** argv, int required, int* provided),
+              (argc, argv, required, provided))
 
 SUCL_MPI_FUNCTION MPI_Finalize() {
   interposer::stop();
-  return SUCL_NEXT(Finalize)();
+  return SUCL_NEXT_OR_LIBRARY(Finalize)();
 }
+SUCL_PROFILED(Finalize, (), ())
 
 SUCL_MPI_FUNCTION MPI_Barrier(MPI_Comm comm) {
   return interposer::blocking(

@@ -19,7 +19,7 @@ void set_empty(MPI_Status* status) {
   if (status == MPI_STATUS_IGNORE) return;
   MPI_Request none = MPI_REQUEST_NULL;
   int done = 0;
-  PMPI_Test(&none, &done, status);
+  SUCL_LIBRARY(Test)(&none, &done, status);
 }
 
 MPI_Status* at(MPI_Status* statuses, int i) {
@@ -146,7 +146,8 @@ class batch {
   static bool is_over(const pending& r, MPI_Request handle) {
     if (!r.persistent) return handle == MPI_REQUEST_NULL;
     int done = 0;
-    return PMPI_Request_get_status(handle, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done;
+    return SUCL_LIBRARY(Request_get_status)(handle, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+           done;
   }
 
   MPI_Request* m_handles;
@@ -210,8 +211,9 @@ int complete_any(int count, MPI_Request* handles, int* index, int* flag, MPI_Sta
       return known.complete(*index);
     }
     int found = 0;
-    const int code = known.library(
-        [&](MPI_Request* seen) { return PMPI_Testany(count, seen, index, &found, status); });
+    const int code = known.library([&](MPI_Request* seen) {
+      return SUCL_LIBRARY(Testany)(count, seen, index, &found, status);
+    });
     if (code == MPI_SUCCESS && found) known.complete(*index);
     if (code != MPI_SUCCESS || (found && *index != MPI_UNDEFINED)) return code;
     if (!flag) continue;
@@ -234,8 +236,9 @@ int complete_some(int count, MPI_Request* handles, int* done, int* indices, MPI_
   }
   for (;; known.rest()) {
     known.advance();
-    int code = known.library(
-        [&](MPI_Request* seen) { return PMPI_Testsome(count, seen, done, indices, statuses); });
+    int code = known.library([&](MPI_Request* seen) {
+      return SUCL_LIBRARY(Testsome)(count, seen, done, indices, statuses);
+    });
     if (code != MPI_SUCCESS && class_of(code) != MPI_ERR_IN_STATUS) return code;
     *done = std::max(*done, 0);  // it may be MPI_UNDEFINED
     for (int i = 0; i < *done; ++i) known.complete(indices[i]);
@@ -279,63 +282,84 @@ int refuse(const pending& r, const char* what) {
 SUCL_MPI_FUNCTION MPI_Wait(MPI_Request* request, MPI_Status* status) {
   return complete_all<number::one>(
       1, request, nullptr, nullptr, has_room(status),
-      [&](MPI_Request* seen) { return SUCL_NEXT(Wait)(seen, status); });
+      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Wait)(seen, status); });
 }
+SUCL_PROFILED(Wait, (MPI_Request * request, MPI_Status* status), (request, status))
 
 SUCL_MPI_FUNCTION MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return complete_all<number::one>(
       1, request, flag, nullptr, has_room(status, flag),
-      [&](MPI_Request* seen) { return SUCL_NEXT(Test)(seen, flag, status); });
+      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Test)(seen, flag, status); });
 }
+SUCL_PROFILED(Test, (MPI_Request * request, int* flag, MPI_Status* status), (request, flag, status))
 
 SUCL_MPI_FUNCTION MPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   return complete_all<number::many>(
       count, requests, nullptr, statuses, has_room(statuses),
-      [&](MPI_Request* seen) { return SUCL_NEXT(Waitall)(count, seen, statuses); });
+      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Waitall)(count, seen, statuses); });
 }
+SUCL_PROFILED(Waitall, (int count, MPI_Request* requests, MPI_Status* statuses),
+              (count, requests, statuses))
 
 SUCL_MPI_FUNCTION MPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   return complete_all<number::many>(
-      count, requests, flag, statuses, has_room(statuses, flag),
-      [&](MPI_Request* seen) { return SUCL_NEXT(Testall)(count, seen, flag, statuses); });
+      count, requests, flag, statuses, has_room(statuses, flag), [&](MPI_Request* seen) {
+        return SUCL_NEXT_OR_LIBRARY(Testall)(count, seen, flag, statuses);
+      });
 }
+SUCL_PROFILED(Testall, (int count, MPI_Request* requests, int* flag, MPI_Status* statuses),
+              (count, requests, flag, statuses))
 
 SUCL_MPI_FUNCTION MPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   return complete_any(
       count, requests, index, nullptr, status, has_room(status, index),
-      [&](MPI_Request* seen) { return SUCL_NEXT(Waitany)(count, seen, index, status); });
+      [&](MPI_Request* seen) { return SUCL_NEXT_OR_LIBRARY(Waitany)(count, seen, index, status); });
 }
+SUCL_PROFILED(Waitany, (int count, MPI_Request* requests, int* index, MPI_Status* status),
+              (count, requests, index, status))
 
 SUCL_MPI_FUNCTION MPI_Testany(int count, MPI_Request* requests, int* index, int* flag,
                               MPI_Status* status) {
-  return complete_any(
-      count, requests, index, flag, status, has_room(status, index, flag),
-      [&](MPI_Request* seen) { return SUCL_NEXT(Testany)(count, seen, index, flag, status); });
+  return complete_any(count, requests, index, flag, status, has_room(status, index, flag),
+                      [&](MPI_Request* seen) {
+                        return SUCL_NEXT_OR_LIBRARY(Testany)(count, seen, index, flag, status);
+                      });
 }
+SUCL_PROFILED(Testany,
+              (int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status),
+              (count, requests, index, flag, status))
 
 SUCL_MPI_FUNCTION MPI_Waitsome(int count, MPI_Request* requests, int* done, int* indices,
                                MPI_Status* statuses) {
   return complete_some(count, requests, done, indices, statuses, true, [&](MPI_Request* seen) {
-    return SUCL_NEXT(Waitsome)(count, seen, done, indices, statuses);
+    return SUCL_NEXT_OR_LIBRARY(Waitsome)(count, seen, done, indices, statuses);
   });
 }
+SUCL_PROFILED(Waitsome,
+              (int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses),
+              (count, requests, done, indices, statuses))
 
 SUCL_MPI_FUNCTION MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices,
                                MPI_Status* statuses) {
   return complete_some(count, requests, done, indices, statuses, false, [&](MPI_Request* seen) {
-    return SUCL_NEXT(Testsome)(count, seen, done, indices, statuses);
+    return SUCL_NEXT_OR_LIBRARY(Testsome)(count, seen, done, indices, statuses);
   });
 }
+SUCL_PROFILED(Testsome,
+              (int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses),
+              (count, requests, done, indices, statuses))
 
 SUCL_MPI_FUNCTION MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   const pending* r = known(&request);
   if (!r || !r->hidden() || !has_room(status, flag))
-    return SUCL_NEXT(Request_get_status)(request, flag, status);
+    return SUCL_NEXT_OR_LIBRARY(Request_get_status)(request, flag, status);
   if (r->own() && !r->done()) interposer::active()->go_on();
   *flag = !r->own() || r->done();
   if (*flag) set_empty(status);
   return MPI_SUCCESS;
 }
+SUCL_PROFILED(Request_get_status, (MPI_Request request, int* flag, MPI_Status* status),
+              (request, flag, status))
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 
@@ -363,7 +387,7 @@ std::vector<MPI_Request> seen_of(int count, asked requests) {
 SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* flag,
                                              MPI_Status* statuses) {
   if (count <= 0 || !requests || !has_room(statuses, flag))
-    return SUCL_NEXT(Request_get_status_all)(count, requests, flag, statuses);
+    return SUCL_NEXT_OR_LIBRARY(Request_get_status_all)(count, requests, flag, statuses);
   for (int i = 0; i < count; ++i) {
     const pending* r = own(requests + i);
     if (!r || r->done()) continue;
@@ -371,13 +395,16 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_all(int count, asked requests, int* fla
     *flag = 0;
     if (!r->done()) return MPI_SUCCESS;
   }
-  return SUCL_NEXT(Request_get_status_all)(count, seen_of(count, requests).data(), flag, statuses);
+  return SUCL_NEXT_OR_LIBRARY(Request_get_status_all)(count, seen_of(count, requests).data(), flag,
+                                                      statuses);
 }
+SUCL_PROFILED(Request_get_status_all, (int count, asked requests, int* flag, MPI_Status* statuses),
+              (count, requests, flag, statuses))
 
 SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* index, int* flag,
                                              MPI_Status* status) {
   if (count <= 0 || !requests || !has_room(status, index, flag))
-    return SUCL_NEXT(Request_get_status_any)(count, requests, index, flag, status);
+    return SUCL_NEXT_OR_LIBRARY(Request_get_status_any)(count, requests, index, flag, status);
   bool others = false;
   for (*index = 0; *index < count; ++*index) {
     if (!own(requests + *index)) continue;
@@ -385,19 +412,22 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_any(int count, asked requests, int* ind
     if (MPI_Request_get_status(requests[*index], flag, status) == MPI_SUCCESS && *flag)
       return MPI_SUCCESS;
   }
-  const int code = SUCL_NEXT(Request_get_status_any)(count, seen_of(count, requests).data(), index,
-                                                     flag, status);
+  const int code = SUCL_NEXT_OR_LIBRARY(Request_get_status_any)(
+      count, seen_of(count, requests).data(), index, flag, status);
   // To the library there may have been no active one.
   if (others && *flag && *index == MPI_UNDEFINED) *flag = 0;
   return code;
 }
+SUCL_PROFILED(Request_get_status_any,
+              (int count, asked requests, int* index, int* flag, MPI_Status* status),
+              (count, requests, index, flag, status))
 
 SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* done, int* indices,
                                               MPI_Status* statuses) {
   if (count <= 0 || !requests || !has_room(statuses, done, indices))
-    return SUCL_NEXT(Request_get_status_some)(count, requests, done, indices, statuses);
-  const int code = SUCL_NEXT(Request_get_status_some)(count, seen_of(count, requests).data(), done,
-                                                      indices, statuses);
+    return SUCL_NEXT_OR_LIBRARY(Request_get_status_some)(count, requests, done, indices, statuses);
+  const int code = SUCL_NEXT_OR_LIBRARY(Request_get_status_some)(
+      count, seen_of(count, requests).data(), done, indices, statuses);
   for (int i = 0; i < count; ++i) {
     if (!own(requests + i)) continue;
     *done = std::max(*done, 0);
@@ -407,18 +437,24 @@ SUCL_MPI_FUNCTION MPI_Request_get_status_some(int count, asked requests, int* do
   }
   return code;
 }
+SUCL_PROFILED(Request_get_status_some,
+              (int count, asked requests, int* done, int* indices, MPI_Status* statuses),
+              (count, requests, done, indices, statuses))
 
 #endif
 
 SUCL_MPI_FUNCTION MPI_Start(MPI_Request* request) {
   pending* r = known(request);
   if (r && r->own()) return refuse(*r, "MPI_Start");
-  return r && r->persistent ? interposer::active()->start_prepared(*r) : SUCL_NEXT(Start)(request);
+  return r && r->persistent ? interposer::active()->start_prepared(*r)
+                            : SUCL_NEXT_OR_LIBRARY(Start)(request);
 }
+SUCL_PROFILED(Start, (MPI_Request * request), (request))
 
 SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
   interposer* const self = interposer::active();
-  if (!self || !requests || !self->table().any_known()) return SUCL_NEXT(Startall)(count, requests);
+  if (!self || !requests || !self->table().any_known())
+    return SUCL_NEXT_OR_LIBRARY(Startall)(count, requests);
   std::vector<pending*> prepared;
   std::vector<MPI_Request> others;
   for (int i = 0; i < count; ++i) {
@@ -429,31 +465,35 @@ SUCL_MPI_FUNCTION MPI_Startall(int count, MPI_Request* requests) {
     else
       others.push_back(requests[i]);
   }
-  if (prepared.empty()) return SUCL_NEXT(Startall)(count, requests);
+  if (prepared.empty()) return SUCL_NEXT_OR_LIBRARY(Startall)(count, requests);
   // First what may be wrong. Where all is known to SuCL the library need not be asked.
   int code = MPI_SUCCESS;
-  if (!others.empty()) code = SUCL_NEXT(Startall)(static_cast<int>(others.size()), others.data());
+  if (!others.empty())
+    code = SUCL_NEXT_OR_LIBRARY(Startall)(static_cast<int>(others.size()), others.data());
   for (std::size_t i = 0; i < prepared.size() && code == MPI_SUCCESS; ++i)
     code = self->start_prepared(*prepared[i]);
   return code;
 }
+SUCL_PROFILED(Startall, (int count, MPI_Request* requests), (count, requests))
 
 SUCL_MPI_FUNCTION MPI_Request_free(MPI_Request* request) {
   const pending* r = known(request);
-  if (!r) return SUCL_NEXT(Request_free)(request);
+  if (!r) return SUCL_NEXT_OR_LIBRARY(Request_free)(request);
   if (r->own()) return refuse(*r, "MPI_Request_free");
   // Out of the table first: the library may give its handle to another thread at once.
   requests& table = interposer::active()->table();
   std::unique_ptr<pending> known = table.remove(*request);
-  const int code = SUCL_NEXT(Request_free)(request);
+  const int code = SUCL_NEXT_OR_LIBRARY(Request_free)(request);
   if (code != MPI_SUCCESS)
     table.restore(std::move(known));
   else if (known->persistent)
     interposer::active()->release_prepared(*known);
   return code;
 }
+SUCL_PROFILED(Request_free, (MPI_Request * request), (request))
 
 SUCL_MPI_FUNCTION MPI_Cancel(MPI_Request* request) {
   if (const pending* r = own(request)) return refuse(*r, "MPI_Cancel");
-  return SUCL_NEXT(Cancel)(request);
+  return SUCL_NEXT_OR_LIBRARY(Cancel)(request);
 }
+SUCL_PROFILED(Cancel, (MPI_Request * request), (request))

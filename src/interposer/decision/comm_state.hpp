@@ -11,8 +11,11 @@
 #include "interposer/decision/outcome.hpp"
 #include "tune/online/shared_decision.hpp"
 
+#include <sucl/types.hpp>
+
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -36,12 +39,18 @@ struct comm_state {
   comm_position at;
   bool suitable = false;  ///< more than one rank, no inter-communicator, and nothing went wrong
   bool oversubscribed = false;  ///< SuCL has as many communicators as it makes
-  std::uint64_t calls = 0;      ///< collectives so far
+  std::array<std::uint64_t, SUCL_KIND_COUNT> calls{};  ///< collectives so far: calls_like()
   std::shared_ptr<core::communicator> core;
   tune::shared_decisions decisions;
   std::map<std::uint64_t, call_class> classes;
   std::vector<std::shared_ptr<persistent_slot>> slots;
   counters_by_kind counts{};
+
+  /// Those that count with one of this kind towards the set-up. A root whose call MPI has refused
+  /// is a call behind: kinds with roots count for themselves, so that others stay in step.
+  std::uint64_t& calls_like(sucl_kind called) {
+    return calls[rooted(static_cast<kind>(called)) ? called : SUCL_KIND_BARRIER];
+  }
 };
 
 }  // namespace sucl::interposer

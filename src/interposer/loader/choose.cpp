@@ -25,7 +25,8 @@ namespace {
 
 constexpr const char* names[] = {
 #define SUCL_PMPI_NAME(name) "MPI_" #name,
-    SUCL_PMPI_FUNCTIONS(SUCL_PMPI_NAME)};
+#define SUCL_PMPI_PROFILING_NAME(name) "PMPI_" #name,
+    SUCL_PMPI_FUNCTIONS(SUCL_PMPI_NAME) SUCL_PMPI_PROFILED(SUCL_PMPI_PROFILING_NAME)};
 
 void* g_library = nullptr;  ///< the MPI library
 
@@ -76,7 +77,8 @@ void* open_module(const library& found) {
       continue;
     }
     Dl_info info{};
-    if (dladdr(dlsym(module, "PMPI_Init"), &info) && found.file == info.dli_fname) return module;
+    if (dladdr(dlsym(module, "PMPI_Get_processor_name"), &info) && found.file == info.dli_fname)
+      return module;
     problem = "the interposer " + file + " was built for another library than " + found.file;
   }
   say_once(problem);

@@ -19,27 +19,25 @@ sucl_pmpi_targets:
 #if defined(__x86_64__)
 
 // rax is the only register that a call leaves free here; all others may be arguments, or kept.
-#define SUCL_PMPI_ENTRY(name)       \
-  asm("  .data\n"                   \
-      "sucl_pmpi_to_" #name         \
-      ":\n  .quad 0\n"              \
-      "  .text\n  .balign 16\n"     \
-      "  .globl MPI_" #name         \
-      "\n"                          \
-      "  .type MPI_" #name          \
-      ", @function\n"               \
-      "MPI_" #name                  \
-      ":\n"                         \
-      "  endbr64\n"                 \
-      "  movq sucl_pmpi_to_" #name  \
-      "(%rip), %rax\n"              \
-      "  testq %rax, %rax\n"        \
-      "  jz 1f\n"                   \
-      "  jmpq *%rax\n"              \
-      "1: leaq sucl_pmpi_to_" #name \
-      "(%rip), %rax\n"              \
-      "  jmp sucl_pmpi_first\n"     \
-      "  .size MPI_" #name ", .-MPI_" #name "\n");
+#define SUCL_PMPI_ENTRY(name)                \
+  asm("  .data\n"                            \
+      "sucl_pmpi_to_" #name                  \
+      ":\n  .quad 0\n"                       \
+      "  .text\n  .balign 16\n"              \
+      "  .globl " #name                      \
+      "\n"                                   \
+      "  .type " #name ", @function\n" #name \
+      ":\n"                                  \
+      "  endbr64\n"                          \
+      "  movq sucl_pmpi_to_" #name           \
+      "(%rip), %rax\n"                       \
+      "  testq %rax, %rax\n"                 \
+      "  jz 1f\n"                            \
+      "  jmpq *%rax\n"                       \
+      "1: leaq sucl_pmpi_to_" #name          \
+      "(%rip), %rax\n"                       \
+      "  jmp sucl_pmpi_first\n"              \
+      "  .size " #name ", .-" #name "\n");
 
 asm(R"(
   .text
@@ -69,11 +67,9 @@ sucl_pmpi_first:
       "sucl_pmpi_to_" #name                       \
       ":\n  .quad 0\n"                            \
       "  .text\n  .balign 16\n"                   \
-      "  .globl MPI_" #name                       \
+      "  .globl " #name                           \
       "\n"                                        \
-      "  .type MPI_" #name                        \
-      ", %function\n"                             \
-      "MPI_" #name                                \
+      "  .type " #name ", %function\n" #name      \
       ":\n"                                       \
       "  adrp x16, sucl_pmpi_to_" #name           \
       "\n"                                        \
@@ -82,7 +78,7 @@ sucl_pmpi_first:
       "  ldr x17, [x16]\n"                        \
       "  cbz x17, sucl_pmpi_first\n"              \
       "  br x17\n"                                \
-      "  .size MPI_" #name ", .-MPI_" #name "\n");
+      "  .size " #name ", .-" #name "\n");
 
 asm(R"(
   .text
@@ -107,4 +103,7 @@ sucl_pmpi_first:
 
 #endif
 
-SUCL_PMPI_FUNCTIONS(SUCL_PMPI_ENTRY)
+#define SUCL_PMPI_MPI_ENTRY(name) SUCL_PMPI_ENTRY(MPI_##name)
+#define SUCL_PMPI_PMPI_ENTRY(name) SUCL_PMPI_ENTRY(PMPI_##name)
+SUCL_PMPI_FUNCTIONS(SUCL_PMPI_MPI_ENTRY)
+SUCL_PMPI_PROFILED(SUCL_PMPI_PMPI_ENTRY)

@@ -13,10 +13,34 @@
   X(name##_init)                                     \
   X(name##_init_c)
 
+/// Those that it has by their profiling names too, as what it executes is completed, and MPI ended,
+/// by either name.
+#define SUCL_PMPI_PROFILED(X) \
+  X(Init)                     \
+  X(Init_thread)              \
+  X(Finalize)                 \
+  X(Op_create)                \
+  X(Op_create_c)              \
+  X(Op_free)                  \
+  X(Start)                    \
+  X(Startall)                 \
+  X(Cancel)                   \
+  X(Request_free)             \
+  X(Request_get_status)       \
+  X(Request_get_status_all)   \
+  X(Request_get_status_any)   \
+  X(Request_get_status_some)  \
+  X(Wait)                     \
+  X(Waitall)                  \
+  X(Waitany)                  \
+  X(Waitsome)                 \
+  X(Test)                     \
+  X(Testall)                  \
+  X(Testany)                  \
+  X(Testsome)
+
 #define SUCL_PMPI_FUNCTIONS(X)                                         \
-  X(Init)                                                              \
-  X(Init_thread)                                                       \
-  X(Finalize)                                                          \
+  SUCL_PMPI_PROFILED(X)                                                \
   X(Barrier)                                                           \
   X(Ibarrier)                                                          \
   X(Barrier_init)                                                      \
@@ -42,23 +66,4 @@
   SUCL_PMPI_COLLECTIVE(X, Neighbor_alltoallv, Ineighbor_alltoallv)     \
   SUCL_PMPI_COLLECTIVE(X, Neighbor_alltoallw, Ineighbor_alltoallw)     \
   X(Comm_free)                                                         \
-  X(Comm_disconnect)                                                   \
-  X(Op_create)                                                         \
-  X(Op_create_c)                                                       \
-  X(Op_free)                                                           \
-  X(Start)                                                             \
-  X(Startall)                                                          \
-  X(Cancel)                                                            \
-  X(Request_free)                                                      \
-  X(Request_get_status)                                                \
-  X(Request_get_status_all)                                            \
-  X(Request_get_status_any)                                            \
-  X(Request_get_status_some)                                           \
-  X(Wait)                                                              \
-  X(Waitall)                                                           \
-  X(Waitany)                                                           \
-  X(Waitsome)                                                          \
-  X(Test)                                                              \
-  X(Testall)                                                           \
-  X(Testany)                                                           \
-  X(Testsome)
+  X(Comm_disconnect)

@@ -33,14 +33,15 @@ std::string file_of(const void* address) {
   return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
-// The files that define PMPI_Init. A library may be loaded where only its users see it, so all are
-// asked.
+// The files that define PMPI_Get_processor_name. A library may be loaded where only its users see
+// it, so all are asked.
 std::set<std::string> definitions() {
   std::set<std::string> found;
   for (const std::string& file : loaded_files()) {
     void* const handle = dlopen(file.empty() ? nullptr : file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (!handle) continue;
-    if (const void* const symbol = dlsym(handle, "PMPI_Init")) found.insert(file_of(symbol));
+    if (const void* const symbol = dlsym(handle, "PMPI_Get_processor_name"))
+      found.insert(file_of(symbol));
     dlclose(handle);
   }
   return found;

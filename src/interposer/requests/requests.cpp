@@ -3,6 +3,7 @@
 #include "interposer/requests/requests.hpp"
 
 #include "interposer/decision/comm_state.hpp"
+#include "interposer/library_function.hpp"
 
 #include <algorithm>
 
@@ -115,7 +116,7 @@ void requests::close(pending& r) {
 void requests::watch(MPI_Request handle, call_class& c, std::uint64_t number, double seconds) {
   // A library may give one handle to all that is complete already.
   int done = 1;
-  PMPI_Request_get_status(handle, &done, MPI_STATUS_IGNORE);
+  SUCL_LIBRARY(Request_get_status)(handle, &done, MPI_STATUS_IGNORE);
   const std::lock_guard lock(m_mutex);
   if (done) return c.note(number, seconds);
   auto& entry = m_all[bits_of(handle)];
@@ -157,7 +158,7 @@ void requests::stop() {
   m_progress_thread.stop();
   const std::lock_guard lock(m_mutex);
   for (pending* r : m_free) {
-    PMPI_Request_free(&r->handle);
+    SUCL_LIBRARY(Request_free)(&r->handle);
     r->handle = MPI_REQUEST_NULL;
   }
 }

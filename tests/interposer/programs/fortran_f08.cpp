@@ -1,7 +1,7 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
-// A program that begins in C and completes requests as one with the module mpi_f08 does, whose
+// A program that begins, completes requests and ends as one with the module mpi_f08 does, whose
 // functions without buffers call the library by profiling names. With Intel MPI, whose handles are
 // the same numbers in both languages. To be run interposed.
 #include <mpi.h>
@@ -9,13 +9,15 @@
 #include <cstdio>
 
 extern "C" {
+void mpi_init_f08_(int* code);
+void mpi_finalize_f08_(int* code);
 void mpi_start_f08_(int* request, int* code);
 void mpi_wait_f08_(int* request, MPI_Status* status, int* code);
 }
 
-int main(int argc, char** argv) {
+int main() {
   int code = 0, rank = 0, size = 1, failures = 0;
-  MPI_Init(&argc, &argv);
+  mpi_init_f08_(&code);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (int i = 0; i < 20; ++i) {
@@ -34,6 +36,6 @@ int main(int argc, char** argv) {
   }
   std::printf("rank %d: %d failures\n", rank, failures);
   std::fflush(stdout);
-  MPI_Finalize();
+  mpi_finalize_f08_(&code);
   return failures != 0;
 }

@@ -2,4 +2,6 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // As much of a second MPI library as shows that there is one.
-extern "C" __attribute__((visibility("default"))) int PMPI_Init(int*, char***) { return 1; }
+extern "C" __attribute__((visibility("default"))) int PMPI_Get_processor_name(char*, int*) {
+  return 1;
+}
