@@ -144,6 +144,8 @@ class Mpich:
             target.parent.mkdir(parents=True, exist_ok=True)
             if not source.exists():
                 return key, False
+            if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
+                return key, True
             status, _ = run([self.compiler(mpi), *self.flags(made), str(source), *common, "-o",
                              str(target), "-lpthread", "-lm"], 120, self.variables(mpi))
             return key, status == 0
@@ -253,7 +255,7 @@ def options_of(arguments):
     p.add_argument("--ranks", default="2,3", help="of mpi4py's tests; others say it themselves")
     p.add_argument("--max-ranks", type=int, default=4, help="tests with more are left out")
     p.add_argument("--limit", type=float, default=300, help="seconds for one test")
-    p.add_argument("--minutes", type=float, help="start no test after that time")
+    p.add_argument("--minutes", type=float, help="of one suite's tests: start none after that")
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--build", type=pathlib.Path, default=ROOT / "build/suites")
     p.add_argument("--sucl", type=pathlib.Path, default=ROOT / "build/default/bin/sucl")
@@ -263,7 +265,6 @@ def options_of(arguments):
     options.folder = options.folder.resolve()
     options.build = options.build.resolve()
     options.sucl = options.sucl.resolve()
-    options.until = options.minutes and time.monotonic() + 60 * options.minutes
     options.modes = options.modes.split(",")
     options.ranks = [int(r) for r in options.ranks.split(",")]
     return options
@@ -280,8 +281,10 @@ def main(arguments):
                 continue
             suite = kind(options.folder, options)
             counts = collections.Counter()
+            until = None
             for test in suite.tests(mpi):
-                if options.until and time.monotonic() > options.until:
+                until = until or time.monotonic() + 60 * (options.minutes or float("inf"))
+                if time.monotonic() > until:
                     break
                 found = compare(test, mpi, suite, options, counts)
                 print("\n".join(found) or f"{mpi} {name} {test.name} -n {test.ranks}: the same",
