@@ -6,7 +6,7 @@
 #pragma once
 
 #include "interposer/interposer.hpp"
-#include "interposer/library_function.hpp"
+#include "interposer/requests/library_function.hpp"
 
 #include <dlfcn.h>
 

@@ -3,7 +3,7 @@
 #include "interposer/requests/requests.hpp"
 
 #include "interposer/decision/comm_state.hpp"
-#include "interposer/library_function.hpp"
+#include "interposer/requests/library_function.hpp"
 
 #include <algorithm>
 
