@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The module sucl._core: what sucl's Python files are made on.
-#include "calls.hpp"
+#include "calls/calls.hpp"
 #include "parts.hpp"
 
 #include <sucl/version.hpp>
@@ -139,7 +139,7 @@ std::pair<int, std::size_t> element_type(const std::string& dtype) {
 }
 
 // What SuCL makes of an array: type, bytes of an element, elements, read-only, address.
-nb::tuple look_at(nb::handle array) {
+nb::tuple describe_array(nb::handle array) {
   holdings held;
   const array_view v = view_of(array, "the array", held);
   return nb::make_tuple(name(v.element), v.element_size, v.elements, v.read_only,
@@ -171,7 +171,7 @@ NB_MODULE(_core, m) {
   m.attr("version") = SUCL_VERSION_STRING;
   m.def("translate_errors", &translate_errors, "maker"_a);
   m.def("element_type", &element_type, "dtype"_a);
-  m.def("look_at", &look_at, "array"_a);
+  m.def("describe_array", &describe_array, "array"_a);
   bind_operations(m);
   bind_communicator(m);
   bind_runtime(m);

@@ -5,7 +5,7 @@
 /// The parts of the module that have a source each.
 #pragma once
 
-#include "arrays.hpp"
+#include "arrays/arrays.hpp"
 #include "bridge.hpp"
 
 #include <nanobind/nanobind.h>

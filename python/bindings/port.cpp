@@ -7,7 +7,7 @@
 #include "torch/port.h"
 
 #include "base/error.hpp"
-#include "calls.hpp"
+#include "calls/calls.hpp"
 #include "core/control/program_store.hpp"
 #include "core/operation/operation.hpp"
 #include "parts.hpp"

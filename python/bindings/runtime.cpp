@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // The start and the end of SuCL: by the environment, by an id, a store of Python, or mpi4py.
-#include "calls.hpp"
+#include "calls/calls.hpp"
 #include "parts.hpp"
 
 #include <nanobind/stl/pair.h>

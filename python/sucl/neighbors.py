@@ -19,7 +19,7 @@ def _of_all(given: Sequence, neighbors: Sequence, what: str) -> Sequence:
 
 
 def _size(array: Any) -> int:
-    return _core.look_at(array)[2]
+    return _core.describe_array(array)[2]
 
 
 class _Exchanges(Generic[Result]):

@@ -19,7 +19,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def seen(thing):
-    return sucl._core.look_at(thing)
+    return sucl._core.describe_array(thing)
 
 
 def numpy_like(**changed):

@@ -5,7 +5,7 @@
 /// Calls of Python as calls of SuCL.
 #pragma once
 
-#include "arrays.hpp"
+#include "arrays/arrays.hpp"
 #include "bridge.hpp"
 
 #include <nanobind/nanobind.h>

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Reductions by functions of Python.
-#include "calls.hpp"
+#include "calls/calls.hpp"
 #include "parts.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -70,9 +70,9 @@ void check_sizes(const communicator_handle& c, communicator_handle::reduction& r
          "Pass one of that size");
 }
 
-communicator_handle::reduction look_at(const communicator_handle& c, int what, nb::handle send,
-                                       nb::handle recv, std::vector<std::size_t> counts, int root,
-                                       const nb::object& function, holdings& held) {
+communicator_handle::reduction reduction_of(const communicator_handle& c, int what, nb::handle send,
+                                            nb::handle recv, std::vector<std::size_t> counts,
+                                            int root, const nb::object& function, holdings& held) {
   const array_view from = view_of(send, "the send array", held);
   std::optional<array_view> to;
   if (!recv.is_none()) to = view_of(recv, "the receive array", held);
@@ -99,7 +99,7 @@ nb::object reduce_by(const communicator_handle& c, int what, nb::handle send, nb
   const auto held = std::make_shared<holdings>();
   communicator_handle::reduction r;
   try {
-    r = look_at(c, what, send, recv, std::move(counts), root, function, *held);
+    r = reduction_of(c, what, send, recv, std::move(counts), root, function, *held);
   } catch (const error& e) {
     refuse(c, what, {}, e, true);
   }

@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Neighborhoods: who they are; what they exchange is a group of messages.
-#include "arrays.hpp"
+#include "arrays/arrays.hpp"
 #include "bridge.hpp"
 #include "parts.hpp"
 

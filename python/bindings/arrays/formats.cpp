@@ -1,8 +1,8 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "formats.hpp"
+#include "arrays/formats.hpp"
 
-#include "arrays.hpp"
+#include "arrays/arrays.hpp"
 
 #include <array>
 #include <cctype>

@@ -7,7 +7,7 @@
 /// errc::invalid_type.
 #pragma once
 
-#include "dlpack.hpp"
+#include "arrays/dlpack.hpp"
 
 #include <sucl/types.hpp>
 

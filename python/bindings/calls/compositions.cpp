@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 // Groups, compositions and their plans, and memory that ranks share.
-#include "calls.hpp"
+#include "calls/calls.hpp"
 #include "parts.hpp"
 
 #include <nanobind/stl/pair.h>

@@ -1,9 +1,9 @@
 // Part of SuCL, the SYCL unified communication library. Licensed under the Apache License 2.0;
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
-#include "arrays.hpp"
+#include "arrays/arrays.hpp"
 
-#include "dlpack.hpp"
-#include "formats.hpp"
+#include "arrays/dlpack.hpp"
+#include "arrays/formats.hpp"
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
