@@ -166,7 +166,7 @@ void transfer_ended(sucl_request& r, std::size_t index, const ending& how) {
 }
 
 // Messages to the own rank never leave the process.
-void meet_self(sucl_request& r, std::size_t index) {
+void match_own_message(sucl_request& r, std::size_t index) {
   sucl_backend_comm& c = *r.comm;
   const bool sends = r.transfers[index].sends;
   ++r.open;
@@ -212,7 +212,7 @@ void begin(sucl_request& r, std::size_t index) {
       const transfer t = r.transfers[i];
       if (t.sends != sending || t.held) continue;
       if (t.peer == r.comm->rank)
-        meet_self(r, i);
+        match_own_message(r, i);
       else
         launch(r, t, i);
     }

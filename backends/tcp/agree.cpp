@@ -17,7 +17,7 @@ constexpr auto poll_interval = 5ms;
 }  // namespace
 
 // Without a connection to the coordinator its end would not be seen.
-void node::look_at_members(agreement& a, const sucl_group& group, const std::vector<bool>& known) {
+void node::check_members(agreement& a, const sucl_group& group, const std::vector<bool>& known) {
   for (int i = 0; i < group.size; ++i)
     if (known[static_cast<std::size_t>(i)] ||
         m_peers[group.members[static_cast<std::size_t>(i)]].gone)
@@ -51,7 +51,7 @@ decision node::agree(sucl_group& group, std::uint32_t flags,
       if (!a.entered())
         a.enter(group.rank, group.size, flags,
                 (static_cast<std::uint64_t>(rank()) + 1) << 32 | ++m_made);
-      look_at_members(a, group, known);
+      check_members(a, group, known);
       deliver(group, group.agreements, a.advance());
       if (!a.result()) m_changed.wait_for(lock, poll_interval);
       if (a.result()) {

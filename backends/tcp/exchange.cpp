@@ -202,7 +202,7 @@ void node::break_off(const sucl_group* group, exchange_key key, exchange& e, con
   if (e.result || e.failure) return;
   e.failure = why;
   m_changed.notify_all();
-  if (!group || !e.started) return;  // the start of it tells them
+  if (!group || !e.started) return;  // its start reports it to them
   writer out(frame_type::broken);
   const auto word =
       out.number(key.first).number(key.second).number(why.status).text(why.text).frame();

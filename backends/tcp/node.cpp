@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t any_size = std::uint64_t{1} << 40;
 constexpr std::size_t max_who = 512;
-constexpr auto to_say_goodbye = 1000ms;
+constexpr auto goodbye_timeout = 1000ms;
 
 }  // namespace
 
@@ -253,7 +253,7 @@ void node::leave() {
     m_links.erase(c.get());
     c->close();
   }
-  m_changed.wait_for(lock, to_say_goodbye, [&] { return m_links.empty(); });
+  m_changed.wait_for(lock, goodbye_timeout, [&] { return m_links.empty(); });
   for (const auto& [at, l] : m_links) l.at->close();
   m_links.clear();
 }

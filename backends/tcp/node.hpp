@@ -206,7 +206,7 @@ class node final : public listener, public std::enable_shared_from_this<node> {
   void agreement_message(connection& c, reader& message);
   void take_paxos(const sucl_group& group, std::uint64_t number, int from, const paxos_message& m);
   void take_early_paxos(const sucl_group& group);
-  void look_at_members(agreement& a, const sucl_group& group, const std::vector<bool>& known);
+  void check_members(agreement& a, const sucl_group& group, const std::vector<bool>& known);
   void deliver(const sucl_group& group, std::uint64_t number,
                const std::vector<paxos_message>& out);
 

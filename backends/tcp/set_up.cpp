@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto look_every = 20ms;
+constexpr auto poll_interval = 20ms;
 constexpr auto grace = 2000ms;
 constexpr std::size_t max_addresses = 8, max_contact = 1024, max_host = 255;
 
@@ -174,7 +174,7 @@ void node::start(store& meeting) {
     if (rank() == 0) meeting.finish();
     return;
   } catch (const problem& p) {
-    if (m_up) return;  // the store has gone before it was told
+    if (m_up) return;  // the store has ended before this message
     why = p;
   }
   why = explain(meeting, why);
@@ -250,7 +250,7 @@ void node::await_contacts(store& meeting) {
     {
       std::unique_lock lock(m_loop->lock());
       exchange& e = m_exchanges[{0, 0}];
-      if (!e.result && !e.failure && !m_failed) m_changed.wait_for(lock, look_every);
+      if (!e.result && !e.failure && !m_failed) m_changed.wait_for(lock, poll_interval);
       if (e.result) {
         read_contacts(std::move(*e.result));
         m_exchanges.erase({0, 0});
@@ -402,7 +402,7 @@ void node::report(store& meeting, const problem& why) {
   const auto until = clock::now() + (rank() == 0 ? 1000ms : 300ms);
   while (clock::now() < until) {
     m_settings.keep_waiting();
-    std::this_thread::sleep_for(look_every);
+    std::this_thread::sleep_for(poll_interval);
   }
 }
 

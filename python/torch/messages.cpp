@@ -176,7 +176,7 @@ backend::request backend::recvAnysource(tensors& list, int tag) {
   return made;
 }
 
-// Rank 0 hears of every rank, or says of whom it does not, and lets the others go.
+// Rank 0 waits for a message of every rank, names those that are missing, and releases the others.
 void backend::monitoredBarrier(const c10d::BarrierOptions& o, bool all_ranks) {
   m_rest->sweep();
   const milliseconds limit = o.timeout.count() >= 0 ? o.timeout : m_timeout;

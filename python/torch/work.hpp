@@ -149,7 +149,7 @@ struct work_parts {
   bool is_open = false;  ///< operations come later
 };
 
-/// The tensors that the profiler is told go in.
+/// The input tensors that the profiler gets.
 std::optional<std::vector<at::Tensor>> shown(const work_parts& p);
 /// What a Work results in, as a list, and as a future's value and its type.
 std::vector<at::Tensor> outputs_of(const work_parts& p);

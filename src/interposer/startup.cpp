@@ -94,7 +94,7 @@ void interposer::stop() {
   self->m_process->shut_down();
   self->m_requests.stop();
   PMPI_Comm_free(&self->m_probed);
-  // MPI may still tell of communicators that end with it: the object stays.
+  // MPI may still call on_free() for communicators that end with it: the object stays.
   m_running = nullptr;
 }
 

@@ -29,7 +29,7 @@ call_comparison::call_comparison(communicator& of, sender send)
       m_interval(time_for_report * of.size()),
       m_peers(m_rank == 0 ? static_cast<std::size_t>(m_size) : 0) {}
 
-void call_comparison::look(time_point now) {
+void call_comparison::poll(time_point now) {
   if (m_found) return;
   if (m_rank != 0) return report(now);
   compare_all(now);

@@ -43,7 +43,7 @@ class call_comparison {
   call_comparison(communicator& of, sender send);
 
   /// Sends what is due.
-  void look(time_point now);
+  void poll(time_point now);
   void take(int source, const call_message& m, time_point now);
   /// Who has called what, once it is known to differ. Given once, on rank 0.
   std::optional<std::string> take_difference();
@@ -83,7 +83,7 @@ class call_comparison {
   sender m_send;
   const int m_rank, m_size;
   std::chrono::microseconds m_interval;  ///< between reports of a rank
-  std::uint64_t m_reported = 0;          ///< rank 0: where it was at the last look
+  std::uint64_t m_reported = 0;          ///< rank 0: where it was at the last poll
   bool m_waiting = false;                ///< rank 0 knows that this rank waits
   time_point m_last_report;
   std::vector<peer> m_peers;  ///< by rank; on rank 0

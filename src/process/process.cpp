@@ -173,7 +173,7 @@ void process::find_control_plane() {
 }
 
 // What the configuration says goes before what the launcher does.
-void process::say_where_the_others_are() const {
+void process::start_rendezvous() const {
   if (!m_launch) return;
   const launch& l = *m_launch;
   if (!SUCL_HAS_FIELD(m_control, sucl_bootstrap, rendezvous) || !m_control->rendezvous)
@@ -234,10 +234,10 @@ void process::check_threads(const sucl_bootstrap_info& info) {
 }
 
 // Exchanges with the others whether each rank can start.
-void process::meet_the_others(sucl_group* everyone, problem wrong) {
+void process::exchange_start_status(sucl_group* everyone, problem wrong) {
   const sucl_oob oob{m_control, everyone};
   m_peers = std::make_shared<peer_processes>(oob, m_rank, m_size);
-  m_steps.know(m_peers);
+  m_steps.set_peers(m_peers);
   agree(oob, m_rank, m_size, {{}, std::move(wrong)}, "cannot start");
   const auto said = exchange(oob, m_size, (has_own_thread() ? "+" : "-") + std::to_string(m_key));
   m_key = std::stoull(said.front().substr(1));
@@ -269,7 +269,7 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
   setup_step step(m_steps, "the start of SuCL");
   sucl_bootstrap_info info{};
   info.struct_size = sizeof info;
-  say_where_the_others_are();
+  start_rendezvous();
   if (const auto status = m_control->init(&services(), argc, argv, &info))
     throw_last(status, m_control->name, "initialisation");
   m_finalise = info.initialised_here != 0 && !m_over.handle;
@@ -285,7 +285,7 @@ void process::start_control_plane(int* argc, char*** argv, problem wrong) {
     wrong = e.info();
   }
   if (m_size > 1)
-    meet_the_others(m_everyone, std::move(wrong));
+    exchange_start_status(m_everyone, std::move(wrong));
   else if (wrong)
     throw error(*wrong);
   compare_configurations(m_everyone);
@@ -315,7 +315,7 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
     throw;
   }
   if (c->compares_calls()) m_progress_thread.compare_calls();
-  if (c->logs_calls()) look_after_calls();
+  if (c->logs_calls()) start_call_polling();
   if (may_fail && m_threads != threading::callers) m_progress_thread.watch();
   std::lock_guard lock(m_mutex);
   ++m_existing;
@@ -324,28 +324,28 @@ std::shared_ptr<communicator> process::make_communicator(sucl_group* group,
   return c;
 }
 
-void process::look_after_calls() {
+void process::start_call_polling() {
   if (has_own_thread()) return m_progress_thread.watch();
   if (!m_caller_watchdog) m_caller_watchdog = std::make_unique<watchdog>(*this);
-  m_looks_in_calls = true;
+  m_polls_in_calls = true;
 }
 
-void process::look_in_call() {
+void process::poll_in_call() {
   constexpr auto period = std::chrono::milliseconds(20);
-  if (m_looking.exchange(true, std::memory_order_acquire)) return;
+  if (m_polling.exchange(true, std::memory_order_acquire)) return;
   const auto now = std::chrono::steady_clock::now();
-  if (m_look_now.exchange(false) || now - m_last_look >= period) {
-    m_last_look = now;
-    m_caller_watchdog->look(now);
+  if (m_poll_now.exchange(false) || now - m_last_poll >= period) {
+    m_last_poll = now;
+    m_caller_watchdog->poll(now);
   }
-  m_looking.store(false, std::memory_order_release);
+  m_polling.store(false, std::memory_order_release);
 }
 
-void process::hurry() {
-  if (m_looks_in_calls)
-    m_look_now = true;
+void process::poll_now() {
+  if (m_polls_in_calls)
+    m_poll_now = true;
   else
-    m_progress_thread.hurry();
+    m_progress_thread.poll_now();
 }
 
 // For something new: of the whole job, or of a part.
@@ -389,10 +389,10 @@ std::vector<std::shared_ptr<communicator>> process::communicators() {
   return alive;
 }
 
-void process::note_gone() {
+void process::note_destroyed() {
   std::lock_guard lock(m_mutex);
   --m_existing;
-  m_gone.notify_all();
+  m_destroyed.notify_all();
 }
 
 // A command of the SYCL runtime may have held the last reference to a communicator, which then
@@ -414,11 +414,11 @@ void process::end_communicators() {
     }
   }
   constexpr auto pause = std::chrono::milliseconds(10);  // in which others may postpone an end
-  const auto all_gone = [&] { return m_existing <= alive.size(); };
+  const auto all_destroyed = [&] { return m_existing <= alive.size(); };
   for (;;) {
     end_postponed();
     std::unique_lock lock(m_mutex);
-    if (m_gone.wait_for(lock, pause, all_gone)) return;
+    if (m_destroyed.wait_for(lock, pause, all_destroyed)) return;
   }
 }
 
@@ -485,7 +485,7 @@ void process::abandon(const std::string& why) {
 
 // What is left for no thread of SuCL's to do, the next call does.
 void process::wake(communicator& c) {
-  if (!m_looks_in_calls) m_progress_thread.wake(c);
+  if (!m_polls_in_calls) m_progress_thread.wake(c);
 }
 
 void process::notify_failure(communicator& c, const error_info& failure) {

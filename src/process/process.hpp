@@ -101,20 +101,20 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void wake(communicator& c) override;
   void notify_failure(communicator& c, const error_info& failure) override;
   void notify_end(communicator& c, const communicator_end& e) override;
-  void hurry() override;
+  void poll_now() override;
   void note_failure(const error_info& why) override;
   void note_recovered() override;
   void note_unreported(const error_info& failure, bool thrown) override;
   void note_calls(const ended_calls& c) override { m_ends->note(c); }
-  void note_gone() override;
+  void note_destroyed() override;
 
  private:
   process();
-  void look_in_call() override;
+  void poll_in_call() override;
   bool leave();
   struct rank_start;
   void begin_as_rank(const process& owner, rank_start&& from);
-  rank_start meet_processes(sucl_group* over, std::size_t count) const;
+  rank_start exchange_rank_counts(sucl_group* over, std::size_t count) const;
   static std::uint64_t random_key();
   void end_ranks(const std::function<void(process&)>& how);
   sucl_group* group_of(native_group over) const;
@@ -123,13 +123,13 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void begin(int* argc, char*** argv, problem wrong);
   void find_control_plane();
   void find_any_control_plane(const error_info& why);
-  void say_where_the_others_are() const;
+  void start_rendezvous() const;
   void start_control_plane(int* argc, char*** argv, problem wrong);
   sucl_group* all_processes() const;
   void check_threads(const sucl_bootstrap_info& info);
-  void meet_the_others(sucl_group* everyone, problem wrong);
+  void exchange_start_status(sucl_group* everyone, problem wrong);
   void compare_configurations(sucl_group* group);
-  void look_after_calls();
+  void start_call_polling();
   void load_tuning();
   void end_communicators();
   void report_at_exit();
@@ -158,16 +158,16 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   std::shared_ptr<mpi_end> m_at_mpi_end;   ///< where the program finalises MPI after this has ended
   progress_thread m_progress_thread{*this};
   std::unique_ptr<watchdog> m_caller_watchdog;  ///< where MPI must not be called by that thread
-  std::atomic<bool> m_looking{false};           ///< a thread uses it
-  std::chrono::steady_clock::time_point m_last_look;
-  std::atomic<bool> m_look_now{false};
+  std::atomic<bool> m_polling{false};           ///< a thread uses it
+  std::chrono::steady_clock::time_point m_last_poll;
+  std::atomic<bool> m_poll_now{false};
   bool (*m_hand_over)() = nullptr;
   std::weak_ptr<process> m_process;  ///< whose rank this is; of none, if it is a process itself
   std::mutex m_mutex;                ///< guards what follows
   std::vector<std::shared_ptr<process>> m_ranks;  ///< of this process
   std::vector<std::weak_ptr<communicator>> m_communicators;
   std::size_t m_existing = 0;  ///< communicators, also those whose destructor is at work
-  std::condition_variable m_gone;
+  std::condition_variable m_destroyed;
   std::vector<error_info> m_thrown;  ///< failures that commands have thrown, and no call
   std::atomic<bool> m_broken{false};
   std::atomic<bool> m_recovered{false};  ///< of a job that goes on without those that died

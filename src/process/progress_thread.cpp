@@ -51,15 +51,15 @@ void progress_thread::compare_calls() {
   std::lock_guard lock(m_mutex);
   if (std::exchange(m_compares, true)) return;
   start_locked();
-  m_nudged = true;  // from now on it does not sleep for good
+  m_notified = true;  // from now on it does not sleep for good
   m_work.notify_one();
 }
 
-void progress_thread::hurry() {
-  if (m_hurries.exchange(true)) return;
+void progress_thread::poll_now() {
+  if (m_poll_now.exchange(true)) return;
   {
     const std::lock_guard lock(m_mutex);
-    m_nudged = true;
+    m_notified = true;
   }
   m_work.notify_one();
 }
@@ -78,7 +78,7 @@ void progress_thread::stop() {
 bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& active) {
   std::unique_lock lock(m_mutex);
   const auto called = [this] {
-    return m_stop || !m_woken.empty() || std::exchange(m_nudged, false);
+    return m_stop || !m_woken.empty() || std::exchange(m_notified, false);
   };
   if (active.empty()) {
     if (m_watchdog || m_compares)
@@ -96,9 +96,9 @@ bool progress_thread::take_work(std::vector<std::shared_ptr<communicator>>& acti
 void progress_thread::poll_all(std::vector<std::shared_ptr<communicator>>& active) {
   const auto now = clock::now();
   if (!m_watchdog && !m_compares) return;
-  if (!m_hurries.exchange(false) && now - m_last_poll < watch_period) return;
+  if (!m_poll_now.exchange(false) && now - m_last_poll < watch_period) return;
   m_last_poll = now;
-  if (m_watchdog) m_watchdog->look(now);
+  if (m_watchdog) m_watchdog->poll(now);
   if (!m_compares) return;
   for (const auto& c : m_process.communicators())
     if (c->compares_calls() && c->compare_calls() && !c->exchange_queued(true))
@@ -123,7 +123,7 @@ void progress_thread::loop() {
       }
       // A thread that issues from here on wakes it again; whatever came before is seen by this
       // poll. For that it must read what the last one wrote who found the communicator queued
-      // already: a store alone could pass the look.
+      // already: a store alone could be reordered with the poll.
       active[i]->exchange_queued(false);
       if (!active[i]->assisted() && active[i]->progress(&finished) &&
           !active[i]->exchange_queued(true)) {

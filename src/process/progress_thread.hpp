@@ -35,8 +35,8 @@ class progress_thread {
   void watch();
   /// Starts the thread to compare now and then what ranks have had kernels do.
   void compare_calls();
-  /// Has the watchdog look now. Any thread.
-  void hurry();
+  /// Has the watchdog poll now. Any thread.
+  void poll_now();
   /// Ends the thread. Not from the thread itself.
   void stop();
 
@@ -53,9 +53,9 @@ class progress_thread {
   std::thread m_thread;
   std::unique_ptr<watchdog> m_watchdog;
   std::chrono::steady_clock::time_point m_last_poll;
-  bool m_compares = false, m_nudged = false;
+  bool m_compares = false, m_notified = false;
   bool m_stop = false;
-  std::atomic<bool> m_hurries{false};
+  std::atomic<bool> m_poll_now{false};
 };
 
 }  // namespace sucl::core

@@ -22,7 +22,7 @@ struct process::rank_start {
 };
 
 // Collective; throws on every process what is wrong with one.
-process::rank_start process::meet_processes(sucl_group* over, std::size_t count) const {
+process::rank_start process::exchange_rank_counts(sucl_group* over, std::size_t count) const {
   struct words {
     std::uint64_t count, runtime, key;
   };
@@ -52,8 +52,8 @@ std::vector<std::shared_ptr<process>> process::start_ranks(std::size_t count, na
     base::fail(errc::shut_down, "the runtime has been shut down", "Create communicators before");
   if (over.handle) check_adoption();
   sucl_group* group = m_control ? group_of(over) : nullptr;
-  const rank_start met = meet_processes(group, count);
-  const auto& counts = met.counts.of_each;
+  const rank_start exchanged = exchange_rank_counts(group, count);
+  const auto& counts = exchanged.counts.of_each;
   if (std::all_of(counts.begin(), counts.end(), [](int n) { return n == 1; })) {
     if (group) m_control->group_free(group);
     return {shared_from_this()};
@@ -63,13 +63,13 @@ std::vector<std::shared_ptr<process>> process::start_ranks(std::size_t count, na
                "several ranks in a process need MPI_THREAD_MULTIPLE, and MPI was initialised for "
                "less on some process",
                "Call MPI_Init_thread with MPI_THREAD_MULTIPLE, or let SuCL initialise MPI");
-  const auto peers =
-      peer_processes::of_ranks({group ? m_control : nullptr, group}, met.counts.process, counts);
-  const auto groups = make_rank_groups(m_control, group, met.counts);
+  const auto peers = peer_processes::of_ranks({group ? m_control : nullptr, group},
+                                              exchanged.counts.process, counts);
+  const auto groups = make_rank_groups(m_control, group, exchanged.counts);
   std::vector<std::shared_ptr<process>> made, unused;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     made.push_back(std::shared_ptr<process>(new process));
-    made.back()->begin_as_rank(*this, {met.counts, met.key, groups[i], peers[i]});
+    made.back()->begin_as_rank(*this, {exchanged.counts, exchanged.key, groups[i], peers[i]});
   }
   const std::lock_guard lock(m_mutex);  // those that end do so without it
   for (auto& r : m_ranks)
@@ -97,7 +97,7 @@ void process::begin_as_rank(const process& owner, rank_start&& from) {
   m_registry = std::make_unique<registry>();
   m_steps.begin(m_settings.watchdog.timeout, [this] { m_broken = true; });
   m_peers = std::move(from.peers);
-  m_steps.know(m_peers);
+  m_steps.set_peers(m_peers);
   m_compares_calls = m_size > 1 && !m_settings.layers.validate;
   m_ends = owner.m_ends;
   m_compares_ends = owner.m_public && !m_settings.layers.validate;

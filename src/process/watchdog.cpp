@@ -90,13 +90,13 @@ std::string shared_process(const communicator& c, const std::vector<int>& late) 
 
 }  // namespace
 
-void watchdog::look(time_point now) {
+void watchdog::poll(time_point now) {
   if (!m_process.control()) return;
   forget_ended();
   for (const auto& c : m_process.communicators()) {
     if (c->alive()) c->check_device();
     const auto held = c->hold_control_group();
-    if (c->alive()) look_at(*c, watched_of(c), now);
+    if (c->alive()) poll_communicator(*c, watched_of(c), now);
   }
 }
 
@@ -118,7 +118,7 @@ watchdog::watched& watchdog::watched_of(const std::shared_ptr<communicator>& c) 
   return it->second;
 }
 
-void watchdog::look_at(communicator& c, watched& w, time_point now) {
+void watchdog::poll_communicator(communicator& c, watched& w, time_point now) {
   read_messages(c, w, now);
   if (c.logs_calls()) compare_calls(c, w, now);
   if (w.failed) return;
@@ -185,7 +185,7 @@ void watchdog::take(communicator& c, watched& w, int source, const control_messa
       if (w.failed) break;
       const diagnosis v{static_cast<errc>(m.code),
                         std::string(m.text, strnlen(m.text, sizeof m.text))};
-      if (v.code == errc::mismatch && w.calls) return tell_mismatch(c, w, v.text, now);
+      if (v.code == errc::mismatch && w.calls) return report_mismatch(c, w, v.text, now);
       if (m_process.peers()) m_process.peers()->publish(c.id(), v);
       apply_diagnosis(c, w, v);
       break;
@@ -200,9 +200,9 @@ void watchdog::take(communicator& c, watched& w, int source, const control_messa
 // ---- what ranks of several nodes have called
 
 void watchdog::compare_calls(communicator& c, watched& w, time_point now) {
-  if (w.told) return end_if_stuck(c, w, now);
-  if (const auto what = c.ended_too_early()) return tell_mismatch(c, w, *what, now);
-  w.calls->look(now);
+  if (w.mismatch_reported) return end_if_stuck(c, w, now);
+  if (const auto what = c.ended_too_early()) return report_mismatch(c, w, *what, now);
+  w.calls->poll(now);
   const auto difference = w.calls->take_difference();
   if (!difference) return;
   control_message message{};
@@ -211,19 +211,20 @@ void watchdog::compare_calls(communicator& c, watched& w, time_point now) {
   std::strncpy(message.text, difference->c_str(), sizeof message.text - 1);
   for (int r = 0; r < c.size(); ++r)
     if (r != c.rank()) notify(*m_process.control(), c, r, message);
-  tell_mismatch(c, w, *difference, now);
+  report_mismatch(c, w, *difference, now);
 }
 
-void watchdog::tell_mismatch(communicator& c, watched& w, const std::string& what, time_point now) {
-  if (w.told) return;
-  w.told = now;
+void watchdog::report_mismatch(communicator& c, watched& w, const std::string& what,
+                               time_point now) {
+  if (w.mismatch_reported) return;
+  w.mismatch_reported = now;
   w.mismatch = what;
-  c.tell_mismatch(what);
+  c.report_mismatch(what);
 }
 
 // A thread that is inside a blocking function of a library does not see the error.
 void watchdog::end_if_stuck(communicator& c, const watched& w, time_point now) const {
-  if (!c.entered() || now - *w.told < time_to_come_out) return;
+  if (!c.entered() || now - *w.mismatch_reported < time_to_come_out) return;
   m_process.record().fail(w.mismatch);
   base::log(base::log_level::error, "watchdog", c.label(), ": ", w.mismatch,
             ". A library that this process is inside of cannot be called back, so it ends");
@@ -252,7 +253,7 @@ void watchdog::check_processes(communicator& c, watched& w, time_point now) {
   // Who has left has sent what the others wait for; it may be on its way.
   if (!w.gone_since) w.gone_since = now;
   if (now - *w.gone_since < grace_for_left) return;
-  if (gone.told) return send_diagnosis(c, w, gone.told->code, what + gone.told->text);
+  if (gone.failure) return send_diagnosis(c, w, gone.failure->code, what + gone.failure->text);
   send_diagnosis(c, w, errc::peer_lost,
                  what + ranks_text(gone.left) + " of " + std::to_string(c.size()) +
                      (gone.left.size() == 1 ? " has left" : " have left"));
@@ -290,10 +291,10 @@ void watchdog::conclude(communicator& c, watched& w) {
   w.open.reset();
   // What has gone wrong first is why others do not come.
   if (m_process.peers())
-    if (const auto gone = m_process.peers()->gone(c.where().world_ranks); gone.told)
+    if (const auto gone = m_process.peers()->gone(c.where().world_ranks); gone.failure)
       return send_diagnosis(
-          c, w, gone.told->code,
-          asked.operation + " of " + c.label() + " cannot finish: " + gone.told->text);
+          c, w, gone.failure->code,
+          asked.operation + " of " + c.label() + " cannot finish: " + gone.failure->text);
   std::vector<int> late, silent, stopped, held;
   for (int r = 0; r < c.size(); ++r) {
     const auto& a = asked.answers[static_cast<std::size_t>(r)];

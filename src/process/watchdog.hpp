@@ -24,7 +24,7 @@ namespace sucl::core {
 class communicator;
 class process;
 
-/// Runs on the engine's thread while SUCL_TIMEOUT is set, and where devices are asked for errors of
+/// Runs on the progress thread while SUCL_TIMEOUT is set, and where devices are asked for errors of
 /// kernels: without SUCL_TIMEOUT it does only that, and reads those of other ranks.
 ///
 /// An operation that has been ready or posted for longer than the timeout starts a progress query:
@@ -38,8 +38,8 @@ class watchdog {
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
 
-  /// One look at all communicators. Never waits.
-  void look(std::chrono::steady_clock::time_point now);
+  /// One poll at all communicators. Never waits.
+  void poll(std::chrono::steady_clock::time_point now);
 
   /// Reports to the other ranks of a communicator, whose control group is held, how it has failed
   /// on this one.
@@ -68,12 +68,12 @@ class watchdog {
     std::optional<std::chrono::steady_clock::time_point> gone_since;  ///< a peer, in good order
     std::unique_ptr<progress_query> open;
     bool failed = false;
-    std::optional<call_comparison> calls;                       ///< of ranks on several nodes
-    std::optional<std::chrono::steady_clock::time_point> told;  ///< that ranks differ
+    std::optional<call_comparison> calls;  ///< of ranks on several nodes
+    std::optional<std::chrono::steady_clock::time_point> mismatch_reported;  ///< when
     std::string mismatch;
   };
 
-  void look_at(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
+  void poll_communicator(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void read_messages(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   enum class message_kind : std::uint32_t;
   struct control_message;
@@ -84,8 +84,8 @@ class watchdog {
   void end_if_stuck(communicator& c, const watched& w,
                     std::chrono::steady_clock::time_point now) const;
   void compare_calls(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
-  void tell_mismatch(communicator& c, watched& w, const std::string& what,
-                     std::chrono::steady_clock::time_point now);
+  void report_mismatch(communicator& c, watched& w, const std::string& what,
+                       std::chrono::steady_clock::time_point now);
   void apply_diagnosis(communicator& c, watched& w, const diagnosis& v);
   void check_processes(communicator& c, watched& w, std::chrono::steady_clock::time_point now);
   void start_query(communicator& c, watched& w, std::chrono::steady_clock::time_point now);

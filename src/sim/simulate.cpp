@@ -21,8 +21,8 @@ namespace {
 using plan::instruction;
 using plan::opcode;
 
-// A plan whose time is bounded is looked at so many times within the bound.
-constexpr double looks = 64;
+// A plan whose time is bounded is compared with its bound so many times.
+constexpr double bound_checks = 64;
 constexpr double rounding = 1e-6;  // relative
 
 // A side of a message that waits for the other, or a signal on its way.
@@ -115,7 +115,7 @@ class simulation {
     double least = to_seconds(m_now);
     if (m_now >= m_next_check) {
       least += min_left() * (1 - rounding);
-      m_next_check = m_now + to_ticks(m_options.max_seconds / looks);
+      m_next_check = m_now + to_ticks(m_options.max_seconds / bound_checks);
     }
     return least > m_options.max_seconds;
   }

@@ -413,7 +413,7 @@ void communicator::check() const { state().core().check(); }
 namespace {
 
 // What SYCL throws where there is no device says neither why nor what to do.
-void tell_missing_devices() noexcept try {
+void log_missing_devices() noexcept try {
   if (!::sycl::device::get_devices().empty()) return;
   base::log(base::log_level::error, "runtime",
             "the SYCL runtime finds no device, so there can be no queue. Unset "
@@ -433,7 +433,7 @@ runtime runtime::from_native(const void* comm, std::size_t bytes) {
                                                              core::native_group{comm, bytes}));
 }
 runtime::~runtime() {
-  if (m_state && std::uncaught_exceptions() > 0) tell_missing_devices();
+  if (m_state && std::uncaught_exceptions() > 0) log_missing_devices();
 }
 runtime::runtime(runtime&&) noexcept = default;
 runtime& runtime::operator=(runtime&&) noexcept = default;

@@ -27,7 +27,7 @@ using plan::recipe;
 
 constexpr double unlimited = std::numeric_limits<double>::max();
 
-// How much longer than the best forecast a guess may be to be worth a simulation.
+// How much longer than the best forecast a rough estimate may be to be worth a simulation.
 constexpr double hopeless = 6;
 constexpr std::size_t min_simulated = 12;
 // Work of the simulator for an instruction, if few transfers share a link.
@@ -66,7 +66,7 @@ constexpr double provable = 4e6;
 constexpr int farthest = 8;
 constexpr int min_fitted = 4;
 constexpr double near_fit = 0.1;
-// What a guess may overrate a time.
+// What a rough estimate may overrate a time.
 constexpr double doubt = 1.3;
 // Budget for more channels of the best plans, on top.
 constexpr double beyond = 0.25;
@@ -80,7 +80,7 @@ class searcher {
 
   search_result run() {
     collect();
-    look();
+    simulate_families();
     deepen();
     if (m_result.best.empty()) simulate_smallest();
     for (int round = 0; round < max_rounds && refine(); ++round) {
@@ -98,8 +98,8 @@ class searcher {
     std::set<std::array<double, 5>> seen;
     for (const recipe& r : candidates(m_problem, m_machine)) {
       ++m_result.candidates;
-      family f{r, guess(m_problem, r, m_machine)};
-      // Recipes of equal guesses do the same under different names, but for a tree's other edges.
+      family f{r, rough_estimate(m_problem, r, m_machine)};
+      // Recipes of equal estimates do the same under different names, but for a tree's other edges.
       const estimate& e = f.cost;
       const double other_edges = r.algorithm == "bine" ? 1 : 0;
       if (!seen.insert({e.seconds, e.instructions, e.latency, e.overhead, other_edges}).second)
@@ -107,8 +107,8 @@ class searcher {
       f.forecast = e.seconds;
       for (const int depth : depths)
         if (can_take(r, depth))
-          f.forecast =
-              std::min(f.forecast, guess(m_problem, in_channels(r, depth), m_machine).seconds);
+          f.forecast = std::min(
+              f.forecast, rough_estimate(m_problem, in_channels(r, depth), m_machine).seconds);
       m_families.push_back(std::move(f));
     }
     std::stable_sort(m_families.begin(), m_families.end(),
@@ -128,7 +128,7 @@ class searcher {
   }
 
   // Simulates in one channel, as far as half of the budget goes, and foresees the rest.
-  void look() {
+  void simulate_families() {
     std::map<std::string, double> too_many;  // instructions, by algorithm
     double least = unlimited;
     std::size_t last = m_families.size();
@@ -261,7 +261,7 @@ class searcher {
   }
 
   // More channels for what promises most in them, as long as that is worth it: each simulation
-  // corrects a fit. What costs too much is foretold.
+  // corrects a fit. What costs too much is predicted.
   void reach() {
     m_max_work = (1 + beyond) * m_budget;
     for (prediction next = most_promising(); next.from; next = most_promising()) {
@@ -384,12 +384,12 @@ class searcher {
   }
 
   // Published parameters, those in few channels first, without large plans that are hopeless by a
-  // guess and those that are too large to be proved in seconds.
+  // rough estimate and those that are too large to be proved in seconds.
   std::vector<recipe> published_shortlist() const {
     std::vector<recipe> list;
     for (const auto& sets : {hiccl_sets(m_problem, m_machine), ext_mpi_sets(m_problem, m_machine)})
       for (const published& s : sets) {
-        const estimate e = guess(m_problem, s.how, m_machine);
+        const estimate e = rough_estimate(m_problem, s.how, m_machine);
         const bool hopeful = e.seconds < doubt * best() && e.instructions < provable;
         if (hopeful || e.instructions < max_instructions()) list.push_back(s.how);
       }
@@ -467,7 +467,7 @@ class searcher {
     found f;
     f.how = r;
     f.seconds = o.time.seconds;
-    f.guessed = guess(m_problem, r, m_machine).seconds;
+    f.guessed = rough_estimate(m_problem, r, m_machine).seconds;
     f.instructions = o.instructions;
     f.hash = o.hash;
     f.scratch_bytes = o.scratch_bytes;
@@ -483,13 +483,14 @@ class searcher {
     estimate least;
     least.instructions = unlimited;
     for (const recipe& r : candidates(m_problem, m_machine))
-      if (const estimate e = guess(m_problem, r, m_machine); e.instructions < least.instructions) {
+      if (const estimate e = rough_estimate(m_problem, r, m_machine);
+          e.instructions < least.instructions) {
         smallest = r;
         least = e;
       }
     m_known.clear();
     m_hashes.clear();
-    // A guess may be somewhat wrong.
+    // A rough estimate may be somewhat wrong.
     if (least.instructions < 2.0 * plan::max_instructions) simulate({{smallest, unlimited, 0}});
     if (m_result.best.empty())
       base::fail(errc::out_of_memory,

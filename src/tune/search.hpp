@@ -22,7 +22,7 @@ struct found {
   plan::recipe how;
   std::string source;  ///< the publication that has these parameters too; empty: none
   double seconds = 0;  ///< predicted by the simulator
-  double guessed = 0;  ///< by guess()
+  double guessed = 0;  ///< by rough_estimate()
   std::uint64_t instructions = 0;
   std::uint64_t hash = 0;
   std::uint64_t scratch_bytes = 0;  ///< most of a rank
@@ -53,14 +53,14 @@ struct search_result {
   bound least;              ///< what no plan is faster than
 };
 
-/// Sorts the candidates by guess() and simulates the most promising ones in one channel. What is
-/// busiest there says how long the same plan takes in more channels; the best of these forecasts
-/// are simulated, and the parameters of the best plans are changed while that helps, as far as the
-/// budget goes. A quarter of it more goes into more channels for what promises most in them. Beyond
-/// it published parameters that a guess does not rule out are simulated, and then plans of some
-/// size that promise to be better still, the shortlist; each until what still has to go through its
-/// busiest link shows that it cannot be the best. Deterministic: the same input gives the same
-/// result everywhere.
+/// Sorts the candidates by rough_estimate() and simulates the most promising ones in one channel.
+/// What is busiest there says how long the same plan takes in more channels; the best of these
+/// forecasts are simulated, and the parameters of the best plans are changed while that helps, as
+/// far as the budget goes. A quarter of it more goes into more channels for what promises most in
+/// them. Beyond it published parameters that a rough estimate does not rule out are simulated, and
+/// then plans of some size that promise to be better still, the shortlist; each until what still
+/// has to go through its busiest link shows that it cannot be the best. Deterministic: the same
+/// input gives the same result everywhere.
 ///
 /// The best plan was proved right by the verifier, unless it has more than max_verified
 /// instructions; so were others that are cheap to prove (found::verified). Throws what

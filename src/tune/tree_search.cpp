@@ -29,14 +29,14 @@ constexpr int max_simulated = 10;
 constexpr int max_worse = 2;               // numbers of segments in a row that do not help
 constexpr double shared_messages = 3.3e4;  // of a plan whose messages share links
 constexpr double enough_trees = 0.995;     // of the optimum
-constexpr double short_messages = 1e5;     // of a plan that take twice as long as is foretold
+constexpr double short_messages = 1e5;     // of a plan that take twice as long as is predicted
 constexpr double tree_gain = 0.999;        // a time must be so much less to count
 constexpr double good_enough = 1.002;      // of the bound
 constexpr double nearly_there = 1.02;      // of the bound
 constexpr double on_time = 1.003;          // of the timetable
 constexpr double tree_depths[] = {2, 0.5, 0.1};
 
-struct foretold {
+struct prediction {
   tree_recipe how;
   double seconds = 0;
   double messages = 0;
@@ -64,7 +64,7 @@ class tree_searcher {
 
  private:
   bool good(double seconds) const { return seconds <= good_enough * m_least.seconds; }
-  static bool faster(const foretold& a, const foretold& b) { return a.expected < b.expected; }
+  static bool faster(const prediction& a, const prediction& b) { return a.expected < b.expected; }
 
   // As few trees as nearly reach the optimum, as these fill links best, and one, two and four:
   // first if messages would be short.
@@ -100,16 +100,18 @@ class tree_searcher {
     double best = 0;
     for (int worse = 0; worse < max_worse && r.segments <= max_segments;
          r.segments = next(r.segments)) {
-      if (m_foretold > 0 && (good(m_foretold) || m_planner.busiest(r) >= m_foretold)) return;
+      if (m_best_prediction > 0 &&
+          (good(m_best_prediction) || m_planner.busiest(r) >= m_best_prediction))
+        return;
       const double messages = m_planner.messages(r);
       if (messages > m_left || messages > m_max) return;
       m_left -= messages;
       ++m_result.candidates;
-      const double seconds = m_planner.foretell(r);
+      const double seconds = m_planner.predicted_seconds(r);
       const bool reliable = m_planner.long_messages(r);
       m_list.push_back({r, seconds, messages, seconds});
       if (reliable)
-        m_foretold = m_foretold > 0 ? std::min(m_foretold, seconds) : seconds;
+        m_best_prediction = m_best_prediction > 0 ? std::min(m_best_prediction, seconds) : seconds;
       else
         m_list.back().expected *= 1 + messages / short_messages;
       worse = best > 0 && seconds > tree_gain * best ? worse + 1 : 0;
@@ -127,7 +129,7 @@ class tree_searcher {
     m_to_simulate = simulated_messages * std::max(1.0, m_max / max_messages);
     try_one(m_list.front(), link_order::strict);
     if (!m_machine.wires.switches.empty() && m_best > nearly_there * m_least.seconds) share_links();
-    for (const foretold& f : m_list) {
+    for (const prediction& f : m_list) {
       if (f.seconds >= m_best) continue;
       if (m_result.simulated >= max_simulated) break;
       // What is shorter than its latency may do better where ranks do not keep to the timetable.
@@ -147,7 +149,7 @@ class tree_searcher {
     }
   }
 
-  void try_one(const foretold& f, link_order by) {
+  void try_one(const prediction& f, link_order by) {
     if (m_best > 0 && (f.messages > m_to_simulate || good(m_best))) return;
     m_to_simulate -= f.messages;
     simulate(f, by);
@@ -166,7 +168,7 @@ class tree_searcher {
     best[0].verified = true;
   }
 
-  void simulate(foretold f, link_order by) {
+  void simulate(prediction f, link_order by) {
     f.how.by = by;
     if (m_options.progress) m_options.progress(to_text(f.how));
     auto s = std::make_shared<plan::schedule>(m_planner.make(f.how));
@@ -189,8 +191,8 @@ class tree_searcher {
   tree_planner m_planner;
   bound m_least;
   double m_left = 0, m_max = 0, m_to_simulate = 0;  // messages
-  double m_best = 0, m_foretold = 0;                // seconds
-  std::vector<foretold> m_list;
+  double m_best = 0, m_best_prediction = 0;         // seconds
+  std::vector<prediction> m_list;
   search_result m_result;
 };
 

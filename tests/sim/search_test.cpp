@@ -180,15 +180,15 @@ TEST(shapes, follow_the_machine) {
   EXPECT_EQ(factors_up_to(7, 2), (std::vector<int>{7}));
 }
 
-// The guess may be wrong, but not so much that good plans come late.
-TEST(guess, is_of_the_order_of_the_simulation) {
+// The rough estimate may be wrong, but not so much that good plans come late.
+TEST(rough_estimate, is_of_the_order_of_the_simulation) {
   const sim::machine m = small_machine();
   for (const std::uint64_t bytes : {1024u, 4194304u}) {
     const problem p = make(kind::allreduce, 16, bytes);
     for (const char* text : {"ring", "exchange(radices=4,4)", "doubling", "tree", "cyclic",
                              "hierarchical(hierarchy=4,4;inner=peer;outer=exchange)"}) {
       const plan::recipe r = plan::recipe_from_text(text);
-      const double ratio = guess(p, r, m).seconds / time_of(p, r, m);
+      const double ratio = rough_estimate(p, r, m).seconds / time_of(p, r, m);
       EXPECT_GT(ratio, 0.25) << text << " " << bytes;
       EXPECT_LT(ratio, 4) << text << " " << bytes;
     }

@@ -236,12 +236,12 @@ int work(const tune_options& w, bench::tuning_request wanted, const std::string&
     const tune::table old = earlier(w.output);
     const progress shown("sucl tune");
     const bool terminal = isatty(STDERR_FILENO) != 0;
-    int told = -1;
+    int printed = -1;
     wanted.progress = [&](double part, const std::string& what) {
       const int percent = static_cast<int>(part * 100);
       if (terminal) return shown.at(std::to_string(percent) + "%, " + what);
-      if (percent / 10 == told) return;
-      told = percent / 10;
+      if (percent / 10 == printed) return;
+      printed = percent / 10;
       std::fprintf(stderr, "sucl tune: %d%% of the time, %s\n", percent, what.c_str());
     };
     const bench::tuning_result r = w.device == "gpu" ? bench::run_device_tuning(wanted, flavour)

@@ -38,7 +38,7 @@ int local_rank_of(runtime& rt) {
   return hosts.members()[static_cast<std::size_t>(hosts.rank())].local_rank;
 }
 
-// Who executes collectives on each island, told by its first rank.
+// Which backend executes collectives on each island, as its first rank reports it.
 std::vector<std::string> backends_within(const std::vector<communicator>& mine) {
   const std::vector<member>& ranks = mine.front().members();
   std::vector<int> colours;

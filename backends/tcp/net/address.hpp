@@ -53,9 +53,9 @@ bool means_loopback(const std::string& host);
 /// Throws problem where nothing matches a text.
 std::vector<endpoint> own_addresses(const std::string& interface);
 
-/// A socket that listens there. Port 0: any; `where` is then told. Without an address (family 0)
-/// at all of them, of both families where the system has both. Throws problem, with
-/// `in_use` set where another socket has the port.
+/// A socket that listens there. Port 0: any; `where` then gets the port. Without an address (family
+/// 0) at all of them, of both families where the system has both. Throws problem, with `in_use` set
+/// where another socket has the port.
 int listen_at(endpoint& where, bool* in_use);
 
 /// Whether a process of this machine accepts connections there (family 0: at 127.0.0.1), which one

@@ -60,7 +60,7 @@ class connection final : public handler, public std::enable_shared_from_this<con
   connection& operator=(const connection&) = delete;
 
   // All under the lock:
-  /// Begins as a client. The listener hears of how that ends later, never at once.
+  /// Begins as a client. The listener is called with the result later, never at once.
   void connect_to(const endpoint& where, const std::shared_ptr<listener>& who);
   /// Takes over a socket that was accepted.
   void serve(int socket, const std::shared_ptr<listener>& who);

@@ -267,7 +267,7 @@ void hierarchical_comm::fail(hierarchical_request& r) const {
   }
   const hierarchical_step& s = r.what.steps[r.failed];
   // All ranks get the error about their different calls in the same words.
-  if (info.code != errc::mismatch || !m_told.load(std::memory_order_acquire))
+  if (info.code != errc::mismatch || !m_mismatch_reported.load(std::memory_order_acquire))
     info.message =
         std::string(name(static_cast<kind>(s.kind))) + words_of(s.on) + " failed: " + info.message;
   info.operation = sucl::core::describe(r.operation);
@@ -324,10 +324,10 @@ void hierarchical_comm::abort() {
     if (part) part->abandon(info);
 }
 
-void hierarchical_comm::tell_mismatch(const std::string& what) {
-  m_told.store(true, std::memory_order_release);
+void hierarchical_comm::report_mismatch(const std::string& what) {
+  m_mismatch_reported.store(true, std::memory_order_release);
   for (const auto& part : m_parts)
-    if (part) part->tell_mismatch(what);
+    if (part) part->report_mismatch(what);
 }
 
 std::string hierarchical_comm::describe(const sucl_operation& o) {

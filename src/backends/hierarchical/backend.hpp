@@ -89,7 +89,7 @@ class hierarchical_comm {
   /// Gives up everything. Any thread.
   void abort();
   /// Ranks have called different operations: no step waits for them any longer. Any thread.
-  void tell_mismatch(const std::string& what);
+  void report_mismatch(const std::string& what);
   /// Which backend executes which step, as text.
   std::string describe(const sucl_operation& operation);
   const hierarchical_map& where() const { return m_where; }
@@ -123,7 +123,7 @@ class hierarchical_comm {
   area m_from_host, m_on_streams;
   std::list<hierarchical_request> m_requests;  ///< in order
   std::atomic<bool> m_aborted{false};
-  std::atomic<bool> m_told{false};  ///< that ranks have called different operations
+  std::atomic<bool> m_mismatch_reported{false};  ///< that ranks have called different operations
 };
 
 /// What make_hierarchical() works with.

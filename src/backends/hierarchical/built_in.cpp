@@ -32,7 +32,7 @@ class hierarchical_built_in_comm final : public built_in_comm {
   }
   void check() override { m_comm.check(); }
   bool checks() const override { return true; }
-  void tell_mismatch(const std::string& what) override { m_comm.tell_mismatch(what); }
+  void report_mismatch(const std::string& what) override { m_comm.report_mismatch(what); }
   bool orders_on_stream(const sucl_operation& o) override { return m_comm.orders_on_stream(o); }
 
  private:

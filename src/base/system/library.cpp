@@ -50,7 +50,7 @@ bool complete(std::ifstream& file, const ElfW(Ehdr) & about, std::uint64_t size)
 
 // What is wrong with the file itself; an empty message if nothing is. Asked first, because the
 // linker reports a library for another machine as missing, and crashes on one cut short.
-complaint look_at_file(const std::string& path) {
+complaint file_complaint(const std::string& path) {
   struct stat about{};
   if (::stat(path.c_str(), &about) != 0)
     return {std::string(std::strerror(errno)), "Correct the path, or build or install the file."};
@@ -125,7 +125,7 @@ library library::open(const std::string& path) {
   library result;
   result.m_path = path;
   complaint why;
-  if (path.find('/') != std::string::npos) why = look_at_file(path);
+  if (path.find('/') != std::string::npos) why = file_complaint(path);
   if (why.message.empty()) {
     result.m_handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (result.m_handle != nullptr) return result;

@@ -86,7 +86,7 @@ communicator::~communicator() {
   } catch (const error&) {
     // A destructor has no caller to report to; what failed was logged where it failed.
   }
-  if (!m_is_part) m_context.owner->note_gone();
+  if (!m_is_part) m_context.owner->note_destroyed();
 }
 
 void communicator::wake() { m_context.owner->wake(*this); }
@@ -169,8 +169,8 @@ std::shared_ptr<communicator> communicator::shrink(const device_services& device
   return m_shrinking.run(device);
 }
 
-// Nothing of this rank's touches memory of others afterwards. Those that still wait for this rank
-// are told.
+// Afterwards nothing of this rank touches memory of others. Ranks that still wait for this one get
+// the error.
 void communicator::give_up_to_shrink() {
   error_info why;
   why.code = errc::peer_lost;
@@ -282,7 +282,7 @@ void communicator::await_agreement() {
   backoff rest(m_context.owner->settings().progress.spin_us);
   while (m_agreed.load(std::memory_order_acquire) < calls_made() && clock::now() < until &&
          !m_context.backends.mismatched()) {
-    m_context.owner->hurry();
+    m_context.owner->poll_now();
     m_context.owner->waiting();
     rest.after(0);
   }
@@ -310,7 +310,7 @@ void communicator::shut_down(bool drain) {
     await_agreement();
   }
   auto lock = m_queue.lock();
-  if (drain) m_queue.settle_calls();
+  if (drain) m_queue.await_mismatch_reports();
   if (!m_queue.end()) return;
   const communicator_end e = m_queue.end_of_work(m_unwinding || std::uncaught_exceptions() > 0);
   ended_calls done;

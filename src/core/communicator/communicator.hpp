@@ -182,7 +182,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// be known before it is received, as between nodes. Never waits.
   std::optional<bool> arrived(int from, int tag);
 
-  /// Something that an operation waits for has changed: the progress thread should look.
+  /// Something that an operation waits for has changed: wakes the progress thread.
   void wake() final;
 
   /// Helps until the ticket is done, then throws its failure, if any.
@@ -211,7 +211,7 @@ class SUCL_CORE_API communicator final : public std::enable_shared_from_this<com
   /// The communicator ends once they all are.
   bool waits_for_agreement() const { return m_awaits_agreement.load(std::memory_order_acquire); }
   /// They are not: it ends with that error. `what` says who has called what.
-  void tell_mismatch(const std::string& what) { m_queue.tell_mismatch(what); }
+  void report_mismatch(const std::string& what) { m_queue.report_mismatch(what); }
   /// Of a member that is out of sight: how it has ended the communicator.
   void note_end(int member, const communicator_end& e) { m_queue.note_end(member, e); }
   /// The error of all ranks if this one waits for members that have ended it.

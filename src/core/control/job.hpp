@@ -69,7 +69,7 @@ class SUCL_CORE_API job {
   void while_waiting(void (*work)()) { m_while_waiting = work; }
   void waiting() {
     if (m_while_waiting) m_while_waiting();
-    if (m_looks_in_calls.load(std::memory_order_relaxed)) look_in_call();
+    if (m_polls_in_calls.load(std::memory_order_relaxed)) poll_in_call();
   }
 
   /// A communicator on a group, which it takes over. Collective over the group.
@@ -82,9 +82,9 @@ class SUCL_CORE_API job {
   virtual void notify_failure(communicator& c, const error_info& failure) = 0;
   /// Reports to the ranks that do not see what this one publishes how it has ended a communicator.
   virtual void notify_end(communicator& c, const communicator_end& e) = 0;
-  /// Has the progress thread look at control messages now.
-  virtual void hurry() = 0;
-  /// Something was given up that MPI may still be busy with, and the other ranks may look why.
+  /// Has the progress thread poll control messages now.
+  virtual void poll_now() = 0;
+  /// Something was given up that MPI may still be busy with, and the other ranks may ask why.
   virtual void note_failure(const error_info& why) = 0;
   /// A communicator that had failed has been shrunk: what was given up is no reason to end.
   virtual void note_recovered() = 0;
@@ -95,11 +95,11 @@ class SUCL_CORE_API job {
   /// A communicator of which ranks compare that has ended.
   virtual void note_calls(const ended_calls& c) = 0;
   /// The destructor of a communicator has done its work.
-  virtual void note_gone() = 0;
+  virtual void note_destroyed() = 0;
 
  protected:
   /// What the progress thread does elsewhere, by a thread of the program that waits.
-  virtual void look_in_call() = 0;
+  virtual void poll_in_call() = 0;
 
   explicit job(const std::vector<const built_in_backend*>& built_ins) : m_built_ins(&built_ins) {}
 
@@ -112,7 +112,7 @@ class SUCL_CORE_API job {
   std::uint64_t m_key = 0;
   bool m_compares_calls = false;
   bool m_compares_ends = false;
-  std::atomic<bool> m_looks_in_calls{false};
+  std::atomic<bool> m_polls_in_calls{false};
   std::shared_ptr<peer_processes> m_peers;
   setup_steps m_steps;
   flight_recorder m_record;

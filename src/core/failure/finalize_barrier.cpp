@@ -40,7 +40,7 @@ void finalize_barrier::leave() {
     if (r != m_rank) m_control.notify(m_everyone, r, &left, sizeof left);
 }
 
-finalize_barrier::outcome finalize_barrier::look(bool late) const {
+finalize_barrier::outcome finalize_barrier::poll_members(bool late) const {
   std::vector<int> stopped;
   for (int r = 0; r < m_size; ++r) {
     if (r == m_rank) continue;
@@ -102,7 +102,7 @@ finalize_barrier::outcome finalize_barrier::wait_for_all(const call_checksum& mi
     if (now - looked > between_polls) {
       looked = now;
       const bool late = m_timeout.count() > 0 && now - begin > m_timeout;
-      const outcome found = look(late);
+      const outcome found = poll_members(late);
       if (!found.obstacle.empty() && !found_at) found_at = now;
       if (!found.obstacle.empty() && now - *found_at > grace) return found;
       if (late && !std::exchange(warned, true)) warn_of_late();

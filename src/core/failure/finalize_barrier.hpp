@@ -46,7 +46,7 @@ class finalize_barrier {
  private:
   const sucl_bootstrap& m_control;
   sucl_group* m_everyone;
-  outcome look(bool late) const;
+  outcome poll_members(bool late) const;
   outcome wait_for_all(const call_checksum& mine);
   void warn_of_late() const;
   std::shared_ptr<peer_processes> m_peers;

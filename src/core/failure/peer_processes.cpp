@@ -344,7 +344,7 @@ peer_processes::departures peer_processes::gone(const std::vector<int>& ranks) c
     const bool ended = has_ended(r);
     if (!ended && !is_leaving(r)) continue;
     if (const auto why = failure(r))
-      d.told = why;
+      d.failure = why;
     else if (ended)
       (is_leaving(r) ? d.left : d.died).push_back(static_cast<int>(i));
   }

@@ -101,9 +101,9 @@ class SUCL_CORE_API peer_processes {
   /// Those of some ranks of the job that are not there any more, by their place in the list.
   struct departures {
     std::vector<int> died;
-    std::vector<int> left;          ///< in good order
-    std::optional<diagnosis> told;  ///< why another one has ended, or is about to
-    bool empty() const { return died.empty() && left.empty() && !told; }
+    std::vector<int> left;             ///< in good order
+    std::optional<diagnosis> failure;  ///< why another one has ended, or is about to
+    bool empty() const { return died.empty() && left.empty() && !failure; }
   };
   departures gone(const std::vector<int>& ranks) const;
 

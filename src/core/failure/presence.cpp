@@ -109,7 +109,7 @@ presence::~presence() {
   if (m_socket >= 0) close(m_socket);
 }
 
-presence::report presence::look() const {
+presence::report presence::poll() const {
   report r;
   if (m_socket < 0 || !m_all_near) return r;
   r.known = true;

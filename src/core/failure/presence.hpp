@@ -25,7 +25,7 @@ class presence {
     std::vector<int> missing;  ///< ranks that have not begun, or have died
     std::vector<int> stopped;
   };
-  report look() const;
+  report poll() const;
 
  private:
   std::string m_job;  ///< the same for the ranks of one job; empty: not known

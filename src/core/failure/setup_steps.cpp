@@ -60,7 +60,7 @@ void setup_steps::begin(std::chrono::nanoseconds timeout, std::function<void()> 
 }
 
 // The steps that are going on then are those of the start, which all ranks take.
-void setup_steps::know(std::shared_ptr<peer_processes> peers) {
+void setup_steps::set_peers(std::shared_ptr<peer_processes> peers) {
   const std::lock_guard lock(m_mutex);
   m_peers = std::move(peers);
   for (setup_step* s : m_steps) {
@@ -100,7 +100,7 @@ std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point 
     // A process that has gone may not belong to a step whose members are not known.
     gone = m_peers->gone(s.m_members);
     add_leaving(s, gone);
-    if (const auto why = failed_in(s)) gone.told = why;
+    if (const auto why = failed_in(s)) gone.failure = why;
   }
   if (!gone.died.empty())
     return diagnosis{errc::peer_lost, what + have(gone.died, " has died", " have died")};
@@ -109,7 +109,7 @@ std::optional<diagnosis> setup_steps::diagnose(setup_step& s, clock::time_point 
   } else if (!s.m_left) {
     s.m_left = now;
   } else if (now - *s.m_left > grace_time) {
-    if (gone.told) return diagnosis{gone.told->code, what + gone.told->text};
+    if (gone.failure) return diagnosis{gone.failure->code, what + gone.failure->text};
     return diagnosis{errc::peer_lost, what + have(gone.left, " has left", " have left")};
   }
   return diagnose_late(s, now);
@@ -185,7 +185,7 @@ std::optional<diagnosis> setup_steps::diagnose_late(const setup_step& s,
 // Before the processes know each other there is only what the launcher has set. Empty: all are
 // there and have time. A library that connects them has much to do on a busy machine.
 std::string setup_steps::missing_at_start(bool have_time) const {
-  const auto found = m_presence ? m_presence->look() : presence::report{};
+  const auto found = m_presence ? m_presence->poll() : presence::report{};
   if (!found.stopped.empty()) return have(found.stopped, " is stopped", " are stopped");
   if (!found.missing.empty())
     return have(found.missing, " has not arrived or has died", " have not arrived or have died");

@@ -47,7 +47,7 @@ class SUCL_CORE_API setup_steps {
   /// Before the first step. 0: no wait has a limit. `given_up` is called when a step was.
   void begin(std::chrono::nanoseconds timeout, std::function<void()> given_up);
   /// Once the processes know each other.
-  void know(std::shared_ptr<peer_processes> peers);
+  void set_peers(std::shared_ptr<peer_processes> peers);
 
  private:
   friend class setup_step;

@@ -148,7 +148,7 @@ void blocking_path::run_directly(sucl_operation& direct, const layouts& shape,
 }
 
 // While the caller waits. Ranks of other nodes may find that it waits in vain.
-void blocking_path::let_others_go_on(const sucl_operation& entered) {
+void blocking_path::progress_others(const sucl_operation& entered) {
   m_queue.progress_others(entered);
   m_context.owner->waiting();
   if (m_queue.calls() && m_context.backends.mismatched())
@@ -163,7 +163,7 @@ void blocking_path::run_native(const sucl_operation& direct, const backend_insta
     // Some have spun already, for as long as that helps where processors are few.
     backoff rest(c.traits.spins ? 0 : m_context.owner->settings().progress.spin_us);
     for (std::int32_t done = 0; status == SUCL_SUCCESS && !done; rest.after(done)) {
-      let_others_go_on(direct);
+      progress_others(direct);
       status = c.via.table->test(c.via.comm, request, &done);
     }
   }
@@ -177,7 +177,7 @@ void blocking_path::run_packed(const sucl_operation& direct, const layouts& shap
   staged_operation pipeline(direct, std::move(how), c.via, m_context.device.copier,
                             m_context.scratch);
   while (!pipeline.step()) {
-    let_others_go_on(direct);
+    progress_others(direct);
     sched_yield();
   }
 }

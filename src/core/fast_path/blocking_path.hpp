@@ -51,7 +51,7 @@ class SUCL_CORE_API blocking_path {
   void repeat(persistent_call& call, held_lock& lock);
   void run_directly(sucl_operation& record, const layouts& shape, const backend_instance& c,
                     held_lock& lock, std::uint64_t signature = 0);
-  void let_others_go_on(const sucl_operation& entered);
+  void progress_others(const sucl_operation& entered);
   void run_native(const sucl_operation& direct, const backend_instance& c);
   void run_packed(const sucl_operation& direct, const layouts& shape, const backend_instance& c);
 

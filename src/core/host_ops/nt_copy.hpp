@@ -2,7 +2,7 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// Copies to memory that other processors look at.
+/// Copies to memory that other processors read.
 #pragma once
 
 #include <sucl/export.hpp>

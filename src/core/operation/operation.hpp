@@ -25,9 +25,10 @@ struct extents {
 /// The extents of a record whose arrays are complete. In place, send is 0.
 SUCL_CORE_API extents extents_of(const sucl_operation& record, int rank, int size);
 
-/// Bytes that selection looks at, equal on every rank: the message, or one block of it for gathers,
-/// scatters, alltoall and reduce_scatter_block; the total for allgatherv and reduce_scatter.
-/// `known` is false where ranks cannot know it of each other (gatherv, scatterv, alltoallv).
+/// Bytes by which a backend is selected, equal on every rank: the message, or one block of it for
+/// gathers, scatters, alltoall and reduce_scatter_block; the total for allgatherv and
+/// reduce_scatter. `known` is false where ranks cannot know it of each other (gatherv, scatterv,
+/// alltoallv).
 struct message_size {
   std::uint64_t bytes = 0;
   bool known = true;

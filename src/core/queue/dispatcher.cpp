@@ -16,8 +16,8 @@
 namespace sucl::core {
 namespace {
 
-// A network tells of connections that are broken, and so are those of a rank that has given up
-// because of another one. Which processes of this machine have ended is known, a little later.
+// A network reports broken connections, also to a rank that has given up because of another one.
+// Which processes of this machine have ended is known a little later.
 void blame_the_dead(error_info& info, const communicator_context& c) {
   constexpr auto longest = std::chrono::milliseconds(100);
   constexpr auto pause = std::chrono::milliseconds(1);

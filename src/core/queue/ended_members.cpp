@@ -15,7 +15,7 @@ using manner = communicator_end::manner;
 
 // A message may be on its way when its sender has ended, and so may the reason of one that fails.
 constexpr auto grace = std::chrono::milliseconds(500);
-constexpr auto between_looks_for_deaths = std::chrono::milliseconds(100);
+constexpr auto death_check_interval = std::chrono::milliseconds(100);
 
 std::string operations(std::uint64_t number) {
   return std::to_string(number) + (number == 1 ? " operation" : " operations");
@@ -58,9 +58,9 @@ void ended_members::read(const peer_processes& peers, std::uint64_t ends) {
 }
 
 // With a timeout the watchdog does.
-void ended_members::look_for_deaths(const peer_processes& peers, time_point now) {
-  if (m_context.watched() || now - m_looked_for_deaths < between_looks_for_deaths) return;
-  m_looked_for_deaths = now;
+void ended_members::check_for_deaths(const peer_processes& peers, time_point now) {
+  if (m_context.watched() || now - m_last_death_check < death_check_interval) return;
+  m_last_death_check = now;
   const auto& ranks = m_context.where.world_ranks;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const int member = static_cast<int>(i);

@@ -26,13 +26,13 @@ class ended_members {
 
   explicit ended_members(const communicator_context& c) : m_context(c) {}
 
-  /// Reads what members on this machine have shown since the last look. Whether any has ended it.
-  bool look() {
+  /// Reads what members on this machine have shown since the last poll. Whether any has ended it.
+  bool poll() {
     constexpr unsigned period = 16;
     const peer_processes* peers = m_context.owner->peers();
     if (!peers) return !m_ended.empty();
     if (const auto ends = peers->ends_so_far(); ends != m_seen) read(*peers, ends);
-    if (++m_polls % period == 0) look_for_deaths(*peers, std::chrono::steady_clock::now());
+    if (++m_polls % period == 0) check_for_deaths(*peers, std::chrono::steady_clock::now());
     return !m_ended.empty();
   }
   /// A member elsewhere reports that it has.
@@ -54,7 +54,7 @@ class ended_members {
     time_point seen;
   };
   void read(const peer_processes& peers, std::uint64_t ends);
-  void look_for_deaths(const peer_processes& peers, time_point now);
+  void check_for_deaths(const peer_processes& peers, time_point now);
   bool has_ended(int member) const;
   std::string reason_of(const ended& m) const;
   error_info describe_end(const ended& how, const std::vector<int>& members,
@@ -65,7 +65,7 @@ class ended_members {
   std::uint64_t m_seen = 0;  ///< ends on this machine that were looked at
   std::vector<ended> m_ended;
   unsigned m_polls = 0;
-  time_point m_looked_for_deaths;
+  time_point m_last_death_check;
 };
 
 }  // namespace sucl::core

@@ -23,7 +23,7 @@ class failure_state {
   }
 
   /// An asynchronous operation has failed, which the next call throws; of several, the first
-  /// counts. `thrown`: a command has thrown it, for SYCL to tell of it.
+  /// counts. `thrown`: a command has thrown it, so that SYCL reports it.
   void keep(const error_info& failure, bool thrown) {
     if (m_broken || m_pending) return;
     m_pending = failure;

@@ -272,7 +272,7 @@ bool issue_queue::progress(int* finished) {
 
 void issue_queue::progress_others(const sucl_operation& entered) {
   held_lock lock(m_mutex);
-  if (m_members.look() && !m_failures.broken() && !m_context.backends.mismatched()) {
+  if (m_members.poll() && !m_failures.broken() && !m_context.backends.mismatched()) {
     // Of an operation of a member that is lost it makes no difference since when it waits.
     if (const auto why = m_members.obstacle(entered, entered.sequence, {}, clock::now())) {
       give_up_for(*why);
@@ -284,7 +284,7 @@ void issue_queue::progress_others(const sucl_operation& entered) {
 }
 
 bool issue_queue::progress_locked(held_lock& lock, int* finished, bool may_enter) {
-  if (m_members.look()) look_for_ended();
+  if (m_members.poll()) check_ended_members();
   if (!m_failures.broken() && m_context.backends.mismatched()) give_up_mismatched();
   if (may_enter) {
     pump();
@@ -448,11 +448,11 @@ call_excerpt issue_queue::excerpt(std::uint64_t from, std::uint64_t stride, std:
   return m_log ? m_log->excerpt(from, stride, count) : call_excerpt{};
 }
 
-void issue_queue::tell_mismatch(const std::string& what) {
+void issue_queue::report_mismatch(const std::string& what) {
   {
     const held_lock lock(m_mutex);
     if (ended() || m_failures.broken()) return;
-    m_context.backends.tell_mismatch(what);
+    m_context.backends.report_mismatch(what);
   }
   m_waker.wake();  // gives up what is in flight
 }
@@ -480,7 +480,7 @@ progress_status issue_queue::snapshot() {
   s.oldest = n->record;
   s.turn = n->turn;
   s.peers = peers_of(n->record);
-  if (!s.peers.empty() && m_members.look()) s.ended = m_members.in_good_order();
+  if (!s.peers.empty() && m_members.poll()) s.ended = m_members.in_good_order();
   if (n->at.load() == phase::posted) {
     s.since = n->posted;
   } else {

@@ -34,7 +34,7 @@
 
 namespace sucl::core {
 
-/// Has the progress thread look at a communicator.
+/// Wakes the progress thread for a communicator.
 class progress_waker {
  public:
   virtual void wake() = 0;
@@ -106,7 +106,7 @@ class SUCL_CORE_API issue_queue {
   /// What is known of some of them.
   call_excerpt excerpt(std::uint64_t from, std::uint64_t stride, std::uint64_t count);
   /// Ranks on other nodes have called something else.
-  void tell_mismatch(const std::string& what);
+  void report_mismatch(const std::string& what);
   /// A caller is inside a backend.
   bool entered() const { return m_entered.load(std::memory_order_acquire); }
   /// Fails everything that is not done, and everything that is issued later. Once.
@@ -236,7 +236,7 @@ class SUCL_CORE_API issue_queue {
 
   /// Before its end a rank learns that others have found a mismatch in what it has called last:
   /// they are about to, or they are late. No rank waits for long for those.
-  void settle_calls();
+  void await_mismatch_reports();
   /// What this rank has had done, as it shows the others. With the lock.
   communicator_end end_of_work(bool leaving) const;
   /// Its collectives, where all ranks of it must have the same: nothing has failed.
@@ -304,7 +304,7 @@ class SUCL_CORE_API issue_queue {
   void give_up_mismatched();
   void give_up_for(const error_info& why);
   std::optional<error_info> find_ended() const;
-  void look_for_ended();
+  void check_ended_members();
   const op_request* oldest() const;
 
   communicator_context& m_context;

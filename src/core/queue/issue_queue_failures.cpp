@@ -10,7 +10,7 @@ namespace sucl::core {
 using phase = op_request::phase;
 
 void issue_queue::fail_all(const error_info& info) {
-  // What is heard late of one that has been shrunk is no failure of this process.
+  // A late report about a communicator that has been shrunk is no failure of this process.
   if (failed_or_ended()) return;
   m_context.owner->note_failure(info);
   held_lock lock(m_mutex);
@@ -66,7 +66,7 @@ void issue_queue::give_up_mismatched() {
 
 // A member has ended the communicator, so that this rank waits in vain.
 void issue_queue::give_up_for(const error_info& why) {
-  if (why.code == errc::mismatch) return m_context.backends.tell_mismatch(why.message);
+  if (why.code == errc::mismatch) return m_context.backends.report_mismatch(why.message);
   m_context.owner->note_failure(why);
   m_context.backends.abort();
   give_up(why);
@@ -82,14 +82,14 @@ std::optional<error_info> issue_queue::find_ended() const {
   return m_members.obstacle(next.record, next.turn, next.issued, now);
 }
 
-void issue_queue::look_for_ended() {
+void issue_queue::check_ended_members() {
   if (m_failures.broken() || m_context.backends.mismatched()) return;
   if (const auto why = find_ended()) give_up_for(*why);
 }
 
 std::optional<std::string> issue_queue::ended_too_early() {
   const held_lock lock(m_mutex);
-  if (!m_members.look() || m_failures.broken()) return std::nullopt;
+  if (!m_members.poll() || m_failures.broken()) return std::nullopt;
   auto why = find_ended();
   const record_entry* inside = m_inside.load(std::memory_order_relaxed);
   if (!why && m_entered && inside) {
@@ -130,7 +130,7 @@ void issue_queue::note_reported() {
   m_failures.note_reported();
 }
 
-void issue_queue::settle_calls() {
+void issue_queue::await_mismatch_reports() {
   constexpr auto longest = std::chrono::milliseconds(100);
   if (m_failures.broken()) return;
   m_context.backends.compare_calls();

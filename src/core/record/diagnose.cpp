@@ -289,7 +289,7 @@ void check(const std::vector<rank_history>& ranks) {
 
 std::optional<std::string> crash_in(const std::vector<rank_history>& ranks, const streams& all) {
   for (const rank_history& h : ranks) {
-    // Programs end so of an error, too, which is told by what it is an error of.
+    // abort() also ends programs after an error; such a record has the failure.
     if (!is_crash(h.signal) || (h.signal == SIGABRT && !h.failure.empty())) continue;
     std::string text = "rank " + std::to_string(h.rank) + " of the job was ended by signal " +
                        std::to_string(h.signal) + " (" + strsignal(h.signal) + ")";

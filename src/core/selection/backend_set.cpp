@@ -441,12 +441,12 @@ error_info backend_set::mismatch() const {
   return mismatch_error(m_mismatch);
 }
 
-void backend_set::tell_mismatch(const std::string& what) {
-  if (m_told.load(std::memory_order_relaxed)) return;
+void backend_set::report_mismatch(const std::string& what) {
+  if (m_mismatch_reported.load(std::memory_order_relaxed)) return;
   m_mismatch = what;
-  m_told.store(true, std::memory_order_release);
+  m_mismatch_reported.store(true, std::memory_order_release);
   for (const backend_instance& c : m_all)
-    if (c.own) c.own->tell_mismatch(what);
+    if (c.own) c.own->report_mismatch(what);
 }
 
 void backend_set::end_kernels() {

@@ -66,7 +66,7 @@ class backend_set {
 
   /// Whether ranks were found to have called different operations; then nothing may go on.
   bool mismatched() const {
-    if (m_told.load(std::memory_order_acquire)) return true;
+    if (m_mismatch_reported.load(std::memory_order_acquire)) return true;
     for (const call_board* b : m_boards)
       if (b->alarmed()) return true;
     return false;
@@ -74,7 +74,7 @@ class backend_set {
   /// What they have called.
   error_info mismatch() const;
   /// Ranks on other nodes have found that. The first time counts.
-  void tell_mismatch(const std::string& what);
+  void report_mismatch(const std::string& what);
   /// Makes kernels end that may wait for ranks that have called something else.
   void end_kernels();
   /// Compares what ranks have had kernels do, which do not find out by themselves. No thread is in
@@ -124,7 +124,7 @@ class backend_set {
   built_in_comm* m_device_memory = nullptr;
   std::string m_no_custom = "no backend that runs plans is enabled";
   std::vector<const call_board*> m_boards;
-  std::atomic<bool> m_told{false};
+  std::atomic<bool> m_mismatch_reported{false};
   std::string m_mismatch;  ///< what was reported, once it was
   std::vector<built_in_comm*> m_checked;
   bool m_compares = false;

@@ -82,7 +82,7 @@ class built_in_comm {
   virtual void compare_calls() {}
   virtual bool compares() const { return false; }
   /// Ranks were found to have called different operations: what waits for them ends. Any thread.
-  virtual void tell_mismatch(const std::string& what) {
+  virtual void report_mismatch(const std::string& what) {
     if (const call_board* b = board()) b->accuse(what);
   }
   /// Whether the other ranks have followed what this one has begun, or a mismatch was found.

@@ -151,7 +151,7 @@ error_info call_board::accuse(const std::string& what) const {
 error_info call_board::diagnosis() const {
   // Its writer needs no more than a moment, unless it is killed.
   constexpr int spin_limit = 100000;
-  for (int looks = 0; looks < spin_limit; ++looks) {
+  for (int polls = 0; polls < spin_limit; ++polls) {
     if (word(m_first + state_at).load(std::memory_order_acquire) == there)
       return mismatch_error(reinterpret_cast<const char*>(m_first + text_at));
     sched_yield();

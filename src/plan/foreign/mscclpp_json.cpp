@@ -121,7 +121,7 @@ class translator {
       m_builder.set_channel(at.block);
       wait_for_packets(at);
       write(at, o);
-      tell_readers(at);
+      signal_readers(at);
     });
     return m_builder.finish("MSCCL++'s " + m_plan.name);
   }
@@ -221,7 +221,7 @@ class translator {
     for (const place_in_plan& w : awaited->second)
       m_builder.wait(here.rank, w.rank, m_packets.at({w, here}));
   }
-  void tell_readers(const place_in_plan& here) {
+  void signal_readers(const place_in_plan& here) {
     const auto readers = m_readers.find(here);
     if (readers == m_readers.end()) return;
     for (const place_in_plan& r : readers->second)

@@ -266,13 +266,13 @@ native_replays::native_replays(communicator_state& state, const ::sycl::queue& q
 }
 
 void native_replays::call(const std::function<void()>& calls) {
-  const bool looks = m_queue && !m_called;
-  if (looks) {
+  const bool checks_recording = m_queue && !m_called;
+  if (checks_recording) {
     flush_and_enqueue();
     has_collected(*m_queue);
   }
   calls();
-  if (looks && has_collected(*m_queue)) m_queue.reset();
+  if (checks_recording && has_collected(*m_queue)) m_queue.reset();
   m_called = true;
 }
 

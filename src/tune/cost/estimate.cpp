@@ -430,7 +430,7 @@ class estimator {
 
 }  // namespace
 
-estimate guess(const plan::problem& p, const plan::recipe& r, const sim::machine& m) {
+estimate rough_estimate(const plan::problem& p, const plan::recipe& r, const sim::machine& m) {
   return estimator(p, r, m).run();
 }
 

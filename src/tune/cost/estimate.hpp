@@ -2,8 +2,8 @@
 // see LICENSE. SPDX-License-Identifier: Apache-2.0
 
 /// @file
-/// A guess of a plan's time from its recipe alone, without building it: what search sorts its
-/// candidates by. The simulator has the last word.
+/// A rough estimate of a plan's time from its recipe alone, without building it: what search sorts
+/// its candidates by. The simulator has the last word.
 #pragma once
 
 #include "plan/algorithms/algorithms.hpp"
@@ -21,6 +21,6 @@ struct estimate {
 /// Needs microseconds, whatever the number of ranks. Stages are taken one after another, each with
 /// the latency, the work of the rank and the busiest link or port; channels overlap all but what
 /// the busiest level needs (HiCCL's formulas (1) and (2), for any algorithm).
-estimate guess(const plan::problem& p, const plan::recipe& r, const sim::machine& m);
+estimate rough_estimate(const plan::problem& p, const plan::recipe& r, const sim::machine& m);
 
 }  // namespace sucl::tune

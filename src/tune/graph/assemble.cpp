@@ -228,7 +228,7 @@ void assembly::choose_channels() {
     if (m_channel[index(l)] < 0) take({l});
 }
 
-// A track hears from another one in that one's order.
+// The signals of a track arrive at another one in the order of their sender.
 void assembly::number_signals() {
   for (std::size_t l = 0; l < m_tracks.size(); ++l) {
     std::map<int, std::uint64_t> counts;

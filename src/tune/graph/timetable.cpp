@@ -124,19 +124,19 @@ class scheduler {
       const std::uint32_t l = s.by->links.front();
       if (s.parcels.empty()) m_waiting[l].push_back(&s);
       s.parcels.push_back(p);
-      look_at(l);
+      mark_dirty(l);
     }
   }
 
-  void look_at(std::uint32_t l) {
+  void mark_dirty(std::uint32_t l) {
     if (m_dirty[l]) return;
     m_dirty[l] = true;
     m_to_try.push_back(l);
   }
 
   void release(std::uint32_t l) {
-    look_at(l);
-    for (const std::uint32_t other : m_blocked[l]) look_at(other);
+    mark_dirty(l);
+    for (const std::uint32_t other : m_blocked[l]) mark_dirty(other);
     m_blocked[l].clear();
   }
 
@@ -182,7 +182,7 @@ class scheduler {
                                          [&](const offer& o) { return o.last == from.partner; });
       // A link between the first and the last may have been taken.
       if (wait_for(*chosen.what, static_cast<std::uint32_t>(l), now))
-        look_at(static_cast<std::uint32_t>(l));
+        mark_dirty(static_cast<std::uint32_t>(l));
       else
         start(*chosen.what, now);
     }

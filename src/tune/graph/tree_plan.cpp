@@ -263,7 +263,7 @@ tree_planner::tree_planner(const plan::problem& p, const sim::machine& m)
     : m_state(std::make_unique<state>(p, m)) {}
 tree_planner::~tree_planner() = default;
 
-double tree_planner::foretell(const tree_recipe& r) { return m_state->times(r).end; }
+double tree_planner::predicted_seconds(const tree_recipe& r) { return m_state->times(r).end; }
 
 double tree_planner::messages(const tree_recipe& r) {
   const int number = r.trees == tree_recipe::shape::balanced ? r.number : 1;

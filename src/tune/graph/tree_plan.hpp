@@ -52,11 +52,11 @@ class tree_planner {
   ~tree_planner();
 
   /// When the last rank is done, by the timetable alone.
-  double foretell(const tree_recipe& r);
+  double predicted_seconds(const tree_recipe& r);
   /// How many messages a plan has.
   double messages(const tree_recipe& r);
   /// Whether messages through switches take longer than their latency. Only then a plan takes as
-  /// long as is foretold.
+  /// long as is predicted.
   bool long_messages(const tree_recipe& r);
   /// For how long the busiest link is taken.
   double busiest(const tree_recipe& r);

@@ -93,7 +93,7 @@ class lowering {
           note_spaces(i);
           check_reach(r, i);
           check_message(i);
-          if (plan::is_remote(i.src) && i.peer == m_rank) m_looked_at.push_back(&i);
+          if (plan::is_remote(i.src) && i.peer == m_rank) m_peers_reads.push_back(&i);
         }
     }
     for (const auto& code : mine.channels) {
@@ -113,9 +113,9 @@ class lowering {
   }
 
   // Whether other ranks read some of this memory, or are its owners.
-  bool is_looked_at(const movement& m) const {
+  bool is_read_by_peers(const movement& m) const {
     return m.rank != m_rank ||
-           std::any_of(m_looked_at.begin(), m_looked_at.end(), [&](const instruction* i) {
+           std::any_of(m_peers_reads.begin(), m_peers_reads.end(), [&](const instruction* i) {
              return plan::local_form(i->src) == m.to && i->src_offset < m.offset + m.bytes &&
                     m.offset < i->src_offset + i->bytes;
            });
@@ -254,7 +254,8 @@ class lowering {
   }
 
   void write(const movement& m) {
-    const bool nontemporal = !m.folds && m.bytes >= nt_store_policy::min_bytes && is_looked_at(m);
+    const bool nontemporal =
+        !m.folds && m.bytes >= nt_store_policy::min_bytes && is_read_by_peers(m);
     for (std::uint64_t done = 0; done < m.bytes;) {
       std::uint64_t length = m.bytes - done;
       step s;
@@ -279,7 +280,7 @@ class lowering {
   const blocking& m_cut;
   const std::map<flag_key, std::vector<appearance>> m_signals;
   std::map<flag_key, std::size_t> m_waits;
-  std::vector<const instruction*> m_looked_at;  ///< what peers do with memory of this rank
+  std::vector<const instruction*> m_peers_reads;  ///< what peers do with memory of this rank
   program m_out;
 };
 

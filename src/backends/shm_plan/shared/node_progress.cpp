@@ -6,7 +6,7 @@ namespace sucl::core {
 
 // Reads how far the ranks are that this one has not waited for lately. Then `m_safe_run` is
 // current.
-bool node_progress::look(std::uint64_t number, const compiled_code* own) {
+bool node_progress::poll_peers(std::uint64_t number, const compiled_code* own) {
   std::uint64_t before = number > m_memory.slots() ? number - m_memory.slots() : 0;
   if (own) before = std::max(before, own->last_run[own->starts % compiled_code::copies]);
   if (before + m_memory.slots() <= m_safe_run) return true;

@@ -20,7 +20,7 @@ namespace sucl::core {
 inline constexpr std::uint32_t run_window = 3;
 
 /// Counts the runs that this rank has finished and shows them to the others, and knows, mostly
-/// without a look, which ones these have finished: a run may begin when every rank of the node has
+/// without a poll, which ones these have finished: a run may begin when every rank of the node has
 /// finished the one that had its scratch before. One thread at a time.
 class node_progress {
  public:
@@ -43,7 +43,7 @@ class node_progress {
   /// Whether every rank of the node has finished the run that had this one's scratch before. `own`:
   /// the compiled plan whose scratch it uses; null: it uses that of a slot.
   bool may_begin(std::uint64_t number, const compiled_code* own) {
-    return (!own && number <= m_safe_run) || look(number, own);
+    return (!own && number <= m_safe_run) || poll_peers(number, own);
   }
   /// A rank that is in a run has finished those that are out of its window.
   void note_peer_in_run(std::int32_t peer, std::uint64_t run) {
@@ -57,7 +57,7 @@ class node_progress {
   std::size_t ranks() const { return m_neighbours.size(); }
 
  private:
-  bool look(std::uint64_t number, const compiled_code* own);
+  bool poll_peers(std::uint64_t number, const compiled_code* own);
 
   const shared_memory& m_memory;
   const int m_rank;
