@@ -35,7 +35,7 @@ struct communicator_context {
   staging stages;
   scratch_pool scratch;
   backend_set backends;
-  record_lane record;  ///< what is called, for when something fails
+  record_writer record;  ///< what is called, for when something fails
 
   int rank() const { return where.rank; }
   int size() const { return static_cast<int>(where.members.size()); }

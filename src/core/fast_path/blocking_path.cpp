@@ -110,7 +110,7 @@ const backend_instance* blocking_path::message_backend_for(const sucl_operation&
 // A message or a group of them, over at once if its peers are near. Otherwise it is in flight like
 // any other operation, so that what other threads issue meanwhile can overtake it.
 void blocking_path::run_message(const sucl_operation& record, const backend_instance& c,
-                                held_lock& lock, record_lane::mark* noted) {
+                                held_lock& lock, record_writer::mark* noted) {
   sucl_request* request = nullptr;
   try {
     request = c.own->start_message(record);

@@ -47,7 +47,7 @@ class SUCL_CORE_API blocking_path {
   void await_turn(const sucl_operation& record, const backend_instance& c, held_lock& lock);
   const backend_instance* message_backend_for(const sucl_operation& record, const layouts& shape);
   void run_message(const sucl_operation& record, const backend_instance& c, held_lock& lock,
-                   record_lane::mark* noted = nullptr);
+                   record_writer::mark* noted = nullptr);
   void repeat(persistent_call& call, held_lock& lock);
   void run_directly(sucl_operation& record, const layouts& shape, const backend_instance& c,
                     held_lock& lock, std::uint64_t signature = 0);

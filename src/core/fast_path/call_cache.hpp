@@ -32,7 +32,7 @@ struct persistent_call {
   /// How it runs where that is worked out; not asked for before it is repeated.
   std::optional<std::shared_ptr<prepared_run>> prepared;
   std::uint64_t signature = 0;  ///< its hash, once it is repeated and where ranks compare it
-  record_lane::mark noted{};    ///< where the record has it
+  record_writer::mark noted{};  ///< where the record has it
 };
 
 /// The last calls of a communicator, by their arguments as they came. One thread at a time.

@@ -115,7 +115,7 @@ ticket issue_queue::adopt(const sucl_operation& record, const backend_instance& 
   n.posted = n.issued;
   n.via = &via;
   n.request = request;
-  record_lane::set(n.noted, record_state::posted);
+  record_writer::set(n.noted, record_state::posted);
   n.at.store(phase::posted, std::memory_order_relaxed);
   m_flight.push_back(&n);
   return ticket(&n);
@@ -232,9 +232,9 @@ void issue_queue::finish(op_request& n, const error_info* failure) {
     const bool asynchronous = n.watch.done || n.watch.assisted;
     if (asynchronous) m_failures.keep(*failure, n.watch.thrown);
   }
-  record_lane::set(n.noted, failure                     ? record_state::failed
-                            : n.on_stream && !n.request ? record_state::enqueued
-                                                        : record_state::done);
+  record_writer::set(n.noted, failure                     ? record_state::failed
+                              : n.on_stream && !n.request ? record_state::enqueued
+                                                          : record_state::done);
   n.at.store(phase::done, std::memory_order_release);
   m_done.push_back(&n);
 }

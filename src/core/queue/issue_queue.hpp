@@ -176,18 +176,18 @@ class SUCL_CORE_API issue_queue {
     if (failed) m_any_failed = true;
     if (record_entry* const e = m_inside.load(std::memory_order_relaxed)) {
       m_inside.store(nullptr, std::memory_order_relaxed);
-      record_lane::set(e, failed ? record_state::failed : record_state::done);
+      record_writer::set(e, failed ? record_state::failed : record_state::done);
     }
     m_entered.store(false, std::memory_order_release);
   }
   /// A collective was executed with the lock, at once. `signature`: as of signature_hash(), or
   /// 0. `noted`: where the record has the same call of before, and then this one.
   void note_executed(const sucl_operation& record, std::uint64_t signature,
-                     record_lane::mark& noted) {
+                     record_writer::mark& noted) {
     m_posted = number(record.kind);
     note_call(record, signature);
-    if (!record_lane::repeat(noted, m_posted))
-      noted = record_lane::mark_of(
+    if (!record_writer::repeat(noted, m_posted))
+      noted = record_writer::mark_of(
           m_context.record.note_blocking(record, m_posted, record_state::done), m_posted);
   }
   /// What ranks compare of a collective that may come again; 0: nothing.
@@ -201,10 +201,10 @@ class SUCL_CORE_API issue_queue {
     m_context.record.note(record, m_posted, record_state::enqueued);
   }
   /// A message was executed with the lock, at once. `noted`: null, or as of note_executed().
-  void note_message(const sucl_operation& record, record_lane::mark* noted) {
-    if (noted && record_lane::repeat(*noted, 0)) return;
+  void note_message(const sucl_operation& record, record_writer::mark* noted) {
+    if (noted && record_writer::repeat(*noted, 0)) return;
     record_entry* const e = m_context.record.note(record, 0, record_state::done);
-    if (noted) *noted = record_lane::mark_of(e, 0);
+    if (noted) *noted = record_writer::mark_of(e, 0);
   }
   /// A collective has failed before it had a number.
   void note_failed(const sucl_operation& record) noexcept {
@@ -269,7 +269,7 @@ class SUCL_CORE_API issue_queue {
     if (!is_point_to_point(n.record.kind)) last_turn(n) = n.turn;
     note_call(n.record);
     n.posted = clock::now();
-    record_lane::set(n.noted, record_state::posted);
+    record_writer::set(n.noted, record_state::posted);
     n.at.store(op_request::phase::posted, std::memory_order_relaxed);
   }
   void finish(op_request& n, const error_info* failure);

@@ -196,7 +196,7 @@ void flight_recorder::leave(std::uint64_t communicator) noexcept {
     if (m.communicator == communicator) m.ended = 1;
 }
 
-void record_lane::begin(flight_recorder& to, std::uint64_t communicator, int rank, int size) {
+void record_writer::begin(flight_recorder& to, std::uint64_t communicator, int rank, int size) {
   m_to = &to;
   m_record = to.memory();
   m_id = communicator;
@@ -206,7 +206,7 @@ void record_lane::begin(flight_recorder& to, std::uint64_t communicator, int ran
   to.join(communicator, rank, size);
 }
 
-void record_lane::end() noexcept {
+void record_writer::end() noexcept {
   if (m_to) m_to->leave(m_id);
   m_to = nullptr;
   m_record = nullptr;
@@ -217,7 +217,7 @@ void record_lane::end() noexcept {
 
 // Writers write without regard to each other: each has a few slots for itself. What is not over
 // stays where it is; where nothing else is left there is no place.
-void record_lane::take() noexcept {
+void record_writer::take() noexcept {
   constexpr std::uint64_t slots = flight_record::slots;
   constexpr std::uint64_t chunk = flight_record::chunk;
   for (std::uint64_t tries = 0; m_record && tries < slots + chunk; ++tries) {
@@ -239,7 +239,7 @@ void record_lane::take() noexcept {
 }
 
 // What `e` has no room for, or what says more of a group than its own fields.
-void record_lane::complete(record_entry& e, const sucl_operation& o) const noexcept {
+void record_writer::complete(record_entry& e, const sucl_operation& o) const noexcept {
   if (is_point_to_point(o.kind)) {
     const sucl_operation& first = o.parts[0];
     e.type = first.type;
@@ -257,8 +257,8 @@ void record_lane::complete(record_entry& e, const sucl_operation& o) const noexc
   e.source = static_cast<std::int32_t>(s.hash ^ s.hash >> 32);
 }
 
-record_entry* record_lane::note_blocking(const sucl_operation& o, std::uint64_t number,
-                                         record_state state) noexcept {
+record_entry* record_writer::note_blocking(const sucl_operation& o, std::uint64_t number,
+                                           record_state state) noexcept {
   record_entry* const last = m_last.entry;
   const bool plain = !needs_more(o) && number != 0;
   if (plain && is_there(m_last) && last->kind == o.kind && last->type == o.type &&

@@ -72,11 +72,11 @@ SUCL_CORE_API std::string record_folder();
 /// The name of a rank's file in a folder.
 SUCL_CORE_API std::string record_name(std::uint64_t job, int rank);
 
-/// A line of writing in the record, of one communicator. One thread at a time.
+/// Writes the operations of one communicator to the record. One thread at a time.
 ///
 /// What note() returns stays the operation's own until it is over; what has no place in the record
 /// gets one that is not read.
-class record_lane {
+class record_writer {
  public:
   /// An operation that is over, for as long as the record has it.
   struct mark {
@@ -85,10 +85,10 @@ class record_lane {
     std::uint64_t number = 0;  ///< of the first that the entry stands for
   };
 
-  record_lane() = default;
-  ~record_lane() { end(); }
-  record_lane(const record_lane&) = delete;
-  record_lane& operator=(const record_lane&) = delete;
+  record_writer() = default;
+  ~record_writer() { end(); }
+  record_writer(const record_writer&) = delete;
+  record_writer& operator=(const record_writer&) = delete;
 
   void begin(flight_recorder& to, std::uint64_t communicator, int rank, int size);
   void end() noexcept;

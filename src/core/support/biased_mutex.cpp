@@ -40,8 +40,8 @@ bool biased_mutex::try_lock_slowly() {
 // After the barrier a thread that had the bias either sees that it is not any more, or can be seen
 // to be inside.
 void biased_mutex::revoke() noexcept {
-  if (m_favoured.load(std::memory_order_relaxed) == pthread_t{}) return;
-  m_favoured.store(pthread_t{}, std::memory_order_release);
+  if (m_bias_holder.load(std::memory_order_relaxed) == pthread_t{}) return;
+  m_bias_holder.store(pthread_t{}, std::memory_order_release);
   membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   m_bias_score = 0;
 }
@@ -56,7 +56,7 @@ void biased_mutex::own() noexcept {
 void biased_mutex::grant() noexcept {
   if (!has_barrier()) return;
   if (m_first == pthread_t{}) m_first = m_last;
-  if (m_first == m_last) m_favoured.store(m_last, std::memory_order_release);
+  if (m_first == m_last) m_bias_holder.store(m_last, std::memory_order_release);
 }
 
 }  // namespace sucl::core

@@ -42,7 +42,7 @@ class biased_mutex {
 
   /// Whether the calling thread has the bias now.
   bool is_biased_to_me() const noexcept {
-    return m_favoured.load(std::memory_order_relaxed) == pthread_self();
+    return m_bias_holder.load(std::memory_order_relaxed) == pthread_self();
   }
 
  private:
@@ -53,7 +53,7 @@ class biased_mutex {
     if (!is_biased_to_me()) return false;
     m_inside.store(true, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);  // with the barrier of revoke()
-    if (m_favoured.load(std::memory_order_acquire) == pthread_self()) return true;
+    if (m_bias_holder.load(std::memory_order_acquire) == pthread_self()) return true;
     m_inside.store(false, std::memory_order_release);
     return false;
   }
@@ -63,7 +63,7 @@ class biased_mutex {
   void grant() noexcept;
   void revoke() noexcept;
 
-  std::atomic<pthread_t> m_favoured{};  ///< changed by who has m_mutex
+  std::atomic<pthread_t> m_bias_holder{};  ///< changed by who has m_mutex
   /// The thread with the bias has it. Only one thread may ever write this: it may have been stopped
   /// before its store, and lost the bias meanwhile.
   std::atomic<bool> m_inside{false};

@@ -51,8 +51,8 @@ struct flight {
 // operation has it in here, and lets it go.
 using borrowed = std::shared_ptr<core::ticket>;
 
-void take_stand_in(communicator_state& state, const sucl_operation& o, const core::layouts& shape,
-                   flight& f) {
+void take_bounce_buffer(communicator_state& state, const sucl_operation& o,
+                        const core::layouts& shape, flight& f) {
   const bool sends = o.kind == SUCL_KIND_SEND;
   const auto memory = sends ? o.send_memory : o.recv_memory;
   if (o.count == 0 || memory != SUCL_MEMORY_DEVICE || !state.core().stages(o)) return;
@@ -175,7 +175,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
   const auto watch = observer_of(f);
   core::issue_result issued;
   try {
-    if (lone) take_stand_in(state, record, shape, *f);
+    if (lone) take_bounce_buffer(state, record, shape, *f);
     issued = state.core().issue(record, shape, false, watch);
   } catch (...) {
     if (f->host.memory) gates::set(f->host.over);

@@ -27,7 +27,7 @@ sucl_operation broadcast(std::uint64_t count, int root) {
 /// The calls of one rank of a communicator, as they are noted.
 struct rank_of {
   ended_calls calls;
-  record_lane record;
+  record_writer record;
 
   rank_of(std::uint64_t communicator, int rank, int size, flight_recorder* to = nullptr) {
     calls.job = job;

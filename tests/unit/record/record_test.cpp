@@ -42,7 +42,7 @@ std::string place() { return "(process " + std::to_string(getpid()) + " on " + h
 // A rank's recorder that writes to a file of its own, which ends with it.
 struct recorded {
   flight_recorder recorder;
-  record_lane writer;
+  record_writer writer;
   std::string file;
   std::uint64_t calls = 0;
 
@@ -69,15 +69,15 @@ TEST(Record, RepeatedCallsTakeOneEntry) {
   recorded r(0, 2);
   const sucl_operation o = collective(SUCL_KIND_ALLREDUCE, 8);
   record_entry* const first = r.writer.note_blocking(o, 1, record_state::done);
-  const auto noted = record_lane::mark_of(first, 1);
-  for (std::uint64_t i = 2; i <= 5001; ++i) ASSERT_TRUE(record_lane::repeat(noted, i));
+  const auto noted = record_writer::mark_of(first, 1);
+  for (std::uint64_t i = 2; i <= 5001; ++i) ASSERT_TRUE(record_writer::repeat(noted, i));
   EXPECT_EQ(r.writer.note_blocking(o, 5002, record_state::posted), first);
   const auto other = collective(SUCL_KIND_ALLREDUCE, 9);
   EXPECT_NE(r.writer.note_blocking(other, 5003, record_state::done), first);
-  EXPECT_FALSE(record_lane::repeat(noted, 5004));
+  EXPECT_FALSE(record_writer::repeat(noted, 5004));
   // One that joined an entry is counted there from then on.
   record_entry* const joined = r.writer.note_blocking(other, 5004, record_state::done);
-  EXPECT_TRUE(record_lane::repeat(record_lane::mark_of(joined, 5004), 5005));
+  EXPECT_TRUE(record_writer::repeat(record_writer::mark_of(joined, 5004), 5005));
   const rank_history h = r.read();
   ASSERT_EQ(h.entries.size(), 2u);
   EXPECT_EQ(h.entries[0].times, 5002u);
@@ -124,7 +124,7 @@ TEST(Record, WhereEverythingIsUnderWayThereIsNoPlace) {
   record_entry* last = nullptr;
   for (std::uint64_t i = 0; i < flight_record::slots + 5; ++i)
     last = r.call(SUCL_KIND_ALLREDUCE, i, record_state::posted);
-  record_lane::set(last, record_state::failed);
+  record_writer::set(last, record_state::failed);
   const rank_history h = r.read();
   EXPECT_EQ(h.entries.size(), flight_record::slots);
   for (const recorded_call& e : h.entries) EXPECT_EQ(e.state, record_state::posted);
@@ -133,15 +133,15 @@ TEST(Record, WhereEverythingIsUnderWayThereIsNoPlace) {
 TEST(Record, AnEntryOfOthersIsNotCounted) {
   recorded r(0, 2);
   const sucl_operation o = collective(SUCL_KIND_ALLREDUCE, 8);
-  const auto old = record_lane::mark_of(r.writer.note_blocking(o, 1, record_state::done), 1);
+  const auto old = record_writer::mark_of(r.writer.note_blocking(o, 1, record_state::done), 1);
   for (std::uint64_t i = 0; i < flight_record::slots; ++i)
     r.call(SUCL_KIND_BROADCAST, i, record_state::done);
-  EXPECT_FALSE(record_lane::repeat(old, 2));
+  EXPECT_FALSE(record_writer::repeat(old, 2));
 }
 
 TEST(Record, WritersShareTheMemory) {
   recorded r(0, 2);
-  record_lane second;
+  record_writer second;
   second.begin(r.recorder, 2, 1, 2);
   for (std::uint64_t i = 1; i <= 100; ++i) {
     r.call(SUCL_KIND_ALLREDUCE, i, record_state::done);

@@ -121,7 +121,7 @@ TEST_F(SignalsDeathTest, ARequestIsWrittenIfAnOperationIsUnderWay) {
   const auto request = [](bool busy) {
     flight_recorder recorder;
     record_in(recorder);
-    record_lane writer;
+    record_writer writer;
     writer.begin(recorder, 1, 0, 2);
     writer.note(barrier(), 1, busy ? record_state::posted : record_state::done);
     raise(SIGTERM);
