@@ -456,6 +456,42 @@ TEST(executable, has_many_small_operations) {
   j.in_order_world.check();
 }
 
+#ifdef SYCL_EXT_ONEAPI_GRAPH
+// Kernels after an operation that wait for each other, and for it: the graph would be executed in
+// another order. Without the events it is one command after the other.
+TEST(executable, refuses_an_order_that_graphs_do_not_keep) {
+  job& j = the_job();
+  auto& q = j.in_order;
+  shared<int> x(n, q, 1), y(n, q), z(n, q);
+  const auto calls = [&](bool with_events) {
+    return [&, with_events] {
+      const auto reduced = j.in_order_world.allreduce(x.get(), n, op::max);
+      std::vector<sycl::event> after;
+      if (with_events) after = {reduced};
+      q.memcpy(y.get(), x.get(), n * sizeof(int), after);
+      q.memcpy(z.get(), y.get(), n * sizeof(int), after);
+    };
+  };
+  expect_error(errc::unsupported, [&] { (void)j.in_order_world.record(q, calls(true)); });
+  auto made = j.in_order_world.record(q, calls(false));
+  for (int i = 1; i <= 20; ++i) {
+    x[n - 1] = i;
+    made.replay().wait();
+    ASSERT_EQ(z[n - 1], i);
+  }
+  auto& free = j.queue;
+  expect_error(errc::unsupported, [&] {
+    (void)j.world.record(free, [&] {
+      const auto filled = free.memset(y.get(), 0, sizeof(int));
+      free.memset(z.get(), 0, sizeof(int), filled);
+      j.world.allreduce(y.get(), n, op::max, {filled});
+    });
+  });
+  j.world.allreduce(x.get(), n, op::max).wait();  // the communicators go on
+  j.in_order_world.allreduce(x.get(), n, op::max).wait();
+}
+#endif
+
 // With any SYCL implementation.
 TEST(executable, replays_commands_and_operations) {
   job& j = the_job();
