@@ -11,6 +11,7 @@
 #include "common/kernels.hpp"
 #include "common/messages.hpp"
 
+#include <sucl/graph.hpp>
 #include <sucl/partition.hpp>
 
 #include <algorithm>
@@ -72,6 +73,23 @@ class solver {
                               in(m_w), inout(m_p), inout(m_s), inout(m_x), inout(m_r));
     })};
     multiply_and_reduce();
+  }
+
+  /// Records `n` iterations, unless that has been done. Between begin() and the first of them.
+  void record(int n) {
+    if (m_recorded) return;
+    wait();
+    m_recorded = m_context.world().record(m_context.queue(), [this, n] {
+      m_ready = {};
+      for (int i = 0; i < n; ++i) step();
+    });
+    m_ready = {};
+    m_reduction.follow({});  // what is there has been waited for
+  }
+  /// Executes what is recorded.
+  void replay() {
+    m_ready = {m_recorded.replay(m_ready)};
+    m_reduction.follow(m_ready.front());
   }
 
   /// Goes on with a solve that another solver has begun, with other shares.
@@ -198,6 +216,7 @@ class solver {
   std::size_t m_parts_count = 0;
   bool m_is_first = true;
   events m_ready;
+  sucl::executable m_recorded;
 };
 
 }  // namespace cg

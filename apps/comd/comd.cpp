@@ -8,6 +8,7 @@
 // Here are the program and its checks; simulation::step() and redistribute() are a time step.
 //
 //   sucl run -n 2 -- apps/comd --cells 32x32x32 --potential eam
+//   sucl run -n 2 -- apps/comd --iterations 100 --record 10
 #include "comd/simulation.hpp"
 #include "common/program/application.hpp"
 #include "common/shares.hpp"
@@ -127,6 +128,11 @@ class crystal {
     atoms().step();
     m_all.after_step();
   }
+  /// The same for as many steps as are recorded.
+  void replay(int recorded) {
+    atoms().record(recorded);
+    atoms().replay();
+  }
 
  private:
   static sucl::box_balancer start(const apps::rank_grid& even, std::int64_t least,
@@ -159,9 +165,11 @@ double run_and_film(apps::context& c, crystal& all, const problem& p, double tim
   const bool films = !c.wanted().plot.empty();
   std::ofstream film;
   if (films && c.rank() == 0) film.open(c.wanted().plot);
-  const int part = std::max(1, c.wanted().iterations / 10);
-  const double seconds = c.run(c.wanted().iterations, [&](int i) {
-    all.step();
+  const int recorded = c.wanted().recorded, together = std::max(1, recorded);
+  const int part = std::max(1, c.wanted().iterations / 10 / together) * together;
+  const double seconds = c.run(c.wanted().iterations / together, [&](int replays) {
+    const int i = replays * together + together - 1;
+    recorded > 0 ? all.replay(recorded) : all.step();
     if ((i + 1) % part != 0) return;
     const state_totals now = all.atoms().sum();
     char text[120];
@@ -223,6 +231,7 @@ void settings::define(apps::command_line& line) {
   line.add("--temperature", what.temperature, "At the start, in K (600)", "K");
   line.add("--time-step", what.time_step, "In femtoseconds (1)", "FS");
   shares.define(line);
+  apps::add_record_option(line, common);
 }
 
 void settings::validate() {
@@ -232,6 +241,13 @@ void settings::validate() {
     throw apps::usage_error("--temperature: use 0 to 10000 K");
   if (!(what.time_step > 0 && what.time_step <= 10))
     throw apps::usage_error("--time-step: use more than 0, up to 10 fs");
+  apps::validate_record_option(common);
+  if (common.recorded % 2 != 0 || common.iterations % std::max(1, common.recorded) != 0)
+    throw apps::usage_error("--record: use an even number that divides --iterations (" +
+                            std::to_string(common.iterations) + ")");
+  if (common.recorded > 0 && shares.how == apps::balance::dynamic)
+    throw apps::usage_error(
+        "--record: what is recorded stays, and --balance dynamic moves atoms. Use --balance probe");
   if (potential != "eam") return;
   const johnson_copper copper;
   what.eam = eam_tables{copper.pair(), copper.density(), copper.embedding()};

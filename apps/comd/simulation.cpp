@@ -272,6 +272,18 @@ void simulation::step() {
          inout(m_momentum), inout(m_position));
 }
 
+void simulation::record(int n) {
+  if (m_recorded) return;
+  m_context.queue().wait_and_throw();
+  m_recorded = m_context.world().record(m_context.queue(), [this, n] {
+    m_ready = {};
+    for (int i = 0; i < n; ++i) step();
+  });
+  m_ready = {};
+}
+
+void simulation::replay() { m_ready = {m_recorded.replay(m_ready)}; }
+
 // Atoms to their cells and ranks, copies of the neighbours' atoms to the outer layer, and forces.
 // Those of the inner cells, which get no atom from a neighbour, are computed meanwhile.
 void simulation::redistribute() {

@@ -50,6 +50,11 @@ class simulation {
   void heat();
   /// A step of velocity Verlet.
   void step();
+  /// Records `n` steps, an even number: the arrays of two steps take turns. Unless that has been
+  /// done.
+  void record(int n);
+  /// Executes what is recorded.
+  void replay();
   /// The seconds that this rank's device takes for its forces, which changes nothing. Not
   /// collective.
   double measure();
@@ -106,6 +111,7 @@ class simulation {
   apps::array<double> m_send, m_recv, m_parts, m_sums;
   std::optional<apps::reduction> m_reduction;
   apps::events m_ready;
+  sucl::executable m_recorded;
 };
 
 }  // namespace comd

@@ -59,10 +59,13 @@ sycl::queue make_queue(const options& o, sucl::runtime& runtime) {
   const auto ignore = [](const sycl::exception_list&) {};
   std::optional<sycl::queue> queue;
   std::string problem;
+  // What is recorded must be one command after the other: docs/how-to/graphs.md.
+  sycl::property_list properties;
+  if (o.recorded > 0) properties = {sycl::property::queue::in_order{}};
   try {
-    if (o.device == "cpu") queue.emplace(sycl::cpu_selector_v, ignore);
-    if (o.device == "gpu") queue.emplace(sycl::gpu_selector_v, ignore);
-    if (o.device.empty()) queue.emplace(ignore);
+    if (o.device == "cpu") queue.emplace(sycl::cpu_selector_v, ignore, properties);
+    if (o.device == "gpu") queue.emplace(sycl::gpu_selector_v, ignore, properties);
+    if (o.device.empty()) queue.emplace(ignore, properties);
   } catch (const sycl::exception& e) {
     problem = "there is no such device" + (o.device.empty() ? "" : " as --device " + o.device) +
               ": " + e.what();
@@ -79,7 +82,8 @@ context::context(sucl::runtime& runtime, options o)
       m_queue(make_queue(m_options, runtime)),
       m_comm(runtime.world(m_queue)) {
   m_is_blocking = m_options.calls == form::blocking ||
-                  (m_options.calls == form::automatic && m_queue.get_device().is_cpu());
+                  (m_options.calls == form::automatic && m_options.recorded == 0 &&
+                   m_queue.get_device().is_cpu());
 }
 
 context::~context() = default;

@@ -139,7 +139,10 @@ class context {
                      const Uses&... uses) {
     if (uses_buffers())
       return sucl::kernels::launch(m_queue, range, {}, kernel, uses.as_buffer()...);
-    return sucl::kernels::launch(m_queue, range, deps, kernel, uses.as_pointer()...);
+    // Where one command follows the other anyway no event may say so: see make_queue().
+    const events none;
+    return sucl::kernels::launch(m_queue, range, m_queue.is_in_order() ? none : deps, kernel,
+                                 uses.as_pointer()...);
   }
 
   /// Runs `work`, which returns an event or events. While phases are timed, it is waited for, and

@@ -55,6 +55,8 @@ class reduction {
   reduction(context& c, const array<double>& values);
   /// After `deps`; the event as in team::exchange.
   sycl::event start(const events& deps);
+  /// It was recorded when it was started last, and this is the replay that executes it.
+  void follow(const sycl::event& replay) { m_done = replay; }
   /// Sums that another reduction has had. It begins after all that was started.
   void put(const std::vector<double>& sums);
   /// The sum of an element, after start() or put(); waits for it.

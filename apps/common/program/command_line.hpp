@@ -54,6 +54,10 @@ class command_line {
 
 /// Adds the options that all applications have.
 void add_options(command_line& line, options& o);
+/// Adds --record, for an application whose iterations can be recorded.
+void add_record_option(command_line& line, options& o);
+/// Throws usage_error where what --record says does not go with other options.
+void validate_record_option(const options& o);
 
 template <class Value>
 void command_line::add_choice(const std::string& option, Value& value,

@@ -112,6 +112,23 @@ void add_options(command_line& line, options& o) {
   line.add_flag("--quiet", o.quiet, "No progress");
 }
 
+void add_record_option(command_line& line, options& o) {
+  line.add("--record", o.recorded,
+           "Record N iterations, and replay them together; by events (0: nothing is recorded)",
+           "N");
+}
+
+void validate_record_option(const options& o) {
+  constexpr int most = 10000;
+  if (o.recorded < 0 || o.recorded > most)
+    throw usage_error("--record: use a number from 0 to " + std::to_string(most));
+  if (o.recorded == 0) return;
+  if (o.kind != variant::sucl)
+    throw usage_error("--record: calls of MPI cannot be recorded. Use --variant sucl");
+  if (o.calls == form::blocking)
+    throw usage_error("--record: blocking calls cannot be recorded. Use --form event");
+}
+
 std::string print(const extents& e) {
   return std::to_string(e[0]) + "x" + std::to_string(e[1]) + "x" + std::to_string(e[2]);
 }

@@ -32,6 +32,7 @@ struct options {
   variant kind = variant::sucl;
   form calls = form::automatic;
   int iterations = 100;
+  int recorded = 0;    ///< iterations that are recorded, and replayed together; 0: none
   int breakdown = 5;   ///< iterations of the run that times each phase by itself
   std::string device;  ///< "cpu", "gpu" or "", which leaves it to SYCL
   std::string json;
