@@ -10,6 +10,9 @@
 //   more, one that only sends makes one call more than the others;
 //   before, as roots, in the second of four calls;
 //   caught, as roots, but the last rank leaves by an exception of its own;
+//   each, every rank is the root of what roots send, and none of what they receive, again and
+//   again:
+//     each is told in one of these calls;
 //   same, all do the same.
 // OPERATION: broadcast, scatter, scatterv, reduce, gather or gatherv; FORM: blocking, event,
 // persistent, dup (on a communicator that ends before the runtime) or ranks (two in each process).
@@ -60,9 +63,24 @@ struct scene {
     }
   }
 
+  // Which call tells each rank that they differ from the third on.
+  void repeat(sucl::communicator& comm, int root) const {
+    constexpr int many = 1000;
+    for (int i = 1; i <= many; ++i) {
+      try {
+        act(comm, length, i > 2 ? root : 0);
+      } catch (const sucl::error& e) {
+        std::printf("call %d told rank %d: %s\n", i, comm.rank(), e.what());
+        return;
+      }
+    }
+    std::printf("rank %d was not told\n", comm.rank());
+  }
+
   void run(sucl::communicator& comm) const {
     const int last = comm.size() - 1;
     const int other = roots_send() ? comm.rank() : (comm.rank() + 1) % comm.size();
+    if (how == "each") return repeat(comm, other);
     const bool differ = how == "roots" || how == "caught";
     const int calls = how == "before" ? 4 : 2;
     for (int i = 0; i < calls; ++i) act(comm, length, how == "before" && i > 0 ? other : 0);

@@ -15,6 +15,7 @@ SUCL, PROGRAM, FLAVOUR, SCOPE = sys.argv[1:5]
 LAUNCHER = ["--launcher", "local"] if FLAVOUR == "local" else ["--mpi", FLAVOUR]
 SENDING = ("broadcast", "scatter")  # of these the root sends, and waits for no rank
 RECEIVING = ("reduce", "gather")  # of these it receives
+LATEST = 8  # further calls that may give no error where no rank waits
 TOLD_BY_WAITING = ("scatterv", "gatherv")  # ranks exchange counts first
 OPERATIONS = SENDING + RECEIVING + TOLD_BY_WAITING
 HOWS = ("roots", "none", "more", "before")
@@ -89,6 +90,22 @@ class Last(unittest.TestCase):
                 if form != "ranks":
                     for _, text in told:
                         self.assertIn(sentence(operation, how, members), text)
+
+    def test_each_rank_is_told_soon_where_each_takes_itself_for_the_root(self):
+        for operation in SENDING + RECEIVING:
+            for form in FORMS if SCOPE != "few" else ("blocking", "event"):
+                for ranks in (2, 3) if SCOPE == "all" else (2,):
+                    with self.subTest(operation=operation, form=form, ranks=ranks):
+                        self.run_ranks(operation, "each", form, ranks, {})
+                        members = 2 * ranks if form == "ranks" else ranks
+                        told = re.findall(r"call (\d+) told rank (\d+): (.*)", self.text)
+                        self.assertEqual(sorted(int(r) for _, r, _ in told), list(range(members)),
+                                         self.text)
+                        for call, _, text in told:
+                            self.assertLessEqual(int(call), 3 + LATEST, self.text)
+                            self.assertIn("[mismatch", text)
+                            self.assertIn("rank 0 called " + operation, text)
+                        self.assertNotIn("has not asked", self.text)  # each call has thrown it
 
     def test_right_programs_end_well(self):
         for form in FORMS if SCOPE != "few" else ("event",):

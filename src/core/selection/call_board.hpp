@@ -48,6 +48,8 @@ class call_board {
   }
   /// It is the last one.
   void keep(std::uint64_t history) { m_history = history; }
+  /// Of the last one.
+  std::uint64_t history() const { return m_history; }
 
   /// The same of calls that ranks compare only now and then, since none waits for another one: see
   /// compare(). Its history is kept.

@@ -28,7 +28,7 @@ executor::executor(const backend_comm& memory, placement where, const sharing& h
       m_messages(m_where),
       m_memory_provider(memory),
       m_memory(memory, m_where, how),
-      m_node(m_memory, m_where.rank, m_where.size, m_where.neighbours()),
+      m_node(m_memory, m_where.rank, m_where.size, m_where.neighbours(), !m_where.compared),
       m_plans(m_where, how.slot_bytes, std::move(tuning)),
       m_mapped(memory),
       m_spin_limit(m_where.oversubscribed ? spin_limit_oversubscribed : spin_limit),
@@ -110,7 +110,10 @@ bool executor::begin_next() {
   if (m_begun - m_node.retired() == run_window) return false;
   const std::uint64_t number = m_begun + 1;
   execution* owner = m_queue[m_head];
-  if (!m_node.may_begin(number, owner->own)) return false;
+  if (!m_node.may_begin(number, owner->own)) {
+    if (const auto& d = m_node.found()) accuse(d->number, d->history);
+    return false;
+  }
   if (owner->started == owner->how->slices) return false;  // its metadata is being exchanged
   if (owner->exchanging == execution::notice::memory)
     m_exchange.start_or_stage(*owner, m_prepared.ahead());
@@ -315,8 +318,9 @@ bool executor::advance(plan_run& r, int spins) {
 }
 
 void executor::retire() {
-  m_node.retire();
-  execution* owner = m_runs[m_node.retired() % run_window].owner;
+  const plan_run& r = m_runs[(m_node.retired() + 1) % run_window];
+  m_node.retire(r.history);
+  execution* owner = r.owner;
   if (owner->exchanging == execution::notice::none) {
     if (owner->reading) note_unreadable(*owner);
     ++owner->finished;

@@ -63,7 +63,7 @@ class executor {
         !m_node.may_begin(number, nullptr) || !m_prepared.run(p, number))
       return false;
     m_begun = number;
-    m_node.retire();
+    m_node.retire(m_memory.board().history());
     return true;
   }
   /// Memory that the operations may be on.

@@ -65,7 +65,7 @@ class shared_memory {
     if (channel > 0) flags += first_bytes + (channel - 1) * line;
     return reinterpret_cast<std::uint64_t*>(flags);
   }
-  /// The number of the last run that a rank has finished, and all before it.
+  /// The last run that a rank has finished, and all before it: a word of node_progress.
   flag finished(std::int32_t rank) const {
     return flag(*reinterpret_cast<std::uint64_t*>(m_parts[static_cast<std::size_t>(rank)]));
   }
