@@ -154,8 +154,7 @@ core::observer observer_of(const std::shared_ptr<flight>& f) {
     if (queue.is_in_order()) queue.wait();
   }
   state.core().mark_ready(t);
-  state.core().assist(t);
-  if (t.failure()) throw error(*t.failure());
+  state.core().wait(t);
   return event_of_done(queue);
 }
 

@@ -139,7 +139,7 @@ bool idle(const ::sycl::queue& queue) {
   const core::ticket& t = issued.operation;
   if (issued.done) {
     delete static_cast<std::shared_ptr<pending>*>(watch.context);
-    if (t.failure()) throw error(*t.failure());
+    if (t.failure()) state.core().wait(t);  // throws it
     return blocking ? ::sycl::event{} : event_of_done(queue);
   }
   const auto done = buffers.empty() ? submit_wait(queue, p, p->deps)

@@ -103,9 +103,9 @@ core::observer awaited() {
 }
 
 // Whether an operation is done. Throws if it has failed.
-bool is_done(const core::issue_result& issued) {
+bool is_done(communicator_state& state, const core::issue_result& issued) {
   const core::ticket& t = issued.operation;
-  if (issued.done && t && t.failure()) throw error(*t.failure());
+  if (issued.done && t && t.failure()) state.core().wait(t);
   return issued.done;
 }
 
@@ -151,14 +151,14 @@ bool is_done(const core::issue_result& issued) {
 std::optional<::sycl::event> start_cached(communicator_state& state, const sucl_operation& asked) {
   const auto issued = state.core().issue_cached(asked, awaited());
   if (!issued) return std::nullopt;
-  if (is_done(*issued)) return ::sycl::event{};
+  if (is_done(state, *issued)) return ::sycl::event{};
   auto queue = queue_of(state, nullptr);
   return await(state, queue, asked, issued->operation, {}, {});
 }
 
 ::sycl::event start_cached(communicator_state& state, core::persistent_call& call) {
   const auto issued = state.core().issue_cached(call, awaited());
-  if (is_done(issued)) return {};
+  if (is_done(state, issued)) return {};
   auto queue = queue_of(state, nullptr);
   return await(state, queue, call.record, issued.operation, {}, {});
 }
@@ -172,7 +172,7 @@ std::optional<::sycl::event> start_cached(communicator_state& state, const sucl_
   const bool ready =
       at_once && buffers.empty() && complete(deps) && (!queue.is_in_order() || idle(queue));
   const auto issued = state.core().issue(record, shape, ready, awaited(), blocking);
-  if (is_done(issued)) return {};
+  if (is_done(state, issued)) return {};
   return await(state, queue, record, issued.operation, buffers, deps);
 }
 
