@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 
 #include <string>
+#include <utility>
 
 namespace sucl::interposer {
 
@@ -52,6 +53,34 @@ std::string other_library() {
          found.flavour + " (" + found.file + ")";
 }
 
+// What SuCL is to start with. Returns why it cannot; "" if it can.
+std::string load(base::config& settings, const sucl_bootstrap*& control) {
+  try {
+    settings = base::load_config(nullptr, nullptr);
+    base::set_log_level(base::parse_log_level(settings.log.level));
+    settings.progress.poll_us = 0;  // a call that does not wait leaves it to the one that does
+    control = &core::load_bootstrap("libsucl_mpi_" SUCL_MPI_FLAVOUR ".so");
+  } catch (const error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+// Whether no rank has a problem. What starts takes all ranks, so one is enough for all to leave MPI
+// alone; the first that has one says so. Collective.
+bool all_may_start(base::log_level level, const std::string& problem) {
+  int rank = 0, size = 1;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  base::set_rank(rank);
+  int first = problem.empty() ? size : rank;
+  PMPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (first == rank)
+    log_text(level,
+             problem + ": everything is passed on to MPI" + (size > 1 ? ", on all ranks" : ""));
+  return first == size;
+}
+
 }  // namespace
 
 void interposer::before_start() {
@@ -61,25 +90,19 @@ void interposer::before_start() {
 void interposer::start() {
   const own_call guard;
   if (m_running) return;
-  if (const std::string problem = other_library(); !problem.empty()) {
-    loader::say_once(problem);
-    return;
+  base::config settings;
+  const sucl_bootstrap* control = nullptr;
+  base::log_level level = base::log_level::warn;
+  std::string problem = other_library();
+  if (problem.empty()) problem = what_is_not_seen();
+  if (problem.empty()) {
+    problem = load(settings, control);
+    level = base::log_level::error;
   }
-  const std::string problem = what_is_not_seen();
-  if (!problem.empty())
-    log_text(base::log_level::warn, problem + ": everything is passed on to MPI");
-  // What starts takes all ranks.
-  int problems = problem.empty() ? 0 : 1;
-  PMPI_Allreduce(MPI_IN_PLACE, &problems, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (problems > 0) return;
+  if (!all_may_start(level, problem)) return;
   const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
   try {
-    base::config settings = base::load_config(nullptr, nullptr);
-    base::set_log_level(base::parse_log_level(settings.log.level));
-    settings.progress.poll_us = 0;  // a call that does not wait leaves it to the one that does
-    const sucl_bootstrap& control = core::load_bootstrap("libsucl_mpi_" SUCL_MPI_FLAVOUR ".so");
-    m_running = new interposer(std::move(settings), control);
-    base::set_rank(m_running->m_process->rank());
+    m_running = new interposer(std::move(settings), *control);
   } catch (const error& e) {
     log_text(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");
   }

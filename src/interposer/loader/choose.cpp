@@ -62,7 +62,8 @@ std::string own_flavour() {
   return module.substr(at + prefix.size(), end - at - prefix.size());
 }
 
-// The interposer for the library; null if there is none, and then it is said why.
+// The interposer for the library; null if there is none, and then it is said why. Also where it can
+// only pass calls on: the other ranks must learn that, and it tells them.
 void* open_module(const library& found) {
   std::string problem = found.problem;
   std::string flavours[] = {found.flavour == "abi" ? "" : own_flavour(), found.flavour};

@@ -47,6 +47,14 @@ std::set<std::string> definitions() {
   return found;
 }
 
+// Of several files that define MPI's functions the one whose functions are called; "" where those
+// are not for all to see, or the file is none of them. Tools do not define this name.
+std::string called_of(const std::set<std::string>& files) {
+  const void* const symbol = dlsym(RTLD_DEFAULT, "PMPI_Get_processor_name");
+  const std::string file = symbol ? file_of(symbol) : "";
+  return files.count(file) ? file : "";
+}
+
 bool has_standard_abi(void* handle) {
   const auto ask = reinterpret_cast<int (*)(int*, int*)>(dlsym(handle, "MPI_Abi_get_version"));
   int major = -1;
@@ -107,17 +115,19 @@ library find_library() {
     found.problem = "the process has no MPI library";
     return found;
   }
-  found.file = *files.begin();
-  if (files.size() > 1) {
-    found.problem = "the process has several MPI libraries:";
-    for (const std::string& file : files) found.problem += " " + file;
-    return found;
-  }
-  return look_at(found.file);
+  if (files.size() == 1) return look_at(*files.begin());
+  const std::string called = called_of(files);
+  found = look_at(called.empty() ? *files.begin() : called);
+  if (called.empty()) found.flavour.clear();
+  found.problem = "the process has several MPI libraries:";
+  for (const std::string& file : files) found.problem += " " + file;
+  return found;
 }
 
 void refuse_other_interfaces(const std::string& flavour) {
-  for (const std::string& file : definitions()) {
+  std::set<std::string> files = definitions();
+  if (const std::string called = called_of(files); !called.empty()) files = {called};
+  for (const std::string& file : files) {
     const library found = look_at(file);
     if (found.flavour.empty() || interface_of(found.flavour) == interface_of(flavour)) continue;
     say_to_first_rank("sucl error interposer: libsucl_pmpi_" + flavour +

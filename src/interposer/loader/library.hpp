@@ -11,9 +11,10 @@ namespace sucl::interposer::loader {
 
 /// What was found.
 struct library {
-  std::string file;     ///< of the library, of several the first; "" if there is none
+  std::string file;     ///< of the library, of several the one that is called; "" if there is none
   std::string flavour;  ///< of the interposer for it: abi, openmpi, mpich, impi; "" if none is
-  std::string problem;  ///< why there is no flavour
+  std::string
+      problem;  ///< why calls can only be passed on: there is no flavour, or other libraries
 };
 
 /// Looks for the one library that defines MPI's functions.
@@ -23,7 +24,7 @@ library find_library();
 /// tells which one that is.
 void say_once(const std::string& problem);
 
-/// Ends the process with an error if it has a library of another interface than `flavour`'s: what
+/// Ends the process with an error if it calls a library of another interface than `flavour`'s: what
 /// an interposer takes for arguments would be something else, so that calls could not even be
 /// passed on. Before MPI begins.
 void refuse_other_interfaces(const std::string& flavour);
