@@ -8,6 +8,7 @@
 #include "core/record/record_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
 #include <set>
@@ -150,6 +151,35 @@ std::optional<std::string> difference_at(const std::vector<alike>& groups, bool 
          " called " + where + ": " + describe(calls.front().call);
 }
 
+// A mark among the notes of a rank.
+constexpr std::int32_t forgotten_before = -1;
+
+bool is_before(const pair_note& a, const pair_note& b) {
+  return std::pair{a.is_replay, a.number} < std::pair{b.is_replay, b.number};
+}
+
+// What all ranks have of a call adds up to 0.
+std::string first_unequal_pair(const std::vector<std::string>& texts) {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, pair_note> sums;
+  std::array<std::uint64_t, 2> first{};  // of the calls and the replays that all remember
+  for (const std::string& text : texts)
+    for (const pair_note& n : unpacked<pair_note>(text)) {
+      if (n.kind == forgotten_before) {
+        first[n.is_replay] = std::max(first[n.is_replay], n.number);
+        continue;
+      }
+      pair_note& sum = sums[{n.is_replay, n.number}];
+      const std::uint64_t before = sum.balance;
+      sum = n;
+      sum.balance += before;
+    }
+  for (const auto& [at, sum] : sums)
+    if (sum.balance != 0 && sum.number >= first[sum.is_replay])
+      return std::string(sum.is_replay ? "replay " : "operation ") + std::to_string(sum.number) +
+             ", " + name(static_cast<kind>(sum.kind)) + ",";
+  return "an alltoallv, gatherv or scatterv that is not remembered any more";
+}
+
 std::string how_many(const std::vector<alike>& groups) {
   std::string text;
   for (const alike& g : groups) {
@@ -175,12 +205,13 @@ std::string describe_groups(const std::vector<alike>& groups) {
 
 }  // namespace
 
-void end_comparison::note(const ended_calls& c) {
+void end_comparison::note(const ended_calls& c, const pair_log& pairs) {
   const std::lock_guard lock(m_mutex);
   // The weights of the ranks are 1, but for the last one's.
   const std::uint64_t weight = c.rank + 1 < c.size ? 1 : 1 - static_cast<std::uint64_t>(c.size);
   m_checksum.sum += weight * hash_of(c) + c.totals.pairs * (mix(c.job, c.communicator) | 1);
   if (!c.comparable) m_checksum.unsure = 1;
+  m_pairs[m_checksum.ended % remembered] = pairs;
   m_last[m_checksum.ended++ % remembered] = c;
 }
 
@@ -202,6 +233,27 @@ std::vector<ended_calls> end_comparison::last() const {
   return {m_last.begin(), m_last.begin() + kept};
 }
 
+// Of the calls in which the ranks of a communicator have not given each other the same counts the
+// first that all ranks remember. Collective, as find().
+std::string end_comparison::find_pair(const sucl_oob& oob, int processes,
+                                      const ended_calls& of) const {
+  std::vector<pair_note> own;
+  {
+    const std::lock_guard lock(m_mutex);
+    for (std::size_t i = 0; i < std::min<std::uint64_t>(m_checksum.ended, remembered); ++i) {
+      if (m_last[i].job != of.job || m_last[i].communicator != of.communicator) continue;
+      const auto& notes = m_pairs[i].notes();
+      own.insert(own.end(), notes.begin(), notes.end());
+      if (m_pairs[i].complete()) continue;
+      // Where it has forgotten some, those up to the first that it still knows.
+      pair_note first = *std::min_element(notes.begin(), notes.end(), is_before);
+      first.kind = forgotten_before;
+      own.push_back(first);
+    }
+  }
+  return first_unequal_pair(exchange(oob, processes, packed(own)));
+}
+
 std::optional<std::string> end_comparison::find(const sucl_oob& oob,
                                                 const std::vector<call_checksum>& all,
                                                 const record_finder& record) const {
@@ -218,9 +270,9 @@ std::optional<std::string> end_comparison::find(const sucl_oob& oob,
   const std::string who = "communicator " + std::to_string(ranks.front().communicator) +
                           " has ended, but its ranks have not called the same: ";
   if (have_called_the_same(ranks))
-    return who +
-           "in an alltoallv, gatherv or scatterv two of them have given different counts for each "
-           "other, and SUCL_VALIDATE=1 tells which";
+    return who + "in " + find_pair(oob, processes, ranks.front()) +
+           " two of them have given different counts for each other, and SUCL_VALIDATE=1 tells "
+           "which";
   auto groups = groups_of(ranks);
   // One of each group says what it has called.
   for (alike& g : groups) {

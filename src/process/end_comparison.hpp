@@ -29,7 +29,7 @@ namespace sucl::core {
 class end_comparison {
  public:
   /// A rank of this process has ended a communicator. Any thread.
-  void note(const ended_calls& c);
+  void note(const ended_calls& c, const pair_log& pairs = {});
   call_checksum checksum() const;
   /// Whether find() may find something in what the processes show.
   static bool may_differ(const std::vector<call_checksum>& all);
@@ -44,10 +44,12 @@ class end_comparison {
  private:
   static constexpr std::size_t remembered = 32;
   std::vector<ended_calls> last() const;
+  std::string find_pair(const sucl_oob& oob, int processes, const ended_calls& of) const;
 
   mutable std::mutex m_mutex;  ///< guards what follows
   call_checksum m_checksum;
   std::array<ended_calls, remembered> m_last{};  ///< by their number, in turns
+  std::array<pair_log, remembered> m_pairs;      ///< of the same
 };
 
 }  // namespace sucl::core

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <utility>
 
 namespace sucl::core {
@@ -43,59 +44,129 @@ void end_job_at_exit(const sucl_bootstrap& control) {
 struct process::mpi_end {
   std::weak_ptr<process> running;
   bool compares = false;  ///< what follows is set
+  std::uint64_t key = 0;
+  int size = 1;
   const sucl_bootstrap* control = nullptr;
   sucl_group* everyone = nullptr;
   std::shared_ptr<peer_processes> peers;
   std::shared_ptr<end_comparison> ends;
+  bool has_ended = false;
   std::shared_ptr<process> ended;  ///< kept for its record
   bool unsure = false;
 
-  // All processes come here, whatever has become of them: MPI_Finalize is collective, and so is the
-  // start of the next runtime.
-  void compare() {
-    if (!std::exchange(compares, false)) return;
-    const auto kept = std::move(ended);
-    call_checksum mine = ends->checksum();
-    mine.unsure |= unsure ? 1 : 0;
-    const auto found = finalize_barrier(*control, everyone, peers, 0ns, 0ns).wait(mine);
-    if (found.all.empty()) return;
-    const auto why = difference({control, everyone}, *ends, found.all, kept.get());
-    if (why) report_at_last(*why);
-    control->group_free(everyone);
-  }
+  std::string name() const { return "," + std::to_string(key) + ","; }
 };
+
+namespace {
+
+std::mutex guards_mpi_ends;
+
+}  // namespace
+
+// Of runtimes that run or have ended, until their processes have compared.
+std::vector<std::shared_ptr<process::mpi_end>>& process::mpi_ends() {
+  static auto* const those = new std::vector<std::shared_ptr<mpi_end>>;
+  return *those;
+}
+
+// The processes of each come here, whatever has become of them. A process may be in several, in no
+// order: it shows itself in all before it waits in any. Those that differ are gone through in the
+// order of their keys, which is the same everywhere.
+void process::compare(std::vector<std::shared_ptr<mpi_end>> ends) {
+  std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a->key < b->key; });
+  std::deque<finalize_barrier> barriers;  // which do not move
+  for (const auto& e : ends) {
+    call_checksum mine = e->ends->checksum();
+    mine.unsure |= e->unsure ? 1 : 0;
+    barriers.emplace_back(*e->control, e->everyone, e->peers, 0ns, 0ns).start(mine);
+  }
+  std::vector<finalize_barrier::outcome> found;
+  for (finalize_barrier& b : barriers) found.push_back(b.wait());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (found[i].all.empty()) continue;
+    mpi_end& e = *ends[i];
+    const auto kept = std::move(e.ended);
+    const auto why = difference({e.control, e.everyone}, *e.ends, found[i].all, kept.get());
+    if (why) report_at_last(*why);
+    e.control->group_free(e.everyone);
+  }
+}
+
+// MPI_Finalize is collective, so all processes of each runtime are here.
+void process::end_with_mpi() {
+  std::vector<std::shared_ptr<mpi_end>> ends;
+  {
+    const std::lock_guard lock(guards_mpi_ends);
+    ends.swap(mpi_ends());
+  }
+  for (const auto& e : ends)
+    if (const auto p = e->running.lock()) p->shut_down();
+  compare(std::move(ends));
+}
+
+// Runtimes that have ended here and whose processes have not compared.
+std::string process::keys_of_ended() {
+  const std::lock_guard lock(guards_mpi_ends);
+  std::string keys;
+  for (const auto& e : mpi_ends())
+    if (e->has_ended) keys += e->name();
+  return keys;
+}
+
+// What has ended on all processes that start something now is compared: they may start and end any
+// number, and what each keeps until then does not add up.
+void process::compare_ended(const std::vector<std::string>& keys) {
+  std::vector<std::shared_ptr<mpi_end>> ends;
+  {
+    const std::lock_guard lock(guards_mpi_ends);
+    std::erase_if(mpi_ends(), [&](const std::shared_ptr<mpi_end>& e) {
+      const bool everywhere =
+          e->has_ended && static_cast<std::size_t>(e->size) == keys.size() &&
+          std::all_of(keys.begin(), keys.end(), [&](const std::string& of_rank) {
+            return of_rank.find(e->name()) != std::string::npos;
+          });
+      if (everywhere) ends.push_back(e);
+      return everywhere;
+    });
+  }
+  compare(std::move(ends));
+}
 
 // Before anything is compared.
 void process::prepare_end() {
   auto at_end = std::make_shared<mpi_end>();
   at_end->running = weak_from_this();
+  // A process that still waits for the others, as in world(), must not take that for theirs.
+  if (m_size > 1 && (m_finalise || m_compares_ends))
+    if (const auto status = m_control->group_split(m_everyone, 0, m_rank, &m_ending))
+      throw_last(status, m_control->name, "initialisation");
   if (m_finalise && m_size > 1) {
     const auto timeout = m_settings.watchdog.timeout;
     const std::chrono::nanoseconds limit = m_launch && timeout.count() == 0 ? wait_for_ends : 0s;
     m_finalize_barrier =
-        std::make_unique<finalize_barrier>(*m_control, m_everyone, m_peers, timeout, limit);
-  } else if (m_only && m_size > 1 && m_compares_ends) {
-    // A program may start and end any number.
-    static std::weak_ptr<mpi_end> last;
-    if (const auto before = last.lock()) before->compare();
-    last = at_end;
+        std::make_unique<finalize_barrier>(*m_control, m_ending, m_peers, timeout, limit);
+  } else if (m_ending) {
     at_end->compares = true;
+    at_end->key = m_key;
+    at_end->size = m_size;
     at_end->control = m_control;
-    at_end->everyone = m_everyone;
+    at_end->everyone = m_ending;
     at_end->peers = m_peers;
     at_end->ends = m_ends;
   }
   const auto hook = [](void* arg) {
     const std::unique_ptr<std::shared_ptr<mpi_end>> own(
         static_cast<std::shared_ptr<mpi_end>*>(arg));
-    mpi_end& end = **own;
-    if (const auto p = end.running.lock()) p->shut_down();
-    end.compare();
+    if (const auto p = (*own)->running.lock()) p->shut_down();
+    end_with_mpi();
   };
   auto arg = std::make_unique<std::shared_ptr<mpi_end>>(at_end);
   if (m_control->at_finalize(hook, arg.get()) != SUCL_SUCCESS) return;
   (void)arg.release();
-  if (at_end->compares) m_at_mpi_end = std::move(at_end);
+  if (!at_end->compares) return;
+  const std::lock_guard lock(guards_mpi_ends);
+  mpi_ends().push_back(at_end);
+  m_at_mpi_end = std::move(at_end);
 }
 
 // Of this process, or of a rank of it.
@@ -135,8 +206,8 @@ std::optional<error_info> process::difference(const sucl_oob& oob, const end_com
 // Whether they have; says so.
 bool process::end_differently(const std::vector<call_checksum>& all) {
   const setup_step step(m_steps, "the comparison of calls", everyone());
-  const auto why = difference({m_control, m_everyone}, *m_ends, all, this);
-  m_control->group_free(m_everyone);
+  const auto why = difference({m_control, m_ending}, *m_ends, all, this);
+  m_control->group_free(m_ending);
   if (!why) return false;
   note_failure(*why);
   m_record.fail(why->message);
@@ -174,8 +245,10 @@ void process::finalise() {
 // MPI goes on, and with it what is left to do at its end.
 void process::leave_to_mpi() {
   if (!m_at_mpi_end) return;
+  const std::lock_guard lock(guards_mpi_ends);
   m_at_mpi_end->unsure = m_broken || m_recovered;
   m_at_mpi_end->ended = weak_from_this().lock();
+  m_at_mpi_end->has_ended = true;
   m_at_mpi_end.reset();
 }
 

@@ -239,14 +239,16 @@ void process::exchange_start_status(sucl_group* everyone, problem wrong) {
   m_peers = std::make_shared<peer_processes>(oob, m_rank, m_size);
   m_steps.set_peers(m_peers);
   agree(oob, m_rank, m_size, {{}, std::move(wrong)}, "cannot start");
-  const auto said = exchange(oob, m_size, (has_own_thread() ? "+" : "-") + std::to_string(m_key));
+  const auto said = exchange(
+      oob, m_size, (has_own_thread() ? "+" : "-") + std::to_string(m_key) + keys_of_ended());
   m_key = std::stoull(said.front().substr(1));
   // Forms of operations must not differ between ranks.
   if (std::any_of(said.begin(), said.end(), [](const std::string& s) { return s[0] == '-'; }))
     m_threads = threading::callers;
   // The interposer's programs have no calls of SuCL's in which it could be looked after.
   m_compares_calls = (has_own_thread() || m_public) && !m_settings.layers.validate;
-  m_compares_ends = m_public && !m_settings.layers.validate;
+  m_compares_ends = m_public;
+  compare_ended(said);
 }
 
 // Never null where it succeeds.
@@ -447,7 +449,7 @@ void process::shut_down() {
   report_at_exit();
   m_progress_thread.stop();
   if (m_registry) m_registry->close();
-  if (m_everyone && !m_finalize_barrier && !m_at_mpi_end) m_control->group_free(m_everyone);
+  if (m_everyone && !m_finalize_barrier) m_control->group_free(m_everyone);
   if (m_control && m_finalise && m_control->alive()) finalise();
   leave_to_mpi();
   if (m_peers && !m_broken) m_peers->end_well();

@@ -105,7 +105,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void note_failure(const error_info& why) override;
   void note_recovered() override;
   void note_unreported(const error_info& failure, bool thrown) override;
-  void note_calls(const ended_calls& c) override { m_ends->note(c); }
+  void note_calls(const ended_calls& c, const pair_log& pairs) override { m_ends->note(c, pairs); }
   void note_destroyed() override;
 
  private:
@@ -134,6 +134,11 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   void end_communicators();
   void report_at_exit();
   struct mpi_end;
+  static std::vector<std::shared_ptr<mpi_end>>& mpi_ends();
+  static void compare(std::vector<std::shared_ptr<mpi_end>> ends);
+  static void end_with_mpi();
+  static std::string keys_of_ended();
+  static void compare_ended(const std::vector<std::string>& keys);
   void prepare_end();
   const flight_record* record_of(const ended_calls& c);
   static std::optional<error_info> difference(const sucl_oob& oob, const end_comparison& ends,
@@ -153,6 +158,7 @@ class SUCL_CORE_API process final : public job, public std::enable_shared_from_t
   std::string m_control_reason = "given";
   std::string m_control_description = "none";
   sucl_group* m_everyone = nullptr;  ///< all processes of the job; null without a control plane
+  sucl_group* m_ending = nullptr;    ///< the same, for what they exchange at the end alone
   std::unique_ptr<finalize_barrier> m_finalize_barrier;
   std::shared_ptr<end_comparison> m_ends;  ///< of all ranks of the process
   std::shared_ptr<mpi_end> m_at_mpi_end;   ///< where the program finalises MPI after this has ended

@@ -100,7 +100,7 @@ void process::begin_as_rank(const process& owner, rank_start&& from) {
   m_steps.set_peers(m_peers);
   m_compares_calls = m_size > 1 && !m_settings.layers.validate;
   m_ends = owner.m_ends;
-  m_compares_ends = owner.m_public && !m_settings.layers.validate;
+  m_compares_ends = owner.m_public;
   if (m_settings.watchdog.timeout.count() > 0) m_progress_thread.watch();
 }
 

@@ -7,6 +7,7 @@
 //                              unheard (an event, and nothing asks for its error) or receive
 //   faults_members dup         the others make a communicator of it
 //   faults_members allocate    the others allocate memory
+//   faults_members world       the others make one of all ranks, which the end of the job is not
 //   faults_members exit HOW    the last rank calls exit() or _exit(), with status 0
 //   faults_members thrown      an exception has the last rank end, and the others start one more
 //   faults_members thrown_root the same, and that is a reduction to rank 0
@@ -111,6 +112,19 @@ int make(scene& s, const std::string& what) {
       what);
 }
 
+int make_world(scene& s) {
+  s.act("blocking");
+  if (s.is_last()) return 0;
+  try {
+    (void)s.rt.world();
+  } catch (const sucl::error& e) {
+    std::printf("rank %d was told: %s\n", s.comm.rank(), e.what());
+    return 1;
+  }
+  std::printf("rank %d was not told\n", s.comm.rank());
+  return 1;
+}
+
 int exit_early(scene& s, const std::string& how) {
   s.act("blocking");
   if (s.is_last() && how == "exit") std::exit(0);
@@ -181,6 +195,7 @@ int run(const std::string& what, const std::string& form, int& argc, char**& arg
   scene s(argc, argv);
   if (what == "more") return more(s, form);
   if (what == "dup" || what == "allocate") return make(s, what);
+  if (what == "world") return make_world(s);
   if (what == "exit") return exit_early(s, form);
   if (what == "absent") return absent(s);
   if (what == "deadlock") return deadlock(s, form);

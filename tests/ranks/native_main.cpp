@@ -119,6 +119,12 @@ void finalised_before() {
   expect_error(sucl::errc::shut_down, "", [&] { (void)rt.world(); });
 }
 
+MPI_Comm part_of(int colour, int key = 0) {
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, colour, key, &part);
+  return part;
+}
+
 // Ranks that all take themselves for the root: none waits, and what is called next for all
 // compares.
 void differing_roots(const std::string& when) {
@@ -139,6 +145,31 @@ void differing_roots(const std::string& when) {
 }
 void differing_at_finalize() { differing_roots("MPI_Finalize"); }
 void differing_at_next() { differing_roots("next runtime"); }
+
+// The same in runtimes of parts, which end in another order on each rank. Each process is in two of
+// them, of which one differs, and ranks 0 and 1 are told.
+void differing_parts() {
+  initialise();
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm halves = part_of(rank / 2), others = part_of(rank % 2);
+  std::optional<sucl::runtime> half, other;
+  half.emplace(sucl::runtime::from(halves));
+  other.emplace(sucl::runtime::from(others));
+  {
+    auto of_half = half->world(), of_other = other->world();
+    sum(of_half);
+    sum(of_other);
+    int x = 0;
+    of_half.blocking().broadcast(&x, 1, rank < 2 ? of_half.rank() : 0);
+  }
+  if (rank == 0) half.reset();
+  other.reset();
+  half.reset();
+  MPI_Comm_free(&halves);
+  MPI_Comm_free(&others);
+  MPI_Finalize();
+}
 
 void finalised_already() {
   initialise();
@@ -290,12 +321,6 @@ struct latch {
   }
 };
 
-MPI_Comm part_of(int colour, int key = 0) {
-  MPI_Comm part = MPI_COMM_NULL;
-  MPI_Comm_split(MPI_COMM_WORLD, colour, key, &part);
-  return part;
-}
-
 // Ranks 2 and 3 of 4 never call SuCL: they compute while the others start, work and end.
 void coupled() {
   initialise();
@@ -439,6 +464,7 @@ int main(int argc, char** argv) {
                                                 {"finalised_already", finalised_already},
                                                 {"differing_at_finalize", differing_at_finalize},
                                                 {"differing_at_next", differing_at_next},
+                                                {"differing_parts", differing_parts},
                                                 {"one_thread", one_thread},
                                                 {"one_thread_disagrees", one_thread_disagrees},
                                                 {"adopt", adopt},

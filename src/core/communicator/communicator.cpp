@@ -330,7 +330,7 @@ void communicator::shut_down(bool drain) {
   m_context.record.end();
   lock.unlock();
   if (unreported) m_context.owner->note_unreported(*unreported, thrown);
-  if (m_queue.counts_calls()) m_context.owner->note_calls(done);
+  if (m_queue.counts_calls()) m_context.owner->note_calls(done, m_queue.pairs());
   const std::lock_guard control(m_control_mutex);
   show_end(e);
   sucl_oob own = m_context.oob();

@@ -93,7 +93,7 @@ class SUCL_CORE_API job {
   /// with a status other than 0.
   virtual void note_unreported(const error_info& failure, bool thrown) = 0;
   /// A communicator of which ranks compare that has ended.
-  virtual void note_calls(const ended_calls& c) = 0;
+  virtual void note_calls(const ended_calls& c, const pair_log& pairs) = 0;
   /// The destructor of a communicator has done its work.
   virtual void note_destroyed() = 0;
 

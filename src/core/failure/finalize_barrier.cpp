@@ -5,6 +5,8 @@
 #include "base/log.hpp"
 #include "core/operation/argument_comparison.hpp"
 
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -22,6 +24,21 @@ constexpr auto pause = 1ms;
 constexpr auto between_polls = 20ms;
 
 }  // namespace
+
+// What it writes to. Never destroyed: given up, it may still do so.
+struct finalize_barrier::exchange {
+  call_checksum own;
+  std::vector<call_checksum> all;
+  sucl_oob_request* request = nullptr;
+
+  static exchange* make(const call_checksum& own, int size) {
+    static auto* const those = new std::deque<exchange>;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    return &those->emplace_back(
+        exchange{own, std::vector<call_checksum>(static_cast<std::size_t>(size))});
+  }
+};
 
 finalize_barrier::finalize_barrier(const sucl_bootstrap& control, sucl_group* everyone,
                                    std::shared_ptr<peer_processes> peers,
@@ -64,30 +81,30 @@ void finalize_barrier::warn_of_late() const {
               ranks_text(late));
 }
 
-finalize_barrier::outcome finalize_barrier::wait(const call_checksum& mine) {
-  outcome found = wait_for_all(mine);
+void finalize_barrier::start(const call_checksum& mine) {
+  exchange* const e = exchange::make(mine, m_size);
+  if (!m_control.allgather_start(m_everyone, &e->own, e->all.data(), sizeof e->own, &e->request))
+    m_exchange = e;
+}
+
+finalize_barrier::outcome finalize_barrier::wait() {
+  outcome found = wait_for_all();
   // Then the control plane ends without the others.
   if (m_limit.count() > 0) found.obstacle.clear();
   return found;
 }
 
-finalize_barrier::outcome finalize_barrier::wait_for_all(const call_checksum& mine) {
-  // Static: given up, the exchange may still write to them.
-  static call_checksum own;
-  static std::vector<call_checksum> all;
-  own = mine;
-  all.assign(static_cast<std::size_t>(m_size), {});
-  sucl_oob_request* request = nullptr;
-  if (m_control.allgather_start(m_everyone, &own, all.data(), sizeof own, &request))
-    return {"the control plane failed", false, {}};
+finalize_barrier::outcome finalize_barrier::wait_for_all() {
+  if (!m_exchange) return {"the control plane failed", false, {}};
   const auto begin = clock::now();
   auto looked = begin;
   bool warned = false;
   std::optional<clock::time_point> found_at;
   for (;;) {
     std::int32_t done = 0;
-    if (m_control.test(m_everyone, request, &done)) return {"the control plane failed", false, {}};
-    if (done) return {{}, false, all};
+    if (m_control.test(m_everyone, m_exchange->request, &done))
+      return {"the control plane failed", false, {}};
+    if (done) return {{}, false, std::move(m_exchange->all)};
     char message = 0;
     std::int32_t source = -1;
     std::uint64_t bytes = 0;

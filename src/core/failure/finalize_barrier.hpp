@@ -38,21 +38,30 @@ class finalize_barrier {
     bool is_new = false;             ///< that was not reported before
     std::vector<call_checksum> all;  ///< of each process; none unless all have come
   };
-  /// Waits until every process has come here, or one has left after an error, has died, or is
-  /// stopped when the timeout is over, or the limit is. Of those that only take longer it warns
-  /// once, if there is a timeout.
-  outcome wait(const call_checksum& mine);
+  /// Shows the others that this process has come here. Does not wait.
+  void start(const call_checksum& mine);
+  /// Then waits until every process has, or one has left after an error, has died, or is stopped
+  /// when the timeout is over, or the limit is. Of those that only take longer it warns once, if
+  /// there is a timeout.
+  outcome wait();
+  /// Both.
+  outcome wait(const call_checksum& mine) {
+    start(mine);
+    return wait();
+  }
 
  private:
+  struct exchange;
   const sucl_bootstrap& m_control;
   sucl_group* m_everyone;
   outcome poll_members(bool late) const;
-  outcome wait_for_all(const call_checksum& mine);
+  outcome wait_for_all();
   void warn_of_late() const;
   std::shared_ptr<peer_processes> m_peers;
   std::chrono::nanoseconds m_timeout, m_limit;
   int m_rank;
   int m_size;
+  exchange* m_exchange = nullptr;  ///< once it has started; null: that has failed
 };
 
 }  // namespace sucl::core

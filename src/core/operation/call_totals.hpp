@@ -7,7 +7,9 @@
 
 #include "core/operation/call_signature.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace sucl::core {
 
@@ -31,6 +33,38 @@ struct call_totals {
     return calls == other.calls && replays == other.replays && call_history == other.call_history &&
            replay_history == other.replay_history;
   }
+};
+
+/// What a rank has of the pairs of one call. Plain data.
+struct pair_note {
+  std::uint64_t number = 0;   ///< of the call, or of the replay
+  std::uint64_t balance = 0;  ///< of pair_balance()
+  std::uint32_t is_replay = 0;
+  std::int32_t kind = 0;
+};
+
+/// The same of the last calls, which tells in which one two ranks differ.
+class pair_log {
+ public:
+  static constexpr std::size_t remembered = 256;
+
+  /// The last call that `so_far` has.
+  void note(const call_totals& so_far, bool replay, std::int32_t kind, std::uint64_t balance) {
+    if (balance == 0) return;
+    const pair_note n{replay ? so_far.replays : so_far.calls, balance, replay ? 1u : 0u, kind};
+    if (m_noted < remembered)
+      m_notes.push_back(n);
+    else
+      m_notes[m_noted % remembered] = n;
+    ++m_noted;
+  }
+  const std::vector<pair_note>& notes() const { return m_notes; }
+  /// Whether it has all.
+  bool complete() const { return m_noted <= remembered; }
+
+ private:
+  std::uint64_t m_noted = 0;
+  std::vector<pair_note> m_notes;  ///< by when they were noted, in turns
 };
 
 /// What a rank has called on a communicator of several ranks that it has ended. Plain data.

@@ -242,6 +242,7 @@ class SUCL_CORE_API issue_queue {
   /// Its collectives, where all ranks of it must have the same: nothing has failed.
   bool counts_calls() const { return m_counted; }
   const call_totals& totals() const { return m_totals; }
+  const pair_log& pairs() const { return m_pairs; }
   bool any_failed() const { return m_any_failed; }
   /// A member that shares no memory with this rank has ended it.
   void note_end(int member, const communicator_end& e);
@@ -267,7 +268,7 @@ class SUCL_CORE_API issue_queue {
   void start(op_request& n) {
     m_flight.push_back(&n);
     if (!is_point_to_point(n.record.kind)) last_turn(n) = n.turn;
-    note_call(n.record);
+    if (!n.failure) note_call(n.record);
     n.posted = clock::now();
     record_writer::set(n.noted, record_state::posted);
     n.at.store(op_request::phase::posted, std::memory_order_relaxed);
@@ -293,8 +294,10 @@ class SUCL_CORE_API issue_queue {
       if (m_log) m_log->note(s);
       signature = s.hash;
     }
-    m_totals.note(is_replay(record), signature,
-                  pair_balance(record, m_context.rank(), m_context.size()));
+    const bool replayed = is_replay(record);
+    const std::uint64_t balance = pair_balance(record, m_context.rank(), m_context.size());
+    m_totals.note(replayed, signature, balance);
+    m_pairs.note(m_totals, replayed, record.kind, balance);
   }
   std::uint64_t& last_turn(const op_request& n) {
     return is_replay(n.record) ? m_replayed : m_posted;
@@ -316,6 +319,7 @@ class SUCL_CORE_API issue_queue {
   std::optional<call_log> m_log;
   bool m_counted = false;
   call_totals m_totals;                   ///< if counted
+  pair_log m_pairs;                       ///< likewise
   std::atomic<bool> m_any_failed{false};  ///< an operation
   request_pool m_requests;
   std::deque<op_request*> m_waiting;             ///< issued, not posted; in order

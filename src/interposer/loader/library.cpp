@@ -48,9 +48,9 @@ std::set<std::string> definitions() {
 }
 
 // Of several files that define MPI's functions the one whose functions are called; "" where those
-// are not for all to see, or the file is none of them. Tools do not define this name.
+// are not for all to see, or the file is none of them. Tools do not define that name.
 std::string called_of(const std::set<std::string>& files) {
-  const void* const symbol = dlsym(RTLD_DEFAULT, "PMPI_Get_processor_name");
+  const void* const symbol = dlsym(RTLD_DEFAULT, "PMPI_Comm_rank");
   const std::string file = symbol ? file_of(symbol) : "";
   return files.count(file) ? file : "";
 }

@@ -27,6 +27,7 @@ sucl_operation broadcast(std::uint64_t count, int root) {
 /// The calls of one rank of a communicator, as they are noted.
 struct rank_of {
   ended_calls calls;
+  pair_log pairs;
   record_writer record;
 
   rank_of(std::uint64_t communicator, int rank, int size, flight_recorder* to = nullptr) {
@@ -39,8 +40,9 @@ struct rank_of {
   }
   void call(const sucl_operation& o, int times = 1) {
     for (int i = 0; i < times; ++i) {
-      calls.totals.note(false, signature_of(o, calls.size).hash,
-                        pair_balance(o, calls.rank, calls.size));
+      const std::uint64_t balance = pair_balance(o, calls.rank, calls.size);
+      calls.totals.note(false, signature_of(o, calls.size).hash, balance);
+      pairs.note(calls.totals, false, o.kind, balance);
       record.note(o, calls.totals.calls, record_state::done);
     }
   }
@@ -145,6 +147,11 @@ struct pairs_call {
   }
 };
 
+std::string differ_in(const std::string& call) {
+  return "communicator 5 has ended, but its ranks have not called the same: in " + call +
+         " two of them have given different counts for each other, and SUCL_VALIDATE=1 tells which";
+}
+
 TEST(end_comparison, finds_counts_that_two_ranks_give_for_each_other) {
   constexpr int root = 1;
   for (const kind k : {kind::gatherv, kind::scatterv, kind::alltoallv})
@@ -154,24 +161,42 @@ TEST(end_comparison, finds_counts_that_two_ranks_give_for_each_other) {
         one_process p(size);
         for (int r = 0; r < size; ++r) {
           rank_of rank(5, r, size, p.record(r));
-          for (const int call : {1, 2, 3}) {
+          rank.call(broadcast(10, 0));
+          for (const int call : {2, 3, 4}) {
             const pairs_call all(k, r, size, root, [&](int from, int to) {
-              const bool is_wrong = r == wrong && call == 2 && (from == root || to == root);
-              return static_cast<std::uint64_t>(10 * from + to + (is_wrong ? 1 : 0));
+              const bool is_wrong = r == wrong && call >= 3 && (from == root || to == root);
+              return static_cast<std::uint64_t>(10 * from + to + (is_wrong ? call : 0));
             });
             rank.call(all.operation);
           }
-          p.ends.note(rank.calls);
+          p.ends.note(rank.calls, rank.pairs);
         }
         EXPECT_EQ(end_comparison::may_differ({p.ends.checksum()}), wrong >= 0);
-        EXPECT_EQ(
-            p.find(),
-            wrong < 0
-                ? "nothing"
-                : "communicator 5 has ended, but its ranks have not called the same: in an "
-                  "alltoallv, gatherv or scatterv two of them have given different counts for each "
-                  "other, and SUCL_VALIDATE=1 tells which");
+        EXPECT_EQ(p.find(),
+                  wrong < 0 ? "nothing" : differ_in("operation 3, " + std::string(name(k)) + ","));
       }
+}
+
+// A rank whose calls have no pairs that count forgets none.
+TEST(end_comparison, says_so_where_the_call_is_forgotten) {
+  constexpr int size = 3, many = 300;
+  for (const int wrong : {1, 10, many}) {
+    one_process p(size);
+    for (int r = 0; r < size; ++r) {
+      rank_of rank(5, r, size, p.record(r));
+      for (int call = 1; call <= many; ++call) {
+        const pairs_call all(kind::gatherv, r, size, 0, [&](int from, int) {
+          return static_cast<std::uint64_t>(from + (r == 2 && call == wrong ? 1 : 0));
+        });
+        rank.call(all.operation);
+      }
+      p.ends.note(rank.calls, rank.pairs);
+    }
+    EXPECT_EQ(p.find(),
+              wrong < many
+                  ? differ_in("an alltoallv, gatherv or scatterv that is not remembered any more")
+                  : differ_in("operation 300, gatherv,"));
+  }
 }
 
 TEST(end_comparison, names_a_call_that_only_some_have_made) {
