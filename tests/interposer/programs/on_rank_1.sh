@@ -8,5 +8,5 @@ shift
 case $what in
   /*) what=LD_PRELOAD="$LD_PRELOAD:$what" ;;
 esac
-[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" != 1 ] || export "$what"
+[ "$OMPI_COMM_WORLD_RANK$PMI_RANK" != 1 ] || export "${what?}"
 exec "$@"
