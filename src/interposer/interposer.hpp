@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/direct_cache.hpp"
+#include "interposer/arguments/device_arguments.hpp"
 #include "interposer/arguments/transfer.hpp"
 #include "interposer/decision/call_class.hpp"
 #include "interposer/decision/comm_state.hpp"
@@ -173,6 +174,60 @@ class interposer {
     return code;
   }
 
+  // The same of calls that may have memory of devices: both SuCL and the library are given what
+  // they take.
+
+  template <class Describe, class Pass>
+  static int blocking(const device::arguments& held, const signature& s, bool lasts,
+                      const Describe& describe, const Pass& pass) {
+    if (held.empty()) return held.code() ? held.code() : blocking(s, lasts, describe, pass);
+    note_device(s.comm, s.kind);
+    return blocking(s, lasts, on_host(held, describe), [&] {
+      held.for_library();
+      const device::staged_memory& staged = *held.staged();
+      if (!staged.at_library) return pass();
+      if (const int code = load(staged, s.comm)) return code;
+      const int code = pass();
+      return code == MPI_SUCCESS ? store(staged, s.comm) : code;
+    });
+  }
+
+  template <class Describe, class Pass>
+  static int started(const device::arguments& held, sucl_kind kind, MPI_Comm comm,
+                     MPI_Request* request, const Describe& describe, const Pass& pass) {
+    if (held.empty())
+      return held.code() ? held.code() : started(kind, comm, request, describe, pass);
+    note_device(comm, kind);
+    return started(kind, comm, request, on_host(held, describe), [&] {
+      held.for_library();
+      const auto& staged = held.staged();
+      if (!staged->at_library) return pass();
+      if (const int code = load(*staged, comm)) return code;
+      const int code = pass();
+      if (code != MPI_SUCCESS || m_running->m_requests.keep(*request, comm, staged)) return code;
+      return store(*staged, comm);
+    });
+  }
+
+  template <class Describe, class Pass>
+  static int persistent(const device::arguments& held, sucl_kind kind, MPI_Comm comm,
+                        MPI_Request* request, const Describe& describe, const Pass& pass) {
+    if (held.empty())
+      return held.code() ? held.code() : persistent(kind, comm, request, describe, pass);
+    note_device(comm, kind);
+    const int code = persistent(kind, comm, request, on_host(held, describe), [&] {
+      held.for_library();
+      return pass();
+    });
+    if (code == MPI_SUCCESS && held.staged()->at_library)
+      m_running->prepare_staged(comm, kind, *request, held.staged());
+    return code;
+  }
+
+  /// Copies from devices, and to them. Returns MPI's code.
+  static int load(const device::staged_memory& staged, MPI_Comm comm);
+  static int store(const device::staged_memory& staged, MPI_Comm comm);
+
   /// Passes on what SuCL never executes.
   template <class Pass>
   static int leave(sucl_kind kind, MPI_Comm comm, const Pass& pass) {
@@ -269,10 +324,24 @@ class interposer {
   int begin(comm_state& p, call_class& c, const turn& now, transfer t, MPI_Request* request);
   int issue(pending& r);
   outcome prepare(comm_state& p, transfer& t, MPI_Request request);
+  void prepare_staged(MPI_Comm comm, sucl_kind kind, MPI_Request request,
+                      const std::shared_ptr<device::staged_memory>& staged);
+  int start_at_library(pending& r);
   std::shared_ptr<persistent_slot> free_slot(comm_state& p);
   void forget(comm_state& p);
   void print_summary();
   static int on_free(MPI_Comm comm, int key, void* value, void* self);
+  /// Describes a call by the host memory that stands for a device's.
+  template <class Describe>
+  static auto on_host(const device::arguments& held, const Describe& describe) {
+    return [&](comm_position at) {
+      held.for_sucl();
+      transfer t = describe(at);
+      t.staged = held.staged();
+      return t;
+    };
+  }
+  static void note_device(MPI_Comm comm, sucl_kind kind);
 
   static interposer* m_running;
   static std::atomic<std::uint64_t> m_generation;

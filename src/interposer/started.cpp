@@ -94,6 +94,20 @@ std::shared_ptr<persistent_slot> interposer::free_slot(comm_state& p) {
   return made;
 }
 
+// One that the library alone starts, with host memory for a device's.
+void interposer::prepare_staged(MPI_Comm comm, sucl_kind kind, MPI_Request request,
+                                const std::shared_ptr<device::staged_memory>& staged) {
+  int code = MPI_SUCCESS;
+  comm_state* const p = find(comm, code);
+  if (!p) return;
+  pending* known = m_requests.prepared(request);
+  pending& r = known ? *known : m_requests.add_persistent(request);
+  r.with = p;
+  r.native = p->native;
+  r.what.called = kind;
+  r.staged = staged;
+}
+
 outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   if (!p.suitable) return outcome::unsupported_comm;
   if (!t.known || !t.may_go_on) return outcome::unknown;
@@ -120,8 +134,17 @@ outcome interposer::prepare(comm_state& p, transfer& t, MPI_Request request) {
   return outcome::served;
 }
 
+int interposer::start_at_library(pending& r) {
+  if (r.staged)
+    if (const int code = load(*r.staged, r.native)) return code;
+  const int code = SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);
+  if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
+  return code;
+}
+
 int interposer::start_prepared(pending& r) {
   if (r.active()) return SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);  // the library says what is wrong
+  if (!r.on) return start_at_library(r);
   call_class& c = *r.on->of_request;
   const turn now = turn_of(c);
   const stopwatch time;
@@ -137,8 +160,7 @@ int interposer::start_prepared(pending& r) {
   if (own) {
     code = issue(r);
   } else {
-    code = SUCL_NEXT_OR_LIBRARY(Start)(&r.handle);
-    if (code == MPI_SUCCESS) m_requests.activate(r, pending::by::library);
+    code = start_at_library(r);
     if (is_refused(code)) take_back(c);
   }
   r.spent = time.seconds();
@@ -150,15 +172,45 @@ int interposer::finish(pending& r) {
   if (const auto& failure = r.operation.failure()) {
     code = report(error(*failure), r.native);
   } else {
-    code = r.what.finish();
+    try {
+      code = r.what.finish();
+    } catch (const error& e) {
+      code = report(e, r.native);
+    }
   }
   if (!r.persistent) r.what.release_handles();
   return code;
 }
 
+void interposer::note_device(MPI_Comm comm, sucl_kind kind) {
+  int code = MPI_SUCCESS;
+  interposer* const self = active();
+  if (comm_state* const p = self ? self->find(comm, code) : nullptr)
+    ++p->counts[static_cast<std::size_t>(kind)].on_devices;
+}
+
+int interposer::load(const device::staged_memory& staged, MPI_Comm comm) {
+  try {
+    staged.load();
+    return MPI_SUCCESS;
+  } catch (const error& e) {
+    return report(e, comm);
+  }
+}
+
+int interposer::store(const device::staged_memory& staged, MPI_Comm comm) {
+  try {
+    staged.store();
+    return MPI_SUCCESS;
+  } catch (const error& e) {
+    return report(e, comm);
+  }
+}
+
 void interposer::release_prepared(pending& r) {
   r.what.release_handles();
   const auto on = r.on;
+  if (!on) return;
   on->busy = false;
   if (r.with) return;
   const own_call guard;

@@ -17,18 +17,20 @@ namespace sucl::interposer {
 
 namespace {
 
-// A pointer may be a device's in such a process, and here that cannot be seen.
-const char* accelerator_runtime() {
-  for (const char* symbol : {"cuInit", "hipInit", "zeInit"})
+// A pointer may be a device's in such a process, and that is not seen.
+const char* accelerator_runtime(bool devices) {
+  if (dlsym(RTLD_DEFAULT, "zeInit")) return "zeInit";
+  if (devices) return nullptr;
+  for (const char* symbol : {"cuInit", "hipInit"})
     if (dlsym(RTLD_DEFAULT, symbol)) return symbol;
   return nullptr;
 }
 
 // What the interposer would need to see of this process and cannot; "" if there is nothing.
-std::string what_is_not_seen() {
-  if (const char* symbol = accelerator_runtime())
+std::string what_is_not_seen(bool devices) {
+  if (const char* symbol = accelerator_runtime(devices))
     return std::string("the process uses an accelerator (it has ") + symbol +
-           "), whose memory the interposer cannot recognise";
+           "), whose memory the interposer does not recognise";
   return {};
 }
 
@@ -94,14 +96,15 @@ void interposer::start() {
   const sucl_bootstrap* control = nullptr;
   base::log_level level = base::log_level::warn;
   std::string problem = other_library();
-  if (problem.empty()) problem = what_is_not_seen();
   if (problem.empty()) {
-    problem = load(settings, control);
-    level = base::log_level::error;
+    problem = sucl::interposer::load(settings, control);
+    if (!problem.empty()) level = base::log_level::error;
   }
+  if (problem.empty()) problem = what_is_not_seen(settings.interpose.devices);
   if (!all_may_start(level, problem)) return;
   const errors_returned quiet(MPI_COMM_WORLD);  // the program's handler stays, whatever SuCL sets
   try {
+    if (settings.interpose.devices) device::enable();
     m_running = new interposer(std::move(settings), *control);
   } catch (const error& e) {
     log_text(base::log_level::error, std::string(e.what()) + "; everything is passed on to MPI");

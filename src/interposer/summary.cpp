@@ -37,20 +37,29 @@ void print(const counters_by_kind& all) {
     }
     std::fputc('\n', stderr);
   }
+  const std::uint64_t on_devices =
+      std::accumulate(all.begin(), all.end(), std::uint64_t{0},
+                      [](std::uint64_t sum, const counters& t) { return sum + t.on_devices; });
+  if (on_devices > 0)
+    std::fprintf(stderr, "%22s %12llu   had buffers on devices\n", "of these",
+                 static_cast<unsigned long long>(on_devices));
 }
 
 }  // namespace
 
 void counters::operator+=(const counters& other) {
   for (std::size_t f = 0; f < outcomes; ++f) calls[f] += other.calls[f];
+  on_devices += other.on_devices;
   saved += other.saved;
 }
 
 void print_summary(counters_by_kind mine, int rank) {
   std::vector<std::uint64_t> calls;
+  std::vector<std::uint64_t> on_devices;
   std::vector<double> saved;
   for (const counters& t : mine) {
     calls.insert(calls.end(), t.calls.begin(), t.calls.end());
+    on_devices.push_back(t.on_devices);
     saved.push_back(t.saved);
   }
   const bool first = rank == 0;
@@ -59,10 +68,12 @@ void print_summary(counters_by_kind mine, int rank) {
                 static_cast<int>(values.size()), type, MPI_SUM, 0, MPI_COMM_WORLD);
   };
   sum(calls, MPI_UINT64_T);
+  sum(on_devices, MPI_UINT64_T);
   sum(saved, MPI_DOUBLE);
   if (!first) return;
   for (std::size_t k = 0; k < mine.size(); ++k) {
     for (std::size_t f = 0; f < outcomes; ++f) mine[k].calls[f] = calls[k * outcomes + f];
+    mine[k].on_devices = on_devices[k];
     mine[k].saved = saved[k];
   }
   print(mine);

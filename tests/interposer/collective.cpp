@@ -6,6 +6,8 @@
 
 namespace fuzz {
 
+bool with_devices = false;
+
 std::uint64_t agree_on_seed(const char* argument) {
   const char* asked = std::getenv("SUCL_FUZZ_SEED");
   const std::string text = asked ? asked : argument;
@@ -81,6 +83,7 @@ int collective::run(form how, MPI_Request* request, change when) {
 int collective::call(form how, MPI_Request* request, MPI_Datatype t, const arrays& a) {
   // A persistent one is made before there is input: its memory must not move afterwards.
   if (how == form::persistent) expect();
+  m_is_reference = how == form::reference;
   const void* const in = input();
   void* const out = output();
   const int n = elements(), mine = m_counts[std::size_t(m_rank)];

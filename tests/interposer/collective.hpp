@@ -6,6 +6,7 @@
 /// is what came out.
 #pragma once
 
+#include "device_memory.hpp"
 #include "elements.hpp"
 
 #include <mpi.h>
@@ -92,6 +93,9 @@ struct arrays {
 /// MPI allows (7.12, 7.13 of MPI 4.1), which is when a non-blocking operation has completed and
 /// when a persistent request has been freed, or when the call returns, as SuCL allows.
 enum class change { once_over, at_return };
+
+/// Whether ranks take memory of devices for some arguments, each as it likes.
+extern bool with_devices;
 
 class collective {
  public:
@@ -183,6 +187,7 @@ class collective {
     m_actual.assign(before.begin(), before.end());
     m_send = sent;
     m_sent = sent;
+    if (with_devices) upload();
   }
 
   /// Whether MPI could say that on this rank. MPICH 5.0.2 cannot where what it receives ends a
@@ -191,6 +196,12 @@ class collective {
   bool is_known() const { return m_reference_code == MPI_SUCCESS; }
   /// What MPI's own call returned.
   int reference_code() const { return m_reference_code; }
+
+  /// Takes what has come from the device. Before right().
+  void download() {
+    if (m_send_there) m_send_there->read(m_send.data());
+    if (m_recv_there) m_recv_there->read(m_actual.data());
+  }
 
   bool right() const {
     if (m_send != m_sent) return false;
@@ -211,13 +222,16 @@ class collective {
   const void* input() const {
     const bool sends = m_kind != kind::scatter && m_kind != kind::scatterv;
     if (in_place() && sends) return MPI_IN_PLACE;
-    return sends || m_rank == m_root ? m_send.data() + m_offset : nullptr;
+    const char* const memory =
+        m_is_reference || !m_send_there ? m_send.data() : m_send_there->data();
+    return sends || m_rank == m_root ? memory + m_offset : nullptr;
   }
   void* output() {
     const bool gathers =
         m_kind == kind::reduce || m_kind == kind::gather || m_kind == kind::gatherv;
     if (in_place() && (m_kind == kind::scatter || m_kind == kind::scatterv)) return MPI_IN_PLACE;
-    return !gathers || m_rank == m_root ? m_actual.data() + m_offset : nullptr;
+    char* const memory = m_is_reference || !m_recv_there ? m_actual.data() : m_recv_there->data();
+    return !gathers || m_rank == m_root ? memory + m_offset : nullptr;
   }
   int elements() const { return m_count * m_ints; }
   MPI_Datatype type() const { return m_ints > 1 ? MPI_INT : m_element.type; }
@@ -284,6 +298,21 @@ class collective {
       write_element(memory.data() + skew + i * m_element.extent, m_element, m_wide, random);
   }
 
+  // The call's memory on the device, if it is to be there, with what the host's has. It stays where
+  // it is, as a persistent one needs.
+  void upload() {
+    std::mt19937_64 own(m_seed * 31 + std::uint64_t(m_rank));
+    static constexpr place places[] = {place::host, place::device, place::device, place::managed};
+    const auto fill = [&](std::unique_ptr<device_memory>& there, const std::vector<char>& here) {
+      const place where = places[own() % 4];
+      if (where == place::host || here.empty()) return;
+      if (!there) there = std::make_unique<device_memory>(where, here.size());
+      there->write(here.data());
+    };
+    fill(m_send_there, m_send);
+    fill(m_recv_there, m_actual);
+  }
+
   // A library may leave anything there.
   bool is_padding(std::size_t byte) const {
     const std::size_t skew = m_offset % m_element.extent;
@@ -324,6 +353,8 @@ class collective {
   std::vector<MPI_Datatype> m_types_to, m_types_from;
   std::unique_ptr<arrays> m_given;  // to a call that goes on
   std::vector<char> m_send, m_sent, m_actual, m_expected;
+  std::unique_ptr<device_memory> m_send_there, m_recv_there;  // of m_send and m_actual
+  bool m_is_reference = false;
 };
 
 }  // namespace fuzz

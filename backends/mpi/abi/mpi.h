@@ -263,6 +263,7 @@ SUCL_MPI(Type_get_contents_c, MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI
 SUCL_MPI(Type_get_envelope, MPI_Datatype, int*, int*, int*, int*)
 SUCL_MPI(Type_get_envelope_c, MPI_Datatype, MPI_Count*, MPI_Count*, MPI_Count*, MPI_Count*, int*)
 SUCL_MPI(Type_get_extent, MPI_Datatype, MPI_Aint*, MPI_Aint*)
+SUCL_MPI(Type_get_true_extent, MPI_Datatype, MPI_Aint*, MPI_Aint*)
 SUCL_MPI(Type_size, MPI_Datatype, int*)
 SUCL_MPI(Type_size_c, MPI_Datatype, MPI_Count*)
 SUCL_MPI(Type_size_x, MPI_Datatype, MPI_Count*)

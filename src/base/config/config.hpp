@@ -114,6 +114,7 @@ struct config {
     std::uint64_t after = 0;
     std::uint64_t trials = 0;
     bool summary = false;
+    bool devices = true;
   } interpose;
   std::vector<platform_entry> platforms;  ///< in the order in which names are looked up
   std::vector<backend_entry> backends;    ///< in the order of the file, then the built-in ones

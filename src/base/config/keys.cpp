@@ -325,6 +325,11 @@ void add_interposer(std::vector<key_row>& t) {
                    "no trial.",
                    shared},
                   number_form, {0, 15}, [](auto& k) -> auto& { return k.all->interpose.trials; }));
+  t.push_back(row({"interpose.devices", "true", "SUCL_INTERPOSE_DEVICES",
+                   "Interposed MPI programs: memory of CUDA's and HIP's devices is recognised. "
+                   "false: programs that use devices are left alone.",
+                   shared},
+                  boolean_form, [](auto& k) -> auto& { return k.all->interpose.devices; }));
   t.push_back(row(
       {"interpose.summary", "false", "SUCL_INTERPOSE_SUMMARY",
        "Interposed MPI programs: print at the end what was served, passed on and saved.", shared},

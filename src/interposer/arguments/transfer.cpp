@@ -49,6 +49,7 @@ packed blocks_of(const side& s, int blocks) { return {s.memory, s.count, s.type,
 }  // namespace
 
 sucl_operation transfer::filled() {
+  if (staged) staged->load();
   if (record.type != SUCL_TYPE_BYTES || record.kind == SUCL_KIND_BARRIER) return record;
   sucl_operation o = record;
   if (by_own_op) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "interposer/arguments/packed.hpp"
+#include "interposer/device/staged_memory.hpp"
 
 #include <sucl/abi/backend.h>
 
@@ -85,8 +86,9 @@ struct transfer {
   bool may_go_on = true;  ///< after the program's call, too
   std::optional<own_reduction> by_own_op;
   packed from, to;  ///< what is moved; nothing for reductions, which take memory as it is
-  int first_loaded = 0, last_loaded = 0;  ///< blocks of `to` that are input
-  bool stays = false;                     ///< the output is not for this rank's memory
+  int first_loaded = 0, last_loaded = 0;          ///< blocks of `to` that are input
+  bool stays = false;                             ///< the output is not for this rank's memory
+  std::shared_ptr<device::staged_memory> staged;  ///< the program's memory is a device's
   // The record points into them.
   std::vector<std::uint64_t> counts, displs;            ///< of what is received
   std::vector<std::uint64_t> send_counts, send_displs;  ///< of what is sent
@@ -99,9 +101,10 @@ struct transfer {
   sucl_operation filled();
   /// Takes the output out of it. Returns MPI's code.
   int finish() {
-    if (by_own_op) return by_own_op->finish();
-    if (!stays) to.store();
-    return MPI_SUCCESS;
+    const int code = by_own_op ? by_own_op->finish() : MPI_SUCCESS;
+    if (!by_own_op && !stays) to.store();
+    if (staged && code == MPI_SUCCESS) staged->store();
+    return code;
   }
   /// Whether the order of operands may show in the result.
   bool order_matters() const;

@@ -16,10 +16,10 @@ namespace {
 
 // MPI returns from empty calls sooner than SuCL could recognise them.
 template <class Describe, class Pass>
-int move(sucl_kind kind, const side& s, MPI_Op op, int root, MPI_Comm comm,
-         const Describe& describe, const Pass& pass) {
+int move(const device::arguments& held, sucl_kind kind, const side& s, MPI_Op op, int root,
+         MPI_Comm comm, const Describe& describe, const Pass& pass) {
   if (s.count == 0) return pass();
-  return interposer::blocking({comm, kind, s.count, s.type, op, root}, true, describe, pass);
+  return interposer::blocking(held, {comm, kind, s.count, s.type, op, root}, true, describe, pass);
 }
 
 }  // namespace

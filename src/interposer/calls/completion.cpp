@@ -43,7 +43,7 @@ class batch {
     for (int i = 0; i < count; ++i) {
       pending* r = m_self->table().known(handles[i]);
       if (!r) continue;
-      if (r->active()) m_active.push_back({i, r});
+      if (r->active()) m_active.push_back({i, r, false});
       if (r->hidden()) m_hidden.push_back(i);
     }
     if (m_hidden.empty()) return;
@@ -52,7 +52,10 @@ class batch {
   }
   // What is not over has taken this time, too.
   ~batch() {
-    for (const entry& e : m_active) e.request->spent += m_time.seconds();
+    for (const entry& e : m_active) {
+      e.request->spent += m_time.seconds();
+      if (e.detached) m_self->table().close(*e.request);  // of a call that has failed
+    }
   }
   batch(const batch&) = delete;
   batch& operator=(const batch&) = delete;
@@ -61,14 +64,10 @@ class batch {
   // Calls the library with the requests that it may see.
   template <class Call>
   int library(const Call& call) {
-    if (m_hidden.empty()) return call(m_handles);
-    const int code = call(m_seen.data());
-    auto hidden = m_hidden.begin();
-    for (std::size_t i = 0; i < m_seen.size(); ++i)
-      if (hidden != m_hidden.end() && static_cast<std::size_t>(*hidden) == i)
-        ++hidden;
-      else
-        m_handles[i] = m_seen[i];
+    detach();
+    const int code = m_hidden.empty() ? call(m_handles) : call(m_seen.data());
+    if (!m_hidden.empty()) show();
+    attach();
     return code;
   }
   bool has_own() const {
@@ -111,6 +110,8 @@ class batch {
     if (r.own()) {
       code = m_self->finish(r);
       if (!r.persistent) m_handles[index] = MPI_REQUEST_NULL;
+    } else if (r.staged) {
+      code = interposer::store(*r.staged, r.native);
     }
     m_self->table().close(r);
     return code;
@@ -142,7 +143,32 @@ class batch {
   struct entry {
     int index;
     pending* request;
+    bool detached = false;
   };
+  // What is not hidden is as the library has left it.
+  void show() {
+    auto hidden = m_hidden.begin();
+    for (std::size_t i = 0; i < m_seen.size(); ++i)
+      if (hidden != m_hidden.end() && static_cast<std::size_t>(*hidden) == i)
+        ++hidden;
+      else
+        m_handles[i] = m_seen[i];
+  }
+  // The handles of what the library completes may be another thread's before the library returns.
+  void detach() {
+    for (entry& e : m_active) {
+      if (e.request->persistent || e.request->own() || e.detached) continue;
+      m_self->table().detach(*e.request);
+      e.detached = true;
+    }
+  }
+  void attach() {
+    for (entry& e : m_active) {
+      if (!e.detached || m_handles[e.index] != e.request->handle) continue;
+      m_self->table().attach(*e.request);
+      e.detached = false;
+    }
+  }
   static bool is_over(const pending& r, MPI_Request handle) {
     if (!r.persistent) return handle == MPI_REQUEST_NULL;
     int done = 0;

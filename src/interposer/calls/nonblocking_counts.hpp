@@ -6,8 +6,10 @@
 
 SUCL_MPI_FUNCTION SUCL_FORM(Ibcast)(void* buffer, SUCL_COUNT count, MPI_Datatype type, int root,
                                     MPI_Comm comm, MPI_Request* request) {
+  device::arguments held;
+  held.broadcast(buffer, count, type, root, comm);
   return interposer::started(
-      SUCL_KIND_BROADCAST, comm, request,
+      held, SUCL_KIND_BROADCAST, comm, request,
       [&](comm_position at) { return broadcast({buffer, count, type}, root, at); },
       [&] { return SUCL_ON(Ibcast)(buffer, count, type, root, comm, request); });
 }
@@ -15,8 +17,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Ibcast)(void* buffer, SUCL_COUNT count, MPI_Datatype
 SUCL_MPI_FUNCTION SUCL_FORM(Iallreduce)(const void* send, void* recv, SUCL_COUNT count,
                                         MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                         MPI_Request* request) {
+  device::arguments held;
+  held.reduction(SUCL_KIND_ALLREDUCE, send, recv, count, type, 0, comm);
   return interposer::started(
-      SUCL_KIND_ALLREDUCE, comm, request,
+      held, SUCL_KIND_ALLREDUCE, comm, request,
       [&](comm_position at) {
         return reduction(SUCL_KIND_ALLREDUCE, {send, count, type}, recv, op, 0, at);
       },
@@ -26,8 +30,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iallreduce)(const void* send, void* recv, SUCL_COUNT
 SUCL_MPI_FUNCTION SUCL_FORM(Ireduce)(const void* send, void* recv, SUCL_COUNT count,
                                      MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
                                      MPI_Request* request) {
+  device::arguments held;
+  held.reduction(SUCL_KIND_REDUCE, send, recv, count, type, root, comm);
   return interposer::started(
-      SUCL_KIND_REDUCE, comm, request,
+      held, SUCL_KIND_REDUCE, comm, request,
       [&](comm_position at) {
         return reduction(SUCL_KIND_REDUCE, {send, count, type}, recv, op, root, at);
       },
@@ -37,8 +43,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Ireduce)(const void* send, void* recv, SUCL_COUNT co
 SUCL_MPI_FUNCTION SUCL_FORM(Ireduce_scatter_block)(const void* send, void* recv, SUCL_COUNT count,
                                                    MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                                    MPI_Request* request) {
+  device::arguments held;
+  held.reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, send, recv, count, type, 0, comm);
   return interposer::started(
-      SUCL_KIND_REDUCE_SCATTER_BLOCK, comm, request,
+      held, SUCL_KIND_REDUCE_SCATTER_BLOCK, comm, request,
       [&](comm_position at) {
         return reduction(SUCL_KIND_REDUCE_SCATTER_BLOCK, {send, count, type}, recv, op, 0, at);
       },
@@ -48,8 +56,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Ireduce_scatter_block)(const void* send, void* recv,
 SUCL_MPI_FUNCTION SUCL_FORM(Iscan)(const void* send, void* recv, SUCL_COUNT count,
                                    MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                    MPI_Request* request) {
+  device::arguments held;
+  held.reduction(SUCL_KIND_SCAN, send, recv, count, type, 0, comm);
   return interposer::started(
-      SUCL_KIND_SCAN, comm, request,
+      held, SUCL_KIND_SCAN, comm, request,
       [&](comm_position at) {
         return reduction(SUCL_KIND_SCAN, {send, count, type}, recv, op, 0, at);
       },
@@ -59,8 +69,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iscan)(const void* send, void* recv, SUCL_COUNT coun
 SUCL_MPI_FUNCTION SUCL_FORM(Iexscan)(const void* send, void* recv, SUCL_COUNT count,
                                      MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                      MPI_Request* request) {
+  device::arguments held;
+  held.reduction(SUCL_KIND_EXSCAN, send, recv, count, type, 0, comm);
   return interposer::started(
-      SUCL_KIND_EXSCAN, comm, request,
+      held, SUCL_KIND_EXSCAN, comm, request,
       [&](comm_position at) {
         return reduction(SUCL_KIND_EXSCAN, {send, count, type}, recv, op, 0, at);
       },
@@ -70,8 +82,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iexscan)(const void* send, void* recv, SUCL_COUNT co
 SUCL_MPI_FUNCTION SUCL_FORM(Ireduce_scatter)(const void* send, void* recv, const SUCL_COUNT* counts,
                                              MPI_Datatype type, MPI_Op op, MPI_Comm comm,
                                              MPI_Request* request) {
+  device::arguments held;
+  held.reduce_scatter(send, recv, counts, type, comm);
   return interposer::started(
-      SUCL_KIND_REDUCE_SCATTER, comm, request,
+      held, SUCL_KIND_REDUCE_SCATTER, comm, request,
       [&](comm_position at) { return reduce_scatter({send, 0, type}, recv, counts, op, at); },
       [&] { return SUCL_ON(Ireduce_scatter)(send, recv, counts, type, op, comm, request); });
 }
@@ -80,8 +94,11 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iallgather)(const void* send, SUCL_COUNT send_count,
                                         MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
                                         MPI_Datatype recv_type, MPI_Comm comm,
                                         MPI_Request* request) {
+  device::arguments held;
+  held.exchange(SUCL_KIND_ALLGATHER, send, send_count, send_type, recv, recv_count, recv_type,
+                comm);
   return interposer::started(
-      SUCL_KIND_ALLGATHER, comm, request,
+      held, SUCL_KIND_ALLGATHER, comm, request,
       [&](comm_position at) {
         return exchange(SUCL_KIND_ALLGATHER, {send, send_count, send_type},
                         {recv, recv_count, recv_type}, at);
@@ -96,8 +113,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Ialltoall)(const void* send, SUCL_COUNT send_count,
                                        MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
                                        MPI_Datatype recv_type, MPI_Comm comm,
                                        MPI_Request* request) {
+  device::arguments held;
+  held.exchange(SUCL_KIND_ALLTOALL, send, send_count, send_type, recv, recv_count, recv_type, comm);
   return interposer::started(
-      SUCL_KIND_ALLTOALL, comm, request,
+      held, SUCL_KIND_ALLTOALL, comm, request,
       [&](comm_position at) {
         return exchange(SUCL_KIND_ALLTOALL, {send, send_count, send_type},
                         {recv, recv_count, recv_type}, at);
@@ -112,8 +131,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Igather)(const void* send, SUCL_COUNT send_count,
                                      MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
                                      MPI_Datatype recv_type, int root, MPI_Comm comm,
                                      MPI_Request* request) {
+  device::arguments held;
+  held.gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
   return interposer::started(
-      SUCL_KIND_GATHER, comm, request,
+      held, SUCL_KIND_GATHER, comm, request,
       [&](comm_position at) {
         return rooted(SUCL_KIND_GATHER, {send, send_count, send_type},
                       {recv, recv_count, recv_type}, root, at);
@@ -128,8 +149,10 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iscatter)(const void* send, SUCL_COUNT send_count,
                                       MPI_Datatype send_type, void* recv, SUCL_COUNT recv_count,
                                       MPI_Datatype recv_type, int root, MPI_Comm comm,
                                       MPI_Request* request) {
+  device::arguments held;
+  held.scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
   return interposer::started(
-      SUCL_KIND_SCATTER, comm, request,
+      held, SUCL_KIND_SCATTER, comm, request,
       [&](comm_position at) {
         return rooted(SUCL_KIND_SCATTER, {send, send_count, send_type},
                       {recv, recv_count, recv_type}, root, at);
@@ -145,8 +168,11 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iallgatherv)(const void* send, SUCL_COUNT send_count
                                          const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
                                          MPI_Datatype recv_type, MPI_Comm comm,
                                          MPI_Request* request) {
+  device::arguments held;
+  held.gatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type,
+               device::arguments::everywhere, comm);
   return interposer::started(
-      SUCL_KIND_ALLGATHERV, comm, request,
+      held, SUCL_KIND_ALLGATHERV, comm, request,
       [&](comm_position at) {
         return allgatherv(side{send, send_count, send_type},
                           block_side{recv, recv_counts, displs, recv_type}, at);
@@ -162,10 +188,14 @@ SUCL_MPI_FUNCTION SUCL_FORM(Ialltoallv)(const void* send, const SUCL_COUNT* send
                                         void* recv, const SUCL_COUNT* recv_counts,
                                         const SUCL_DISPL* recv_displs, MPI_Datatype recv_type,
                                         MPI_Comm comm, MPI_Request* request) {
+  device::arguments held;
+  held.alltoallv(send, send_counts, send_displs, send_type, recv, recv_counts, recv_displs,
+                 recv_type, comm);
   const block_side from{send, send_counts, send_displs, send_type};
   const block_side to{recv, recv_counts, recv_displs, recv_type};
   return interposer::started(
-      SUCL_KIND_ALLTOALLV, comm, request, [&](comm_position at) { return alltoallv(from, to, at); },
+      held, SUCL_KIND_ALLTOALLV, comm, request,
+      [&](comm_position at) { return alltoallv(from, to, at); },
       [&] {
         return SUCL_ON(Ialltoallv)(send, send_counts, send_displs, send_type, recv, recv_counts,
                                    recv_displs, recv_type, comm, request);
@@ -179,10 +209,14 @@ SUCL_MPI_FUNCTION SUCL_FORM(Ialltoallw)(const void* send, const SUCL_COUNT* send
                                         const SUCL_DISPL* recv_displs,
                                         const MPI_Datatype* recv_types, MPI_Comm comm,
                                         MPI_Request* request) {
+  device::arguments held;
+  held.alltoallv(send, send_counts, send_displs, send_types, recv, recv_counts, recv_displs,
+                 recv_types, comm);
   const block_side from{send, send_counts, send_displs, send_types};
   const block_side to{recv, recv_counts, recv_displs, recv_types};
   return interposer::started(
-      SUCL_KIND_ALLTOALLV, comm, request, [&](comm_position at) { return alltoallv(from, to, at); },
+      held, SUCL_KIND_ALLTOALLV, comm, request,
+      [&](comm_position at) { return alltoallv(from, to, at); },
       [&] {
         return SUCL_ON(Ialltoallw)(send, send_counts, send_displs, send_types, recv, recv_counts,
                                    recv_displs, recv_types, comm, request);
@@ -194,10 +228,12 @@ SUCL_MPI_FUNCTION SUCL_FORM(Igatherv)(const void* send, SUCL_COUNT send_count,
                                       const SUCL_COUNT* recv_counts, const SUCL_DISPL* displs,
                                       MPI_Datatype recv_type, int root, MPI_Comm comm,
                                       MPI_Request* request) {
+  device::arguments held;
+  held.gatherv(send, send_count, send_type, recv, recv_counts, displs, recv_type, root, comm);
   const side from{send, send_count, send_type};
   const block_side to{recv, recv_counts, displs, recv_type};
   return interposer::started(
-      SUCL_KIND_GATHERV, comm, request,
+      held, SUCL_KIND_GATHERV, comm, request,
       [&](comm_position at) { return gatherv(from, to, root, at); },
       [&] {
         return SUCL_ON(Igatherv)(send, send_count, send_type, recv, recv_counts, displs, recv_type,
@@ -209,10 +245,12 @@ SUCL_MPI_FUNCTION SUCL_FORM(Iscatterv)(const void* send, const SUCL_COUNT* send_
                                        const SUCL_DISPL* displs, MPI_Datatype send_type, void* recv,
                                        SUCL_COUNT recv_count, MPI_Datatype recv_type, int root,
                                        MPI_Comm comm, MPI_Request* request) {
+  device::arguments held;
+  held.scatterv(send, send_counts, displs, send_type, recv, recv_count, recv_type, root, comm);
   const block_side from{send, send_counts, displs, send_type};
   const side to{recv, recv_count, recv_type};
   return interposer::started(
-      SUCL_KIND_SCATTERV, comm, request,
+      held, SUCL_KIND_SCATTERV, comm, request,
       [&](comm_position at) { return scatterv(from, to, root, at); },
       [&] {
         return SUCL_ON(Iscatterv)(send, send_counts, displs, send_type, recv, recv_count, recv_type,

@@ -27,7 +27,8 @@ enum class outcome {
 /// The calls of one kind.
 struct counters {
   std::array<std::uint64_t, static_cast<std::size_t>(outcome::count)> calls{};
-  double saved = 0;  ///< seconds, from the medians of the trials
+  std::uint64_t on_devices = 0;  ///< of the calls, on ranks whose buffers are a device's
+  double saved = 0;              ///< seconds, from the medians of the trials
   void operator+=(const counters& other);
 };
 using counters_by_kind = std::array<counters, SUCL_KIND_COUNT>;

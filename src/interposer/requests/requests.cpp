@@ -108,9 +108,28 @@ void requests::close(pending& r) {
   r.measured = nullptr;
   r.operation = {};
   if (r.persistent) return;
-  if (library) return void(m_all.erase(bits_of(r.handle)));
+  if (library) return void(m_detached.erase(find_detached(r)));
   r.core.reset();
   m_free.push_back(&r);
+}
+
+std::vector<std::unique_ptr<pending>>::iterator requests::find_detached(const pending& r) {
+  return std::find_if(m_detached.begin(), m_detached.end(),
+                      [&](const auto& d) { return d.get() == &r; });
+}
+
+void requests::detach(pending& r) {
+  const std::lock_guard lock(m_mutex);
+  const auto found = m_all.find(bits_of(r.handle));
+  m_detached.push_back(std::move(found->second));
+  m_all.erase(found);
+}
+
+void requests::attach(pending& r) {
+  const std::lock_guard lock(m_mutex);
+  const auto found = find_detached(r);
+  m_all[bits_of(r.handle)] = std::move(*found);
+  m_detached.erase(found);
 }
 
 void requests::watch(MPI_Request handle, call_class& c, std::uint64_t number, double seconds) {
@@ -119,15 +138,34 @@ void requests::watch(MPI_Request handle, call_class& c, std::uint64_t number, do
   SUCL_LIBRARY(Request_get_status)(handle, &done, MPI_STATUS_IGNORE);
   const std::lock_guard lock(m_mutex);
   if (done) return c.note(number, seconds);
+  pending* const kept = find(handle);
+  pending& entry = kept && kept->staged ? *kept : add_of_library(handle);
+  entry.measured = &c;
+  entry.number = number;
+  entry.spent = seconds;
+}
+
+// Under the lock.
+pending& requests::add_of_library(MPI_Request handle) {
   auto& entry = m_all[bits_of(handle)];
   if (entry && entry->active()) m_known.fetch_sub(1);  // one whose end the program has not seen
   entry = std::make_unique<pending>();
   entry->handle = handle;
   entry->completed_by = pending::by::library;
-  entry->measured = &c;
-  entry->number = number;
-  entry->spent = seconds;
   m_known.fetch_add(1);
+  return *entry;
+}
+
+bool requests::keep(MPI_Request handle, MPI_Comm native,
+                    const std::shared_ptr<device::staged_memory>& staged) {
+  int done = 1;
+  SUCL_LIBRARY(Request_get_status)(handle, &done, MPI_STATUS_IGNORE);
+  if (done) return false;
+  const std::lock_guard lock(m_mutex);
+  pending& entry = add_of_library(handle);
+  entry.native = native;
+  entry.staged = staged;
+  return true;
 }
 
 void requests::progress() {
@@ -143,15 +181,18 @@ void requests::progress() {
 
 void requests::forget(comm_state& p, MPI_Comm replacement) {
   const std::lock_guard lock(m_mutex);
-  for (auto& [key, r] : m_all) {
+  const auto forget_in = [&](pending& r) {
     const bool of_comm =
-        r->measured && std::any_of(p.classes.begin(), p.classes.end(),
-                                   [&](auto& c) { return &c.second == r->measured; });
-    if (of_comm) r->measured = nullptr;
-    if (r->with != &p) continue;
-    r->with = nullptr;
-    r->native = replacement;
-  }
+        r.measured && std::any_of(p.classes.begin(), p.classes.end(),
+                                  [&](auto& c) { return &c.second == r.measured; });
+    if (of_comm) r.measured = nullptr;
+    if (r.staged && r.native == p.native) r.native = replacement;
+    if (r.with != &p) return;
+    r.with = nullptr;
+    r.native = replacement;
+  };
+  for (auto& [key, r] : m_all) forget_in(*r);
+  for (auto& r : m_detached) forget_in(*r);
 }
 
 void requests::stop() {

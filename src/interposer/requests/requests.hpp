@@ -52,8 +52,9 @@ struct pending {
   core::ticket operation;
   bool done_at_once = false;
   transfer what;
-  std::shared_ptr<persistent_slot> on;  ///< of a persistent one
-  call_class* measured = nullptr;       ///< whose measurement this start belongs to
+  std::shared_ptr<device::staged_memory> staged;  ///< what the library has for a device's memory
+  std::shared_ptr<persistent_slot> on;            ///< of a persistent one
+  call_class* measured = nullptr;                 ///< whose measurement this start belongs to
   std::uint64_t number = 0;
   double spent = 0;  ///< seconds in calls for it
 
@@ -90,10 +91,18 @@ class requests {
   std::unique_ptr<pending> remove(MPI_Request handle);
   /// Puts it back.
   void restore(std::unique_ptr<pending> r);
+  /// The library is about to be asked for one that it completes: it may give the handle to another
+  /// thread before this one knows. Then attach(), or close() if it is over.
+  void detach(pending& r);
+  void attach(pending& r);
   /// It has started, or is over: of what is not persistent the handle is free again.
   void activate(pending& r, pending::by who);
   void close(pending& r);
 
+  /// Keeps host memory that the library has for a device's until its request has completed. False
+  /// if it has by now.
+  bool keep(MPI_Request handle, MPI_Comm native,
+            const std::shared_ptr<device::staged_memory>& staged);
   /// Notes a request of the library that belongs to a measurement, and what its start took.
   void watch(MPI_Request handle, call_class& c, std::uint64_t number, double seconds);
 
@@ -111,11 +120,14 @@ class requests {
 
  private:
   pending* find(MPI_Request handle);
+  pending& add_of_library(MPI_Request handle);
+  std::vector<std::unique_ptr<pending>>::iterator find_detached(const pending& r);
 
   std::atomic<int> m_known{0};      ///< persistent, or active
   std::atomic<int> m_own_count{0};  ///< of m_own
   std::mutex m_mutex;               ///< guards what follows
   std::unordered_map<std::uint64_t, std::unique_ptr<pending>> m_all;
+  std::vector<std::unique_ptr<pending>> m_detached;
   std::vector<pending*> m_free;
   std::vector<pending*> m_own;  ///< active, completed by SuCL
   progress_thread m_progress_thread;

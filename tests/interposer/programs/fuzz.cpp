@@ -4,7 +4,9 @@
 // Random collectives in all forms, each compared with what MPI itself gives through its profiling
 // interface, mixed with messages; requests complete by any function, communicators come and go.
 //
-//   fuzz SEED|date STEPS [single|serialized|multiple [early]]
+//   fuzz SEED|date STEPS [single|serialized|multiple [early|devices]]
+//
+// devices: some arguments are memory of CUDA's devices, on each rank others.
 //
 // early: arrays of counts, displacements and types are changed once a call has returned, before MPI
 // allows it; it is for what SuCL executes, and for libraries that copy them too.
@@ -135,7 +137,8 @@ class player {
 
   MPI_Comm any_comm() { return m_comms[m_common() % m_comms.size()]; }
 
-  void check(const collective& c, const char* form, int code) {
+  void check(collective& c, const char* form, int code) {
+    c.download();
     ++(c.is_known() ? g_checked : g_unknown);
     if (is_right(c, code)) return;
     ++g_failures;
@@ -373,7 +376,9 @@ class player {
 int main(int argc, char** argv) {
   const int steps = argc > 2 ? std::atoi(argv[2]) : 1000;
   const std::string level = argc > 3 ? argv[3] : "single";
-  if (argc > 4 && std::string(argv[4]) == "early") fuzz::g_changes = fuzz::change::at_return;
+  const std::string variant = argc > 4 ? argv[4] : "";
+  if (variant == "early") fuzz::g_changes = fuzz::change::at_return;
+  fuzz::with_devices = variant == "devices";
   const bool multiple = level == "multiple", serialized = level == "serialized";
   int provided = 0;
   if (multiple || serialized)
@@ -383,6 +388,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
   const std::uint64_t seed = fuzz::agree_on_seed(argc > 1 ? argv[1] : "1");
   MPI_Comm_rank(MPI_COMM_WORLD, &fuzz::g_world_rank);
+  if (fuzz::with_devices) fuzz::open_device(fuzz::g_world_rank);
   MPI_Comm other = MPI_COMM_NULL;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_dup(MPI_COMM_WORLD, &other);
@@ -391,8 +397,11 @@ int main(int argc, char** argv) {
     for (fuzz::player* p : {&first, &second}) p->make_ahead();
   std::thread another;
   fuzz::turns in_turns;
-  if (serialized) another = std::thread([&] { second.play(steps, in_turns, 1); });
-  if (multiple) another = std::thread([&] { second.play(steps); });
+  if (serialized || multiple)
+    another = std::thread([&] {
+      if (fuzz::with_devices) fuzz::use_device();
+      serialized ? second.play(steps, in_turns, 1) : second.play(steps);
+    });
   serialized ? first.play(steps, in_turns, 0) : first.play(steps);
   if (another.joinable()) another.join();
   std::printf("rank %d: %d failures with seed %llu and %d steps\n", fuzz::g_world_rank,
