@@ -173,6 +173,7 @@ TEST(Config, EveryKeyHasAVariable) {
                        {"SUCL_ISLANDS", "gpu,gpu,cpu"},
                        {"SUCL_INTERPOSE_AFTER", "9"},
                        {"SUCL_INTERPOSE_TRIALS", "3"},
+                       {"SUCL_INTERPOSE_DEVICES", "off"},
                        {"SUCL_INTERPOSE_SUMMARY", "on"},
                        {"SUCL_PLATFORMS", R"({ tpu = { dpcpp = "ext_tpu" } })"},
                        {"SUCL_RULES", R"([{ collective = "allreduce", backend = "nccl" }])"},
@@ -207,6 +208,7 @@ TEST(Config, EveryKeyHasAVariable) {
   EXPECT_EQ(c.islands.of, (names{"gpu", "gpu", "cpu"}));
   EXPECT_EQ(c.interpose.after, 9u);
   EXPECT_EQ(c.interpose.trials, 3u);
+  EXPECT_FALSE(c.interpose.devices);
   EXPECT_TRUE(c.interpose.summary);
   EXPECT_EQ(platform_name(c, sycl_implementation::dpcpp, "ext_tpu"), "tpu");
   EXPECT_EQ(c.rules.at(0).backends, names{"nccl"});
