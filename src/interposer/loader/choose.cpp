@@ -63,7 +63,7 @@ std::string own_flavour() {
 }
 
 // The interposer for the library; null if there is none, and then it is said why. Also where it can
-// only pass calls on: the other ranks must learn that, and it tells them.
+// only pass calls on: the other ranks must agree to that, and it takes part in their exchange.
 void* open_module(const library& found) {
   std::string problem = found.problem;
   std::string flavours[] = {found.flavour == "abi" ? "" : own_flavour(), found.flavour};
