@@ -152,7 +152,9 @@ void node::listen(const endpoint& towards_store) {
   m_acceptor = std::make_shared<acceptor>(m_loop, socket, m_settings.secret, members);
   const std::lock_guard lock(m_loop->lock());
   m_acceptor->start([self = weak_from_this()](const std::shared_ptr<connection>& c) {
-    if (const auto n = self.lock()) n->accept_member(c);
+    const auto n = self.lock();
+    if (n) n->accept_member(c);
+    return n != nullptr;
   });
 }
 

@@ -89,7 +89,8 @@ void acceptor::opened(connection& c) {
   if (at == m_new.end()) return;
   const auto link = at->link;
   m_new.erase(at);
-  if (m_take) m_take(link);
+  // The reactor holds it: the other side would wait for an answer.
+  if (!m_take || !m_take(link)) link->close();
 }
 
 void acceptor::ended(connection& c, ending how, const std::string&) {

@@ -123,7 +123,8 @@ class acceptor final : public handler,
                        public listener,
                        public std::enable_shared_from_this<acceptor> {
  public:
-  using taker = std::function<void(std::shared_ptr<connection>)>;
+  /// Takes a connection over; false if what it is meant for has ended, and the connection with it.
+  using taker = std::function<bool(std::shared_ptr<connection>)>;
 
   /// Takes over a socket that listens.
   acceptor(std::shared_ptr<reactor> loop, int socket, std::string secret, limits allowed);

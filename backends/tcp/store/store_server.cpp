@@ -32,7 +32,9 @@ std::shared_ptr<store_server> store_server::start(const std::shared_ptr<reactor>
   const std::lock_guard lock(loop->lock());
   made->m_acceptor = std::make_shared<acceptor>(loop, socket, secret, limits{});
   made->m_acceptor->start([self = std::weak_ptr(made)](const std::shared_ptr<connection>& link) {
-    if (const auto server = self.lock()) server->take(link);
+    const auto server = self.lock();
+    if (server) server->take(link);
+    return server != nullptr;
   });
   return made;
 }

@@ -272,5 +272,30 @@ TEST(tcp_strangers, members_that_send_nonsense_do_no_harm) {
   EXPECT_FALSE(client(job).put("still", "serves"));
 }
 
+// A node is destroyed by one thread while another process proves itself to the reactor's.
+TEST(tcp_acceptor, ends_connections_that_are_not_taken_over) {
+  const auto loop = std::make_shared<tcp::reactor>();
+  tcp::endpoint where = tcp::endpoint_of("127.0.0.1");
+  bool in_use = false;
+  const int socket = tcp::listen_at(where, &in_use);
+  ASSERT_GE(socket, 0);
+  const auto waits = std::make_shared<tcp::acceptor>(loop, socket, "secret", tcp::limits{});
+  const auto other = std::make_shared<odd_member>();
+  tcp::limits slow;
+  slow.prove = 60s;
+  const auto c = std::make_shared<tcp::connection>(loop, "secret", slow);
+  {
+    const std::lock_guard lock(loop->lock());
+    waits->start([](const std::shared_ptr<tcp::connection>&) { return false; });
+    c->connect_to(where, other);
+  }
+  const auto until = std::chrono::steady_clock::now() + 30s;
+  while (!other->over && std::chrono::steady_clock::now() < until) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(other->over);
+  const std::lock_guard lock(loop->lock());
+  waits->close();
+  c->close();
+}
+
 }  // namespace
 }  // namespace sucl
